@@ -26,6 +26,8 @@ from core import (
     UnknownNode,
 )
 
+Channels = tuple[list[str], list[str], int]     # names, prefixes, and how many subscribers listen to these
+
 # The replies to CLUSTER ADD and CLUSTER REMOVE.
 AddNodeReply = Joined | NodeExists | ChangeInProgress
 RemoveNodeReply = Accepted | UnknownNode | LastNode | ChangeInProgress
@@ -82,6 +84,12 @@ class ClusterListener(Protocol):
 
     def recording(self, types: frozenset[str]) -> None:
         """From now on the events of these types are recorded (spec/events 3.1)."""
+
+    def notice(self, channel: str, data: bytes) -> None:
+        """A message of NOTIFY has come for the subscribers of this node."""
+
+    def notices_lost(self) -> None:
+        """Messages of NOTIFY may have been lost on their way to this node."""
 
     def state_replaced(self) -> None:
         """A snapshot of another node replaced the state of this one: what happened in between is unknown."""
@@ -201,6 +209,19 @@ class Cluster(Protocol):
 
     def subscribed(self, types: frozenset[str]) -> None:
         """Types of events that are subscribed on this node: all nodes record them from now on, this one at once."""
+
+    def listen(self, channels: list[Channels]) -> None:
+        """Channels of NOTIFY that subscribers of this node listen to: the others are told (spec/events 5)."""
+
+    @property
+    def listening_known(self) -> bool:
+        """Whether the leader knows what `listen` said last."""
+
+    def notify(self, channel: str, data: bytes) -> int:
+        """Hand a message to all who listen, on this node and the others; returns how many, as far as is known.
+
+        Only while this node serves.
+        """
 
     def leader(self) -> str | None:
         """The name of the leader, None when this node knows none."""

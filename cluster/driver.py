@@ -21,7 +21,7 @@ import random
 from typing import Protocol
 
 from cluster import limits
-from cluster.api import ClusterListener
+from cluster.api import Channels, ClusterListener
 from cluster.capacity import Capacity
 from cluster.errors import FailStop, OutOfMemory
 from cluster.execution import Execution
@@ -31,6 +31,7 @@ from cluster.leader.compaction import Compaction
 from cluster.leader.leadership import Leadership
 from cluster.leader.membership import Members
 from cluster.leader.proposer import Proposer
+from cluster.notices import Notices
 from cluster.raft.peer import Network
 from cluster.raft.pysyncobj_adapter import PeerNode, Replica, check_version
 from cluster.raft.replica_check import ReplicaCheck
@@ -40,13 +41,13 @@ from cluster.settings import NodeSettings
 from cluster.snapshots.snapshot_store import SnapshotStore
 from cluster.storage.ballast import Ballast
 from cluster.storage.errors import START_EMPTY, JournalDamaged, NoRoom
-from cluster.wire.messages import WIRE_FORMAT, Ack, Append, Hello, Info, Message
+from cluster.wire.messages import WIRE_FORMAT, Ack, Append, Heard, Hello, Info, Listening, Message, Notice
 from core import Effects, Machine
 
 log = logging.getLogger("sockpqd.cluster")
 
 AT_ONCE = float("-inf")
-ROUTINE = (Append, Ack)         # messages that need no housekeeping
+ROUTINE = (Append, Ack, Notice)     # messages that need no housekeeping
 
 
 class Outbox(Network, Protocol):
@@ -114,6 +115,7 @@ class Driver:
         )
         self.transport.bind(self.replica)
         self.recording = Recording(machine, listener.recording)
+        self.notices = Notices(settings.name, network, self.peers, self.leader, listener)
         ballast = Ballast(store.disk, settings.data_dir / "ballast")
         self.capacity = Capacity(journal, store, self.transport.quorum, ballast)
         self._comparison = ReplicaCheck(store.chain, self.transport.quorum)
@@ -245,6 +247,7 @@ class Driver:
             self.leader_changes += 1
         self.proposer.expire(now)
         self.recording.update(now)
+        self.notices.tick()
         if self.store.load_error is not None:
             raise self.store.load_error
         self._send_info(now)
@@ -301,9 +304,13 @@ class Driver:
     def _handle(self, name: str, event: Hello | Message | None) -> None:
         if event is None:
             self.transport.link_down(name)
+            self.notices.link_changed(name)
         elif isinstance(event, Hello):
             self.transport.link_up(name, event)
+            self.notices.link_changed(name)
             self._info_at = float("-inf")       # introduce ourselves at once
+        elif isinstance(event, Notice | Listening | Heard):
+            self.notices.received(name, event)
         else:
             taken_over = self.store.taken_over
             self.transport.receive(name, event)
@@ -325,6 +332,11 @@ class Driver:
             self.recording.subscribed(types, self._clock.monotonic())
             self._info_at = float("-inf")
             self._housekeeping_at = AT_ONCE
+
+    def listen(self, channels: list[Channels]) -> None:
+        """Subscribers of this node listen to these channels of NOTIFY."""
+        self.notices.listen(channels)
+        self._housekeeping_at = AT_ONCE
 
     def role(self) -> str:
         """The role of this node by its own view: LEADER, FOLLOWER or CANDIDATE."""

@@ -44,6 +44,8 @@ LANES_LOOK_S = 0.1              # between two checks for such clients
 TICK_S = 0.01                   # between turns when nothing happens
 HOUSEKEEPING_S = 0.005          # what need not be done in every turn is done at most this often
 INFO_S = 0.25                   # a node describes itself to the others this often
+NOTICES_BYTES_MAX = 4 << 20     # with this much unsent to a peer its messages of NOTIFY are dropped
+CHANNELS_REMEMBERED = 10_000    # channels of which is known who listens
 RECORDED_S = 60.0               # events are recorded for so long after the last subscription to their type
 POLL_S = 0.02                   # how often a coroutine looks whether what it waits for has happened
 

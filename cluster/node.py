@@ -13,6 +13,7 @@ from cluster import limits
 from cluster.administration import Administration
 from cluster.api import (
     AddNodeReply,
+    Channels,
     ClientPending,
     ClusterListener,
     Figures,
@@ -209,6 +210,23 @@ class ClusterNode:
     def subscribed(self, types: frozenset[str]) -> None:
         """See Cluster."""
         self._driver.subscribed(types)
+
+    def listen(self, channels: list[Channels]) -> None:
+        """See Cluster."""
+        self._driver.listen(channels)
+        self._wake()
+
+    @property
+    def listening_known(self) -> bool:
+        """See Cluster."""
+        return self._driver.notices.known
+
+    def notify(self, channel: str, data: bytes) -> int:
+        """See Cluster."""
+        count = self._driver.notices.notify(channel, data)
+        if count:
+            self._wake()
+        return count
 
     def leader(self) -> str | None:
         """See Cluster."""

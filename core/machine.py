@@ -17,7 +17,7 @@ from core.ops.cluster import Lead, Resume
 from core.ops.effects import Effects
 from core.ops.entry import Operation
 from core.ops.events import GAP, Event
-from core.ops.jobs import Selector
+from core.ops.jobs import Place, Selector
 from core.ops.queues import JobState
 from core.ops.replies import Reply
 from core.ops.settings import ClusterSettings, QueueSettings
@@ -98,6 +98,8 @@ class Machine:
             end_due(state)
             pass_time(state)
             judge(state)
+            if events.endings:
+                state.end_operation()
         replies: list[Reply] = []
         enough = limits.SPENT_MAX
         try:
@@ -241,8 +243,8 @@ class Machine:
         """The counters of `queue`, and for how long its oldest READY job has been waiting."""
         return queries.history(self._state, queue, now_ms)
 
-    def peek(self, selector: Selector) -> JobView | None:
-        """The selected job, in any state; None: there is none."""
+    def peek(self, selector: Selector | Place) -> JobView | None:
+        """The selected job, in any state, or the READY or DELAYED one at a place; None: there is none."""
         return queries.peek(self._state, selector)
 
     def peek_queue(self, queue: str, state: JobState, count: int) -> list[JobView]:
@@ -331,6 +333,16 @@ class Machine:
     def pulses(self) -> Mapping[str, Pulse]:
         """The pulses by name. For reading."""
         return self._state.pulses.by_name
+
+    @property
+    def rated(self) -> Mapping[str, Mapping[str, None]]:
+        """The names of the queues with a rate, by the pulse they have. For reading."""
+        return self._state.queues.of_pulse
+
+    def pulse_of_job(self, number: int) -> str | None:
+        """The pulse that granted the running job of this id, if any."""
+        job = self._state.running.get(number)
+        return None if job is None else job.pulse
 
     def pulse_of_ticket(self, ticket: int) -> str | None:
         """The name of the pulse that issued this ticket; None: it is not open."""

@@ -8,7 +8,7 @@ from itertools import islice
 from msgspec import Struct
 
 from core import limits
-from core.ops.jobs import Selector
+from core.ops.jobs import Place, Selector
 from core.ops.queues import JobState
 from core.rules.hand_out import unfinished as any_unfinished
 from core.state import State
@@ -29,6 +29,7 @@ class JobView(Struct, gc=False, frozen=True):
     at_ms: int | None           # the time it was put for, if any
     deadline_ms: int | None     # of a running job with a lease
     reason: str | None = None   # why it was put back or buried last, if its worker said it
+    seq: int = 0                # the number of its place; of a running job that of its old one
 
 
 class QueueCounts(Struct, gc=False, frozen=True):
@@ -118,8 +119,11 @@ def stat(state: State, name: str, now_ms: int) -> list[tuple[str, int]] | None:
     ]
 
 
-def peek(state: State, selector: Selector) -> JobView | None:
+def peek(state: State, selector: Selector | Place) -> JobView | None:
     """The selected job; None: there is none."""
+    if isinstance(selector, Place):
+        waiting = state.waiting_at(selector.queue, selector.seq)
+        return None if waiting is None else _seen(waiting)
     if selector.id:
         running = state.running.get(selector.id)
         return None if running is None else _seen(running)
@@ -151,8 +155,10 @@ def _seen(job: AnyJob, ready: JobState = JobState.READY) -> JobView:
     if isinstance(job, RunningJob):
         return JobView(
             job.queue, job.id, job.priority, job.data, JobState.RUNNING, job.item, key, job.attempts, job.at_ms,
-            job.deadline_ms, reason,
+            job.deadline_ms, reason, job.seq,
         )
     if isinstance(job, DelayedJob):
         ready = JobState.DELAYED
-    return JobView(job.queue, None, -job.rank, job.data, ready, job.item, key, job.attempts, job.at_ms, None, reason)
+    return JobView(
+        job.queue, None, -job.rank, job.data, ready, job.item, key, job.attempts, job.at_ms, None, reason, job.seq,
+    )

@@ -8,6 +8,7 @@ can drift from the jobs. A caller that takes a job away without putting it back 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -18,13 +19,14 @@ from core.members.server_ids import Servers
 from core.ops.effects import Effects
 from core.ops.jobs import Then
 from core.ops.queues import Order
-from core.ops.settings import ClusterSettings
+from core.ops.settings import ClusterSettings, QueueSettings
 from core.ops.users import User
+from core.pulse.pulse import Pulse
 from core.pulse.pulses import Pulses
 from core.sessions.table import Sessions
 from core.sessions.workers import Workers
 from core.store.delayed import Delays, Release
-from core.store.events import ENDED_ITEM, ENDED_QUEUE, EventLog
+from core.store.events import ENDED_ITEM, ENDED_QUEUE, WATCHED_QUEUE, EventLog
 from core.store.item_limit import apply_item_limit
 from core.store.items import ItemQueue, Items
 from core.store.job import AnyJob, DelayedJob, Extras, Job, RunningJob, expiring
@@ -70,6 +72,12 @@ class UndoLog(Protocol):
     def swapped(self, old: RunningJob, new: RunningJob) -> None:
         """`new` took the place of `old`."""
 
+    def noted(self, pulse: Pulse) -> None:
+        """A result of one of the pulse's grants is about to be noted."""
+
+    def alarmed(self, queue: str, alarmed: bool) -> None:
+        """The depth of the queue was told."""
+
     def retained(self, queue: str, key: str, before_ms: int, forgotten: tuple[int, str] | None) -> None:
         """The key is retained; before, it was until `before_ms` (0: it was not). `forgotten`: another one made room."""
 
@@ -78,6 +86,7 @@ class State:
     """Everything that the log determines. Two states are equal iff their snapshots are the same bytes."""
 
     __slots__ = (
+        "allowed",
         "clock_ms",
         "clone",
         "cluster_id",
@@ -95,6 +104,7 @@ class State:
         "next_id",
         "next_seq",
         "online",
+        "opened",
         "pulses",
         "put_item",
         "queues",
@@ -147,12 +157,23 @@ class State:
         self.effects = Effects()
         self.finished_items: list[str] = []
         self.undo: UndoLog | None = None
+        # Of the present GetAllowed: how many grants are free, and the queues that are open meanwhile, by their pulse.
+        self.allowed: dict[str, int] = {}
+        self.opened: dict[str, list[Queue]] = {}
 
     def new_seq(self) -> int:
         """A place behind all others."""
         seq = self.next_seq
         self.next_seq = seq + 1
         return seq
+
+    def waiting_at(self, queue_name: str, seq: int) -> Job | DelayedJob | None:
+        """The READY or DELAYED job of the queue whose place has this number; None: there is none."""
+        delayed = self.delays.by_seq.get(seq)
+        if delayed is not None:
+            return delayed if delayed.queue == queue_name else None
+        queue = self.queues.by_name.get(queue_name)
+        return None if queue is None else queue.find_ready(seq)
 
     # ---- READY
 
@@ -185,6 +206,8 @@ class State:
                 apply_item_limit(self.queues, self.effects, queue, item_queue)
         if job.extras is not None:
             self._index(queue, job, job.extras)
+        if queue.settings is not None:
+            self.watch(name, queue.settings)
         if self.undo is not None:
             self.undo.added(job)
 
@@ -193,6 +216,8 @@ class State:
         self._take_out(queue, job)
         if job.extras is not None:
             self._unindex(queue, job, job.extras)
+        if queue.settings is not None:
+            self.watch(queue.name, queue.settings)
         if self.undo is not None:
             self.undo.removed(job)
 
@@ -225,6 +250,8 @@ class State:
             self.queues.removed(queue, job)
             if job.item is not None:
                 self.items.remove(job)
+        if queue.settings is not None:
+            self.watch(queue.name, queue.settings)
         if job.extras is not None:
             self._unindex(queue, job, job.extras)
         return job
@@ -239,6 +266,7 @@ class State:
         self.queues.count(queue, job.rank)
         if job.extras is not None:
             self._index(queue, job, job.extras)
+        self.watch(queue.name, queue.settings)
         if self.undo is not None:
             self.undo.deferred(job)
 
@@ -250,6 +278,7 @@ class State:
             self.items.undefer(job.item, job.queue)
         if job.extras is not None:
             self._unindex(queue, job, job.extras)
+        self.watch(queue.name, queue.settings)
         if self.undo is not None:
             self.undo.undeferred(job, releases)
 
@@ -276,8 +305,33 @@ class State:
             if deadline_ms is not None:
                 self.leases.add(running)
         else:
+            if queue.settings is not None and queue.settings.pulse is not None:
+                self._take_grant(running, queue.settings.pulse)
             self.start(queue, running)
         return running
+
+    def _take_grant(self, job: RunningJob, pulse: str) -> None:
+        """The hand-out takes one of the grants that are free; after the last one the queues of the pulse are closed."""
+        job.pulse = pulse
+        self.pulses.count(self.pulses.by_name[pulse], 1, self.clock_ms)
+        self.allowed[pulse] -= 1
+        if not self.allowed[pulse]:
+            self.disallow(pulse)
+
+    def allow(self, pulse: str, count: int, queues: Iterable[Queue]) -> None:
+        """Let these queues, which have this pulse, hand out so many jobs together, until `disallow`."""
+        self.allowed[pulse] = count
+        opened = self.opened.setdefault(pulse, [])
+        for queue in queues:
+            queue.granted = True
+            self.queues.relist(queue)
+            opened.append(queue)
+
+    def disallow(self, pulse: str) -> None:
+        """Undo `allow`."""
+        for queue in self.opened.pop(pulse, ()):
+            queue.granted = False
+            self.queues.relist(queue)
 
     def start(self, queue: Queue, job: RunningJob) -> None:
         """`job` becomes RUNNING; its id is greater than those of all others that run (but see undo.py)."""
@@ -419,7 +473,35 @@ class State:
         endings = sorted(dict.fromkeys(events.endings), key=lambda ending: ending[0])
         events.endings.clear()
         for what, name in endings:
-            events.tell("FINQ" if what == ENDED_QUEUE else "FINI", name)
+            if what == WATCHED_QUEUE:
+                self._look_at_depth(name)
+            else:
+                events.tell("FINQ" if what == ENDED_QUEUE else "FINI", name)
+
+    def watch(self, queue_name: str, settings: QueueSettings | None) -> None:
+        """The number of jobs that wait in this queue may change: look at it when the operation ends."""
+        if settings is not None and settings.alarm:
+            self.events.endings.append((WATCHED_QUEUE, queue_name))
+
+    def _look_at_depth(self, queue_name: str) -> None:
+        """Tell DEPTH when the queue's ALARM is reached, and when half of it is, in turn."""
+        queue = self.queues.find(queue_name)
+        if queue is None or queue.settings is None or not queue.settings.alarm:
+            return
+        alarm, alarmed = queue.settings.alarm, queue.settings.alarmed
+        waiting = queue.ready_count + queue.deferred
+        if waiting <= alarm // 2 if alarmed else waiting >= alarm:
+            self.set_alarmed(queue_name, not alarmed)
+            self.events.tell("DEPTH", queue_name, alarm // 2 if alarmed else alarm)
+
+    def set_alarmed(self, queue_name: str, alarmed: bool) -> None:
+        """Note which of the two depths of a queue with ALARM is told next."""
+        queue = self.queues.find(queue_name)
+        assert queue is not None
+        queue.settings = replace(self.queues.settings[queue_name], alarmed=alarmed)
+        self.queues.settings[queue_name] = queue.settings
+        if self.undo is not None:
+            self.undo.alarmed(queue_name, alarmed)
 
     def grant_grace(self, grace_ms: int, *, once: bool = True) -> None:
         """Extend leases and sessions that would end sooner to `grace_ms` from now, as clients could not use them.

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from core import limits
 from core.ops.effects import Effects
+from core.pulse.pulse import Pulse
 from core.state import State
 from core.store.delayed import Release
 from core.store.job import DelayedJob, Job, RunningJob
@@ -123,6 +124,15 @@ class Undo:
         """`new` took the place of `old`."""
         self._places[new.queue, new.item] = None
         self._steps.append(lambda: self._state.swap(new, old))
+
+    def noted(self, pulse: Pulse) -> None:
+        """A result of one of the pulse's grants is about to be noted."""
+        before = pulse.results
+        self._steps.append(lambda: self._state.pulses.restore_results(pulse, before))
+
+    def alarmed(self, queue: str, alarmed: bool) -> None:
+        """The depth of the queue was told."""
+        self._steps.append(lambda: self._state.set_alarmed(queue, not alarmed))
 
     def retained(self, queue: str, key: str, before_ms: int, forgotten: tuple[int, str] | None) -> None:
         """The key is retained; before, it was until `before_ms` (0: it was not). `forgotten`: another one made room."""

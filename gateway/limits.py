@@ -113,6 +113,9 @@ EVENT_HISTORY_BYTES = 16 * MIB
 EVENT_BACKLOG_BYTES = MIB
 EVENT_PIECE_MAX = 1000
 EVENT_PIECE_BYTES = 64 * KIB
+NOTIFY_BYTES_MAX = MIB              # of the data of one NOTIFY
+LISTENING_KNOWN_S = 0.5             # how long SUBSCRIBE MSG waits until the leader knows of it
+CHANNELS_TOLD_MAX = 10_000         # names of channels that the nodes tell each other; with more they send all messages
 EVENT_NAMES_MAX = 1000              # names of one SUBSCRIBE
 
 # Size of the pieces in which snapshots are streamed from disk to a client.

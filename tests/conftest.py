@@ -8,7 +8,9 @@
 
 from __future__ import annotations
 
+import gc
 import sys
+import time
 import unittest
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -80,6 +82,7 @@ LONG = (
 
 EXAMPLES_SHARE = 10         # with --fast hypothesis draws one example of so many, and no fewer than so many
 EXAMPLES_MIN = 10
+FAST_MAX_S = 2.0            # four times what is allowed: slow and busy machines need more for the same
 
 _forbidding = False         # processes, at present
 
@@ -94,6 +97,24 @@ def pytest_configure(config: pytest.Config) -> None:
     check_lists()
     if config.getoption("--fast"):
         sys.addaudithook(_forbid_processes)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With --fast, do not even import what is not run."""
+    if not config.getoption("--fast") or not collection_path.is_relative_to(ROOT):
+        return None
+    return _listed(collection_path.relative_to(ROOT).as_posix(), (*PROCESSES, *LONG)) or None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Thousands of tests are collected and stay: looking for garbage among them, now and later, is a waste."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -119,6 +140,16 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         return (yield)
     finally:
         _forbidding = False
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """With --fast: the test is quick, or it fails."""
+    before = time.process_time()
+    result = yield
+    if item.config.getoption("--fast") and (spent_s := time.process_time() - before) > FAST_MAX_S:
+        pytest.fail(f"{spent_s:.1f} s of processor time: above 0.5 s a test belongs in LONG of tests/conftest.py")
+    return result
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -137,3 +137,15 @@ def test_with_fast_no_process_is_started(tmp_path: Path) -> None:
     assert whole.returncode == 0, whole.stdout
     assert fast.returncode == 1
     assert "not in PROCESSES" in fast.stdout
+
+
+def test_with_fast_a_test_is_quick(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text("from tests.conftest import *")
+    (tmp_path / "test_it.py").write_text(
+        "import time\n\ndef test_it() -> None:\n"
+        f"    end = time.process_time() + {conftest.FAST_MAX_S}\n    while time.process_time() < end:\n        pass\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--fast", str(tmp_path)]
+    ended = subprocess.run(
+        command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert "belongs in LONG" in ended.stdout

@@ -21,7 +21,7 @@ ORDER = {
     ),
     "cluster": (
         "limits", "metrics", "api", "settings", "errors", "storage", "journal", "snapshots", "wire", "raft", "capacity",
-        "leader", "execution", "recording", "driver", "stats", "administration", "exit_codes", "node",
+        "leader", "execution", "recording", "notices", "driver", "stats", "administration", "exit_codes", "node",
     ),
     "gateway": (
         "limits", "link", "rights", "events", "protocol", "config", "process", "waiting", "pulses", "auth", "counters",

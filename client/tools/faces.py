@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 PACKAGE = Path(__file__).parents[1] / "src" / "sockpq"
-MODULES = {"jobs": "jobs", "queue_commands": "queues", "cluster": "cluster"}    # as the client calls them: the files
+# As the client calls them: the files.
+MODULES = {"jobs": "jobs", "queue_commands": "queues", "cluster": "cluster", "event_commands": "events"}
 HELD = {"bodies": "self._executor.bodies"}        # parameters that callers do not give
 BY_HAND = {"getting.py", "heartbeat.py", "__init__.py"}                     # of _async: they have no blocking form
 LINE_MAX = 120
@@ -41,6 +42,9 @@ REPLACEMENTS = [
         (r"async with", "with"),
         (r"async for", "for"),
         (r"await ", ""),
+        (r"__aiter__", "__iter__"),
+        (r"__anext__", "__next__"),
+        (r"StopAsyncIteration", "StopIteration"),
         (r"__aenter__", "__enter__"),
         (r"__aexit__", "__exit__"),
         (r"AsyncIterator", "Iterator"),

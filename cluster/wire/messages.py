@@ -12,6 +12,8 @@ from struct import Struct as Layout
 import msgspec
 from msgspec import Struct
 
+from cluster.api import Channels
+
 WIRE_FORMAT = 2
 LogEntry = tuple[bytes, int, int]       # (command, index, term), as pysyncobj keeps them
 
@@ -163,6 +165,27 @@ class Admit(Struct, tag="admit", frozen=True):
     term: int
 
 
+class Listening(Struct, tag="listening", frozen=True):
+    """The channels that subscribers of the sender listen to. `number`: of this list, for Heard."""
+
+    number: int
+    channels: list[Channels]
+
+
+class Heard(Struct, tag="heard", frozen=True):
+    """The answer to Listening."""
+
+    number: int
+
+
+class Notice(Struct, tag="notice", frozen=True):
+    """A message of NOTIFY, beside the log. `lost`: instead of it, that some were dropped."""
+
+    channel: str
+    data: bytes
+    lost: bool = False
+
+
 Message = (
     Info
     | Append
@@ -176,6 +199,9 @@ Message = (
     | StaleTerm
     | TimeoutNow
     | Admit
+    | Listening
+    | Heard
+    | Notice
 )
 
 _encoder = msgspec.msgpack.Encoder()

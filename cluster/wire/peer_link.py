@@ -13,7 +13,7 @@ from typing import Protocol
 
 from cluster import limits
 from cluster.wire.framing import HEAD_BYTES, pieces, whole
-from cluster.wire.messages import Append, Heartbeat, Hello, Message, SnapshotChunk, encode_parts
+from cluster.wire.messages import Append, Heartbeat, Hello, Message, Notice, SnapshotChunk, encode_parts
 
 
 class LinkConnection(Protocol):
@@ -48,7 +48,7 @@ class PeerLink:
         """Queue a message for the next flush."""
         parts = encode_parts(message)
         length = sum(map(len, parts))
-        if not isinstance(message, Append | SnapshotChunk):
+        if not isinstance(message, Append | SnapshotChunk | Notice):
             (self._early if isinstance(message, Heartbeat) else self._late).append(whole(*parts))
         elif length > limits.PIECE_BYTES or self._large:    # a message must not overtake a large one before it
             self._large.append(pieces(*parts))

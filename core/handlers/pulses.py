@@ -66,7 +66,7 @@ def delete(state: State, operation: ops.DeletePulse, seed: int) -> Reply:
     pulse = state.pulses.by_name.get(operation.pulse)
     if pulse is None:
         return replies.PULSE_NOT_FOUND
-    if pulse.queues:
+    if pulse.name in state.queues.of_pulse:
         return replies.PULSE_IN_USE
     state.pulses.remove(pulse.name)
     state.effects.pulse_changed(pulse.name)

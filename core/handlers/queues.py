@@ -6,12 +6,16 @@ from msgspec.structs import replace
 
 from core import limits
 from core.handlers.cost import BASE_BYTES, CHANGE_BYTES, JOB, Cost, of_names
+from core.handlers.pulses import bounded
 from core.ops import queues as ops
 from core.ops import replies
 from core.ops.jobs import Policy, Then
+from core.ops.pulses import PulseChange
 from core.ops.queues import Order
 from core.ops.replies import Removed, Reply
 from core.ops.settings import QueueSettings
+from core.pulse.pulse import OWN_PREFIX, Pulse
+from core.rules.pulses import drop_own_pulse
 from core.rules.remove_queue import drop, exists, not_running, remove_queue
 from core.state import State
 from core.store.queues import Queue
@@ -32,8 +36,8 @@ def create_queue_with(state: State, operation: ops.CreateQueueWith, seed: int) -
         return replies.SESSION_NOT_FOUND
     if name in state.queues.settings or name in state.queues.by_name:
         return replies.QUEUE_EXISTS
-    settings = _changed_more(_changed(QueueSettings(), operation.change), operation.more)
-    return _configure(state, name, replace(settings, bound=session or 0))
+    settings = replace(_changed_more(_changed(QueueSettings(), operation.change), operation.more), bound=session or 0)
+    return _configure_rate(state, name, settings, operation.more)
 
 
 def configure_queue(state: State, operation: ops.ConfigureQueue, seed: int) -> Reply:
@@ -45,7 +49,7 @@ def configure_queue(state: State, operation: ops.ConfigureQueue, seed: int) -> R
 def configure_queue_with(state: State, operation: ops.ConfigureQueueWith, seed: int) -> Reply:
     """Change any settings of a queue."""
     settings = _changed(state.queues.settings.get(operation.queue, QueueSettings()), operation.change)
-    return _configure(state, operation.queue, _changed_more(settings, operation.more))
+    return _configure_rate(state, operation.queue, _changed_more(settings, operation.more), operation.more)
 
 
 def settings_cost(
@@ -55,6 +59,8 @@ def settings_cost(
     change = operation.change
     resorts = change.order is not None or change.item_limit is not None
     size = BASE_BYTES + CHANGE_BYTES + of_names(operation.queue, change.dead)
+    if isinstance(operation, ops.CreateQueueWith | ops.ConfigureQueueWith):
+        size += CHANGE_BYTES + of_names(operation.more.pulse)
     return size, JOB * limits.RESORTED_JOBS_MAX if resorts else JOB
 
 
@@ -102,6 +108,8 @@ def _changed_more(settings: QueueSettings, more: ops.MoreSettings) -> QueueSetti
     }
     if more.overflow is not None:
         values["overflow"] = ops.Overflow(more.overflow)
+    if more.alarm is not None:
+        values["alarm"], values["alarmed"] = min(max(more.alarm, 0), limits.NUMBER_MAX), False
     return replace(settings, **values)
 
 
@@ -121,11 +129,52 @@ def _configure(state: State, name: str, settings: QueueSettings) -> Reply:
     configured = queues.find(name)
     if configured is not None:
         configured.used_ms = state.clock_ms
+    state.watch(name, settings)
     if not settings.keep_ms:
         state.retained_keys.drop(name)
     if queue is not None and queue.ready.size and not queue.closed:
         state.effects.reopened[name] = None
     return replies.ACCEPTED
+
+
+def _configure_rate(state: State, name: str, settings: QueueSettings, more: ops.MoreSettings) -> Reply:
+    """The same where the rate of the queue may change, and with it the pulse of its own."""
+    own, before = OWN_PREFIX + name, settings.pulse
+    pulses, pulse = state.pulses.by_name, _pulse_asked(before, own, more)
+    if pulse is not None and not isinstance(pulse, str):
+        return pulse
+    if pulse not in (None, own) and pulse not in pulses:
+        return replies.PULSE_NOT_FOUND
+    if pulse == own and own not in pulses and more.pulses_max is not None and len(pulses) >= more.pulses_max:
+        return replies.TOO_MANY_PULSES
+    reply = _configure(state, name, replace(settings, pulse=pulse))
+    if reply is not replies.ACCEPTED:
+        return reply
+    if before == own and pulse != own:
+        drop_own_pulse(state, name)
+    elif pulse == own and more.rate:
+        change = bounded(PulseChange(more.rate, more.per_ms))
+        if own not in pulses:
+            state.pulses.add(Pulse(own))
+        else:
+            state.pulses.end_period(pulses[own])
+        pulses[own].change(change)
+    if pulse is not None:
+        state.effects.pulse_changed(pulse)
+    return reply
+
+
+def _pulse_asked(before: str | None, own: str, more: ops.MoreSettings) -> str | Reply | None:
+    """The pulse that the queue will have; RATE and PULSE exclude each other."""
+    pulse = before
+    if (more.rate == 0 and pulse == own) or (more.pulse == "" and pulse != own):
+        pulse = None
+    if more.rate and more.pulse:
+        return replies.BAD_SETTING
+    asked = own if more.rate else more.pulse or None
+    if asked is None:
+        return pulse
+    return replies.BAD_SETTING if pulse not in (None, asked) and own in (pulse, asked) else asked
 
 
 def _resort(state: State, queue: Queue, old: QueueSettings, settings: QueueSettings) -> None:

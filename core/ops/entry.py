@@ -20,6 +20,7 @@ Operation = (
     | jobs.Return
     | jobs.GetWith
     | jobs.GetInTurn
+    | jobs.GetAllowed
     | jobs.DoneAll
     | jobs.LaterAll
     | jobs.LaterAllFirst

@@ -236,6 +236,33 @@ class Delete(Struct, array_like=True, tag=30, gc=False, frozen=True):
     selector: Selector
 
 
+class Place(Struct, array_like=True, gc=False, frozen=True):
+    """One READY or DELAYED job of `queue`: the one whose place has this number (spec/state-machine 7.4)."""
+
+    queue: str
+    seq: int
+
+
+class ChangePlace(Struct, array_like=True, tag=43, gc=False, frozen=True):
+    """A Change of the job at a place. Replies: those of Change but JobRunning.
+
+    An operation of its own, because older versions would not see another field of Selector.
+    """
+
+    selector: Place
+    priority: int | None = None
+    when: Due | None = None
+    item: str | None = None
+    no_item: bool = False
+    data: bytes | None = None
+
+
+class DeletePlace(Struct, array_like=True, tag=44, gc=False, frozen=True):
+    """A Delete of the job at a place. Replies: Finished, NotFound."""
+
+    selector: Place
+
+
 class Move(Struct, array_like=True, tag=31, gc=False, frozen=True):
     """MOVE (spec/state-machine 9.1): the running job is done here and put into `queue`, with its item, key and tries.
 
@@ -272,9 +299,51 @@ class Kick(Struct, array_like=True, tag=33, gc=False, frozen=True):
     count: int
 
 
+class Feedback(IntEnum):
+    """How what a grant of a pulse allowed has turned out (PULSE RESULT; options of DONE and LATER)."""
+
+    OK = 0
+    FAIL = 1        # an error that says nothing about the rate
+    SLOW = 2        # the rate was too high
+    SLEEP = 3       # no grants for a while
+
+
+class Allowance(Struct, array_like=True, gc=False, frozen=True):
+    """So many grants of this pulse are free."""
+
+    pulse: str
+    count: int
+
+
+class GetAllowed(Struct, array_like=True, tag=60, gc=False, frozen=True):
+    """A Get that may take jobs of queues with a rate: so many grants of these pulses are free (spec/pulse 5.1).
+
+    Any other Get sees such queues empty. Replies: those of `taking`.
+    """
+
+    taking: Get | GetWith | GetInTurn
+    free: tuple[Allowance, ...]
+
+
+class EndWith(Struct, array_like=True, tag=61, gc=False, frozen=True):
+    """DONE and LATER with a result for the pulse that granted the hand-out. `sleep_ms`: read with SLEEP only.
+
+    Replies: those of `end`.
+    """
+
+    end: Done | DoneLast | Later | LaterWith | LaterWithReason
+    feedback: Feedback
+    sleep_ms: int = 0
+
+    @property
+    def id(self) -> int:
+        """The id of the running job."""
+        return self.end.id
+
+
 Atomic = (
     Put | PutWith | Done | DoneLast | Later | LaterWith | Move | Change | Delete | Touch | Bury | LaterWithReason
-    | BuryWithReason
+    | BuryWithReason | ChangePlace | DeletePlace | EndWith
 )
 
 

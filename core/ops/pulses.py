@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
-
 from msgspec import Struct
 
-
-class Feedback(IntEnum):
-    """How what a grant allowed has turned out (PULSE RESULT)."""
-
-    OK = 0
-    FAIL = 1        # an error that says nothing about the rate
-    SLOW = 2        # the rate was too high
-    SLEEP = 3       # no grants for a while
+from core.ops.jobs import Feedback
 
 
 class PulseChange(Struct, array_like=True, gc=False, frozen=True):

@@ -58,9 +58,8 @@ class TouchSession(Struct, array_like=True, tag=18, gc=False, frozen=True):
 
 
 Requested = (
-    jobs.Atomic | jobs.Taking | jobs.DoneAll | jobs.LaterAll | jobs.LaterAllFirst
-    | jobs.TouchAll | jobs.Kick | jobs.Batch | queues.OnQueues
-    | pulses.OnPulses | workers.OnWorkers | CloneEnd
+    jobs.Atomic | jobs.Taking | jobs.GetAllowed | jobs.DoneAll | jobs.LaterAll | jobs.LaterAllFirst | jobs.TouchAll
+    | jobs.Kick | jobs.Batch | queues.OnQueues | pulses.OnPulses | workers.OnWorkers | CloneEnd
 )
 
 

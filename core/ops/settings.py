@@ -31,6 +31,9 @@ class QueueSettings(Struct, gc=False, frozen=True):
     idle_ms: int = 0
     overflow: Overflow = Overflow.REFUSE
     bound: int = 0              # the session with which the queue ends; 0: none
+    alarm: int = 0
+    alarmed: bool = False       # so many jobs waited, and since then always more than half of it
+    pulse: str | None = None    # whose grants its hand-outs take
 
 
 class ClusterSettings(Struct, gc=False, frozen=True):

@@ -10,7 +10,8 @@ from collections import deque
 
 from msgspec import Struct, field
 
-from core.ops.pulses import Feedback, PulseChange
+from core.ops.jobs import Feedback
+from core.ops.pulses import PulseChange
 
 OWN_PREFIX = "queue:"           # of the pulse of a queue with a RATE of its own, before the queue's name
 
@@ -38,7 +39,6 @@ class Pulse(Struct, eq=False):
     failed: bool = False                # there was a FAIL in it
     window: deque[tuple[int, int]] = field(default_factory=deque)   # grants that may count: when, how many
     tickets: dict[int, int] = field(default_factory=dict)           # the open ones: number, when it is given up
-    queues: dict[str, None] = field(default_factory=dict)           # whose settings name it
 
     @property
     def length_ms(self) -> int:
@@ -57,6 +57,11 @@ class Pulse(Struct, eq=False):
         self.per_ms = self.per_ms if change.per_ms is None else change.per_ms
         self.now, self.pause_ms, self.sleep_until_ms = self.rate, 0, 0
         self.drop_period()
+
+    @property
+    def results(self) -> tuple[int, int, int, bool, bool]:
+        """Everything that a result changes."""
+        return self.errors, self.sleep_until_ms, self.period_ends_ms, self.slow, self.failed
 
     def drop_period(self) -> None:
         """Forget the results that were not judged yet."""

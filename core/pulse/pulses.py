@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 
 from core import limits
-from core.ops.pulses import Feedback
+from core.ops.jobs import Feedback
 from core.pulse.pulse import Pulse
 from core.store.timer_index import TimerIndex
 
@@ -97,6 +97,13 @@ class Pulses:
     def note(self, pulse: Pulse, result: Feedback, sleep_ms: int, clock_ms: int) -> None:
         """Note a result of one of the pulse's grants."""
         if pulse.note(result, sleep_ms, clock_ms):
+            self.periods.add((pulse.period_ends_ms, pulse.name))
+
+    def restore_results(self, pulse: Pulse, results: tuple[int, int, int, bool, bool]) -> None:
+        """Take back results: these were those before."""
+        self.end_period(pulse)
+        pulse.errors, pulse.sleep_until_ms, pulse.period_ends_ms, pulse.slow, pulse.failed = results
+        if pulse.period_ends_ms:
             self.periods.add((pulse.period_ends_ms, pulse.name))
 
     def judge(self, clock_ms: int) -> list[Pulse]:

@@ -82,7 +82,7 @@ def _process_releases(state: State) -> None:
 
 def _free(state: State, release: Release) -> None:
     """Let the first job of the release no longer wait for its item."""
-    job = state.delays.waiting[release.seqs.take_first()]
+    job = state.delays.by_seq[release.seqs.take_first()]
     queue, extras = state.queues.by_name[job.queue], job.extras
     assert extras is not None
     extras = replace(extras, after=tuple([name for name in extras.after if name != release.item]))

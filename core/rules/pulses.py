@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from core import limits
-from core.ops.pulses import Feedback
-from core.pulse.pulse import Pulse
+from core.ops.jobs import Feedback
+from core.pulse.pulse import OWN_PREFIX, Pulse
 from core.state import State
+from core.store.job import RunningJob
 
 
 def note(state: State, pulse: Pulse, feedback: Feedback, sleep_ms: int) -> None:
     """Note a result of one of the pulse's grants."""
+    if state.undo is not None:
+        state.undo.noted(pulse)
     sleep_ms = min(max(sleep_ms, 0), limits.DURATION_MS_MAX)
     state.pulses.note(pulse, feedback, sleep_ms, state.clock_ms)
     if feedback is Feedback.SLEEP:
         state.effects.pulse_changed(pulse.name)
+
+
+def result(state: State, job: RunningJob, feedback: Feedback, sleep_ms: int = 0) -> None:
+    """The hand-out of a queue with a rate has ended like this; its pulse may be gone."""
+    pulse = None if job.pulse is None else state.pulses.by_name.get(job.pulse)
+    if pulse is not None:
+        note(state, pulse, feedback, sleep_ms)
 
 
 def judge(state: State) -> None:
@@ -28,3 +38,11 @@ def tell_speed(state: State, pulse: Pulse) -> None:
     pause = f"{whole}.{rest:03d}".rstrip("0") if rest else str(whole)
     state.events.tell("PULSE", pulse.name, pulse.now, pause)
     state.effects.pulse_changed(pulse.name)
+
+
+def drop_own_pulse(state: State, queue: str) -> None:
+    """The queue has no rate of its own any more: its pulse goes with the setting."""
+    own = OWN_PREFIX + queue
+    if own in state.pulses.by_name:
+        state.pulses.remove(own)
+        state.effects.pulse_changed(own)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 from core.ops.queues import JobState
+from core.rules.pulses import drop_own_pulse
 from core.state import State
 from core.store.job import DelayedJob, Job
 
@@ -59,5 +60,6 @@ def remove_queue(state: State, name: str, jobs_max: int) -> tuple[int, bool]:
     if name in state.queues.by_name or name in state.dead:
         return removed, False
     state.queues.forget(name)
+    drop_own_pulse(state, name)
     state.retained_keys.drop(name)
     return removed, True

@@ -103,6 +103,7 @@ class RunningRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     at_ms: Counter | None
     lease_ms: Counter | None
     extras: ExtrasRow | None
+    pulse: str | None = None
 
 
 class Running(Struct, array_like=True, tag="running", forbid_unknown_fields=True):
@@ -164,6 +165,9 @@ class QueueRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     idle_ms: Counter = 0
     overflow: Overflow = Overflow.REFUSE
     bound: Counter = 0
+    alarm: Counter = 0
+    alarmed: bool = False
+    pulse: str | None = None
 
 
 class QueueRows(Struct, array_like=True, tag="queues", forbid_unknown_fields=True):
@@ -186,7 +190,7 @@ class PulseTable(Struct, array_like=True, tag="pulses", forbid_unknown_fields=Tr
 
 
 class PulseRow(Struct, array_like=True, tag="pulse", forbid_unknown_fields=True):
-    """One pulse: the fields of pulse.pulse.Pulse, in their order, without its queues."""
+    """One pulse: the fields of pulse.pulse.Pulse, in their order."""
 
     name: str
     rate: Counter

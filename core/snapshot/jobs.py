@@ -105,6 +105,7 @@ class JobBuilder:
             extras=extras,
             lease_ms=row.lease_ms,
             graced=row.graced,
+            pulse=row.pulse,
         ))
 
     def _checked(

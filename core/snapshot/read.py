@@ -24,6 +24,7 @@ from core.ops.cluster import Address
 from core.ops.jobs import Then
 from core.ops.settings import ClusterSettings, QueueSettings
 from core.ops.users import User
+from core.pulse.pulse import OWN_PREFIX
 from core.sessions.workers import Worker
 from core.snapshot import frames
 from core.snapshot.frames import SnapshotError, check
@@ -233,6 +234,7 @@ class _Builder:
             if row.dead is not None:
                 self._check_name(row.dead)
             check(row.portion > 0 and row.weight > 0, "setting of a queue out of range")
+            check(row.pulse is None or row.pulse in self.state.pulses.by_name, "a queue has a pulse that is not there")
             values = asdict(row)
             del values["name"]
             self.state.queues.configure(row.name, QueueSettings(**values))
@@ -246,7 +248,7 @@ class _Builder:
     def _add_pulse(self, row: frames.PulseRow) -> None:
         check(self._pulse < row.name, "pulses are not in order")
         self._pulse = row.name
-        self._check_name(row.name)
+        self._check_name(row.name.removeprefix(OWN_PREFIX))
         self.state.pulses.add(restored_pulse(row, self.state.pulses.next_ticket))
 
     def _add_jobs(self, frame: frames.Waiting | frames.Delayed | frames.Running | frames.Released) -> None:
@@ -312,6 +314,8 @@ class _Builder:
     def _check_sums(self, end: frames.End) -> None:
         self._jobs.check_sums(end)
         check(self._pulses == len(self.state.pulses.by_name), "pulses are missing")
+        own = [name for name in self.state.pulses.by_name if name.startswith(OWN_PREFIX)]
+        check(all(name in self.state.queues.of_pulse for name in own), "the pulse of a queue that does not have it")
         order_tickets(self.state.pulses)
         sessions = self.state.sessions.by_number
         check(self._sessions == len(sessions), "sessions are missing")

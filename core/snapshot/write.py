@@ -134,7 +134,7 @@ def _head(state: State) -> frames.Head:
 def _running_row(job: RunningJob) -> frames.RunningRow:
     return frames.RunningRow(
         job.id, job.queue, job.priority, job.seq, job.item, job.data, job.deadline_ms, job.then, job.graced, job.when,
-        job.attempts, job.at_ms, job.lease_ms, _extras_row(job.extras),
+        job.attempts, job.at_ms, job.lease_ms, _extras_row(job.extras), job.pulse,
     )
 
 

@@ -33,11 +33,11 @@ class Release(Struct, gc=False, eq=False):
 class Delays:
     """The queues that have DELAYED jobs, and the items that are waited for."""
 
-    __slots__ = ("_firsts", "_next_release", "_of_item", "dependents", "released", "waiting")
+    __slots__ = ("_firsts", "_next_release", "_of_item", "by_seq", "dependents", "released")
 
     def __init__(self) -> None:
         self._firsts: TimerIndex[tuple[int, str]] = TimerIndex(limits.DUE_BITS)     # (due_ms of its first job, queue)
-        self.waiting: dict[int, DelayedJob] = {}                    # the jobs that wait for items, by seq
+        self.by_seq: dict[int, DelayedJob] = {}                     # all DELAYED jobs
         self.dependents: dict[str, dict[int, None]] = {}            # seqs of those that wait for an item, by item
         self.released: SortedDict = SortedDict()                    # releases by number
         self._of_item: dict[str, dict[int, Release]] = {}           # the same by item
@@ -50,8 +50,8 @@ class Delays:
             delayed = queue.delayed = JobList()
         delayed.add(job)
         self._index(queue)
+        self.by_seq[job.seq] = job
         if job.due_ms == NEVER_MS and job.extras is not None:
-            self.waiting[job.seq] = job
             dependents = self.dependents
             for item in job.extras.after:
                 seqs = dependents.get(item)
@@ -64,9 +64,9 @@ class Delays:
         assert queue.delayed is not None
         queue.delayed.remove(job)
         self._index(queue)
+        del self.by_seq[job.seq]
         if job.due_ms != NEVER_MS or job.extras is None:
             return []
-        del self.waiting[job.seq]
         found = [self._forget(item, job.seq) for item in job.extras.after]
         return [release for release in found if release is not None]
 
@@ -76,10 +76,7 @@ class Delays:
         queue.delayed.remove(job)
         queue.delayed.add(freed)
         self._index(queue)
-        if freed.due_ms == NEVER_MS:
-            self.waiting[job.seq] = freed
-        else:
-            del self.waiting[job.seq]
+        self.by_seq[job.seq] = freed
 
     def waits_for(self, item: str, seq: int) -> bool:
         """Whether the job waits for the item, which is not finished."""

@@ -141,6 +141,7 @@ class RunningJob(Struct, gc=False):
     lease_ms: int | None        # length of the lease as it was granted, for TOUCH
     graced: bool = False        # the failover grace is used up
     session: int | None = None  # the session it is bound to
+    pulse: str | None = None    # the pulse that granted the hand-out
 
     def ready(self, seq: int, attempts: int, extras: Extras | None) -> Job:
         """The same job at this place among the READY ones of its priority."""

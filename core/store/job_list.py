@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterator
 from itertools import chain
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from msgspec import Struct, field
 
@@ -105,6 +105,18 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
         if not block and self.size:
             del self._blocks[number]
 
+    def find(self, seq: int) -> _Job | None:
+        """The job of this seq, in a list that is sorted by them."""
+        blocks = self._blocks
+        if not blocks[0]:
+            return None
+        number = bisect_left(blocks, seq, key=_last_seq)
+        if number == len(blocks):
+            return None
+        block = blocks[number]
+        job = block[bisect_left(block, seq, key=_seq)]
+        return job if _seq(job) == seq else None
+
     def __contains__(self, job: _Job) -> bool:
         """Whether `job` is here."""
         block = self._blocks[self._block_of(job)]
@@ -127,3 +139,12 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
 
 def _last(block: list[_Job]) -> _Job:
     return block[-1]
+
+
+def _seq(job: Any) -> int:
+    seq: int = job.seq
+    return seq
+
+
+def _last_seq(block: list[Any]) -> int:
+    return _seq(block[-1])

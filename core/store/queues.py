@@ -17,7 +17,7 @@ from itertools import islice
 
 from msgspec import Struct, field
 from msgspec.structs import replace
-from sortedcontainers import SortedList
+from sortedcontainers import SortedDict, SortedList
 
 from core.ops.queues import Order
 from core.ops.settings import QueueSettings
@@ -46,9 +46,10 @@ class Queue(Struct, gc=False, eq=False):
     delayed: JobList[DelayedJob] | None = None
     keys: dict[str, AnyJob] | None = None                   # the jobs that have a key
     indexed_ms: int | None = None                           # due time of the first DELAYED job, as indexed in Delays
-    seqs: SortedList | None = None                          # of all READY jobs, if their order is another
+    seqs: SortedDict | None = None                          # all READY jobs by seq, if their order is another
     counters: list[int] = field(default_factory=lambda: [*NOTHING_COUNTED])
     used_ms: int = 0                                        # its last use, if it has settings (IDLE)
+    granted: bool = False                                   # a grant of its pulse is free for the present operation
     front: int | None = None                                # rank of the job to hand out next; None: there is none
 
     @property
@@ -80,9 +81,12 @@ class Queue(Struct, gc=False, eq=False):
 
     @property
     def closed(self) -> bool:
-        """Whether LIMIT or PAUSE forbid hand-outs."""
+        """Whether LIMIT, PAUSE or RATE forbid hand-outs; with a rate they do unless a grant is free (GetAllowed)."""
         settings = self.settings
-        return settings is not None and (settings.paused_out or 0 < settings.limit <= self.running)
+        return settings is not None and (
+            settings.paused_out or 0 < settings.limit <= self.running
+            or (settings.pulse is not None and not self.granted)
+        )
 
     def available(self) -> int:
         """How many jobs could be handed out now, one after the other."""
@@ -96,8 +100,12 @@ class Queue(Struct, gc=False, eq=False):
     def oldest_seq(self) -> int | None:
         """The least seq of a READY job: that of the job that was there first; None: there is none."""
         if self.seqs is not None:
-            return self.seqs[0] if self.seqs else None
+            return self.seqs.peekitem(0)[0] if self.seqs else None
         return self.ready.oldest_seq() if self.ready.size else None
+
+    def find_ready(self, seq: int) -> Job | None:
+        """The READY job of this seq; None: there is none."""
+        return self.ready.find(seq) if self.seqs is None else self.seqs.get(seq)
 
     def all_ready(self) -> Iterator[Job]:
         """The READY jobs in their order."""
@@ -108,8 +116,8 @@ class Queues:
     """All queues by name, their settings, and the sums that TOTAL reports."""
 
     __slots__ = (
-        "bound", "by_name", "by_rank", "expiring", "idle", "nonempty", "oldest", "priorities", "settings", "waiting",
-        "weights",
+        "bound", "by_name", "by_rank", "expiring", "idle", "nonempty", "of_pulse", "oldest", "priorities", "settings",
+        "waiting", "weights",
     )
 
     def __init__(self) -> None:
@@ -118,6 +126,7 @@ class Queues:
         self.settings: dict[str, QueueSettings] = {}
         self.expiring: dict[str, Queue] = {}        # those with IDLE
         self.bound: dict[int, dict[str, None]] = {}     # names of those that end with a session, by its number
+        self.of_pulse: dict[str, dict[str, None]] = {}  # names of those with a rate, by the pulse they name
         self.nonempty: SortedList = SortedList()    # names of the queues that can hand out a job
         self.by_rank: SortedList = SortedList()     # the same as pairs (front, name)
         self.weights = Weights()                    # of those with a WEIGHT above 1
@@ -145,7 +154,7 @@ class Queues:
             queue.ready.add(job)
         else:
             if queue.seqs is not None:
-                queue.seqs.add(job.seq)
+                queue.seqs[job.seq] = job
             if blocked:
                 if queue.blocked is None:
                     queue.blocked = JobList()
@@ -170,7 +179,7 @@ class Queues:
         """Count a job that was already taken out of its list."""
         if queue.settings is not None:
             if queue.seqs is not None:
-                queue.seqs.remove(job.seq)
+                del queue.seqs[job.seq]
             self.relist(queue)
         elif not queue.ready.size:
             self._list(queue, None)
@@ -256,6 +265,11 @@ class Queues:
 
     def configure(self, name: str, settings: QueueSettings) -> None:
         """Set the settings of the queue. When its order or ITEMLIMIT change it must have no READY job."""
+        before = self.settings.get(name)
+        if before is not None and before.pulse is not None and before.pulse != settings.pulse:
+            self._leave_pulse(before.pulse, name)
+        if settings.pulse is not None:
+            self.of_pulse.setdefault(settings.pulse, {})[name] = None
         self.settings[name] = settings
         queue = self.find(name)
         if queue is None:
@@ -274,7 +288,7 @@ class Queues:
         # By default the first job of a priority is the one that came first; see ready.py.
         reordered = settings.order is Order.TIME or settings.item_limit > 0
         if reordered != (queue.seqs is not None):
-            queue.seqs = SortedList() if reordered else None
+            queue.seqs = SortedDict() if reordered else None
         self.relist(queue)
 
     def forget(self, name: str) -> None:
@@ -284,6 +298,14 @@ class Queues:
         self.expiring.pop(name, None)
         if settings is not None and settings.bound:
             self._unbind(settings.bound, name)
+        if settings is not None and settings.pulse is not None:
+            self._leave_pulse(settings.pulse, name)
+
+    def _leave_pulse(self, pulse: str, name: str) -> None:
+        names = self.of_pulse[pulse]
+        del names[name]
+        if not names:
+            del self.of_pulse[pulse]
 
     def unbind(self, name: str) -> None:
         """The queue no longer ends with its session."""

@@ -9,12 +9,15 @@ it is split into runs.
 
 Unless the queue has ORDER TIME, the first job of a run is the one that has been there for longest. So the oldest of all
 is found among the first jobs of the runs; with very many priorities these are kept sorted.
+
+A job is found by its seq in the run of each priority in turn. With very many priorities only SCANNED_RUNS_MAX runs are
+searched, those that were there first; of the jobs of all others it is kept which run they are in.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct, field
 from sortedcontainers import SortedList
@@ -24,6 +27,8 @@ from core.store.job import Job
 from core.store.job_list import JobList
 
 _NONE: SortedList = SortedList()        # the ranks while there are no runs
+_NO_RUNS: dict[int, None] = {}          # shared by all queues without very many priorities, and never changed
+_NO_JOBS: dict[int, int] = {}
 
 
 class ReadyJobs(Struct, gc=False, eq=False):
@@ -36,6 +41,8 @@ class ReadyJobs(Struct, gc=False, eq=False):
     _front: int = 0                                             # and the first of these
     # With many runs: (seq of the first job, rank) of each run except the front one, whose first job changes often.
     _firsts: SortedList | None = None
+    _searched: dict[int, None] = field(default_factory=lambda: _NO_RUNS)    # while there are firsts: runs to search,
+    _rank_of: dict[int, int] = field(default_factory=lambda: _NO_JOBS)      # and the rank of each seq of the others
 
     def __iter__(self) -> Iterator[Job]:
         if self._runs is None:
@@ -55,6 +62,23 @@ class ReadyJobs(Struct, gc=False, eq=False):
             return self._few[0]
         run = self._runs[self._front]
         return run[0] if isinstance(run, JobList) else run
+
+    def find(self, seq: int) -> Job | None:
+        """The job of this seq, in a queue without ORDER TIME; None: there is none."""
+        runs = self._runs
+        if runs is None:
+            return next((job for job in self._few if job.seq == seq), None)
+        if self._firsts is None:
+            searched: Iterable[int] = runs
+        else:
+            rank = self._rank_of.get(seq)
+            searched = self._searched if rank is None else (rank,)
+        for rank in searched:
+            run = runs[rank]
+            job = run.find(seq) if isinstance(run, JobList) else run
+            if job is not None and job.seq == seq:
+                return job
+        return None
 
     def oldest_seq(self) -> int:
         """The least seq, in a queue without ORDER TIME and ITEMLIMIT; there must be a job."""
@@ -78,9 +102,12 @@ class ReadyJobs(Struct, gc=False, eq=False):
         if runs is not None:
             run = runs.get(job.rank)
             if isinstance(run, JobList):
-                if self._firsts is not None and job.rank != self._front and job < run[0]:
-                    self._firsts.remove((run[0].seq, job.rank))
-                    self._firsts.add((job.seq, job.rank))
+                if self._firsts is not None:
+                    if job.rank != self._front and job < run[0]:
+                        self._firsts.remove((run[0].seq, job.rank))
+                        self._firsts.add((job.seq, job.rank))
+                    if job.rank not in self._searched:
+                        self._rank_of[job.seq] = job.rank
                 run.add(job)
             else:
                 self._begin(runs, job, run)
@@ -107,15 +134,23 @@ class ReadyJobs(Struct, gc=False, eq=False):
             if firsts is not None:
                 behind, seq = (rank, job.seq) if rank > self._front else (self._front, self.first.seq)
                 firsts.add((seq, behind))
+                if len(self._searched) <= SCANNED_RUNS_MAX:
+                    self._searched[rank] = None
+                else:
+                    self._rank_of[job.seq] = rank
             runs[rank] = job
             self._ranks.add(rank)
             self._front = min(self._front, rank)
             if firsts is None and len(runs) > SCANNED_RUNS_MAX:
                 self._firsts = SortedList((_first(runs[one]).seq, one) for one in self._ranks if one != self._front)
+                self._searched, self._rank_of = dict.fromkeys(self._ranks), {}
         else:
-            if firsts is not None and rank != self._front and job < other:
-                firsts.remove((other.seq, rank))
-                firsts.add((job.seq, rank))
+            if firsts is not None:
+                if rank != self._front and job < other:
+                    firsts.remove((other.seq, rank))
+                    firsts.add((job.seq, rank))
+                if rank not in self._searched:
+                    self._rank_of[job.seq] = rank
             runs[rank] = run = JobList()
             run.add(other)
             run.add(job)
@@ -138,6 +173,8 @@ class ReadyJobs(Struct, gc=False, eq=False):
             job = run.take_first()
             if not run.size:
                 self._end(runs, job)
+            elif self._rank_of:
+                self._rank_of.pop(job.seq, None)
             return job
         self._end(runs, run)
         return run
@@ -153,6 +190,8 @@ class ReadyJobs(Struct, gc=False, eq=False):
         if isinstance(run, JobList):
             run.remove(job)
             if run.size:
+                if self._rank_of:
+                    self._rank_of.pop(job.seq, None)
                 if self._firsts is not None and job.rank != self._front and job < run[0]:
                     self._firsts.remove((job.seq, job.rank))
                     self._firsts.add((run[0].seq, job.rank))
@@ -165,15 +204,22 @@ class ReadyJobs(Struct, gc=False, eq=False):
         del runs[rank]
         self._ranks.remove(rank)
         if not runs:
-            self._runs, self._ranks, self._firsts = None, _NONE, None
+            self._runs, self._ranks = None, _NONE
+            self._search_all()
             return
         front = rank == self._front
         if front:
             self._front = self._ranks[0]
         if self._firsts is not None:
             self._firsts.remove((self.first.seq, self._front) if front else (last.seq, rank))
+            self._searched.pop(rank, None)
+            self._rank_of.pop(last.seq, None)
             if len(runs) <= SCANNED_RUNS_MAX // 2:
-                self._firsts = None
+                self._search_all()
+
+    def _search_all(self) -> None:
+        """Forget what is only needed with very many priorities."""
+        self._firsts, self._searched, self._rank_of = None, _NO_RUNS, _NO_JOBS
 
 
 def _rank(job: Job) -> int:

@@ -7,7 +7,7 @@ Rules are applied before data are read, and only where authentication is require
 from __future__ import annotations
 
 from cluster.api import Cluster
-from core import OWN_PREFIX, Get, GetWith, Put, PutWith, Selector
+from core import OWN_PREFIX, ConfigureQueueWith, CreateQueueWith, Get, GetWith, Place, Put, PutWith, Selector
 from gateway.events.filters import MSG, OPEN, Filter
 from gateway.protocol.command import Command
 from gateway.protocol.responses import FORBIDDEN, JOB_NOT_FOUND, TICKET_NOT_FOUND
@@ -99,9 +99,9 @@ def move(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
 
 
 def selected(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """Require `get` for a job named by id, as for DONE: only its worker knows the id; by key, `queue` for its queue."""
-    selector: Selector = command.arguments[0] if command.operation is None else command.operation.selector
-    if selector.id:
+    """Require `get` for a job named by id, as for DONE: only its worker knows the id; else `queue` for its queue."""
+    selector: Selector | Place = command.arguments[0] if command.operation is None else command.operation.selector
+    if isinstance(selector, Selector) and selector.id:
         return _of_job(rights.get, selector.id, cluster)
     return None if selector.queue.startswith(rights.queue) else FORBIDDEN
 
@@ -115,6 +115,11 @@ def subscribe(rights: Rights, command: Command, cluster: Cluster) -> bytes | Non
         return None
     names = (*wish.names, *wish.prefixes)
     return None if all(may_hear(rights, event, name) for event in wish.types for name in names) else FORBIDDEN
+
+
+def notify(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
+    """Require `put` for the channel."""
+    return None if command.operation.channel.startswith(rights.put) else FORBIDDEN
 
 
 def may_hear(rights: Rights, event_type: str, name: str) -> bool:
@@ -137,8 +142,15 @@ def queue(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
 
 
 def settings(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """Require `queue` for the queue and for its dead-letter queue, as jobs get there without any user's `put`."""
-    dead = command.operation.change.dead
+    """Require `queue` for the queue and for its dead-letter queue, as jobs get there without any user's `put`.
+
+    For a pulse that it is to share `get` or `queue`, as its hand-outs take the grants of others.
+    """
+    operation = command.operation
+    dead = operation.change.dead
+    pulse = operation.more.pulse if isinstance(operation, CreateQueueWith | ConfigureQueueWith) else None
+    if pulse and not pulse.startswith((*rights.get, *rights.queue)):
+        return FORBIDDEN
     return queue(rights, command, cluster) if dead is None or dead.startswith(rights.queue) else FORBIDDEN
 
 

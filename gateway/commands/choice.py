@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from msgspec.structs import replace
 
 from core import Get, GetInTurn, GetWith, Policy, Taking
@@ -70,7 +72,7 @@ def known_empty(client: Client, get: Get) -> bool:
     if not cluster.serving or get.session is not None or not client.nothing_in_flight():
         return False
     if get.queues is None:
-        return not machine.nonempty()
+        return not machine.nonempty() and not any(map(machine.ready, chain.from_iterable(machine.rated.values())))
     if get.item is not None:
         return not any(machine.ready_of_item(queue, get.item) for queue in get.queues)
     return not any(map(machine.ready, get.queues))

@@ -1,13 +1,20 @@
-"""SUBSCRIBE and UNSUBSCRIBE. A connection that hears events may send little else (spec/events 4.1)."""
+"""SUBSCRIBE, UNSUBSCRIBE, NOTIFY. A connection that hears events may send little else (spec/events 4.1)."""
 
 from __future__ import annotations
 
+import asyncio
+
 from gateway.commands.context.client import Client
 from gateway.commands.context.client_state import Run
-from gateway.events.filters import Filter
+from gateway.events.filters import MSG, Filter
 from gateway.events.subscriptions import Subscription, Subscriptions
+from gateway.limits import LISTENING_KNOWN_S, NOTIFY_BYTES_MAX
 from gateway.protocol import responses
 from gateway.protocol.command import Command
+from gateway.protocol.grammar.events import Message
+from gateway.waiting.slots import NoReply
+
+POLL_S = 0.002
 
 
 class Hearing:
@@ -18,16 +25,30 @@ class Hearing:
         self._subscriptions = subscriptions
         self._subscription: Subscription | None = None
 
-    def begin(self, wish: Filter, after: int | None) -> int:
-        """Subscribe; returns the number of the newest event."""
-        self._subscription, newest = self._subscriptions.add(self, wish, after)
-        return newest
+    def hears(self, wish: Filter) -> bool:
+        """Whether it hears just this, up to now."""
+        return self._subscription is not None and self._subscription.wish == wish and not self._subscription.behind
+
+    def add(self, wish: Filter, after: int | None) -> None:
+        """Subscribe; nothing is written before `begin`."""
+        self._subscription = self._subscriptions.add(self, wish, after)
+
+    def begin(self) -> None:
+        """Hear what happens."""
+        if self._subscription is not None:
+            self._subscriptions.begin(self._subscription)
 
     def cancel(self) -> None:
-        """End the subscription."""
+        """End the subscription. What was heard before is written."""
         if self._subscription is not None:
+            self.flush()
             self._subscriptions.remove(self._subscription)
             self._subscription = None
+
+    def flush(self) -> None:
+        """Write what was heard."""
+        if self._subscription is not None:
+            self._subscriptions.flush(self._subscription)
 
     # ---- Subscriber
 
@@ -56,17 +77,47 @@ def subscribe(client: Client, command: Command) -> None:
         client.state.mode = while_subscribed if client.state.subscribed is not None else client.state.mode
         client.say(responses.TOO_OLD)
         return
+    before = client.state.subscribed
+    if after is None and isinstance(before, Hearing) and before.hears(wish):        # so no message is missed
+        before.flush()
+        client.state.mode = while_subscribed
+        client.say(responses.number(client.hub.cluster.machine.event_seq))
+        return
     hearing = Hearing(client, subscriptions)
-    newest = hearing.begin(wish, after)
+    hearing.add(wish, after)
     client.state.subscribe(hearing, while_subscribed)
-    client.say(responses.number(newest))
-    client.wake()           # what is past is written at the end of this turn, behind the answer
+    if MSG in wish.types and not client.hub.cluster.listening_known:
+        client.run(_when_known(client, hearing))
+    else:
+        client.say(responses.number(client.hub.cluster.machine.event_seq))
+        hearing.begin()
+
+
+async def _when_known(client: Client, hearing: Hearing) -> None:
+    """Answer when the leader knows that somebody listens here, so that no message is lost that is sent after that."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + LISTENING_KNOWN_S
+    while not client.hub.cluster.listening_known and loop.time() < until:
+        await asyncio.sleep(POLL_S)
+    await client.stream(responses.number(client.hub.cluster.machine.event_seq))
+    hearing.begin()
 
 
 def unsubscribe(client: Client, command: Command) -> None:
     """UNSUBSCRIBE: hear nothing more."""
     client.state.subscribe(None, client.state.trial)
     client.say(responses.OK)
+
+
+def notify(client: Client, command: Command) -> None:
+    """NOTIFY: send a message to all who listen to a channel now, beside the log."""
+    message: Message = command.operation
+    if len(message.data) > NOTIFY_BYTES_MAX:
+        client.say(responses.TOO_LARGE)
+    elif not client.hub.cluster.serving:
+        client.say(NoReply.REFUSED)
+    else:
+        client.say(responses.number(client.hub.cluster.notify(message.channel, message.data)))
 
 
 def while_subscribed(command: Command) -> Run | None:

@@ -6,7 +6,7 @@ import logging
 
 from msgspec.structs import replace
 
-from core import Accepted, Pulse, Reply
+from core import Accepted, ConfigureQueueWith, CreateQueueWith, Pulse, Reply
 from gateway.commands.context.client import Client
 from gateway.protocol import listings, responses
 from gateway.protocol.command import Command
@@ -18,6 +18,15 @@ log = logging.getLogger("sockpqd.gateway")
 def create(client: Client, command: Command) -> None:
     """PULSE CREATE: the limit on their number is this node's, so it travels with the operation."""
     client.propose(replace(command.operation, pulses_max=client.hub.limits.pulses_max), command.numbering)
+
+
+def configure_queue(client: Client, command: Command) -> None:
+    """QUEUE CREATE and QUEUE CONFIG: a RATE makes a pulse, of which there may be so many."""
+    operation = command.operation
+    if isinstance(operation, CreateQueueWith | ConfigureQueueWith) and operation.more.rate:
+        more = replace(operation.more, pulses_max=client.hub.limits.pulses_max)
+        operation = replace(operation, more=more)
+    client.propose(operation, command.numbering)
 
 
 def wait(client: Client, command: Command) -> None:

@@ -50,7 +50,9 @@ def queue_settings(client: Client, command: Command) -> None:
     if settings is None and machine.counts(queue) is None:
         client.say(responses.QUEUE_NOT_FOUND)
     else:
-        client.say(listings.pairs(listings.settings_of_queue(settings or QueueSettings())))
+        settings = settings or QueueSettings()
+        pulse = None if settings.pulse is None else machine.pulses.get(settings.pulse)
+        client.say(listings.pairs([*listings.settings_of_queue(settings), *listings.rate_of_queue(pulse)]))
 
 
 def settings(client: Client, command: Command) -> None:
@@ -66,8 +68,9 @@ def peek(client: Client, command: Command) -> None:
 
 def peek_queue(client: Client, command: Command) -> None:
     """PEEK at the first jobs of a queue in one state."""
-    jobs = client.hub.cluster.machine.peek_queue(*command.arguments)
-    client.run(streams.peek_list(client, jobs))
+    queue, state, count, *places = command.arguments
+    jobs = client.hub.cluster.machine.peek_queue(queue, state, count)
+    client.run(streams.peek_list(client, jobs, bool(places)))
 
 
 def cluster_status(client: Client, command: Command) -> None:

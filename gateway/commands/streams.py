@@ -27,11 +27,11 @@ async def run_list(client: Client, jobs: Sequence[RunningJob], with_data: bool) 
         await _stream_data(client, [job.data for job in jobs])
 
 
-async def peek_list(client: Client, jobs: Sequence[JobView]) -> None:
+async def peek_list(client: Client, jobs: Sequence[JobView], places: bool) -> None:
     """Stream the answer to PEEK at a queue: a list, then all data concatenated."""
     await client.stream(responses.number(len(jobs)))
     for start in range(0, len(jobs), LINES_PER_PIECE):
-        await client.stream(listings.seen_lines(jobs[start:start + LINES_PER_PIECE]))
+        await client.stream(listings.seen_lines(jobs[start:start + LINES_PER_PIECE], places))
         await asyncio.sleep(0)
     await _stream_data(client, [job.data for job in jobs])
 

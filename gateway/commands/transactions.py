@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 
-from core import Batch, Reply, Results
+from core import Batch, Bury, BuryWithReason, Reply, Results
 from gateway.commands.context.client import Client
 from gateway.commands.context.client_state import Run
 from gateway.commands.context.in_session import in_session
@@ -93,8 +93,8 @@ def commit(client: Client, command: Command) -> None:
 def _commit(client: Client, transaction: Transaction, numbering: Numbering | None) -> None:
     def tell(reply: Reply) -> Reply:
         if isinstance(reply, Results):
-            for burial in transaction.burials:
-                log_burial(client, burial)
+            for end in transaction.reasoned:
+                log_end(client, end)
         return reply
 
     cluster = client.hub.cluster
@@ -116,13 +116,14 @@ def _queue(client: Client, command: Command) -> None:
         client.say(transaction.refuse(responses.BUSY))
         return
     client.say(transaction.queue(operation))
-    if command.arguments and transaction.refusal is None:       # only BURY has any: the reason
-        transaction.burials.append(command)
+    if command.arguments and transaction.refusal is None:       # only DONE and BURY have any: the reason
+        transaction.reasoned.append(command)
 
 
-def log_burial(client: Client, command: Command) -> None:
-    """Log why a job was buried, for operators."""
-    log.info("%s: job %d is dead, %s", client.link.peer, command.operation.id, command.arguments[0])
+def log_end(client: Client, command: Command) -> None:
+    """Log why a job is done or was buried, for operators."""
+    what = "dead" if isinstance(command.operation, Bury | BuryWithReason) else "done"
+    log.info("%s: job %d is %s, %s", client.link.peer, command.operation.id, what, command.arguments[0])
 
 
 def _not_allowed(client: Client, command: Command) -> None:

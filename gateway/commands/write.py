@@ -5,14 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from core import Batch, Change, Finished, Get, GetInTurn, GetWith, Move, Policy, Put, PutWith, Reply, Results
+from core import (
+    Batch,
+    Change,
+    ChangePlace,
+    Finished,
+    Get,
+    GetInTurn,
+    GetWith,
+    Move,
+    Policy,
+    Put,
+    PutWith,
+    Rearmed,
+    Reply,
+    Results,
+)
 from gateway.commands.choice import chosen, known_empty
 from gateway.commands.context.client import Client
 from gateway.commands.context.splitting import Many, propose_split, split
-from gateway.commands.transactions import log_burial
+from gateway.commands.transactions import log_end
 from gateway.protocol import responses
 from gateway.protocol.command import Command
 from gateway.protocol.request_id import Numbering
+from gateway.pulses.allowances import AllowedSlot
 from gateway.waiting.put_wait import PutOfWait
 from gateway.waiting.slots import NoReply, Outcome
 from gateway.waiting.waiter import Waiter
@@ -114,7 +130,7 @@ def _propose_many(
 
 def with_data(client: Client, command: Command) -> None:
     """CHANGE and MOVE: refused if they bring data and there is no room, like a new job."""
-    operation: Change | Move = command.operation
+    operation: Change | ChangePlace | Move = command.operation
     if operation.data is not None and no_room(client):
         client.say(responses.BUSY)
     else:
@@ -129,7 +145,8 @@ def get(client: Client, command: Command) -> None:
     if (
         type(operation) is Get and (queues := operation.queues) is not None and len(queues) == 1
         and client.state.policy is None
-        and (settings := client.hub.cluster.machine.settings).policy is Policy.RANDOM and not settings.fast_empty
+        and (settings := (machine := client.hub.cluster.machine).settings).policy is Policy.RANDOM
+        and not settings.fast_empty and not machine.rated
     ):
         client.propose(operation, command.numbering)
     else:
@@ -142,11 +159,22 @@ def _pick(client: Client, operation: Get | GetWith, numbering: Numbering | None)
     if numbering is None and client.hub.cluster.machine.settings.fast_empty and known_empty(client, get):
         client.say(responses.QUEUE_EMPTY)
         return
+    note: Callable[[Reply], Reply] | None = None
     if rotation is not None and type(taking) is GetInTurn:
         note = partial(rotation.note, named=get.queues is not None)
+    if client.hub.cluster.machine.rated and (allowed := client.hub.allowances.take(taking)) is not None:
+        slot = AllowedSlot(client, allowed, note or _as_it_is, numbering)
+        client.await_slot(slot)
+        within = allowed.around(taking)
+        client.hub.cluster.propose_for(client, within if numbering is None else numbering.request(within), slot)
+    elif note is not None:
         client.propose_told(taking, note, numbering)
     else:
         client.propose(taking, numbering)
+
+
+def _as_it_is(reply: Reply) -> Reply:
+    return reply
 
 
 def blocking_get(client: Client, command: Command) -> None:
@@ -171,11 +199,11 @@ def of_many(client: Client, command: Command) -> None:
     _propose_many(client, command.operation, command.numbering, lambda reply: reply)
 
 
-def bury(client: Client, command: Command) -> None:
-    """BURY: make a running job dead; the reason goes to the server's log."""
+def ended(client: Client, command: Command) -> None:
+    """DONE and BURY: a job is finished, or dead; the reason goes to the server's log."""
     def tell(reply: Reply) -> Reply:
-        if isinstance(reply, Finished):
-            log_burial(client, command)
+        if isinstance(reply, Finished | Rearmed):
+            log_end(client, command)
         return reply
     if command.arguments:
         client.propose_told(command.operation, tell, command.numbering)

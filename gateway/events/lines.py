@@ -15,6 +15,11 @@ def line_of(event: Event) -> bytes:
     return f"250 {event.seq} {event.type}{' ' + event.name if event.name else ''}{words}\r\n".encode()
 
 
+def message(newest: int, channel: str, data: bytes) -> bytes:
+    """A message of NOTIFY; `newest`: the number of the newest event, as it has none of its own."""
+    return f"250 {newest} MSG {channel} {len(data)}\r\n".encode() + data
+
+
 def gap(first: int, last: int) -> bytes:
     """The line that says that events of these numbers may be missing."""
     return b"250 %d GAP %d %d\r\n" % (last, first, last)

@@ -7,15 +7,15 @@ Whoever leaves too much unread is cut: a slow reader costs the others nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from cluster.api import Cluster
 from core import GAP, Event
 from gateway.events.filters import MSG, UNNAMED, Filter
 from gateway.events.history import History
-from gateway.events.lines import gap
-from gateway.limits import EVENT_BACKLOG_BYTES, EVENT_PIECE_BYTES
+from gateway.events.lines import gap, message
+from gateway.limits import CHANNELS_TOLD_MAX, EVENT_BACKLOG_BYTES, EVENT_PIECE_BYTES
 
 
 class Subscriber(Protocol):
@@ -37,13 +37,14 @@ class Subscriber(Protocol):
 class Subscription:
     """What a subscriber gets from now on. `seq`: events up to this number it has had, or does not want."""
 
-    __slots__ = ("behind", "lines", "seq", "subscriber", "wish")
+    __slots__ = ("begun", "behind", "lines", "seq", "subscriber", "wish")
 
-    def __init__(self, subscriber: Subscriber, wish: Filter, seq: int, *, behind: bool) -> None:
+    def __init__(self, subscriber: Subscriber, wish: Filter, seq: int) -> None:
         self.subscriber = subscriber
         self.wish = wish
         self.seq = seq
-        self.behind = behind                # it still reads the history
+        self.begun = False                  # nothing is written to it before
+        self.behind = False                 # it still reads the history
         self.lines: list[bytes] = []        # of this turn
 
     def hears(self, event: Event) -> bool:
@@ -62,13 +63,16 @@ class Subscription:
 class Subscriptions:
     """All subscriptions of this node, found by type and name of an event."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, wake: Callable[[], None] = lambda: None) -> None:
+        """`wake()` has `turn_ended` called soon, for what happens outside of a turn."""
         self._cluster = cluster
+        self._wake = wake
         self.history = History(cluster.machine.event_seq)
         self._all: dict[Subscription, None] = {}
         self._types: dict[str, int] = {}                # how many subscriptions each has
         # By type and name, those of exact names; by type and "", those of all names and of prefixes.
         self._places: dict[tuple[str, str], dict[Subscription, None]] = {}
+        self._channels: dict[tuple[tuple[str, ...], tuple[str, ...]], int] = {}     # how many listen to these for MSG
         self._told: dict[Subscription, None] = {}                               # have lines to be written
         self._behind: dict[Subscription, None] = {}
 
@@ -84,18 +88,29 @@ class Subscriptions:
             return not self._cluster.serving
         return self.history.reaches_back_to(after, [one for one in wish.types if one != MSG])
 
-    def add(self, subscriber: Subscriber, wish: Filter, after: int | None) -> tuple[Subscription, int]:
-        """Subscribe from now on, or behind the number `after`; returns the subscription and the newest number."""
+    def add(self, subscriber: Subscriber, wish: Filter, after: int | None) -> Subscription:
+        """Subscribe from now on, or behind the number `after`. Nothing is written before `begin`."""
         newest = self._cluster.machine.event_seq
-        seq = newest if after is None else after
-        subscription = Subscription(subscriber, wish, seq, behind=seq < newest)
+        subscription = Subscription(subscriber, wish, newest if after is None else after)
         self._all[subscription] = None
-        if subscription.behind:
-            self._behind[subscription] = None
         for place in _places(wish):
             self._places.setdefault(place, {})[subscription] = None
         self._count(wish, 1)
-        return subscription, newest
+        return subscription
+
+    def begin(self, subscription: Subscription) -> None:
+        """The subscription was answered: write what has happened since, and then what happens."""
+        subscription.begun = True
+        if subscription in self._all and subscription.seq < self._cluster.machine.event_seq:
+            subscription.behind = True
+            self._behind[subscription] = None
+        self._wake()
+
+    def flush(self, subscription: Subscription) -> None:
+        """Write what it has heard in this turn now."""
+        lines, subscription.lines = subscription.lines, []
+        if lines and self._told.pop(subscription, self) is None:
+            self._send(subscription, b"".join(lines))
 
     def remove(self, subscription: Subscription) -> None:
         """End a subscription: nothing more is written to its subscriber."""
@@ -113,9 +128,50 @@ class Subscriptions:
     def _count(self, wish: Filter, step: int) -> None:
         for event_type in wish.types:
             self._types[event_type] = self._types.get(event_type, 0) + step
+        if MSG in wish.types:
+            self._count_channels(wish, step)
         self._cluster.subscribed(frozenset(event_type for event_type, count in self._types.items() if count))
 
+    def _count_channels(self, wish: Filter, step: int) -> None:
+        place = ((), ("",)) if wish.everything else (wish.names, wish.prefixes)
+        count = self._channels.get(place, 0) + step
+        if count:
+            self._channels[place] = count
+        else:
+            del self._channels[place]
+        names = sum(len(names) + len(prefixes) for names, prefixes in self._channels)
+        if names > CHANNELS_TOLD_MAX:       # too many to tell: the others send everything
+            self._cluster.listen([([], [""], sum(self._channels.values()))])
+        else:
+            self._cluster.listen([
+                ([*names], [*prefixes], count) for (names, prefixes), count in self._channels.items()
+            ])
+
     # ---- from the cluster
+
+    def notice(self, channel: str, data: bytes) -> None:
+        """A message of NOTIFY."""
+        hearers = self._places.get((MSG, ""), {})
+        named = self._places.get((MSG, channel))
+        if named:
+            hearers = {**hearers, **named}
+        if hearers:
+            line = message(self._cluster.machine.event_seq, channel, data)
+            for subscription in hearers:
+                if (
+                    subscription.begun and subscription.wish.wants(MSG, channel)
+                    and subscription.subscriber.may_hear(MSG, channel)
+                ):
+                    self._write(subscription, line)
+            self._wake()
+
+    def notices_lost(self) -> None:
+        """Messages of NOTIFY may have been lost."""
+        newest = self._cluster.machine.event_seq
+        for subscription in self._all:
+            if subscription.begun and MSG in subscription.wish.types:
+                self._write(subscription, gap(newest, newest))
+        self._wake()
 
     def recording(self, types: frozenset[str]) -> None:
         """These types are recorded from now on."""
@@ -134,6 +190,9 @@ class Subscriptions:
         self.history.replace(newest)
         self._behind.clear()
         for subscription in self._all:
+            if not subscription.begun:
+                subscription.seq = max(subscription.seq, newest)
+                continue
             known = subscription.seq if subscription.behind else max(before, subscription.seq)
             subscription.behind = False
             if newest > known:
@@ -162,7 +221,7 @@ class Subscriptions:
             if named:
                 hearers = {**hearers, **named}
         for subscription in hearers:
-            if not subscription.behind and subscription.hears(event):
+            if subscription.begun and not subscription.behind and subscription.hears(event):
                 self._write(subscription, line)
 
     def _write(self, subscription: Subscription, line: bytes) -> None:

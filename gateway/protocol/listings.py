@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from core import ClusterSettings, JobView, Pulse, QueueCounts, QueueSettings, RunningJob, Session, Then, Worker
+from core import (
+    OWN_PREFIX,
+    ClusterSettings,
+    JobView,
+    Pulse,
+    QueueCounts,
+    QueueSettings,
+    RunningJob,
+    Session,
+    Then,
+    Worker,
+)
 from gateway.limits import SESSION_TTL_MS_DEFAULT
 from gateway.protocol.tokens import meta, seconds, unix
 
@@ -46,16 +57,17 @@ def run_lines(jobs: Sequence[RunningJob], with_data: bool) -> bytes:
     return "".join(lines).encode()
 
 
-def seen(job: JobView) -> str:
-    """Format the line of PEEK for a job: `<q> <id|-> <p> <len> <state> [meta]`, always with all meta tokens it has."""
+def seen(job: JobView, places: bool = False) -> str:
+    """Format the line of PEEK for a job: `<q> <id|-> <p> <len> <state> [meta] [SEQ <n>]`, with all its meta tokens."""
     number = "-" if job.id is None else str(job.id)
     tokens = meta(job.item, job.key, job.attempts, job.reason, job.at_ms, job.deadline_ms)
-    return f"{job.queue} {number} {job.priority} {len(job.data)} {job.state.name}{tokens}\r\n"
+    place = f" SEQ {job.seq}" if places else ""
+    return f"{job.queue} {number} {job.priority} {len(job.data)} {job.state.name}{tokens}{place}\r\n"
 
 
-def seen_lines(jobs: Iterable[JobView]) -> bytes:
-    """Format the lines of PEEK."""
-    return "".join(map(seen, jobs)).encode()
+def seen_lines(jobs: Iterable[JobView], places: bool = False) -> bytes:
+    """Format the lines of PEEK; `places`: with the numbers of their places."""
+    return "".join([seen(job, places) for job in jobs]).encode()
 
 
 def names(names: Sequence[str]) -> bytes:
@@ -103,8 +115,18 @@ def settings_of_queue(settings: QueueSettings) -> list[tuple[str, str]]:
         ("TTL", seconds(settings.ttl_ms)),
         ("IDLE", seconds(settings.idle_ms)),
         ("OVERFLOW", settings.overflow.name),
+        ("ALARM", str(settings.alarm)),
         ("BOUND", str(int(settings.bound > 0))),
     ]
+
+
+def rate_of_queue(pulse: Pulse | None) -> list[tuple[str, str]]:
+    """Return the settings of a queue that has a rate: its own one, or the pulse it shares."""
+    if pulse is None:
+        return []
+    if pulse.name.startswith(OWN_PREFIX):
+        return [("RATE", f"{pulse.rate} PER {seconds(pulse.per_ms)}")]
+    return [("PULSE", pulse.name)]
 
 
 def settings_of_cluster(settings: ClusterSettings) -> list[tuple[str, str]]:

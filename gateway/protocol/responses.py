@@ -72,8 +72,8 @@ OK = b"200 OK\r\n"
 # A feature of PROTOCOL "PING, CAPS" is listed only if it is complete.
 FEATURES = (
     b"batch", b"within", b"meta", b"itemfilter", b"delay", b"ttl", b"every", b"after", b"touch", b"keys", b"change",
-    b"move", b"transaction", b"queues", b"idle", b"deadletter", b"session", b"bound", b"workers", b"events", b"cluster",
-    b"auth",
+    b"move", b"seq", b"transaction", b"queues", b"idle", b"deadletter", b"session", b"bound", b"workers", b"pulse",
+    b"events", b"notify", b"cluster", b"auth",
 )
 CAPS = b"200 OK %d\r\n" % sum(len(word) + 1 for word in FEATURES) + b"".join(word + b"\n" for word in FEATURES)
 EXISTS = b"200 OK EXISTS\r\n"
@@ -123,9 +123,13 @@ OUTCOME_UNKNOWN = b"504 Outcome Unknown\r\n"
 
 
 class AtWriting(Struct, gc=False, frozen=True):
-    """An answer that is formed when it is written: what it says depends on that moment."""
+    """An answer that is formed when it is written: what it says depends on that moment.
+
+    `drop` is called instead when the client is gone.
+    """
 
     form: Callable[[], bytes]
+    drop: Callable[[], None]
 
 
 def _stored(reply: Stored) -> bytes:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct
@@ -39,6 +40,7 @@ from gateway.waiting.slots import IGNORED, NoReply, Outcome
 
 log = logging.getLogger("sockpqd.gateway")
 
+TIMER_S = 0.0005        # timers may come so much early
 WRITTEN_MS_MAX = GRANT_WRITTEN_MS_MAX // 2      # half of what a new leader counts on
 
 
@@ -86,7 +88,14 @@ class Turns:
         self._windows: dict[str, Window] = {}
         self._term = -1                             # of the Lead entry that the windows begin with
         self._due: dict[str, None] = {}             # pulses to look at in this round
+        self._hungry: dict[str, dict[str, None]] = {}   # queues whose blocked clients wait for grants, by their pulse
+        self._timers: dict[str, asyncio.TimerHandle] = {}   # when these should be looked at again
+        self._feed: Callable[[str], None] = lambda queue: None
         self._writing: dict[str, Window] = {}       # pulses with grants written in this round
+
+    def attach(self, feed: Callable[[str], None]) -> None:
+        """Call `feed` with the name of a queue when its blocked clients may find a grant."""
+        self._feed = feed
 
     def waiting(self, pulse: str) -> int:
         """How many clients wait for a turn."""
@@ -125,6 +134,32 @@ class Turns:
         for pulse, window in writing.items():
             window.stamp(now)
             self.look_at(pulse)
+            self.feed(pulse)
+
+    # ---- blocked clients of queues with a rate
+
+    def starve(self, pulse: str, queue: str) -> None:
+        """There are jobs in the queue and clients for them, but no grant is free: call `feed` when one may be."""
+        self._hungry.setdefault(pulse, {})[queue] = None
+        if pulse not in self._timers:
+            self._feed_later(pulse)
+
+    def _feed_later(self, name: str) -> None:
+        pulse, now = self._cluster.machine.pulses.get(name), self._loop.time()
+        if pulse is None or pulse.deny:
+            return                              # until it is changed
+        asleep_s = (pulse.sleep_until_ms - self._cluster.time_ms) / 1000
+        pause_s = asleep_s if asleep_s > 0 else self.window(name).first_leaves_s(now)
+        if pause_s is not None:                 # else what is under way will tell
+            self._timers[name] = self._loop.call_later(max(pause_s, 0.0) + TIMER_S, self.feed, name)
+
+    def feed(self, pulse: str) -> None:
+        """Some grants of the pulse may be free."""
+        timer = self._timers.pop(pulse, None)
+        if timer is not None:
+            timer.cancel()
+        for queue in self._hungry.pop(pulse, ()):
+            self._feed(queue)
 
     # ---- coming and going
 
@@ -230,6 +265,10 @@ class Turns:
         """Refuse all waiters, as this node no longer serves."""
         for pulse in list(self._lines):
             self._end_line(pulse, NoReply.REFUSED)
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        self._hungry.clear()
 
     def _end_line(self, pulse: str, outcome: Outcome) -> None:
         line = self._lines.pop(pulse)
@@ -257,6 +296,7 @@ class Turns:
         if effects.restored:
             self._restored()
         for name in effects.pulses or ():
+            self.feed(name)
             if name in self._cluster.machine.pulses:
                 self.look_at(name)
             else:
@@ -266,6 +306,8 @@ class Turns:
 
     def _restored(self) -> None:
         """Everything was replaced (CLONE): a pulse that was not there before has what the state counts."""
+        for name in list(self._hungry):
+            self.feed(name)
         now = self._loop.time()
         pulses = self._cluster.machine.pulses
         self._windows = {
@@ -358,7 +400,7 @@ class Turns:
         else:
             pause_s = window.first_leaves_s(now)
         if pause_s is not None:
-            line.timer = self._loop.call_later(max(pause_s, 0.0) + 0.0005, self.look_at, pulse.name)
+            line.timer = self._loop.call_later(max(pause_s, 0.0) + TIMER_S, self.look_at, pulse.name)
 
     # ---- grants
 
@@ -392,7 +434,7 @@ class Turns:
 
     def _go(self, waiter: TurnWaiter, going: Going) -> None:
         waiter.going = going
-        waiter.end(AtWriting(lambda: self._write(waiter)))
+        waiter.end(AtWriting(lambda: self._write(waiter), lambda: self.cancel(waiter)))
 
     def _write(self, waiter: TurnWaiter) -> bytes:
         """The answer, at the moment when it is written."""

@@ -29,6 +29,7 @@ from gateway.link import Link
 from gateway.process.memory_limit import memory_mark_bytes
 from gateway.protocol.responses import BUSY, OFFLINE_MODE
 from gateway.protocol.verbs import Verbs
+from gateway.pulses.allowances import Allowances
 from gateway.pulses.turns import Turns
 from gateway.server.memory_account import Account, held_bytes_max
 from gateway.server.places import Places
@@ -112,9 +113,11 @@ class Hub:
         """Connect the hub to the cluster it listens to. Must be called before anything else."""
         self.cluster = cluster
         self.access.attach(cluster.machine)
-        self.waiters = Waiters(cluster)
-        self.subscriptions = Subscriptions(cluster)
+        self.subscriptions = Subscriptions(cluster, self._go_on_soon)
         self.turns = Turns(cluster)
+        self.allowances = Allowances(cluster, self.turns)
+        self.waiters = Waiters(cluster, self.allowances)
+        self.turns.attach(self.waiters.reopened)
 
     # ---- ClusterListener
 
@@ -144,6 +147,14 @@ class Hub:
     def recording(self, types: frozenset[str]) -> None:
         """Note which types of events are recorded from now on."""
         self.subscriptions.recording(types)
+
+    def notice(self, channel: str, data: bytes) -> None:
+        """Hand a message of NOTIFY on to the subscribers."""
+        self.subscriptions.notice(channel, data)
+
+    def notices_lost(self) -> None:
+        """Tell the subscribers that messages of NOTIFY may have been lost."""
+        self.subscriptions.notices_lost()
 
     def state_replaced(self) -> None:
         """Tell the subscribers what they missed."""

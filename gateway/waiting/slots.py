@@ -141,4 +141,6 @@ def give_back(cluster: Cluster, slots: deque[Slot]) -> deque[Slot]:
         elif isinstance(outcome, Handed | HandedMany) and not slot.numbered:
             for job in (outcome,) if isinstance(outcome, Handed) else outcome.jobs:
                 cluster.propose(Return(job.id), IGNORED)
+        elif isinstance(outcome, responses.AtWriting):
+            outcome.drop()
     return left

@@ -10,6 +10,7 @@ from msgspec import Struct
 from core import Reply
 from gateway.protocol import responses
 from gateway.waiting.party import WaitingClient
+from gateway.waiting.rates import TakenGrants
 from gateway.waiting.rotation import Rotation
 from gateway.waiting.slots import NoReply, Outcome
 from gateway.waiting.wanted import Wanted
@@ -59,6 +60,7 @@ class Waiter(Struct, gc=False, eq=False):
     watched: tuple[str | None, str | None] | None = None    # GETBE: the unfinished queue or item it waits on
     timer: TimerHandle | None = None    # of WITHIN
     late: bool = False                  # its time is up: the Get in flight is its last
+    allowed: TakenGrants | None = None  # for queues with a rate, while its Get is in flight
     rotation: Rotation | None = None    # the turns of the connection
     too_late: bytes = responses.QUEUE_EMPTY       # the answer when its time is up
 
@@ -79,6 +81,9 @@ class Waiter(Struct, gc=False, eq=False):
 
     def end(self, outcome: Outcome) -> None:
         """Set its answer."""
+        if self.allowed is not None:
+            allowed, self.allowed = self.allowed, None
+            outcome = allowed.settled(outcome, numbered=self.numbered)
         self.outcome = outcome
         if self.timer is not None:
             self.timer.cancel()

@@ -26,12 +26,14 @@ end before the waiter uses it again.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 
 from cluster.api import Cluster
-from core import Effects, Empty, Handed, HandedMany, Put, Reply, Request
+from core import Effects, Empty, Handed, HandedMany, Operation, Put, Reply, Request
 from gateway.waiting.claims import Claims
 from gateway.waiting.finish_watch import Watchers
 from gateway.waiting.idle_queues import IdleQueues
+from gateway.waiting.rates import Rates
 from gateway.waiting.slots import NoReply, Outcome
 from gateway.waiting.wait_lists import WaitLists
 from gateway.waiting.waiter import Waiter
@@ -41,8 +43,9 @@ from gateway.waiting.wanted import Wanted
 class Waiters:
     """All waiters of this node, first come first served; those for an item before the others."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, rates: Rates) -> None:
         self._cluster = cluster
+        self._rates = rates
         self._last_number = 0
         self._standing: dict[int, Waiter] = {}
         self._lines = WaitLists()
@@ -119,13 +122,36 @@ class Waiters:
         for queue in self._cluster.machine.offering(wanted.get.queues, item):
             if not self._claims or self._free(queue, item) > 0:
                 return queue
+        if self._cluster.machine.rated:
+            for queue in self._with_rate(wanted.get.queues):
+                if self._free(queue, item) > 0:
+                    return queue
         return None
+
+    def _with_rate(self, queues: tuple[str, ...] | None) -> Iterable[str]:
+        """Those of the queues (None: of all) that have a rate: without a grant they hand out nothing."""
+        if queues is not None:
+            return (queue for queue in queues if self._rates.pulse_of(queue) is not None)
+        return (queue for of_pulse in self._cluster.machine.rated.values() for queue in of_pulse)
 
     def _free(self, queue: str, item: str | None) -> int:
         """How many jobs of the queue (of the item) could be handed out and are not claimed."""
+        machine = self._cluster.machine
         if item is None:
-            return self._cluster.machine.ready(queue) - self._claims.of(queue)
-        return self._cluster.machine.ready_of_item(queue, item) - self._claims.of_item(queue, item)
+            free = machine.ready(queue) - self._claims.of(queue)
+        else:
+            free = machine.ready_of_item(queue, item) - self._claims.of_item(queue, item)
+        return self._granted(queue, free) if machine.rated and free > 0 else free
+
+    def _granted(self, queue: str, free: int) -> int:
+        """How many of the free jobs a grant is free for; if there are fewer, look again when there may be more."""
+        pulse = self._rates.pulse_of(queue)
+        if pulse is None:
+            return free
+        granted = self._rates.free(pulse)
+        if granted < free:
+            self._rates.starve(pulse, queue)
+        return min(free, granted)
 
     def _someone_stands_before(self, queue: str, item: str | None) -> bool:
         return (self._lines.first(queue) if item is None else self._lines.first_of_item(queue, item)) is not None
@@ -237,8 +263,13 @@ class Waiters:
             number = self._lines.first_of_item(put.queue, put.item)
         if number is None:
             number = self._lines.first(put.queue)
-        if number is not None:
+        if number is not None and (not self._cluster.machine.rated or self._grants(put.queue)):
             self._send(self._standing[number], put.queue, behind=client)
+
+    def _grants(self, queue: str) -> bool:
+        """Whether the queue could hand out a job as far as its rate is concerned."""
+        pulse = self._rates.pulse_of(queue)
+        return pulse is None or self._rates.free(pulse) > 0
 
     def effects(self, effects: Effects) -> None:
         """Send the waiters that an applied entry concerns."""
@@ -250,7 +281,7 @@ class Waiters:
         for queue in effects.ready:
             self.job_ready(queue)
         for queue in effects.reopened:
-            self._reopened(queue)
+            self.reopened(queue)
         for waiter in self._watchers.after(effects, self._cluster.machine):
             self._watch(waiter)
         if effects.restored:
@@ -272,7 +303,7 @@ class Waiters:
         while free > 0 and (number := self._lines.first_of_item(queue, item)) is not None:
             free -= self._send(self._standing[number], queue, free)
 
-    def _reopened(self, queue: str) -> None:
+    def reopened(self, queue: str) -> None:
         """Send waiters for a queue in which jobs of any item may have become eligible."""
         for item in self._lines.items(queue):
             self.item_ready(queue, item)
@@ -280,8 +311,8 @@ class Waiters:
 
     def _restored(self) -> None:
         """Check all queues again after the state was replaced (CLONE)."""
-        for queue in list(self._cluster.machine.nonempty()):
-            self._reopened(queue)
+        for queue in (*self._cluster.machine.nonempty(), *self._with_rate(None)):
+            self.reopened(queue)
         for waiter in self._watchers.restored(self._cluster.machine):
             self._watch(waiter)
 
@@ -307,10 +338,22 @@ class Waiters:
     def _propose(self, waiter: Waiter, behind: object | None = None) -> None:
         """Propose the waiter's Get, `behind` the operation just proposed for that client if one is named."""
         waiter.asked = True
+        operation = self._allowed(waiter) if self._cluster.machine.rated else waiter.wanted.operation
         if behind is None:
-            self._cluster.propose_for(waiter.client, waiter.wanted.operation, waiter)
+            self._cluster.propose_for(waiter.client, operation, waiter)
         else:
-            self._cluster.propose_for(behind, waiter.wanted.operation, waiter, behind=True)
+            self._cluster.propose_for(behind, operation, waiter, behind=True)
+
+    def _allowed(self, waiter: Waiter) -> Operation:
+        """The waiter's operation, with the grants that are free for queues with a rate."""
+        if waiter.allowed is not None:          # it had no turn
+            waiter.allowed.release()
+            waiter.allowed = None
+        wanted, queue = waiter.wanted, waiter.sent_for
+        if queue is not None and self._rates.pulse_of(queue) is None:
+            return wanted.operation
+        waiter.allowed = self._rates.take(wanted.pick or wanted.get, queue)
+        return wanted.operation if waiter.allowed is None else wanted.within(waiter.allowed)
 
     def _unclaim(self, waiter: Waiter) -> tuple[str | None, int]:
         """Drop the claim of a Get no longer in flight; returns the queue it was sent for and how many it claimed."""
@@ -330,6 +373,9 @@ class Waiters:
             self._requests.setdefault((request.session, request.number), {})[waiter.number] = waiter
         if waiter.wanted.until_finished:
             self._watch(waiter)
+        if waiter.allowed is not None:
+            allowed, waiter.allowed = waiter.allowed, None
+            allowed.release()
 
     def _leave(self, waiter: Waiter) -> None:
         number = waiter.number

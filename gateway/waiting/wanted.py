@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from core import Get, GetInTurn, GetWith, Operation, Request
 from gateway.limits import FEW_QUEUES, WAITER_QUEUE_BYTES
+from gateway.waiting.rates import TakenGrants
 
 
 class Wanted(Struct, gc=False, eq=False):
@@ -21,6 +22,11 @@ class Wanted(Struct, gc=False, eq=False):
     def operation(self) -> Operation:
         """The operation to propose."""
         return self.request or self.pick or self.get
+
+    def within(self, grants: TakenGrants) -> Operation:
+        """The operation with these grants for queues with a rate."""
+        allowed = grants.around(self.pick or self.get)
+        return allowed if self.request is None else replace(self.request, operation=allowed)
 
     @property
     def count(self) -> int:

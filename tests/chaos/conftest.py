@@ -6,8 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.chaos.proxies.proxies import program
-
 MISSING = "no toxiproxy-server"
 HINT = "chaos tests skipped: {} need toxiproxy-server 2.x on PATH, or Go 1.23, with which `make toxiproxy` builds it"
 
@@ -20,8 +18,11 @@ def toxiproxy_server() -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skipped here and not by the fixture, pytest puts them all into one line."""
-    if "toxiproxy_server" in getattr(item, "fixturenames", ()) and program() is None:
-        pytest.skip(MISSING)
+    if "toxiproxy_server" in getattr(item, "fixturenames", ()):
+        # Here, as few tests need it and all would wait for what it imports.
+        from tests.chaos.proxies.proxies import program
+        if program() is None:
+            pytest.skip(MISSING)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

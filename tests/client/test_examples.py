@@ -152,3 +152,21 @@ def wait_for_results(client: Client, count: int) -> None:
     while client.total("results").jobs < count:
         assert time.monotonic() < until
         time.sleep(0.01)
+
+
+def test_orders_are_watched_through_a_killed_leader() -> None:
+    with LocalCluster(3) as cluster, Client(cluster.servers) as client:
+        with start(",".join(cluster.servers), "watch_orders", "order_1", "order_2") as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "watching\n"
+            time.sleep(2)               # it is subscribed, and all servers know
+            for number in (1, 2):
+                client.put("mail", b"", item=f"order_{number}")
+                job = client.get("mail", expire=60)
+                assert job is not None
+                job.done()
+                assert process.stdout.readline() == f"order_{number} is finished\n"
+                if number == 1:
+                    cluster.kill(cluster.wait_for_leader())
+            process.communicate("", TIMEOUT_S)
+        assert process.returncode == 0

@@ -61,6 +61,12 @@ class Ignorant:
     def recording(self, types: frozenset[str]) -> None:
         """As ClusterListener."""
 
+    def notice(self, channel: str, data: bytes) -> None:
+        """As ClusterListener."""
+
+    def notices_lost(self) -> None:
+        """As ClusterListener."""
+
     def state_replaced(self) -> None:
         """As ClusterListener."""
 

@@ -106,3 +106,41 @@ def test_a_subscriber_that_does_not_read_is_cut_and_harms_nobody(cluster: LocalC
     with frozen, suppress(ConnectionResetError):
         while frozen.recv(1 << 20):     # times out if it was not cut
             pass
+
+
+def notified(wire: Wire) -> tuple[str, bytes]:
+    """The next message: its line without the number, and the data."""
+    line = wire.line().split(" ", 2)[2]
+    return line, wire.exactly(int(line.split()[-1])) if line.startswith("MSG") else b""
+
+
+def test_messages_reach_the_subscribers_of_all_nodes_in_order(cluster: LocalCluster) -> None:
+    leader = cluster.wait_for_leader()
+    cluster.wait_until_level()
+    with Wire(cluster.server(leader), PATIENCE_S) as sender:
+        sender.send("NOTIFY workers 5", b"nobody"[:5])
+        assert sender.line() == "200 OK 0"
+        wires = [subscribed(server, "MSG", " work*|other")[0] for server in cluster.servers for _ in range(3)]
+        for number in range(300):       # they are known as soon as they were answered
+            sender.send(f"NOTIFY workers {len(str(number))}", str(number).encode())
+        assert {sender.line() for _ in range(300)} == {"200 OK 9"}
+        for wire in wires:
+            for number in range(300):
+                assert notified(wire) == (f"MSG workers {len(str(number))}", str(number).encode())
+        large = b"x" * (1 << 20)
+        sender.send(f"NOTIFY other {len(large)}", large)
+        assert sender.line() == "200 OK 9"
+        for wire in wires:
+            assert notified(wire) == (f"MSG other {len(large)}", large)
+    for server in cluster.servers:
+        if server != cluster.server(leader):
+            with Wire(server, PATIENCE_S) as other:
+                other.send("NOTIFY workers 1", b"x")
+                assert other.line() == "500 Offline Mode"
+    cluster.kill(leader)
+    cluster.wait_for_leader()
+    for wire, server in zip(wires, [server for server in cluster.servers for _ in range(3)], strict=True):
+        if server != cluster.server(leader):
+            assert notified(wire)[0].startswith("GAP ")
+        wire.close()
+    cluster.restart(leader)

@@ -5,6 +5,7 @@ from sockpq._engine.stats import CallStats, Stats
 from sockpq._protocol.arguments import Codec
 from sockpq._protocol.commands.queues import ClusterSettings, QueueSettings
 from sockpq._sync.client import Client
+from sockpq._sync.events import Events
 from sockpq._sync.job import Job
 from sockpq._sync.survey import survey
 from sockpq._sync.transaction import Transaction
@@ -16,6 +17,7 @@ from sockpq.errors import (
     Busy,
     ClientClosed,
     DataTooLarge,
+    EventsLost,
     ForbiddenError,
     InvalidSnapshot,
     JobExists,
@@ -39,6 +41,8 @@ from sockpq.errors import (
     WorkerNotFound,
 )
 from sockpq.model import (
+    Event,
+    EventType,
     Finished,
     Key,
     Leader,
@@ -68,6 +72,10 @@ __all__ = [
     "ClusterSettings",
     "Codec",
     "DataTooLarge",
+    "Event",
+    "EventType",
+    "Events",
+    "EventsLost",
     "Finished",
     "ForbiddenError",
     "InvalidSnapshot",

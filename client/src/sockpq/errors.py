@@ -24,6 +24,7 @@
     │   ├── Unavailable         no server could execute it before the deadline
     │   │   └── Untrusted       TLS: no server has a certificate that is good here; trying again is no use
     │   └── ClientClosed        close() was called
+    ├── EventsLost              events(): some were missed and cannot be told any more; the loop may go on behind them
     ├── OutcomeUnknown          it was sent and no answer came: executed once, or not at all
     │   ├── NoOutput            call(): the job is queued for sure, but its output did not reach this client
     │   └── BatchFailed         put_many(): says for each job how it stands
@@ -142,6 +143,21 @@ class Untrusted(Unavailable):
 
 class ClientClosed(NotExecuted):
     """The client was closed."""
+
+
+class EventsLost(SockpqError):
+    """events(): those with the numbers `first` to `last` may have been missed: look at the state anew.
+
+    The servers do not have them any more, or did not see them themselves. The loop may be begun again.
+    """
+
+    def __init__(self, first: int, last: int) -> None:
+        super().__init__(f"events {first} to {last} may be lost")
+        self.first = first
+        self.last = last
+
+    def __reduce__(self) -> tuple[type[EventsLost], tuple[int, int]]:
+        return type(self), (self.first, self.last)
 
 
 class OutcomeUnknown(SockpqError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 
 class Key(NamedTuple):
@@ -195,3 +195,26 @@ class Waiting(NamedTuple):
     """`206 Wait for output`: the PUT is executed, its output has not come yet. `item` groups the two."""
 
     item: str
+
+
+EventType = Literal[
+    "FINQ", "FINI", "PUT", "TAKE", "DONE", "LATER", "EXPIRED", "DEAD", "TTL", "DEPTH", "PULSE", "LEADER", "IDLE",
+    "DROP", "WORKER", "MSG",
+]
+
+
+class Event(NamedTuple):
+    """One event of events().
+
+    `seq`: its number, the same on every server (of "MSG" that of the newest event). `name`: the queue, item, pulse,
+    worker or channel it is about, of "LEADER" the node. `priority` and `id` of the job, where the type has them.
+    `words`: all that its line says behind the type. `data`: of "MSG" the message.
+    """
+
+    seq: int
+    type: str
+    name: str
+    priority: int | None
+    id: int | None
+    words: tuple[str, ...]
+    data: bytes

@@ -12,6 +12,7 @@ from core.ops.queues import Order
 from core.ops.replies import ACCEPTED, FINISHED, NOT_FOUND, Reply
 from core.rules import activate, complete
 from core.rules.admit import admitted, at_capacity, displaced, key_taken, rejects_puts, too_large, ttl_ms
+from core.rules.pulses import result
 from core.state import State
 from core.store.job import DelayedJob, Extras, Job, RunningJob
 from core.store.queues import DONE, PUT, Queue
@@ -40,7 +41,7 @@ def touch_all(state: State, operation: ops.TouchAll, seed: int) -> Reply:
     return replies.Results(tuple([touch(state, ops.Touch(number, expire_ms, then), seed) for number in operation.ids]))
 
 
-def change(state: State, operation: ops.Change, seed: int) -> Reply:
+def change(state: State, operation: ops.Change | ops.ChangePlace, seed: int) -> Reply:
     """Give a job other data, or another priority, item or time."""
     job = _selected(state, operation.selector)
     if not isinstance(job, Job | DelayedJob | RunningJob):
@@ -66,7 +67,9 @@ def change(state: State, operation: ops.Change, seed: int) -> Reply:
     return ACCEPTED
 
 
-def _change_ready(state: State, queue: Queue, job: Job, operation: ops.Change, changed: Job) -> None:
+def _change_ready(
+    state: State, queue: Queue, job: Job, operation: ops.Change | ops.ChangePlace, changed: Job,
+) -> None:
     """It keeps its place among those of its priority, unless its time is another."""
     state.remove(queue, job)
     at_ms = changed.at_ms
@@ -96,7 +99,13 @@ def change_cost(operation: ops.Change) -> Cost:
     return BASE_BYTES + of_names(selector.queue, selector.key, operation.item) + len(data), JOB_WITH_EXTRAS
 
 
-def delete(state: State, operation: ops.Delete, seed: int) -> Reply:
+def change_place_cost(operation: ops.ChangePlace) -> Cost:
+    """Bytes and work of a ChangePlace."""
+    names, data = of_names(operation.selector.queue, operation.item), operation.data or b""
+    return BASE_BYTES + names + len(data), JOB_WITH_EXTRAS + limits.SCANNED_RUNS_MAX
+
+
+def delete(state: State, operation: ops.Delete | ops.DeletePlace, seed: int) -> Reply:
     """End the job without its being done."""
     job = _selected(state, operation.selector)
     if isinstance(job, RunningJob):
@@ -116,6 +125,11 @@ def delete_cost(operation: ops.Delete) -> Cost:
     return BASE_BYTES + of_names(operation.selector.queue, operation.selector.key), JOB_WITH_EXTRAS
 
 
+def delete_place_cost(operation: ops.DeletePlace) -> Cost:
+    """Bytes and work of a DeletePlace."""
+    return BASE_BYTES + of_names(operation.selector.queue), JOB_WITH_EXTRAS + limits.SCANNED_RUNS_MAX
+
+
 def move(state: State, operation: ops.Move, seed: int) -> Reply:
     """End the job here and put it into another queue, with its item, key and tries."""
     job = state.running.get(operation.id)
@@ -130,6 +144,7 @@ def move(state: State, operation: ops.Move, seed: int) -> Reply:
     if refusal is not None:
         return refusal
     state.stop(job.id)
+    result(state, job, ops.Feedback.OK)
     state.queues.by_name[job.queue].counters[DONE] += 1
     state.events.tell("DONE", job.queue, job.priority, job.id)
     queue = state.queues.open(operation.queue)
@@ -171,8 +186,10 @@ def kick_cost(operation: ops.Kick) -> Cost:
     return BASE_BYTES + of_names(operation.queue), JOB * max(0, min(operation.count, limits.PORTION_MAX))
 
 
-def _selected(state: State, selector: ops.Selector) -> Job | DelayedJob | RunningJob | Reply:
+def _selected(state: State, selector: ops.Selector | ops.Place) -> Job | DelayedJob | RunningJob | Reply:
     """The selected job, or the reply if there is none or it may not be changed."""
+    if isinstance(selector, ops.Place):
+        return state.waiting_at(selector.queue, selector.seq) or NOT_FOUND
     if selector.id:
         return state.running.get(selector.id, NOT_FOUND)
     queue = state.queues.by_name.get(selector.queue)

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from core.handlers.cost import BASE_BYTES, ID_BYTES, JOB, JOB_WITH_EXTRAS, Cost, of_names
+from core.handlers.dispatch import COSTS
 from core.ops import jobs as ops
 from core.ops.replies import ACCEPTED, FINISHED, NOT_FOUND, Reply, Results
 from core.rules import complete
 from core.rules.complete import finish, put_back
+from core.rules.pulses import result
 from core.state import State
 
 
 def done(state: State, operation: ops.Done, seed: int) -> Reply:
     """Finish the job."""
     job = state.stop(operation.id)
-    return NOT_FOUND if job is None else finish(state, job)
+    if job is None:
+        return NOT_FOUND
+    if job.pulse is not None:
+        result(state, job, ops.Feedback.OK)
+    return finish(state, job)
 
 
 def done_last(state: State, operation: ops.DoneLast, seed: int) -> Reply:
     """Finish the job for good, even a periodic one."""
     job = state.stop(operation.id)
-    return NOT_FOUND if job is None else finish(state, job, last=True)
+    if job is None:
+        return NOT_FOUND
+    result(state, job, ops.Feedback.OK)
+    return finish(state, job, last=True)
 
 
 def done_all(state: State, operation: ops.DoneAll, seed: int) -> Reply:
@@ -27,6 +39,8 @@ def done_all(state: State, operation: ops.DoneAll, seed: int) -> Reply:
     answers: list[Reply] = []
     for number in operation.ids:
         job = state.stop(number)
+        if job is not None and job.pulse is not None:
+            result(state, job, ops.Feedback.OK)
         answers.append(NOT_FOUND if job is None else finish(state, job))
         if state.events.endings:
             state.end_operation()
@@ -43,6 +57,8 @@ def later(state: State, operation: ops.Later, seed: int) -> Reply:
     job = state.stop(operation.id)
     if job is None:
         return NOT_FOUND
+    if job.pulse is not None:
+        result(state, job, ops.Feedback.OK)
     put_back(state, job)
     return ACCEPTED
 
@@ -52,6 +68,7 @@ def later_with(state: State, operation: ops.LaterWith, seed: int) -> Reply:
     job = state.stop(operation.id)
     if job is None:
         return NOT_FOUND
+    result(state, job, ops.Feedback.OK)
     put_back(state, job, operation)
     return ACCEPTED
 
@@ -64,6 +81,7 @@ def later_with_reason(state: State, operation: ops.LaterWithReason, seed: int) -
     options = ops.LaterWith(
         operation.id, operation.when, operation.priority, operation.first, operation.yielded,
     )
+    result(state, job, ops.Feedback.OK)
     put_back(state, job, options, reason=operation.reason)
     return ACCEPTED
 
@@ -88,11 +106,37 @@ def _put_all_back(state: State, ids: tuple[int, ...], options: ops.LaterWith) ->
     for number in ids:
         job = state.stop(number)
         if job is not None:
+            result(state, job, ops.Feedback.OK)
             put_back(state, job, options)
             if state.events.endings:
                 state.end_operation()
         answers.append(NOT_FOUND if job is None else ACCEPTED)
     return Results(tuple(answers))
+
+
+def end_with(state: State, operation: ops.EndWith, seed: int) -> Reply:
+    """End the hand-out, with another result than OK for the pulse that granted it."""
+    end = operation.end
+    job = state.running.get(end.id)
+    if job is None:
+        return NOT_FOUND
+    pulse, job.pulse = job.pulse, None          # so that the end by itself is no result
+    reply = _ENDS[type(end)](state, end, seed)
+    job.pulse = pulse                           # a batch may bring the job back
+    result(state, job, operation.feedback, operation.sleep_ms)
+    return reply
+
+
+def end_with_cost(operation: ops.EndWith) -> Cost:
+    """Bytes and work of an EndWith."""
+    size, work = COSTS[type(operation.end)](operation.end)
+    return BASE_BYTES + size, work
+
+
+_ENDS: dict[type, Callable[[State, Any, int], Reply]] = {
+    ops.Done: done, ops.DoneLast: done_last, ops.Later: later, ops.LaterWith: later_with,
+    ops.LaterWithReason: later_with_reason,
+}
 
 
 def return_(state: State, operation: ops.Return, seed: int) -> Reply:
@@ -107,10 +151,16 @@ def return_(state: State, operation: ops.Return, seed: int) -> Reply:
 def bury(state: State, operation: ops.Bury, seed: int) -> Reply:
     """Move the job to the dead queue."""
     job = state.stop(operation.id)
-    return NOT_FOUND if job is None else FINISHED[complete.bury(state, job), False]
+    if job is None:
+        return NOT_FOUND
+    result(state, job, ops.Feedback.FAIL)
+    return FINISHED[complete.bury(state, job), False]
 
 
 def bury_with_reason(state: State, operation: ops.BuryWithReason, seed: int) -> Reply:
     """Move the job to the dead queue, with the reason."""
     job = state.stop(operation.id)
-    return NOT_FOUND if job is None else FINISHED[complete.bury(state, job, operation.reason), False]
+    if job is None:
+        return NOT_FOUND
+    result(state, job, ops.Feedback.FAIL)
+    return FINISHED[complete.bury(state, job, operation.reason), False]

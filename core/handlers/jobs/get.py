@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from msgspec import UNSET, UnsetType
 
 from core import limits
 from core.handlers.cost import BASE_BYTES, ID_BYTES, JOB, NAME_BYTES, Cost, of_names
-from core.ops.jobs import Get, GetInTurn, GetWith, Policy
+from core.ops.jobs import Get, GetAllowed, GetInTurn, GetWith, Policy
 from core.ops.replies import EMPTY, EMPTY_UNFINISHED, SESSION_NOT_FOUND, Handed, HandedMany, Meta, Reply
 from core.rules.hand_out import hand_out, lease, unfinished
 from core.rules.select import Way, next_job, offers
@@ -120,6 +123,41 @@ def _get_some(state: State, operation: GetWith | GetInTurn, way: Way, seed: int)
     return HandedMany(tuple([handed(job, operation.meta, turned=True if job.id in turned else UNSET) for job in jobs]))
 
 
+def get_allowed(state: State, operation: GetAllowed, seed: int) -> Reply:
+    """The same where queues with a rate may give jobs too: as many as grants of their pulses are free."""
+    taking = operation.taking
+    names = taking.queues if type(taking) is Get else taking.get.queues     # type: ignore[union-attr]
+    for one in operation.free:
+        name, count = one.pulse, one.count
+        pulse = state.pulses.by_name.get(name)
+        if pulse is None or pulse.deny or count <= 0 or state.clock_ms < pulse.sleep_until_ms:
+            continue
+        of_pulse = state.queues.of_pulse.get(name, {})
+        asked = of_pulse if names is None else [queue for queue in dict.fromkeys(names) if queue in of_pulse]
+        state.spent += limits.STEP // 8 * len(asked)
+        by_name = state.queues.by_name
+        state.allow(name, count, [by_name[queue] for queue in asked if queue in by_name])
+    reply = _TAKE[type(taking)](state, taking, seed)
+    for name in list(state.allowed):
+        state.disallow(name)
+    state.allowed.clear()
+    return reply
+
+
+def get_allowed_cost(operation: GetAllowed) -> Cost:
+    """Bytes and work of a GetAllowed."""
+    taking = operation.taking
+    size, work = (
+        get_cost(taking) if isinstance(taking, Get)
+        else get_with_cost(taking) if isinstance(taking, GetWith) else get_in_turn_cost(taking)
+    )
+    names = [one.pulse for one in operation.free]
+    return size + BASE_BYTES + of_names(*names) + ID_BYTES * len(names), work + JOB * len(names)
+
+
+_TAKE: dict[type, Callable[[State, Any, int], Reply]] = {Get: get, GetWith: get_with, GetInTurn: get_in_turn}
+
+
 def get_in_turn_cost(operation: GetInTurn) -> Cost:
     """Bytes and work of a GetInTurn."""
     size, work = get_with_cost(operation)
@@ -150,6 +188,8 @@ def _of_one_queue(state: State, get: Get, name: str, count: int) -> list[Running
         if (room < 0 or work < 0) and jobs:
             break
         jobs.append(state.hand_out(queue, state.take(queue, None), lease_ms, then))
+        if state.events.endings:
+            state.end_operation()
     return jobs
 
 
@@ -166,6 +206,9 @@ def _of_many_queues(
         queue = offered.choose(seed + len(jobs) * GOLDEN)
         if queue is None:
             break
+        if state.allowed and queue.closed:      # another queue has taken the last grant of its pulse
+            offered.gave(exhausted=True)
+            continue
         job = next_job(state, queue, item)
         room -= len(job.data)
         work -= 2 * (PLAIN if job.item is None and job.extras is None else OTHER)
@@ -176,6 +219,8 @@ def _of_many_queues(
             left[queue.name] = left.get(queue.name, queue.settings.batch) - 1
             exhausted = not left[queue.name]
         jobs.append(hand_out(state, queue, item, get))
+        if state.events.endings:
+            state.end_operation()
         if offered.turned:
             turned[jobs[-1].id] = None
         if len(jobs) < count:

@@ -17,6 +17,7 @@ from gateway.events.subscriptions import Subscriptions
 from gateway.limits import Limits
 from gateway.link import Link
 from gateway.protocol.request_id import Numbering
+from gateway.pulses.allowances import Allowances
 from gateway.pulses.turns import Turns
 from gateway.waiting.party import Blocked
 from gateway.waiting.slots import Outcome, Slot
@@ -36,6 +37,7 @@ class Services(Protocol):
     waiters: Waiters
     subscriptions: Subscriptions
     turns: Turns
+    allowances: Allowances
     access: Access
     limits: Limits
     tally: Tally

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core import Atomic, Change, Move, Operation, Put, PutWith, cost
+from core import Atomic, Change, ChangePlace, Move, Operation, Put, PutWith, cost
 from gateway.limits import COMMAND_BYTES, TRANSACTION_BYTES_MAX, TRANSACTION_COMMANDS_MAX, TRANSACTION_WORK_MAX
 from gateway.protocol import responses
 from gateway.protocol.command import Command
@@ -10,7 +10,7 @@ from gateway.protocol.command import Command
 
 def adds_data(operation: Operation) -> bool:
     """Return whether the operation takes up memory and disk space."""
-    if isinstance(operation, Change | Move):
+    if isinstance(operation, Change | ChangePlace | Move):
         return operation.data is not None
     return isinstance(operation, Put | PutWith)
 
@@ -22,7 +22,7 @@ class Transaction:
         self.operations: list[Atomic] = []
         self.refusal: bytes | None = None       # the answer to COMMIT
         self.adds_data = False
-        self.burials: list[Command] = []        # BURY with a reason
+        self.reasoned: list[Command] = []       # DONE and BURY with a reason
         self._commands = 0
         self._bytes = 0
         self._work = 0

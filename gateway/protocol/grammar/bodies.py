@@ -24,6 +24,7 @@ def _of_sync(words: Words) -> int | None:
     return length_at(words, 4) if len(words) > 1 and words[1].upper() == b"PUT" else 0
 
 
+MESSAGE = Body(lambda words: length_at(words, 2))       # of NOTIFY
 JOB = Body(lambda words: length_at(words, 3))           # the data of a new job
 OF_PULSE = Body(lambda words: length_at(words, 2))      # of PULSE SET
 OTHER_DATA = Body(_behind_data)                         # optional: the line ends with DATA <length>

@@ -1,6 +1,8 @@
-"""The grammar of SUBSCRIBE."""
+"""The grammar of SUBSCRIBE and NOTIFY."""
 
 from __future__ import annotations
+
+from msgspec import Struct
 
 from core import EVENT_TYPES
 from gateway.events.filters import MSG, Filter
@@ -26,6 +28,20 @@ def subscribe(words: Words) -> Command:
     types = read_types(words[1])
     names, prefixes = read_names(words[2]) if len(words) > 2 else ((), ())
     return Command(arguments=(Filter(types, names, prefixes), after))
+
+
+class Message(Struct, frozen=True):
+    """A message of NOTIFY, which is no operation of the log."""
+
+    channel: str
+    data: bytes = b""
+
+
+def notify(words: Words) -> Command:
+    """NOTIFY <channel> <length>."""
+    if len(words) != 3:
+        raise ArgumentError
+    return Command(Message(name(words[1])), length=unsigned(words[2]))
 
 
 def read_types(word: bytes) -> tuple[str, ...]:

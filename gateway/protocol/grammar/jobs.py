@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from core import (
     Bury,
     BuryWithReason,
     Done,
     DoneAll,
     DoneLast,
+    EndWith,
     Kick,
     Later,
     LaterAll,
@@ -20,7 +23,7 @@ from core import (
 from gateway.limits import BATCH_JOBS_MAX
 from gateway.protocol.arguments import SIGNED_MAX, ArgumentError, between, name, plain_word, signed, unsigned
 from gateway.protocol.command import Command, Words
-from gateway.protocol.grammar.options import EXPIRE, WHEN, Option, read_options
+from gateway.protocol.grammar.options import EXPIRE, FEEDBACK, WHEN, Option, read_options
 
 PRI = {b"PRI": Option("priority", signed)}
 
@@ -30,22 +33,31 @@ _LATER = {
     b"FIRST": Option("first"),
     b"YIELD": Option("yielded"),
     b"REASON": Option("reason", plain_word),
+    **FEEDBACK,
 }
+_DONE = {b"LAST": Option("last"), b"REASON": Option("reason", plain_word), **FEEDBACK}
 _TOUCH = {b"EXPIRE": EXPIRE}
 
 
 def done(words: Words) -> Command | None:
-    """DONE <id> [LAST]."""
+    """DONE <id> [LAST] [SLOW | SLEEP <sec>] [REASON <word>]. Arguments: the reason if given, for the server's log."""
     count = len(words)
     if count == 2:
         return Command(Done(unsigned(words[1])))
     if count < 3:
         raise ArgumentError
-    if words[2] != b"LAST":
+    if words[2] not in _DONE:
         return None
-    if count > 3:
-        raise ArgumentError
-    return Command(DoneLast(unsigned(words[1])))
+    number, found = unsigned(words[1]), read_options(words, 2, _DONE)
+    reason = found.get("reason")
+    end = DoneLast(number) if "last" in found else Done(number)
+    return Command(_with_feedback(end, found), arguments=() if reason is None else (reason,))
+
+
+def _with_feedback(end: Done | DoneLast | Later | LaterWith | LaterWithReason, found: dict[str, Any]) -> Any:
+    """The end of a hand-out, with what it says about the pulse."""
+    feedback = found.get("feedback")
+    return end if feedback is None else EndWith(end, *feedback)
 
 
 def done_many(words: Words) -> Command:
@@ -65,7 +77,9 @@ def later(words: Words) -> Command | None:
     number, found = unsigned(words[1]), read_options(words, 2, _LATER)
     if "first" in found and "when" in found:        # contradictory: its old place, and another one
         raise ArgumentError
-    return Command(LaterWithReason(number, **found) if "reason" in found else LaterWith(number, **found))
+    feedback = {"feedback": found.pop("feedback", None)}
+    end = LaterWithReason(number, **found) if "reason" in found else LaterWith(number, **found)
+    return Command(_with_feedback(end if found else Later(number), feedback))
 
 
 def later_many(words: Words) -> Command:

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from core import Due, Policy, Then
+from core import Due, Feedback, Policy, Then
 from gateway.protocol.arguments import ArgumentError, milliseconds, unix_ms
 from gateway.protocol.command import Words
 
@@ -65,6 +65,10 @@ THEN = {b"DONE": Then.DONE, b"LATER": Then.LATER, b"DEAD": Then.DEAD}
 POLICIES = {policy.name.encode(): policy for policy in Policy}
 
 EXPIRE = Option("expire_ms", milliseconds, behind=(b"THEN", Option("then", one_of(THEN))))
+FEEDBACK = {
+    b"SLOW": Option("feedback", value=(Feedback.SLOW, 0)),
+    b"SLEEP": Option("feedback", lambda word: (Feedback.SLEEP, milliseconds(word))),
+}
 WHEN = {
     b"DELAY": Option("when", lambda word: Due(delay_ms=milliseconds(word))),
     b"AT": Option("when", lambda word: Due(at_ms=unix_ms(word))),

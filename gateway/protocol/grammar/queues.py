@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from core import (
+    OWN_PREFIX,
     Configure,
     ConfigureQueue,
     ConfigureQueueWith,
@@ -32,6 +33,7 @@ from gateway.limits import (
 from gateway.protocol.arguments import ArgumentError, between, milliseconds, name, prefix
 from gateway.protocol.command import Command, Words
 from gateway.protocol.grammar.options import EXPIRE, POLICIES, Option, one_of, read_options
+from gateway.protocol.grammar.pulses import per_ms, pulse_name, rate
 from gateway.protocol.grammar.sessions import session_ttl_ms
 
 _number = between(0, SETTING_MAX)
@@ -68,7 +70,17 @@ SETTINGS = {
     b"TTL": Option("ttl_ms", _or_off(milliseconds)),
     b"IDLE": Option("idle_ms", _or_off(_idle_ms)),
     b"OVERFLOW": Option("overflow", _or_off(_overflow, Overflow.REFUSE)),
+    b"ALARM": Option("alarm", _or_off(_number)),
 }
+def _shared_pulse(word: bytes) -> str:
+    pulse = pulse_name(word)
+    if pulse.startswith(OWN_PREFIX):
+        raise ArgumentError
+    return pulse
+
+
+SETTINGS[b"RATE"] = Option("rate", _or_off(rate), behind=(b"PER", Option("per_ms", per_ms)))
+SETTINGS[b"PULSE"] = Option("pulse", _or_off(_shared_pulse, ""))
 _CREATE = {**SETTINGS, b"BOUND": Option("bound")}
 _MORE = frozenset(MoreSettings.__struct_fields__)
 
@@ -80,6 +92,8 @@ _paused = one_of({b"IN": (True, False), b"OUT": (False, True), b"ALL": (True, Tr
 
 def _change(found: dict[str, Any], words: Words) -> tuple[QueueChange, MoreSettings | None]:
     """Sort the settings found after QUEUE CREATE|CONFIG <queue>; None: only those of a QueueChange are named."""
+    if bool(found.get("rate")) != ("per_ms" in found) or (found.get("rate") and found.get("pulse")):
+        raise ArgumentError
     more = {field: found.pop(field) for field in sorted(_MORE & found.keys())}
     change = QueueChange(**found)
     if change.dead is not None and change.dead == name(words[1]):

@@ -1,4 +1,4 @@
-"""The grammar of the commands on one job, selected by id or by key: CHANGE, DELETE, MOVE, PEEK.
+"""The grammar of the commands on one job, selected by id, key or place: CHANGE, DELETE, MOVE, PEEK.
 
 The length of the data is the last word of the line, after DATA, so that the data can be found even behind a malformed
 line.
@@ -6,7 +6,7 @@ line.
 
 from __future__ import annotations
 
-from core import Change, Delete, JobState, Move, Selector
+from core import Change, ChangePlace, Delete, DeletePlace, JobState, Move, Place, Selector
 from gateway.limits import BATCH_JOBS_MAX
 from gateway.protocol.arguments import ArgumentError, between, key, name, unsigned
 from gateway.protocol.command import Command, Words
@@ -21,26 +21,30 @@ _DATA = {b"DATA": Option("length", unsigned)}
 _MOVE = {**PRI, **WHEN, **_DATA}
 _CHANGE = {**_MOVE, b"IS": Option("item", name), b"NOITEM": Option("item")}
 
-_count = between(1, BATCH_JOBS_MAX)
+_PEEK = {b"COUNT": Option("count", between(1, BATCH_JOBS_MAX)), b"SEQ": Option("seq")}
 _state = one_of(STATES)
 
 
-def _selector(words: Words) -> tuple[Selector, int]:
-    """Parse <id>, or KEY <queue> <key>; return the selector and the position after it."""
+def _selector(words: Words) -> tuple[Selector | Place, int]:
+    """Parse <id>, KEY <queue> <key> or SEQ <queue> <n>; return the selector and the position after it."""
     if len(words) > 3 and words[1] == b"KEY":
         return Selector(queue=name(words[2]), key=key(words[3])), 4
+    if len(words) > 3 and words[1] == b"SEQ":
+        return Place(name(words[2]), unsigned(words[3])), 4
     if len(words) < 2:
         raise ArgumentError
     return Selector(unsigned(words[1])), 2
 
 
 def change(words: Words) -> Command:
-    """CHANGE <id>, or KEY <queue> <key>, with the changes."""
+    """CHANGE of the selected job, with the changes."""
     selector, at = _selector(words)
     found = read_options(words, at, _CHANGE)
     length = _length(words, found)
     if found.get("item") is True:
         found["item"], found["no_item"] = None, True
+    if isinstance(selector, Place):
+        return Command(ChangePlace(selector, **found), length)
     return Command(Change(selector, **found), length)
 
 
@@ -62,26 +66,26 @@ def _length(words: Words, found: dict[str, int]) -> int | None:
 
 
 def delete(words: Words) -> Command:
-    """DELETE <id>, or KEY <queue> <key>."""
+    """DELETE the selected job."""
     selector, end = _selector(words)
     if end != len(words):
         raise ArgumentError
-    return Command(Delete(selector))
+    return Command(DeletePlace(selector) if isinstance(selector, Place) else Delete(selector))
 
 
 def peek(words: Words) -> Command | None:
     """PEEK at one job. Arguments: its selector."""
     match words[1:]:
-        case [_] | [b"KEY", _, _]:
+        case [_] | [b"KEY" | b"SEQ", _, _]:
             return Command(arguments=(_selector(words)[0],))
     return None
 
 
 def peek_queue(words: Words) -> Command:
-    """PEEK at the first jobs of a queue. Arguments: queue, state, count."""
-    match words[1:]:
-        case [queue, state]:
-            return Command(arguments=(name(queue), _state(state), 1))
-        case [queue, state, b"COUNT", count]:
-            return Command(arguments=(name(queue), _state(state), _count(count)))
-    raise ArgumentError
+    """PEEK at the first jobs of a queue. Arguments: queue, state, count; with SEQ True, to tell their places."""
+    if len(words) < 3:
+        raise ArgumentError
+    queue, state = name(words[1]), _state(words[2])
+    found = read_options(words, 3, _PEEK)
+    places = (True,) if "seq" in found else ()
+    return Command(arguments=(queue, state, found.get("count", 1), *places))

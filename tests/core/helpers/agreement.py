@@ -43,7 +43,7 @@ def lines_of(events: list[Event]) -> list[tuple[int, str, str, tuple[int | str, 
     for kind, run in groupby(events, key=lambda event: event.type):
         known = list(run)
         names = [(event.name, event.words) for event in known]
-        if kind in ("FINQ", "FINI"):
+        if kind in ("FINQ", "FINI", "DEPTH"):
             names.sort()
         lines += [(event.seq, kind, *name) for event, name in zip(known, names, strict=True)]
     return lines

@@ -15,6 +15,7 @@ from core import (
     Bury,
     BuryWithReason,
     Change,
+    ChangePlace,
     CloseSession,
     CloseSessionFirst,
     Configure,
@@ -23,6 +24,7 @@ from core import (
     CreateQueue,
     CreateQueueWith,
     Delete,
+    DeletePlace,
     DeleteQueue,
     Done,
     DoneAll,
@@ -51,6 +53,7 @@ from core import (
     Order,
     Overflow,
     PauseQueue,
+    Place,
     Policy,
     PurgeQueue,
     Put,
@@ -134,6 +137,14 @@ change = st.builds(
     st.sampled_from([False, False, True]),
     st.none() | _data,
 )
+_place = st.builds(Place, _queue, st.integers(0, 8))
+_on_place: st.SearchStrategy[Atomic] = often(
+    st.builds(
+        ChangePlace, _place, st.none() | _priority, _maybe_when, _item, st.sampled_from([False, False, True]),
+        st.none() | _data,
+    ),
+    st.builds(DeletePlace, _place),
+)
 _on_running: st.SearchStrategy[Atomic] = often(
     st.builds(Done, _id),
     st.builds(DoneLast, _id),
@@ -147,7 +158,7 @@ _on_running: st.SearchStrategy[Atomic] = often(
     st.builds(Move, _id, _queue, st.none() | _priority, _maybe_when, st.none() | _data),
 )
 _atomic: st.SearchStrategy[Atomic] = often(
-    put_with, put_with, _on_running, _on_running, change, st.builds(Delete, selector)
+    put_with, put_with, _on_running, _on_running, change, st.builds(Delete, selector), _on_place
 )
 batch = st.builds(Batch, st.lists(_atomic, max_size=5).map(tuple), st.booleans())
 _ids = st.lists(_id, max_size=4).map(tuple)
@@ -178,6 +189,7 @@ _more = st.builds(
     st.sampled_from([None, None, 0, 30]),
     st.sampled_from([None, None, 0, 50, 100]),
     st.sampled_from([None, None, *Overflow]),
+    st.sampled_from([None, None, 0, 1, 2, 3]),
 )
 _pool = st.sampled_from(["p", "r"])
 _bound_of_pool = st.sampled_from([None, 0, 2, 9])
@@ -214,12 +226,17 @@ on_queue: st.SearchStrategy[Requested] = often(
     ),
 )
 requested: st.SearchStrategy[Requested] = often(
-    put_with, put_with, _get, pick, pick_in_turn, _on_running, change, st.builds(Delete, selector), _many,
+    put_with, put_with, _get, pick, pick_in_turn, _on_running, change, st.builds(Delete, selector), _on_place, _many,
     batch, on_queue,
 )
 time_operations: st.SearchStrategy[Operation] = often(
     put_with, put_with, put_with, _put, pick, pick, _get, _on_running, _on_running, _on_running, change, _many, batch,
-    st.builds(Delete, selector), on_queue, st.builds(Return, _id), _expire_queue, _on_worker, _on_worker,
+    put_with, put_with, _get, pick, pick_in_turn, _on_running, change, st.builds(Delete, selector), _on_place, _many,
+    batch, on_queue,
+)
+time_operations: st.SearchStrategy[Operation] = often(
+    put_with, put_with, put_with, _put, pick, pick, _get, _on_running, _on_running, _on_running, change, _many, batch,
+    st.builds(Delete, selector), _on_place, on_queue, st.builds(Return, _id), _expire_queue,
     often(
         operations, operations, st.builds(CloseSession, st.just(1), st.booleans()),
         st.builds(CloseSessionFirst, st.just(1)),
@@ -237,9 +254,20 @@ _asked = st.builds(
 _asked_entries = st.builds(LogEntry, _step_ms, _bits, st.lists(often(_asked, _asked, time_operations), max_size=6))
 
 
-def aimed(operation: Any, ids: list[int]) -> Any:
-    """The operation with the n-th of these ids for each n that it names as an id."""
+def places(machine: Machine) -> list[Place]:
+    """Those of all jobs that are READY or DELAYED, or one that is none's."""
+    found = []
+    for queue in machine.queue_names(""):
+        for state in (JobState.READY, JobState.DELAYED):
+            found += [Place(queue, job.seq) for job in machine.peek_queue(queue, state, 20)]
+    return found or [Place("a", 0)]
+
+
+def aimed(operation: Any, ids: list[int], found: list[Place]) -> Any:
+    """The operation with the n-th of these ids for each n that it names as an id, and the n-th of these places."""
     changes: dict[str, Any] = {}
+    if isinstance(operation, Place):
+        return found[operation.seq % len(found)] if operation.seq else operation
     for field in structs.fields(operation):
         value = getattr(operation, field.name)
         if field.name == "id" and 0 < value < 8:
@@ -247,9 +275,9 @@ def aimed(operation: Any, ids: list[int]) -> Any:
         elif field.name == "ids":
             changes["ids"] = tuple(ids[number % len(ids)] for number in value)
         elif field.name == "operations":
-            changes["operations"] = tuple(aimed(one, ids) for one in value)
+            changes["operations"] = tuple(aimed(one, ids, found) for one in value)
         elif field.name in ("selector", "operation"):
-            changes[field.name] = aimed(value, ids)
+            changes[field.name] = aimed(value, ids, found)
     return structs.replace(operation, **changes)
 
 
@@ -261,7 +289,8 @@ def played(entries: list[LogEntry]) -> list[LogEntry]:
     for entry in entries:
         now_ms += entry.now_ms
         ids = [job.id for job in machine.running()] or [0]
-        log.append(LogEntry(now_ms, entry.seed, [aimed(operation, ids) for operation in entry.operations]))
+        found = places(machine)
+        log.append(LogEntry(now_ms, entry.seed, [aimed(operation, ids, found) for operation in entry.operations]))
         machine.apply(len(log), *log[-1])
     return log
 
@@ -295,6 +324,13 @@ def random_time_log(seed: int, length: int) -> list[LogEntry]:
     while len(log) < length:
         now_ms += random.choice([-20, 0, 1, 5, 30, 200])
         found = [random_time_operation(random, ids, now_ms) for _ in range(random.randrange(8))]
+        if random.random() < 0.2:
+            place = random.choice(places(machine))
+            found.append(random.choice([
+                DeletePlace(place),
+                ChangePlace(place, random.randrange(-1, 2), _random_when(random, now_ms)),
+                Batch((ChangePlace(place, item="x"), Done(0)), random.random() < 0.7),
+            ]))
         if random.random() < 0.02:
             found.insert(0, lead("n2", machine.term + 1, random.choice([0, 50])))
         log.append(LogEntry(now_ms, random.getrandbits(64), found))
@@ -375,7 +411,8 @@ def _random_on_queue(random: Random, queue: str) -> Operation:
     return random.choice([
         ConfigureQueue(queue, change), ConfigureQueue(queue, change),
         ConfigureQueueWith(queue, change, MoreSettings(
-            random.choice([None, 0, 300]), random.choice([None, 0, 1000]), random.choice([None, *Overflow])
+            random.choice([None, 0, 300]), random.choice([None, 0, 1000]), random.choice([None, *Overflow]),
+            random.choice([None, 0, 1, 4]),
         )),
         PauseQueue(queue, random.random() < 0.2, random.random() < 0.3), ResumeQueue(queue), ResumeQueue(queue),
         DeleteQueue(queue, random.random() < 0.1), PurgeQueue(queue, random.choice(states)),

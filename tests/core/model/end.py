@@ -7,8 +7,10 @@ from core import (
     Bury,
     BuryWithReason,
     Change,
+    ChangePlace,
     DataTooLarge,
     Delete,
+    DeletePlace,
     Done,
     DoneAll,
     DoneLast,
@@ -21,6 +23,7 @@ from core import (
     LaterWithReason,
     Leased,
     NotFound,
+    Place,
     Rearmed,
     Reply,
     Results,
@@ -126,30 +129,33 @@ class ModelEnd(ModelPut):
 
     # --- selectors
 
-    def selected(self, selector: Selector) -> ModelJob | None:
+    def selected(self, selector: Selector | Place) -> ModelJob | None:
         """The job that is named."""
+        if isinstance(selector, Place):
+            named = (selector.queue, selector.seq)
+            return next((job for job in self.jobs if (job.queue, job.seq) == named and job.id is None), None)
         if selector.id:
             return self.job(selector.id)
         return self.holder(selector.queue, selector.key)
 
-    def delete_job(self, delete: Delete) -> Reply:
+    def delete_job(self, delete: Delete | DeletePlace) -> Reply:
         """It ends."""
         job = self.selected(delete.selector)
         if job is None:
             return NotFound()
-        if job.id is not None and not delete.selector.id:
+        if job.id is not None and isinstance(delete.selector, Selector) and not delete.selector.id:
             return JobRunning()
         if job.id is not None:
             self.use(job.queue)
         self.remove(job)
         return self._finished(job.queue, job.item)
 
-    def change_job(self, change: Change) -> Reply:
+    def change_job(self, change: Change | ChangePlace) -> Reply:
         """It is another one, in what is named."""
         job = self.selected(change.selector)
         if job is None:
             return NotFound()
-        if job.id is not None and not change.selector.id:
+        if job.id is not None and isinstance(change.selector, Selector) and not change.selector.id:
             return JobRunning()
         if change.data is not None and 0 < self.settings_of(job.queue).data_bytes_max < len(change.data):
             return DataTooLarge()

@@ -71,7 +71,7 @@ class ModelJob:
         """What PEEK shows, for one who asked for jobs in this state."""
         return JobView(
             self.queue, self.id, self.priority, self.data, state or self.state(), self.item, self.key, self.attempts,
-            self.at_ms, self.deadline_ms, self.reason,
+            self.at_ms, self.deadline_ms, self.reason, self.seq,
         )
 
 

@@ -20,6 +20,7 @@ from core import (
     Bury,
     BuryWithReason,
     Change,
+    ChangePlace,
     CloneBegin,
     CloneChunk,
     CloneEnd,
@@ -31,6 +32,7 @@ from core import (
     CreateQueue,
     CreateQueueWith,
     Delete,
+    DeletePlace,
     DeleteQueue,
     DeleteUser,
     Done,
@@ -232,9 +234,9 @@ class Model(ModelView, ModelEnd, ModelMembers):
                 return self.on_running(operation)
             case DoneAll() | LaterAll() | LaterAllFirst() | TouchAll():
                 return self.on_many(operation)
-            case Change():
+            case Change() | ChangePlace():
                 return self.change_job(operation)
-            case Delete():
+            case Delete() | DeletePlace():
                 return self.delete_job(operation)
             case Move():
                 return self.move(operation)

@@ -107,6 +107,12 @@ class ModelQueues:
             self.tell("FINQ", queue)
         for item in sorted(items - self.had[1]):
             self.tell("FINI", item)
+        for queue, settings in sorted(self.queues.items()):
+            waiting = len([job for job in self.jobs if job.queue == queue and job.id is None])
+            half = settings.alarm // 2
+            if settings.alarm and (waiting <= half if settings.alarmed else waiting >= settings.alarm):
+                self.queues[queue] = structs.replace(settings, alarmed=not settings.alarmed)
+                self.tell("DEPTH", queue, half if settings.alarmed else settings.alarm)
 
     # --- what happens to jobs
 
@@ -274,6 +280,8 @@ class ModelQueues:
 
 def _more(settings: QueueSettings, more: MoreSettings) -> QueueSettings:
     values = {name: value for name, value in structs.asdict(more).items() if value is not None}
+    if "alarm" in values:
+        values["alarmed"] = False
     return structs.replace(settings, **values)
 
 

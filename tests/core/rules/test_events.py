@@ -10,6 +10,7 @@ from core import (
     CloneBegin,
     CloneChunk,
     CloneEnd,
+    ConfigureQueueWith,
     CreateQueue,
     Delete,
     DeleteQueue,
@@ -22,6 +23,7 @@ from core import (
     Later,
     LaterWith,
     Machine,
+    MoreSettings,
     Move,
     OnDup,
     Operation,
@@ -162,3 +164,32 @@ def test_clone_tells_that_everything_is_another() -> None:
     told = said(machine, CloneBegin(1, len(snapshot)), CloneChunk(1, snapshot), CloneEnd(1))
     assert told == ["GAP 3 3"]
     assert machine.event_seq == 3           # it is not set back
+
+
+def alarm(count: int) -> Operation:
+    """QUEUE CONFIG q ALARM <count>."""
+    return ConfigureQueueWith("q", QueueChange(), MoreSettings(alarm=count))
+
+
+def test_depth_is_told_at_the_alarm_and_at_half_of_it_in_turn() -> None:
+    machine = listening(alarm(5), Put("q", 0, b""), Put("q", 0, b""), Put("q", 0, b""))
+    assert said(machine, PutWith(Put("q", 0, b""), Due(9)), Put("q", 0, b"")) == ["PUT q 0", "PUT q 0", "DEPTH q 5"]
+    assert said(machine, Put("q", 0, b""), Get(("q",)), Get(("q",))) == ["PUT q 0", "TAKE q 0 1", "TAKE q 0 2"]
+    assert said(machine, GetWith(Get(("q",)), 2)) == ["TAKE q 0 3", "TAKE q 0 4", "DEPTH q 2"]
+    assert said(machine, Later(1), Later(2)) == ["LATER q 0 1", "LATER q 0 2"]
+    assert said(machine, Later(3)) == ["LATER q 0 3", "DEPTH q 5"]
+    assert said(machine, PurgeQueue("q", None), Done(4)) == ["DEPTH q 2", "DONE q 0 4", "FINQ q"]
+
+
+def test_an_alarm_below_the_present_depth_tells_at_once() -> None:
+    machine = listening(*[Put("q", 0, b"")] * 4)
+    assert said(machine, alarm(5)) == []
+    assert said(machine, alarm(4)) == ["DEPTH q 4"]
+    assert said(machine, alarm(3)) == ["DEPTH q 3"]
+    assert said(machine, alarm(0), Put("q", 0, b""), *[Get(("q",))] * 2)[1:] == ["TAKE q 0 1", "TAKE q 0 2"]
+
+
+def test_a_transaction_that_is_refused_tells_no_depth_either() -> None:
+    machine = listening(alarm(2), Put("q", 0, b""))
+    assert said(machine, Batch((Put("q", 0, b""), Done(77)), atomic=True)) == []
+    assert said(machine, Put("q", 0, b"")) == ["PUT q 0", "DEPTH q 2"]

@@ -56,7 +56,13 @@ NEVER_MS = 2**63 - 1
 SETTINGS: list[Any] = ["settings", False, Policy.PRIORITY.value, 5000, None, True]
 QUEUE: list[Any] = [
     "q", 60_000, Then.DEAD.value, Order.FIFO.value, 3, "graves", 1, 10, 1, 0, 0, 5, 1000, 50, False, True,
-    70, 80, Overflow.DROPOLDEST.value, 0,
+    70, 80, Overflow.DROPOLDEST.value, 0, 0, False, "ga",
+]
+PULSES: list[Any] = ["pulses", 8, 1]
+# name, settings (together, payload and deny among them), present speed, counters, period of the law, window, tickets
+PULSE: list[Any] = [
+    "pulse", "ga", 10, 1000, 500, 300_000, 7000, True, 7000, b"hi", True, 9, 0, 2000, 30, 2, 1900, True, False,
+    [[800, 3], [900, 2]], [[5, 7800], [7, 7900]],
 ]
 QUEUES: list[Any] = ["queues", [QUEUE, ["r", *QUEUE[1:]]]]
 # key, tries, ttl_ms, expires_at_ms, every_ms, origin, after, ready_ms, reason
@@ -72,7 +78,7 @@ RELEASED: list[Any] = ["released", "y", [5], False]
 USED: list[Any] = ["used", [["q", 900], ["r", 950]]]
 KEPT: list[Any] = ["kept", [["q", "old", 1040], ["r", "old", 1050]]]
 END: list[Any] = ["end", 4, 2, 2]
-ALL = [HEAD, SETTINGS, QUEUES, WAITING, DELAYED, RUNNING, RELEASED, USED, KEPT, END]
+ALL = [HEAD, SETTINGS, PULSES, PULSE, QUEUES, WAITING, DELAYED, RUNNING, RELEASED, USED, KEPT, END]
 
 
 @pytest.fixture
@@ -132,7 +138,7 @@ def test_forged_snapshot_is_right_as_it_stands() -> None:
         "negative grace": instead(SETTINGS, changed(SETTINGS, 3, -1)),
         "autocreate is no truth value": instead(SETTINGS, changed(SETTINGS, 1, 1)),
         "queues out of order": instead(QUEUES, ["queues", [QUEUES[1][1], QUEUES[1][0]]]),
-        "bound to no session": instead(QUEUES, ["queues", [[*QUEUE[:-1], 7], QUEUES[1][1]]]),
+        "bound to no session": instead(QUEUES, ["queues", [[*QUEUE[:-3], 7, 0, False], QUEUES[1][1]]]),
         "last uses out of order": instead(USED, ["used", [["r", 900], ["q", 950]]]),
         "last use twice": instead(USED, ["used", [["q", 900], ["q", 950]]]),
         "last use of a queue without IDLE": instead(USED, ["used", [["never", 900]]]),
@@ -163,6 +169,17 @@ def test_forged_snapshot_is_right_as_it_stands() -> None:
         "TTL without an end": instead(WAITING, ready([None, None, 10, None, None, None, []])),
         "end without a TTL": instead(WAITING, ready([None, None, None, 10, None, None, []])),
         "key of a waiting and a delayed job": instead(WAITING, ready(["k", None, None, None, None, None, []])),
+        "a pulse too few": instead(PULSE),
+        "pulses of nothing": instead(PULSES),
+        "a rate of nothing": instead(PULSE, changed(PULSE, 2, 0)),
+        "faster than its rate": instead(PULSE, changed(PULSE, 11, 11)),
+        "a period of nothing": instead(PULSE, changed(PULSE, 3, 0)),
+        "results outside of a period": instead(PULSE, changed(PULSE, 16, 0)),
+        "grants out of order": instead(PULSE, changed(PULSE, 19, [[900, 3], [800, 2]])),
+        "tickets out of order": instead(PULSE, changed(PULSE, 20, [[7, 7800], [5, 7900]])),
+        "a ticket not yet given": instead(PULSE, changed(PULSE, 20, [[8, 7800]])),
+        "the pulse of a queue that is not there": instead(PULSE, changed(PULSE, 1, "queue:none")),
+        "a queue with a pulse that is not there": instead(PULSE, changed(PULSE, 1, "gb")),
         "running without an attempt": instead(RUNNING, ["running", [changed(RUNNING[1][0], 10, 0), RUNNING[1][1]]]),
         "released job that is not there": instead(RELEASED, ["released", "y", [7], False]),
         "released job that did not wait": instead(RELEASED, ["released", "y", [6], False]),

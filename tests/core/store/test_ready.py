@@ -6,8 +6,9 @@ from random import Random
 
 import pytest
 
-from core.limits import UNSPLIT_JOBS_MAX
+from core.limits import SCANNED_RUNS_MAX, UNSPLIT_JOBS_MAX
 from core.store.job import Job
+from core.store.job_list import JobList
 from core.store.ready import ReadyJobs
 from tests.core.helpers.counted import Counted, counted
 
@@ -86,3 +87,61 @@ def test_the_many_are_looked_at_only_where_a_job_comes_to(monkeypatch: pytest.Mo
     for seq in range(5 * UNSPLIT_JOBS_MAX, 5 * UNSPLIT_JOBS_MAX + 100):
         ready.add(counted(-(seq % 100), seq))
     assert 0 < Counted.compared <= 100
+
+
+# ---- finding a job by the number of its place
+
+@pytest.mark.parametrize("ranks", [1, 3, SCANNED_RUNS_MAX + 1, 10 * SCANNED_RUNS_MAX, 10**9])
+def test_a_job_is_found_by_its_seq_through_any_history(ranks: int) -> None:
+    random = Random(ranks)
+    ready = ReadyJobs()
+    jobs: dict[int, Job] = {}
+    away: list[Job] = []
+    for seq in range(12 * UNSPLIT_JOBS_MAX):
+        # grows, then shrinks, and again, with few priorities now and then
+        kind = random.random() + (0.35 if seq // (3 * UNSPLIT_JOBS_MAX) % 2 else -0.3)
+        if kind < 0.5 or not jobs:
+            of = min(ranks, 5) if seq // 700 % 3 == 0 else ranks
+            new = away.pop() if away and random.random() < 0.2 else job(-random.randrange(of), seq)
+            ready.add(new)
+            jobs[new.seq] = new
+        elif kind < 0.9:
+            away.append(jobs.pop(ready.take_first().seq))
+        else:
+            ready.remove(jobs.pop(random.choice(list(jobs))))
+        assert seq % 100 or finds(ready, jobs, away, random)
+    while jobs:
+        away.append(jobs.pop(ready.take_first().seq))
+        assert len(jobs) % 100 or finds(ready, jobs, away, random)
+    assert not ready._rank_of
+    assert not ready._searched
+
+
+def finds(ready: ReadyJobs, jobs: dict[int, Job], away: list[Job], random: Random) -> bool:
+    """Are some of the jobs found that are there, and none of the others?"""
+    there = random.sample(list(jobs.values()), min(30, len(jobs)))
+    others = [*(one.seq for one in random.sample(away, min(30, len(away)))), -1, 10**9]
+    return all(ready.find(one.seq) is one for one in there) and not any(map(ready.find, others))
+
+
+@pytest.mark.parametrize("ranks", [1, SCANNED_RUNS_MAX, 5_000, 20_000])
+def test_finding_a_job_among_many_looks_into_few_runs(ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    ready = ReadyJobs()
+    for seq in range(20_000):
+        ready.add(job(-(seq % ranks), seq))
+    looks = 0
+    find = JobList.find
+
+    def looked(run: JobList[Job], seq: int) -> Job | None:
+        nonlocal looks
+        looks += 1
+        return find(run, seq)
+
+    monkeypatch.setattr(JobList, "find", looked)
+    for seq in (0, 10_001, 19_999):
+        looks = 0
+        found = ready.find(seq)
+        assert found is not None
+        assert found.seq == seq
+        assert looks <= SCANNED_RUNS_MAX + 1
+    assert len(ready._searched) <= SCANNED_RUNS_MAX + 1

@@ -7,7 +7,7 @@ import pytest
 from core import Event, Machine, Put
 from gateway.events import history
 from gateway.events.filters import Filter
-from gateway.events.subscriptions import Subscriptions
+from gateway.events.subscriptions import Subscription, Subscriptions
 from gateway.limits import EVENT_BACKLOG_BYTES, EVENT_PIECE_BYTES
 from tests.gateway.helpers.fake_cluster import FakeCluster
 
@@ -31,6 +31,12 @@ class Listener:
 
     def recording(self, types: frozenset[str]) -> None:
         self.subscriptions.recording(types)
+
+    def notice(self, channel: str, data: bytes) -> None:
+        """As ClusterListener."""
+
+    def notices_lost(self) -> None:
+        """As ClusterListener."""
 
     def state_replaced(self) -> None:
         self.subscriptions.replaced()
@@ -82,17 +88,24 @@ def put(cluster: FakeCluster, queue: str, count: int = 1) -> None:
     cluster.pass_time(0)
 
 
+def subscribe(node: Subscriptions, hearer: Hearer, wish: Filter, after: int | None) -> Subscription:
+    """Subscribe, and begin at once."""
+    subscription = node.add(hearer, wish, after)
+    node.begin(subscription)
+    return subscription
+
+
 def numbers(hearer: Hearer) -> list[int]:
     return [int(line.split()[1]) for line in hearer.lines]
 
 
 def test_each_hears_what_it_asked_for_and_may_know(cluster: FakeCluster, node: Subscriptions) -> None:
     every, named, prefixed, both, deaf = (Hearer() for _ in range(5))
-    node.add(every, ALL_PUTS, None)
-    node.add(named, Filter(("PUT", "FINQ"), ("a", "b")), None)
-    node.add(prefixed, Filter(("PUT",), (), ("a",)), None)
-    node.add(both, Filter(("PUT",), ("a1",), ("a",)), None)
-    node.add(deaf, Filter(("FINQ",)), None)
+    subscribe(node, every, ALL_PUTS, None)
+    subscribe(node, named, Filter(("PUT", "FINQ"), ("a", "b")), None)
+    subscribe(node, prefixed, Filter(("PUT",), (), ("a",)), None)
+    subscribe(node, both, Filter(("PUT",), ("a1",), ("a",)), None)
+    subscribe(node, deaf, Filter(("FINQ",)), None)
     for queue in ("a", "a1", "c", "secret"):
         put(cluster, queue)
     assert [line.split()[3] for line in every.lines] == [b"a", b"a1", b"c"]
@@ -104,7 +117,7 @@ def test_each_hears_what_it_asked_for_and_may_know(cluster: FakeCluster, node: S
 
 def test_who_leaves_hears_nothing_more(cluster: FakeCluster, node: Subscriptions) -> None:
     hearer = Hearer()
-    subscription, _ = node.add(hearer, ALL_PUTS, None)
+    subscription = subscribe(node, hearer, ALL_PUTS, None)
     node.events([Event(7, "PUT", "q", (0,))])       # in the same turn
     node.remove(subscription)
     node.remove(subscription)
@@ -116,8 +129,8 @@ def test_who_leaves_hears_nothing_more(cluster: FakeCluster, node: Subscriptions
 
 def test_a_slow_reader_is_cut_when_the_next_line_is_due(cluster: FakeCluster, node: Subscriptions) -> None:
     slow, quick = Hearer(), Hearer()
-    node.add(slow, ALL_PUTS, None)
-    node.add(quick, ALL_PUTS, None)
+    subscribe(node, slow, ALL_PUTS, None)
+    subscribe(node, quick, ALL_PUTS, None)
     slow.unsent = EVENT_BACKLOG_BYTES - 1
     put(cluster, "q")
     assert slow.ended is None
@@ -131,14 +144,14 @@ def test_a_slow_reader_is_cut_when_the_next_line_is_due(cluster: FakeCluster, no
 
 
 def test_who_comes_back_reads_the_past_in_pieces_and_then_goes_on(cluster: FakeCluster, node: Subscriptions) -> None:
-    node.add(Hearer(), ALL_PUTS, None)
+    subscribe(node, Hearer(), ALL_PUTS, None)
     begun = cluster.machine.event_seq
     for _ in range(10):
         put(cluster, "q", 1000)
     hearer = Hearer()
     hearer.reads = False
     assert node.may_begin(ALL_PUTS, begun)
-    node.add(hearer, ALL_PUTS, begun)
+    subscribe(node, hearer, ALL_PUTS, begun)
     node.turn_ended()
     first = len(hearer.lines)
     assert EVENT_PIECE_BYTES <= hearer.unsent < 2 * EVENT_PIECE_BYTES
@@ -155,12 +168,12 @@ def test_who_reads_the_past_too_slowly_is_cut(
     cluster: FakeCluster, node: Subscriptions, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(history, "EVENT_HISTORY_MAX", 5000)
-    node.add(Hearer(), ALL_PUTS, None)
+    subscribe(node, Hearer(), ALL_PUTS, None)
     begun = cluster.machine.event_seq
     put(cluster, "q" * 100, 5000)
     hearer = Hearer()
     hearer.reads = False
-    node.add(hearer, ALL_PUTS, begun)
+    subscribe(node, hearer, ALL_PUTS, begun)
     node.turn_ended()
     for _ in range(5):
         put(cluster, "q", 1000)
@@ -177,7 +190,7 @@ def test_what_is_forgotten_or_was_not_recorded_is_too_old(
     put(cluster, "q")
     assert not node.may_begin(ALL_PUTS, cluster.machine.event_seq - 1)
     assert node.may_begin(ALL_PUTS, cluster.machine.event_seq)
-    node.add(Hearer(), ALL_PUTS, None)
+    subscribe(node, Hearer(), ALL_PUTS, None)
     begun = cluster.machine.event_seq
     put(cluster, "q", 10)
     assert node.may_begin(ALL_PUTS, begun)
@@ -193,7 +206,7 @@ def test_what_is_forgotten_or_was_not_recorded_is_too_old(
 
 def test_a_snapshot_of_another_node_is_told_as_a_gap(cluster: FakeCluster, node: Subscriptions) -> None:
     hearer, ahead = Hearer(), Hearer()
-    node.add(hearer, ALL_PUTS, None)
+    subscribe(node, hearer, ALL_PUTS, None)
     put(cluster, "q")
     before = cluster.machine.event_seq
     other = Machine()
@@ -201,7 +214,7 @@ def test_a_snapshot_of_another_node_is_told_as_a_gap(cluster: FakeCluster, node:
     other.apply(other.index + 1, 0, 0, [Put("q", 0, b"")] * 5)
     cluster.follow("n2")
     before = cluster.machine.event_seq
-    node.add(ahead, ALL_PUTS, before + 100)
+    subscribe(node, ahead, ALL_PUTS, before + 100)
     snapshot = b"".join(other.snapshot())
     other.apply(other.index + 1, 0, 0, [Put("q", 0, b"")] * 5)
     cluster.machine.restore([snapshot])

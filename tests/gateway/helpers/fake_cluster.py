@@ -11,6 +11,7 @@ from typing import cast
 
 from cluster.api import (
     BACKLOG_BYTES_MAX,
+    Channels,
     ClientPending,
     ClusterListener,
     Figures,
@@ -91,6 +92,7 @@ class FakeCluster:
         self.impossible: str | None = None      # why REMOVE and TRANSFER are refused
         self.broken_disk = False
         self.recorded: frozenset[str] = frozenset()     # types of events
+        self.channels: list[Channels] = []              # of NOTIFY, that somebody listens to
         self._listener: ClusterListener | None = None
         self._leader: str | None = None
         self._in_flight: list[tuple[Operation, ClientPending]] = []
@@ -198,6 +200,22 @@ class FakeCluster:
             self.machine.record(types)
             if self._listener is not None:
                 self._listener.recording(types)
+
+    def listen(self, channels: list[Channels]) -> None:
+        """As cluster.api."""
+        self.channels = channels
+
+    @property
+    def listening_known(self) -> bool:
+        """As cluster.api."""
+        return True
+
+    def notify(self, channel: str, data: bytes) -> int:
+        """As cluster.api; nobody listens elsewhere."""
+        if self._listener is not None:
+            self._listener.notice(channel, data)
+        return sum(count for names, prefixes, count in self.channels
+                   if channel in names or channel.startswith(tuple(prefixes)))
 
     def leader(self) -> str | None:
         """As cluster.api."""

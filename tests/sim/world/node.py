@@ -389,6 +389,12 @@ class SimNode:
     def recording(self, types: frozenset[str]) -> None:
         """As ClusterListener."""
 
+    def notice(self, channel: str, data: bytes) -> None:
+        """As ClusterListener."""
+
+    def notices_lost(self) -> None:
+        """As ClusterListener."""
+
     def state_replaced(self) -> None:
         """As ClusterListener."""
 

@@ -7,12 +7,14 @@ from types import TracebackType
 from typing import Any, Literal, overload
 
 from sockpq._async.consume import Consumption, consume
+from sockpq._async.events import Events
 from sockpq._async.getting import PendingJob
 from sockpq._async.job import Job
 from sockpq._async.transaction import Transaction
 from sockpq._backends.access import Tls, access
 from sockpq._backends.asyncio import LoopNetwork, run
 from sockpq._engine import batches as batch_calls
+from sockpq._engine.event_stream import EventStream
 from sockpq._engine.executor import Executor
 from sockpq._engine.limits import Limits
 from sockpq._engine.probe import status_of_best
@@ -37,10 +39,12 @@ from sockpq._protocol.arguments import (
 )
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands import batches, cluster, jobs
+from sockpq._protocol.commands import events as event_commands
 from sockpq._protocol.commands import queues as queue_commands
 from sockpq.configuration import configuration
 from sockpq.errors import NoOutput, SockpqError
 from sockpq.model import (
+    EventType,
     Finished,
     Handed,
     Key,
@@ -281,6 +285,34 @@ class Client:
         self._network.when_abandoned(taken, loop.leave)
         return taken
 
+    def events(
+        self,
+        types: EventType | Iterable[EventType],
+        names: str | Iterable[str] | None = None,
+        *,
+        after: int | None = None,
+        wait: float | None = None,
+        timeout: float | None = None,
+    ) -> Events:
+        """`async for event in client.events("FINI", "order_*")`: hear what happens, instead of asking again and again.
+
+        `types`: which events; `names`: about which queues, items, .., all if not given; one that ends in `*` stands for
+        all that begin so. Any server tells the same events in the same order, under the same numbers. When one dies the
+        loop goes on at another one, behind the last event, so that none is missed or told twice (messages, "MSG", are
+        told at most once). Other calls of this client are not held up.
+
+        `after`: begin behind the event of this number, e.g. the `position` of an earlier loop. `wait`: the loop ends
+        when no event comes for so many seconds. `timeout`: for how long a server is looked for before Unavailable is
+        raised. Raises EventsLost when events may have been missed: look at the state anew; the loop may go on.
+        """
+        words = event_commands.words_of(types, names)
+        if after is not None:
+            integer(after, "after", 0, 2**63 - 1)
+        return Events(EventStream(
+            self._executor, words, after, None if wait is None else span(wait, "wait"),
+            self._executor.limits.timeout if timeout is None else span(timeout, "timeout"),
+        ))
+
     # many jobs at once
 
     async def put_many(
@@ -391,7 +423,7 @@ class Client:
         limit = self._executor.limits.connect_timeout if timeout is None else span(timeout, "timeout")
         return await run(status_of_best(self._network, self._executor.addresses, limit))
 
-    # declared: Client jobs queue_commands cluster
+    # declared: Client jobs queue_commands cluster event_commands
 
     async def put(
         self,
@@ -662,13 +694,15 @@ class Client:
         ttl: float | None = None,
         idle: float | None = None,
         overflow: Literal["refuse", "drop_oldest"] | None = None,
+        alarm: int | None = None,
         timeout: float | None = None,
     ) -> None:
         """Make a queue with these settings (sockpq.QueueSettings). Raises QueueExists."""
         await run(self._executor.run(
             queue_commands.queue_create(queue, given(expire=expire, then=then, order=order, tries=tries, dead=dead,
             weight=weight, limit=limit, item_limit=item_limit, capacity=capacity, data_bytes_max=data_bytes_max,
-            batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow)), timeout=timeout
+            batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow, alarm=alarm)),
+            timeout=timeout
         ))
 
     async def queue_config(
@@ -691,6 +725,7 @@ class Client:
         ttl: float | None = None,
         idle: float | None = None,
         overflow: Literal["refuse", "drop_oldest"] | None = None,
+        alarm: int | None = None,
         timeout: float | None = None,
     ) -> dict[str, str]:
         """Change settings of a queue (sockpq.QueueSettings), which need not exist; without any only look.
@@ -701,7 +736,8 @@ class Client:
         return await run(self._executor.run_steps(
             queue_commands.queue_config(queue, given(expire=expire, then=then, order=order, tries=tries, dead=dead,
             weight=weight, limit=limit, item_limit=item_limit, capacity=capacity, data_bytes_max=data_bytes_max,
-            batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow)), timeout=timeout
+            batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow, alarm=alarm)),
+            timeout=timeout
         ))
 
     async def queue_delete(self, queue: str, *, force: bool = False, timeout: float | None = None) -> None:
@@ -888,3 +924,19 @@ class Client:
     async def delete_user(self, name: str, *, timeout: float | None = None) -> None:
         """Delete a user; their open connections get AuthError. Raises Refused when there is none, or in a file."""
         await run(self._executor.run(cluster.delete_user(name), timeout=timeout))
+
+    async def notify(
+        self,
+        channel: str,
+        data: Data = b"",
+        *,
+        timeout: float | None = None,
+        retry_unknown: bool | None = None,
+    ) -> int:
+        """Send a message to everybody who hears `"MSG"` of this channel now; returns how many, as far as is known.
+
+        At most once, up to 1 MiB, and kept nowhere: who is not there does not get it.
+        """
+        return await run(self._executor.run(
+            event_commands.notify(channel, data), timeout=timeout, retry_unknown=retry_unknown
+        ))

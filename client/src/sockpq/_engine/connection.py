@@ -93,6 +93,11 @@ class Connection:
                 return count
         return len(parts)
 
+    async def add(self, data: bytes, timeout: float) -> None:
+        """Send bytes that the reader of the last command knows of; raises Lost."""
+        if await self._stream.send((data,), timeout) < len(data):
+            raise self.lost("the connection broke while sending")
+
     async def receive(self, timeout: float) -> list[Answer]:
         """The answers in what comes next, possibly none yet; waits at most `timeout` seconds for it.
 

@@ -409,6 +409,27 @@ class Executor:
             attempts += 1
             await self.network.sleep(min(pause_s(attempts), max(deadline - self.network.now(), 0)))
 
+    # for streams of events (event_stream.py)
+
+    def take_slot(self) -> Slot:
+        """A place for a stream, with a connection of its own. Raises ClientClosed."""
+        return self._take(new=True)
+
+    def give_back(self, slot: Slot) -> None:
+        """The stream has ended."""
+        self._pool.give_back(slot, self.network.now())
+
+    async def connect_to(self, slot: Slot, address: Address, deadline: float) -> Connection:
+        """A new connection to this server; raises what Connection.open raises, and ClientClosed."""
+        slot.drop_connection()
+        return await self._connect(slot, address, deadline)
+
+    async def event_servers(self, deadline: float) -> list[Address]:
+        """All servers that are known; a single one is asked first who else is there."""
+        if self._discovery.wants_members():
+            await self._discovery.learn(deadline)
+        return list(self.addresses)
+
     def _take(self, new: bool = False) -> Slot:
         self.network.enter()
         self._own()

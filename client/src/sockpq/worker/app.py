@@ -196,9 +196,9 @@ class App:
             client = self._async_clients[loop] = AsyncClient(self._servers, **self._options)
         return client
 
-    def new_async_client(self) -> AsyncClient:
+    def new_async_client(self, **options: Any) -> AsyncClient:
         """A client for the pool, apart from those of tasks."""
-        return AsyncClient(self._servers, **self._options)
+        return AsyncClient(self._servers, **{**self._options, **options})
 
     async def close_async_client(self) -> None:
         """Close the client of the running event loop, if there is one."""

@@ -39,7 +39,7 @@ class QueueSettings(TypedDict, total=False):
     `batch`: how many at most are given to one get_many(). `portion`: how many due jobs are activated at once. `keep`:
     how long the keys of finished jobs are remembered. `ttl`: of jobs put without one. `idle`: the queue is deleted,
     with its jobs, when nobody has used it for so long (1 or more). `overflow`: what a full queue does with another job,
-    "refuse" or "drop_oldest".
+    "refuse" or "drop_oldest". `alarm`: subscribers to DEPTH are told when so many jobs wait, and when half of it do.
     """
 
     expire: float
@@ -58,6 +58,7 @@ class QueueSettings(TypedDict, total=False):
     ttl: float
     idle: float
     overflow: Literal["refuse", "drop_oldest"]
+    alarm: int
 
 
 class ClusterSettings(TypedDict, total=False):
@@ -78,7 +79,7 @@ class ClusterSettings(TypedDict, total=False):
 
 _NUMBERS = {
     "weight": "WEIGHT", "limit": "LIMIT", "item_limit": "ITEMLIMIT", "capacity": "CAPACITY",
-    "data_bytes_max": "MAXDATA", "batch": "BATCH", "portion": "PORTION",
+    "data_bytes_max": "MAXDATA", "batch": "BATCH", "portion": "PORTION", "alarm": "ALARM",
 }
 _OVERFLOW = {"refuse": "REFUSE", "drop_oldest": "DROPOLDEST"}
 _CLUSTER = {

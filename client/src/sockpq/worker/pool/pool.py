@@ -17,7 +17,7 @@ from typing import Any
 
 from sockpq._async.client import Client
 from sockpq._protocol.command import Command
-from sockpq._protocol.commands import batches, jobs
+from sockpq._protocol.commands import jobs
 from sockpq.errors import BadArguments, JobNotFound, SockpqError
 from sockpq.model import Handed
 from sockpq.worker.app import App
@@ -32,6 +32,7 @@ from sockpq.worker.pool.endings import CALL_S, PAUSE_S, Endings
 from sockpq.worker.pool.ends import done, give_back
 from sockpq.worker.pool.leases import Leases
 from sockpq.worker.pool.memory import MemoryShare
+from sockpq.worker.pool.request import WAIT_S, request
 from sockpq.worker.pool.roster import Roster
 from sockpq.worker.pool.settings import PoolSettings
 from sockpq.worker.pool.spawning import Spawner, spawner
@@ -39,7 +40,6 @@ from sockpq.worker.pool.spawning import Spawner, spawner
 LOG = logging.getLogger("sockpq.worker")
 
 TICK_S = 1.0
-WAIT_S = 60.0           # a GETB that is blocked for longer is said anew
 RESTART_PAUSES_S = 1.0, 30.0        # after children that died before they were ready: the first, the longest
 PREPARE_PAUSE_S = 5.0   # a periodic run whose next one cannot be put
 RETIRE_S = 10.0         # how long a child that has no job may take to end
@@ -203,10 +203,6 @@ class Pool:
 
     async def _take(self, count: int, finished: list[int]) -> list[Handed]:
         """The next jobs; the DONEs of those that are finished ride with the request."""
-        asked: list[str] = list(self.queues)
-        source = batches.TakeSource(
-            tuple(asked), True, self._taken_for(), None, WAIT_S, None, True, self.settings.by,   # type: ignore[arg-type]
-        )
         told = False
 
         def put_back(taken: list[Handed]) -> list[Command[Any]]:
@@ -214,7 +210,8 @@ class Pool:
 
         try:
             taken = await self.client._executor.run_behind(
-                done(finished) if finished else None, source.many(count, True), put_back, timeout=CALL_S, wait=WAIT_S
+                done(finished) if finished else None,
+                request(self.queues, count, self._taken_for(), self.settings.by), put_back, timeout=CALL_S, wait=WAIT_S,
             )
             told = True
             return taken

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from sockpq.errors import BadArguments, SockpqError
 from sockpq.worker.app import App
@@ -13,8 +14,13 @@ from sockpq.worker.cron_jobs import CronJobs
 from sockpq.worker.failures import JsonLines, TextLines
 from sockpq.worker.pool.pool import Pool
 from sockpq.worker.pool.settings import PoolSettings
+from sockpq.worker.program.heartbeat import SESSION_S, Heartbeat
 from sockpq.worker.program.loading import load
+from sockpq.worker.program.metrics import MetricsServer
+from sockpq.worker.program.metrics import check as check_metrics
 from sockpq.worker.program.options import Options, parse, pool_settings
+from sockpq.worker.program.progress import check as check_progress
+from sockpq.worker.program.progress import show
 from sockpq.worker.program.signals import Signals
 
 LOG = logging.getLogger("sockpq.worker")
@@ -23,7 +29,7 @@ FAILED = 1
 MISUSED = 64        # as pqctl
 CRON_PAUSE_S = 5.0
 # What a running worker does not change.
-FIXED = ("servers", "pool", "name", "log-format", "metrics", "progress", "exec", "expire", "tries", "backoff")
+FIXED = ("app", "servers", "pool", "name", "log-format", "metrics", "progress", "exec", "expire", "tries", "backoff")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,13 +38,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = parse(given)
         settings = pool_settings(options)
-        _log_to_stderr(options.get("log-format", "json"))
+        if options.get("metrics"):
+            check_metrics(options.get("metrics"))
+        if options.get("progress"):
+            check_progress()
+        handler = _log_to_stderr(options.get("log-format", "json"))
         app = load(options)
     except BadArguments as error:
         print(f"pqworker: {error} (see `pqworker --help`)", file=sys.stderr)
         return MISUSED
     try:
-        asyncio.run(_work(app, options, settings, given))
+        asyncio.run(_work(app, options, settings, given, handler))
     except BadArguments as error:
         print(f"pqworker: {error}", file=sys.stderr)
         return MISUSED
@@ -50,23 +60,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-async def _work(app: App, options: Options, settings: PoolSettings, given: list[str]) -> None:
+async def _work(
+    app: App, options: Options, settings: PoolSettings, given: list[str], handler: logging.StreamHandler[Any]
+) -> None:
     """Run a pool with all that goes with it, to its end."""
     cron = CronJobs(app)
     pool = Pool(app, settings, cron.before_work)
-    signals = Signals(pool, lambda: _reload(pool, options, given))
-    signals.install()
-    helpers = [asyncio.create_task(_start_cron(cron, pool))]
-    LOG.info(
-        "worker %s: %s of %s, at most %d and at least %d", settings.name, settings.kind, ", ".join(pool.queues),
-        settings.most, settings.least,
-    )
+    Signals(pool, lambda: _reload(pool, options, given)).install()
+    metrics = MetricsServer(pool)
+    voice = app.new_async_client(session_ttl=SESSION_S)
+    helpers: list[asyncio.Task[None]] = []
     try:
+        if options.get("metrics"):
+            await metrics.start(*check_metrics(options.get("metrics")))
+            LOG.info("metrics at http://%s:%d/metrics", *metrics.place)
+        LOG.info(
+            "worker %s: %s of %s, at most %d and at least %d", settings.name, settings.kind, ", ".join(pool.queues),
+            settings.most, settings.least,
+        )
+        helpers.append(asyncio.create_task(_start_cron(cron, pool)))
+        helpers.append(asyncio.create_task(Heartbeat(pool, settings.name).run(voice, settings.heartbeat)))
+        if options.get("progress") and sys.stderr.isatty():
+            helpers.append(asyncio.create_task(show(pool, handler)))
         await pool.run()
     finally:
         for helper in helpers:
             helper.cancel()
         await asyncio.gather(*helpers, return_exceptions=True)
+        metrics.close()
+        await voice.close()
     LOG.info("worker %s has ended after %d jobs", settings.name, pool.counters.total)
 
 
@@ -99,11 +121,12 @@ def _reload(pool: Pool, options: Options, given: list[str]) -> None:
     LOG.info("read %s again", options.config)
 
 
-def _log_to_stderr(form: str) -> None:
-    handler = logging.StreamHandler()
+def _log_to_stderr(form: str) -> logging.StreamHandler[Any]:
+    handler: logging.StreamHandler[Any] = logging.StreamHandler()
     handler.setFormatter(JsonLines() if form == "json" else TextLines())
     root = logging.getLogger()
     root.addHandler(handler)
     root.setLevel(logging.INFO)
     logging.getLogger("sockpq").setLevel(logging.WARNING)       # each reconnect of the client is no news here
     LOG.setLevel(logging.INFO)
+    return handler

@@ -15,6 +15,7 @@ from sockpq._protocol.arguments import name as queue_name
 from sockpq.errors import BadArguments
 from sockpq.worker.policy import BACKOFF_S, EXPIRE_S, TRIES
 from sockpq.worker.pool.memory import share_of, size_bytes
+from sockpq.worker.pool.request import POLICIES
 from sockpq.worker.pool.settings import KINDS, STRATEGIES, PoolSettings
 
 WORKER_NAME_MAX = 64
@@ -37,11 +38,11 @@ class Options(NamedTuple):
 def parse(arguments: Sequence[str]) -> Options:
     """Read the command line, and the configuration file if it names one. Raises BadArguments; exits for --help."""
     found = vars(_parser().parse_args(arguments))
-    app, config = found.pop("app"), found.pop("config")
+    config = found.pop("config")
     given = {key: _checked(key, value, "option") for key, value in found.items() if value is not None}
     if config is not None:
         given = {**read_config(config), **given}
-    exec_line = given.get("exec")
+    app, exec_line = given.get("app"), given.get("exec")
     if (app is None) == (exec_line is None):
         raise BadArguments("name an app, as in `pqworker app:app`, or a program by --exec: one of them")
     return Options(app, exec_line, config, given)
@@ -163,6 +164,7 @@ class Option(NamedTuple):
 
 
 KEYS: dict[str, Option] = {
+    "app": Option(_text, "MODULE:APP", "where the App is: app:app"),
     "servers": Option(_text, "HOST:PORT,..", "servers of the cluster, instead of the app's and the configured ones"),
     "queues": Option(_queues, "A,B", "take jobs from these queues only; without it from all that the app has"),
     "concurrency": Option(_count, "N", "children; by default as many as there are processors", "-c"),
@@ -170,7 +172,7 @@ KEYS: dict[str, Option] = {
     "pool": Option(_one_of(*KINDS), "KIND", "what children are: processes (default), threads or asyncio"),
     "strategy": Option(_one_of(*STRATEGIES), "WHICH", "fair (default): jobs go to idle children; fast: spread to all"),
     "prefetch": Option(_count, "N", "jobs taken at once for each idle child (4)"),
-    "by": Option(_one_of("random", "priority", "fair"), "POLICY", "how the server chooses among queues"),
+    "by": Option(_one_of(*POLICIES), "POLICY", f"how the server chooses among queues: {', '.join(POLICIES)}"),
     "max-tasks-per-child": Option(_count, "N", "replace a child after so many tasks"),
     "max-memory-per-child": Option(_size, "SIZE", "replace a child that has had more memory: 200M"),
     "memory-share": Option(_share, "PERCENT", "do not grow while so much of all memory is used: 60%%"),
@@ -203,11 +205,12 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Signals: TERM finishes what runs and gives back the rest; a second TERM, or QUIT, stops at once; HUP "
         "reads --config again.",
     )
-    parser.add_argument("app", nargs="?", metavar="MODULE:APP", help="where the App is: app:app")
     parser.add_argument("--config", metavar="FILE", help="options in TOML, called as here; the command line goes first")
     for key, option in KEYS.items():
         flags = [option.short, f"--{key}"] if option.short else [f"--{key}"]
-        if option.read is _flag:
+        if key == "app":
+            parser.add_argument(key, nargs="?", metavar=option.metavar, help=option.help)
+        elif option.read is _flag:
             parser.add_argument(*flags, dest=key, action="store_true", default=None, help=option.help)
         else:
             parser.add_argument(*flags, dest=key, metavar=option.metavar, help=option.help)

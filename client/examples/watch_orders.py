@@ -1,0 +1,24 @@
+"""Tell when orders are finished, without asking: python watch_orders.py ORDER..
+
+An order is an item: all jobs that belong to it, in whatever queues. FINI says that the last of them is done. Servers
+may come and go meanwhile.
+"""
+
+import os
+import sys
+
+from sockpq import Client, EventsLost
+
+with Client(os.environ["SOCKPQ_SERVERS"]) as client:
+    orders = set(sys.argv[1:])
+    events = client.events("FINI", sorted(orders))
+    print("watching", flush=True)
+    while orders:
+        try:
+            for event in events:
+                orders.discard(event.name)
+                print(event.name, "is finished", flush=True)
+                if not orders:
+                    break
+        except EventsLost as lost:
+            print("perhaps missed:", lost, flush=True)

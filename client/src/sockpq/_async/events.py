@@ -1,0 +1,46 @@
+"""The loop over events."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from sockpq._backends.asyncio import run
+from sockpq._engine.event_stream import EventStream
+from sockpq.model import Event
+
+
+class Events:
+    """`async for event in events`: events as they come, from whatever server lives. See Client.events.
+
+    After EventsLost the loop may be begun again: it goes on behind what is lost.
+    """
+
+    def __init__(self, stream: EventStream) -> None:
+        self._stream = stream
+
+    @property
+    def position(self) -> int | None:
+        """The number of the newest event that was told, or came before; None before the first answer of a server."""
+        return self._stream.position
+
+    def __aiter__(self) -> Events:
+        return self
+
+    async def __anext__(self) -> Event:
+        """The next event; raises EventsLost."""
+        event = await run(self._stream.next())
+        if event is None:
+            raise StopAsyncIteration
+        return event
+
+    async def __aenter__(self) -> Events:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Hear no more, and give the connection back."""
+        self._stream.leave()

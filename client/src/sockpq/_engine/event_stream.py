@@ -1,0 +1,216 @@
+"""Events as they come, from one server after the other: where one dies the next goes on behind the last event heard."""
+
+from __future__ import annotations
+
+import logging
+import math
+import random
+from collections import deque
+from contextlib import suppress
+
+from sockpq._engine.attempt import TINY_S
+from sockpq._engine.connection import Connection
+from sockpq._engine.executor import Executor
+from sockpq._engine.pool import Slot
+from sockpq._engine.retry import Lost
+from sockpq._protocol.addresses import Address
+from sockpq._protocol.commands.events import Began, Gap, Heard, subscribe
+from sockpq.errors import (
+    BadArguments,
+    Busy,
+    ClientClosed,
+    EventsLost,
+    NotSupported,
+    ProtocolError,
+    Refused,
+    SockpqError,
+    Unavailable,
+    Untrusted,
+)
+from sockpq.model import Event
+
+LOG = logging.getLogger("sockpq")
+
+BEAT_S = 5.0            # a server that has told nothing for so long is asked whether it lives
+PAUSE_S = 0.05, 1.0     # between two rounds over all servers: first, and at most
+TOO_OLD = "409 Too Old"
+
+
+class EventStream:
+    """What one loop over events hears. For one user at a time."""
+
+    def __init__(
+        self, executor: Executor, words: str, after: int | None, wait: float | None, timeout: float,
+    ) -> None:
+        """`words`: types and names; `after`: the number of the last event that is known already, if any.
+
+        `wait`: how many seconds without an event end the loop; `timeout`: for how many a server is looked for.
+        """
+        self.position = after               # events up to this number were heard, or came before
+        self._executor = executor
+        self._words = words
+        self._wait = math.inf if wait is None else wait
+        self._timeout = timeout
+        self._network = executor.network
+        self._slot: Slot | None = None
+        self._heard: list[Heard] = []       # filled by the reader of the connection
+        self._came: deque[Event | Gap] = deque()
+        self._heard_at = 0.0                # when the server said something last
+        self._asked_at: float | None = None     # when it was asked whether it lives, and has not answered
+
+    async def next(self) -> Event | None:
+        """The next event; None when none came for as long as `wait` says. Raises EventsLost, Unavailable."""
+        until = self._network.now() + self._wait
+        while not self._came:
+            try:
+                connection = self._slot.connection if self._slot else None
+                if connection is None:
+                    await self._connect()
+                    continue
+                if not await self._receive(connection, until):
+                    self.leave()
+                    return None
+            except (Lost, ProtocolError) as failure:
+                LOG.info("events: %s", failure)
+                self._drop()
+            except BaseException:
+                self.leave()
+                raise
+        one = self._came.popleft()
+        if isinstance(one, Gap):
+            raise EventsLost(one.first, one.last)
+        return one
+
+    def leave(self) -> None:
+        """Close the connection. `next` begins anew behind the last event."""
+        slot, self._slot = self._slot, None
+        if slot:
+            slot.drop_connection()
+            self._executor.give_back(slot)
+
+    def __del__(self) -> None:
+        """A loop that nobody goes on with gives its connection back."""
+        with suppress(Exception):
+            self.leave()
+
+    # ---- inside
+
+    def _drop(self) -> None:
+        if self._slot:
+            self._slot.drop_connection()
+
+    async def _connect(self) -> None:
+        """Subscribe at any server; raises Unavailable, EventsLost, or why none takes the subscription."""
+        until = self._network.now() + self._timeout
+        pause = PAUSE_S[0]
+        while True:
+            addresses = await self._executor.event_servers(until)
+            random.shuffle(addresses)
+            addresses.sort(key=lambda address: address == self._executor.leader)      # spare the leader
+            failure: Exception | None = None
+            refused: list[Address] = []
+            for address in addresses:
+                try:
+                    await self._subscribe(address, self.position, until)
+                    return
+                except Refused as error:
+                    if str(error) != TOO_OLD:
+                        raise
+                    refused.append(address)
+                except BadArguments as error:       # of a version, or an original sockPQd, that does not know it
+                    raise NotSupported(f"{address}: this server does not tell events") from error
+                except (Lost, ProtocolError, Busy, Untrusted) as error:
+                    failure = error
+                self._drop()
+            if refused:
+                await self._give_up(refused, until)
+                return
+            if self._network.closed:
+                raise ClientClosed("the client was closed")
+            if self._network.now() + pause >= until:
+                raise Unavailable(f"no server tells events: {failure}") from failure
+            await self._network.sleep(pause)
+            pause = min(2 * pause, PAUSE_S[1])
+
+    async def _give_up(self, refused: list[Address], until: float) -> None:
+        """No server has the events since the last one: say which are lost, and go on behind them."""
+        for address in refused:
+            with suppress(Lost, ProtocolError, Busy):
+                before, self.position = self.position or 0, None
+                try:
+                    await self._subscribe(address, None, until)
+                except BaseException:
+                    self.position = before
+                    raise
+                self._came.appendleft(Gap(before + 1, max(self.position or 0, before + 1)))
+                return
+
+    async def _subscribe(self, address: Address, after: int | None, until: float) -> None:
+        """Connect to this server and subscribe; raises Lost, ProtocolError, and the refusal of the server."""
+        if self._slot is None:
+            self._slot = self._executor.take_slot()
+        self._heard = []
+        self._asked_at = None
+        connection = await self._executor.connect_to(self._slot, address, until)
+        patience = max(min(self._executor.limits.server_timeout, until - self._network.now()), TINY_S)
+        deadline = self._network.now() + patience
+        if connection.entering:
+            await connection.enter(patience)
+        if not await connection.send(subscribe(self._words, after, self._heard), 0, patience):
+            raise Lost(f"{address}: the connection broke while sending", sent=False)
+        while not self._heard:
+            if self._network.now() >= deadline:
+                raise Lost(f"{address}: no answer to SUBSCRIBE", sent=False)
+            try:
+                await self._take(connection, max(deadline - self._network.now(), TINY_S))
+            except TimeoutError:
+                continue
+        self._heard_at = self._network.now()
+        self._sort()
+
+    async def _receive(self, connection: Connection, until: float) -> bool:
+        """Take what comes next; False when nothing did until then. Raises Lost, ProtocolError."""
+        now = self._network.now()
+        patience = self._executor.limits.server_timeout
+        due = self._heard_at + BEAT_S if self._asked_at is None else self._asked_at + patience
+        try:
+            await self._take(connection, max(min(due, until) - now, TINY_S))
+        except TimeoutError:
+            now = self._network.now()
+            if now >= until:
+                return False
+            if now < due:
+                return True
+            if self._asked_at is not None:
+                raise Lost(f"{connection.address}: silent for {now - self._heard_at:.1f} s", sent=False) from None
+            self._asked_at = now
+            await connection.add(f"SUBSCRIBE {self._words}\r\n".encode(), patience)
+            return True
+        self._heard_at = self._network.now()
+        self._sort()
+        return True
+
+    async def _take(self, connection: Connection, timeout: float) -> None:
+        answers = await connection.receive(timeout)
+        for answer in answers:          # the reader has no end: this is a refusal
+            error: SockpqError = answer.error or ProtocolError("the subscription has ended")
+            raise error
+
+    def _sort(self) -> None:
+        """What was heard becomes events, in their order."""
+        heard = self._heard[:]
+        self._heard.clear()
+        for one in heard:
+            position = self.position
+            if isinstance(one, Began):
+                if position is None or self._asked_at is not None:
+                    self.position = one.seq     # everything up to there was told before
+                self._asked_at = None
+            elif isinstance(one, Gap):
+                self.position = one.last if position is None else max(position, one.last)
+                self._came.append(one)
+            elif one.type == "MSG":
+                self._came.append(one)          # it has no number of its own
+            elif position is None or one.seq > position:
+                self.position = one.seq
+                self._came.append(one)

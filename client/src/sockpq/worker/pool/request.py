@@ -1,0 +1,18 @@
+"""The request for jobs: a GETB of several, from several queues, with all that the pool must know of each."""
+
+from __future__ import annotations
+
+from sockpq._protocol.command import Command
+from sockpq._protocol.commands.batches import TakeSource
+from sockpq.model import Handed
+
+WAIT_S = 60.0           # a GETB that is blocked for longer is said anew
+POLICIES = ("random", "priority", "fair", "weight", "rr", "order", "sorted", "oldest")
+
+
+def request(queues: tuple[str, ...], count: int, expire: float, by: str | None) -> Command[list[Handed]]:
+    """Up to `count` jobs with leases of `expire` seconds; `by`: how the server chooses among the queues."""
+    command = TakeSource(queues, True, expire, None, WAIT_S, None, True, None).many(count, True)
+    if by is None:
+        return command
+    return command._replace(line=command.line.replace(b" COUNT ", f" BY {by.upper()} COUNT ".encode(), 1))

@@ -1,0 +1,144 @@
+"""Messages of NOTIFY, which go beside the log: from the leader to the nodes whose subscribers want them, at most once.
+
+Each node tells the others which channels its subscribers listen to. So the leader knows where a message must go, and a
+message that nobody wants goes nowhere. They travel over the links between the nodes, in order. What a peer that is
+behind cannot take is dropped; a node whose subscribers may have missed something, because of that, because its link to
+the leader broke, or because another node leads, says so (spec/events 5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from cluster import limits
+from cluster.api import Channels
+from cluster.raft.peer import Network, Peer
+from cluster.wire.messages import Heard, Listening, Notice
+
+
+class NoticeListener(Protocol):
+    """Who hands messages on to the subscribers of this node."""
+
+    def notice(self, channel: str, data: bytes) -> None:
+        """A message has come."""
+
+    def notices_lost(self) -> None:
+        """Messages may have been lost on their way to this node."""
+
+
+def wants(channels: Channels, channel: str) -> bool:
+    """Whether one of these names or prefixes is that of the channel."""
+    names, prefixes, _ = channels
+    return channel in names or channel.startswith(tuple(prefixes))
+
+
+class Notices:
+    """What is listened to on this node and on the others."""
+
+    def __init__(
+        self, name: str, network: Network, peers: dict[str, Peer], leader: Callable[[], str | None],
+        listener: NoticeListener,
+    ) -> None:
+        """`name`: of this node; `leader()`: the name of the leader, None while this node knows none."""
+        self._name = name
+        self._network = network
+        self._peers = peers
+        self._leader = leader
+        self._listener = listener
+        self._own: list[Channels] = []
+        self._number = 0                                    # of this state of what is listened to here
+        self._told: dict[str, int] = {}                     # the number that each peer was told
+        self._heard: dict[str, int] = {}                    # and that it has confirmed
+        self._of_peers: dict[str, list[Channels]] = {}
+        self._lost: dict[str, None] = {}                    # peers for which messages were dropped
+        self._hearers: dict[str, tuple[int, list[str]]] = {}        # by channel: how many subscribers, on which peers
+        self._followed: str | None = None                   # the leader whose messages come
+
+    # ---- this node
+
+    def listen(self, channels: list[Channels]) -> None:
+        """Subscribers of this node listen to these."""
+        self._own = channels
+        self._number += 1
+        self._hearers.clear()
+
+    @property
+    def known(self) -> bool:
+        """Whether the leader knows what is listened to here."""
+        leader = self._leader()
+        return leader == self._name or (leader is not None and self._heard.get(leader) == self._number)
+
+    def notify(self, channel: str, data: bytes) -> int:
+        """Leader: hand a message to all who listen, here and elsewhere; returns how many there are."""
+        found = self._hearers.get(channel)
+        if found is None:
+            found = self._find(channel)
+        count, peers = found
+        self._listener.notice(channel, data)
+        for name in peers:
+            if name in self._lost or self._network.buffered_bytes(name) > limits.NOTICES_BYTES_MAX:
+                self._lost[name] = None
+            else:
+                self._network.send(name, Notice(channel, data))
+        return count
+
+    def _find(self, channel: str) -> tuple[int, list[str]]:
+        if len(self._hearers) >= limits.CHANNELS_REMEMBERED:
+            self._hearers.clear()
+        count = sum(one[2] for one in self._own if wants(one, channel))
+        peers = []
+        for name, listened in self._of_peers.items():
+            there = sum(one[2] for one in listened if wants(one, channel))
+            if there:
+                count += there
+                peers.append(name)
+        self._hearers[channel] = count, peers
+        return count, peers
+
+    def tick(self) -> None:
+        """Tell the peers what is listened to here, and what was dropped."""
+        self._look_at_leader(self._leader())
+        for name, peer in self._peers.items():
+            if not peer.up or peer.info is None or peer.info.subscribed is None:
+                continue                    # it is away, or of a version that does not know of this
+            if self._told.get(name, 0) != self._number:
+                self._told[name] = self._number
+                self._network.send(name, Listening(self._number, self._own))
+            if name in self._lost and self._network.buffered_bytes(name) <= limits.NOTICES_BYTES_MAX // 2:
+                del self._lost[name]
+                self._network.send(name, Notice("", b"", lost=True))
+
+    # ---- the others
+
+    def received(self, name: str, message: Notice | Listening | Heard) -> None:
+        """A message of a peer."""
+        if isinstance(message, Notice):
+            self._look_at_leader(name)
+            if message.lost:
+                self._listener.notices_lost()
+            else:
+                self._listener.notice(message.channel, message.data)
+        elif isinstance(message, Listening):
+            self._of_peers[name] = message.channels
+            self._hearers.clear()
+            self._network.send(name, Heard(message.number))
+        else:
+            self._heard[name] = message.number
+
+    def link_changed(self, name: str) -> None:
+        """The connection to this peer began or ended: what was under way is lost."""
+        self._told.pop(name, None)
+        self._heard.pop(name, None)
+        self._lost.pop(name, None)
+        if self._of_peers.pop(name, None) is not None:
+            self._hearers.clear()
+        if name == self._followed:
+            self._listener.notices_lost()
+
+    def _look_at_leader(self, leader: str | None) -> None:
+        """Another node leads: nobody knows what the one before has still sent."""
+        if leader is not None and leader != self._followed:
+            before, self._followed = self._followed, leader
+            if before is not None:
+                self._listener.notices_lost()

@@ -1,0 +1,37 @@
+"""The interface of the pulses to blocked clients of queues with a rate; gateway/pulses implements it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from core import GetAllowed, Taking
+from gateway.waiting.slots import Outcome
+
+
+class TakenGrants(Protocol):
+    """Grants for one Get, until its outcome is known."""
+
+    def around(self, taking: Taking) -> GetAllowed:
+        """The Get with these grants."""
+
+    def release(self) -> None:
+        """None of them was used."""
+
+    def settled(self, outcome: Outcome, *, numbered: bool) -> Outcome:
+        """The outcome of the Get; grants that were not used are free again."""
+
+
+class Rates(Protocol):
+    """What the pulses of queues have free."""
+
+    def pulse_of(self, queue: str) -> str | None:
+        """The pulse of a queue with a rate."""
+
+    def free(self, pulse: str) -> int:
+        """How many grants of the pulse are free for its queues."""
+
+    def take(self, taking: Taking, queue: str | None = None) -> TakenGrants | None:
+        """Take free grants for a Get, of queues with jobs or the `queue` it is sent for; None: there are none."""
+
+    def starve(self, pulse: str, queue: str) -> None:
+        """Clients wait for jobs that are there, but no grant is free: tell when one may be."""

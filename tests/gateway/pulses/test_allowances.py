@@ -1,0 +1,157 @@
+"""Queues with a rate: jobs are written as fast as the pulse allows, and nobody who waits is forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+from core import GetAllowed
+from tests.gateway.helpers.fake_cluster import returned
+from tests.gateway.helpers.memory import MemoryClient, MemoryGateway, attached, with_gateway
+
+JOB = re.compile(rb"200 OK q (\d+) 0 1\r\nx")
+
+
+async def filled(gateway: MemoryGateway, rate: bytes, jobs: int) -> MemoryClient:
+    """A client that has given q this rate, and jobs."""
+    client = gateway.connect()
+    client.send(b"QUEUE CONFIG q RATE " + rate + b"\r\n" + b"PUT q 0 1\r\nx" * jobs)
+    await gateway.settle()
+    while gateway.cluster.in_flight:
+        gateway.cluster.commit()
+        await gateway.settle()
+    assert client.take() == b"200 OK\r\n" * (jobs + 1)
+    return client
+
+
+def blocked(gateway: MemoryGateway, count: int, line: bytes = b"GETB q\r\n") -> list[MemoryClient]:
+    """So many clients that wait for a job."""
+    clients = [gateway.connect(str(number)) for number in range(count)]
+    for client in clients:
+        client.send(line)
+    return clients
+
+
+async def taken(clients: list[MemoryClient]) -> list[float]:
+    """When each of the clients was given its job."""
+    loop = asyncio.get_running_loop()
+    went: list[float] = []
+    while len(went) < len(clients):
+        await asyncio.sleep(0.001)
+        went += [loop.time() for client in clients if JOB.fullmatch(client.take())]
+    return went
+
+
+def test_blocked_clients_get_jobs_at_the_rate() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        await filled(gateway, b"3 PER 0.1", 12)
+        went = await asyncio.wait_for(taken(blocked(gateway, 12)), 5)
+        assert all(later - earlier >= 0.098 for earlier, later in zip(went, went[3:], strict=False))
+    with_gateway(test)
+
+
+def test_jobs_that_come_later_go_to_those_who_wait_at_the_rate() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        producer = await filled(gateway, b"2 PER 0.1", 0)
+        clients = blocked(gateway, 6, b"GETB * EXPIRE 60\r\n")
+        await gateway.settle()
+        producer.send(b"PUT q 0 1\r\nx" * 6)
+        went = await asyncio.wait_for(taken(clients), 5)
+        assert all(later - earlier >= 0.098 for earlier, later in zip(went, went[2:], strict=False))
+    with_gateway(test)
+
+
+def test_no_entry_is_written_while_no_grant_is_free() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        await filled(gateway, b"1 PER 60", 3)
+        clients = blocked(gateway, 3)
+        await gateway.settle()
+        assert sum(bool(JOB.fullmatch(client.take())) for client in clients) == 1
+        before = len(gateway.cluster.log)
+        await asyncio.sleep(0.05)
+        assert len(gateway.cluster.log) == before
+    with_gateway(test)
+
+
+def test_a_plain_queue_costs_what_it_did() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        assert await gateway.talk(b"PUT p 0 1\r\nxGET p\r\n") == b"200 OK\r\n200 OK p 1 0 1\r\nx"
+        await filled(gateway, b"1 PER 60", 1)
+        assert await gateway.talk(b"PUT p 0 1\r\nxGET p\r\n") == b"200 OK\r\n200 OK p 2 0 1\r\nx"
+        assert not gateway.cluster.operations(GetAllowed)
+    with_gateway(test)
+
+
+def test_a_grant_that_finds_no_job_is_free_again() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = await filled(gateway, b"1 PER 60", 1)
+        client.send(b"GET q\r\nDELETE 1\r\nGET q\r\n")
+        client.send(b"QUEUE PURGE q ALL\r\n")
+        await gateway.settle()
+        first = gateway.cluster.in_flight
+        assert sum(isinstance(operation, GetAllowed) for operation in first) == 1
+        gateway.cluster.commit()
+        await gateway.settle()
+        assert gateway.hub.turns.window("queue:q").under_way == 0
+    with_gateway(test, automatic=False)
+
+
+def test_a_job_that_may_not_be_written_goes_back() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = await filled(gateway, b"1 PER 60", 1)
+        for line in (b"GET q\r\n", b"GETB q\r\n"):
+            client.send(line)
+            await gateway.settle()
+            gateway.cluster.leased = False
+            gateway.cluster.commit()
+            await gateway.settle()
+            assert client.take() == b"500 Offline Mode\r\n"
+            gateway.cluster.leased = True
+            gateway.cluster.commit()
+            await gateway.settle()
+        assert returned(gateway.cluster) == [1, 2]
+        client.send(b"GET q\r\n")
+        await gateway.settle()
+        gateway.cluster.commit()
+        await gateway.settle()
+        assert JOB.fullmatch(client.take())
+    with_gateway(test, automatic=False)
+
+
+def test_the_job_of_a_client_that_is_gone_goes_back_and_its_grant_is_free() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        await filled(gateway, b"1 PER 60", 1)
+        gone, other = blocked(gateway, 2)
+        await gateway.settle()
+        gone.vanish()
+        await gateway.settle()
+        while gateway.cluster.in_flight:
+            gateway.cluster.commit()
+            await gateway.settle()
+        assert JOB.fullmatch(other.take())
+    with_gateway(test, automatic=False)
+
+
+def test_a_numbered_get_is_answered_again_with_the_same_job() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        await filled(gateway, b"1 PER 60", 2)
+        client = await attached(gateway)
+        client.send(b"REQ 1 GET q\r\nREQ 1 GET q\r\n")
+        await gateway.settle()
+        assert client.take() == b"200 OK q 1 0 1\r\nx" * 2
+        assert gateway.cluster.machine.pulses["queue:q"].granted == 1
+    with_gateway(test)
+
+
+def test_denied_until_it_is_set_again() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = await filled(gateway, b"1 PER 60", 1)
+        client.send(b"PULSE SET queue:q 0 DENY\r\n")
+        await gateway.settle()
+        (waiting,) = blocked(gateway, 1)
+        await gateway.settle()
+        assert waiting.take() == b""
+        client.send(b"PULSE SET queue:q 0\r\n")
+        await gateway.settle()
+        assert JOB.fullmatch(waiting.take())
+    with_gateway(test)

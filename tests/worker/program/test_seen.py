@@ -1,0 +1,157 @@
+"""What is seen of a worker: metrics, the live view, log lines, heartbeats."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import sys
+import urllib.error
+import urllib.request
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from rich.console import Console
+from sockpq import BadArguments, Client
+from sockpq.worker import App
+from sockpq.worker.failures import JsonLines, TextLines
+from sockpq.worker.outcome import Outcome
+from sockpq.worker.pool.pool import Pool
+from sockpq.worker.pool.settings import PoolSettings
+from sockpq.worker.program import metrics, progress
+from sockpq.worker.program.heartbeat import Heartbeat, Wish, heartbeat
+
+from tests.client.real_server import RealServer
+from tests.worker.pool.fake_children import FakeChildren
+
+
+def read(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        text: str = answer.read().decode()
+    return text
+
+
+class FakePool:
+    """What a heartbeat steers."""
+
+    busy = 1
+
+    def __init__(self) -> None:
+        self.bounds = (4, 2)
+        self.told: list[Any] = []
+
+    def set_bounds(self, most: int | None, least: int | None) -> None:
+        if most == 0:
+            raise BadArguments("no")
+        self.told.append((most, least))
+
+    def pause(self, paused: bool = True) -> None:
+        self.told.append(f"pause {paused}")
+
+    def stop(self) -> None:
+        self.told.append("stop")
+
+
+def test_a_heartbeat_tells_slots_and_hears_wishes() -> None:
+    command = heartbeat("host-1", 10, 3)
+    assert command.line == b"WORKER host-1 10 3\r\n"
+    assert command.needs == ("workers",)
+    assert command.of_line
+    assert command.of_line("200 OK") == Wish()
+    assert command.of_line("200 OK MAX 5 MIN 2 STATE PAUSE") == Wish(5, 2, "PAUSE")
+    assert command.of_line("200 OK MIN 1 NEWER x") == Wish(None, 1)
+
+
+def test_wishes_are_followed_when_they_change() -> None:
+    pool = FakePool()
+    beat = Heartbeat(pool, "w")
+    for wish in (Wish(), Wish(5, 2), Wish(5, 2), Wish(5, 2, "PAUSE"), Wish(5, 2), Wish(0, 0), Wish(7, None, "STOP")):
+        beat.follow(wish)
+    assert pool.told == [(5, 2), "pause True", "pause False", (7, None), "stop"]
+
+
+def test_metrics() -> None:
+    async def main() -> None:
+        with RealServer() as server, Client(server.address) as client:
+            app = App(server.address)
+            app.handler("q")(lambda job: None)
+            children = FakeChildren()
+            pool = Pool(app, PoolSettings(most=2, least=2, prefetch=1), children=children.spawner())
+            listening = metrics.MetricsServer(pool)
+            await listening.start("127.0.0.1", 0)
+            work = asyncio.create_task(pool.run())
+            client.put_many("q", [b"1", b"2", b"3"])
+            async with asyncio.timeout(15):
+                while len(children.busy) < 2:
+                    await asyncio.sleep(0.01)
+                children.busy[0].end(Outcome("done", run_s=0.02))
+                while len(children.seen) < 3:
+                    await asyncio.sleep(0.01)
+            url = "http://{}:{}".format(*listening.place)
+            text = await asyncio.to_thread(lambda: read(f"{url}/metrics"))
+            found = {
+                (sample.name, *(sample.labels[name] for name in sorted(sample.labels))): sample.value
+                for family in text_string_to_metric_families(text) for sample in family.samples
+            }
+            assert found["sockpq_worker_jobs_total", "done", "q"] == 1
+            assert found["sockpq_worker_run_seconds_count", "q"] == 1
+            assert found["sockpq_worker_run_seconds_bucket", "0.05", "q"] == 1
+            assert found["sockpq_worker_run_seconds_bucket", "0.01", "q"] == 0
+            assert found["sockpq_worker_children",] == found["sockpq_worker_children_busy",] == 2
+            assert found["sockpq_worker_jobs_held",] == 2
+            assert found["sockpq_worker_queue_oldest_seconds", "q"] >= 0
+            with pytest.raises(urllib.error.HTTPError, match="404"):
+                await asyncio.to_thread(read, f"{url}/other")
+            screen = Console(width=120, record=True)
+            screen.print(progress.picture(pool, 2.0))
+            shown = screen.export_text()
+            assert "RUN  2 of 2 children busy (2), 2 held  1 done  0.5 jobs/s" in shown
+            assert "running for" in shown
+            listening.close()
+            pool.halt()
+            await work
+
+    asyncio.run(main())
+
+
+def test_a_place_that_is_taken_or_none_is_told() -> None:
+    with pytest.raises(BadArguments):
+        metrics.check("nonsense")
+    assert metrics.check("127.0.0.1:9100") == ("127.0.0.1", 9100)
+
+    async def main() -> None:
+        app = App()
+        app.handler("q")(lambda job: None)
+        pool = Pool(app, PoolSettings(), children=FakeChildren().spawner())
+        one, two = metrics.MetricsServer(pool), metrics.MetricsServer(pool)
+        await one.start("127.0.0.1", 0)
+        with pytest.raises(BadArguments, match="--metrics 127"):
+            await two.start(*one.place)
+        one.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("missing", "check"), [("prometheus_client", lambda: metrics.check("h:1")), ("rich", progress.check)],
+    ids=["metrics", "progress"],
+)
+def test_without_the_extra_it_is_told_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch, missing: str, check: Any
+) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(BadArguments, match=r"pip install 'sockpq\[worker\]'"):
+        check()
+
+
+def test_log_lines() -> None:
+    record = logging.LogRecord("sockpq.worker", logging.WARNING, "f", 1, "a job failed", (), None)
+    record.fields = {"queue": "q", "traceback": "line\nline"}
+    line = JsonLines().format(record)
+    assert "\n" not in line
+    told = json.loads(line)
+    assert (told["message"], told["queue"], told["level"]) == ("a job failed", "q", "WARNING")
+    text = TextLines().format(record)
+    assert text.count("\n") == 0
+    assert json.loads(text[text.index("{"):]) == record.fields

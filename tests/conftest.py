@@ -38,7 +38,8 @@ PROCESSES = (
     "pqctl/test_node.py", "pqctl/test_queues.py", "pqctl/test_sessions.py", "pqctl/test_shell.py",
     "pqctl/test_signals.py", "pqctl/test_snapshots.py",
     "pqctl/test_status.py", "pqctl/test_streams.py", "pqctl/test_terminal.py", "pqctl/test_usage.py",
-    "test_forkserver.py", "test_lanes.py", "worker/program/test_pqworker.py",
+    "test_forkserver.py", "test_lanes.py", "worker/program/test_chaos.py",
+    "worker/program/test_pqworker.py",
 )
 # What takes long without any process: a test is listed here if it needs more than 0.5 s of processor time with --fast.
 LONG = (

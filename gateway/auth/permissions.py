@@ -110,11 +110,13 @@ def selected(rights: Rights, command: Command, cluster: Cluster) -> bytes | None
 
 def subscribe(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     """Require the right for each name. Whoever names none is told what they may know."""
-    wish: Filter = command.arguments[0]
-    if wish.everything:
-        return None
+    return None if may_subscribe(rights, command.arguments[0]) else FORBIDDEN
+
+
+def may_subscribe(rights: Rights, wish: Filter) -> bool:
+    """Whether there is the right for each name of a filter, if it names any."""
     names = (*wish.names, *wish.prefixes)
-    return None if all(may_hear(rights, event, name) for event in wish.types for name in names) else FORBIDDEN
+    return wish.everything or all(may_hear(rights, event, name) for event in wish.types for name in names)
 
 
 def notify(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:

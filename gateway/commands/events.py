@@ -52,9 +52,9 @@ class Hearing:
 
     # ---- Subscriber
 
-    def tell(self, lines: bytes) -> None:
+    def tell(self, lines: list[bytes]) -> None:
         """Send lines."""
-        self._client.link.write(lines)
+        self._client.link.write(b"".join(lines))
 
     def unsent_bytes(self) -> int:
         """How much of what was sent the client has not taken yet."""

@@ -21,8 +21,8 @@ from gateway.limits import CHANNELS_TOLD_MAX, EVENT_BACKLOG_BYTES, EVENT_PIECE_B
 class Subscriber(Protocol):
     """Whoever hears events."""
 
-    def tell(self, lines: bytes) -> None:
-        """Send lines."""
+    def tell(self, lines: list[bytes]) -> None:
+        """Send lines, each complete with the data behind it."""
 
     def unsent_bytes(self) -> int:
         """How much of what was sent it has not taken yet."""
@@ -110,7 +110,7 @@ class Subscriptions:
         """Write what it has heard in this turn now."""
         lines, subscription.lines = subscription.lines, []
         if lines and self._told.pop(subscription, self) is None:
-            self._send(subscription, b"".join(lines))
+            self._send(subscription, lines)
 
     def remove(self, subscription: Subscription) -> None:
         """End a subscription: nothing more is written to its subscriber."""
@@ -206,7 +206,7 @@ class Subscriptions:
             for subscription in told:
                 lines, subscription.lines = subscription.lines, []
                 if subscription in self._all:
-                    self._send(subscription, b"".join(lines))
+                    self._send(subscription, lines)
         for subscription in list(self._behind):
             self._catch_up(subscription)
 
@@ -228,7 +228,7 @@ class Subscriptions:
         subscription.lines.append(line)
         self._told[subscription] = None
 
-    def _send(self, subscription: Subscription, lines: bytes) -> None:
+    def _send(self, subscription: Subscription, lines: list[bytes]) -> None:
         """Write these lines, unless too much is unread."""
         subscriber = subscription.subscriber
         if subscriber.unsent_bytes() >= EVENT_BACKLOG_BYTES:
@@ -252,7 +252,7 @@ class Subscriptions:
             lines = [line for event, line in piece if subscription.hears(event)]
             subscription.seq = piece[-1][0].seq
             if lines:
-                subscription.subscriber.tell(b"".join(lines))
+                subscription.subscriber.tell(lines)
 
 
 def _places(wish: Filter) -> list[tuple[str, str]]:

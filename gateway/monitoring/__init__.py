@@ -1,4 +1,4 @@
-"""Monitoring of a node over HTTP: /healthz, /readyz and /metrics."""
+"""Monitoring of a node over HTTP: /healthz, /readyz, /metrics and /events."""
 
 from gateway.monitoring.basic_auth import Access
 from gateway.monitoring.http import HttpServer, start

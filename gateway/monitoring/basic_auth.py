@@ -1,4 +1,4 @@
-"""HTTP Basic authentication (RFC 7617): which users may read /metrics, and which queue names they see."""
+"""HTTP Basic authentication (RFC 7617): which users may read /metrics and /events, and which names they see."""
 
 from __future__ import annotations
 
@@ -25,6 +25,12 @@ async def admitted(access: Access | None, header: str | None, peer: str) -> tupl
     """
     if access is None:
         return ALL_QUEUES
+    rights = await rights_of(access, header, peer)
+    return None if rights is None else rights.seen
+
+
+async def rights_of(access: Access, header: str | None, peer: str) -> Rights | None:
+    """Return the rights of the user of an Authorization header; None as for `admitted`."""
     scheme, _, encoded = (header or "").partition(" ")
     if scheme.lower() != "basic":
         return None
@@ -32,5 +38,4 @@ async def admitted(access: Access | None, header: str | None, peer: str) -> tupl
         user, colon, secret = base64.b64decode(encoded.strip(), validate=True).decode().partition(":")
     except (binascii.Error, UnicodeDecodeError):
         return None
-    rights = await access.check(user, secret, peer) if colon else None
-    return None if rights is None else rights.seen
+    return await access.check(user, secret, peer) if colon else None

@@ -1,7 +1,8 @@
 """The HTTP server. Its clients share the event loop with the queue, so their use of it is bounded.
 
 A connection carries one request and is closed after a few seconds, however slow or silent the client is. When there are
-too many, the oldest is closed: a page takes milliseconds, so that client is not asking or not reading.
+too many, the oldest is closed: a page takes milliseconds, so that client is not asking or not reading. Connections on
+which events are told (event_stream.py) are counted apart and live for an hour.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 import logging
 import socket
 import ssl
+from collections.abc import Callable
 
 from aiohttp import web
 
@@ -20,7 +22,9 @@ from gateway.server.listener import open_sockets
 log = logging.getLogger("sockpqd.http")
 
 CONNECTIONS_MAX = 32
-CONNECTION_S = 10.0             # lifetime of a connection
+CONNECTION_S = 10.0             # lifetime of a connection, and
+STREAM_S = 3600.0               # of one that events are told on
+STREAMS_MAX = 32                # of those
 HANDSHAKE_S = 3.0               # of TLS
 LINE_BYTES_MAX = 2048           # the first line, and each header
 HEADERS_MAX = 50
@@ -37,6 +41,7 @@ class HttpServer:
         self._listeners = listeners
         self._tls = tls
         self._connections: dict[asyncio.Task[None], None] = {}      # oldest first
+        self._streams: dict[asyncio.Task[None], None] = {}          # those that events are told on
         loop = asyncio.get_running_loop()
         self._accepting = [loop.create_task(self._accept(listener)) for listener in listeners]
 
@@ -48,7 +53,7 @@ class HttpServer:
 
     async def close(self) -> None:
         """Close everything immediately."""
-        tasks = [*self._accepting, *self._connections]
+        tasks = [*self._accepting, *self._connections, *self._streams]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -72,13 +77,28 @@ class HttpServer:
                 self._connections.pop(oldest)
             task = loop.create_task(self._serve(connection))
             self._connections[task] = None
-            task.add_done_callback(lambda task: self._connections.pop(task, None))
+            task.add_done_callback(self._forget)
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        self._connections.pop(task, None)
+        self._streams.pop(task, None)
+
+    def _stay(self, task: asyncio.Task[None], limit: asyncio.Timeout) -> bool:
+        """Let a connection stay, on which events are told; returns whether there is room."""
+        if len(self._streams) >= STREAMS_MAX or task not in self._connections:
+            return False
+        self._streams[task] = self._connections.pop(task)
+        limit.reschedule(asyncio.get_running_loop().time() + STREAM_S)
+        return True
 
     async def _serve(self, connection: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         protocol = _OneRequest(self._server, loop)
+        task = asyncio.current_task()
+        assert task is not None
         try:
-            async with asyncio.timeout(CONNECTION_S):
+            async with asyncio.timeout(CONNECTION_S) as limit:
+                protocol.stay = lambda: self._stay(task, limit)
                 await loop.connect_accepted_socket(
                     lambda: protocol, connection, ssl=self._tls,
                     ssl_handshake_timeout=HANDSHAKE_S if self._tls else None,
@@ -103,6 +123,7 @@ class _OneRequest(web.RequestHandler):
             auto_decompress=False,
         )
         self.gone = loop.create_future()
+        self.stay: Callable[[], bool] = lambda: False       # lets it live longer, if there is room
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Resolve `gone`."""

@@ -1,4 +1,4 @@
-"""The pages served over HTTP: /healthz, /readyz and /metrics."""
+"""The pages served over HTTP: /healthz, /readyz, /metrics and /events."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
+from gateway.auth.permissions import may_subscribe
 from gateway.monitoring import metrics
-from gateway.monitoring.basic_auth import Access, admitted
+from gateway.monitoring.basic_auth import Access, admitted, rights_of
+from gateway.monitoring.event_stream import asked, tell
 from gateway.monitoring.metrics import Sources
 from gateway.monitoring.queue_depths import depths
 from gateway.monitoring.readiness import why_not_ready
+from gateway.protocol.arguments import ArgumentError
 
 log = logging.getLogger("sockpqd.http")
 
@@ -27,11 +30,11 @@ class Pages:
         self._sources = sources
         self._access = access
         self._one_at_a_time = asyncio.Lock()        # concurrent readers cost no more than one
-        self._pages: dict[str, Callable[[web.BaseRequest], Awaitable[web.Response]]] = {
-            "/healthz": self._healthz, "/readyz": self._readyz, "/metrics": self._metrics,
+        self._pages: dict[str, Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]] = {
+            "/healthz": self._healthz, "/readyz": self._readyz, "/metrics": self._metrics, "/events": self._events,
         }
 
-    async def answer(self, request: web.BaseRequest) -> web.Response:
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request; the connection is closed afterwards."""
         page = self._pages.get(request.path)
         try:
@@ -40,7 +43,7 @@ class Pages:
             elif request.method not in ("GET", "HEAD"):
                 response = _line(405, "only GET", {"Allow": "GET, HEAD"})
             else:
-                response = await page(request)
+                return await page(request)
         except Exception:
             log.exception("a page failed: report it, with this line")
             response = _line(500, "internal error")
@@ -63,6 +66,29 @@ class Pages:
                 pieces.append(piece)
                 await asyncio.sleep(0)
         return closing(web.Response(body=b"".join(pieces), headers={"Content-Type": METRICS_TYPE}))
+
+
+    async def _events(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.method != "GET":
+            return _line(405, "only GET", {"Allow": "GET"})
+        rights = None
+        if self._access is not None:
+            rights = await rights_of(self._access, request.headers.get("Authorization"), f"{request.remote}:HTTP")
+            if rights is None:
+                return _line(401, "user and secret required", CHALLENGE)
+        try:
+            wish, after = asked(request)
+        except ArgumentError:
+            return _line(400, "bad arguments")
+        if rights is not None and not may_subscribe(rights, wish):
+            return _line(403, "forbidden")
+        subscriptions = self._sources.hub.subscriptions
+        if after is not None and not subscriptions.may_begin(wish, after):
+            return _line(409, "too old")
+        stay: Callable[[], bool] = getattr(request.protocol, "stay", bool)
+        if not stay():
+            return _line(503, "too many streams of events", {"Retry-After": "10"})
+        return await tell(request, subscriptions, wish, after, rights)
 
 
 def _line(status: int, text: str, headers: dict[str, str] | None = None) -> web.Response:

@@ -3,10 +3,12 @@
 from sockpq._engine.probe import ServerView
 from sockpq._engine.stats import CallStats, Stats
 from sockpq._protocol.arguments import Codec
+from sockpq._protocol.commands.pulses import PulseSettings
 from sockpq._protocol.commands.queues import ClusterSettings, QueueSettings
 from sockpq._sync.client import Client
 from sockpq._sync.events import Events
 from sockpq._sync.job import Job
+from sockpq._sync.pulse import Pulse, Turn
 from sockpq._sync.survey import survey
 from sockpq._sync.transaction import Transaction
 from sockpq.errors import (
@@ -17,6 +19,7 @@ from sockpq.errors import (
     Busy,
     ClientClosed,
     DataTooLarge,
+    Denied,
     EventsLost,
     ForbiddenError,
     InvalidSnapshot,
@@ -29,6 +32,9 @@ from sockpq.errors import (
     NotSupported,
     OutcomeUnknown,
     ProtocolError,
+    PulseExists,
+    PulseInUse,
+    PulseNotFound,
     QueueExists,
     QueueFull,
     QueueNotEmpty,
@@ -36,8 +42,11 @@ from sockpq.errors import (
     QueuePaused,
     Refused,
     SockpqError,
+    TicketNotFound,
+    TooManyPulses,
     Unavailable,
     Untrusted,
+    WaitTimeout,
     WorkerNotFound,
 )
 from sockpq.model import (
@@ -72,6 +81,7 @@ __all__ = [
     "ClusterSettings",
     "Codec",
     "DataTooLarge",
+    "Denied",
     "Event",
     "EventType",
     "Events",
@@ -94,6 +104,11 @@ __all__ = [
     "OutcomeUnknown",
     "PeekedJob",
     "ProtocolError",
+    "Pulse",
+    "PulseExists",
+    "PulseInUse",
+    "PulseNotFound",
+    "PulseSettings",
     "QueueExists",
     "QueueFull",
     "QueueNotEmpty",
@@ -109,11 +124,15 @@ __all__ = [
     "StateHash",
     "Stats",
     "Stored",
+    "TicketNotFound",
+    "TooManyPulses",
     "Totals",
     "Transaction",
+    "Turn",
     "Unavailable",
     "Untrusted",
     "User",
+    "WaitTimeout",
     "WorkerBounds",
     "WorkerInfo",
     "WorkerNotFound",

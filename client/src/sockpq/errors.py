@@ -16,6 +16,13 @@
     │   │   ├── QueueNotEmpty   queue_delete(), queue_config(): it has (too many) jobs
     │   │   ├── QueueFull       as many jobs wait in it as may; when some are taken it will do
     │   │   ├── QueuePaused     it takes no jobs until queue_resume()
+    │   │   ├── PulseNotFound   there is no such pulse
+    │   │   ├── PulseExists     pulse_create(): there is one
+    │   │   ├── PulseInUse      pulse_delete(): a queue has it
+    │   │   ├── TooManyPulses   there are as many as may be (`limits.pulses_max`)
+    │   │   ├── TicketNotFound  the result of this turn is known, or comes too late
+    │   │   ├── WaitTimeout     turn(within=): no turn came in time
+    │   │   ├── Denied          turn(): the pulse says not to act
     │   │   └── Aborted         transaction(): none of its commands was executed, because one would be refused
     │   ├── AuthError           user and secret are refused, or missing (`401`); trying again is no use
     │   ├── ForbiddenError      `403`: the user has no right to do that
@@ -100,6 +107,41 @@ class QueueFull(Refused):
 
 class QueuePaused(Refused):
     """The queue takes no jobs until queue_resume()."""
+
+
+class PulseNotFound(Refused):
+    """There is no such pulse."""
+
+
+class PulseExists(Refused):
+    """There is a pulse of this name."""
+
+
+class PulseInUse(Refused):
+    """A queue has this pulse."""
+
+
+class TooManyPulses(Refused):
+    """The cluster has as many pulses as it may."""
+
+
+class TicketNotFound(Refused):
+    """The turn has its result, or was given up because none came in time."""
+
+
+class WaitTimeout(Refused):
+    """No turn came in time."""
+
+
+class Denied(Refused):
+    """The pulse says not to act (PULSE SET .. DENY); `payload` is what was set with it."""
+
+    def __init__(self, message: str, payload: bytes = b"") -> None:
+        super().__init__(message)
+        self.payload = payload
+
+    def __reduce__(self) -> tuple[type[Denied], tuple[str, bytes]]:
+        return type(self), (self.args[0], self.payload)
 
 
 class Aborted(Refused):

@@ -103,6 +103,14 @@ class QueueTotals(NamedTuple):
     dead: int
 
 
+class Grant(NamedTuple):
+    """The answer to PULSE WAIT: a turn with this ticket; `denied`: it says not to act."""
+
+    ticket: int
+    payload: bytes
+    denied: bool
+
+
 class RunningJob(NamedTuple):
     """One line of RUNLIST. `expires_at` is Unix time in seconds, None without a limit; `data` only when asked for."""
 

@@ -54,11 +54,11 @@ class Hearer:
         self.reads = True
         self.ended: str | None = None
 
-    def tell(self, lines: bytes) -> None:
+    def tell(self, lines: list[bytes]) -> None:
         assert self.ended is None
-        self.lines += lines.splitlines()
+        self.lines += [line.rstrip() for line in lines]
         if not self.reads:
-            self.unsent += len(lines)
+            self.unsent += sum(map(len, lines))
 
     def unsent_bytes(self) -> int:
         return self.unsent

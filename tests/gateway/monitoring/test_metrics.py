@@ -111,7 +111,7 @@ def run(test: Callable[[Watched], Awaitable[None]], access: Access | None = None
 # ---- pages
 
 
-def test_there_are_three_pages_and_nothing_else() -> None:
+def test_there_are_these_pages_and_no_others() -> None:
     async def test(watched: Watched) -> None:
         assert await watched.get("/healthz") == (200, "ok\n")
         assert await watched.get("/readyz") == (200, "ready\n")

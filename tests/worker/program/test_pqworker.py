@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -233,6 +234,30 @@ async def hard():
     errors = [line["error"] for line in worker.log if "error" in line]
     assert errors == ["SoftTimeLimit"] * (len(errors) - 1) + ["TimeLimit"]
     worker.end(signal.SIGTERM, signal.SIGTERM)
+
+
+def test_delay_at_and_every_run_on_time(start: Start, client: Client) -> None:
+    app = '''
+@app.handler("q")
+def tell(job):
+    record(job.text, time.time())
+'''
+    worker = start(app, "-c", "2").ready(2)
+    now = time.time()
+    client.put("q", "delay", delay=1)
+    client.put("q", "at", at=int(now) + 3)
+    client.put("q", "every", every=1)
+    worker.until(lambda: sum(line.startswith("every") for line in worker.record) >= 4)
+    times: dict[str, list[float]] = {}
+    for line in worker.record:
+        word, at = line.split()
+        times.setdefault(word, []).append(float(at))
+    assert now + 0.9 < times["delay"][0] < now + 2.5
+    assert int(now) + 2.9 < times["at"][0] < int(now) + 4.5
+    gaps = [later - earlier for earlier, later in pairwise(times["every"])]
+    assert all(0.8 < gap < 2.5 for gap in gaps), gaps
+    assert len(times["delay"]) == len(times["at"]) == 1
+    worker.end(signal.SIGTERM)
 
 
 def test_hup_reads_the_configuration_again(start: Start, client: Client, tmp_path: Path) -> None:

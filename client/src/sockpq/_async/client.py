@@ -10,6 +10,7 @@ from sockpq._async.consume import Consumption, consume
 from sockpq._async.events import Events
 from sockpq._async.getting import PendingJob
 from sockpq._async.job import Job
+from sockpq._async.pulse import Pulse
 from sockpq._async.transaction import Transaction
 from sockpq._backends.access import Tls, access
 from sockpq._backends.asyncio import LoopNetwork, run
@@ -38,7 +39,7 @@ from sockpq._protocol.arguments import (
     switch,
 )
 from sockpq._protocol.command import Command
-from sockpq._protocol.commands import batches, cluster, jobs
+from sockpq._protocol.commands import batches, cluster, jobs, pulses
 from sockpq._protocol.commands import events as event_commands
 from sockpq._protocol.commands import queues as queue_commands
 from sockpq.configuration import configuration
@@ -374,6 +375,10 @@ class Client:
         """
         return Transaction(self._executor, timeout)
 
+    def pulse(self, name: str) -> Pulse:
+        """A pulse, a rate that many programs share: `async with client.pulse("ga").turn(within=30) as turn:`."""
+        return Pulse(self._executor, name)
+
     # remote calls
 
     def call(
@@ -423,7 +428,7 @@ class Client:
         limit = self._executor.limits.connect_timeout if timeout is None else span(timeout, "timeout")
         return await run(status_of_best(self._network, self._executor.addresses, limit))
 
-    # declared: Client jobs queue_commands cluster event_commands
+    # declared: Client jobs queue_commands cluster event_commands pulses
 
     async def put(
         self,
@@ -472,6 +477,9 @@ class Client:
         job: Job | int,
         *,
         last: bool = False,
+        slow: bool = False,
+        sleep: float | None = None,
+        reason: str | None = None,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
     ) -> Finished:
@@ -480,11 +488,17 @@ class Client:
         A periodic job (`put(every=)`) is not removed unless `last` says that this was the last time: `next_at` of the
         answer says when it is active again.
 
+        Of a queue with a rate: `slow`, this was too fast; `sleep`, no hand-outs for so many seconds. `reason`: why, for
+        the server's log.
+
         Raises JobNotFound when it is not running (any more). When an answer was lost and the repetition finds no such
         job, nobody can tell whether the first attempt removed it or its lease had ended: OutcomeUnknown, or with
         `retry_unknown` a plain return.
         """
-        return await run(self._executor.run(jobs.done(job, last=last), timeout=timeout, retry_unknown=retry_unknown))
+        return await run(self._executor.run(
+            jobs.done(job, last=last, slow=slow, sleep=sleep, reason=reason), timeout=timeout,
+            retry_unknown=retry_unknown
+        ))
 
     async def later(
         self,
@@ -496,17 +510,20 @@ class Client:
         first: bool = False,
         yielded: bool = False,
         reason: str | None = None,
+        slow: bool = False,
+        sleep: float | None = None,
         timeout: float | None = None,
     ) -> None:
         """Put a running job back at the end of its queue. Raises JobNotFound when it is not running (any more).
 
         `delay` (seconds) or `at` (Unix time): when it is active again; `priority`: its new one; `first`: put it back to
         its old place instead; `yielded`: a slice of the work is over, which is no failure: the attempt is not counted.
-        `reason`: why, in a word of 1 to 64 letters, digits and _ . : -, kept with the job until kick().
+        `reason`: why, in a word of 1 to 64 letters, digits and _ . : -, kept with the job until kick(). `slow` and
+        `sleep`: see done().
         """
         await run(self._executor.run(
-            jobs.later(job, delay=delay, at=at, priority=priority, first=first, yielded=yielded, reason=reason),
-            timeout=timeout
+            jobs.later(job, delay=delay, at=at, priority=priority, first=first, yielded=yielded, reason=reason,
+            slow=slow, sleep=sleep), timeout=timeout
         ))
 
     async def touch(
@@ -695,14 +712,17 @@ class Client:
         idle: float | None = None,
         overflow: Literal["refuse", "drop_oldest"] | None = None,
         alarm: int | None = None,
+        rate: int | None = None,
+        per: float | None = None,
+        pulse: str | None = None,
         timeout: float | None = None,
     ) -> None:
         """Make a queue with these settings (sockpq.QueueSettings). Raises QueueExists."""
         await run(self._executor.run(
             queue_commands.queue_create(queue, given(expire=expire, then=then, order=order, tries=tries, dead=dead,
             weight=weight, limit=limit, item_limit=item_limit, capacity=capacity, data_bytes_max=data_bytes_max,
-            batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow, alarm=alarm)),
-            timeout=timeout
+            batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow, alarm=alarm, rate=rate,
+            per=per, pulse=pulse)), timeout=timeout
         ))
 
     async def queue_config(
@@ -726,6 +746,9 @@ class Client:
         idle: float | None = None,
         overflow: Literal["refuse", "drop_oldest"] | None = None,
         alarm: int | None = None,
+        rate: int | None = None,
+        per: float | None = None,
+        pulse: str | None = None,
         timeout: float | None = None,
     ) -> dict[str, str]:
         """Change settings of a queue (sockpq.QueueSettings), which need not exist; without any only look.
@@ -736,8 +759,8 @@ class Client:
         return await run(self._executor.run_steps(
             queue_commands.queue_config(queue, given(expire=expire, then=then, order=order, tries=tries, dead=dead,
             weight=weight, limit=limit, item_limit=item_limit, capacity=capacity, data_bytes_max=data_bytes_max,
-            batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow, alarm=alarm)),
-            timeout=timeout
+            batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow, alarm=alarm, rate=rate,
+            per=per, pulse=pulse)), timeout=timeout
         ))
 
     async def queue_delete(self, queue: str, *, force: bool = False, timeout: float | None = None) -> None:
@@ -940,3 +963,74 @@ class Client:
         return await run(self._executor.run(
             event_commands.notify(channel, data), timeout=timeout, retry_unknown=retry_unknown
         ))
+
+    async def pulse_create(
+        self,
+        pulse: str,
+        *,
+        rate: int | None = None,
+        per: float | None = None,
+        step: float | None = None,
+        max_pause: float | None = None,
+        max_run: float | None = None,
+        together: bool | None = None,
+        max_wait: float | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Make a pulse with these settings (sockpq.PulseSettings). Raises PulseExists, TooManyPulses."""
+        await run(self._executor.run(
+            pulses.pulse_create(pulse, given(rate=rate, per=per, step=step, max_pause=max_pause, max_run=max_run,
+            together=together, max_wait=max_wait)), timeout=timeout
+        ))
+
+    async def pulse_config(
+        self,
+        pulse: str,
+        *,
+        rate: int | None = None,
+        per: float | None = None,
+        step: float | None = None,
+        max_pause: float | None = None,
+        max_run: float | None = None,
+        together: bool | None = None,
+        max_wait: float | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Change settings of a pulse; with `rate` or `per` it begins anew, at its full rate. Raises PulseNotFound."""
+        await run(self._executor.run(
+            pulses.pulse_config(pulse, given(rate=rate, per=per, step=step, max_pause=max_pause, max_run=max_run,
+            together=together, max_wait=max_wait)), timeout=timeout
+        ))
+
+    async def pulse_delete(self, pulse: str, *, timeout: float | None = None) -> None:
+        """Remove a pulse. Raises PulseNotFound, PulseInUse when a queue has it."""
+        await run(self._executor.run(pulses.pulse_delete(pulse), timeout=timeout))
+
+    async def pulse_set(
+        self,
+        pulse: str,
+        payload: Data = b"",
+        *,
+        deny: bool = False,
+        timeout: float | None = None,
+    ) -> None:
+        """What comes with each turn from now on, up to 64 KiB; with `deny` turns raise Denied. Raises PulseNotFound."""
+        await run(self._executor.run(pulses.pulse_set(pulse, payload, deny=deny), timeout=timeout))
+
+    async def pulses(self, server: str | None = None, *, timeout: float | None = None) -> list[str]:
+        """The names of all pulses that the user may see."""
+        return await run(self._executor.run_where(pulses.pulses(), server, timeout=timeout))
+
+    async def pulse_stat(
+        self,
+        pulse: str,
+        *,
+        server: str | None = None,
+        timeout: float | None = None,
+    ) -> dict[str, float | None]:
+        """Settings and figures of a pulse, in the protocol's words. Raises PulseNotFound.
+
+        `now` turns in `per` + `pause` seconds at present, none before `sleepuntil`; clients `waiting` (None: not known
+        to this server), turns `granted` so far, `errors` among their results, results still `open`.
+        """
+        return await run(self._executor.run_where(pulses.pulse_stat(pulse), server, timeout=timeout))

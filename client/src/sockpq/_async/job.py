@@ -117,10 +117,20 @@ class Job:
 
     # declared: Job jobs
 
-    async def done(self, *, last: bool = False, timeout: float | None = None) -> Finished:
+    async def done(
+        self,
+        *,
+        last: bool = False,
+        slow: bool = False,
+        sleep: float | None = None,
+        reason: str | None = None,
+        timeout: float | None = None,
+    ) -> Finished:
         """Remove a running job. See Client.done."""
         self._ended = True
-        return await run(self._executor.run(jobs.done(self, last=last), timeout=timeout))
+        return await run(self._executor.run(
+            jobs.done(self, last=last, slow=slow, sleep=sleep, reason=reason), timeout=timeout
+        ))
 
     async def later(
         self,
@@ -131,13 +141,15 @@ class Job:
         first: bool = False,
         yielded: bool = False,
         reason: str | None = None,
+        slow: bool = False,
+        sleep: float | None = None,
         timeout: float | None = None,
     ) -> None:
         """Put a running job back at the end of its queue. See Client.later."""
         self._ended = True
         await run(self._executor.run(
-            jobs.later(self, delay=delay, at=at, priority=priority, first=first, yielded=yielded, reason=reason),
-            timeout=timeout
+            jobs.later(self, delay=delay, at=at, priority=priority, first=first, yielded=yielded, reason=reason,
+            slow=slow, sleep=sleep), timeout=timeout
         ))
 
     async def move(

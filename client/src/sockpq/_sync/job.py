@@ -119,10 +119,20 @@ class Job:
 
     # declared: Job jobs
 
-    def done(self, *, last: bool = False, timeout: float | None = None) -> Finished:
+    def done(
+        self,
+        *,
+        last: bool = False,
+        slow: bool = False,
+        sleep: float | None = None,
+        reason: str | None = None,
+        timeout: float | None = None,
+    ) -> Finished:
         """Remove a running job. See Client.done."""
         self._ended = True
-        return run(self._executor.run(jobs.done(self, last=last), timeout=timeout))
+        return run(self._executor.run(
+            jobs.done(self, last=last, slow=slow, sleep=sleep, reason=reason), timeout=timeout
+        ))
 
     def later(
         self,
@@ -133,13 +143,15 @@ class Job:
         first: bool = False,
         yielded: bool = False,
         reason: str | None = None,
+        slow: bool = False,
+        sleep: float | None = None,
         timeout: float | None = None,
     ) -> None:
         """Put a running job back at the end of its queue. See Client.later."""
         self._ended = True
         run(self._executor.run(
-            jobs.later(self, delay=delay, at=at, priority=priority, first=first, yielded=yielded, reason=reason),
-            timeout=timeout
+            jobs.later(self, delay=delay, at=at, priority=priority, first=first, yielded=yielded, reason=reason,
+            slow=slow, sleep=sleep), timeout=timeout
         ))
 
     def move(

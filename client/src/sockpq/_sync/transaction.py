@@ -92,9 +92,17 @@ class Transaction:
             every=every, after=after, key=key, on_duplicate=on_duplicate, tries=tries, bodies=self._executor.bodies)
         )
 
-    def done(self, job: Job | int, *, last: bool = False) -> None:
+    def done(
+        self,
+        job: Job | int,
+        *,
+        last: bool = False,
+        slow: bool = False,
+        sleep: float | None = None,
+        reason: str | None = None,
+    ) -> None:
         """Remove a running job. See Client.done."""
-        self._add(jobs.done(job, last=last), job)
+        self._add(jobs.done(job, last=last, slow=slow, sleep=sleep, reason=reason), job)
 
     def later(
         self,
@@ -106,10 +114,13 @@ class Transaction:
         first: bool = False,
         yielded: bool = False,
         reason: str | None = None,
+        slow: bool = False,
+        sleep: float | None = None,
     ) -> None:
         """Put a running job back at the end of its queue. See Client.later."""
         self._add(
-            jobs.later(job, delay=delay, at=at, priority=priority, first=first, yielded=yielded, reason=reason), job
+            jobs.later(job, delay=delay, at=at, priority=priority, first=first, yielded=yielded, reason=reason,
+            slow=slow, sleep=sleep), job
         )
 
     def touch(self, job: Job | int, expire: float | None = None, then: Then | None = None) -> None:

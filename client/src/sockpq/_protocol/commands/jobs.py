@@ -342,17 +342,28 @@ def _meta_tokens(fields: list[str]) -> tuple[str | None, Meta]:
 # what a worker does with its job
 
 @call(retry=True, job=True, transaction=True)
-def done(job: HeldJob | int, *, last: bool = False) -> Command[Finished]:
+def done(
+    job: HeldJob | int, *, last: bool = False, slow: bool = False, sleep: float | None = None, reason: str | None = None
+) -> Command[Finished]:
     """Remove a running job; tells whether it was the last unfinished one of its queue or its item.
 
     A periodic job (`put(every=)`) is not removed unless `last` says that this was the last time: `next_at` of the
     answer says when it is active again.
+
+    Of a queue with a rate: `slow`, this was too fast; `sleep`, no hand-outs for so many seconds. `reason`: why, for
+    the server's log.
 
     Raises JobNotFound when it is not running (any more). When an answer was lost and the repetition finds no such
     job, nobody can tell whether the first attempt removed it or its lease had ended: OutcomeUnknown, or with
     `retry_unknown` a plain return.
     """
     line = b"DONE %d LAST" if arguments.switch(last, "last") else b"DONE %d"
+    if slow or sleep is not None or reason is not None:
+        words = feedback(slow, sleep) + ("" if reason is None else f" REASON {arguments.reason(reason)}")
+        return single(
+            line % arguments.job_id(job) + words.encode(), finished, Repeat.HARMLESS, logged=True, needs=("pulse",),
+            gone=_DONE_BEFORE,
+        )
     return single(line % arguments.job_id(job), finished, Repeat.HARMLESS, logged=True, gone=_DONE_BEFORE)
 
 
@@ -379,22 +390,35 @@ def later(
     first: bool = False,
     yielded: bool = False,
     reason: str | None = None,
+    slow: bool = False,
+    sleep: float | None = None,
 ) -> Command[None]:
     """Put a running job back at the end of its queue. Raises JobNotFound when it is not running (any more).
 
     `delay` (seconds) or `at` (Unix time): when it is active again; `priority`: its new one; `first`: put it back to
     its old place instead; `yielded`: a slice of the work is over, which is no failure: the attempt is not counted.
-    `reason`: why, in a word of 1 to 64 letters, digits and _ . : -, kept with the job until kick().
+    `reason`: why, in a word of 1 to 64 letters, digits and _ . : -, kept with the job until kick(). `slow` and
+    `sleep`: see done().
     """
     if arguments.switch(first, "first") and (delay is not None or at is not None):
         raise BadArguments("first is the job's old place, delay and at another one: not both")
     words = when(delay, at) + ranked(priority)
     words += (" FIRST" if first else "") + (" YIELD" if arguments.switch(yielded, "yielded") else "")
     words += "" if reason is None else f" REASON {arguments.reason(reason)}"
+    paced = feedback(slow, sleep)
     return single(
-        f"LATER {arguments.job_id(job)}{words}", accepted, Repeat.HARMLESS, logged=True,
-        gone=MissingJob(None, always=True),
+        f"LATER {arguments.job_id(job)}{words}{paced}", accepted, Repeat.HARMLESS, logged=True,
+        needs=("pulse",) if paced else (), gone=MissingJob(None, always=True),
     )
+
+
+def feedback(slow: bool, sleep: float | None) -> str:
+    """What the end of a job says about the rate of its queue: " SLOW", " SLEEP 60" or nothing."""
+    if arguments.switch(slow, "slow"):
+        if sleep is not None:
+            raise BadArguments("slow and sleep are two results of one job: not both")
+        return " SLOW"
+    return "" if sleep is None else f" SLEEP {arguments.seconds(sleep, 'sleep', 0, EXPIRE_S_MAX)}"
 
 
 @call(transaction=True)

@@ -39,7 +39,8 @@ class QueueSettings(TypedDict, total=False):
     `batch`: how many at most are given to one get_many(). `portion`: how many due jobs are activated at once. `keep`:
     how long the keys of finished jobs are remembered. `ttl`: of jobs put without one. `idle`: the queue is deleted,
     with its jobs, when nobody has used it for so long (1 or more). `overflow`: what a full queue does with another job,
-    "refuse" or "drop_oldest". `alarm`: subscribers to DEPTH are told when so many jobs wait, and when half of it do.
+    "refuse" or "drop_oldest". `rate` hand-outs in `per` seconds at most (0: no limit), or as a `pulse` allows that
+    others share ("": none). `alarm`: subscribers to DEPTH are told when so many jobs wait, and when half of it do.
     """
 
     expire: float
@@ -59,6 +60,9 @@ class QueueSettings(TypedDict, total=False):
     idle: float
     overflow: Literal["refuse", "drop_oldest"]
     alarm: int
+    rate: int
+    per: float
+    pulse: str
 
 
 class ClusterSettings(TypedDict, total=False):
@@ -287,6 +291,23 @@ def _settings(settings: QueueSettings) -> str:
         if settings["overflow"] not in _OVERFLOW:
             raise BadArguments(f"overflow is 'refuse' or 'drop_oldest', not {settings['overflow']!r}")
         text += f" OVERFLOW {_OVERFLOW[settings['overflow']]}"
+    return text + _rate(settings)
+
+
+def _rate(settings: QueueSettings) -> str:
+    """" RATE 10 PER 1 PULSE OFF"."""
+    text = ""
+    if "rate" in settings:
+        rate = settings["rate"]
+        rate = arguments.integer(rate, "rate", 0, 100_000)
+        if bool(rate) != ("per" in settings):
+            raise BadArguments("rate needs per, the seconds in which so many hand-outs may be")
+        per = arguments.seconds(settings.get("per", 1), "per", 0.01, 86_400)
+        text += f" RATE {rate} PER {per}" if rate else " RATE OFF"
+    elif "per" in settings:
+        raise BadArguments("per needs rate: so many hand-outs in that time")
+    if "pulse" in settings:
+        text += f" PULSE {arguments.name(settings['pulse'], 'pulse')}" if settings["pulse"] else " PULSE OFF"
     return text
 
 

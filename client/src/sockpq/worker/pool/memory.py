@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from time import monotonic
 
 from sockpq.errors import BadArguments
 
 MEMINFO = Path("/proc/meminfo")
 CGROUP = Path("/sys/fs/cgroup")
+LOOK_S = 0.5
 UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 
 
@@ -19,10 +21,17 @@ class MemoryShare:
         """`share`: 0 to 1, None for no bound; `used`: what is used now, 0 to 1."""
         self.share = share
         self._used = used or used_share
+        self._seen_at = -LOOK_S
+        self._seen = 0.0
 
     def may_grow(self) -> bool:
         """Is less used than the share?"""
-        return self.share is None or self._used() < self.share
+        if self.share is None:
+            return True
+        now = monotonic()
+        if now - self._seen_at >= LOOK_S:       # it is asked at each message
+            self._seen_at, self._seen = now, self._used()
+        return self._seen < self.share
 
 
 def used_share(meminfo: Path = MEMINFO, cgroup: Path = CGROUP) -> float:

@@ -1,0 +1,95 @@
+"""Turns of a pulse: wait for one, act, and say how it went."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from sockpq._backends.asyncio import run
+from sockpq._engine.executor import Executor
+from sockpq._protocol import arguments
+from sockpq._protocol.arguments import EXPIRE_S_MAX
+from sockpq._protocol.commands import pulses
+from sockpq.errors import Denied, SockpqError, TicketNotFound, WaitTimeout
+
+LEAST_S = 0.001         # of a wait
+
+
+class Pulse:
+    """A pulse of the cluster, which many programs share; see Client.pulse."""
+
+    __slots__ = ("_executor", "name")
+
+    def __init__(self, executor: Executor, name: str) -> None:
+        self._executor = executor
+        self.name = arguments.name(name, "pulse")
+
+    def turn(self, *, within: float | None = None, timeout: float | None = None) -> Turn:
+        """`async with client.pulse("ga").turn(within=30) as turn:` waits for its turn, `within` seconds at most.
+
+        The end of the block says that it went well, an exception that it failed. Raises Denied when the pulse says not
+        to act, WaitTimeout when no turn came in time, PulseNotFound. `timeout` limits the time without a server that
+        serves. A call that is repeated, after a failover for example, is the same turn.
+        """
+        return Turn(self._executor, self.name, within, timeout)
+
+    def __repr__(self) -> str:
+        return f"<Pulse {self.name!r}>"
+
+
+class Turn:
+    """One turn. `payload`: what was set for the pulse; `ticket`: its number."""
+
+    __slots__ = ("_executor", "_feedback", "_pulse", "_reason", "_sleep", "_timeout", "_within", "payload", "ticket")
+
+    def __init__(self, executor: Executor, pulse: str, within: float | None, timeout: float | None) -> None:
+        self._executor = executor
+        self._pulse = pulse
+        self._within = within
+        self._timeout = timeout
+        self._feedback: pulses.Feedback | None = None
+        self._sleep = 0.0
+        self._reason: str | None = None
+        self.payload = b""
+        self.ticket = 0
+
+    def slow(self, reason: str | None = None) -> None:
+        """Let the end of the block say that this was too fast: all slow down."""
+        self._feedback, self._reason = "slow", reason if reason is None else arguments.reason(reason)
+
+    def sleep(self, seconds: float, reason: str | None = None) -> None:
+        """Let the end of the block say that nobody may have a turn for so long."""
+        arguments.seconds(seconds, "seconds", 0, EXPIRE_S_MAX)
+        self._feedback, self._sleep = "sleep", seconds
+        self._reason = reason if reason is None else arguments.reason(reason)
+
+    def fail(self, reason: str | None = None) -> None:
+        """Let the end of the block say that it failed, for another reason than the rate."""
+        self._feedback, self._reason = "fail", reason if reason is None else arguments.reason(reason)
+
+    async def __aenter__(self) -> Turn:
+        command = pulses.wait(self._pulse, self._within)
+        wait = None if self._within is None else max(self._within, LEAST_S)
+        granted = await run(self._executor.run(command, timeout=self._timeout, wait=wait))
+        if granted is None:                     # the answer to WITHIN did not come in time either
+            raise WaitTimeout("408 Wait Timeout")
+        self.ticket, self.payload, denied = granted
+        if denied:
+            raise Denied(f"the pulse {self._pulse!r} says not to act", self.payload)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        feedback = self._feedback or ("ok" if error is None else "fail")
+        command = pulses.result(self.ticket, feedback, self._sleep, self._reason)
+        try:
+            await run(self._executor.run(command, timeout=self._timeout))
+        except TicketNotFound:                  # later than MAXRUN: nobody awaits it any more
+            pass
+        except SockpqError as failure:
+            if error is None:
+                raise
+            error.add_note(f"and the result of the turn could not be told: {failure}")
+
+    def __repr__(self) -> str:
+        return f"<Turn {self.ticket} of {self._pulse!r}>"

@@ -1,0 +1,163 @@
+"""Pulses: rates that many programs keep together."""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+from sockpq._protocol import arguments
+from sockpq._protocol.arguments import EXPIRE_S_MAX, Data
+from sockpq._protocol.command import Blocks, Command, Repeat, call, single
+from sockpq._protocol.reader import (
+    BODY_BYTES_MAX,
+    LINE,
+    Reader,
+    accepted,
+    as_name,
+    as_number,
+    as_text,
+    expect,
+    fields_of,
+    lines_of_list,
+)
+from sockpq.errors import BadArguments
+from sockpq.model import Grant
+
+NEEDS = ("pulse",)
+RATE_MAX = 100_000
+PAYLOAD_BYTES_MAX = 64 << 10
+LONGEST_S = 86_400.0
+
+Feedback = Literal["ok", "fail", "slow", "sleep"]
+
+
+class PulseSettings(TypedDict, total=False):
+    """The settings of a pulse; what is not given stays as it is, or is the default of a new one. Times in seconds.
+
+    `rate` grants (10) in `per` seconds (1). When it was too fast there is one grant fewer, and when there is only one
+    left the pause between two grows by `step` (1), up to `max_pause` (300). `max_run` (7): how long a result is
+    awaited. `together`: the grants of a period are given at one moment, when as many wait or `max_wait` (7) has passed.
+    """
+
+    rate: int
+    per: float
+    step: float
+    max_pause: float
+    max_run: float
+    together: bool
+    max_wait: float
+
+
+_TIMES = {"per": ("PER", 0.01), "step": ("STEP", 0.001), "max_pause": ("MAXPAUSE", 0.0), "max_run": ("MAXRUN", 0.001)}
+
+
+@call()
+def pulse_create(pulse: str, settings: PulseSettings) -> Command[None]:
+    """Make a pulse with these settings (sockpq.PulseSettings). Raises PulseExists, TooManyPulses."""
+    text = _settings(settings)
+    if arguments.switch(settings.get("together", False), "together"):
+        text += " TOGETHER" + _max_wait(settings)
+    elif "max_wait" in settings:
+        raise BadArguments("max_wait is for a pulse with together=True")
+    return _command(f"CREATE {_pulse(pulse)}{text}", Repeat.IF_ASKED)
+
+
+@call()
+def pulse_config(pulse: str, settings: PulseSettings) -> Command[None]:
+    """Change settings of a pulse; with `rate` or `per` it begins anew, at its full rate. Raises PulseNotFound."""
+    if not settings or "together" in settings:
+        raise BadArguments("give a setting to change; together is for pulse_create()")
+    return _command(f"CONFIG {_pulse(pulse)}{_settings(settings)}{_max_wait(settings)}", Repeat.IF_ASKED)
+
+
+@call()
+def pulse_delete(pulse: str) -> Command[None]:
+    """Remove a pulse. Raises PulseNotFound, PulseInUse when a queue has it."""
+    return _command(f"DELETE {_pulse(pulse)}", Repeat.IF_ASKED)
+
+
+@call()
+def pulse_set(pulse: str, payload: Data = b"", *, deny: bool = False) -> Command[None]:
+    """What comes with each turn from now on, up to 64 KiB; with `deny` turns raise Denied. Raises PulseNotFound."""
+    data = arguments.body(payload, PAYLOAD_BYTES_MAX)
+    denied = " DENY" if arguments.switch(deny, "deny") else ""
+    line = f"PULSE SET {_pulse(pulse)} {len(data)}{denied}"
+    return single(line, accepted, Repeat.HARMLESS, data=data, logged=True, needs=NEEDS)
+
+
+@call("any")
+def pulses() -> Command[list[str]]:
+    """The names of all pulses that the user may see."""
+    return Command(b"PULSE LIST\r\n", b"", _names, Repeat.FREELY, needs=NEEDS)
+
+
+@call("any")
+def pulse_stat(pulse: str) -> Command[dict[str, float | None]]:
+    """Settings and figures of a pulse, in the protocol's words. Raises PulseNotFound.
+
+    `now` turns in `per` + `pause` seconds at present, none before `sleepuntil`; clients `waiting` (None: not known
+    to this server), turns `granted` so far, `errors` among their results, results still `open`.
+    """
+    return Command(f"PULSE STAT {_pulse(pulse)}\r\n".encode(), b"", _figures, Repeat.FREELY, needs=NEEDS)
+
+
+def wait(pulse: str, within: float | None) -> Command[Grant]:
+    """Wait for a turn."""
+    limit = "" if within is None else f" WITHIN {arguments.seconds(within, 'within', 0, EXPIRE_S_MAX)}"
+    line = f"PULSE WAIT {_pulse(pulse)}{limit}\r\n".encode()
+    return Command(line, b"", _grant, Repeat.IF_ASKED, Blocks.AT_ONCE, logged=True, needs=NEEDS)
+
+
+def result(ticket: int, feedback: Feedback, sleep: float, reason: str | None) -> Command[None]:
+    """Say how a turn went."""
+    word = f"SLEEP {arguments.seconds(sleep, 'sleep', 0, EXPIRE_S_MAX)}" if feedback == "sleep" else feedback.upper()
+    text = "" if reason is None else f" REASON {arguments.reason(reason)}"
+    return single(f"PULSE RESULT {ticket} {word}{text}", accepted, Repeat.HARMLESS, logged=True, needs=NEEDS)
+
+
+def _pulse(name: str) -> str:
+    return arguments.name(name, "pulse")
+
+
+def _command(line: str, repeat: Repeat) -> Command[None]:
+    return single(f"PULSE {line}", accepted, repeat, logged=True, needs=NEEDS)
+
+
+def _settings(settings: PulseSettings) -> str:
+    for name in settings:
+        if name not in PulseSettings.__annotations__:
+            raise TypeError(f"there is no setting {name!r}")
+    text = ""
+    if "rate" in settings:
+        text += f" RATE {arguments.integer(settings['rate'], 'rate', 1, RATE_MAX)}"
+    for name, (word, least) in _TIMES.items():
+        if name in settings:
+            text += f" {word} {arguments.seconds(settings[name], name, least, LONGEST_S)}"  # type: ignore[literal-required]
+    return text
+
+
+def _max_wait(settings: PulseSettings) -> str:
+    if "max_wait" not in settings:
+        return ""
+    return f" MAXWAIT {arguments.seconds(settings['max_wait'], 'max_wait', 0, LONGEST_S)}"
+
+
+def _grant() -> Reader[Grant]:
+    """`GO <ticket> <len>` or `NOGO <ticket> <len>`, then the payload."""
+    fields = fields_of(as_text((yield LINE)))
+    expect(len(fields) == 3 and fields[0] in ("GO", "NOGO"), "not an answer to PULSE WAIT")
+    length = as_number(fields[2], BODY_BYTES_MAX)
+    return Grant(as_number(fields[1]), (yield length), fields[0] == "NOGO")
+
+
+def _names() -> Reader[list[str]]:
+    return [as_name(line) for line in (yield from lines_of_list())]
+
+
+def _figures() -> Reader[dict[str, float | None]]:
+    figures: dict[str, float | None] = {}
+    for line in (yield from lines_of_list()):
+        word, _, value = line.partition(" ")
+        whole, _, rest = value.partition(".")
+        expect(value == "-" or (whole.isdigit() and (not rest or rest.isdigit())), f"not a figure: {line[:100]!r}")
+        figures[word.lower()] = None if value == "-" else float(value) if rest else int(value)
+    return figures

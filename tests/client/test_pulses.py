@@ -1,0 +1,147 @@
+"""Turns of a pulse, by both clients, against the real gateway and machine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from sockpq import (
+    BadArguments,
+    Client,
+    Denied,
+    PulseExists,
+    PulseInUse,
+    PulseNotFound,
+    WaitTimeout,
+    aio,
+)
+
+from core import GiveResult, TakeTurn
+from tests.client.real_server import RealServer
+
+
+@pytest.fixture
+def server() -> Iterator[RealServer]:
+    with RealServer() as started:
+        yield started
+
+
+@pytest.fixture
+def client(server: RealServer) -> Iterator[Client]:
+    with Client(server.address, timeout=5) as made:
+        yield made
+
+
+def results(server: RealServer) -> list[str]:
+    """The results of turns in the log, in their order."""
+    def found(cluster: object) -> list[str]:
+        operations = [getattr(one, "operation", one) for entry in cluster.log for one in entry]     # type: ignore[attr-defined]
+        return [one.result.name for one in operations if isinstance(one, GiveResult)]
+    return server.do(found)
+
+
+def test_a_turn_is_told_how_it_went(server: RealServer, client: Client) -> None:
+    client.pulse_create("ga", rate=100)
+    client.pulse_set("ga", b"hello")
+    pulse = client.pulse("ga")
+    with pulse.turn(within=5) as turn:
+        assert turn.payload == b"hello"
+    with pytest.raises(KeyError), pulse.turn():
+        raise KeyError
+    with pulse.turn() as turn:
+        turn.slow("userRateLimitExceeded")
+    with pulse.turn() as turn:
+        turn.fail()
+    with pulse.turn() as turn:
+        turn.sleep(3600, "dailyLimitExceeded")
+    assert results(server) == ["OK", "FAIL", "SLOW", "FAIL", "SLEEP"]
+    with pytest.raises(WaitTimeout), pulse.turn(within=0):
+        pass
+    assert client.pulse_stat("ga")["errors"] == 4
+
+
+def test_the_same_in_asyncio(server: RealServer) -> None:
+    async def run() -> None:
+        async with aio.Client(server.address, timeout=5) as client:
+            await client.pulse_create("ga", rate=100)
+            async with client.pulse("ga").turn(within=5) as turn:
+                assert turn.ticket == 1
+            with pytest.raises(KeyError):
+                async with client.pulse("ga").turn():
+                    raise KeyError
+            await client.pulse_set("ga", "stop", deny=True)
+            with pytest.raises(Denied) as denied:
+                async with client.pulse("ga").turn():
+                    raise AssertionError
+            assert denied.value.payload == b"stop"
+    asyncio.run(run())
+    assert results(server) == ["OK", "FAIL"]
+
+
+def test_a_denied_turn_is_none(server: RealServer, client: Client) -> None:
+    client.pulse_create("ga")
+    client.pulse_set("ga", b"pause", deny=True)
+    with pytest.raises(Denied) as denied, client.pulse("ga").turn():
+        raise AssertionError
+    assert denied.value.payload == b"pause"
+    assert results(server) == []
+
+
+def test_a_turn_is_a_numbered_command(server: RealServer, client: Client) -> None:
+    client.pulse_create("ga")
+    with client.pulse("ga").turn():
+        pass
+
+    def turns(cluster: object) -> int:
+        operations = [getattr(one, "operation", None) for entry in cluster.log for one in entry]        # type: ignore[attr-defined]
+        return sum(isinstance(one, TakeTurn) for one in operations)
+    assert server.do(turns) == 1
+
+
+def test_a_result_that_comes_too_late_is_no_error(server: RealServer, client: Client) -> None:
+    client.pulse_create("ga", max_run=1.0)
+    with client.pulse("ga").turn():
+        server.pass_time(2)
+    assert client.pulse_stat("ga")["errors"] == 0
+
+
+def test_settings_and_refusals(client: Client) -> None:
+    client.pulse_create("ga", rate=2, per=0.5, step=0.25, max_pause=10, max_run=3, together=True, max_wait=1)
+    with pytest.raises(PulseExists):
+        client.pulse_create("ga")
+    client.pulse_config("ga", rate=3, max_wait=2)
+    stat = client.pulse_stat("ga")
+    assert (stat["rate"], stat["per"], stat["step"], stat["maxwait"], stat["waiting"]) == (3, 0.5, 0.25, 2, 0)
+    assert client.pulses() == ["ga"]
+    client.queue_config("q", pulse="ga")
+    with pytest.raises(PulseInUse):
+        client.pulse_delete("ga")
+    client.queue_config("q", pulse="")
+    client.pulse_delete("ga")
+    for call in (client.pulse_stat, client.pulse_delete, client.pulse_set):
+        with pytest.raises(PulseNotFound):
+            call("ga")
+    with pytest.raises(PulseNotFound), client.pulse("ga").turn():
+        pass
+    for wrong in ({"rate": 0}, {"per": 0.001}, {"step": 0}, {"max_wait": 1}):
+        with pytest.raises(BadArguments):
+            client.pulse_create("gb", **wrong)      # type: ignore[arg-type]
+    with pytest.raises(BadArguments):
+        client.pulse_config("gb")
+
+
+def test_workers_of_a_queue_with_a_rate(client: Client) -> None:
+    assert client.queue_config("q", rate=2, per=60)["rate"] == "2 PER 60"
+    for number in range(3):
+        client.put("q", str(number))
+    first, second = client.get_many(5, "q", expire=60)
+    assert client.get("q") is None
+    first.later(slow=True)
+    second.done(sleep=60, reason="dailyLimitExceeded")
+    assert client.pulse_stat("queue:q")["errors"] == 2
+    with pytest.raises(BadArguments):
+        second.done(slow=True, sleep=1)
+    assert "rate" not in client.queue_config("q", rate=0)
+
+

@@ -1,0 +1,151 @@
+"""Events over HTTP, on a real loop and sockets, before the fake cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+
+import pytest
+
+from core import Operation, Put
+from gateway.monitoring import event_stream
+from gateway.monitoring import http as http_module
+from tests.gateway.helpers.sockets import Client
+from tests.gateway.monitoring.test_metrics import Secrets, Watched, run
+
+EVA = f"Authorization: Basic {base64.b64encode(b'eva:pass:word').decode()}\r\n"
+MAX = f"Authorization: Basic {base64.b64encode(b'max:x').decode()}\r\n"
+
+
+def put(watched: Watched, *queues: str) -> None:
+    """Jobs come."""
+    operations: list[Operation] = [Put(queue, 3, b"", "order_17") for queue in queues]
+    watched.cluster._apply(operations)
+    watched.cluster.pass_time(0)
+
+
+async def listening(watched: Watched, path: str, headers: str = "") -> Client:
+    """A client of a stream, behind the head of the answer."""
+    client = await watched.connect()
+    client.send(f"GET {path} HTTP/1.1\r\nHost: x\r\n{headers}\r\n".encode())
+    head = (await client.reader.readuntil(b"\r\n\r\n")).decode()
+    assert head.startswith("HTTP/1.1 200 OK\r\n")
+    assert "\r\nContent-Type: text/event-stream\r\n" in head
+    assert "\r\nServer: sockpqd\r\n" in head
+    await heard(client, b":\n\n")
+    return client
+
+
+async def heard(client: Client, expected: bytes) -> None:
+    """These bytes come next, however they are cut into chunks."""
+    async with asyncio.timeout(20):
+        got = b""
+        while len(got) < len(expected):
+            size = int(await client.reader.readline(), 16)
+            got += await client.reader.readexactly(size)
+            await client.reader.readexactly(2)
+    assert got == expected
+
+
+def test_events_come_as_they_happen_with_their_numbers() -> None:
+    async def test(watched: Watched) -> None:
+        client = await listening(watched, "/events?types=PUT|MSG&names=mail|w*")
+        put(watched, "mail", "other")
+        await heard(client, b"id: 2\nevent: PUT\ndata: PUT mail 3\n\n")
+        watched.cluster.notify("workers", b"two\r\nlines")
+        await heard(client, b"id: 3\nevent: MSG\ndata: MSG workers 10\ndata: two\ndata: lines\n\n")
+        client.writer.close()
+        while len(watched.hub.subscriptions):
+            await asyncio.sleep(0.01)
+        every = await listening(watched, "/events")
+        put(watched, "mail")
+        await heard(every, b"id: 4\nevent: PUT\ndata: PUT mail 3\n\n")
+        every.writer.close()
+
+    run(test)
+
+
+def test_who_comes_back_goes_on_behind_the_last_event() -> None:
+    async def test(watched: Watched) -> None:
+        first = await listening(watched, "/events?type=PUT")
+        put(watched, "a", "b")
+        for query, header in (("&from=2", ""), ("", "Last-Event-ID: 2\r\n"), ("&from=1", "Last-Event-ID: 2\r\n")):
+            client = await listening(watched, f"/events?type=PUT{query}", header)
+            await heard(client, b"id: 3\nevent: PUT\ndata: PUT b 3\n\n")
+            client.writer.close()
+        assert await watched.get("/events?type=PUT&from=0") == (409, "too old\n")
+        assert await watched.get("/events?type=PUT&from=99") == (409, "too old\n")
+        first.writer.close()
+
+    run(test)
+
+
+def test_what_is_wrong_is_said() -> None:
+    async def test(watched: Watched) -> None:
+        for query in ("types=NOTHING", "types=finq", "names=a%20b", "from=x", "from=-1", "types=PUT|", "names=a*b"):
+            assert await watched.get(f"/events?{query}") == (400, "bad arguments\n")
+        assert (await watched.ask(b"HEAD /events HTTP/1.1\r\nHost: x\r\n\r\n"))[:12] == b"HTTP/1.1 405"
+
+    run(test)
+
+
+def test_a_user_hears_what_the_rights_cover() -> None:
+    async def test(watched: Watched) -> None:
+        assert await watched.get("/events") == (401, "user and secret required\n")
+        assert await watched.get("/events?types=PUT&names=mail", MAX) == (403, "forbidden\n")
+        assert await watched.get("/events?types=FINI&names=news", MAX) == (403, "forbidden\n")
+        eva = await listening(watched, "/events?types=PUT", EVA)
+        other = await listening(watched, "/events?types=PUT|FINI&names=*", MAX)      # nothing of what happens here
+        put(watched, "mail")
+        await heard(eva, b"id: 2\nevent: PUT\ndata: PUT mail 3\n\n")
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(other.reader.readline(), 0.1)
+        eva.writer.close()
+        other.writer.close()
+
+    run(test, Secrets())
+
+
+def test_streams_are_few_and_spare_the_other_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_module, "STREAMS_MAX", 2)
+    monkeypatch.setattr(http_module, "CONNECTIONS_MAX", 1)
+    monkeypatch.setattr(http_module, "CONNECTION_S", 0.2)
+
+    async def test(watched: Watched) -> None:
+        clients = [await listening(watched, "/events?types=PUT") for _ in range(2)]
+        assert await watched.get("/events?types=PUT") == (503, "too many streams of events\n")
+        for _ in range(3):
+            assert (await watched.get("/healthz"))[0] == 200
+        await asyncio.sleep(0.3)                # they outlive other connections
+        put(watched, "q")
+        for client in clients:
+            await heard(client, b"id: 2\nevent: PUT\ndata: PUT q 3\n\n")
+            client.writer.close()
+
+    run(test)
+
+
+def test_a_silent_stream_says_that_it_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_stream, "ALIVE_S", 0.05)
+
+    async def test(watched: Watched) -> None:
+        client = await listening(watched, "/events")
+        await heard(client, b":\n\n:\n\n")
+        client.writer.close()
+
+    run(test)
+
+
+def test_a_client_that_does_not_read_is_cut() -> None:
+    async def test(watched: Watched) -> None:
+        client = await listening(watched, "/events?types=PUT")
+        client.writer.transport.pause_reading()     # type: ignore[attr-defined]
+        for _ in range(400):
+            put(watched, *["q" * 250] * 100)
+            await asyncio.sleep(0)
+            if not len(watched.hub.subscriptions):
+                break
+        assert not len(watched.hub.subscriptions)
+        client.writer.close()
+
+    run(test)

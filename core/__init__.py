@@ -163,11 +163,11 @@ from core.ops.sessions import (
 )
 from core.ops.settings import ClusterSettings, QueueSettings
 from core.ops.users import DeleteUser, SetUser, User
-from core.ops.workers import Heartbeat, SetWorker, WorkerState
+from core.ops.workers import BeatWorker, SetWorker, WorkerState
 from core.pulse.pulse import OWN_PREFIX, Pulse
 from core.queries import JobView, QueueCounts, QueueHistory
 from core.sessions.session import Session
-from core.sessions.workers import Worker
+from core.sessions.workers import WorkerPool
 from core.snapshot.frames import SnapshotError
 from core.store.job import RunningJob
 
@@ -198,6 +198,7 @@ __all__ = [
     "AttachSession",
     "BadSetting",
     "Batch",
+    "BeatWorker",
     "Bury",
     "BuryWithReason",
     "Change",
@@ -243,7 +244,6 @@ __all__ = [
     "Granted",
     "Handed",
     "HandedMany",
-    "Heartbeat",
     "InvalidSnapshot",
     "JobExists",
     "JobIgnored",
@@ -336,9 +336,9 @@ __all__ = [
     "UnknownNode",
     "User",
     "UserNotFound",
-    "Worker",
     "WorkerBounds",
     "WorkerNotFound",
+    "WorkerPool",
     "WorkerState",
     "continues",
     "cost",

@@ -80,7 +80,7 @@ HANDLERS: dict[type[Any], Handler] = {
     session_ops.CloseSessionFirst: Handler(sessions.close_session_first, sessions.close_cost),
     session_ops.TouchSession: Handler(sessions.touch_session, cost.small),
     session_ops.Request: Handler(requests.request, requests.request_cost),
-    worker_ops.Heartbeat: Handler(workers.heartbeat, workers.heartbeat_cost, in_request=True),
+    worker_ops.BeatWorker: Handler(workers.heartbeat, workers.heartbeat_cost, in_request=True),
     worker_ops.SetWorker: Handler(workers.set_worker, workers.set_cost, in_request=True),
     user_ops.SetUser: Handler(users.set_user, users.set_cost),
     user_ops.DeleteUser: Handler(users.delete_user, users.delete_cost),

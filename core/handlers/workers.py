@@ -7,11 +7,11 @@ from core.handlers.cost import BASE_BYTES, JOB, Cost, of_names
 from core.ops import replies
 from core.ops import workers as ops
 from core.ops.replies import Reply
-from core.sessions.workers import Worker
+from core.sessions.workers import WorkerPool
 from core.state import State
 
 
-def heartbeat(state: State, operation: ops.Heartbeat, seed: int) -> Reply:
+def heartbeat(state: State, operation: ops.BeatWorker, seed: int) -> Reply:
     """The worker is there; it is told what an operator wants of it."""
     if state.sessions.use(operation.session, state.clock_ms) is None:
         return replies.SESSION_NOT_FOUND
@@ -20,7 +20,7 @@ def heartbeat(state: State, operation: ops.Heartbeat, seed: int) -> Reply:
     if worker is None:
         if len(workers.by_name) >= limits.WORKERS_MAX:
             return replies.TooManyWorkers()
-        worker = Worker(operation.name, operation.session, "", 0, 0, 0)
+        worker = WorkerPool(operation.name, operation.session, "", 0, 0, 0)
         workers.add(worker)
     workers.claim(worker, operation.session)
     worker.address = operation.address
@@ -33,8 +33,8 @@ def _bounded(number: int) -> int:
     return min(max(number, 0), limits.NUMBER_MAX)
 
 
-def heartbeat_cost(operation: ops.Heartbeat) -> Cost:
-    """Bytes and work of a Heartbeat."""
+def heartbeat_cost(operation: ops.BeatWorker) -> Cost:
+    """Bytes and work of a BeatWorker."""
     return BASE_BYTES + of_names(operation.name, operation.address), JOB
 
 

@@ -244,7 +244,7 @@ class TooManyUsers(Struct, gc=False, frozen=True):
 
 
 class WorkerBounds(Struct, gc=False, frozen=True):
-    """Heartbeat: what an operator wants of the worker; None: nothing was said."""
+    """BeatWorker: what an operator wants of the worker; None: nothing was said."""
 
     most: int | None
     least: int | None
@@ -256,7 +256,7 @@ class WorkerNotFound(Struct, gc=False, frozen=True):
 
 
 class TooManyWorkers(Struct, gc=False, frozen=True):
-    """Heartbeat: there may be no more workers; 503 Busy."""
+    """BeatWorker: there may be no more workers; 503 Busy."""
 
 
 Reply = (

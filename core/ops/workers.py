@@ -15,7 +15,7 @@ class WorkerState(IntEnum):
     STOP = 2        # take no more jobs, and end
 
 
-class Heartbeat(Struct, array_like=True, tag=71, gc=False, frozen=True):
+class BeatWorker(Struct, array_like=True, tag=71, gc=False, frozen=True):
     """WORKER: the pool `name` is there, with so many places for jobs, of which `busy` are in use.
 
     It belongs to `session`, which this uses, and ends with it; of two pools of one name the last one to say it counts.
@@ -41,4 +41,4 @@ class SetWorker(Struct, array_like=True, tag=72, gc=False, frozen=True):
     state: WorkerState | None = None
 
 
-OnWorkers = Heartbeat | SetWorker
+OnWorkers = BeatWorker | SetWorker

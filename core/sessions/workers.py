@@ -7,7 +7,7 @@ from msgspec import Struct
 from core.ops.workers import WorkerState
 
 
-class Worker(Struct, gc=False, eq=False):
+class WorkerPool(Struct, gc=False, eq=False):
     """One pool, as it said last, and what an operator wants of it."""
 
     name: str
@@ -27,15 +27,15 @@ class Workers:
     __slots__ = ("by_name", "of_session")
 
     def __init__(self) -> None:
-        self.by_name: dict[str, Worker] = {}
+        self.by_name: dict[str, WorkerPool] = {}
         self.of_session: dict[int, dict[str, None]] = {}        # names by session
 
-    def add(self, worker: Worker) -> None:
+    def add(self, worker: WorkerPool) -> None:
         """A worker of a new name."""
         self.by_name[worker.name] = worker
         self.of_session.setdefault(worker.session, {})[worker.name] = None
 
-    def claim(self, worker: Worker, session: int) -> None:
+    def claim(self, worker: WorkerPool, session: int) -> None:
         """The worker belongs to this session from now on."""
         if worker.session != session:
             self._leave(worker)
@@ -47,7 +47,7 @@ class Workers:
         for name in self.of_session.pop(session, ()):
             del self.by_name[name]
 
-    def _leave(self, worker: Worker) -> None:
+    def _leave(self, worker: WorkerPool) -> None:
         names = self.of_session[worker.session]
         del names[worker.name]
         if not names:

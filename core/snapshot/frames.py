@@ -367,7 +367,7 @@ class SessionRows(Struct, array_like=True, tag="session", forbid_unknown_fields=
 
 
 class WorkerRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
-    """One worker: the fields of sessions.workers.Worker, in their order."""
+    """One worker: the fields of sessions.workers.WorkerPool, in their order."""
 
     name: str
     session: Counter

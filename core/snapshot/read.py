@@ -25,7 +25,7 @@ from core.ops.jobs import Then
 from core.ops.settings import ClusterSettings, QueueSettings
 from core.ops.users import User
 from core.pulse.pulse import OWN_PREFIX
-from core.sessions.workers import Worker
+from core.sessions.workers import WorkerPool
 from core.snapshot import frames
 from core.snapshot.frames import SnapshotError, check
 from core.snapshot.jobs import JobBuilder
@@ -300,7 +300,7 @@ class _Builder:
             session = self.state.sessions.get(row.session)
             check(session is not None, "a worker without a session")
             check(row.most is None or row.least is None or row.least <= row.most, "the bounds of a worker cross")
-            self.state.workers.add(Worker(*astuple(row)))
+            self.state.workers.add(WorkerPool(*astuple(row)))
 
     def _add_users(self, frame: frames.UserRows) -> None:
         for row in frame.rows:

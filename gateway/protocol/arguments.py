@@ -56,8 +56,8 @@ def plain_word(word: bytes) -> str:
 
 
 def worker(word: bytes) -> str:
-    """Parse the name of a pool of workers. LIST and SET are none: a line with them is another command."""
-    if _WORKER.fullmatch(word) is None or word in (b"LIST", b"SET"):
+    """Parse the name of a pool of workers."""
+    if _WORKER.fullmatch(word) is None:
         raise ArgumentError
     return word.decode("ascii")
 

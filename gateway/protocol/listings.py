@@ -14,7 +14,7 @@ from core import (
     RunningJob,
     Session,
     Then,
-    Worker,
+    WorkerPool,
 )
 from gateway.limits import SESSION_TTL_MS_DEFAULT
 from gateway.protocol.tokens import meta, seconds, unix
@@ -38,7 +38,7 @@ def session_lines(sessions: Iterable[Session], now_ms: int) -> bytes:
     ).encode()
 
 
-def worker_lines(workers: Sequence[Worker], now_ms: int) -> bytes:
+def worker_lines(workers: Sequence[WorkerPool], now_ms: int) -> bytes:
     """Format the answer to WORKER LIST: `<name> <addr> <slots> <busy> <age>`."""
     lines = [f"200 OK {len(workers)}\r\n"]
     for one in workers:

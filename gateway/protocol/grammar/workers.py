@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core import Heartbeat, SetWorker, WorkerState
+from core import BeatWorker, SetWorker, WorkerState
 from gateway.limits import WORKER_SLOTS_MAX
 from gateway.protocol.arguments import ArgumentError, between, worker
 from gateway.protocol.command import Command, Words
@@ -21,7 +21,7 @@ def heartbeat(words: Words) -> Command:
     """WORKER <name> <slots> <busy>: it belongs to the connection's session."""
     if len(words) != 4:
         raise ArgumentError
-    return Command(Heartbeat(worker(words[1]), _slots(words[2]), _slots(words[3])), bound=True)
+    return Command(BeatWorker(worker(words[1]), _slots(words[2]), _slots(words[3])), bound=True)
 
 
 def set_worker(words: Words) -> Command:

@@ -12,6 +12,7 @@ from core import (
     DURATION_MS_MAX,
     Atomic,
     Batch,
+    BeatWorker,
     Bury,
     BuryWithReason,
     Change,
@@ -36,7 +37,6 @@ from core import (
     GetWith,
     Handed,
     HandedMany,
-    Heartbeat,
     JobState,
     Kick,
     Later,
@@ -194,7 +194,7 @@ _more = st.builds(
 _pool = st.sampled_from(["p", "r"])
 _bound_of_pool = st.sampled_from([None, 0, 2, 9])
 _places = st.integers(0, 2)
-_on_worker = st.builds(Heartbeat, _pool, _places, _places, st.just("h:1"), st.sampled_from([1, 1, 2])) | st.builds(
+_on_worker = st.builds(BeatWorker, _pool, _places, _places, st.just("h:1"), st.sampled_from([1, 1, 2])) | st.builds(
     SetWorker, _pool, _bound_of_pool, _bound_of_pool, st.sampled_from([None, *WorkerState])
 )
 _expire_queue = st.builds(ExpireQueue, _queue, st.sampled_from([0, 50, 100, 200, 1000]))

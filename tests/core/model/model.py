@@ -17,6 +17,7 @@ from core import (
     AttachSession,
     BadSetting,
     Batch,
+    BeatWorker,
     Bury,
     BuryWithReason,
     Change,
@@ -46,7 +47,6 @@ from core import (
     GetWith,
     Handed,
     HandedMany,
-    Heartbeat,
     InvalidSnapshot,
     JobIgnored,
     JobReplaced,
@@ -87,9 +87,9 @@ from core import (
     TouchAll,
     TouchSession,
     UserNotFound,
-    Worker,
     WorkerBounds,
     WorkerNotFound,
+    WorkerPool,
     WorkerState,
 )
 from tests.core.model.end import ModelEnd
@@ -252,7 +252,7 @@ class Model(ModelView, ModelEnd, ModelMembers):
                 return self.on_queue(operation)
             case ConfigureQueueWith():
                 return self.on_queue(operation)
-            case Heartbeat():
+            case BeatWorker():
                 return self._heartbeat(operation)
             case SetWorker():
                 return self._set_worker(operation)
@@ -279,12 +279,12 @@ class Model(ModelView, ModelEnd, ModelMembers):
 
     # --- workers
 
-    def _heartbeat(self, beat: Heartbeat) -> Reply:
+    def _heartbeat(self, beat: BeatWorker) -> Reply:
         if not self.sessions.use(beat.session, self.clock_ms):
             return SessionNotFound()
         old = self.workers.get(beat.name)
         bounds = (None, None, WorkerState.RUN) if old is None else (old.most, old.least, old.state)
-        self.workers[beat.name] = Worker(
+        self.workers[beat.name] = WorkerPool(
             beat.name, beat.session, beat.address, beat.slots, beat.busy, self.clock_ms, *bounds
         )
         return WorkerBounds(*bounds)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core import Due, JobState, Order, Then, Worker
+from core import Due, JobState, Order, Then, WorkerPool
 from tests.core.model.jobs import ModelJob
 from tests.core.model.queues import ModelQueues
 from tests.core.model.sessions import ModelSessions
@@ -20,7 +20,7 @@ class ModelTime(ModelQueues):
     def __init__(self) -> None:
         super().__init__()
         self.sessions = ModelSessions()
-        self.workers: dict[str, Worker] = {}
+        self.workers: dict[str, WorkerPool] = {}
         self.releases: list[tuple[ModelJob, str]] = []      # jobs that do not know yet that this item was finished
 
     # --- steps of a job

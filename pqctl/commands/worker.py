@@ -16,9 +16,9 @@ def worker() -> None:
 @command(worker, "list", timeout=10.0, epilog=exit_codes.READING)
 def list_(call: Call) -> int:
     """Show all pools: their addresses, places for jobs, jobs, and when they were last heard of."""
-    from pqctl.actions import workers
+    from pqctl.actions import sessions
 
-    return workers.show_list(call)
+    return sessions.show_workers(call)
 
 
 @command(worker, "set", timeout=10.0)
@@ -27,33 +27,33 @@ def list_(call: Call) -> int:
 @click.option("--min", "least", type=click.IntRange(0, 2**31), metavar="N", help="How many places to keep at least.")
 def set_(call: Call, name: str, most: int | None, least: int | None) -> int:
     """Tell pool NAME how many jobs it may run at a time. It learns that with its next heartbeat."""
-    from pqctl.actions import workers
+    from pqctl.actions import sessions
 
-    return workers.set_bounds(call, name, most, least)
+    return sessions.set_worker(call, name, most, least)
 
 
 @command(worker, timeout=10.0)
 @click.argument("name")
 def pause(call: Call, name: str) -> int:
     """Let pool NAME take no more jobs, until `resume`."""
-    from pqctl.actions import workers
+    from pqctl.actions import sessions
 
-    return workers.steer(call, name, "pause")
+    return sessions.steer_worker(call, name, "pause")
 
 
 @command(worker, timeout=10.0)
 @click.argument("name")
 def resume(call: Call, name: str) -> int:
     """Let pool NAME take jobs again."""
-    from pqctl.actions import workers
+    from pqctl.actions import sessions
 
-    return workers.steer(call, name, "run")
+    return sessions.steer_worker(call, name, "run")
 
 
 @command(worker, timeout=10.0)
 @click.argument("name")
 def stop(call: Call, name: str) -> int:
     """Let pool NAME finish its jobs and end."""
-    from pqctl.actions import workers
+    from pqctl.actions import sessions
 
-    return workers.steer(call, name, "stop")
+    return sessions.steer_worker(call, name, "stop")

@@ -153,9 +153,12 @@ from core.ops.replies import (
     TooManyQueues,
     TooManySessions,
     TooManyUsers,
+    TooManyWorkers,
     Turn,
     UnknownNode,
     UserNotFound,
+    WorkerBounds,
+    WorkerNotFound,
     digests_of,
 )
 from core.ops.sessions import (
@@ -169,9 +172,11 @@ from core.ops.sessions import (
 )
 from core.ops.settings import ClusterSettings, QueueSettings
 from core.ops.users import DeleteUser, SetUser, User
+from core.ops.workers import BeatWorker, SetWorker, WorkerState
 from core.pulse.pulse import OWN_PREFIX, Pulse
 from core.queries import FairGroup, FairLevel, JobView, QueueCounts, QueueHistory
 from core.sessions.session import Session
+from core.sessions.workers import WorkerPool
 from core.snapshot.frames import SnapshotError
 from core.store.job import RunningJob
 
@@ -204,6 +209,7 @@ __all__ = [
     "AttachSession",
     "BadSetting",
     "Batch",
+    "BeatWorker",
     "Bury",
     "BuryWithReason",
     "Change",
@@ -327,6 +333,7 @@ __all__ = [
     "SessionOpened",
     "SetPulse",
     "SetUser",
+    "SetWorker",
     "SnapshotError",
     "Stored",
     "SwitchService",
@@ -339,6 +346,7 @@ __all__ = [
     "TooManyQueues",
     "TooManySessions",
     "TooManyUsers",
+    "TooManyWorkers",
     "Totals",
     "Touch",
     "TouchAll",
@@ -348,6 +356,10 @@ __all__ = [
     "UnknownNode",
     "User",
     "UserNotFound",
+    "WorkerBounds",
+    "WorkerNotFound",
+    "WorkerPool",
+    "WorkerState",
     "continues",
     "cost",
     "decode_entry",

@@ -35,7 +35,7 @@ class JobView(Struct, gc=False, frozen=True):
 
 
 class FairLevel(Struct, gc=False, frozen=True):
-    """One level of FAIR (spec/fair)."""
+    """One level of FAIR (spec/fair 1)."""
 
     level: int
     time_us: int

@@ -1,4 +1,4 @@
-"""The groups and levels, kept in step with the jobs of all queues (spec/fair).
+"""The groups and levels, kept in step with the jobs of all queues (spec/fair 1).
 
 The state and the collection of queues report each step of a job here, in pairs that undo each other. A group is offered
 while it stands in its level. The pool has, for each level, the groups that are next in one of the open queues; so a

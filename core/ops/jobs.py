@@ -85,7 +85,7 @@ class Policy(IntEnum):
     ORDER = 4       # the first in the Get; without names as SORTED
     SORTED = 5      # the first by name
     OLDEST = 6      # the one whose first job has been READY for longest
-    FAIR = 7        # that of the group which is next by the time used (spec/fair); it chooses the job as well
+    FAIR = 7        # that of the group which is next by the time used (spec/fair 4); it chooses the job as well
 
 
 class Due(Struct, array_like=True, gc=False, frozen=True):

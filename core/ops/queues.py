@@ -20,7 +20,7 @@ class Sched(IntEnum):
     """Which job of a queue is handed out."""
 
     FIFO = 0            # the first by priority, then in the order of the queue
-    FAIR = 1            # one of the group that is next by the time used (spec/fair)
+    FAIR = 1            # one of the group that is next by the time used (spec/fair 4)
 
 
 class Overflow(IntEnum):

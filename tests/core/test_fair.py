@@ -1,4 +1,4 @@
-"""FAIR: Presto's own numbers, and what else holds of groups and levels (spec/fair)."""
+"""FAIR: Presto's own numbers, and what else holds of groups and levels (spec/fair 1)."""
 
 from __future__ import annotations
 

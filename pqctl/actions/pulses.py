@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from sockpq import PulseNotFound
@@ -13,8 +12,10 @@ from sockpq import PulseNotFound
 from pqctl.connect import cluster_of, reading
 from pqctl.invocation import Call
 from pqctl.output.exit_codes import DONE
+from pqctl.output.files import read_stream
 
 PERIODS = 60
+PAYLOAD_BYTES_MAX = 64 << 10
 LEAST_PAUSE_S = 0.5             # between two looks, however short a period is
 BARS = " ▁▂▃▄▅▆▇█"
 
@@ -86,7 +87,7 @@ def delete(call: Call, name: str) -> int:
 
 def change_payload(call: Call, name: str, payload: str, path: str | None, deny: bool) -> int:
     """Set what comes with each turn (PULSE SET)."""
-    data = payload.encode() if path is None else Path(path).read_bytes()
+    data = payload.encode() if path is None else read_stream(path, PAYLOAD_BYTES_MAX)
     with cluster_of(call, serving=True) as (client, _):
         client.pulse_set(name, data, deny=deny)
     what = "turns of it say not to act" if deny else f"{len(data):,} bytes come with each turn of it"

@@ -22,6 +22,7 @@ NAMES = {
     "node": ["offline", "online", "shutdown", "snapshot"],
     "queue": ["config", "create", "delete", "drain", "list", "move", "pause", "peek", "purge", "resume", "stat"],
     "job": ["bury", "change", "delete", "done", "get", "kick", "later", "peek", "put", "running", "touch"],
+    "pulse": ["config", "create", "delete", "list", "set", "stat", "watch"],
     "snapshot": ["restore", "save"],
     "session": ["close", "list"],
     "user": ["delete", "list", "set"],
@@ -57,6 +58,8 @@ NEEDED = {                      # arguments with which each command is complete
     ("job", "delete"): ["1"], ("job", "kick"): ["q", "1"],
     ("job", "peek"): ["1"], ("job", "touch"): ["1"],
     ("job", "put"): ["q", "body"], ("job", "done"): ["1"], ("job", "later"): ["1"],
+    ("pulse", "create"): ["p"], ("pulse", "config"): ["p", "--rate", "1"], ("pulse", "delete"): ["p"],
+    ("pulse", "set"): ["p", "x"], ("pulse", "stat"): ["p"], ("pulse", "watch"): ["p"],
     ("snapshot", "save"): ["/dev/null/x"], ("snapshot", "restore"): [__file__, "--yes"],
     ("session", "close"): ["1"], ("cron", "delete"): ["task"],
     ("user", "set"): ["ann", "--rights", "put"], ("user", "delete"): ["ann"],
@@ -273,8 +276,8 @@ def test_output_that_cannot_be_written_is_told(cluster: FakeCluster) -> None:
 
 
 @pytest.mark.parametrize(("words", "expected"), [
-    ("pqctl ", {"cluster", "node", "queue", "job", "snapshot", "session", "user", "cron", "config", "bench", "doctor",
-                "shell"}),
+    ("pqctl ", {"cluster", "node", "queue", "job", "pulse", "snapshot", "session", "user", "cron", "config", "bench",
+                "doctor", "shell"}),
     ("pqctl cluster ", set(NAMES["cluster"] or [])),
     ("pqctl job get --th", {"--then"}),
     ("pqctl job get --then ", {"later", "done", "dead"}),

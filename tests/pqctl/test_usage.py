@@ -25,6 +25,7 @@ NAMES = {
     "job": ["bury", "change", "delete", "done", "get", "kick", "later", "peek", "put", "running", "show", "touch"],
     "snapshot": ["restore", "save"],
     "session": ["close", "list"],
+    "worker": ["list", "pause", "resume", "set", "stop"],
     "user": ["delete", "list", "set"],
     "cron": ["delete", "list"],
     "config": None,
@@ -61,7 +62,8 @@ NEEDED = {                      # arguments with which each command is complete
     ("pulse", "create"): ["p"], ("pulse", "config"): ["p", "--rate", "1"], ("pulse", "delete"): ["p"],
     ("pulse", "set"): ["p", "x"], ("pulse", "stat"): ["p"], ("pulse", "watch"): ["p"],
     ("snapshot", "save"): ["/dev/null/x"], ("snapshot", "restore"): [__file__, "--yes"],
-    ("session", "close"): ["1"], ("cron", "delete"): ["task"],
+    ("session", "close"): ["1"], **{("worker", verb): ["pool"] for verb in ("pause", "resume", "stop")},
+    ("worker", "set"): ["pool", "--max", "1"], ("cron", "delete"): ["task"],
     ("user", "set"): ["ann", "--rights", "put"], ("user", "delete"): ["ann"],
 }
 
@@ -277,7 +279,8 @@ def test_output_that_cannot_be_written_is_told(cluster: FakeCluster) -> None:
 
 
 @pytest.mark.parametrize(("words", "expected"), [
-    ("pqctl ", {"cluster", "node", "queue", "job", "pulse", "snapshot", "session", "user", "cron", "config", "bench",
+    ("pqctl ", {"cluster", "node", "queue", "job", "pulse", "snapshot", "session", "worker", "user", "cron", "config",
+                "bench",
                 "doctor", "shell"}),
     ("pqctl cluster ", set(NAMES["cluster"] or [])),
     ("pqctl job get --th", {"--then"}),

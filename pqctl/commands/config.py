@@ -6,6 +6,7 @@ import click
 
 from pqctl.invocation import Call, Seconds, command, given
 
+POLICIES = ["random", "weight", "rr", "order", "sorted", "priority", "oldest", "fair"]
 SWITCH = click.Choice(["on", "off"])
 
 
@@ -13,7 +14,7 @@ SWITCH = click.Choice(["on", "off"])
 @click.option("--expire-default", type=click.Choice(["later", "done"]),
               help="What happens to a job when its lease ends, by default.")
 @click.option("--autocreate", type=SWITCH, help="Whether a PUT creates a queue that does not exist.")
-@click.option("--policy", type=click.Choice(["random", "priority"]), help="How a GET chooses among several queues.")
+@click.option("--policy", type=click.Choice(POLICIES), help="How a GET chooses among several queues.")
 @click.option("--grace", type=Seconds(0), metavar="SECONDS", help="How much to extend leases after a failover.")
 @click.option("--session-ttl", type=Seconds(1, 86400), metavar="SECONDS", help="The default TTL of sessions.")
 @click.option("--fast-empty", type=SWITCH, help="Answer a GET that finds nothing without asking the other nodes.")

@@ -23,10 +23,10 @@ def answered(reader: Reader[Any], *pieces: bytes) -> Any:
 
 def test_lines_of_jobs() -> None:
     assert jobs.put("q", b"x", group="user_7").line == b"PUT q 0 1 GROUP user_7\r\n"
-    assert jobs.done(5, ran=2.5).line == b"DONE 5 RAN 2.5\r\n"
+    assert jobs.done(5, ran=2.5).line == b"DONE 5 RAN 2.500\r\n"
     assert jobs.done(5, last=True, ran=1).line == b"DONE 5 LAST RAN 1\r\n"
     assert jobs.later(5, yielded=True, ran=1).line == b"LATER 5 YIELD RAN 1\r\n"
-    assert jobs.touch(5, ran=0.5).line == b"TOUCH 5 RAN 0.5\r\n"
+    assert jobs.touch(5, ran=0.5).line == b"TOUCH 5 RAN 0.500\r\n"
     assert jobs.get("q", policy="fair").line == b"GET q BY FAIR\r\n"
     for wrong in ("", "a b", "x" * 65):
         with pytest.raises(BadArguments):
@@ -50,6 +50,6 @@ def test_levels_and_groups() -> None:
 
 def test_settings() -> None:
     steps = queues.sched_config({"levels": (0, 5), "cap": 5, "multiplier": 4, "group_keep": 0.5})
-    assert [one.line for one in steps.before] == [b"SCHED CONFIG LEVELS 0|5 CAP 5 MULTIPLIER 4 GROUPKEEP 0.5\r\n"]
+    assert [one.line for one in steps.before] == [b"SCHED CONFIG LEVELS 0|5 CAP 5 MULTIPLIER 4 GROUPKEEP 0.500\r\n"]
     assert queues.sched_config({}).before == ()
     assert queues.queue_config("q", {"sched": "fair"}).before[0].line == b"QUEUE CONFIG q SCHED FAIR\r\n"

@@ -19,6 +19,7 @@ from pqctl.settings import Options
 
 COMMANDS = (
     "cluster", "node", "queue", "job", "snapshot", "session", "user", "cron", "config", "bench", "doctor", "shell",
+    "events", "top",
 )
 
 OF_COMMANDS = ("--json", "--timeout")       # options of commands, not of the program

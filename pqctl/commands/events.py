@@ -24,6 +24,6 @@ def events(
 
     Any server tells them, and the next one goes on where one dies. What may have been missed is said on standard error.
     """
-    from pqctl.actions import events as view
+    from pqctl.live import events as view
 
     return view.follow(call, types, names, after, wait)

@@ -16,6 +16,6 @@ def top(call: Call, prefix: str, count: int | None) -> int:
 
     Once a second; on a terminal in place, until q is pressed. With --json one object per line.
     """
-    from pqctl.actions import top as view
+    from pqctl.live import top as view
 
     return view.show(call, prefix, count)

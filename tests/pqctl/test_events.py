@@ -33,10 +33,14 @@ def finish(client: Client, queue: str, item: str) -> None:
 
 def test_events_are_followed_through_a_killed_leader(cluster: LocalCluster) -> None:
     servers = ",".join(cluster.servers)
-    program = start("--servers", servers, "events", "--type", "FINQ", "--type", "FINI", "--queue", "order_*", "--json")
-    assert program.stdout is not None
     with Client(cluster.servers) as client:
-        time.sleep(2)
+        known = client.events(["FINQ", "FINI"], wait=1.0)
+        assert list(known) == []        # by now all servers record these
+        program = start(
+            "--servers", servers, "events", "--type", "FINQ", "--type", "FINI", "--queue", "order_*", "--json",
+            "--after", str(known.position),
+        )
+        assert program.stdout is not None
         finish(client, "other", "order_1")
         first = json.loads(program.stdout.readline())
         assert (first["type"], first["name"], first["words"]) == ("FINI", "order_1", ["order_1"])

@@ -70,7 +70,6 @@ FEATURES = (
     b"batch", b"within", b"meta", b"itemfilter", b"delay", b"ttl", b"every", b"after", b"touch", b"keys", b"change",
     b"move", b"seq", b"transaction", b"queues", b"idle", b"deadletter", b"session", b"bound", b"pulse", b"events",
     b"notify", b"cluster", b"auth",
-    b"cluster", b"auth",
 )
 CAPS = b"200 OK %d\r\n" % sum(len(word) + 1 for word in FEATURES) + b"".join(word + b"\n" for word in FEATURES)
 EXISTS = b"200 OK EXISTS\r\n"

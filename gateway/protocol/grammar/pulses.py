@@ -46,13 +46,16 @@ _MAX_WAIT = Option("max_wait_ms", _any_length_ms)
 _CREATE = {**_SETTINGS, b"TOGETHER": Option("together", behind=(b"MAXWAIT", _MAX_WAIT))}
 _CONFIG = {**_SETTINGS, b"MAXWAIT": _MAX_WAIT}
 _WITHIN = {b"WITHIN": Option("within_ms", milliseconds)}
+_OWN = OWN_PREFIX.encode()
 _REASON = {b"REASON": Option("reason", plain_word)}
 
 
 def pulse_name(word: bytes) -> str:
-    """Parse the name of a pulse."""
+    """Parse the name of a pulse. That of a queue's own one is as much longer as its prefix."""
     if word == b"OFF":
         raise ArgumentError
+    if word.startswith(_OWN) and len(word) > len(_OWN):
+        return OWN_PREFIX + name(word[len(_OWN):])
     return name(word)
 
 

@@ -139,6 +139,9 @@ LINES: list[tuple[str, object]] = [
     ("CONFIG SESSIONTTL 86400", Configure(session_ttl_ms=86_400_000)),
     ("CONFIG FASTEMPTY ON", Configure(fast_empty=True)),
     ("POLICY PRIORITY", named(Policy.PRIORITY)),
+    # PULSE: the longest name is that of the pulse of the queue with the longest name
+    ("PULSE STAT OFF_", named("OFF_")), ("PULSE STAT queue:OFF", named("queue:OFF")),
+    (f"PULSE STAT queue:{'q' * 255}", named(f"queue:{'q' * 255}")),
 ]
 
 
@@ -227,7 +230,7 @@ BAD = [
     *(f"GET q {tail}" for tail in (
         "COUNT", "COUNT 0", "COUNT 10001", "COUNT -1", "COUNT x", "COUNT 5 COUNT 5", "IS", "IS a|b", "IS *", "WITHIN 5",
         "BY",
-        "BY FAIR", "BY WEIGHT", "BY random", "META META", "META 5", "GROUP g", "THEN DEAD", "EXPIRE 5 META THEN LATER",
+        "BY FAIR", "BY LIGHT", "BY random", "META META", "META 5", "GROUP g", "THEN DEAD", "EXPIRE 5 META THEN LATER",
         "EXPIRE 5 EXPIRE=5", "EXPIRE=", "count 5", "IS i IS j", "EXPIRE -1 META", "BOUND COUNT",
     )),
     "GET META 5", "GET COUNT 5", "GET EXPIRE 5 META", "GET EXPIRE 5 COUNT 5", "GET WITHIN 5", "GETB WITHIN 5",
@@ -288,7 +291,7 @@ BAD = [
         "LIMIT", "LIMIT -1", "LIMIT 5 LIMIT 5", "LIMIT 2147483648", "ITEMLIMIT x", "CAPACITY", "MAXDATA -1",
         "BATCH 10001",
         "PORTION 0", "PORTION 1001", "KEEP", "KEEP -1", "RATE 0 PER 1", "RATE 10",
-        "SCHED FAIR", "PULSE queue:p", "ALARM 5",
+        "SCHED FAIR", "PULSE queue:p", "ALARM -1",
         "LIMIT 5 FOO", "5",
     )),
     "QUEUE CONFIG", "QUEUE DELETE", "QUEUE DELETE q NOW", "QUEUE DELETE q FORCE x", "QUEUE PURGE q",

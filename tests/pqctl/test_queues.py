@@ -90,6 +90,30 @@ def test_a_job_by_its_key(servers: list[str], capsys: pytest.CaptureFixture[str]
     assert told == {"job": {"queue": "q", "key": "k"}, "queue_done": True, "item_done": False}
 
 
+def test_a_job_by_its_place(servers: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    for body in ("first", "second"):
+        tell(capsys, servers, "job", "put", "q", body)
+    _, out, _ = run(capsys, "--servers", servers[0], "queue", "peek", "q", "-n", "20")
+    place = out.splitlines()[2].split()[5]
+    assert place.startswith("q@1")
+    shown = execute(servers, "job", "show", place)
+    assert shown.stdout == b"second"
+    assert shown.stderr.startswith(b"ready in q, priority 0: 6 bytes")
+    tell(capsys, servers, "job", "change", place, "--priority", "5", "--body", "2nd")
+    first, other = tell(capsys, servers, "queue", "peek", "q", "-n", "20")["jobs"]
+    assert (b64decode(first["data_base64"]), first["priority"], f"q@{first['place']}") == (b"2nd", 5, place)
+    seq = first["place"]
+    assert tell(capsys, servers, "job", "delete", place) == {
+        "job": {"queue": "q", "seq": seq}, "queue_done": False, "item_done": False}
+    gone = run(capsys, "--servers", servers[0], "job", "show", place)
+    assert gone == (REFUSED, "", f"there is no job at place {seq} of q\n")
+    assert ask(capsys, servers, "job", "delete", place)[0] == REFUSED
+    number = tell(capsys, servers, "job", "get", "q")["job"]["id"]
+    (running,) = tell(capsys, servers, "queue", "peek", "q", "--state", "running")["jobs"]
+    assert (running["id"], running["place"]) == (number, None)
+    assert ask(capsys, servers, "job", "show", f"q@{other['place']}") == (REFUSED, {"job": None})
+
+
 def test_a_job_that_is_worked_on(servers: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, "--servers", servers[0], "job", "put", "q", "x", "--item", "i")
     assert ask(capsys, servers, "job", "get", "q", "--item", "other") == (REFUSED, {"job": None})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -45,6 +46,12 @@ def hold(job):
     record("begin", job.text, os.getpid())
     time.sleep(float(job.meta.key or 60) if (job.meta.key or "x").isdigit() else 60)
 '''
+
+
+def address_of(client: Client) -> tuple[str, int]:
+    """Where the server is."""
+    host, port = str(client._executor.addresses[0]).split(":")
+    return host, int(port)
 
 
 def put(client: Client, task: str, *args: object, **kwargs: object) -> None:
@@ -258,6 +265,27 @@ def tell(job):
     assert all(0.8 < gap < 2.5 for gap in gaps), gaps
     assert len(times["delay"]) == len(times["at"]) == 1
     worker.end(signal.SIGTERM)
+
+
+def test_the_pulse_of_a_queue_hears_of_sleep(start: Start, client: Client) -> None:
+    app = '''
+@app.handler("q", tries=1)
+def tell(job):
+    record(job.text, job.meta.attempt, time.time())
+    if len(open(os.environ["RECORD"]).readlines()) == 1:
+        raise Sleep(2)
+'''
+    with socket.create_connection(address_of(client)) as raw:
+        raw.sendall(b"QUEUE CREATE q RATE 100 PER 1\r\n")
+        assert raw.recv(100) == b"200 OK\r\n"
+    worker = start(app, "-c", "1", "--prefetch", "1")
+    client.put_many("q", [b"a", b"b"])
+    worker.until(lambda: len(worker.record) == 3)
+    words = [line.split() for line in worker.record]
+    assert [float(line[2]) - float(words[0][2]) >= 1.9 for line in words] == [False, True, True]    # of b, too
+    assert {line[1] for line in words} == {"1"}
+    assert worker.end(signal.SIGTERM) == 0
+    client.queue_delete("q", force=True)
 
 
 def test_hup_reads_the_configuration_again(start: Start, client: Client, tmp_path: Path) -> None:

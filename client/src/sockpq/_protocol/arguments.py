@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from sockpq._protocol.addresses import parse_server
 from sockpq.errors import BadArguments, DataTooLarge
-from sockpq.model import Key
+from sockpq.model import Key, Place
 
 Data = bytes | bytearray | memoryview | str
 Then = Literal["later", "done", "dead"]
@@ -217,11 +217,18 @@ def job_id(job: HeldJob | int) -> int:
     return integer(getattr(job, "id", job), "job id", 0, UINT64_MAX)    # type: ignore[arg-type]
 
 
-def selector(job: HeldJob | int | Key) -> str:
-    """A job by its id or by its key, as the protocol writes it."""
+def selector(job: HeldJob | int | Key | Place) -> str:
+    """A job by its id, key or place, as the protocol writes it."""
     if isinstance(job, Key):
         return f"KEY {name(job.queue, 'queue')} {job_key(job.key)}"
+    if isinstance(job, Place):
+        return f"SEQ {name(job.queue, 'queue')} {integer(job.seq, 'seq', 0, UINT64_MAX)}"
     return str(job_id(job))
+
+
+def selected_by(job: HeldJob | int | Key | Place) -> tuple[str, ...]:
+    """What a server must know to find it."""
+    return ("seq",) if isinstance(job, Place) else ()
 
 
 def job_key(value: str) -> str:

@@ -52,6 +52,7 @@ from sockpq.model import (
     Leader,
     NodeStatus,
     PeekedJob,
+    Place,
     QueueTotals,
     RunningJob,
     SessionInfo,
@@ -553,7 +554,7 @@ class Client:
 
     def change(
         self,
-        job: Job | int | Key,
+        job: Job | int | Key | Place,
         *,
         data: Data | None = None,
         json: Any = ABSENT,
@@ -565,7 +566,7 @@ class Client:
         no_item: bool = False,
         timeout: float | None = None,
     ) -> None:
-        """Change a running job by its id, or a waiting one by its `Key`; what is not given stays as it is.
+        """Change a running job by its id, or a waiting one by its `Key` or `Place`; what is not given stays as it is.
 
         `data`, `json` or `value` is its new body, as for put(). `no_item` takes it out of its item. Raises JobNotFound,
         and JobRunning when the job with this key is running.
@@ -577,12 +578,12 @@ class Client:
 
     def delete(
         self,
-        job: Job | int | Key,
+        job: Job | int | Key | Place,
         *,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
     ) -> Finished:
-        """Remove a running job by its id, or a waiting one by its `Key`. Raises JobNotFound, JobRunning."""
+        """Remove a running job by its id, or a waiting one by its `Key` or `Place`. Raises JobNotFound, JobRunning."""
         return run(self._executor.run(jobs.delete(job), timeout=timeout, retry_unknown=retry_unknown))
 
     def move(
@@ -617,12 +618,14 @@ class Client:
 
     def peek(
         self,
-        job: Job | int | Key,
+        job: Job | int | Key | Place,
         *,
         server: str | None = None,
         timeout: float | None = None,
     ) -> PeekedJob | None:
-        """Look at a running job, or at the one with this `Key`, without taking it; None when there is none."""
+        """Look at a running job, or at the one with this `Key` or `Place`, without taking it; None when there is
+        none.
+        """
         return run(self._executor.run_where(jobs.peek(job), server, timeout=timeout))
 
     def peek_queue(
@@ -631,14 +634,18 @@ class Client:
         state: State = "ready",
         count: int = 1,
         *,
+        places: bool = False,
         server: str | None = None,
         timeout: float | None = None,
     ) -> list[PeekedJob]:
         """Look at the first `count` jobs of a queue that are "ready", "delayed", "running" or "dead".
 
-        The dead ones are those that were given up in this queue.
+        The dead ones are those that were given up in this queue. With `places` each job has its `place`, by which
+        peek(), change() and delete() find it; a server that is too old for that tells none.
         """
-        return run(self._executor.run_where(jobs.peek_queue(queue, state, count), server, timeout=timeout))
+        return run(self._executor.run_where(
+            jobs.peek_queue(queue, state, count, places=places), server, timeout=timeout
+        ))
 
     def kick(
         self,

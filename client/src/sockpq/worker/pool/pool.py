@@ -285,6 +285,9 @@ class Pool:
             self._endings.lost(job.id)
             return
         self._leases.renewed(job.id, asked_at)
+        if self._stopping:
+            await self._endings.give_back([job])
+            return
         self._waiting.appendleft(job)
         self._dispatch()
 

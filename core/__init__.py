@@ -144,9 +144,12 @@ from core.ops.replies import (
     TooManyQueues,
     TooManySessions,
     TooManyUsers,
+    TooManyWorkers,
     Turn,
     UnknownNode,
     UserNotFound,
+    WorkerBounds,
+    WorkerNotFound,
     digests_of,
 )
 from core.ops.sessions import (
@@ -160,9 +163,11 @@ from core.ops.sessions import (
 )
 from core.ops.settings import ClusterSettings, QueueSettings
 from core.ops.users import DeleteUser, SetUser, User
+from core.ops.workers import BeatWorker, SetWorker, WorkerState
 from core.pulse.pulse import OWN_PREFIX, Pulse
 from core.queries import JobView, QueueCounts, QueueHistory
 from core.sessions.session import Session
+from core.sessions.workers import WorkerPool
 from core.snapshot.frames import SnapshotError
 from core.store.job import RunningJob
 
@@ -193,6 +198,7 @@ __all__ = [
     "AttachSession",
     "BadSetting",
     "Batch",
+    "BeatWorker",
     "Bury",
     "BuryWithReason",
     "Change",
@@ -308,6 +314,7 @@ __all__ = [
     "SessionOpened",
     "SetPulse",
     "SetUser",
+    "SetWorker",
     "SnapshotError",
     "Stored",
     "SwitchService",
@@ -320,6 +327,7 @@ __all__ = [
     "TooManyQueues",
     "TooManySessions",
     "TooManyUsers",
+    "TooManyWorkers",
     "Totals",
     "Touch",
     "TouchAll",
@@ -328,6 +336,10 @@ __all__ = [
     "UnknownNode",
     "User",
     "UserNotFound",
+    "WorkerBounds",
+    "WorkerNotFound",
+    "WorkerPool",
+    "WorkerState",
     "continues",
     "cost",
     "decode_entry",

@@ -26,6 +26,7 @@ SESSION_TTL_MS_MAX = 86_400_000     # more would keep memory for clients that ar
 QUEUES_MAX = 100_000                # that have settings
 SESSIONS_MAX = 100_000
 USERS_MAX = 10_000
+WORKERS_MAX = 10_000
 RETAINED_KEYS_MAX = 1_000_000       # of one queue; one more makes it forget the one that would expire first
 TICKETS_MAX = 1_000_000             # open ones of all pulses; one more gives up the oldest
 REQUEST_WINDOW = 64                 # answers that a session remembers: those of the newest request numbers

@@ -30,6 +30,7 @@ from core.rules.hand_out import available_of_item
 from core.rules.pulses import judge
 from core.rules.select import offering
 from core.sessions.session import Session
+from core.sessions.workers import WorkerPool
 from core.snapshot import upload, write
 from core.state import State
 from core.store.job import RunningJob
@@ -295,6 +296,11 @@ class Machine:
         """The number of sessions of the owner of this one; 0: there is no such session."""
         found = self._state.sessions.get(session)
         return 0 if found is None else self._state.sessions.owners.count(*found.owner)
+
+    def workers(self) -> list[WorkerPool]:
+        """All workers in the order of their names, read-only."""
+        by_name = self._state.workers.by_name
+        return [by_name[name] for name in sorted(by_name)]
 
     def taken(self, session: int) -> list[RunningJob]:
         """The running jobs bound to this session in rising id, read-only; none if there is no such session."""

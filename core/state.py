@@ -24,6 +24,7 @@ from core.ops.users import User
 from core.pulse.pulse import Pulse
 from core.pulse.pulses import Pulses
 from core.sessions.table import Sessions
+from core.sessions.workers import Workers
 from core.store.delayed import Delays, Release
 from core.store.events import ENDED_ITEM, ENDED_QUEUE, WATCHED_QUEUE, EventLog
 from core.store.item_limit import apply_item_limit
@@ -118,6 +119,7 @@ class State:
         "ttls",
         "undo",
         "users",
+        "workers",
     )
 
     def __init__(self) -> None:
@@ -143,6 +145,7 @@ class State:
         self.dead: dict[str, JobList[Job]] = {}     # the READY dead jobs, by the queue they came from
         self.retained_keys = RetainedKeys()
         self.sessions = Sessions()
+        self.workers = Workers()
         self.pulses = Pulses()
         self.users: dict[str, User] = {}            # never altered: a change makes a new one
         self.events = EventLog()                      # of which the count is state

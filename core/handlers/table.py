@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from core.handlers import clone, cost, dispatch, leadership, members, pulses, queues, requests, sessions, users
+from core.handlers import clone, cost, dispatch, leadership, members, pulses, queues, requests, sessions, users, workers
 from core.handlers.jobs import batch, edit, finish, get, put
 from core.ops import cluster as cluster_ops
 from core.ops import jobs as job_ops
@@ -17,6 +17,7 @@ from core.ops import pulses as pulse_ops
 from core.ops import queues as queue_ops
 from core.ops import sessions as session_ops
 from core.ops import users as user_ops
+from core.ops import workers as worker_ops
 
 
 class Handler(NamedTuple):
@@ -79,6 +80,8 @@ HANDLERS: dict[type[Any], Handler] = {
     session_ops.CloseSessionFirst: Handler(sessions.close_session_first, sessions.close_cost),
     session_ops.TouchSession: Handler(sessions.touch_session, cost.small),
     session_ops.Request: Handler(requests.request, requests.request_cost),
+    worker_ops.BeatWorker: Handler(workers.heartbeat, workers.heartbeat_cost, in_request=True),
+    worker_ops.SetWorker: Handler(workers.set_worker, workers.set_cost, in_request=True),
     user_ops.SetUser: Handler(users.set_user, users.set_cost),
     user_ops.DeleteUser: Handler(users.delete_user, users.delete_cost),
     cluster_ops.Tick: Handler(leadership.tick, cost.small),

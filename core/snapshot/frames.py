@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 from core.limits import COUNTER_MAX
 from core.ops.jobs import Policy, Then
 from core.ops.queues import Order, Overflow
+from core.ops.workers import WorkerState
 
 Counter = Annotated[int, Meta(ge=0, le=COUNTER_MAX)]
 Number = Annotated[int, Meta(ge=0)]         # up to 64 bits
@@ -295,8 +296,17 @@ class PlainAnswer(Struct, array_like=True, tag="plain", forbid_unknown_fields=Tr
         "accepted", "not found", "invalid", "no session", "job exists", "job ignored", "job replaced", "job running",
         "queue not found", "queue exists", "queue not empty", "queue full", "queue paused", "too large",
         "too many queues", "pulse exists", "pulse not found", "pulse in use", "too many pulses", "bad setting",
-        "ticket not found",
+        "ticket not found", "worker not found",
+        "too many workers",
     ]
+
+
+class BoundsAnswer(Struct, array_like=True, tag="bounds", forbid_unknown_fields=True, gc=False, frozen=True):
+    """The answer was WorkerBounds."""
+
+    most: Counter | None
+    least: Counter | None
+    state: WorkerState
 
 
 class AbortedAnswer(Struct, array_like=True, tag="aborted", forbid_unknown_fields=True, gc=False, frozen=True):
@@ -314,7 +324,7 @@ class ResultsAnswer(Struct, array_like=True, tag="results", forbid_unknown_field
 
 SingleAnswer = (
     StoredAnswer | HandedAnswer | EmptyAnswer | FinishedAnswer | PlainAnswer | HandedManyAnswer | RearmedAnswer
-    | LeasedAnswer | RemovedAnswer | TurnAnswer
+    | LeasedAnswer | RemovedAnswer | BoundsAnswer | TurnAnswer
 )
 AnswerRow = SingleAnswer | AbortedAnswer | ResultsAnswer
 
@@ -356,6 +366,26 @@ class SessionRows(Struct, array_like=True, tag="session", forbid_unknown_fields=
     rows: list[SessionRow]
 
 
+class WorkerRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    """One worker: the fields of sessions.workers.WorkerPool, in their order."""
+
+    name: str
+    session: Counter
+    address: str
+    slots: Counter
+    busy: Counter
+    beat_ms: Counter
+    most: Counter | None
+    least: Counter | None
+    state: WorkerState
+
+
+class WorkerRows(Struct, array_like=True, tag="workers", forbid_unknown_fields=True):
+    """Some workers."""
+
+    rows: list[WorkerRow]
+
+
 class UserRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     """One user."""
 
@@ -393,5 +423,5 @@ class End(Struct, array_like=True, tag="end", forbid_unknown_fields=True):
 
 Frame = (
     Head | Settings | PulseTable | PulseRow | OldestIndex | QueueRows | Waiting | Delayed | Running | Released
-    | UsedRows | CountedRows | KeptRows | SessionTable | SessionRows | UserRows | Clone | Chunk | End
+    | UsedRows | CountedRows | KeptRows | SessionTable | SessionRows | WorkerRows | UserRows | Clone | Chunk | End
 )

@@ -25,6 +25,7 @@ from core.ops.jobs import Then
 from core.ops.settings import ClusterSettings, QueueSettings
 from core.ops.users import User
 from core.pulse.pulse import OWN_PREFIX
+from core.sessions.workers import WorkerPool
 from core.snapshot import frames
 from core.snapshot.frames import SnapshotError, check
 from core.snapshot.jobs import JobBuilder
@@ -59,6 +60,7 @@ _ORDER: list[type[frames.Frame]] = [
     frames.KeptRows,
     frames.SessionTable,
     frames.SessionRows,
+    frames.WorkerRows,
     frames.UserRows,
     frames.Clone,
     frames.Chunk,
@@ -160,6 +162,7 @@ class _Builder:
         self._jobs = JobBuilder(self.state, self._check_name)
         self._session = 0                               # number of the last session
         self._sessions = 0                              # how many there are
+        self._worker = ""                               # name of the last worker
         self._user = ""                                 # name of the last user
         self._pulses = 0                                # how many there are
         self._pulse = ""                                # name of the last pulse
@@ -290,6 +293,15 @@ class _Builder:
             self._session = row.number
             self.state.sessions.resume(restored_session(row, self.state.running, self.state.next_id))
 
+    def _add_workers(self, frame: frames.WorkerRows) -> None:
+        for row in frame.rows:
+            check(self._worker < row.name, "workers are not in order")
+            self._worker = row.name
+            session = self.state.sessions.get(row.session)
+            check(session is not None, "a worker without a session")
+            check(row.most is None or row.least is None or row.least <= row.most, "the bounds of a worker cross")
+            self.state.workers.add(WorkerPool(*astuple(row)))
+
     def _add_users(self, frame: frames.UserRows) -> None:
         for row in frame.rows:
             check(self._user < row.name, "users are not in order")
@@ -331,6 +343,7 @@ class _Builder:
         frames.KeptRows: _add_kept,
         frames.SessionTable: _add_session_table,
         frames.SessionRows: _add_sessions,
+        frames.WorkerRows: _add_workers,
         frames.UserRows: _add_users,
         frames.Clone: _set_clone,
         frames.Chunk: _add_chunk,

@@ -10,8 +10,8 @@ there are pulses or have been; OldestIndex, when there is one; QueueRows, in nam
 and the jobs of a queue in the order of their places; Delayed, likewise in the order in which they become active;
 Running, in rising id; Released, in the order in which the items were finished; UsedRows and CountedRows, in name
 order; KeptRows, queues in name order and the keys of a queue in the order of their expiry; SessionTable and
-SessionRows, in rising number, when there has been a session; UserRows, in name order; Clone and its Chunks, when a
-CLONE is in progress; one End. Long lists are cut into several frames.
+SessionRows, in rising number, when there has been a session; WorkerRows and UserRows, in name order; Clone and its
+Chunks, when a CLONE is in progress; one End. Long lists are cut into several frames.
 
 To change the layout of a released format: raise FORMAT and record a data directory of the new one
 (tests/upgrade/scenario.py). A row may grow at its end, by fields with defaults: so the frames of today read what older
@@ -96,6 +96,9 @@ def _frames(state: State, users: bool) -> Iterator[frames.Frame]:
     yield from _counted_frames(state)
     yield from _kept_frames(state)
     yield from session_frames(state.sessions)
+    rows = [frames.WorkerRow(*astuple(worker)) for _, worker in sorted(state.workers.by_name.items())]
+    for start in range(0, len(rows), limits.FRAME_JOBS_MAX):
+        yield frames.WorkerRows(rows[start : start + limits.FRAME_JOBS_MAX])
     if users:
         yield from _user_frames(state.users)
     if state.clone is not None:

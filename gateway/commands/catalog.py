@@ -22,6 +22,7 @@ from gateway.commands import (
     sessions,
     streams,
     transactions,
+    workers,
     write,
 )
 from gateway.commands.audited import audited
@@ -30,6 +31,7 @@ from gateway.protocol.grammar import bodies, jobs, lists, puts, queues, selector
 from gateway.protocol.grammar import events as event_lines
 from gateway.protocol.grammar import pulses as pulse_lines
 from gateway.protocol.grammar import sessions as session_lines
+from gateway.protocol.grammar import workers as worker_lines
 from gateway.protocol.grammar.no_arguments import alone
 from gateway.protocol.verbs import Verbs
 
@@ -142,6 +144,12 @@ ROWS = (
         body=bodies.MESSAGE),
     Row(b"UNSUBSCRIBE",      alone,                       may.any_user,     events.unsubscribe,           ALONE,
         while_subscribed=True),
+    # ---- workers
+    Row(b"WORKER",           worker_lines.heartbeat,      may.any_user,     workers.heartbeat,            LOGGED,
+        numbered=True),
+    Row(b"WORKER LIST",      alone,                       may.any_user,     workers.worker_list,          READ),
+    Row(b"WORKER SET",       worker_lines.set_worker,     may.admin,        write.proposed,               LOGGED,
+        numbered=True),
     # ---- users
     Row(b"AUTH",             users.auth,                  may.anybody,      auth.with_secret,             ALONE),
     Row(b"AUTH",             users.auth_word,             may.anybody,      auth.with_word,               ALONE),

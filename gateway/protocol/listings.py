@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from core import OWN_PREFIX, ClusterSettings, JobView, Pulse, QueueCounts, QueueSettings, RunningJob, Session, Then
+from core import (
+    OWN_PREFIX,
+    ClusterSettings,
+    JobView,
+    Pulse,
+    QueueCounts,
+    QueueSettings,
+    RunningJob,
+    Session,
+    Then,
+    WorkerPool,
+)
 from gateway.limits import SESSION_TTL_MS_DEFAULT
 from gateway.protocol.tokens import meta, seconds, unix
 
@@ -25,6 +36,15 @@ def session_lines(sessions: Iterable[Session], now_ms: int) -> bytes:
         f"{max(0, now_ms - one.used_ms) // 1000} {len(one.taken)}\r\n"
         for one in sessions
     ).encode()
+
+
+def worker_lines(workers: Sequence[WorkerPool], now_ms: int) -> bytes:
+    """Format the answer to WORKER LIST: `<name> <addr> <slots> <busy> <age>`."""
+    lines = [f"200 OK {len(workers)}\r\n"]
+    for one in workers:
+        age_s = max(0, now_ms - one.beat_ms) // 1000
+        lines.append(f"{one.name} {one.address or '-'} {one.slots} {one.busy} {age_s}\r\n")
+    return "".join(lines).encode()
 
 
 def run_lines(jobs: Sequence[RunningJob], with_data: bool) -> bytes:

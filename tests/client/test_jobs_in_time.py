@@ -11,6 +11,7 @@ from typing import Literal
 import pytest
 from sockpq import (
     Aborted,
+    BadArguments,
     BatchFailed,
     Client,
     Finished,
@@ -26,6 +27,8 @@ from sockpq import (
     QueueNotFound,
     QueuePaused,
     Stored,
+    WorkerBounds,
+    WorkerNotFound,
 )
 
 from devcluster.cluster import LocalCluster
@@ -243,6 +246,18 @@ def test_a_queue_does_as_it_was_told(client: Client) -> None:
     for command in (client.queue_config, client.queue_stat, client.queue_delete):
         with pytest.raises(QueueNotFound):
             command("q")                            # type: ignore[operator]
+
+
+def test_a_pool_learns_what_is_wanted_of_it(client: Client) -> None:
+    assert client.worker_beat("pool", 8, 3) == WorkerBounds(None, None, "run")
+    client.worker_set("pool", most=4, state="pause")
+    (found,) = [one for one in client.workers() if one.name == "pool"]
+    assert (found.slots, found.busy, found.age <= 5) == (8, 3, True)
+    assert client.worker_beat("pool", 8, 3) == WorkerBounds(4, None, "pause")
+    with pytest.raises(WorkerNotFound):
+        client.worker_set("nobody", state="stop")
+    with pytest.raises(BadArguments):
+        client.worker_set("pool", least=5)
 
 
 def test_the_reason_of_a_failure_stays_with_the_job(client: Client) -> None:

@@ -32,6 +32,21 @@ def tell(capsys: pytest.CaptureFixture[str], servers: list[str], *arguments: str
     return told
 
 
+def test_pools_of_workers_are_shown_and_steered(servers: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with Client(servers) as client:
+        client.worker_beat("pool", 8, 3)
+        told = tell(capsys, servers, "worker", "list")
+        assert [(one["name"], one["slots"], one["busy"]) for one in told["workers"]] == [("pool", 8, 3)]
+        assert "pool" in run(capsys, "--servers", servers[0], "worker", "list")[1]
+        tell(capsys, servers, "worker", "set", "pool", "--max", "4", "--min", "1")
+        assert tell(capsys, servers, "worker", "pause", "pool") == {"worker": "pool", "state": "pause"}
+        assert client.worker_beat("pool", 8, 3) == (4, 1, "pause")
+        tell(capsys, servers, "worker", "resume", "pool")
+        tell(capsys, servers, "worker", "stop", "pool")
+        assert client.worker_beat("pool", 8, 3) == (4, 1, "stop")
+        assert ask(capsys, servers, "worker", "stop", "nobody")[0] == REFUSED
+
+
 def test_a_queue_from_its_making_to_its_end(servers: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     told = tell(capsys, servers, "queue", "create", "q", "--limit", "1", "--tries", "3", "--dead", "d", "--keep", "5",
                 "--ttl", "60", "--idle", "90", "--overflow", "drop_oldest")

@@ -24,6 +24,7 @@ NAMES = {
     "job": ["bury", "change", "delete", "done", "get", "kick", "later", "peek", "put", "running", "show", "touch"],
     "snapshot": ["restore", "save"],
     "session": ["close", "list"],
+    "worker": ["list", "pause", "resume", "set", "stop"],
     "user": ["delete", "list", "set"],
     "cron": ["delete", "list"],
     "config": None,
@@ -58,7 +59,8 @@ NEEDED = {                      # arguments with which each command is complete
     ("job", "peek"): ["1"], ("job", "show"): ["q@5"], ("job", "touch"): ["1"],
     ("job", "put"): ["q", "body"], ("job", "done"): ["1"], ("job", "later"): ["1"],
     ("snapshot", "save"): ["/dev/null/x"], ("snapshot", "restore"): [__file__, "--yes"],
-    ("session", "close"): ["1"], ("cron", "delete"): ["task"],
+    ("session", "close"): ["1"], **{("worker", verb): ["pool"] for verb in ("pause", "resume", "stop")},
+    ("worker", "set"): ["pool", "--max", "1"], ("cron", "delete"): ["task"],
     ("user", "set"): ["ann", "--rights", "put"], ("user", "delete"): ["ann"],
 }
 
@@ -274,8 +276,8 @@ def test_output_that_cannot_be_written_is_told(cluster: FakeCluster) -> None:
 
 
 @pytest.mark.parametrize(("words", "expected"), [
-    ("pqctl ", {"cluster", "node", "queue", "job", "snapshot", "session", "user", "cron", "config", "bench", "doctor",
-                "shell"}),
+    ("pqctl ", {"cluster", "node", "queue", "job", "snapshot", "session", "worker", "user", "cron", "config", "bench",
+                "doctor", "shell"}),
     ("pqctl cluster ", set(NAMES["cluster"] or [])),
     ("pqctl job get --th", {"--then"}),
     ("pqctl job get --then ", {"later", "done", "dead"}),

@@ -47,6 +47,7 @@ from sockpq.errors import (
     Unavailable,
     Untrusted,
     WaitTimeout,
+    WorkerNotFound,
 )
 from sockpq.model import (
     Event,
@@ -65,6 +66,8 @@ from sockpq.model import (
     Stored,
     Totals,
     User,
+    WorkerBounds,
+    WorkerInfo,
 )
 
 __all__ = [
@@ -132,5 +135,8 @@ __all__ = [
     "Untrusted",
     "User",
     "WaitTimeout",
+    "WorkerBounds",
+    "WorkerInfo",
+    "WorkerNotFound",
     "survey",
 ]

@@ -174,6 +174,27 @@ class SessionInfo(NamedTuple):
     bound: int
 
 
+class WorkerBounds(NamedTuple):
+    """What an operator wants of a pool of workers: jobs at a time at `most` and at `least`, None if nothing was said.
+
+    `state`: "run", "pause" or "stop".
+    """
+
+    most: int | None
+    least: int | None
+    state: str
+
+
+class WorkerInfo(NamedTuple):
+    """One line of WORKER LIST: a pool of workers, connected from `address`; `age` seconds since its last heartbeat."""
+
+    name: str
+    address: str | None
+    slots: int
+    busy: int
+    age: int
+
+
 class StateHash(NamedTuple):
     """CLUSTER HASH: what the server has executed up to the position `applied` of the log, as one `hash`."""
 

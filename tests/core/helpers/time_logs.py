@@ -12,6 +12,7 @@ from core import (
     DURATION_MS_MAX,
     Atomic,
     Batch,
+    BeatWorker,
     Bury,
     BuryWithReason,
     Change,
@@ -63,9 +64,11 @@ from core import (
     ResumeQueue,
     Return,
     Selector,
+    SetWorker,
     Then,
     Touch,
     TouchAll,
+    WorkerState,
 )
 from tests.core.helpers.logs import LogEntry, lead, operations
 from tests.core.helpers.session_logs import KINDS
@@ -188,6 +191,12 @@ _more = st.builds(
     st.sampled_from([None, None, *Overflow]),
     st.sampled_from([None, None, 0, 1, 2, 3]),
 )
+_pool = st.sampled_from(["p", "r"])
+_bound_of_pool = st.sampled_from([None, 0, 2, 9])
+_places = st.integers(0, 2)
+_on_worker = st.builds(BeatWorker, _pool, _places, _places, st.just("h:1"), st.sampled_from([1, 1, 2])) | st.builds(
+    SetWorker, _pool, _bound_of_pool, _bound_of_pool, st.sampled_from([None, *WorkerState])
+)
 _expire_queue = st.builds(ExpireQueue, _queue, st.sampled_from([0, 50, 100, 200, 1000]))
 on_queue: st.SearchStrategy[Requested] = often(
     st.builds(ConfigureQueueWith, _queue, queue_change, _more),
@@ -217,6 +226,11 @@ on_queue: st.SearchStrategy[Requested] = often(
     ),
 )
 requested: st.SearchStrategy[Requested] = often(
+    put_with, put_with, _get, pick, pick_in_turn, _on_running, change, st.builds(Delete, selector), _on_place, _many,
+    batch, on_queue,
+)
+time_operations: st.SearchStrategy[Operation] = often(
+    put_with, put_with, put_with, _put, pick, pick, _get, _on_running, _on_running, _on_running, change, _many, batch,
     put_with, put_with, _get, pick, pick_in_turn, _on_running, change, st.builds(Delete, selector), _on_place, _many,
     batch, on_queue,
 )

@@ -32,6 +32,7 @@ from sockpq._protocol.arguments import (
     Policy,
     State,
     Then,
+    WorkerState,
     given,
     integer,
     span,
@@ -60,6 +61,8 @@ from sockpq.model import (
     Totals,
     User,
     Waiting,
+    WorkerBounds,
+    WorkerInfo,
 )
 
 PREFETCH_MAX = 1000
@@ -901,6 +904,33 @@ class Client:
         Its client learns that at its next use.
         """
         return await run(self._executor.run(cluster.end_session(number), timeout=timeout))
+
+    async def worker_beat(self, name: str, slots: int, busy: int, *, timeout: float | None = None) -> WorkerBounds:
+        """Tell that the pool of workers `name` is there, with so many places for jobs of which `busy` are in use.
+
+        Returns what an operator wants of it (worker_set()). It is listed until this client's session ends; who says a
+        name last has it. Raises SessionLost without sessions.
+        """
+        return await run(self._executor.run(cluster.worker_beat(name, slots, busy), timeout=timeout))
+
+    async def workers(self, server: str | None = None, *, timeout: float | None = None) -> list[WorkerInfo]:
+        """The pools of workers that there are, by name; a `server` that is named may lag."""
+        return await run(self._executor.run_where(cluster.workers(), server, timeout=timeout))
+
+    async def worker_set(
+        self,
+        name: str,
+        *,
+        most: int | None = None,
+        least: int | None = None,
+        state: WorkerState | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Tell a pool how many jobs it may run at `most` and should at `least`, or to "run", "pause" or "stop".
+
+        It learns that with its next heartbeat. Needs the right admin. Raises WorkerNotFound.
+        """
+        await run(self._executor.run(cluster.worker_set(name, most=most, least=least, state=state), timeout=timeout))
 
     async def users(self, *, timeout: float | None = None) -> list[User]:
         """The users the servers know, with their rights. This and the next two need the right admin."""

@@ -20,6 +20,7 @@ Block = bool | Literal["until_done"]
 OnDuplicate = Literal["fail", "ignore", "replace"]
 Policy = Literal["random", "priority"]
 State = Literal["ready", "delayed", "running", "dead"]
+WorkerState = Literal["run", "pause", "stop"]
 Direction = Literal["in", "out", "all"]
 
 
@@ -34,6 +35,8 @@ class HeldJob(Protocol):
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}")   # PROTOCOL "Lines, data, values"
 NODE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+WORKER = re.compile(r"[A-Za-z0-9_.:@-]{1,64}")
+WORKER_SLOTS_MAX = 2**31
 USER = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 RIGHT = re.compile(r"(?:put|get|queue|admin)(?::[A-Za-z0-9_.:@-]{1,255}\*)?")
 HOST = re.compile(r"[A-Za-z0-9_.:-]{1,253}")
@@ -69,6 +72,16 @@ def node(value: str) -> str:
     match = NODE_NAME.fullmatch(value)
     if not match:
         raise BadArguments(f"node {value!r}: a name is 1 to 64 of A-Z a-z 0-9 _ . -")
+    return match[0]
+
+
+def worker(value: str) -> str:
+    """`value`, when it may be the name of a pool of workers."""
+    if not isinstance(value, str):
+        raise TypeError(f"the name of a worker must be a string, not {type(value).__name__}")
+    match = WORKER.fullmatch(value)
+    if not match or value in ("LIST", "SET"):
+        raise BadArguments(f"worker {value!r}: a name is 1 to 64 of A-Z a-z 0-9 _ . : @ -, not LIST or SET")
     return match[0]
 
 

@@ -28,6 +28,7 @@ from sockpq._protocol.arguments import (
     Policy,
     State,
     Then,
+    WorkerState,
     given,
     integer,
     span,
@@ -61,6 +62,8 @@ from sockpq.model import (
     Totals,
     User,
     Waiting,
+    WorkerBounds,
+    WorkerInfo,
 )
 
 PREFETCH_MAX = 1000
@@ -902,6 +905,33 @@ class Client:
         Its client learns that at its next use.
         """
         return run(self._executor.run(cluster.end_session(number), timeout=timeout))
+
+    def worker_beat(self, name: str, slots: int, busy: int, *, timeout: float | None = None) -> WorkerBounds:
+        """Tell that the pool of workers `name` is there, with so many places for jobs of which `busy` are in use.
+
+        Returns what an operator wants of it (worker_set()). It is listed until this client's session ends; who says a
+        name last has it. Raises SessionLost without sessions.
+        """
+        return run(self._executor.run(cluster.worker_beat(name, slots, busy), timeout=timeout))
+
+    def workers(self, server: str | None = None, *, timeout: float | None = None) -> list[WorkerInfo]:
+        """The pools of workers that there are, by name; a `server` that is named may lag."""
+        return run(self._executor.run_where(cluster.workers(), server, timeout=timeout))
+
+    def worker_set(
+        self,
+        name: str,
+        *,
+        most: int | None = None,
+        least: int | None = None,
+        state: WorkerState | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Tell a pool how many jobs it may run at `most` and should at `least`, or to "run", "pause" or "stop".
+
+        It learns that with its next heartbeat. Needs the right admin. Raises WorkerNotFound.
+        """
+        run(self._executor.run(cluster.worker_set(name, most=most, least=least, state=state), timeout=timeout))
 
     def users(self, *, timeout: float | None = None) -> list[User]:
         """The users the servers know, with their rights. This and the next two need the right admin."""

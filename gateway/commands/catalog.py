@@ -25,7 +25,7 @@ from gateway.commands import (
     workers,
     write,
 )
-from gateway.commands.audited import audited
+from gateway.commands.context.audited import audited
 from gateway.protocol.command import InTransaction, Kind, Row
 from gateway.protocol.grammar import bodies, jobs, lists, puts, queues, selectors, servers, take, users
 from gateway.protocol.grammar import events as event_lines

@@ -21,6 +21,7 @@ NAMES = {
     "cluster": ["add", "hash", "leader", "offline", "online", "remove", "snapshot", "status", "transfer"],
     "node": ["offline", "online", "shutdown", "snapshot"],
     "queue": ["config", "create", "delete", "drain", "list", "move", "pause", "peek", "purge", "resume", "stat"],
+    "pulse": ["config", "create", "delete", "list", "set", "stat", "watch"],
     "job": ["bury", "change", "delete", "done", "get", "kick", "later", "peek", "put", "running", "show", "touch"],
     "snapshot": ["restore", "save"],
     "session": ["close", "list"],
@@ -58,6 +59,8 @@ NEEDED = {                      # arguments with which each command is complete
     ("job", "delete"): ["1"], ("job", "kick"): ["q", "1"],
     ("job", "peek"): ["1"], ("job", "show"): ["q@5"], ("job", "touch"): ["1"],
     ("job", "put"): ["q", "body"], ("job", "done"): ["1"], ("job", "later"): ["1"],
+    ("pulse", "create"): ["p"], ("pulse", "config"): ["p", "--rate", "1"], ("pulse", "delete"): ["p"],
+    ("pulse", "set"): ["p", "x"], ("pulse", "stat"): ["p"], ("pulse", "watch"): ["p"],
     ("snapshot", "save"): ["/dev/null/x"], ("snapshot", "restore"): [__file__, "--yes"],
     ("session", "close"): ["1"], **{("worker", verb): ["pool"] for verb in ("pause", "resume", "stop")},
     ("worker", "set"): ["pool", "--max", "1"], ("cron", "delete"): ["task"],
@@ -276,7 +279,8 @@ def test_output_that_cannot_be_written_is_told(cluster: FakeCluster) -> None:
 
 
 @pytest.mark.parametrize(("words", "expected"), [
-    ("pqctl ", {"cluster", "node", "queue", "job", "snapshot", "session", "worker", "user", "cron", "config", "bench",
+    ("pqctl ", {"cluster", "node", "queue", "job", "pulse", "snapshot", "session", "worker", "user", "cron", "config",
+                "bench",
                 "doctor", "shell"}),
     ("pqctl cluster ", set(NAMES["cluster"] or [])),
     ("pqctl job get --th", {"--then"}),

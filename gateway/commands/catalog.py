@@ -26,7 +26,7 @@ from gateway.commands import (
     write,
 )
 from gateway.protocol.command import InTransaction, Kind, Row
-from gateway.protocol.grammar import bodies, jobs, lists, puts, queues, selectors, servers, take, users
+from gateway.protocol.grammar import bodies, jobs, lists, puts, queues, sched, selectors, servers, take, users
 from gateway.protocol.grammar import events as event_lines
 from gateway.protocol.grammar import pulses as pulse_lines
 from gateway.protocol.grammar import sessions as session_lines
@@ -121,6 +121,12 @@ ROWS = (
         numbered=True),
     Row(b"PULSE LIST",       alone,                       may.some_queue,   pulses.list_,                 READ),
     Row(b"PULSE STAT",       pulse_lines.pulse_stat,      may.seen_pulse,   pulses.stat,                  READ),
+    # ---- fair shares
+    Row(b"SCHED SHOW",       alone,                       may.any_user,     read.sched_show,              READ),
+    Row(b"SCHED GROUP",      sched.sched_group,           may.any_user,     read.sched_group,             READ),
+    Row(b"SCHED CONFIG",     sched.sched_settings,        may.any_user,     read.sched_settings,          READ),
+    Row(b"SCHED CONFIG",     sched.sched_config,          may.admin,        write.proposed,               LOGGED,
+        numbered=True),
     # ---- the whole state
     Row(b"TOTAL",            lists.total,                 may.total,        read.total,                   READ),
     Row(b"RUNLIST",          lists.runlist,               may.all_jobs,     read.run_list,                READ),

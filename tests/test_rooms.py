@@ -25,13 +25,13 @@ ORDER = {
         "node",
     ),
     "gateway": (
-        "limits", "link", "rights", "events", "protocol", "config", "process", "waiting", "pulses", "auth", "counters",
-        "commands", "server", "monitoring", "dashboard",
+        "limits", "link", "rights", "audit", "events", "protocol", "config", "process", "waiting", "pulses", "auth",
+        "counters", "commands", "server", "monitoring", "dashboard",
         "dev", "daemon", "main",
     ),
     "pqctl": (
         "output", "access", "health", "settings", "parameters", "report", "invocation", "connect", "doctor", "actions",
-        "shell", "commands", "program", "main",
+        "live", "shell", "commands", "program", "main",
     ),
     "sockpq": (
         "_version", "errors", "model", "configuration", "_protocol", "_backends", "_engine", "_async", "_sync", "aio",

@@ -1,10 +1,11 @@
-"""`pqctl config`: the settings of the cluster."""
+"""`pqctl config`: the settings of the cluster; `pqctl sched ..`: fair shares among groups of jobs."""
 
 from __future__ import annotations
 
 import click
 
-from pqctl.invocation import Call, Seconds, command, given
+from pqctl.invocation import Call, Seconds, command, given, group
+from pqctl.output import exit_codes
 
 POLICIES = ["random", "weight", "rr", "order", "sorted", "priority", "oldest", "fair"]
 SWITCH = click.Choice(["on", "off"])
@@ -33,3 +34,45 @@ def config(
 
 def _on(word: str | None) -> bool | None:
     return None if word is None else word == "on"
+
+
+@group("sched")
+def sched() -> None:
+    """Fair shares among groups of jobs."""
+
+
+@command(sched, timeout=10.0, epilog=exit_codes.READING)
+def show(call: Call) -> int:
+    """Show the levels: the time each has had, the groups that wait in it, and how often it was chosen."""
+    from pqctl.actions import fair_shares
+
+    return fair_shares.show(call)
+
+
+@command(sched, "group", timeout=10.0, epilog=exit_codes.READING)
+@click.argument("name")
+def group_(call: Call, name: str) -> int:
+    """Show what group NAME has used so far, and its jobs."""
+    from pqctl.actions import fair_shares
+
+    return fair_shares.show_group(call, name)
+
+
+@command(sched, "config", timeout=10.0)
+@click.option("--level", "levels", type=click.IntRange(0), multiple=True, metavar="SECONDS",
+              help="From how much used time on a group stands in a level; give it 2 to 16 times, rising from 0.")
+@click.option("--cap", type=Seconds(1, 86400), metavar="SECONDS",
+              help="The most that one hand-out is charged to levels.")
+@click.option("--multiplier", type=click.IntRange(1, 100), metavar="N",
+              help="How many times the share of the next level a level has.")
+@click.option("--group-keep", type=Seconds(0, 86400), metavar="SECONDS",
+              help="For how long a group without jobs is remembered.")
+def configure(
+    call: Call, levels: tuple[int, ...], cap: float | None, multiplier: int | None, group_keep: float | None,
+) -> int:
+    """Change how shares are computed, and show all settings."""
+    from pqctl.actions import fair_shares
+
+    return fair_shares.config(call, given(
+        levels=levels or None, cap=cap, multiplier=multiplier, group_keep=group_keep,
+    ))

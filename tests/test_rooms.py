@@ -25,8 +25,8 @@ ORDER = {
         "node",
     ),
     "gateway": (
-        "limits", "link", "rights", "events", "protocol", "config", "process", "waiting", "pulses", "auth", "counters",
-        "commands", "server", "monitoring", "dashboard",
+        "limits", "link", "rights", "audit", "events", "protocol", "config", "process", "waiting", "pulses", "auth",
+        "counters", "commands", "server", "monitoring", "dashboard",
         "dev", "daemon", "main",
     ),
     "pqctl": (

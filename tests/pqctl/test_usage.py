@@ -281,8 +281,8 @@ def test_output_that_cannot_be_written_is_told(cluster: FakeCluster) -> None:
 
 
 @pytest.mark.parametrize(("words", "expected"), [
-    ("pqctl ", {"cluster", "node", "queue", "job", "sched", "pulse", "snapshot", "session", "worker", "user", "cron", "config",
-                "bench",
+    ("pqctl ", {"cluster", "node", "queue", "job", "sched", "pulse", "snapshot", "session", "worker", "user", "cron",
+                "config", "bench",
                 "doctor", "shell", "events", "top"}),
     ("pqctl cluster ", set(NAMES["cluster"] or [])),
     ("pqctl job get --th", {"--then"}),

@@ -342,6 +342,11 @@ class Machine:
         """The name of the pulse that issued this ticket; None: it is not open."""
         return self._state.pulses.tickets.get(ticket)
 
+    @property
+    def next_ticket(self) -> int:
+        """The number of the next ticket."""
+        return self._state.pulses.next_ticket
+
     def next_due_ms(self) -> int | None:
         """The replicated time at which a Tick should be applied because something may be due; None: nothing will be.
 

@@ -94,6 +94,12 @@ class ClusterListener(Protocol):
     def state_replaced(self) -> None:
         """A snapshot of another node replaced the state of this one: what happened in between is unknown."""
 
+    async def asked(self, user: str | None, address: str, command: bytes) -> bytes | None:
+        """Another node asks this one, as the leader, to execute a client's command: see Cluster.ask_leader.
+
+        Returns the answer; None: it was certainly not executed.
+        """
+
     def turn_ended(self) -> None:
         """The turn's entries have been sent to the other nodes: write the answers to committed operations now."""
 
@@ -268,6 +274,13 @@ class Cluster(Protocol):
 
     async def switch_service(self, online: bool) -> None:
         """CLUSTER OFFLINE and ONLINE: switch the whole service, lastingly. Raises NotLeader and OutcomeUnknown."""
+
+    async def ask_leader(self, user: str | None, address: str, command: bytes) -> bytes:
+        """Let the leader execute a command of the protocol, with its data, as this user; returns the whole answer.
+
+        `address`: of the client, for logs. The leader looks up the user's rights. Raises NotLeader, when it was
+        certainly not executed, and OutcomeUnknown.
+        """
 
     async def compact(self) -> int:
         """CLUSTER SNAPSHOT: write a snapshot on this node and cut its log; returns the snapshot's index.

@@ -41,6 +41,8 @@ LANES_LOOK_S = 0.1              # between two checks for such clients
 
 # ---- The node's loop
 
+QUESTION_S = 9.0               # for a command that the leader executes for another node: a page waits no longer
+QUESTIONS_MAX = 64              # of them at a time
 TICK_S = 0.01                   # between turns when nothing happens
 HOUSEKEEPING_S = 0.005          # what need not be done in every turn is done at most this often
 INFO_S = 0.25                   # a node describes itself to the others this often

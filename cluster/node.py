@@ -28,12 +28,13 @@ from cluster.leader.clock import SystemClock
 from cluster.leader.commit_delay import CommitDelay
 from cluster.metrics.loop_turns import LoopTurns
 from cluster.metrics.watermarks import WatermarkMonitor, Watermarks
+from cluster.questions import Questions
 from cluster.raft.peer import Peer
 from cluster.settings import NodeSettings
 from cluster.snapshots.snapshot_store import SnapshotStore
 from cluster.stats import figures
 from cluster.storage.disk import Disk, TimedDisk
-from cluster.wire.messages import Hello, Info, Message
+from cluster.wire.messages import Answered, Ask, Hello, Info, Message
 from cluster.wire.peer_network import PeerNetwork
 from core import Machine, Operation
 
@@ -72,6 +73,7 @@ class ClusterNode:
         )
         self._watch = WatermarkMonitor(settings.data_dir, self._marks, self._loop)
         self._administration = Administration(self._driver, self._wake)
+        self._questions = Questions(self._driver.peers, self._driver.leader, listener, self._send_beside)
         self._syncing: Future[None] | None = None       # wakes this node when it ends
         self._scheduled = False
         self._stopped = False
@@ -94,6 +96,7 @@ class ClusterNode:
         if self._timer is not None:
             self._timer.cancel()
         self._watch.stop()
+        self._questions.stop()
         await self._network.stop()
         self._driver.store.close()
         self._driver.journal.close()
@@ -103,7 +106,15 @@ class ClusterNode:
     def _hello(self, receiver: str) -> Hello:
         return self._driver.hello(receiver)
 
+    def _send_beside(self, name: str, message: Message) -> None:
+        """Send a message that has nothing to do with Raft, in the next turn."""
+        self._network.send(name, message)
+        self._wake()
+
     def _event(self, name: str, event: Hello | Message | None) -> None:
+        if isinstance(event, Ask | Answered):
+            self._questions.received(name, event)
+            return
         self._driver.inbox.append((name, event))
         if self._driver.urgent(event):
             self._wake()
@@ -315,6 +326,10 @@ class ClusterNode:
     async def switch_service(self, online: bool) -> None:
         """See Cluster."""
         await self._administration.switch_service(online)
+
+    async def ask_leader(self, user: str | None, address: str, command: bytes) -> bytes:
+        """See Cluster."""
+        return await self._questions.ask(user, address, command)
 
     async def compact(self) -> int:
         """See Cluster."""

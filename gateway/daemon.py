@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -25,7 +26,8 @@ from cluster import (
 from core import Then
 from gateway.auth.authenticator import Access
 from gateway.auth.users_file import users_of
-from gateway.config import Config, split_address
+from gateway.config import Config, is_loopback, split_address
+from gateway.dashboard import Dashboard, execute
 from gateway.monitoring import HttpServer, LoopLag, Pages, Sources
 from gateway.monitoring import start as start_http
 from gateway.process.certificates import Certificates
@@ -89,6 +91,7 @@ async def _run(
         loop.add_signal_handler(signal.SIGHUP, manager.reload, lambda: _reload(certificates, hub.access))
         node = ClusterNode(settings(config, bootstrap=bootstrap, certificates=certificates), hub)
         hub.attach(node)
+        hub.execute = partial(execute, hub)
         hub.empty_export_dir()
         await node.start()
         await _listen(server, config, certificates)
@@ -162,9 +165,21 @@ async def _listen_http(config: Config, sources: Sources, certificates: Certifica
         return None
     access = sources.hub.access
     context = None if certificates is None else certificates.clients
-    return await start_http(
-        *split_address(config.listen.http), context, Pages(sources, access if access.required else None)
-    )
+    users = access if access.required else None
+    host, port = split_address(config.listen.http)
+    site = None
+    if with_dashboard(config):
+        site = Dashboard(sources.hub, users, sources.version, host)
+        site.start()
+    return await start_http(host, port, context, Pages(sources, users, site))
+
+
+def with_dashboard(config: Config) -> bool:
+    """Return whether the HTTP port has the dashboard: unless said, where strangers can do no harm with it."""
+    assert config.listen.http is not None
+    if config.listen.dashboard is not None:
+        return config.listen.dashboard
+    return config.auth.users_file is not None or is_loopback(split_address(config.listen.http)[0])
 
 
 def _reload(certificates: Certificates | None, access: Access) -> None:

@@ -21,11 +21,13 @@ ORDER = {
     ),
     "cluster": (
         "limits", "metrics", "api", "settings", "errors", "storage", "journal", "snapshots", "wire", "raft", "capacity",
-        "leader", "execution", "recording", "notices", "driver", "stats", "administration", "exit_codes", "node",
+        "leader", "execution", "recording", "notices", "questions", "driver", "stats", "administration", "exit_codes",
+        "node",
     ),
     "gateway": (
         "limits", "link", "rights", "events", "protocol", "config", "process", "waiting", "pulses", "auth", "counters",
-        "commands", "server", "monitoring", "dev", "daemon", "main",
+        "commands", "server", "monitoring", "dashboard",
+        "dev", "daemon", "main",
     ),
     "pqctl": (
         "output", "access", "health", "settings", "parameters", "report", "invocation", "connect", "doctor", "actions",

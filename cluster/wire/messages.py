@@ -186,6 +186,26 @@ class Notice(Struct, tag="notice", frozen=True):
     lost: bool = False
 
 
+class Ask(Struct, tag="ask", frozen=True):
+    """A command of the protocol, with its data, that the receiver is to execute as the leader, for this user.
+
+    Only for nodes whose Info has `subscribed`: older ones do not know it, and would hang up.
+    """
+
+    number: int
+    user: str | None
+    address: str            # of the client
+    command: bytes
+
+
+class Answered(Struct, tag="answered", frozen=True):
+    """The answer to Ask. `executed`: False when it certainly was not; `data` is empty when nobody knows."""
+
+    number: int
+    data: bytes
+    executed: bool
+
+
 Message = (
     Info
     | Append
@@ -202,6 +222,8 @@ Message = (
     | Listening
     | Heard
     | Notice
+    | Ask
+    | Answered
 )
 
 _encoder = msgspec.msgpack.Encoder()

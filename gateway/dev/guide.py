@@ -18,7 +18,7 @@ def guide(folder: Path, nodes: Sequence[DevNode], pids: Mapping[str, int], leade
     lines = [f"{len(nodes)} nodes run as one cluster; their data, logs and configuration are in {folder}", ""]
     for node in nodes:
         http = node.config.listen.http
-        where = f"clients {node.config.listen.client}" + (f"  http://{http}/" if http else "")
+        where = f"clients {node.config.listen.client}" + (f"  dashboard http://{http}/" if http else "")
         lines.append(f"  {node.name}  {where}  pid {pids.get(node.name, '-')}{'  leads' * (node.name == leader)}")
     lines += [
         "",

@@ -31,6 +31,12 @@ async def admitted(access: Access | None, header: str | None, peer: str) -> tupl
 
 async def rights_of(access: Access, header: str | None, peer: str) -> Rights | None:
     """Return the rights of the user of an Authorization header; None as for `admitted`."""
+    known = await authenticated(access, header, peer)
+    return None if known is None else known[1]
+
+
+async def authenticated(access: Access, header: str | None, peer: str) -> tuple[str, Rights] | None:
+    """Return the user of an Authorization header and their rights; None as for `admitted`."""
     scheme, _, encoded = (header or "").partition(" ")
     if scheme.lower() != "basic":
         return None
@@ -38,4 +44,5 @@ async def rights_of(access: Access, header: str | None, peer: str) -> Rights | N
         user, colon, secret = base64.b64decode(encoded.strip(), validate=True).decode().partition(":")
     except (binascii.Error, UnicodeDecodeError):
         return None
-    return await access.check(user, secret, peer) if colon else None
+    rights = await access.check(user, secret, peer) if colon else None
+    return None if rights is None else (user, rights)

@@ -1,10 +1,11 @@
-"""The pages served over HTTP: /healthz, /readyz, /metrics and /events."""
+"""The pages served over HTTP: /healthz, /readyz, /metrics and /events, and those of the dashboard."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
 
 from aiohttp import web
 
@@ -19,15 +20,25 @@ from gateway.protocol.arguments import ArgumentError
 
 log = logging.getLogger("sockpqd.http")
 
+Response = TypeVar("Response", bound=web.StreamResponse)
+
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 CHALLENGE = {"WWW-Authenticate": 'Basic realm="sockpqd"'}
 
 
-class Pages:
-    """Answers requests. `access`: the users who may read /metrics; None: no authentication."""
+class Site(Protocol):
+    """Further pages."""
 
-    def __init__(self, sources: Sources, access: Access | None = None) -> None:
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse | None:
+        """Answer a request, None if it has no such page."""
+
+
+class Pages:
+    """Answers requests. `access`: who may read /metrics; None: no authentication. `site`: has further pages."""
+
+    def __init__(self, sources: Sources, access: Access | None = None, site: Site | None = None) -> None:
         self._sources = sources
+        self._site = site
         self._access = access
         self._one_at_a_time = asyncio.Lock()        # concurrent readers cost no more than one
         self._pages: dict[str, Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]] = {
@@ -37,9 +48,11 @@ class Pages:
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request; the connection is closed afterwards."""
         page = self._pages.get(request.path)
+        response: web.StreamResponse | None
         try:
             if page is None:
-                response = _line(404, "not found")
+                response = None if self._site is None else await self._site.answer(request)
+                response = _line(404, "not found") if response is None else closing(response)
             elif request.method not in ("GET", "HEAD"):
                 response = _line(405, "only GET", {"Allow": "GET, HEAD"})
             else:
@@ -95,8 +108,9 @@ def _line(status: int, text: str, headers: dict[str, str] | None = None) -> web.
     return closing(web.Response(status=status, text=text + "\n", headers=headers))
 
 
-def closing(response: web.Response) -> web.Response:
+def closing(response: Response) -> Response:
     """Make the response close its connection and not disclose which libraries we use."""
-    response.headers["Server"] = "sockpqd"
-    response.force_close()
+    if not response.prepared:
+        response.headers["Server"] = "sockpqd"
+        response.force_close()
     return response

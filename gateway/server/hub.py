@@ -8,7 +8,7 @@ import logging
 import secrets
 import shutil
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Protocol
 
@@ -98,6 +98,8 @@ class Hub:
         self.account = Account(held_bytes_max(memory_mark_bytes(limits.memory_mark_bytes)))
         self.on_serving: Callable[[], None] = lambda: None
         self.new_secret: Callable[[], int] = lambda: secrets.randbits(64)       # for a session
+        # Executes a command of the protocol as this user, for another node; returns the answer.
+        self.execute: Callable[[str | None, str, bytes], Awaitable[bytes]] | None = None
         self._export_dir = export_dir
         self._export_numbers = itertools.count(1)
         self._loop = asyncio.get_running_loop()
@@ -118,6 +120,12 @@ class Hub:
         self.allowances = Allowances(cluster, self.turns)
         self.waiters = Waiters(cluster, self.allowances)
         self.turns.attach(self.waiters.reopened)
+
+    async def asked(self, user: str | None, address: str, command: bytes) -> bytes | None:
+        """Execute a command for another node."""
+        if self.execute is None or self.cluster.leader() != self.cluster.name:
+            return None
+        return await self.execute(user, address, command)
 
     # ---- ClusterListener
 

@@ -95,7 +95,7 @@ def nodes(running: Running) -> dict[str, tuple[str, int]]:
     """The client address and the process id of each node."""
     running.wait_for("Ctrl-C ends")
     return {name: (address, int(pid)) for name, address, pid
-            in re.findall(r"^  (n\d)  clients (\S+)  \S+  pid (\d+)", running.text, re.MULTILINE)}
+            in re.findall(r"^  (n\d)  clients (\S+)  dashboard \S+  pid (\d+)", running.text, re.MULTILINE)}
 
 
 def test_a_killed_leader_is_replaced_and_started_again(cluster: Running, tmp_path: Path) -> None:

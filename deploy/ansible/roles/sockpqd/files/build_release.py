@@ -20,7 +20,7 @@ from pathlib import Path
 
 # Folders, with the files beside them:
 DISTRIBUTIONS = ("core", "cluster", "gateway", "pqctl", "client", "deploy/manual", "deploy/systemd")
-SUFFIXES = (".py", ".toml", ".typed", ".1", ".bash", ".zsh", ".fish", ".service")
+SUFFIXES = (".py", ".toml", ".typed", ".1", ".bash", ".zsh", ".fish", ".service", ".css", ".js")
 FILES = ("pyproject.toml", "README.md")
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 

@@ -1,0 +1,140 @@
+"""What can be done on pages: each action is a command of the protocol, made of the fields of its form.
+
+A field never becomes more than one word of the line, but for `settings` and `options`, which are words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct
+
+WORD = re.compile(r"[^\s\x00-\x1f\x7f]{1,255}")
+NUMBER = re.compile(r"-?[0-9]{1,20}(?:\.[0-9]{1,6})?")
+
+Fields = Mapping[str, str]
+
+
+class BadForm(Exception):       # noqa: N818 - the name says what it is
+    """A field is missing, or cannot be what it should be; the message says which."""
+
+
+class Action(Struct, frozen=True):
+    """One action. `harm`: what it destroys, asked about before; `here`: it concerns the node that is asked."""
+
+    line: Callable[[Fields], str]
+    harm: str = ""
+    here: bool = False
+    data: bool = False          # the field `body` goes with it, and its length ends the line
+
+
+def word(fields: Fields, name: str) -> str:
+    """Return a field that is one word. Raises BadForm."""
+    value = fields.get(name, "")
+    if WORD.fullmatch(value) is None:
+        raise BadForm(f"{name} has to be one word")
+    return value
+
+
+def number(fields: Fields, name: str) -> str:
+    """Return a field that is a number. Raises BadForm."""
+    value = fields.get(name, "").strip()
+    if NUMBER.fullmatch(value) is None:
+        raise BadForm(f"{name} has to be a number")
+    return value
+
+
+def words(fields: Fields, name: str) -> str:
+    """Return a field of words with one space before each; it may be empty. Raises BadForm."""
+    found = fields.get(name, "").split()
+    if not all(WORD.fullmatch(one) for one in found):
+        raise BadForm(f"{name} has a word that cannot be one")
+    return "".join(f" {one}" for one in found)
+
+
+def one_of(fields: Fields, name: str, *choices: str) -> str:
+    """Return a field that is one of these words. Raises BadForm."""
+    value = fields.get(name, "")
+    if value not in choices:
+        raise BadForm(f"{name} has to be one of {', '.join(choices)}")
+    return value
+
+
+def selector(fields: Fields) -> str:
+    """Return how the protocol names a job: by its id, or by its key. Raises BadForm."""
+    if fields.get("id"):
+        return number(fields, "id")
+    return f"KEY {word(fields, 'queue')} {word(fields, 'key')}"
+
+
+def _put(fields: Fields) -> str:
+    line = f"PUT {word(fields, 'queue')} {number(fields, 'priority')} {len(fields.get('body', '').encode())}"
+    return line + words(fields, "options")
+
+
+def _change(fields: Fields) -> str:
+    line = f"CHANGE {selector(fields)}"
+    if fields.get("priority", "").strip():
+        line += f" PRI {number(fields, 'priority')}"
+    if fields.get("delay", "").strip():
+        line += f" DELAY {number(fields, 'delay')}"
+    if fields.get("body"):
+        line += f" DATA {len(fields['body'].encode())}"
+    return line
+
+
+def _pause(fields: Fields) -> str:
+    return f"QUEUE PAUSE {word(fields, 'queue')} {one_of(fields, 'direction', 'IN', 'OUT', 'ALL')}"
+
+
+def _purge(fields: Fields) -> str:
+    return f"QUEUE PURGE {word(fields, 'queue')} {one_of(fields, 'state', 'READY', 'DELAYED', 'DEAD', 'ALL')}"
+
+
+def _transfer(fields: Fields) -> str:
+    return f"CLUSTER TRANSFER {word(fields, 'node')}" if fields.get("node") else "CLUSTER TRANSFER"
+
+
+def _of(verb: str, field: str, kind: Callable[[Fields, str], str] = word, more: str = "") -> Callable[[Fields], str]:
+    return lambda fields: f"{verb} {kind(fields, field)}{more}"
+
+
+ACTIONS: dict[str, Action] = {
+    "queue.create": Action(lambda fields: f"QUEUE CREATE {word(fields, 'queue')}{words(fields, 'settings')}"),
+    "queue.config": Action(lambda fields: f"QUEUE CONFIG {word(fields, 'queue')}{words(fields, 'settings')}"),
+    "queue.pause": Action(_pause),
+    "queue.resume": Action(_of("QUEUE RESUME", "queue")),
+    "queue.purge": Action(_purge, harm="its jobs in this state are removed for good"),
+    "queue.delete": Action(_of("QUEUE DELETE", "queue", more=" FORCE"),
+                           harm="the queue, its settings and all its jobs, running ones too, are removed for good"),
+    "job.put": Action(_put, data=True),
+    "job.change": Action(_change, data=True),
+    "job.delete": Action(lambda fields: f"DELETE {selector(fields)}", harm="the job is removed for good"),
+    "job.bury": Action(_of("BURY", "id", number), harm="its worker loses the job, which counts as failed for good"),
+    "job.later": Action(_of("LATER", "id", number), harm="its worker loses the job, which waits again"),
+    "job.move": Action(lambda fields: f"MOVE {number(fields, 'id')} {word(fields, 'to')}",
+                       harm="its worker loses the job, which waits in the other queue"),
+    "job.kick": Action(lambda fields: f"KICK {word(fields, 'queue')} {number(fields, 'count')}"),
+    "session.end": Action(_of("SESSION END", "session", number),
+                          harm="its client can no longer tell what was executed; its bound jobs go back"),
+    "user.delete": Action(_of("USER DELETE", "user"), harm="the user can no longer log in"),
+    "cluster.transfer": Action(_transfer, harm="another node leads; clients notice a short pause"),
+    "cluster.offline": Action(lambda fields: "CLUSTER OFFLINE",
+                              harm="no client is served by any node until the service is online again"),
+    "cluster.online": Action(lambda fields: "CLUSTER ONLINE"),
+    "node.offline": Action(lambda fields: "OFFLINE", here=True,
+                           harm="this node serves no clients and does not lead until it is online again"),
+    "node.online": Action(lambda fields: "ONLINE", here=True),
+    "node.snapshot": Action(lambda fields: "CLUSTER SNAPSHOT", here=True),
+}
+
+
+def command(name: str, fields: Fields) -> tuple[Action, str, bytes]:
+    """Return the action of this name, its line, and the whole command as bytes. Raises BadForm."""
+    action = ACTIONS.get(name)
+    if action is None:
+        raise BadForm("there is no such action")
+    line = action.line(fields)
+    body = fields.get("body", "").encode() if action.data else b""
+    return action, line, line.encode() + b"\r\n" + body

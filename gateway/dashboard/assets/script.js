@@ -1,0 +1,50 @@
+// Keeps a page fresh: when the state has changed, it is loaded again and its content exchanged, unless somebody is using
+// what would be exchanged. Without this script everything works; the page is then as old as it says.
+"use strict";
+
+const content = document.getElementById("content");
+
+function inUse() {
+  const active = document.activeElement;
+  return document.hidden || content.querySelector("details[open]") !== null
+    || (content.contains(active) && active.matches("input, select, textarea, button"))
+    || !getSelection().isCollapsed;
+}
+
+async function refresh() {
+  const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+  if (!answer.ok) return;
+  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const next = fresh.getElementById("content");
+  if (next === null || inUse()) return;
+  const note = content.querySelector(".note");        // what was just done is told once, and stays until one goes on
+  content.replaceChildren(...next.childNodes);
+  if (note !== null) content.querySelector("h1").after(note);
+  for (const part of ["header", "footer"]) {
+    document.querySelector(part).replaceChildren(...fresh.querySelector(part).childNodes);
+  }
+}
+
+if (content !== null && new URLSearchParams(location.search).get("note") !== null) {
+  const address = new URL(location.href);     // what was just done is told once
+  address.searchParams.delete("note");
+  history.replaceState(null, "", address);
+}
+
+if (content !== null && location.pathname !== "/act" && "EventSource" in window) {
+  let seen = content.dataset.state;
+  let busy = false;
+  const source = new EventSource(content.dataset.live);
+  source.onmessage = async (event) => {
+    if (busy || event.data === seen || inUse()) return;
+    busy = true;
+    try {
+      await refresh();
+      seen = event.data;
+    } catch {
+      // the node is away: the source comes back when it does
+    } finally {
+      busy = false;
+    }
+  };
+}

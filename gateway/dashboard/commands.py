@@ -1,0 +1,65 @@
+"""Executes a command of the protocol for a user, without a connection: as if it came in a line, and then the end."""
+
+from __future__ import annotations
+
+import asyncio
+
+from gateway.server.conversation import Conversation
+from gateway.server.hub import Hub
+
+PATIENCE_S = 8.0                # a page must be answered in 10
+NO_ANSWER = b""                 # nobody knows whether the command was executed
+
+
+async def execute(hub: Hub, user: str | None, address: str, data: bytes) -> bytes:
+    """Execute a command, with its data, for this user; returns the answer, NO_ANSWER if there is none in time."""
+    link = _Memory(user, address)
+    conversation = Conversation(hub, link)
+    try:
+        conversation.receive(data)
+        conversation.end()
+        async with asyncio.timeout(PATIENCE_S):
+            await link.ended
+    except TimeoutError:
+        return NO_ANSWER
+    finally:
+        conversation.lost()
+    return bytes(link.written)
+
+
+class _Memory:
+    """A link whose other end is in memory."""
+
+    secure = True
+
+    def __init__(self, user: str | None, address: str) -> None:
+        self.user = user
+        self.peer = address
+        self.written = bytearray()
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def write(self, data: bytes) -> None:
+        """Keep bytes."""
+        self.written += data
+
+    def unsent_bytes(self) -> int:
+        """Nothing waits."""
+        return 0
+
+    def pause(self) -> None:
+        """Everything was read at once."""
+
+    def resume(self) -> None:
+        """Everything was read at once."""
+
+    def end_trial(self) -> None:
+        """There is none."""
+
+    def finish(self) -> None:
+        """Note that the answers are complete."""
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+    def abort(self) -> None:
+        """Note that nothing more will come."""
+        self.finish()

@@ -1,0 +1,32 @@
+"""Tells browsers of changes, by server-sent events: a number that changes with the state, once a second.
+
+A connection ends after a few seconds, as all of the HTTP port do, and the browser comes back by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from aiohttp import web
+
+from cluster import Cluster
+from gateway.dashboard.pages.view import state
+
+EVERY_S = 1.0
+LASTS_S = 8.0               # less than a connection may
+COME_BACK_MS = 500
+
+
+async def stream(cluster: Cluster, request: web.BaseRequest, headers: dict[str, str]) -> web.StreamResponse:
+    """Answer with events until LASTS_S are over."""
+    response = web.StreamResponse(headers={**headers, "Content-Type": "text/event-stream"})
+    response.force_close()
+    await response.prepare(request)
+    await response.write(f"retry: {COME_BACK_MS}\n\n".encode())
+    loop = asyncio.get_running_loop()
+    until = loop.time() + LASTS_S
+    while loop.time() < until:
+        await response.write(f"data: {state(cluster)}\n\n".encode())
+        await asyncio.sleep(EVERY_S)
+    await response.write_eof()
+    return response

@@ -1,0 +1,68 @@
+"""HTML that cannot be injected into: what is not Markup is escaped wherever it is put."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+
+VOID = ("input", "link", "meta")
+
+
+class Markup(str):
+    """HTML that is complete as it is."""
+
+    __slots__ = ()
+
+
+Child = str | int | None | Iterable["Child"]
+
+
+def text(child: Child) -> Markup:
+    """Return a child as HTML: Markup as it is, other text escaped, lists one after the other."""
+    if child is None:
+        return Markup()
+    if isinstance(child, Markup):
+        return child
+    if isinstance(child, str | int):
+        return Markup(html.escape(_visible(str(child))))
+    return Markup("".join(map(text, child)))
+
+
+def tag(element: str, /, *children: Child, **attributes: str | int | bool | None) -> Markup:
+    """Return an element. `class_` is class, `data_x` data-x; True: an attribute without value, None and False: none."""
+    words = [element]
+    for key, value in attributes.items():
+        key = key.rstrip("_").replace("_", "-")
+        if value is True:
+            words.append(key)
+        elif value is not None and value is not False:
+            words.append(f'{key}="{html.escape(str(value))}"')
+    opened = f"<{' '.join(words)}>"
+    return Markup(opened if element in VOID else f"{opened}{text(children)}</{element}>")
+
+
+def table(heads: Sequence[Child], rows: Iterable[Sequence[Child]], caption: str) -> Markup:
+    """Return a table; cells that are ints are aligned to the right."""
+    head = tag("tr", [tag("th", cell, scope="col") for cell in heads])
+    body = [tag("tr", [tag("td", cell, class_="n" if isinstance(cell, int) else None) for cell in row]) for row in rows]
+    return tag("div", tag("table", tag("caption", caption), tag("thead", head), tag("tbody", body)), class_="wide")
+
+
+def link(path: str, label: Child) -> Markup:
+    """Return a link to a page of ours."""
+    return tag("a", label, href=path)
+
+
+def pairs(known: Iterable[tuple[str, Child]]) -> Markup:
+    """Return names with their values."""
+    return tag("dl", [tag("div", tag("dt", name), tag("dd", value)) for name, value in known])
+
+
+def _visible(text: str) -> str:
+    """Return the text with control characters made visible, direction marks among them."""
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter in "\n\t" or letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in text
+    )

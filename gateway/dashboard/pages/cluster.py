@@ -1,0 +1,82 @@
+"""The page of the cluster: its nodes, who may be lost, this node's figures, and what an operator can do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cluster import Figures, NodeStatus
+from gateway.dashboard.markup import Child, Markup, pairs, table, tag
+from gateway.dashboard.pages.view import View, details, form, page, section, size
+from gateway.monitoring.readiness import why_not_ready
+
+
+def show(view: View) -> str:
+    """Return the page."""
+    cluster = view.cluster
+    nodes, figures = cluster.status(), cluster.figures()
+    reason = why_not_ready(cluster)
+    totals = cluster.machine.total(None)
+    return page(
+        view, "Cluster",
+        tag("p", "This node is ready." if reason is None else f"This node is not ready: {reason}."),
+        tag("p", who_may_be_lost(nodes)),
+        table(
+            ("node", "role", "id", "clients dial", "online", "term", "applied", "lag", "clock ahead", "version"),
+            [_row(node) for node in nodes], f"{len(nodes)} nodes",
+        ),
+        section("Jobs", pairs([
+            ("queues", totals.queues), ("waiting", totals.jobs), ("running", totals.running),
+            ("sessions", cluster.machine.session_count), ("connections here", len(view.hub.connections)),
+            ("blocked here", len(view.hub.waiters)),
+        ])),
+        section("This node", pairs(_figures(figures))),
+        section("Actions", list(_actions(view, nodes))) if view.visitor.admin else None,
+    )
+
+
+def who_may_be_lost(nodes: list[NodeStatus]) -> str:
+    """Say how many voters may fail before the cluster cannot serve."""
+    voters = [node for node in nodes if node.role != "LEARNER"]
+    up = sum(node.role in ("LEADER", "FOLLOWER") for node in voters)
+    spare = up - (len(voters) // 2 + 1)
+    if spare < 0:
+        return f"Only {up} of {len(voters)} nodes are up: that is no majority, and nothing can be done."
+    if spare == 0:
+        return f"{up} of {len(voters)} nodes are up: none may be lost."
+    return f"{up} of {len(voters)} nodes are up: any {spare if spare > 1 else 'one'} may be lost."
+
+
+def _row(node: NodeStatus) -> list[Child]:
+    ahead = None if node.ahead_ms is None else f"{node.ahead_ms} ms"
+    return [
+        node.name, tag("span", node.role, class_=f"role {node.role.lower()}"), node.server_id, node.client,
+        None if node.online is None else "online" if node.online else "OFFLINE", node.term, node.applied, node.lag,
+        ahead, node.version,
+    ]
+
+
+def _figures(figures: Figures) -> list[tuple[str, Child]]:
+    return [
+        ("role", figures.role), ("term", figures.term), ("committed", figures.commit_index),
+        ("applied", figures.applied_index), ("elections started here", figures.elections),
+        ("memory", f"{size(figures.memory_used_bytes)} of {size(figures.memory_mark_bytes)}"),
+        ("disk free", f"{size(figures.disk_free_bytes)}, needs {size(figures.disk_free_bytes_min)}"),
+        ("journal", size(figures.journal_bytes)),
+        ("snapshot", f"{size(figures.snapshot_bytes)} at entry {figures.snapshot_index}"),
+        ("takes jobs", "no: it is full" if figures.full else "yes"),
+    ]
+
+
+def _actions(view: View, nodes: list[NodeStatus]) -> Iterator[Markup]:
+    for node in nodes:
+        if node.role == "FOLLOWER":
+            yield form(view, "cluster.transfer", f"Let {node.name} lead", {"node": node.name})
+    yield form(view, "node.snapshot", "Write a snapshot here")
+    if view.cluster.online:
+        yield form(view, "node.offline", f"Switch {view.cluster.name} offline")
+    else:
+        yield form(view, "node.online", f"Switch {view.cluster.name} online")
+    if view.cluster.machine.online:
+        yield details("The whole service", form(view, "cluster.offline", "Switch the service offline"))
+    else:
+        yield form(view, "cluster.online", "Switch the service online")

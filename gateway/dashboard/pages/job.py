@@ -1,0 +1,61 @@
+"""The page of one job, which has an id or a key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import urlencode
+
+from core import JobState, JobView, Selector
+from gateway.dashboard.markup import Markup, link, pairs, tag
+from gateway.dashboard.pages import queue
+from gateway.dashboard.pages.body import FORMS, SHOWN_BYTES, whole
+from gateway.dashboard.pages.view import NotAllowed, NotThere, View, duration, field, form, page, section, size
+
+
+def show(view: View) -> str:
+    """Return the page. Raises NotThere and NotAllowed."""
+    cluster = view.cluster
+    job = cluster.machine.peek(_selector(view))
+    if job is None:
+        raise NotThere("there is no such job (any more)")
+    if not view.visitor.manages(job.queue):
+        raise NotAllowed
+    left = "-" if job.deadline_ms is None else duration(max(0, job.deadline_ms - cluster.time_ms))
+    forms = [[link(f"/job?{queue.address(job)}&form={form}", form), " "] for form in FORMS]
+    cut = f", the first {size(SHOWN_BYTES)} at most" if len(job.data) > SHOWN_BYTES else ""
+    return page(
+        view, f"Job {job.key or job.id}",
+        tag("p", link(f"/queue?{urlencode({'name': job.queue})}", f"Queue {job.queue}")),
+        pairs([
+            ("state", job.state.name), ("id", job.id), ("key", job.key), ("priority", job.priority),
+            ("tries", job.attempts), ("item", job.item), ("reason", job.reason), ("lease ends in", left),
+        ]),
+        section("Body", tag("p", f"{len(job.data)} bytes{cut} · as ", forms), whole(job.data, view.word("form"))),
+        section("Actions", list(_actions(view, job))),
+    )
+
+
+def _selector(view: View) -> Selector:
+    number = view.word("id")
+    if number.isascii() and number.isdigit() and 0 < len(number) < 20:
+        return Selector(id=int(number))
+    return Selector(queue=view.word("queue"), key=view.word("key"))
+
+
+def _actions(view: View, job: JobView) -> Iterator[Markup]:
+    back = f"/queue?{urlencode({'name': job.queue})}"
+    mine = {"queue": job.queue}
+    if job.id is not None:
+        mine["id"] = str(job.id)
+    if job.key is not None:
+        mine["key"] = job.key
+    yield form(
+        view, "job.change", "Change", mine, field("priority", "Priority", str(job.priority)),
+        field("delay", "Delay, in s"),
+        tag("label", "New body, empty: as it is ", tag("textarea", name="body", rows=3)), back=back,
+    )
+    if job.state is JobState.RUNNING:
+        yield form(view, "job.later", "Put back", mine, back=back)
+        yield form(view, "job.bury", "Bury", mine, back=back)
+        yield form(view, "job.move", "Move", mine, field("to", "to queue", required=True), back=back)
+    yield form(view, "job.delete", "Delete", mine, back=back)

@@ -1,0 +1,111 @@
+"""The page of one queue: its figures, settings and jobs, and what can be done with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import urlencode
+
+from core import JobState, JobView, QueueSettings
+from gateway.dashboard.history import SAMPLES
+from gateway.dashboard.markup import Child, Markup, link, pairs, table, tag
+from gateway.dashboard.pages.body import preview
+from gateway.dashboard.pages.picture import sparkline
+from gateway.dashboard.pages.view import (
+    NotAllowed,
+    NotThere,
+    View,
+    choice,
+    details,
+    duration,
+    field,
+    form,
+    page,
+    section,
+)
+from gateway.protocol import listings
+
+JOBS = 25                   # of each state
+
+
+def show(view: View) -> str:
+    """Return the page. Raises NotThere and NotAllowed."""
+    name, cluster = view.word("name"), view.cluster
+    if not view.visitor.sees(name):
+        raise NotAllowed
+    figures = cluster.machine.stat(name, cluster.time_ms)
+    if figures is None:
+        raise NotThere(f"there is no queue {name}")
+    settings = cluster.machine.queue_settings(name) or QueueSettings()
+    known: list[tuple[str, Child]] = [(key.lower().replace("_", " "), value) for key, value in figures]
+    content: list[Child] = [
+        tag("p", link("/queues", "All queues")),
+        sparkline(view.history.depths(name), SAMPLES, f"waiting in {name}, last hour"),
+        section("Figures", pairs(known)),
+    ]
+    if view.visitor.manages(name):
+        content += [
+            *(_jobs(view, name, state) for state in JobState),
+            section("Settings", pairs([(key, value) for key, value in listings.settings_of_queue(settings)])),
+            section("Actions", list(_actions(view, name))),
+        ]
+    return page(view, f"Queue {name}", content)
+
+
+def _jobs(view: View, name: str, state: JobState) -> Markup | None:
+    jobs = view.cluster.machine.peek_queue(name, state, JOBS)
+    if not jobs:
+        return None
+    rows = [_job(view, job) for job in jobs]
+    return section(state.name, table(
+        ("id", "key", "priority", "tries", "item", "time", "reason", "body", ""), rows,
+        f"the first {len(jobs)}" if len(jobs) == JOBS else f"{len(jobs)} jobs",
+    ))
+
+
+def _job(view: View, job: JobView) -> list[Child]:
+    now = view.cluster.time_ms
+    times: list[str] = []
+    if job.at_ms is not None and job.at_ms > now:
+        times.append(f"in {duration(job.at_ms - now)}")
+    if job.deadline_ms is not None:
+        times.append(f"lease ends in {duration(max(0, job.deadline_ms - now))}")
+    return [
+        job.id, job.key, job.priority, job.attempts, job.item, ", ".join(times), job.reason, preview(job.data),
+        link(f"/job?{address(job)}", "more") if named(job) else "",
+    ]
+
+
+def named(job: JobView) -> bool:
+    """Return whether the protocol has a name for this job: an id while it runs, or a key."""
+    return job.id is not None or job.key is not None
+
+
+def address(job: JobView) -> str:
+    """Return the address of a job, behind `?`."""
+    if job.id is not None:
+        return urlencode({"id": job.id})
+    return urlencode({"queue": job.queue, "key": job.key})
+
+
+def _actions(view: View, name: str) -> Iterator[Markup]:
+    back = f"/queue?{urlencode({'name': name})}"
+    mine = {"queue": name}
+    body = tag("label", "Body ", tag("textarea", name="body", rows=3))
+    yield details("Put a job", form(
+        view, "job.put", "Put", mine, field("priority", "Priority", "0", inputmode="numeric"),
+        field("options", "Options, as in PUT", placeholder="KEY a1 DELAY 60"), body, back=back,
+    ))
+    yield details("Pause and resume", form(
+        view, "queue.pause", "Pause", mine, choice("direction", "Direction", ("OUT", "IN", "ALL")), back=back,
+    ), form(view, "queue.resume", "Resume", mine, back=back))
+    yield details("Kick dead jobs", form(
+        view, "job.kick", "Kick", mine, field("count", "How many", "10", inputmode="numeric"), back=back,
+    ))
+    yield details("Change settings", form(
+        view, "queue.config", "Change", mine, field("settings", "Settings, as in QUEUE CONFIG", required=True),
+        back=back,
+    ))
+    yield details("Purge or delete", form(
+        view, "queue.purge", "Purge", mine, choice("state", "Jobs that are", ("READY", "DELAYED", "DEAD", "ALL")),
+        back=back,
+    ), form(view, "queue.delete", "Delete the queue", mine, back="/queues"))

@@ -1,0 +1,139 @@
+"""What a page is made from, and the parts that all pages share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from cluster import Cluster
+from gateway.dashboard.history import History
+from gateway.dashboard.markup import Child, Markup, tag, text
+from gateway.dashboard.visitor import Visitor
+from gateway.server.hub import Hub
+
+PAGES = (
+    ("/", "Cluster"), ("/queues", "Queues"), ("/pulses", "Pulses"), ("/sessions", "Sessions"), ("/users", "Users"),
+)
+
+
+class View(Struct, frozen=True):
+    """A request for a page. `words`: of the address behind `?`; `token`: for forms; `note`: on what was just done."""
+
+    hub: Hub
+    visitor: Visitor
+    words: Mapping[str, str]
+    token: str
+    version: str
+    history: History
+    note: str = ""
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster as this node knows it."""
+        return self.hub.cluster
+
+    def word(self, name: str, default: str = "") -> str:
+        """Return a word of the address."""
+        return self.words.get(name, default)
+
+
+class NotAllowed(Exception):    # noqa: N818 - the name says what it is
+    """The visitor has no right to see this."""
+
+
+class NotThere(Exception):      # noqa: N818
+    """What the page is about does not exist."""
+
+
+def page(view: View, title: str, *content: Child) -> str:
+    """Return a whole document."""
+    cluster = view.cluster
+    leader = cluster.leader()
+    where = [tag("strong", cluster.name), f" ({view.version}), ",
+             "leads" if cluster.serving else f"follows {leader}" if leader else "knows no leader"]
+    navigation = [tag("a", name, href=path, aria_current="page" if name == title else None) for path, name in PAGES]
+    head = tag(
+        "head", tag("meta", charset="utf-8"), tag("title", f"{title} · sockpqd {cluster.name}"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("link", rel="stylesheet", href="/assets/style.css"),
+        tag("script", src="/assets/script.js", defer=True),
+    )
+    body = tag(
+        "body", tag("a", "Skip to the content", href="#content", class_="skip"),
+        tag("header", tag("nav", navigation, aria_label="Pages"), tag("p", where)),
+        tag("main", tag("h1", title), tag("p", view.note, class_="note", role="status") if view.note else None,
+            content, id="content", data_live="/live", data_state=state(cluster)),
+        tag("footer", tag("p", f"As of entry {cluster.machine.index}, {_age(cluster)}",
+                          f" · {view.visitor.user or 'no users required'}")),
+    )
+    return "<!doctype html>\n" + tag("html", head, body, lang="en")
+
+
+def state(cluster: Cluster) -> str:
+    """Return what changes when there may be something new to see."""
+    return f"{cluster.machine.index} {cluster.leader()} {cluster.serving}"
+
+
+def _age(cluster: Cluster) -> str:
+    """Say how far behind this node is, on which everything shown is."""
+    if cluster.serving:
+        return "the newest"
+    if cluster.leader() is None:
+        return "the newest this node knows, and it is in contact with no leader"
+    lag = cluster.figures().lag
+    return "the newest as far as this node knows" if not lag else f"{lag} entries behind the leader"
+
+
+def form(
+    view: View, action: str, label: str, fields: Mapping[str, str] | None = None, *inputs: Child, back: str = "/",
+) -> Markup:
+    """Return a form of one action: hidden `fields`, visible `inputs`, and its button."""
+    hidden = {"action": action, "token": view.token, "back": back, **(fields or {})}
+    return tag(
+        "form", [tag("input", type="hidden", name=name, value=value) for name, value in hidden.items()], inputs,
+        tag("button", label), method="post", action="/act",
+    )
+
+
+def field(name: str, label: str, value: str = "", **more: str | bool) -> Markup:
+    """Return a labelled text field."""
+    return tag("label", label, " ", tag("input", name=name, value=value, autocomplete="off", **more))
+
+
+def choice(name: str, label: str, options: tuple[str, ...]) -> Markup:
+    """Return a labelled list of choices."""
+    return tag("label", label, " ", tag("select", [tag("option", option) for option in options], name=name))
+
+
+def section(title: str, *content: Child) -> Markup:
+    """Return a part of a page with its heading."""
+    return tag("section", tag("h2", title), text(content))
+
+
+def details(summary: str, *content: Child) -> Markup:
+    """Return what is shown when it is opened."""
+    return tag("details", tag("summary", summary), text(content))
+
+
+def duration(ms: int) -> str:
+    """Return milliseconds for people."""
+    seconds = ms / 1000
+    if seconds < 120:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def size(count: int) -> str:
+    """Return bytes for people."""
+    number, unit = float(count), "B"
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if number < 1024 or unit == "TiB":
+            break
+        number /= 1024
+    return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
+
+
+__all__ = [
+    "NotAllowed", "NotThere", "View", "choice", "details", "duration", "field", "form", "page", "section", "size",
+]

@@ -1,0 +1,195 @@
+"""The way in: which page or action a request is for, who may have it, and the headers that keep browsers safe."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import secrets
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from aiohttp import web
+
+from cluster.api import NotLeader, OutcomeUnknown
+from gateway.dashboard import actions, audit, live
+from gateway.dashboard.commands import NO_ANSWER, execute
+from gateway.dashboard.history import History
+from gateway.dashboard.markup import link, tag
+from gateway.dashboard.pages import administration, cluster, job, queue, queues
+from gateway.dashboard.pages.view import NotAllowed, NotThere, View, form, page
+from gateway.dashboard.visitor import Tokens, Visitor, same_origin, trusted_host, visitor_of
+from gateway.monitoring.basic_auth import Access
+from gateway.server.hub import Hub
+
+log = logging.getLogger("sockpqd.http")
+
+FORM_BYTES_MAX = 128 * 1024
+FIELDS_MAX = 20
+NOTES_MAX = 100
+UNKNOWN = "nobody knows whether it was done: look"
+
+CHALLENGE = {"WWW-Authenticate": 'Basic realm="sockpqd", charset="UTF-8"'}
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",        # with no-referrer browsers send "Origin: null" with our own forms
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+ASSETS = {
+    f"/assets/{path.name}": (path.read_bytes(), kind)
+    for path, kind in (
+        (Path(__file__).parent / "assets" / "style.css", "text/css"),
+        (Path(__file__).parent / "assets" / "script.js", "text/javascript"),
+    )
+}
+PAGES: dict[str, Callable[[View], str | Awaitable[str]]] = {
+    "/": cluster.show, "/queues": queues.show, "/queue": queue.show, "/job": job.show, "/pulses": administration.pulses,
+    "/sessions": administration.sessions, "/users": administration.users,
+}
+
+
+class Dashboard:
+    """The pages and actions of one node. `access`: None where no users are required; `own`: the name it listens on."""
+
+    def __init__(self, hub: Hub, access: Access | None, version: str, own: str) -> None:
+        self._hub = hub
+        self._access = access
+        self._version = version
+        self._own = own
+        self._tokens = Tokens()
+        self._notes: dict[str, str] = {}        # what was done, for the page that is shown next
+        self._history = History()
+        self._sampling: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to sample."""
+        self._sampling = asyncio.get_running_loop().create_task(self._history.run(self._hub.cluster))
+
+    def stop(self) -> None:
+        """Sample no more."""
+        if self._sampling is not None:
+            self._sampling.cancel()
+
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse | None:
+        """Answer a request, None if it is for nothing of the dashboard."""
+        if request.path not in (*PAGES, *ASSETS, "/live", "/act"):
+            return None
+        posted = request.path == "/act"
+        if request.method not in (("POST",) if posted else ("GET", "HEAD")):
+            return _text(405, "only POST" if posted else "only GET")
+        if self._access is None and not trusted_host(request, self._own):
+            return _text(421, "where no users are required, ask by the address of this machine or as localhost")
+        visitor = await visitor_of(self._access, request)
+        if visitor is None:
+            return _text(401, "user and secret required", CHALLENGE)
+        if posted:
+            return await self._act(request, visitor)
+        if request.path in ASSETS:
+            content, kind = ASSETS[request.path]
+            return web.Response(body=content, headers={**HEADERS, "Content-Type": f"{kind}; charset=utf-8"})
+        if request.path == "/live":
+            return await live.stream(self._hub.cluster, request, HEADERS)
+        return await self._page(request, visitor)
+
+    async def _page(self, request: web.BaseRequest, visitor: Visitor) -> web.Response:
+        view = self._view(visitor, dict(request.rel_url.query))
+        try:
+            shown = PAGES[request.path](view)
+            return _html(200, await shown if inspect.isawaitable(shown) else shown)
+        except NotAllowed:
+            return _html(403, page(view, "Not allowed", tag("p", "You have no right to see this.")))
+        except NotThere as error:
+            return _html(404, page(view, "Not there", tag("p", f"{error}."), tag("p", link("/queues", "All queues"))))
+
+    def _view(self, visitor: Visitor, words: dict[str, str]) -> View:
+        note = self._notes.pop(words.get("note", ""), "")
+        return View(self._hub, visitor, words, self._tokens.new(visitor), self._version, self._history, note)
+
+    # ---- actions
+
+    async def _act(self, request: web.BaseRequest, visitor: Visitor) -> web.Response:
+        if not same_origin(request):
+            return _text(403, "this form is not of this page")
+        fields = await _fields(request)
+        if fields is None:
+            return _text(413, "the form is too large")
+        if not self._tokens.good(visitor, fields.pop("token", "")):
+            return _text(403, "this page is too old: load it again, and repeat what you did")
+        name, back = fields.pop("action", ""), _back(fields.pop("back", "/"))
+        sure = fields.pop("sure", "")
+        view = self._view(visitor, {})
+        try:
+            action, line, data = actions.command(name, fields)
+        except actions.BadForm as error:
+            return _html(400, page(view, "Not done", tag("p", f"{error}."), tag("p", link(back, "Back"))))
+        if action.harm and sure != "yes":
+            return _html(200, page(
+                view, "Are you sure?", tag("p", tag("code", line)), tag("p", f"It means: {action.harm}."),
+                form(view, name, "Yes, do it", {**fields, "sure": "yes"}, back=back), tag("p", link(back, "No")),
+            ))
+        outcome = await self._execute(visitor, data, here=action.here)
+        audit.note(visitor, name, line, outcome)
+        if not outcome.startswith("200"):
+            return _html(409, page(
+                view, "Not done" if outcome != UNKNOWN else "Perhaps done", tag("p", tag("code", line)),
+                tag("p", outcome), tag("p", link(back, "Back")),
+            ))
+        return self._seen_later(back, f"{line}: {outcome}")
+
+    async def _execute(self, visitor: Visitor, data: bytes, *, here: bool) -> str:
+        """Execute a command here or at the leader; returns the first line of the answer, or why there is none."""
+        cluster = self._hub.cluster
+        address = f"{visitor.address}:HTTP"
+        if here or cluster.leader() == cluster.name:        # it leads, though the service may be offline
+            answer = await execute(self._hub, visitor.user, address, data)
+        else:
+            try:
+                answer = await cluster.ask_leader(visitor.user, address, data)
+            except NotLeader:
+                return "no node leads at the moment, or it cannot be asked: try again"
+            except OutcomeUnknown:
+                answer = NO_ANSWER
+        return answer.partition(b"\r\n")[0].decode("utf-8", "replace") or UNKNOWN
+
+    def _seen_later(self, back: str, note: str) -> web.Response:
+        number = secrets.token_urlsafe(12)
+        self._notes[number] = note
+        while len(self._notes) > NOTES_MAX:
+            self._notes.pop(next(iter(self._notes)))
+        to = f"{back}{'&' if '?' in back else '?'}{urlencode({'note': number})}"
+        return web.Response(status=303, headers={**HEADERS, "Location": to})
+
+
+async def _fields(request: web.BaseRequest) -> dict[str, str] | None:
+    """Return the fields of a form, None if it is too large or none at all."""
+    body = bytearray()
+    async for piece in request.content.iter_chunked(16 * 1024):
+        body += piece
+        if len(body) > FORM_BYTES_MAX:
+            return None
+    try:
+        found = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=FIELDS_MAX)
+    except (ValueError, UnicodeDecodeError):
+        return {}
+    return {name: values[-1] for name, values in found.items()}
+
+
+def _back(path: str) -> str:
+    """Return a path of ours; anything else becomes the first page."""
+    parts = urlsplit(path)
+    return path if not parts.scheme and not parts.netloc and parts.path in PAGES and path.isprintable() else "/"
+
+
+def _html(status: int, document: str) -> web.Response:
+    return web.Response(status=status, text=document, headers={**HEADERS, "Content-Type": "text/html; charset=utf-8"})
+
+
+def _text(status: int, sentence: str, headers: dict[str, str] | None = None) -> web.Response:
+    return web.Response(status=status, text=f"{sentence}\n", headers={**HEADERS, **(headers or {})})

@@ -64,8 +64,8 @@ def test_before_auth_only_this_is_open() -> None:
     assert {row.word for row in CATALOG.rows if row.right is anybody} == {b"QUIT", b"PING", b"CAPS", b"AUTH"}
 
 
-# Everything that a user without any right may do (of events, hear what needs none); whatever else there is, or will be, is
-# refused.
+# Everything that a user without any right may do (of events, hear what needs none); whatever else there is, or will be,
+# is refused.
 FREE = {
     b"TOTAL", b"INTERCONNECT", b"SESSION", b"TAKEN", b"PING", b"CAPS", b"QUIT", b"AUTH", b"CLUSTER STATUS",
     b"CLUSTER LEADER", b"CLUSTER HASH", b"SYNC", b"DONE", b"LATER", b"SNAPSHOT", b"BEGIN", b"COMMIT", b"ROLLBACK",

@@ -1,10 +1,13 @@
 """The queue as a function of the log: no clock, no randomness, no input or output."""
 
+from core.fair.levels import FairSettings
 from core.handlers.dispatch import COSTS, cost
 from core.limits import (
     DURATION_MS_MAX,
     GRANT_WRITTEN_MS_MAX,
     GRANTS_MAX,
+    LEVEL_S_MAX,
+    LEVELS_MAX,
     OPERATION_BYTES_MAX,
     OPERATION_WORK_MAX,
     PER_MS_MAX,
@@ -46,6 +49,7 @@ from core.ops.jobs import (
     Done,
     DoneAll,
     DoneLast,
+    DoneRan,
     Due,
     EndWith,
     Feedback,
@@ -57,6 +61,7 @@ from core.ops.jobs import (
     Later,
     LaterAll,
     LaterAllFirst,
+    LaterRan,
     LaterWith,
     LaterWithReason,
     Move,
@@ -64,6 +69,7 @@ from core.ops.jobs import (
     Place,
     Policy,
     Put,
+    PutGrouped,
     PutWith,
     Return,
     Selector,
@@ -71,6 +77,7 @@ from core.ops.jobs import (
     Then,
     Touch,
     TouchAll,
+    TouchRan,
 )
 from core.ops.pulses import (
     ConfigurePulse,
@@ -84,6 +91,7 @@ from core.ops.pulses import (
 )
 from core.ops.queues import (
     Configure,
+    ConfigureFair,
     ConfigureQueue,
     ConfigureQueueWith,
     CreateQueue,
@@ -98,6 +106,7 @@ from core.ops.queues import (
     PurgeQueue,
     QueueChange,
     ResumeQueue,
+    Sched,
 )
 from core.ops.replies import (
     Aborted,
@@ -144,9 +153,12 @@ from core.ops.replies import (
     TooManyQueues,
     TooManySessions,
     TooManyUsers,
+    TooManyWorkers,
     Turn,
     UnknownNode,
     UserNotFound,
+    WorkerBounds,
+    WorkerNotFound,
     digests_of,
 )
 from core.ops.sessions import (
@@ -160,9 +172,11 @@ from core.ops.sessions import (
 )
 from core.ops.settings import ClusterSettings, QueueSettings
 from core.ops.users import DeleteUser, SetUser, User
+from core.ops.workers import BeatWorker, SetWorker, WorkerState
 from core.pulse.pulse import OWN_PREFIX, Pulse
-from core.queries import JobView, QueueCounts, QueueHistory
+from core.queries import FairGroup, FairLevel, JobView, QueueCounts, QueueHistory
 from core.sessions.session import Session
+from core.sessions.workers import WorkerPool
 from core.snapshot.frames import SnapshotError
 from core.store.job import RunningJob
 
@@ -173,6 +187,8 @@ __all__ = [
     "GAP",
     "GRANTS_MAX",
     "GRANT_WRITTEN_MS_MAX",
+    "LEVELS_MAX",
+    "LEVEL_S_MAX",
     "OPERATION_BYTES_MAX",
     "OPERATION_WORK_MAX",
     "OWN_PREFIX",
@@ -193,6 +209,7 @@ __all__ = [
     "AttachSession",
     "BadSetting",
     "Batch",
+    "BeatWorker",
     "Bury",
     "BuryWithReason",
     "Change",
@@ -205,6 +222,7 @@ __all__ = [
     "CloseSessionFirst",
     "ClusterSettings",
     "Configure",
+    "ConfigureFair",
     "ConfigurePulse",
     "ConfigureQueue",
     "ConfigureQueueWith",
@@ -220,6 +238,7 @@ __all__ = [
     "Done",
     "DoneAll",
     "DoneLast",
+    "DoneRan",
     "Due",
     "Effects",
     "Empty",
@@ -227,6 +246,9 @@ __all__ = [
     "Entry",
     "Event",
     "ExpireQueue",
+    "FairGroup",
+    "FairLevel",
+    "FairSettings",
     "Feedback",
     "Finished",
     "Get",
@@ -251,6 +273,7 @@ __all__ = [
     "Later",
     "LaterAll",
     "LaterAllFirst",
+    "LaterRan",
     "LaterWith",
     "LaterWithReason",
     "Lead",
@@ -278,6 +301,7 @@ __all__ = [
     "PulseNotFound",
     "PurgeQueue",
     "Put",
+    "PutGrouped",
     "PutWith",
     "QueueChange",
     "QueueCounts",
@@ -301,6 +325,7 @@ __all__ = [
     "ResumeQueue",
     "Return",
     "RunningJob",
+    "Sched",
     "Selector",
     "Session",
     "SessionAttached",
@@ -308,6 +333,7 @@ __all__ = [
     "SessionOpened",
     "SetPulse",
     "SetUser",
+    "SetWorker",
     "SnapshotError",
     "Stored",
     "SwitchService",
@@ -320,14 +346,20 @@ __all__ = [
     "TooManyQueues",
     "TooManySessions",
     "TooManyUsers",
+    "TooManyWorkers",
     "Totals",
     "Touch",
     "TouchAll",
+    "TouchRan",
     "TouchSession",
     "Turn",
     "UnknownNode",
     "User",
     "UserNotFound",
+    "WorkerBounds",
+    "WorkerNotFound",
+    "WorkerPool",
+    "WorkerState",
     "continues",
     "cost",
     "decode_entry",

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from core import limits, queries
+from core.fair.levels import FairSettings
 from core.handlers.table import EXECUTE
 from core.members.membership import Membership
 from core.ops.cluster import Lead, Resume
@@ -23,13 +24,14 @@ from core.ops.replies import Reply
 from core.ops.settings import ClusterSettings, QueueSettings
 from core.ops.users import User
 from core.pulse.pulse import Pulse
-from core.queries import JobView, QueueCounts, QueueHistory
+from core.queries import FairGroup, FairLevel, JobView, QueueCounts, QueueHistory
 from core.rules.activate import pass_time, release
 from core.rules.expire import end_due
 from core.rules.hand_out import available_of_item
 from core.rules.pulses import judge
 from core.rules.select import offering
 from core.sessions.session import Session
+from core.sessions.workers import WorkerPool
 from core.snapshot import upload, write
 from core.state import State
 from core.store.job import RunningJob
@@ -87,6 +89,8 @@ class Machine:
         if state.next_seq < seq <= limits.SEQ_MAX:
             state.next_seq = seq
         state.retained_keys.added = 0
+        if state.fair is not None:
+            state.fair.now_ms = state.clock_ms
         effects = state.effects = Effects()
         events = state.events
         if events.recorded:
@@ -296,6 +300,11 @@ class Machine:
         found = self._state.sessions.get(session)
         return 0 if found is None else self._state.sessions.owners.count(*found.owner)
 
+    def workers(self) -> list[WorkerPool]:
+        """All workers in the order of their names, read-only."""
+        by_name = self._state.workers.by_name
+        return [by_name[name] for name in sorted(by_name)]
+
     def taken(self, session: int) -> list[RunningJob]:
         """The running jobs bound to this session in rising id, read-only; none if there is no such session."""
         bound = self._state.sessions.get(session)
@@ -347,6 +356,28 @@ class Machine:
         """The number of the next ticket."""
         return self._state.pulses.next_ticket
 
+    @property
+    def fair_settings(self) -> FairSettings:
+        """The settings of FAIR."""
+        return queries.fair_settings(self._state)
+
+    def fair_levels(self) -> list[FairLevel]:
+        """The levels of FAIR."""
+        return queries.fair_levels(self._state)
+
+    def fair_group(self, group: str) -> FairGroup | None:
+        """One group of FAIR; None: it has neither an unfinished job nor an account."""
+        return queries.fair_group(self._state, group)
+
+    @property
+    def fair_used(self) -> bool:
+        """Whether groups are in use."""
+        return self._state.fair is not None
+
+    def unfinished_groups(self) -> int:
+        """The number of groups that have an unfinished job."""
+        return queries.unfinished_groups(self._state)
+
     def next_due_ms(self) -> int | None:
         """The replicated time at which a Tick should be applied because something may be due; None: nothing will be.
 
@@ -361,5 +392,6 @@ class Machine:
             state.retained_keys.next_due_ms(state.clock_ms),
             state.pulses.periods.next_due_ms(),
             state.clock_ms if state.queues.indexing else None,
+            None if state.fair is None else state.fair.next_due_ms(state.clock_ms),
         )
         return min((time_ms for time_ms in times if time_ms is not None), default=None)

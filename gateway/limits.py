@@ -89,6 +89,9 @@ AFTER_ITEMS_MAX = 100
 SETTING_MAX = 2**31 - 1
 WEIGHT_MAX = 1_000_000
 
+# Places for jobs of one pool of workers.
+WORKER_SLOTS_MAX = 2**31
+
 # The shortest IDLE of a queue: the leader looks about as often, at so many queues a time. One of many queues is deleted
 # somewhat later than its IDLE says, never earlier.
 IDLE_MS_MIN = 1000

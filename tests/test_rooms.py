@@ -16,8 +16,8 @@ ROOT = Path(__file__).parents[1]
 # Modules directly in the package are rooms of their own.
 ORDER = {
     "core": (
-        "limits", "ops", "store", "pulse", "sessions", "members", "state", "undo", "rules", "snapshot", "handlers",
-        "queries", "machine",
+        "limits", "ops", "store", "pulse", "fair", "sessions", "members", "state", "undo", "rules", "snapshot",
+        "handlers", "queries", "machine",
     ),
     "cluster": (
         "limits", "metrics", "api", "settings", "errors", "storage", "journal", "snapshots", "wire", "raft", "capacity",
@@ -25,8 +25,8 @@ ORDER = {
         "node",
     ),
     "gateway": (
-        "limits", "link", "rights", "events", "protocol", "config", "process", "waiting", "pulses", "auth", "counters",
-        "commands", "server", "monitoring", "dashboard",
+        "limits", "link", "rights", "audit", "events", "protocol", "config", "process", "waiting", "pulses", "auth",
+        "counters", "commands", "server", "monitoring", "dashboard",
         "dev", "daemon", "main",
     ),
     "pqctl": (

@@ -9,7 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from core.handlers import clone, cost, dispatch, leadership, members, pulses, queues, requests, sessions, users
+from core.handlers import (
+    clone,
+    cost,
+    dispatch,
+    fair,
+    leadership,
+    members,
+    pulses,
+    queues,
+    requests,
+    sessions,
+    users,
+    workers,
+)
 from core.handlers.jobs import batch, edit, finish, get, put
 from core.ops import cluster as cluster_ops
 from core.ops import jobs as job_ops
@@ -17,6 +30,7 @@ from core.ops import pulses as pulse_ops
 from core.ops import queues as queue_ops
 from core.ops import sessions as session_ops
 from core.ops import users as user_ops
+from core.ops import workers as worker_ops
 
 
 class Handler(NamedTuple):
@@ -31,6 +45,7 @@ class Handler(NamedTuple):
 HANDLERS: dict[type[Any], Handler] = {
     job_ops.Put: Handler(put.put, put.put_cost, in_batch=True, in_request=True),
     job_ops.PutWith: Handler(put.put_with, put.put_with_cost, in_batch=True, in_request=True),
+    job_ops.PutGrouped: Handler(put.put_with, put.put_grouped_cost, in_batch=True, in_request=True),
     job_ops.Get: Handler(get.get, get.get_cost, in_request=True),
     job_ops.GetWith: Handler(get.get_with, get.get_with_cost, in_request=True),
     job_ops.GetInTurn: Handler(get.get_in_turn, get.get_in_turn_cost, in_request=True),
@@ -38,9 +53,11 @@ HANDLERS: dict[type[Any], Handler] = {
     job_ops.EndWith: Handler(finish.end_with, finish.end_with_cost, in_batch=True, in_request=True),
     job_ops.Done: Handler(finish.done, cost.small, in_batch=True, in_request=True),
     job_ops.DoneLast: Handler(finish.done_last, cost.small, in_batch=True, in_request=True),
+    job_ops.DoneRan: Handler(finish.done_ran, cost.small, in_batch=True, in_request=True),
     job_ops.DoneAll: Handler(finish.done_all, finish.ids_cost, in_request=True),
     job_ops.Later: Handler(finish.later, cost.small, in_batch=True, in_request=True),
     job_ops.LaterWith: Handler(finish.later_with, cost.small, in_batch=True, in_request=True),
+    job_ops.LaterRan: Handler(finish.later_ran, finish.later_ran_cost, in_batch=True, in_request=True),
     job_ops.LaterAll: Handler(finish.later_all, finish.ids_cost, in_request=True),
     job_ops.Return: Handler(finish.return_, cost.small),
     job_ops.Bury: Handler(finish.bury, cost.small, in_batch=True, in_request=True),
@@ -49,6 +66,7 @@ HANDLERS: dict[type[Any], Handler] = {
     job_ops.BuryWithReason: Handler(finish.bury_with_reason, finish.reason_cost, in_batch=True, in_request=True),
     job_ops.TouchAll: Handler(edit.touch_all, finish.ids_cost, in_request=True),
     job_ops.Touch: Handler(edit.touch, cost.small, in_batch=True, in_request=True),
+    job_ops.TouchRan: Handler(edit.touch_ran, cost.small, in_batch=True, in_request=True),
     job_ops.Change: Handler(edit.change, edit.change_cost, in_batch=True, in_request=True),
     job_ops.ChangePlace: Handler(edit.change, edit.change_place_cost, in_batch=True, in_request=True),
     job_ops.Delete: Handler(edit.delete, edit.delete_cost, in_batch=True, in_request=True),
@@ -65,6 +83,7 @@ HANDLERS: dict[type[Any], Handler] = {
     queue_ops.PurgeQueue: Handler(queues.purge_queue, queues.purge_cost, in_request=True),
     queue_ops.PauseQueue: Handler(queues.pause_queue, cost.on_queue, in_request=True),
     queue_ops.ResumeQueue: Handler(queues.resume_queue, cost.on_queue, in_request=True),
+    queue_ops.ConfigureFair: Handler(fair.configure_fair, fair.configure_fair_cost, in_request=True),
     queue_ops.Configure: Handler(queues.configure, cost.small, in_request=True),
     pulse_ops.CreatePulse: Handler(pulses.create, cost.on_pulse, in_request=True),
     pulse_ops.ConfigurePulse: Handler(pulses.configure, cost.on_pulse, in_request=True),
@@ -79,6 +98,8 @@ HANDLERS: dict[type[Any], Handler] = {
     session_ops.CloseSessionFirst: Handler(sessions.close_session_first, sessions.close_cost),
     session_ops.TouchSession: Handler(sessions.touch_session, cost.small),
     session_ops.Request: Handler(requests.request, requests.request_cost),
+    worker_ops.BeatWorker: Handler(workers.heartbeat, workers.heartbeat_cost, in_request=True),
+    worker_ops.SetWorker: Handler(workers.set_worker, workers.set_cost, in_request=True),
     user_ops.SetUser: Handler(users.set_user, users.set_cost),
     user_ops.DeleteUser: Handler(users.delete_user, users.delete_cost),
     cluster_ops.Tick: Handler(leadership.tick, cost.small),

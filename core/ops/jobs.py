@@ -85,6 +85,7 @@ class Policy(IntEnum):
     ORDER = 4       # the first in the Get; without names as SORTED
     SORTED = 5      # the first by name
     OLDEST = 6      # the one whose first job has been READY for longest
+    FAIR = 7        # that of the group which is next by the time used (spec/fair 4); it chooses the job as well
 
 
 class Due(Struct, array_like=True, gc=False, frozen=True):
@@ -104,6 +105,20 @@ class PutWith(Struct, array_like=True, tag=22, gc=False, frozen=True):
     """
 
     put: Put
+    when: Due | None = None
+    ttl_ms: int | None = None
+    every_ms: int | None = None
+    after: tuple[str, ...] = ()
+    key: str | None = None
+    on_dup: OnDup = OnDup.FAIL
+    tries: int | None = None
+
+
+class PutGrouped(Struct, array_like=True, tag=46, gc=False, frozen=True):
+    """A PutWith for a group (spec/fair 1), with the same options."""
+
+    put: Put
+    group: str
     when: Due | None = None
     ttl_ms: int | None = None
     every_ms: int | None = None
@@ -206,6 +221,38 @@ class LaterWithReason(Struct, array_like=True, tag=68, gc=False, frozen=True):
     priority: int | None = None
     first: bool = False
     yielded: bool = False
+
+
+class DoneRan(Struct, array_like=True, tag=47, gc=False, frozen=True):
+    """DONE .. RAN: the group is charged for `ran_ms`. `last`: see DoneLast."""
+
+    id: int
+    ran_ms: int
+    last: bool = False
+
+
+class LaterRan(Struct, array_like=True, tag=48, gc=False, frozen=True):
+    """LATER .. RAN: the group is charged for `ran_ms`."""
+
+    later: LaterWith | LaterWithReason
+    ran_ms: int
+
+    @property
+    def id(self) -> int:
+        """The id of the running job."""
+        return self.later.id
+
+
+class TouchRan(Struct, array_like=True, tag=49, gc=False, frozen=True):
+    """TOUCH .. RAN: the group is charged for `ran_ms`."""
+
+    touch: Touch
+    ran_ms: int
+
+    @property
+    def id(self) -> int:
+        """The id of the running job."""
+        return self.touch.id
 
 
 class Selector(Struct, array_like=True, gc=False, frozen=True):
@@ -331,7 +378,7 @@ class EndWith(Struct, array_like=True, tag=61, gc=False, frozen=True):
     Replies: those of `end`.
     """
 
-    end: Done | DoneLast | Later | LaterWith | LaterWithReason
+    end: Done | DoneLast | DoneRan | Later | LaterWith | LaterWithReason | LaterRan
     feedback: Feedback
     sleep_ms: int = 0
 
@@ -342,8 +389,8 @@ class EndWith(Struct, array_like=True, tag=61, gc=False, frozen=True):
 
 
 Atomic = (
-    Put | PutWith | Done | DoneLast | Later | LaterWith | Move | Change | Delete | Touch | Bury | LaterWithReason
-    | BuryWithReason | ChangePlace | DeletePlace | EndWith
+    Put | PutWith | PutGrouped | Done | DoneLast | DoneRan | Later | LaterWith | LaterRan | Move | Change | Delete
+    | Touch | TouchRan | Bury | LaterWithReason | BuryWithReason | ChangePlace | DeletePlace | EndWith
 )
 
 
@@ -356,4 +403,5 @@ class Batch(Struct, array_like=True, tag=34, gc=False, frozen=True):
     operations: tuple[Atomic, ...]
     atomic: bool
 
+PUTS = (Put, PutWith, PutGrouped)       # what puts one job
 Taking = Get | GetWith | GetInTurn      # what hands out jobs

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec import UNSET, Struct, UnsetType
 
+from core.ops.workers import WorkerState
+
 
 class Stored(Struct, gc=False, frozen=True):
     """Put: the job is queued. `item`: the name made up for PUT .. NEW, otherwise None."""
@@ -19,6 +21,7 @@ class Meta(Struct, gc=False, frozen=True):
     at_ms: int | None           # the time it was put for, if any
     deadline_ms: int | None
     reason: str | None = None   # why it was put back last, if its worker said it
+    group: str | None = None
 
 
 class Handed(Struct, gc=False, frozen=True):
@@ -241,6 +244,22 @@ class TooManyUsers(Struct, gc=False, frozen=True):
     """SetUser: no more users may be added."""
 
 
+class WorkerBounds(Struct, gc=False, frozen=True):
+    """BeatWorker: what an operator wants of the worker; None: nothing was said."""
+
+    most: int | None
+    least: int | None
+    state: WorkerState
+
+
+class WorkerNotFound(Struct, gc=False, frozen=True):
+    """SetWorker: there is no such worker."""
+
+
+class TooManyWorkers(Struct, gc=False, frozen=True):
+    """BeatWorker: there may be no more workers; 503 Busy."""
+
+
 Reply = (
     Stored
     | Handed
@@ -287,6 +306,9 @@ Reply = (
     | Turn
     | Results
     | Aborted
+    | WorkerBounds
+    | WorkerNotFound
+    | TooManyWorkers
 )
 
 # Replies that say nothing but their type, and few others that are frequent, are created once.

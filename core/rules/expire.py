@@ -47,11 +47,12 @@ def _end_lease(state: State, job: RunningJob) -> None:
 
 
 def end_session(state: State, session: Session, ends_max: int) -> int:
-    """Release the bound jobs, remove the bound queues and forget the session; returns how many jobs and sessions ended.
+    """Release its jobs, remove its queues and workers, forget the session; returns how many jobs and sessions ended.
 
     `ends_max` at most. The session has ended in any case. If there is more to do it is due again at the next entry.
     """
     state.sessions.end(session, state.clock_ms)
+    state.workers.end(session.number)
     released = [number for number, _ in zip(session.taken, range(ends_max), strict=False)]
     for number in released:
         job = state.stop(number)

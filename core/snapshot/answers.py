@@ -28,6 +28,8 @@ _COMMON: list[tuple[replies.Reply, frames.SingleAnswer]] = [
     (replies.QUEUE_PAUSED, frames.PlainAnswer("queue paused")),
     (replies.DATA_TOO_LARGE, frames.PlainAnswer("too large")),
     (replies.TOO_MANY_QUEUES, frames.PlainAnswer("too many queues")),
+    (replies.WorkerNotFound(), frames.PlainAnswer("worker not found")),
+    (replies.TooManyWorkers(), frames.PlainAnswer("too many workers")),
     (replies.PULSE_EXISTS, frames.PlainAnswer("pulse exists")),
     (replies.PULSE_NOT_FOUND, frames.PlainAnswer("pulse not found")),
     (replies.PULSE_IN_USE, frames.PlainAnswer("pulse in use")),
@@ -64,6 +66,8 @@ def _single_row(answer: Answer) -> frames.SingleAnswer:
             return frames.LeasedAnswer(deadline_ms)
         case replies.Removed(count, more):
             return frames.RemovedAnswer(count, more)
+        case replies.WorkerBounds(most, least, state):
+            return frames.BoundsAnswer(most, least, state)
         case replies.Turn(ticket):
             return frames.TurnAnswer(ticket)
         case _:
@@ -102,6 +106,8 @@ def _reply_of(row: frames.SingleAnswer) -> replies.Reply:
             return replies.Leased(deadline_ms)
         case frames.RemovedAnswer(count, more):
             return replies.Removed(count, more)
+        case frames.BoundsAnswer(most, least, state):
+            return replies.WorkerBounds(most, least, state)
         case frames.TurnAnswer(ticket):
             return replies.Turn(ticket)
         case _:

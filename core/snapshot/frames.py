@@ -11,7 +11,8 @@ from msgspec import Meta, Struct
 
 from core.limits import COUNTER_MAX
 from core.ops.jobs import Policy, Then
-from core.ops.queues import Order, Overflow
+from core.ops.queues import Order, Overflow, Sched
+from core.ops.workers import WorkerState
 
 Counter = Annotated[int, Meta(ge=0, le=COUNTER_MAX)]
 Number = Annotated[int, Meta(ge=0)]         # up to 64 bits
@@ -61,6 +62,7 @@ class ExtrasRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     after: tuple[str, ...]
     ready_ms: Counter | None = None
     reason: str | None = None
+    group: str | None = None
 
 
 # priority, when, seq, item, data, attempts, at_ms, extras
@@ -103,6 +105,7 @@ class RunningRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     lease_ms: Counter | None
     extras: ExtrasRow | None
     pulse: str | None = None
+    since_ms: Counter = 0
 
 
 class Running(Struct, array_like=True, tag="running", forbid_unknown_fields=True):
@@ -167,6 +170,7 @@ class QueueRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     alarm: Counter = 0
     alarmed: bool = False
     pulse: str | None = None
+    sched: Sched = Sched.FIFO
 
 
 class QueueRows(Struct, array_like=True, tag="queues", forbid_unknown_fields=True):
@@ -232,6 +236,26 @@ class CountedRows(Struct, array_like=True, tag="counted", forbid_unknown_fields=
     rows: list[CountedRow]
 
 
+class FairTable(Struct, array_like=True, tag="fair", forbid_unknown_fields=True):
+    """FAIR is in use. Times are decimal numbers, as they may have any number of digits."""
+
+    thresholds_s: tuple[Counter, ...]
+    cap_ms: Counter
+    multiplier: Counter
+    keep_ms: Counter
+    started_ms: Counter
+    next_turn: Counter
+    levels: list[tuple[str, str | None, Counter]]       # time, least priority, choices
+    tasks: list[tuple[str | None, str]]                 # groups still to be offered: of this queue, behind this name
+    accounts: Counter                                   # how many there are
+
+
+class FairRows(Struct, array_like=True, tag="groups", forbid_unknown_fields=True):
+    """Some groups, in the order of their names: name, time, level, priority, turn, offered, idle since."""
+
+    rows: list[tuple[str, str, Counter, str, Counter, bool, Counter | None]]
+
+
 class StoredAnswer(Struct, array_like=True, tag="stored", forbid_unknown_fields=True, gc=False, frozen=True):
     """The answer was Stored."""
 
@@ -295,8 +319,17 @@ class PlainAnswer(Struct, array_like=True, tag="plain", forbid_unknown_fields=Tr
         "accepted", "not found", "invalid", "no session", "job exists", "job ignored", "job replaced", "job running",
         "queue not found", "queue exists", "queue not empty", "queue full", "queue paused", "too large",
         "too many queues", "pulse exists", "pulse not found", "pulse in use", "too many pulses", "bad setting",
-        "ticket not found",
+        "ticket not found", "worker not found",
+        "too many workers",
     ]
+
+
+class BoundsAnswer(Struct, array_like=True, tag="bounds", forbid_unknown_fields=True, gc=False, frozen=True):
+    """The answer was WorkerBounds."""
+
+    most: Counter | None
+    least: Counter | None
+    state: WorkerState
 
 
 class AbortedAnswer(Struct, array_like=True, tag="aborted", forbid_unknown_fields=True, gc=False, frozen=True):
@@ -314,7 +347,7 @@ class ResultsAnswer(Struct, array_like=True, tag="results", forbid_unknown_field
 
 SingleAnswer = (
     StoredAnswer | HandedAnswer | EmptyAnswer | FinishedAnswer | PlainAnswer | HandedManyAnswer | RearmedAnswer
-    | LeasedAnswer | RemovedAnswer | TurnAnswer
+    | LeasedAnswer | RemovedAnswer | BoundsAnswer | TurnAnswer
 )
 AnswerRow = SingleAnswer | AbortedAnswer | ResultsAnswer
 
@@ -356,6 +389,26 @@ class SessionRows(Struct, array_like=True, tag="session", forbid_unknown_fields=
     rows: list[SessionRow]
 
 
+class WorkerRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    """One worker: the fields of sessions.workers.WorkerPool, in their order."""
+
+    name: str
+    session: Counter
+    address: str
+    slots: Counter
+    busy: Counter
+    beat_ms: Counter
+    most: Counter | None
+    least: Counter | None
+    state: WorkerState
+
+
+class WorkerRows(Struct, array_like=True, tag="workers", forbid_unknown_fields=True):
+    """Some workers."""
+
+    rows: list[WorkerRow]
+
+
 class UserRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     """One user."""
 
@@ -393,5 +446,6 @@ class End(Struct, array_like=True, tag="end", forbid_unknown_fields=True):
 
 Frame = (
     Head | Settings | PulseTable | PulseRow | OldestIndex | QueueRows | Waiting | Delayed | Running | Released
-    | UsedRows | CountedRows | KeptRows | SessionTable | SessionRows | UserRows | Clone | Chunk | End
+    | FairTable | FairRows | UsedRows | CountedRows | KeptRows | SessionTable | SessionRows | WorkerRows | UserRows
+    | Clone | Chunk | End
 )

@@ -8,10 +8,11 @@
 The frames are, in this order: one Head; Settings, when any was given; PulseTable, and PulseRows in name order, when
 there are pulses or have been; OldestIndex, when there is one; QueueRows, in name order; Waiting, queues in name order
 and the jobs of a queue in the order of their places; Delayed, likewise in the order in which they become active;
-Running, in rising id; Released, in the order in which the items were finished; UsedRows and CountedRows, in name
+Running, in rising id; Released, in the order in which the items were finished; FairTable and
+FairRows, in name order, when FAIR is in use; UsedRows and CountedRows, in name
 order; KeptRows, queues in name order and the keys of a queue in the order of their expiry; SessionTable and
-SessionRows, in rising number, when there has been a session; UserRows, in name order; Clone and its Chunks, when a
-CLONE is in progress; one End. Long lists are cut into several frames.
+SessionRows, in rising number, when there has been a session; WorkerRows and UserRows, in name order; Clone and its
+Chunks, when a CLONE is in progress; one End. Long lists are cut into several frames.
 
 To change the layout of a released format: raise FORMAT and record a data directory of the new one
 (tests/upgrade/scenario.py). A row may grow at its end, by fields with defaults: so the frames of today read what older
@@ -33,6 +34,7 @@ from core import limits
 from core.ops.settings import ClusterSettings
 from core.ops.users import User
 from core.snapshot import frames
+from core.snapshot.fair import fair_frames
 from core.snapshot.pulses import pulse_frames
 from core.snapshot.sessions import session_frames
 from core.state import State
@@ -90,12 +92,16 @@ def _frames(state: State, users: bool) -> Iterator[frames.Frame]:
     for running in _portions(state.in_order().values()):
         yield frames.Running([_running_row(job) for job in running])
     yield from _released_frames(state)
+    yield from fair_frames(state.fair)
     used = [(name, queue.used_ms) for name, queue in sorted(state.queues.expiring.items())]
     for start in range(0, len(used), limits.FRAME_JOBS_MAX):
         yield frames.UsedRows(used[start : start + limits.FRAME_JOBS_MAX])
     yield from _counted_frames(state)
     yield from _kept_frames(state)
     yield from session_frames(state.sessions)
+    rows = [frames.WorkerRow(*astuple(worker)) for _, worker in sorted(state.workers.by_name.items())]
+    for start in range(0, len(rows), limits.FRAME_JOBS_MAX):
+        yield frames.WorkerRows(rows[start : start + limits.FRAME_JOBS_MAX])
     if users:
         yield from _user_frames(state.users)
     if state.clone is not None:
@@ -131,7 +137,7 @@ def _head(state: State) -> frames.Head:
 def _running_row(job: RunningJob) -> frames.RunningRow:
     return frames.RunningRow(
         job.id, job.queue, job.priority, job.seq, job.item, job.data, job.deadline_ms, job.then, job.graced, job.when,
-        job.attempts, job.at_ms, job.lease_ms, _extras_row(job.extras), job.pulse,
+        job.attempts, job.at_ms, job.lease_ms, _extras_row(job.extras), job.pulse, job.since_ms,
     )
 
 

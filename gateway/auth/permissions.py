@@ -7,7 +7,18 @@ Rules are applied before data are read, and only where authentication is require
 from __future__ import annotations
 
 from cluster.api import Cluster
-from core import OWN_PREFIX, ConfigureQueueWith, CreateQueueWith, Get, GetWith, Place, Put, PutWith, Selector
+from core import (
+    OWN_PREFIX,
+    ConfigureQueueWith,
+    CreateQueueWith,
+    Get,
+    GetWith,
+    Place,
+    Put,
+    PutGrouped,
+    PutWith,
+    Selector,
+)
 from gateway.events.filters import MSG, OPEN, Filter
 from gateway.protocol.command import Command
 from gateway.protocol.responses import FORBIDDEN, JOB_NOT_FOUND, TICKET_NOT_FOUND
@@ -31,8 +42,8 @@ def admin(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
 
 def put(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     """Require `put` for the job's queue."""
-    operation: Put | PutWith = command.operation
-    queue = operation.put.queue if isinstance(operation, PutWith) else operation.queue
+    operation: Put | PutWith | PutGrouped = command.operation
+    queue = operation.queue if isinstance(operation, Put) else operation.put.queue
     return None if queue.startswith(rights.put) else FORBIDDEN
 
 

@@ -23,6 +23,7 @@ _SECONDS = re.compile(rb"([0-9]+)(?:\.([0-9]+))?")
 NODE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _HOST = re.compile(r"[A-Za-z0-9_.-]{1,253}")
 _SESSION = re.compile(rb"([1-9][0-9]*)_([0-9a-f]{16})")
+_WORKER = re.compile(rb"[A-Za-z0-9_.:@-]{1,64}")
 _USER = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _KEY = re.compile(rb"(?:[0-9A-Fa-f]{2}){%d,%d}" % (KEY_BYTES_MIN, KEY_BYTES_MAX))
 _IPV4 = re.compile(r"[0-9.]+")
@@ -50,6 +51,13 @@ def key(word: bytes) -> str:
 def plain_word(word: bytes) -> str:
     """Parse a free-form word meant for people, such as a reason."""
     if _WORD.fullmatch(word) is None:
+        raise ArgumentError
+    return word.decode("ascii")
+
+
+def worker(word: bytes) -> str:
+    """Parse the name of a pool of workers."""
+    if _WORKER.fullmatch(word) is None:
         raise ArgumentError
     return word.decode("ascii")
 

@@ -10,10 +10,11 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from core import Get, PutWith
+from core import Get, PutGrouped, PutWith
 from gateway.protocol.request_id import Numbering
 
 Words = list[bytes]
+_WITH_PUT = (PutWith, PutGrouped)
 
 
 class Kind(Enum):
@@ -102,7 +103,7 @@ class Command(Struct, gc=False):
         self.length = None
         operation = self.operation
         # The frozen operation is not shared yet, so it can be filled in instead of copied.
-        force_setattr(operation.put if type(operation) is PutWith else operation, "data", data)
+        force_setattr(operation.put if type(operation) in _WITH_PUT else operation, "data", data)
         if self.number:
             assert isinstance(self.digest, blake2b)
             self.digest.update(data)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
 import click
-from sockpq import JobNotFound, Key, SockpqError
+from sockpq import JobNotFound, Key, Place, SockpqError
 
 from pqctl.actions.existence import must_exist
 from pqctl.connect import cluster_of
@@ -16,7 +16,7 @@ from pqctl.output.text import counted
 from pqctl.parameters import local_time, told
 
 
-def change(call: Call, job: int | Key, changes: Mapping[str, Any]) -> int:
+def change(call: Call, job: int | Key | Place, changes: Mapping[str, Any]) -> int:
     """Change a job (CHANGE)."""
     if not changes:
         raise click.UsageError("nothing to change: give at least one option")
@@ -26,7 +26,7 @@ def change(call: Call, job: int | Key, changes: Mapping[str, Any]) -> int:
     return DONE
 
 
-def delete(call: Call, job: int | Key) -> int:
+def delete(call: Call, job: int | Key | Place) -> int:
     """Delete a job (DELETE)."""
     with cluster_of(call, serving=True) as (client, _):
         ended = client.delete(job)
@@ -77,5 +77,5 @@ def kick(call: Call, queue: str, count: int) -> int:
     return DONE
 
 
-def _as_json(job: int | Key) -> object:
-    return {"queue": job.queue, "key": job.key} if isinstance(job, Key) else job
+def _as_json(job: int | Key | Place) -> object:
+    return job if isinstance(job, int) else job._asdict()

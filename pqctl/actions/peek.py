@@ -1,11 +1,11 @@
-"""`pqctl job peek` and `pqctl queue peek`: look at jobs without taking them."""
+"""`pqctl job show` and `pqctl queue peek`: look at jobs without taking them."""
 
 from __future__ import annotations
 
 from base64 import b64encode
 from typing import Literal, cast
 
-from sockpq import Key, PeekedJob
+from sockpq import Key, PeekedJob, Place
 
 from pqctl.actions.existence import must_exist
 from pqctl.connect import reading
@@ -20,7 +20,7 @@ BODY_CHARACTERS_MAX = 60
 State = Literal["ready", "delayed", "running", "dead"]
 
 
-def show_job(call: Call, job: int | Key) -> int:
+def show_job(call: Call, job: int | Key | Place) -> int:
     """Print one job: its body to standard output, a line about it to standard error."""
     with reading(call) as (client, server):
         found = client.peek(job, server=server)
@@ -40,7 +40,7 @@ def show_job(call: Call, job: int | Key) -> int:
 def show_queue(call: Call, queue: str, state: str, count: int, whole: bool, raw: bool) -> int:
     """Print the first jobs of a queue in one state as a table, or with `raw` just their bodies."""
     with reading(call) as (client, server):
-        jobs = client.peek_queue(queue, cast(State, state), count, server=server)
+        jobs = client.peek_queue(queue, cast(State, state), count, places=not raw, server=server)
         if not jobs:
             must_exist(client, queue, server)
     if raw:
@@ -55,7 +55,7 @@ def show_queue(call: Call, queue: str, state: str, count: int, whole: bool, raw:
         from pqctl.output.table import Column, print_rows
 
         columns = (Column("id", figures=True), Column("priority", figures=True), Column("key", folds=True),
-                   Column("item", folds=True), Column("attempt", figures=True), Column("times"),
+                   Column("item", folds=True), Column("attempt", figures=True), Column("place"), Column("times"),
                    Column("bytes", figures=True), Column("body", folds=True))
         print_rows(call, columns, [_row(job, None if whole else BODY_CHARACTERS_MAX) for job in jobs])
     return DONE
@@ -74,8 +74,9 @@ def _body(data: bytes, characters_max: int | None) -> str:
 
 
 def _row(job: PeekedJob, characters_max: int | None) -> list[str]:
+    place = "-" if job.place is None or job.id is not None else f"{job.queue}@{job.place.seq}"
     return ["-" if job.id is None else str(job.id), str(job.priority), job.key or "-", job.item or "-",
-            str(job.attempt), ", ".join(_times(job)) or "-", f"{len(job.data):,}",
+            str(job.attempt), place, ", ".join(_times(job)) or "-", f"{len(job.data):,}",
             _body(job.data, characters_max)]
 
 
@@ -90,5 +91,6 @@ def _as_json(job: PeekedJob) -> dict[str, object]:
         "id": job.id, "queue": job.queue, "priority": job.priority, "state": job.state, "item": job.item,
         "key": job.key, "attempt": job.attempt, "at": job.at, "expires_at": job.expires_at,
         "reason": job.reason,
+        "place": None if job.place is None or job.id is not None else job.place.seq,
         "data_base64": b64encode(job.data).decode(),
     }

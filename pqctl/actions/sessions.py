@@ -1,10 +1,14 @@
-"""`pqctl session`: listing sessions and ending one."""
+"""`pqctl session` and `pqctl worker`: sessions, and the pools of workers that live in them."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 from pqctl.connect import cluster_of, reading
 from pqctl.invocation import Call
 from pqctl.output.exit_codes import DONE, REFUSED
+
+WORKER_DOES = {"run": "runs", "pause": "pauses", "stop": "stops"}
 
 
 def show_list(call: Call) -> int:
@@ -37,4 +41,41 @@ def close(call: Call, number: int) -> int:
         call.answer_nothing(f"there is no session {number}", {"number": number, "ended": False})
         return REFUSED
     call.answer(f"session {number} has ended", {"number": number, "ended": True})
+    return DONE
+
+
+def show_workers(call: Call) -> int:
+    """Print all pools, by name (WORKER LIST)."""
+    with reading(call) as (client, server):
+        found = client.workers(server=server)
+    if call.as_json:
+        call.answer("", {"workers": [one._asdict() for one in found]})
+        return DONE
+
+    from pqctl.output.table import Column, print_rows
+
+    if found:
+        columns = [Column("name", folds=True), Column("address", folds=True)]
+        columns += [Column(title, figures=True) for title in ("slots", "busy", "heard of")]
+        print_rows(call, columns, [
+            (one.name, one.address or "-", f"{one.slots:,}", f"{one.busy:,}", f"{one.age:,} s ago") for one in found
+        ])
+    else:
+        call.print("there is no pool of workers")
+    return DONE
+
+
+def set_worker(call: Call, name: str, most: int | None, least: int | None) -> int:
+    """Tell a pool how many jobs to run at a time (WORKER SET)."""
+    with cluster_of(call, serving=True) as (client, _):
+        client.worker_set(name, most=most, least=least)
+    call.answer(f"{name} is told with its next heartbeat", {"worker": name, "max": most, "min": least})
+    return DONE
+
+
+def steer_worker(call: Call, name: str, state: Literal["run", "pause", "stop"]) -> int:
+    """Tell a pool to run, pause or stop (WORKER SET .. STATE)."""
+    with cluster_of(call, serving=True) as (client, _):
+        client.worker_set(name, state=state)
+    call.answer(f"{name} {WORKER_DOES[state]} with its next heartbeat", {"worker": name, "state": state})
     return DONE

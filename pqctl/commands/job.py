@@ -11,10 +11,11 @@ from pqctl.output import exit_codes
 from pqctl.parameters import moment, selector
 
 if TYPE_CHECKING:
-    from sockpq import Key
+    from sockpq import Key, Place
 
 ENDING = exit_codes.epilog(refused="some were not running (any more), or refused")
 NO_JOB = exit_codes.epilog(refused="there is no such job, or refused")
+JOB = "ID|QUEUE/KEY|QUEUE@PLACE"
 THEN = click.Choice(["later", "done", "dead"])
 DELAY = click.option("--delay", type=Seconds(0), metavar="SECONDS", help="Delay the job by this long.")
 AT = click.option("--at", type=moment, metavar="TIME", help="Not before then: Unix seconds, or like 2026-12-24T18:00.")
@@ -119,19 +120,28 @@ def running(call: Call, queue: str | None, data: bool) -> int:
 
 
 @command(job, timeout=10.0, epilog=NO_JOB)
-@click.argument("job", type=selector, metavar="ID|QUEUE/KEY")
-def peek(call: Call, job: int | Key) -> int:
-    """Look at a running job by its ID, or at a job in any state by its KEY.
+@click.argument("job", type=selector, metavar=JOB)
+def show(call: Call, job: int | Key | Place) -> int:
+    """Look at a running job by its ID, one in any state by its KEY, or a waiting one by its PLACE.
 
-    Its body goes to standard output unchanged, and a line about it to standard error.
+    Its body goes to standard output unchanged, and a line about it to standard error. `pqctl queue peek` shows places.
     """
     from pqctl.actions import peek as peeking
 
     return peeking.show_job(call, job)
 
 
+@command(job, timeout=10.0, epilog=NO_JOB)
+@click.argument("job", type=selector, metavar=JOB)
+def peek(call: Call, job: int | Key | Place) -> int:
+    """Look at a job: the same as `pqctl job show`."""
+    from pqctl.actions import peek as peeking
+
+    return peeking.show_job(call, job)
+
+
 @command(job, timeout=10.0)
-@click.argument("job", type=selector, metavar="ID|QUEUE/KEY")
+@click.argument("job", type=selector, metavar=JOB)
 @PRIORITY
 @DELAY
 @AT
@@ -140,10 +150,10 @@ def peek(call: Call, job: int | Key) -> int:
 @click.option("--body", metavar="BODY", help="Another body.")
 @click.option("--file", "file", metavar="FILE", shell_complete=files, help="Another body, from FILE or from -.")
 def change(
-    call: Call, job: int | Key, priority: int | None, delay: float | None, at: float | None, item: str | None,
+    call: Call, job: int | Key | Place, priority: int | None, delay: float | None, at: float | None, item: str | None,
     no_item: bool, body: str | None, file: str | None,
 ) -> int:
-    """Change a running job by its ID, or a waiting one by its KEY. Everything else stays the same."""
+    """Change a running job by its ID, or a waiting one by its KEY or PLACE. Everything else stays the same."""
     from pqctl.actions import job_edits, jobs
 
     data = None if body is None and file is None else jobs.body_from(body, file)
@@ -152,9 +162,9 @@ def change(
 
 
 @command(job, timeout=10.0)
-@click.argument("job", type=selector, metavar="ID|QUEUE/KEY")
-def delete(call: Call, job: int | Key) -> int:
-    """Remove a running job by its ID, or a waiting one by its KEY."""
+@click.argument("job", type=selector, metavar=JOB)
+def delete(call: Call, job: int | Key | Place) -> int:
+    """Remove a running job by its ID, or a waiting one by its KEY or PLACE."""
     from pqctl.actions import job_edits
 
     return job_edits.delete(call, job)

@@ -18,7 +18,7 @@ EXPLAINED = {                   # explanations of error answers, see docs/PROTOC
     "404 User Not Found": "`pqctl user list` shows them",
     "409 User In File": "this user is in the servers' users file: change it there",
     "409 Change In Progress": "another change is not over: look for a LEARNER in `pqctl cluster status`",
-    "409 Job Exists": "an unfinished job of the queue has this key: `pqctl job peek QUEUE/KEY`",
+    "409 Job Exists": "an unfinished job of the queue has this key: `pqctl job show QUEUE/KEY`",
     "409 Job Running": "a worker has it: `pqctl job running`",
     "409 Queue Exists": "change it by `pqctl queue config`",
     "409 Queue Not Empty": "it has jobs: `pqctl queue stat`",

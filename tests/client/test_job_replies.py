@@ -6,7 +6,18 @@ from typing import Any
 
 import pytest
 import sockpq
-from sockpq import Aborted, Busy, Finished, JobExists, JobNotFound, Meta, NotServing, PeekedJob, ProtocolError
+from sockpq import (
+    Aborted,
+    Busy,
+    Finished,
+    JobExists,
+    JobNotFound,
+    Meta,
+    NotServing,
+    PeekedJob,
+    Place,
+    ProtocolError,
+)
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands import batches, jobs, queues
 from sockpq._protocol.protocol import Protocol
@@ -45,6 +56,8 @@ CASES: list[tuple[Command[Any], bytes, Any]] = [
     (jobs.peek(1), b"404 Job Not Found\r\n", None),
     (jobs.peek(1), b"200 OK q - 9 3 DELAYED KEY k TRY 0 AT 17\r\nabc",
      PeekedJob(None, "q", 9, b"abc", "delayed", None, "k", 0, 17, None)),
+    (jobs.peek_queue("q", places=True), b"200 OK 1\r\nq - 0 1 READY KEY k TRY 0 SEQ 1740800000000001\r\na",
+     [PeekedJob(None, "q", 0, b"a", "ready", None, "k", 0, None, None, place=Place("q", 1740800000000001))]),
     (jobs.peek_queue("q", "running", 2), b"200 OK 2\r\nq 1 0 1 RUNNING TRY 1 EXPIRE 9\r\nq 2 0 1 RUNNING\r\nab",
      [PeekedJob(1, "q", 0, b"a", "running", None, None, 1, None, 9),
       PeekedJob(2, "q", 0, b"b", "running", None, None, 0, None, None)]),

@@ -6,10 +6,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from typing import Literal
 
 import pytest
 from sockpq import (
     Aborted,
+    BadArguments,
     BatchFailed,
     Client,
     Finished,
@@ -25,10 +27,14 @@ from sockpq import (
     QueueNotFound,
     QueuePaused,
     Stored,
+    WorkerBounds,
+    WorkerNotFound,
 )
 
 from devcluster.cluster import LocalCluster
 from tests.client.conftest import MakeClient
+
+STATES: tuple[Literal["ready", "delayed"], ...] = ("ready", "delayed")
 
 
 @pytest.fixture(scope="module")
@@ -242,6 +248,18 @@ def test_a_queue_does_as_it_was_told(client: Client) -> None:
             command("q")                            # type: ignore[operator]
 
 
+def test_a_pool_learns_what_is_wanted_of_it(client: Client) -> None:
+    assert client.worker_beat("pool", 8, 3) == WorkerBounds(None, None, "run")
+    client.worker_set("pool", most=4, state="pause")
+    (found,) = [one for one in client.workers() if one.name == "pool"]
+    assert (found.slots, found.busy, found.age <= 5) == (8, 3, True)
+    assert client.worker_beat("pool", 8, 3) == WorkerBounds(4, None, "pause")
+    with pytest.raises(WorkerNotFound):
+        client.worker_set("nobody", state="stop")
+    with pytest.raises(BadArguments):
+        client.worker_set("pool", least=5)
+
+
 def test_the_reason_of_a_failure_stays_with_the_job(client: Client) -> None:
     client.put("reasons", b"1")
     client.put("reasons", b"2")
@@ -319,3 +337,31 @@ def wait_until(true: Callable[[], bool], seconds: float = 10) -> None:
     while not true():
         assert time.monotonic() < until
         time.sleep(0.01)
+
+
+def test_a_job_is_found_by_its_place(client: Client) -> None:
+    client.put("q", b"1")
+    client.put("q", b"2", priority=5)
+    client.put("q", b"3", delay=600)
+    places = [job.place for state in STATES for job in client.peek_queue("q", state, 9, places=True)]
+    second, first, late = (place for place in places if place is not None)
+    assert first.seq < second.seq < late.seq
+    assert [job.data for place in (first, second, late) if (job := client.peek(place))] == [b"1", b"2", b"3"]
+    client.change(first, data=b"one", priority=9)
+    (changed,) = client.peek_queue("q", "ready", 1, places=True)
+    assert (changed.data, changed.priority, changed.place) == (b"one", 9, first)
+    client.change(late, delay=0)
+    assert client.peek(late) is None
+    assert client.peek_queue("q", "ready", 9)[2].place is None
+    client.delete(first)
+    with pytest.raises(JobNotFound):
+        client.delete(first)
+    with client.transaction() as transaction:
+        transaction.change(second, item="i")
+        transaction.delete(second)
+    job = take(client, "q")
+    (running,) = client.peek_queue("q", "running", 9, places=True)
+    assert running.id == job.id
+    assert running.place is not None
+    with pytest.raises(JobNotFound):
+        client.change(running.place, priority=1)

@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 import pytest
-from sockpq import BadArguments, Key
+from sockpq import BadArguments, Key, Place
 from sockpq._protocol.command import Command, Repeat
-from sockpq._protocol.commands import batches, jobs, queues
+from sockpq._protocol.commands import batches, cluster, jobs, queues
 
 
 def lines(*made: Command[Any]) -> list[bytes]:
@@ -53,9 +53,15 @@ def lines(*made: Command[Any]) -> list[bytes]:
         (jobs.bury(5, "broken:1"), b"BURY 5 REASON broken:1\r\n"),
         (jobs.kick("q", 10), b"KICK q 10\r\n"),
         (jobs.peek(Key("q", "k")), b"PEEK KEY q k\r\n"),
+        (jobs.peek(Place("q", 5)), b"PEEK SEQ q 5\r\n"),
+        (jobs.delete(Place("q", 2**64 - 1)), b"DELETE SEQ q 18446744073709551615\r\n"),
+        (jobs.change(Place("q", 5), priority=3), b"CHANGE SEQ q 5 PRI 3\r\n"),
+        (jobs.peek_queue("q", "dead", 3, places=True), b"PEEK q DEAD COUNT 3 SEQ\r\n"),
         (jobs.peek_queue("q", "dead", 3), b"PEEK q DEAD COUNT 3\r\n"),
         (jobs.later(5, reason="slow"), b"LATER 5 REASON slow\r\n"),
         (jobs.touch_many([5, 6], 60, "done"), b"TOUCH 5 6 EXPIRE 60 THEN DONE\r\n"),
+        (cluster.worker_beat("host:1@a", 8, 3), b"WORKER host:1@a 8 3\r\n"),
+        (cluster.worker_set("pool", most=8, least=2, state="pause"), b"WORKER SET pool MAX 8 MIN 2 STATE PAUSE\r\n"),
         (queues.queue_create("q", {}), b"QUEUE CREATE q\r\n"),
         (queues.queue_config("q", {
             "expire": 300, "then": "later", "order": "time", "tries": 5, "dead": "d", "weight": 3, "limit": 1,
@@ -153,9 +159,15 @@ def test_what_would_be_taken_for_commands_is_not_sent_to_a_server_that_does_not_
         lambda: jobs.kick("q", 0),
         lambda: jobs.peek_queue("q", "all"),                        # type: ignore[arg-type]
         lambda: jobs.peek_queue("q", "ready", 0),
+        lambda: jobs.peek(Place("q", -1)),
+        lambda: jobs.delete(Place("no name", 1)),
         lambda: batches.transaction([jobs.done(1)] * 1001),
         lambda: queues.queue_create("q", {"order": "lifo"}),              # type: ignore[typeddict-item]
         lambda: queues.queue_create("q", {"dead": "d"}),
+        lambda: cluster.worker_beat("LIST", 1, 1),
+        lambda: cluster.worker_beat("pool", 1, -1),
+        lambda: cluster.worker_set("pool"),
+        lambda: cluster.worker_set("pool", most=1, least=2),
         lambda: queues.queue_create("q", {"limit": -1}),
         lambda: queues.queue_create("q", {"idle": 0.5}),
         lambda: queues.queue_create("q", {"overflow": "drop"}),           # type: ignore[typeddict-item]

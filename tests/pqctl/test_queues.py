@@ -32,6 +32,21 @@ def tell(capsys: pytest.CaptureFixture[str], servers: list[str], *arguments: str
     return told
 
 
+def test_pools_of_workers_are_shown_and_steered(servers: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with Client(servers) as client:
+        client.worker_beat("pool", 8, 3)
+        told = tell(capsys, servers, "worker", "list")
+        assert [(one["name"], one["slots"], one["busy"]) for one in told["workers"]] == [("pool", 8, 3)]
+        assert "pool" in run(capsys, "--servers", servers[0], "worker", "list")[1]
+        tell(capsys, servers, "worker", "set", "pool", "--max", "4", "--min", "1")
+        assert tell(capsys, servers, "worker", "pause", "pool") == {"worker": "pool", "state": "pause"}
+        assert client.worker_beat("pool", 8, 3) == (4, 1, "pause")
+        tell(capsys, servers, "worker", "resume", "pool")
+        tell(capsys, servers, "worker", "stop", "pool")
+        assert client.worker_beat("pool", 8, 3) == (4, 1, "stop")
+        assert ask(capsys, servers, "worker", "stop", "nobody")[0] == REFUSED
+
+
 def test_a_queue_from_its_making_to_its_end(servers: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     told = tell(capsys, servers, "queue", "create", "q", "--limit", "1", "--tries", "3", "--dead", "d", "--keep", "5",
                 "--ttl", "60", "--idle", "90", "--overflow", "drop_oldest")
@@ -88,6 +103,30 @@ def test_a_job_by_its_key(servers: list[str], capsys: pytest.CaptureFixture[str]
     assert run(capsys, "--servers", servers[0], "queue", "peek", "q", "--state", "dead")[1] == "no job is dead in q\n"
     told = tell(capsys, servers, "job", "delete", "q/k")
     assert told == {"job": {"queue": "q", "key": "k"}, "queue_done": True, "item_done": False}
+
+
+def test_a_job_by_its_place(servers: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    for body in ("first", "second"):
+        tell(capsys, servers, "job", "put", "q", body)
+    _, out, _ = run(capsys, "--servers", servers[0], "queue", "peek", "q", "-n", "20")
+    place = out.splitlines()[2].split()[5]
+    assert place.startswith("q@1")
+    shown = execute(servers, "job", "show", place)
+    assert shown.stdout == b"second"
+    assert shown.stderr.startswith(b"ready in q, priority 0: 6 bytes")
+    tell(capsys, servers, "job", "change", place, "--priority", "5", "--body", "2nd")
+    first, other = tell(capsys, servers, "queue", "peek", "q", "-n", "20")["jobs"]
+    assert (b64decode(first["data_base64"]), first["priority"], f"q@{first['place']}") == (b"2nd", 5, place)
+    seq = first["place"]
+    assert tell(capsys, servers, "job", "delete", place) == {
+        "job": {"queue": "q", "seq": seq}, "queue_done": False, "item_done": False}
+    gone = run(capsys, "--servers", servers[0], "job", "show", place)
+    assert gone == (REFUSED, "", f"there is no job at place {seq} of q\n")
+    assert ask(capsys, servers, "job", "delete", place)[0] == REFUSED
+    number = tell(capsys, servers, "job", "get", "q")["job"]["id"]
+    (running,) = tell(capsys, servers, "queue", "peek", "q", "--state", "running")["jobs"]
+    assert (running["id"], running["place"]) == (number, None)
+    assert ask(capsys, servers, "job", "show", f"q@{other['place']}") == (REFUSED, {"job": None})
 
 
 def test_a_job_that_is_worked_on(servers: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,9 +21,11 @@ NAMES = {
     "cluster": ["add", "hash", "leader", "offline", "online", "remove", "snapshot", "status", "transfer"],
     "node": ["offline", "online", "shutdown", "snapshot"],
     "queue": ["config", "create", "delete", "drain", "list", "move", "pause", "peek", "purge", "resume", "stat"],
-    "job": ["bury", "change", "delete", "done", "get", "kick", "later", "peek", "put", "running", "touch"],
+    "pulse": ["config", "create", "delete", "list", "set", "stat", "watch"],
+    "job": ["bury", "change", "delete", "done", "get", "kick", "later", "peek", "put", "running", "show", "touch"],
     "snapshot": ["restore", "save"],
     "session": ["close", "list"],
+    "worker": ["list", "pause", "resume", "set", "stop"],
     "user": ["delete", "list", "set"],
     "cron": ["delete", "list"],
     "config": None,
@@ -55,10 +57,13 @@ NEEDED = {                      # arguments with which each command is complete
     ("queue", "peek"): ["q"], ("queue", "drain"): ["q"], ("queue", "move"): ["q", "other"],
     ("job", "bury"): ["1"], ("job", "change"): ["1", "--no-item"],
     ("job", "delete"): ["1"], ("job", "kick"): ["q", "1"],
-    ("job", "peek"): ["1"], ("job", "touch"): ["1"],
+    ("job", "peek"): ["1"], ("job", "show"): ["q@5"], ("job", "touch"): ["1"],
     ("job", "put"): ["q", "body"], ("job", "done"): ["1"], ("job", "later"): ["1"],
+    ("pulse", "create"): ["p"], ("pulse", "config"): ["p", "--rate", "1"], ("pulse", "delete"): ["p"],
+    ("pulse", "set"): ["p", "x"], ("pulse", "stat"): ["p"], ("pulse", "watch"): ["p"],
     ("snapshot", "save"): ["/dev/null/x"], ("snapshot", "restore"): [__file__, "--yes"],
-    ("session", "close"): ["1"], ("cron", "delete"): ["task"],
+    ("session", "close"): ["1"], **{("worker", verb): ["pool"] for verb in ("pause", "resume", "stop")},
+    ("worker", "set"): ["pool", "--max", "1"], ("cron", "delete"): ["task"],
     ("user", "set"): ["ann", "--rights", "put"], ("user", "delete"): ["ann"],
 }
 
@@ -151,6 +156,7 @@ BAD = [
     ("job", "put", "q", "x", "--on-duplicate", "ignore"), ("job", "put", "q", "x", "--tries", "0"),
     ("job", "put", "q", "x", "--every", "0"), ("job", "put", "q", "x", "--after", "a b"),
     ("job", "later", "1", "--delay", "-1"), ("job", "peek", "x"), ("job", "peek", "q/a b"), ("job", "peek", "q/"),
+    ("job", "show", "q@x"), ("job", "show", "@5"), ("job", "delete", "a b@5"),
     ("job", "change", "1"), ("job", "change", "1", "--item", "a", "--no-item"),
     ("job", "change", "/k", "--priority", "1"),
     ("job", "delete"), ("job", "delete", "\udcff"), ("job", "touch", "q/k"), ("job", "touch", "1", "--then", "done"),
@@ -273,8 +279,9 @@ def test_output_that_cannot_be_written_is_told(cluster: FakeCluster) -> None:
 
 
 @pytest.mark.parametrize(("words", "expected"), [
-    ("pqctl ", {"cluster", "node", "queue", "job", "snapshot", "session", "user", "cron", "config", "bench", "doctor",
-                "shell"}),
+    ("pqctl ", {"cluster", "node", "queue", "job", "pulse", "snapshot", "session", "worker", "user", "cron", "config",
+                "bench",
+                "doctor", "shell"}),
     ("pqctl cluster ", set(NAMES["cluster"] or [])),
     ("pqctl job get --th", {"--then"}),
     ("pqctl job get --then ", {"later", "done", "dead"}),

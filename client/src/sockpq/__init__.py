@@ -47,6 +47,7 @@ from sockpq.errors import (
     Unavailable,
     Untrusted,
     WaitTimeout,
+    WorkerNotFound,
 )
 from sockpq.model import (
     Event,
@@ -57,6 +58,7 @@ from sockpq.model import (
     Meta,
     NodeStatus,
     PeekedJob,
+    Place,
     QueueTotals,
     RunningJob,
     SessionInfo,
@@ -64,6 +66,8 @@ from sockpq.model import (
     Stored,
     Totals,
     User,
+    WorkerBounds,
+    WorkerInfo,
 )
 
 __all__ = [
@@ -100,6 +104,7 @@ __all__ = [
     "NotSupported",
     "OutcomeUnknown",
     "PeekedJob",
+    "Place",
     "ProtocolError",
     "Pulse",
     "PulseExists",
@@ -130,5 +135,8 @@ __all__ = [
     "Untrusted",
     "User",
     "WaitTimeout",
+    "WorkerBounds",
+    "WorkerInfo",
+    "WorkerNotFound",
     "survey",
 ]

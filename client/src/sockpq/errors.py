@@ -11,6 +11,7 @@
     │   │   ├── JobExists       put(key=): an unfinished job of the queue has this key, or had it not long ago
     │   │   ├── JobRunning      the job with this key is running: it belongs to its holder
     │   │   ├── QueueNotFound   there is no such queue
+    │   │   ├── WorkerNotFound  there is no such pool of workers
     │   │   ├── QueueExists     queue_create(): there is one
     │   │   ├── QueueNotEmpty   queue_delete(), queue_config(): it has (too many) jobs
     │   │   ├── QueueFull       as many jobs wait in it as may; when some are taken it will do
@@ -86,6 +87,10 @@ class JobRunning(Refused):
 
 class QueueNotFound(Refused):
     """There is no such queue; for put() when queues are not made by it (config AUTOCREATE OFF)."""
+
+
+class WorkerNotFound(Refused):
+    """There is no pool of workers of this name."""
 
 
 class QueueExists(Refused):

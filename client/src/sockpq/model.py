@@ -12,6 +12,16 @@ class Key(NamedTuple):
     key: str
 
 
+class Place(NamedTuple):
+    """One ready or delayed job by its place, which peek_queue(places=True) tells: for change(), delete() and peek().
+
+    `seq` is the job's number in the whole cluster, another one with each place that it takes.
+    """
+
+    queue: str
+    seq: int
+
+
 class Meta(NamedTuple):
     """What get(meta=True) tells of a job: this hand-out is its `attempt`-th.
 
@@ -68,7 +78,7 @@ class PeekedJob(NamedTuple):
     """PEEK: a job in whatever `state`: "ready", "delayed", "running", "dead"; `id` only while it is running.
 
     `attempt`: how often it was handed out; `at`, `expires_at` and `reason` as in Meta; `reason` also says
-    why it was buried.
+    why it was buried. `place`: where it is (a running job: where it was), with peek_queue(places=True) only.
     """
 
     id: int | None
@@ -82,6 +92,7 @@ class PeekedJob(NamedTuple):
     at: int | None
     expires_at: int | None
     reason: str | None = None
+    place: Place | None = None
 
 
 class Totals(NamedTuple):
@@ -161,6 +172,27 @@ class SessionInfo(NamedTuple):
     ttl: float
     idle: int
     bound: int
+
+
+class WorkerBounds(NamedTuple):
+    """What an operator wants of a pool of workers: jobs at a time at `most` and at `least`, None if nothing was said.
+
+    `state`: "run", "pause" or "stop".
+    """
+
+    most: int | None
+    least: int | None
+    state: str
+
+
+class WorkerInfo(NamedTuple):
+    """One line of WORKER LIST: a pool of workers, connected from `address`; `age` seconds since its last heartbeat."""
+
+    name: str
+    address: str | None
+    slots: int
+    busy: int
+    age: int
 
 
 class StateHash(NamedTuple):

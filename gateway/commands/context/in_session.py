@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from core import CreateQueueWith, Get, GetWith
+from core import BeatWorker, CreateQueueWith, Get, GetWith
 from gateway.commands.context.client import Client
 from gateway.protocol import responses
 from gateway.protocol.command import Command
@@ -32,7 +32,9 @@ def numbering(session: int, command: Command) -> Numbering:
     return Numbering(session, command.number, command.digest)
 
 
-def _bound(operation: Get | GetWith | CreateQueueWith, session: int) -> Get | GetWith | CreateQueueWith:
+def _bound(
+    operation: Get | GetWith | CreateQueueWith | BeatWorker, session: int,
+) -> Get | GetWith | CreateQueueWith | BeatWorker:
     if isinstance(operation, GetWith):
         return replace(operation, get=replace(operation.get, session=session))
     return replace(operation, session=session)

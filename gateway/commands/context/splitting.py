@@ -20,6 +20,7 @@ from core import (
     LaterAll,
     LaterAllFirst,
     Put,
+    PutGrouped,
     PutWith,
     Reply,
     Requested,
@@ -46,12 +47,12 @@ def split(operation: Many) -> list[Many]:
     return [replace(operation, ids=ids[start:start + length]) for start in range(0, len(ids), length)]
 
 
-def _portions(batch: Batch) -> Iterable[tuple[Put | PutWith, ...]]:
+def _portions(batch: Batch) -> Iterable[tuple[Put | PutWith | PutGrouped, ...]]:
     """Yield the batch's operations in portions within the cost limit."""
-    portion: list[Put | PutWith] = []
+    portion: list[Put | PutWith | PutGrouped] = []
     total = total_work = 0
     for part in batch.operations:
-        assert isinstance(part, Put | PutWith)
+        assert isinstance(part, Put | PutWith | PutGrouped)
         size, work = cost(part)
         total += size
         total_work += work

@@ -6,7 +6,7 @@ so every word is interpreted by its position.
 
 from __future__ import annotations
 
-from core import DURATION_MS_MAX, Get, OnDup, Put, PutWith
+from core import DURATION_MS_MAX, Get, OnDup, Put, PutGrouped, PutWith
 from gateway.limits import AFTER_ITEMS_MAX, BATCH_JOBS_MAX, SETTING_MAX
 from gateway.protocol.arguments import (
     ArgumentError,
@@ -14,6 +14,7 @@ from gateway.protocol.arguments import (
     key,
     milliseconds,
     name,
+    plain_word,
     positive_ms,
     queues,
     signed,
@@ -37,6 +38,7 @@ _OPTIONS = {
     **WHEN,
     b"EVERY": Option("every_ms", positive_ms),
     b"TTL": Option("ttl_ms", lambda word: milliseconds(word) or DURATION_MS_MAX),    # 0: none
+    b"GROUP": Option("group", plain_word),
     b"TRIES": Option("tries", between(1, SETTING_MAX)),
     b"AFTER": Option("after", _items),
     b"WITHIN": Option("within_ms", milliseconds),
@@ -96,7 +98,9 @@ def _with_options(command: Command, words: Words, at: int) -> Command:
         put.item is not None and put.item in found.get("after", ())
     ):
         raise ArgumentError
-    if found:
+    if "group" in found:
+        command.operation = PutGrouped(put, **found)
+    elif found:
         command.operation = PutWith(put, **found)
     return command
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import groupby
 
+from msgspec.structs import astuple
+
 from core import EVENT_TYPES, Address, Event, JobState, Machine, Selector
 from tests.core.helpers.logs import LogEntry, restored, snapshot_of
 from tests.core.model.model import Model
@@ -93,6 +95,7 @@ def _assert_same_running(machine: Machine, model: Model) -> None:
     assert [(one.number, one.user, one.address, one.used_ms, one.ending) for one in machine.sessions()] == [
         (one.number, one.user, one.address, one.used_ms, one.ending) for one in model.sessions.all
     ]
+    assert [astuple(one) for one in machine.workers()] == [astuple(one) for _, one in sorted(model.workers.items())]
     for session in range(model.sessions.next_number + 1):
         assert [job.id for job in machine.taken(session)] == [job.id for job in model.taken(session)]
     for job in model.running():

@@ -12,6 +12,7 @@ from core import (
     DURATION_MS_MAX,
     Atomic,
     Batch,
+    BeatWorker,
     Bury,
     BuryWithReason,
     Change,
@@ -63,13 +64,16 @@ from core import (
     ResumeQueue,
     Return,
     Selector,
+    SetWorker,
     Then,
     Touch,
     TouchAll,
+    WorkerState,
 )
 from tests.core.helpers.logs import LogEntry, lead, operations
 from tests.core.helpers.session_logs import KINDS
 
+POLICIES = tuple(policy for policy in Policy if policy is not Policy.FAIR)      # that has a model of its own
 QUEUES = ("a", "b", "a_dead")
 ITEMS = ("x", "y", "i1")
 KEYS = ("k", "l")
@@ -114,11 +118,11 @@ _get = st.builds(
     st.sampled_from([None] * 5 + [1]),
 )
 pick = st.builds(
-    GetWith, _get, st.sampled_from([None, 1, 2, 3, 10]), st.sampled_from([None, *Policy]), st.booleans()
+    GetWith, _get, st.sampled_from([None, 1, 2, 3, 10]), st.sampled_from([None, *POLICIES]), st.booleans()
 )
 pick_in_turn = st.builds(
     GetInTurn, _get, st.sampled_from([None, 1, 2, 3, 10]),
-    st.sampled_from([None, Policy.RR, Policy.RR, Policy.PRIORITY, *Policy]), st.booleans(),
+    st.sampled_from([None, Policy.RR, Policy.RR, Policy.PRIORITY, *POLICIES]), st.booleans(),
     st.sampled_from([None, "", "a", "b", "zz"]),
 )
 later_with = st.builds(
@@ -188,6 +192,12 @@ _more = st.builds(
     st.sampled_from([None, None, *Overflow]),
     st.sampled_from([None, None, 0, 1, 2, 3]),
 )
+_pool = st.sampled_from(["p", "r"])
+_bound_of_pool = st.sampled_from([None, 0, 2, 9])
+_places = st.integers(0, 2)
+_on_worker = st.builds(BeatWorker, _pool, _places, _places, st.just("h:1"), st.sampled_from([1, 1, 2])) | st.builds(
+    SetWorker, _pool, _bound_of_pool, _bound_of_pool, st.sampled_from([None, *WorkerState])
+)
 _expire_queue = st.builds(ExpireQueue, _queue, st.sampled_from([0, 50, 100, 200, 1000]))
 on_queue: st.SearchStrategy[Requested] = often(
     st.builds(ConfigureQueueWith, _queue, queue_change, _more),
@@ -210,13 +220,18 @@ on_queue: st.SearchStrategy[Requested] = often(
         Configure,
         st.sampled_from([None, Then.DONE, Then.LATER]),
         st.sampled_from([None, None, True, False]),
-        st.sampled_from([None, *Policy]),
+        st.sampled_from([None, *POLICIES]),
         st.sampled_from([None, 0, 40]),
         st.sampled_from([None, 5000]),
         st.sampled_from([None, True, False]),
     ),
 )
 requested: st.SearchStrategy[Requested] = often(
+    put_with, put_with, _get, pick, pick_in_turn, _on_running, change, st.builds(Delete, selector), _on_place, _many,
+    batch, on_queue,
+)
+time_operations: st.SearchStrategy[Operation] = often(
+    put_with, put_with, put_with, _put, pick, pick, _get, _on_running, _on_running, _on_running, change, _many, batch,
     put_with, put_with, _get, pick, pick_in_turn, _on_running, change, st.builds(Delete, selector), _on_place, _many,
     batch, on_queue,
 )
@@ -338,7 +353,7 @@ def random_time_operation(random: Random, ids: list[int], now_ms: int) -> Operat
         queues = random.choice([None, (queue,), QUEUES])
         get = Get(queues, random.choice([None, None, 30, 300]), random.choice(list(Then)), random.choice(
             [None, None, None, *ITEMS]))
-        count, policy, meta = random.choice([None, 1, 3]), random.choice([None, *Policy]), random.random() < 0.5
+        count, policy, meta = random.choice([None, 1, 3]), random.choice([None, *POLICIES]), random.random() < 0.5
         if random.random() < 0.4:
             return GetInTurn(get, count, policy, meta, random.choice([None, *QUEUES]))
         return GetWith(get, count, policy, meta)
@@ -402,5 +417,5 @@ def _random_on_queue(random: Random, queue: str) -> Operation:
         )),
         PauseQueue(queue, random.random() < 0.2, random.random() < 0.3), ResumeQueue(queue), ResumeQueue(queue),
         DeleteQueue(queue, random.random() < 0.1), PurgeQueue(queue, random.choice(states)),
-        Configure(policy=random.choice(list(Policy))),
+        Configure(policy=random.choice(list(POLICIES))),
     ])

@@ -15,7 +15,9 @@ from core import (
     Accepted,
     AddLearner,
     AttachSession,
+    BadSetting,
     Batch,
+    BeatWorker,
     Bury,
     BuryWithReason,
     Change,
@@ -76,6 +78,7 @@ from core import (
     Return,
     SessionNotFound,
     SetUser,
+    SetWorker,
     Stored,
     SwitchService,
     Tick,
@@ -84,6 +87,10 @@ from core import (
     TouchAll,
     TouchSession,
     UserNotFound,
+    WorkerBounds,
+    WorkerNotFound,
+    WorkerPool,
+    WorkerState,
 )
 from tests.core.model.end import ModelEnd
 from tests.core.model.jobs import ModelApplied, note
@@ -184,7 +191,10 @@ class Model(ModelView, ModelEnd, ModelMembers):
                 self.grant_grace(grace_ms, once=False)
                 return Accepted()
             case OpenSession():
-                return self.sessions.open(operation, self.clock_ms, {job.session for job in self.running()})
+                reply = self.sessions.open(operation, self.clock_ms, {job.session for job in self.running()})
+                there = {one.number for one in self.sessions.all}
+                self.workers = {name: one for name, one in self.workers.items() if one.session in there}
+                return reply
             case AttachSession():
                 return self.sessions.attach(operation, self.clock_ms)
             case TouchSession():
@@ -242,6 +252,10 @@ class Model(ModelView, ModelEnd, ModelMembers):
                 return self.on_queue(operation)
             case ConfigureQueueWith():
                 return self.on_queue(operation)
+            case BeatWorker():
+                return self._heartbeat(operation)
+            case SetWorker():
+                return self._set_worker(operation)
             case CreateQueue() | ConfigureQueue() | DeleteQueue() | PurgeQueue() | PauseQueue() | ResumeQueue():
                 return self.on_queue(operation)
             case Configure():
@@ -262,6 +276,34 @@ class Model(ModelView, ModelEnd, ModelMembers):
                 return Aborted(position, replies[-1])
         self.put_item = put_item
         return Results(tuple(replies))
+
+    # --- workers
+
+    def _heartbeat(self, beat: BeatWorker) -> Reply:
+        if not self.sessions.use(beat.session, self.clock_ms):
+            return SessionNotFound()
+        old = self.workers.get(beat.name)
+        bounds = (None, None, WorkerState.RUN) if old is None else (old.most, old.least, old.state)
+        self.workers[beat.name] = WorkerPool(
+            beat.name, beat.session, beat.address, beat.slots, beat.busy, self.clock_ms, *bounds
+        )
+        return WorkerBounds(*bounds)
+
+    def _set_worker(self, operation: SetWorker) -> Reply:
+        worker = self.workers.get(operation.name)
+        if worker is None:
+            return WorkerNotFound()
+        most = worker.most if operation.most is None else operation.most
+        least = worker.least if operation.least is None else operation.least
+        if None not in (most, least) and (least or 0) > (most or 0):
+            return BadSetting()
+        state = worker.state if operation.state is None else operation.state
+        self.workers[operation.name] = structs.replace(worker, most=most, least=least, state=state)
+        words: list[int | str] = [] if operation.most is None else ["MAX", operation.most]
+        words += [] if operation.least is None else ["MIN", operation.least]
+        words += [] if operation.state is None else ["STATE", state.name]
+        self.tell("WORKER", operation.name, *words)
+        return Accepted()
 
     # --- sessions
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core import Due, JobState, Order, Then
+from core import Due, JobState, Order, Then, WorkerPool
 from tests.core.model.jobs import ModelJob
 from tests.core.model.queues import ModelQueues
 from tests.core.model.sessions import ModelSessions
@@ -20,6 +20,7 @@ class ModelTime(ModelQueues):
     def __init__(self) -> None:
         super().__init__()
         self.sessions = ModelSessions()
+        self.workers: dict[str, WorkerPool] = {}
         self.releases: list[tuple[ModelJob, str]] = []      # jobs that do not know yet that this item was finished
 
     # --- steps of a job
@@ -171,6 +172,7 @@ class ModelTime(ModelQueues):
 
     def end_session(self, number: int, ends_max: int) -> int:
         """The session is over, and its jobs, so many at most, wait again; how many ends were that?"""
+        self.workers = {name: one for name, one in self.workers.items() if one.session != number}
         bound = [job for job in self.running() if job.session == number]
         for job in bound[:ends_max]:
             self.failed(job)

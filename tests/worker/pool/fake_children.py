@@ -6,10 +6,10 @@ import asyncio
 from collections import Counter
 
 from sockpq.model import Handed
+from sockpq.worker.children.child import Parent, Usage
+from sockpq.worker.children.spawning import Spawner
 from sockpq.worker.outcome import Outcome
-from sockpq.worker.pool.child import Parent, Usage
 from sockpq.worker.pool.settings import PoolSettings
-from sockpq.worker.pool.spawning import Spawner
 
 
 class FakeChild:

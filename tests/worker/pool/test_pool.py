@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from sockpq import Client
 from sockpq.worker import App
+from sockpq.worker.children.child import Usage
 from sockpq.worker.outcome import Outcome
-from sockpq.worker.pool.child import Usage
 from sockpq.worker.pool.pool import Pool
 from sockpq.worker.pool.settings import PoolSettings
 

@@ -94,12 +94,7 @@ def put_all(client: Client) -> int:
     """The jobs; returns the time of the first periodic run."""
     client.put_many("once", [b"%d" % number for number in range(JOBS)])
     client.put_many("least", json=[{"task": "least", "args": [number], "kwargs": {}} for number in range(JOBS)])
-    first = (int(time.time()) // 60 - RUNS + 1) * 60
-    told = {"at": first, "app": "app", "line": "* * * * *", "tz": "UTC", "catch_up": "all"}
-    client.queue_config("cron", keep=86_400)
-    body = Envelope("minute", [], {}, cron=told).encoded(JsonCodec())
-    client.put("cron", body, key=f"minute.{first}", on_duplicate="ignore")
-    return first
+    return put_first_run(client)
 
 
 def test_no_effect_is_lost_and_with_transactions_none_comes_twice(tmp_path: Path) -> None:
@@ -132,6 +127,47 @@ def test_no_effect_is_lost_and_with_transactions_none_comes_twice(tmp_path: Path
         assert all_gone(children)
         assert client.running() == []
         judge(client, (tmp_path / "record").read_text().splitlines(), first)
+
+
+def test_each_periodic_run_is_one_with_ten_pools_and_leaders_killed(tmp_path: Path) -> None:
+    app = '''
+@app.cron("* * * * *", name="minute", catch_up="all", expire=2)
+def minute():
+    with app.client.transaction() as t:
+        t.put("out", current_job().meta.key)
+        t.done(current_job())
+'''
+    with LocalCluster(3) as cluster, ExitStack() as stack, Client(cluster.servers) as client:
+        servers = ",".join(cluster.servers)
+        first = put_first_run(client)
+        workers = []
+        for number in range(10):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            workers.append(stack.enter_context(Worker(folder, servers, app, "-c", "1", "--pool", "threads")))
+        for _ in range(2):
+            done = client.total("out").jobs
+            workers[0].until(lambda done=done: client.total("out").jobs >= min(done + 5, RUNS))   # type: ignore[misc]
+            leader = cluster.wait_for_leader()
+            cluster.kill(leader)
+            cluster.restart(leader, wait=False)
+        workers[0].until(lambda: client.total("out").jobs >= RUNS)
+        assert [worker.end(signal.SIGTERM) for worker in workers] == [0] * 10
+        keys = [job.text for job in client.get_many(1000, "out", expire=60)]
+        runs = [int(key.rpartition(".")[2]) for key in keys]
+        assert sorted(runs) == list(range(first, max(runs) + 60, 60))
+        waiting = [job.key for state in ("delayed", "ready") for job in client.peek_queue("cron", state, 9)]  # type: ignore[arg-type]
+        assert waiting == [f"minute.{max(runs) + 60}"]
+
+
+def put_first_run(client: Client) -> int:
+    """A run of half an hour ago; returns its time."""
+    first = (int(time.time()) // 60 - RUNS + 1) * 60
+    told = {"at": first, "app": "app", "line": "* * * * *", "tz": "UTC", "catch_up": "all"}
+    client.queue_config("cron", keep=86_400)
+    body = Envelope("minute", [], {}, cron=told).encoded(JsonCodec())
+    client.put("cron", body, key=f"minute.{first}", on_duplicate="ignore")
+    return first
 
 
 def wait_until_done(client: Client, pools: Pools) -> None:

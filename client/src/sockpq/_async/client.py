@@ -32,6 +32,7 @@ from sockpq._protocol.arguments import (
     Policy,
     State,
     Then,
+    WorkerState,
     given,
     integer,
     span,
@@ -51,6 +52,7 @@ from sockpq.model import (
     Leader,
     NodeStatus,
     PeekedJob,
+    Place,
     QueueTotals,
     RunningJob,
     SessionInfo,
@@ -59,6 +61,8 @@ from sockpq.model import (
     Totals,
     User,
     Waiting,
+    WorkerBounds,
+    WorkerInfo,
 )
 
 PREFETCH_MAX = 1000
@@ -552,7 +556,7 @@ class Client:
 
     async def change(
         self,
-        job: Job | int | Key,
+        job: Job | int | Key | Place,
         *,
         data: Data | None = None,
         json: Any = ABSENT,
@@ -564,7 +568,7 @@ class Client:
         no_item: bool = False,
         timeout: float | None = None,
     ) -> None:
-        """Change a running job by its id, or a waiting one by its `Key`; what is not given stays as it is.
+        """Change a running job by its id, or a waiting one by its `Key` or `Place`; what is not given stays as it is.
 
         `data`, `json` or `value` is its new body, as for put(). `no_item` takes it out of its item. Raises JobNotFound,
         and JobRunning when the job with this key is running.
@@ -576,12 +580,12 @@ class Client:
 
     async def delete(
         self,
-        job: Job | int | Key,
+        job: Job | int | Key | Place,
         *,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
     ) -> Finished:
-        """Remove a running job by its id, or a waiting one by its `Key`. Raises JobNotFound, JobRunning."""
+        """Remove a running job by its id, or a waiting one by its `Key` or `Place`. Raises JobNotFound, JobRunning."""
         return await run(self._executor.run(jobs.delete(job), timeout=timeout, retry_unknown=retry_unknown))
 
     async def move(
@@ -616,12 +620,14 @@ class Client:
 
     async def peek(
         self,
-        job: Job | int | Key,
+        job: Job | int | Key | Place,
         *,
         server: str | None = None,
         timeout: float | None = None,
     ) -> PeekedJob | None:
-        """Look at a running job, or at the one with this `Key`, without taking it; None when there is none."""
+        """Look at a running job, or at the one with this `Key` or `Place`, without taking it; None when there is
+        none.
+        """
         return await run(self._executor.run_where(jobs.peek(job), server, timeout=timeout))
 
     async def peek_queue(
@@ -630,14 +636,18 @@ class Client:
         state: State = "ready",
         count: int = 1,
         *,
+        places: bool = False,
         server: str | None = None,
         timeout: float | None = None,
     ) -> list[PeekedJob]:
         """Look at the first `count` jobs of a queue that are "ready", "delayed", "running" or "dead".
 
-        The dead ones are those that were given up in this queue.
+        The dead ones are those that were given up in this queue. With `places` each job has its `place`, by which
+        peek(), change() and delete() find it; a server that is too old for that tells none.
         """
-        return await run(self._executor.run_where(jobs.peek_queue(queue, state, count), server, timeout=timeout))
+        return await run(self._executor.run_where(
+            jobs.peek_queue(queue, state, count, places=places), server, timeout=timeout
+        ))
 
     async def kick(
         self,
@@ -894,6 +904,33 @@ class Client:
         Its client learns that at its next use.
         """
         return await run(self._executor.run(cluster.end_session(number), timeout=timeout))
+
+    async def worker_beat(self, name: str, slots: int, busy: int, *, timeout: float | None = None) -> WorkerBounds:
+        """Tell that the pool of workers `name` is there, with so many places for jobs of which `busy` are in use.
+
+        Returns what an operator wants of it (worker_set()). It is listed until this client's session ends; who says a
+        name last has it. Raises SessionLost without sessions.
+        """
+        return await run(self._executor.run(cluster.worker_beat(name, slots, busy), timeout=timeout))
+
+    async def workers(self, server: str | None = None, *, timeout: float | None = None) -> list[WorkerInfo]:
+        """The pools of workers that there are, by name; a `server` that is named may lag."""
+        return await run(self._executor.run_where(cluster.workers(), server, timeout=timeout))
+
+    async def worker_set(
+        self,
+        name: str,
+        *,
+        most: int | None = None,
+        least: int | None = None,
+        state: WorkerState | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Tell a pool how many jobs it may run at `most` and should at `least`, or to "run", "pause" or "stop".
+
+        It learns that with its next heartbeat. Needs the right admin. Raises WorkerNotFound.
+        """
+        await run(self._executor.run(cluster.worker_set(name, most=most, least=least, state=state), timeout=timeout))
 
     async def users(self, *, timeout: float | None = None) -> list[User]:
         """The users the servers know, with their rights. This and the next two need the right admin."""

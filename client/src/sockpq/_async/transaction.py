@@ -13,7 +13,7 @@ from sockpq._protocol.arguments import ABSENT, Data, OnDuplicate, Then
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands import batches, jobs
 from sockpq.errors import BadArguments, OutcomeUnknown
-from sockpq.model import Key
+from sockpq.model import Key, Place
 
 
 class Transaction:
@@ -129,7 +129,7 @@ class Transaction:
 
     def change(
         self,
-        job: Job | int | Key,
+        job: Job | int | Key | Place,
         *,
         data: Data | None = None,
         json: Any = ABSENT,
@@ -140,14 +140,14 @@ class Transaction:
         item: str | None = None,
         no_item: bool = False,
     ) -> None:
-        """Change a running job by its id, or a waiting one by its `Key`. See Client.change."""
+        """Change a running job by its id, or a waiting one by its `Key` or `Place`. See Client.change."""
         self._add(
             jobs.change(job, data=data, json=json, value=value, priority=priority, delay=delay, at=at, item=item,
             no_item=no_item, bodies=self._executor.bodies)
         )
 
-    def delete(self, job: Job | int | Key) -> None:
-        """Remove a running job by its id, or a waiting one by its `Key`. See Client.delete."""
+    def delete(self, job: Job | int | Key | Place) -> None:
+        """Remove a running job by its id, or a waiting one by its `Key` or `Place`. See Client.delete."""
         self._add(jobs.delete(job), job)
 
     def move(

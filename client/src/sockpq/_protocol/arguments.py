@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from sockpq._protocol.addresses import parse_server
 from sockpq.errors import BadArguments, DataTooLarge
-from sockpq.model import Key
+from sockpq.model import Key, Place
 
 Data = bytes | bytearray | memoryview | str
 Then = Literal["later", "done", "dead"]
@@ -20,6 +20,7 @@ Block = bool | Literal["until_done"]
 OnDuplicate = Literal["fail", "ignore", "replace"]
 Policy = Literal["random", "priority"]
 State = Literal["ready", "delayed", "running", "dead"]
+WorkerState = Literal["run", "pause", "stop"]
 Direction = Literal["in", "out", "all"]
 
 
@@ -34,6 +35,8 @@ class HeldJob(Protocol):
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}")   # PROTOCOL "Lines, data, values"
 NODE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+WORKER = re.compile(r"[A-Za-z0-9_.:@-]{1,64}")
+WORKER_SLOTS_MAX = 2**31
 USER = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 RIGHT = re.compile(r"(?:put|get|queue|admin)(?::[A-Za-z0-9_.:@-]{1,255}\*)?")
 HOST = re.compile(r"[A-Za-z0-9_.:-]{1,253}")
@@ -69,6 +72,16 @@ def node(value: str) -> str:
     match = NODE_NAME.fullmatch(value)
     if not match:
         raise BadArguments(f"node {value!r}: a name is 1 to 64 of A-Z a-z 0-9 _ . -")
+    return match[0]
+
+
+def worker(value: str) -> str:
+    """`value`, when it may be the name of a pool of workers."""
+    if not isinstance(value, str):
+        raise TypeError(f"the name of a worker must be a string, not {type(value).__name__}")
+    match = WORKER.fullmatch(value)
+    if not match or value in ("LIST", "SET"):
+        raise BadArguments(f"worker {value!r}: a name is 1 to 64 of A-Z a-z 0-9 _ . : @ -, not LIST or SET")
     return match[0]
 
 
@@ -217,11 +230,18 @@ def job_id(job: HeldJob | int) -> int:
     return integer(getattr(job, "id", job), "job id", 0, UINT64_MAX)    # type: ignore[arg-type]
 
 
-def selector(job: HeldJob | int | Key) -> str:
-    """A job by its id or by its key, as the protocol writes it."""
+def selector(job: HeldJob | int | Key | Place) -> str:
+    """A job by its id, key or place, as the protocol writes it."""
     if isinstance(job, Key):
         return f"KEY {name(job.queue, 'queue')} {job_key(job.key)}"
+    if isinstance(job, Place):
+        return f"SEQ {name(job.queue, 'queue')} {integer(job.seq, 'seq', 0, UINT64_MAX)}"
     return str(job_id(job))
+
+
+def selected_by(job: HeldJob | int | Key | Place) -> tuple[str, ...]:
+    """What a server must know to find it."""
+    return ("seq",) if isinstance(job, Place) else ()
 
 
 def job_key(value: str) -> str:

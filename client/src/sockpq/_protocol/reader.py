@@ -40,6 +40,7 @@ from sockpq.errors import (
     TicketNotFound,
     TooManyPulses,
     WaitTimeout,
+    WorkerNotFound,
 )
 from sockpq.model import Waiting
 
@@ -68,6 +69,7 @@ _REFUSAL_LINES: dict[str, type[SockpqError]] = {
     "404 Job Not Found": JobNotFound,
     "404 Session Not Found": SessionLost,
     "404 Queue Not Found": QueueNotFound,
+    "404 Worker Not Found": WorkerNotFound,
     "409 Job Exists": JobExists,
     "409 Job Running": JobRunning,
     "409 Queue Exists": QueueExists,

@@ -1,4 +1,4 @@
-"""The servers, their users, and the sessions of all clients."""
+"""The servers, their users, the sessions of all clients, and pools of workers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 
 from sockpq._protocol import arguments
 from sockpq._protocol.addresses import Address
-from sockpq._protocol.arguments import UINT64_MAX
+from sockpq._protocol.arguments import UINT64_MAX, WORKER_SLOTS_MAX, WorkerState
 from sockpq._protocol.command import Command, Hidden, Repeat, call, single
 from sockpq._protocol.reader import (
     Reader,
@@ -25,7 +25,7 @@ from sockpq._protocol.reader import (
     number_of,
 )
 from sockpq.errors import BadArguments
-from sockpq.model import Leader, NodeStatus, SessionInfo, StateHash, User
+from sockpq.model import Leader, NodeStatus, SessionInfo, StateHash, User, WorkerBounds, WorkerInfo
 
 _HASH = re.compile(r"[0-9a-f]{1,128}")
 _SECONDS = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?")
@@ -145,6 +145,49 @@ def end_session(number: int) -> Command[bool]:
     return single(f"SESSION END {arguments.integer(number, 'number', 1, UINT64_MAX)}", _was_there, Repeat.HARMLESS)
 
 
+# pools of workers
+
+@call()
+def worker_beat(name: str, slots: int, busy: int) -> Command[WorkerBounds]:
+    """Tell that the pool of workers `name` is there, with so many places for jobs of which `busy` are in use.
+
+    Returns what an operator wants of it (worker_set()). It is listed until this client's session ends; who says a
+    name last has it. Raises SessionLost without sessions.
+    """
+    slots = arguments.integer(slots, "slots", 0, WORKER_SLOTS_MAX)
+    busy = arguments.integer(busy, "busy", 0, WORKER_SLOTS_MAX)
+    line = f"WORKER {arguments.worker(name)} {slots} {busy}"
+    return single(line, _bounds, Repeat.HARMLESS, logged=True, needs=("workers",))
+
+
+@call("any")
+def workers() -> Command[list[WorkerInfo]]:
+    """The pools of workers that there are, by name; a `server` that is named may lag."""
+    return Command(b"WORKER LIST\r\n", b"", _workers, Repeat.FREELY, needs=("workers",))
+
+
+@call()
+def worker_set(
+    name: str, *, most: int | None = None, least: int | None = None, state: WorkerState | None = None
+) -> Command[None]:
+    """Tell a pool how many jobs it may run at `most` and should at `least`, or to "run", "pause" or "stop".
+
+    It learns that with its next heartbeat. Needs the right admin. Raises WorkerNotFound.
+    """
+    words = "" if most is None else f" MAX {arguments.integer(most, 'most', 0, WORKER_SLOTS_MAX)}"
+    words += "" if least is None else f" MIN {arguments.integer(least, 'least', 0, WORKER_SLOTS_MAX)}"
+    if most is not None and least is not None and least > most:
+        raise BadArguments(f"least is {least}, and most only {most}")
+    if state is not None:
+        if state not in ("run", "pause", "stop"):
+            raise BadArguments(f"state is 'run', 'pause' or 'stop', not {state!r}")
+        words += f" STATE {state.upper()}"
+    if not words:
+        raise BadArguments("worker_set() without anything to set")
+    line = f"WORKER SET {arguments.worker(name)}{words}"
+    return single(line, accepted, Repeat.HARMLESS, logged=True, needs=("workers",))
+
+
 # the users
 
 @call()
@@ -221,6 +264,27 @@ def _session_line(line: str) -> SessionInfo:
         as_number(number), None if user == "-" else user, None if address == "-" else address, float(ttl),
         as_number(idle), as_number(bound),
     )
+
+
+def _bounds(text: str) -> WorkerBounds:
+    """`[MAX <n>] [MIN <n>] [STATE <s>]`."""
+    fields = fields_of(text)
+    expect(len(fields) % 2 == 0, "the answer to WORKER")
+    words = dict(zip(fields[::2], fields[1::2], strict=True))
+    most, least = (as_number(words[word]) if word in words else None for word in ("MAX", "MIN"))
+    return WorkerBounds(most, least, words.get("STATE", "RUN").lower())
+
+
+def _workers() -> Reader[list[WorkerInfo]]:
+    return [_worker_line(line) for line in (yield from lines_of_list())]
+
+
+def _worker_line(line: str) -> WorkerInfo:
+    """`<name> <addr> <slots> <busy> <age>`."""
+    fields = line.split(" ")
+    expect(len(fields) >= 5, "a line of WORKER LIST has five fields at least")
+    name, address, slots, busy, age = fields[:5]
+    return WorkerInfo(name, None if address == "-" else address, as_number(slots), as_number(busy), as_number(age))
 
 
 def _users() -> Reader[list[User]]:

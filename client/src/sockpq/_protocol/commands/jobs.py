@@ -43,7 +43,7 @@ from sockpq._protocol.reader import (
 )
 from sockpq._protocol.session import NUMBER_BYTES_MAX
 from sockpq.errors import BadArguments, NoOutput
-from sockpq.model import Finished, Handed, Key, Meta, PeekedJob, Stored, Waiting
+from sockpq.model import Finished, Handed, Key, Meta, PeekedJob, Place, Stored, Waiting
 
 PEEK_JOBS_MAX = 10_000
 KICK_JOBS_MAX = 2**31 - 1
@@ -472,7 +472,7 @@ def _leased(text: str) -> int | None:
 
 @call(transaction=True)
 def change(
-    job: HeldJob | int | Key,
+    job: HeldJob | int | Key | Place,
     *,
     data: Data | None = None,
     json: Any = ABSENT,
@@ -484,7 +484,7 @@ def change(
     no_item: bool = False,
     bodies: Bodies = PLAIN,
 ) -> Command[None]:
-    """Change a running job by its id, or a waiting one by its `Key`; what is not given stays as it is.
+    """Change a running job by its id, or a waiting one by its `Key` or `Place`; what is not given stays as it is.
 
     `data`, `json` or `value` is its new body, as for put(). `no_item` takes it out of its item. Raises JobNotFound,
     and JobRunning when the job with this key is running.
@@ -496,14 +496,16 @@ def change(
     body = arguments.body_of(data, json, value, bodies)
     if not words and body is None:
         raise BadArguments("change() without anything to change")
-    return _with_data(f"CHANGE {arguments.selector(job)}{words}", body, accepted, "change")
+    command = _with_data(f"CHANGE {arguments.selector(job)}{words}", body, accepted, "change")
+    return command._replace(needs=command.needs + arguments.selected_by(job))
 
 
 @call(retry=True, transaction=True)
-def delete(job: HeldJob | int | Key) -> Command[Finished]:
-    """Remove a running job by its id, or a waiting one by its `Key`. Raises JobNotFound, JobRunning."""
+def delete(job: HeldJob | int | Key | Place) -> Command[Finished]:
+    """Remove a running job by its id, or a waiting one by its `Key` or `Place`. Raises JobNotFound, JobRunning."""
     repeat = Repeat.IF_ASKED if isinstance(job, Key) else Repeat.HARMLESS   # another job may have got the key meanwhile
-    return single(f"DELETE {arguments.selector(job)}", finished, repeat, logged=True)
+    line = f"DELETE {arguments.selector(job)}"
+    return single(line, finished, repeat, logged=True, needs=arguments.selected_by(job))
 
 
 @call(job=True, transaction=True)
@@ -548,20 +550,28 @@ def _with_data(line: str, body: bytes | None, of_line: Callable[[str], Any], wor
 # jobs in whatever state
 
 @call("any")
-def peek(job: HeldJob | int | Key) -> Command[PeekedJob | None]:
-    """Look at a running job, or at the one with this `Key`, without taking it; None when there is none."""
-    return Command(f"PEEK {arguments.selector(job)}\r\n".encode(), b"", _peeked, Repeat.FREELY)
+def peek(job: HeldJob | int | Key | Place) -> Command[PeekedJob | None]:
+    """Look at a running job, or at the one with this `Key` or `Place`, without taking it; None when there is none."""
+    line = f"PEEK {arguments.selector(job)}\r\n"
+    return Command(line.encode(), b"", _peeked, Repeat.FREELY, needs=arguments.selected_by(job))
 
 
 @call("any")
-def peek_queue(queue: str, state: State = "ready", count: int = 1) -> Command[list[PeekedJob]]:
+def peek_queue(
+    queue: str, state: State = "ready", count: int = 1, *, places: bool = False
+) -> Command[list[PeekedJob]]:
     """Look at the first `count` jobs of a queue that are "ready", "delayed", "running" or "dead".
 
-    The dead ones are those that were given up in this queue.
+    The dead ones are those that were given up in this queue. With `places` each job has its `place`, by which
+    peek(), change() and delete() find it; a server that is too old for that tells none.
     """
     count = arguments.integer(count, "count", 1, PEEK_JOBS_MAX)
-    line = f"PEEK {arguments.name(queue, 'queue')} {arguments.state(state)} COUNT {count}\r\n"
-    return Command(line.encode(), b"", partial(_peeked_many, count), Repeat.FREELY)
+    line = f"PEEK {arguments.name(queue, 'queue')} {arguments.state(state)} COUNT {count}"
+    read = partial(_peeked_many, count)
+    command: Command[list[PeekedJob]] = Command(f"{line}\r\n".encode(), b"", read, Repeat.FREELY)
+    if arguments.switch(places, "places"):
+        return command._replace(line=f"{line} SEQ\r\n".encode(), needs=("seq",), older=command)
+    return command
 
 
 @call(retry=True)
@@ -589,13 +599,19 @@ def _peeked_many(count: int) -> Reader[list[PeekedJob]]:
     return result
 
 
+def _place(queue: str, fields: list[str]) -> Place | None:
+    """What `SEQ <n>` at the end of a line says."""
+    return Place(queue, as_number(fields[-1])) if fields[-2] == "SEQ" else None
+
+
 def _peek_line(fields: list[str]) -> tuple[PeekedJob, int]:
     """`<q> <id|-> <p> <len> <state> [meta]` as a job without its data, and their length."""
     expect(len(fields) >= 5 and fields[4] in _STATES, "not the line of a job")
     item, meta = _meta_tokens(fields[5:])
+    queue = as_name(fields[0])
     return PeekedJob(
         id=None if fields[1] == "-" else as_number(fields[1]),
-        queue=as_name(fields[0]),
+        queue=queue,
         priority=as_signed(fields[2]),
         data=b"",
         state=fields[4].lower(),
@@ -605,4 +621,5 @@ def _peek_line(fields: list[str]) -> tuple[PeekedJob, int]:
         attempt=meta.attempt,
         at=meta.at,
         expires_at=meta.expires_at,
+        place=_place(queue, fields),
     ), as_number(fields[3], BODY_BYTES_MAX)

@@ -51,20 +51,18 @@ def _end(job: Handed, outcome: Outcome) -> Command[Any]:
         return jobs.done(job)
     if outcome.kind == "dead":
         return jobs.bury(job, outcome.reason)
-    plain = jobs.later(job, delay=outcome.delay if outcome.delay >= LEAST_DELAY_S else None)
-    command = plain
-    if outcome.slow or outcome.sleep is not None:
-        word = " SLOW" if outcome.slow else f" SLEEP {outcome.sleep:.3f}"
-        command = _with(plain, word, "pulse", plain)
-    if outcome.reason:
-        command = _with(command, f" REASON {outcome.reason}", "workers", command)
-    return command
+    delay = outcome.delay if outcome.delay >= LEAST_DELAY_S else None
+    told = outcome.slow or outcome.sleep is not None        # to the pulse: that was no failure, and no attempt
+    plain = jobs.later(job, delay=delay, yielded=told)
+    words = " SLOW" if outcome.slow else f" SLEEP {outcome.sleep:.3f}" if told else ""
+    words += f" REASON {outcome.reason}" if outcome.reason else ""
+    return _with(plain, words) if words else plain
 
 
-def _with(command: Command[Any], words: str, feature: str, older: Command[Any]) -> Command[Any]:
-    """The command with more words, for servers that know them."""
+def _with(command: Command[Any], words: str) -> Command[Any]:
+    """The command with words that came with pulses; without them for older servers."""
     line = command.line.removesuffix(b"\r\n") + words.encode() + b"\r\n"
-    return command._replace(line=line, needs=(*command.needs, feature), older=older)
+    return command._replace(line=line, needs=("pulse",), older=command)
 
 
 def _plain(command: Command[Any]) -> Command[Any]:

@@ -21,12 +21,13 @@ from sockpq._protocol.commands import jobs
 from sockpq.errors import BadArguments, JobNotFound, SockpqError
 from sockpq.model import Handed
 from sockpq.worker.app import App
+from sockpq.worker.children.child import Usage
+from sockpq.worker.children.spawning import Spawner, spawner
 from sockpq.worker.execution import lost
 from sockpq.worker.failures import log_failure
 from sockpq.worker.outcome import Outcome
 from sockpq.worker.pool.autoscale import Autoscaler
 from sockpq.worker.pool.balancing import to_ask
-from sockpq.worker.pool.child import Usage
 from sockpq.worker.pool.counters import PoolCounters
 from sockpq.worker.pool.endings import CALL_S, PAUSE_S, Endings
 from sockpq.worker.pool.ends import done, give_back
@@ -35,7 +36,6 @@ from sockpq.worker.pool.memory import MemoryShare
 from sockpq.worker.pool.request import WAIT_S, request
 from sockpq.worker.pool.roster import Roster
 from sockpq.worker.pool.settings import PoolSettings
-from sockpq.worker.pool.spawning import Spawner, spawner
 
 LOG = logging.getLogger("sockpq.worker")
 
@@ -285,6 +285,9 @@ class Pool:
             self._endings.lost(job.id)
             return
         self._leases.renewed(job.id, asked_at)
+        if self._stopping:
+            await self._endings.give_back([job])
+            return
         self._waiting.appendleft(job)
         self._dispatch()
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from time import monotonic
 
 from sockpq.model import Handed
+from sockpq.worker.children.child import Child
 from sockpq.worker.pool.balancing import Balancer, Strategy
-from sockpq.worker.pool.child import Child
 
 
 @dataclass

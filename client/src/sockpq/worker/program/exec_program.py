@@ -9,7 +9,7 @@ import subprocess
 from typing import Any
 
 from sockpq.errors import BadArguments
-from sockpq.worker.pool.process_child import die_with_parent
+from sockpq.worker.children.process_child import die_with_parent
 
 PLACES = re.compile(r"%(.)")
 STDERR_CHARACTERS_MAX = 2000

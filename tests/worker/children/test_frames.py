@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 
 from sockpq.model import Handed, Meta
-from sockpq.worker.pool.frames import Decoder, encode, messages
+from sockpq.worker.children.frames import Decoder, encode, messages
 
 
 def test_messages_come_whole_however_they_are_cut() -> None:

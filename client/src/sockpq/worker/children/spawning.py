@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from sockpq.worker.app import App
-from sockpq.worker.pool.child import Child, Parent
-from sockpq.worker.pool.process_child import ProcessChild, open_files
+from sockpq.worker.children.child import Child, Parent
+from sockpq.worker.children.process_child import ProcessChild, open_files
+from sockpq.worker.children.task_child import TaskChild, TaskLoop
+from sockpq.worker.children.thread_child import ThreadChild
 from sockpq.worker.pool.settings import PoolSettings
-from sockpq.worker.pool.task_child import TaskChild, TaskLoop
-from sockpq.worker.pool.thread_child import ThreadChild
 
 Spawn = Callable[[int, Parent, PoolSettings], Child]
 

@@ -14,10 +14,10 @@ from typing import Any
 from sockpq._sync.job import Job
 from sockpq.model import Handed
 from sockpq.worker.app import App
+from sockpq.worker.children.child import Parent, Usage
+from sockpq.worker.children.serving import async_job, close_async, limited, without_trace
 from sockpq.worker.execution import Work, arun
 from sockpq.worker.outcome import Outcome
-from sockpq.worker.pool.child import Parent, Usage
-from sockpq.worker.pool.serving import async_job, close_async, limited, without_trace
 
 CLOSE_S = 2.0
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from sockpq.model import Handed
 from sockpq.worker.app import App
-from sockpq.worker.pool.child import Parent, Usage
-from sockpq.worker.pool.serving import Serving
+from sockpq.worker.children.child import Parent, Usage
+from sockpq.worker.children.serving import Serving
 
 LOG = logging.getLogger("sockpq.worker")
 

@@ -17,9 +17,9 @@ from contextlib import suppress
 
 from sockpq.model import Handed
 from sockpq.worker.app import App
-from sockpq.worker.pool.child import Parent, Usage
-from sockpq.worker.pool.frames import READ_BYTES, Decoder, encode, messages
-from sockpq.worker.pool.serving import Serving
+from sockpq.worker.children.child import Parent, Usage
+from sockpq.worker.children.frames import READ_BYTES, Decoder, encode, messages
+from sockpq.worker.children.serving import Serving
 
 LOG = logging.getLogger("sockpq.worker")
 PR_SET_PDEATHSIG = 1

@@ -1,0 +1,65 @@
+"""What the operations on workers do (spec/state-machine 11)."""
+
+from __future__ import annotations
+
+from core import limits
+from core.handlers.cost import BASE_BYTES, JOB, Cost, of_names
+from core.ops import replies
+from core.ops import workers as ops
+from core.ops.replies import Reply
+from core.sessions.workers import WorkerPool
+from core.state import State
+
+
+def heartbeat(state: State, operation: ops.BeatWorker, seed: int) -> Reply:
+    """The worker is there; it is told what an operator wants of it."""
+    if state.sessions.use(operation.session, state.clock_ms) is None:
+        return replies.SESSION_NOT_FOUND
+    workers = state.workers
+    worker = workers.by_name.get(operation.name)
+    if worker is None:
+        if len(workers.by_name) >= limits.WORKERS_MAX:
+            return replies.TooManyWorkers()
+        worker = WorkerPool(operation.name, operation.session, "", 0, 0, 0)
+        workers.add(worker)
+    workers.claim(worker, operation.session)
+    worker.address = operation.address
+    worker.slots, worker.busy = _bounded(operation.slots), _bounded(operation.busy)
+    worker.beat_ms = state.clock_ms
+    return replies.WorkerBounds(worker.most, worker.least, worker.state)
+
+
+def _bounded(number: int) -> int:
+    return min(max(number, 0), limits.NUMBER_MAX)
+
+
+def heartbeat_cost(operation: ops.BeatWorker) -> Cost:
+    """Bytes and work of a BeatWorker."""
+    return BASE_BYTES + of_names(operation.name, operation.address), JOB
+
+
+def set_worker(state: State, operation: ops.SetWorker, seed: int) -> Reply:
+    """Tell the worker with its next heartbeats, and at once if it listens to events."""
+    worker = state.workers.by_name.get(operation.name)
+    if worker is None:
+        return replies.WorkerNotFound()
+    most = worker.most if operation.most is None else _bounded(operation.most)
+    least = worker.least if operation.least is None else _bounded(operation.least)
+    if most is not None and least is not None and least > most:
+        return replies.BadSetting()
+    worker.most, worker.least = most, least
+    words: list[int | str] = []
+    if operation.most is not None:
+        words += ("MAX", _bounded(operation.most))
+    if operation.least is not None:
+        words += ("MIN", _bounded(operation.least))
+    if operation.state is not None:
+        worker.state = ops.WorkerState(operation.state)
+        words += ("STATE", worker.state.name)
+    state.events.tell("WORKER", worker.name, *words)
+    return replies.ACCEPTED
+
+
+def set_cost(operation: ops.SetWorker) -> Cost:
+    """Bytes and work of a SetWorker."""
+    return BASE_BYTES + of_names(operation.name), JOB

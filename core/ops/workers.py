@@ -1,0 +1,44 @@
+"""The operations on workers: pools of worker processes that tell who they are (spec/state-machine 11)."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from msgspec import Struct
+
+
+class WorkerState(IntEnum):
+    """What an operator wants of a pool."""
+
+    RUN = 0
+    PAUSE = 1       # take no more jobs for now
+    STOP = 2        # take no more jobs, and end
+
+
+class BeatWorker(Struct, array_like=True, tag=71, gc=False, frozen=True):
+    """WORKER: the pool `name` is there, with so many places for jobs, of which `busy` are in use.
+
+    It belongs to `session`, which this uses, and ends with it; of two pools of one name the last one to say it counts.
+    `address`: from where it is connected. Replies: WorkerBounds, SessionNotFound, TooManyWorkers.
+    """
+
+    name: str
+    slots: int
+    busy: int
+    address: str = ""
+    session: int = 0
+
+
+class SetWorker(Struct, array_like=True, tag=72, gc=False, frozen=True):
+    """WORKER SET: what the pool is told with its next heartbeats; None: unchanged.
+
+    Replies: Accepted, WorkerNotFound, BadSetting (a `least` above the `most` that holds).
+    """
+
+    name: str
+    most: int | None = None
+    least: int | None = None
+    state: WorkerState | None = None
+
+
+OnWorkers = BeatWorker | SetWorker

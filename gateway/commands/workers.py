@@ -1,0 +1,20 @@
+"""WORKER: the heartbeats of pools, and their list."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from gateway.commands.context.client import Client
+from gateway.protocol import listings
+from gateway.protocol.command import Command
+
+
+def heartbeat(client: Client, command: Command) -> None:
+    """WORKER: a pool says that it is there, and from where."""
+    client.propose(replace(command.operation, address=client.link.peer), command.numbering)
+
+
+def worker_list(client: Client, command: Command) -> None:
+    """WORKER LIST: list all pools in the order of their names."""
+    cluster = client.hub.cluster
+    client.say(listings.worker_lines(cluster.machine.workers(), cluster.time_ms))

@@ -1,0 +1,35 @@
+"""The grammar of WORKER."""
+
+from __future__ import annotations
+
+from core import BeatWorker, SetWorker, WorkerState
+from gateway.limits import WORKER_SLOTS_MAX
+from gateway.protocol.arguments import ArgumentError, between, worker
+from gateway.protocol.command import Command, Words
+from gateway.protocol.grammar.options import Option, one_of, read_options
+
+_slots = between(0, WORKER_SLOTS_MAX)
+
+_SET = {
+    b"MAX": Option("most", _slots),
+    b"MIN": Option("least", _slots),
+    b"STATE": Option("state", one_of({state.name.encode(): state for state in WorkerState})),
+}
+
+
+def heartbeat(words: Words) -> Command:
+    """WORKER <name> <slots> <busy>: it belongs to the connection's session."""
+    if len(words) != 4:
+        raise ArgumentError
+    return Command(BeatWorker(worker(words[1]), _slots(words[2]), _slots(words[3])), bound=True)
+
+
+def set_worker(words: Words) -> Command:
+    """WORKER SET <name>, and at least one of MAX, MIN, STATE."""
+    if len(words) < 3:
+        raise ArgumentError
+    found = read_options(words, 2, _SET)
+    operation = SetWorker(worker(words[1]), **found)
+    if operation.most is not None and operation.least is not None and operation.least > operation.most:
+        raise ArgumentError
+    return Command(operation)

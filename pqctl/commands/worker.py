@@ -1,0 +1,59 @@
+"""`pqctl worker ..`: pools of workers, and what they are told."""
+
+from __future__ import annotations
+
+import click
+
+from pqctl.invocation import Call, command, group
+from pqctl.output import exit_codes
+
+
+@group("worker")
+def worker() -> None:
+    """The pools of workers."""
+
+
+@command(worker, "list", timeout=10.0, epilog=exit_codes.READING)
+def list_(call: Call) -> int:
+    """Show all pools: their addresses, places for jobs, jobs, and when they were last heard of."""
+    from pqctl.actions import sessions
+
+    return sessions.show_workers(call)
+
+
+@command(worker, "set", timeout=10.0)
+@click.argument("name")
+@click.option("--max", "most", type=click.IntRange(0, 2**31), metavar="N", help="How many jobs at a time at most.")
+@click.option("--min", "least", type=click.IntRange(0, 2**31), metavar="N", help="How many places to keep at least.")
+def set_(call: Call, name: str, most: int | None, least: int | None) -> int:
+    """Tell pool NAME how many jobs it may run at a time. It learns that with its next heartbeat."""
+    from pqctl.actions import sessions
+
+    return sessions.set_worker(call, name, most, least)
+
+
+@command(worker, timeout=10.0)
+@click.argument("name")
+def pause(call: Call, name: str) -> int:
+    """Let pool NAME take no more jobs, until `resume`."""
+    from pqctl.actions import sessions
+
+    return sessions.steer_worker(call, name, "pause")
+
+
+@command(worker, timeout=10.0)
+@click.argument("name")
+def resume(call: Call, name: str) -> int:
+    """Let pool NAME take jobs again."""
+    from pqctl.actions import sessions
+
+    return sessions.steer_worker(call, name, "run")
+
+
+@command(worker, timeout=10.0)
+@click.argument("name")
+def stop(call: Call, name: str) -> int:
+    """Let pool NAME finish its jobs and end."""
+    from pqctl.actions import sessions
+
+    return sessions.steer_worker(call, name, "stop")

@@ -21,7 +21,7 @@ CLUSTER = [row.word.split()[1] for row in CATALOG.rows if row.word.startswith(b"
 # A word for each place of each line; with them every verb has a line that is right.
 WORDS = (
     b"q", b"0", b"1", b"*", b"LIST", b"SET", b"put", b"00112233445566778899aabbccddeeff", b"DONE", b"STATUS", b"user",
-    b"RANDOM",
+    b"RANDOM", b"SHOW",
 )
 NOTHING = rights.of_text("-")
 EVERYTHING = rights.of_text("admin")
@@ -70,6 +70,7 @@ FREE = {
     b"TOTAL", b"INTERCONNECT", b"SESSION", b"TAKEN", b"PING", b"CAPS", b"QUIT", b"AUTH", b"CLUSTER STATUS",
     b"CLUSTER LEADER", b"CLUSTER HASH", b"SYNC", b"DONE", b"LATER", b"SNAPSHOT", b"BEGIN", b"COMMIT", b"ROLLBACK",
     b"POLICY", b"CONFIG", b"TOUCH", b"BURY", b"DELETE", b"CHANGE", b"PEEK", b"SUBSCRIBE", b"UNSUBSCRIBE",
+    b"SCHED", b"WORKER",
 }
 
 

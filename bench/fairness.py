@@ -35,7 +35,7 @@ SHORT = 9
 HUNG_MS = 600_000
 
 
-class Result(Struct, frozen=True):
+class Latencies(Struct, frozen=True):
     """When the queries were finished, in ms."""
 
     short_ms: list[int]
@@ -52,7 +52,7 @@ class Result(Struct, frozen=True):
         return max(self.short_ms) / 1000
 
 
-class Cluster:
+class SimulatedQueue:
     """A machine and its time."""
 
     def __init__(self) -> None:
@@ -66,13 +66,13 @@ class Cluster:
 
 def simulate(
     policy: Policy | None, workers: int, multiplier: int = 2, *, hung: bool = False, after: bool = False,
-) -> Result:
+) -> Latencies:
     """Let workers do the queries, in slices of a second; without FAIR a query is done in one piece.
 
     `policy`: None for FIFO. `hung`: the long one never says anything for ten minutes. `after`: the last one waits for
     the first six (AFTER).
     """
-    cluster = Cluster()
+    cluster = SimulatedQueue()
     cluster.do(ConfigureFair(multiplier=multiplier))
     left = {0: HUNG_MS if hung else LONG_MS, **dict.fromkeys(range(1, SHORT + 1), SHORT_MS)}
     start_ms = cluster.now_ms
@@ -104,7 +104,7 @@ def simulate(
         else:
             cluster.do(End(job))
             finished[number] = cluster.now_ms - start_ms
-    return Result([finished[number] for number in range(1, SHORT + 1)], finished[0])
+    return Latencies([finished[number] for number in range(1, SHORT + 1)], finished[0])
 
 
 ROWS = (

@@ -14,13 +14,14 @@ from urllib.parse import quote, urlencode
 import pytest
 import uvloop
 
-from cluster.api import NotLeader, OutcomeUnknown
+from cluster.api import NodeStatus, NotLeader, OutcomeUnknown
 from core import Put
 from gateway import rights
 from gateway.auth.users_file import Account
 from gateway.dashboard import Dashboard, site
 from gateway.dashboard.history import SAMPLES, History
 from gateway.dashboard.pages import queues
+from gateway.dashboard.pages.cluster import who_may_be_lost
 from gateway.monitoring import HttpServer, LoopLag, Pages, Sources, start
 from gateway.rights import Rights
 from tests.gateway.helpers.sockets import Gateway
@@ -438,3 +439,17 @@ def test_the_history_is_of_an_hour_and_forgets_queues_that_are_gone() -> None:
         assert history.depths("mail") == ()
 
     run(test)
+
+
+def test_who_may_be_lost() -> None:
+    def node(name: str, role: str) -> NodeStatus:
+        return NodeStatus(1, name, "h:1", role, True, 1, 1, 0, "1", 0)
+
+    def told(*roles: str) -> str:
+        return who_may_be_lost([node(f"n{number}", role) for number, role in enumerate(roles)])
+
+    assert told("LEADER", "FOLLOWER", "FOLLOWER") == "3 of 3 nodes are up: any one may be lost."
+    assert told("LEADER", "FOLLOWER", "FOLLOWER", "FOLLOWER", "FOLLOWER", "LEARNER").endswith("any 2 may be lost.")
+    assert told("LEADER", "FOLLOWER", "DOWN") == "2 of 3 nodes are up: none may be lost."
+    assert "none leads" in told("CANDIDATE", "FOLLOWER", "DOWN")
+    assert told("CANDIDATE", "DOWN", "DOWN").startswith("Only 1 of 3")

@@ -453,3 +453,28 @@ def test_who_may_be_lost() -> None:
     assert told("LEADER", "FOLLOWER", "DOWN") == "2 of 3 nodes are up: none may be lost."
     assert "none leads" in told("CANDIDATE", "FOLLOWER", "DOWN")
     assert told("CANDIDATE", "DOWN", "DOWN").startswith("Only 1 of 3")
+
+
+def test_a_waiting_job_without_a_key_is_found_by_its_place() -> None:
+    async def test(found: Site) -> None:
+        await found.say(b"PUT mail 0 5\r\nfirstPUT mail 0 6\r\nsecond")
+        address = re.search(r'href="(/job\?queue=mail&amp;seq=(\d+))"', await found.get("/queue?name=mail"))
+        assert address is not None
+        assert "first" in await found.get(html.unescape(address[1]))
+        assert (await found.act("job.change", queue="mail", seq=address[2], priority="9"))[0] == 303
+        assert (await found.act("job.delete", queue="mail", seq=address[2]))[0] == 303
+        await found.get(html.unescape(address[1]), 404)
+        assert await found.say(b"GET mail\r\n") == b"200 OK mail 1 0 6\r\nsecond"
+        await found.get("/job?queue=nope&seq=5", 404)
+
+    run(test)
+
+
+def test_the_page_of_events_is_told_them_by_the_script() -> None:
+    async def test(found: Site) -> None:
+        page = await found.get("/events-live")
+        assert 'data-types="' in page
+        assert "data-live" not in page
+        assert "FINQ" in page
+
+    run(test)

@@ -525,7 +525,7 @@ class State:
     def end_operation(self) -> None:
         """Tell what the present operation has brought to an end: queues, items (spec/events 2.2)."""
         events = self.events
-        endings = sorted(dict.fromkeys(events.endings), key=lambda ending: ending[0])
+        endings = sorted(events.endings, key=lambda ending: ending[0])
         events.endings.clear()
         for what, name in endings:
             if what == WATCHED_QUEUE:

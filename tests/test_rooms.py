@@ -31,7 +31,7 @@ ORDER = {
     ),
     "pqctl": (
         "output", "access", "health", "settings", "parameters", "report", "invocation", "connect", "doctor", "actions",
-        "shell", "commands", "program", "main",
+        "live", "shell", "commands", "program", "main",
     ),
     "sockpq": (
         "_version", "errors", "model", "configuration", "_protocol", "_backends", "_engine", "_async", "_sync", "aio",

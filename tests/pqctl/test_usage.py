@@ -70,7 +70,8 @@ NEEDED = {                      # arguments with which each command is complete
 
 def test_the_commands() -> None:
     expected = [(group, name) for group, names in NAMES.items() for name in names or []]
-    assert sorted(LEAVES) == sorted([*expected, ("bench",), ("config",), ("doctor",), ("shell",)])
+    single = [("bench",), ("config",), ("doctor",), ("shell",), ("events",), ("top",)]
+    assert sorted(LEAVES) == sorted([*expected, *single])
 
 
 @pytest.mark.parametrize("path", LEAVES, ids=" ".join)
@@ -281,7 +282,7 @@ def test_output_that_cannot_be_written_is_told(cluster: FakeCluster) -> None:
 @pytest.mark.parametrize(("words", "expected"), [
     ("pqctl ", {"cluster", "node", "queue", "job", "pulse", "snapshot", "session", "worker", "user", "cron", "config",
                 "bench",
-                "doctor", "shell"}),
+                "doctor", "shell", "events", "top"}),
     ("pqctl cluster ", set(NAMES["cluster"] or [])),
     ("pqctl job get --th", {"--then"}),
     ("pqctl job get --then ", {"later", "done", "dead"}),

@@ -1,4 +1,4 @@
-"""A second model of fair shares, written from the rules alone (docs/spec/fair.md), and random histories of both.
+"""A second model of fair shares, written from the rules alone (spec/fair 3), and random histories of both.
 
 It knows a few queues, priorities, LIMIT and PAUSE; every step costs as much as there are jobs and groups.
 """

@@ -22,6 +22,7 @@ NAMES = {
     "node": ["offline", "online", "shutdown", "snapshot"],
     "queue": ["config", "create", "delete", "drain", "list", "move", "pause", "peek", "purge", "resume", "stat"],
     "pulse": ["config", "create", "delete", "list", "set", "stat", "watch"],
+    "sched": ["show", "group", "config"],
     "job": ["bury", "change", "delete", "done", "get", "kick", "later", "peek", "put", "running", "show", "touch"],
     "snapshot": ["restore", "save"],
     "session": ["close", "list"],
@@ -63,7 +64,7 @@ NEEDED = {                      # arguments with which each command is complete
     ("pulse", "set"): ["p", "x"], ("pulse", "stat"): ["p"], ("pulse", "watch"): ["p"],
     ("snapshot", "save"): ["/dev/null/x"], ("snapshot", "restore"): [__file__, "--yes"],
     ("session", "close"): ["1"], **{("worker", verb): ["pool"] for verb in ("pause", "resume", "stop")},
-    ("worker", "set"): ["pool", "--max", "1"], ("cron", "delete"): ["task"],
+    ("worker", "set"): ["pool", "--max", "1"], ("cron", "delete"): ["task"], ("sched", "group"): ["g"],
     ("user", "set"): ["ann", "--rights", "put"], ("user", "delete"): ["ann"],
 }
 

@@ -4,7 +4,7 @@ from sockpq._engine.probe import ServerView
 from sockpq._engine.stats import CallStats, Stats
 from sockpq._protocol.arguments import Codec
 from sockpq._protocol.commands.pulses import PulseSettings
-from sockpq._protocol.commands.queues import ClusterSettings, QueueSettings
+from sockpq._protocol.commands.queues import ClusterSettings, FairSettings, QueueSettings
 from sockpq._sync.client import Client
 from sockpq._sync.events import Events
 from sockpq._sync.job import Job
@@ -22,6 +22,7 @@ from sockpq.errors import (
     Denied,
     EventsLost,
     ForbiddenError,
+    GroupNotFound,
     InvalidSnapshot,
     JobExists,
     JobNotFound,
@@ -52,6 +53,8 @@ from sockpq.errors import (
 from sockpq.model import (
     Event,
     EventType,
+    FairGroup,
+    FairLevel,
     Finished,
     Key,
     Leader,
@@ -87,8 +90,12 @@ __all__ = [
     "EventType",
     "Events",
     "EventsLost",
+    "FairGroup",
+    "FairLevel",
+    "FairSettings",
     "Finished",
     "ForbiddenError",
+    "GroupNotFound",
     "InvalidSnapshot",
     "Job",
     "JobExists",

@@ -11,6 +11,7 @@
     │   │   ├── JobExists       put(key=): an unfinished job of the queue has this key, or had it not long ago
     │   │   ├── JobRunning      the job with this key is running: it belongs to its holder
     │   │   ├── QueueNotFound   there is no such queue
+    │   │   ├── GroupNotFound   sched_group(): no group of jobs has this name
     │   │   ├── WorkerNotFound  there is no such pool of workers
     │   │   ├── QueueExists     queue_create(): there is one
     │   │   ├── QueueNotEmpty   queue_delete(), queue_config(): it has (too many) jobs
@@ -83,6 +84,10 @@ class JobExists(Refused):
 
 class JobRunning(Refused):
     """The job with this key is running: only its holder may change it, by its id."""
+
+
+class GroupNotFound(Refused):
+    """No group of jobs has this name, or none any more: 404 Group Not Found."""
 
 
 class QueueNotFound(Refused):

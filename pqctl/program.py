@@ -18,7 +18,7 @@ from pqctl.output.text import one_line
 from pqctl.settings import Options
 
 COMMANDS = (
-    "cluster", "node", "queue", "job", "snapshot", "session", "worker", "user", "cron", "config", "bench", "doctor",
+    "cluster", "node", "queue", "topic", "job", "snapshot", "session", "worker", "user", "cron", "config", "bench", "doctor",
     "shell",
 )
 

@@ -278,8 +278,8 @@ def test_output_that_cannot_be_written_is_told(cluster: FakeCluster) -> None:
 
 
 @pytest.mark.parametrize(("words", "expected"), [
-    ("pqctl ", {"cluster", "node", "queue", "topic", "job", "snapshot", "session", "worker", "user", "cron", "config", "bench",
-                "doctor", "shell"}),
+    ("pqctl ", {"cluster", "node", "queue", "topic", "job", "snapshot", "session", "worker", "user", "cron", "config",
+                "bench", "doctor", "shell"}),
     ("pqctl cluster ", set(NAMES["cluster"] or [])),
     ("pqctl job get --th", {"--then"}),
     ("pqctl job get --then ", {"later", "done", "dead"}),

@@ -86,15 +86,15 @@ def several(value: Iterable[str], what: str) -> list[str]:
 
 def route(value: str) -> str:
     """`value`, when it may be a routing key."""
-    return _matching(value, ROUTE, "route", "1 to 255 of A-Z a-z 0-9 _ . : @ -")
+    return _routing(value, ROUTE, "route", "1 to 255 of A-Z a-z 0-9 _ . : @ -")
 
 
 def pattern(value: str) -> str:
     """`value`, when it may be a pattern of routing keys."""
-    return _matching(value, PATTERN, "pattern", "1 to 255 of A-Z a-z 0-9 _ . : @ - * #")
+    return _routing(value, PATTERN, "pattern", "1 to 255 of A-Z a-z 0-9 _ . : @ - * #")
 
 
-def _matching(value: str, form: re.Pattern[str], what: str, rule: str) -> str:
+def _routing(value: str, form: re.Pattern[str], what: str, rule: str) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{what} must be a string, not {type(value).__name__}")
     match = form.fullmatch(value)

@@ -524,7 +524,7 @@ class Client:
         timeout: float | None = None,
         retry_unknown: bool | None = None,
     ) -> int:
-        """Queue a job in all queues that are bound to `topic` (topic_bind()), or in none; returns in how many, perhaps 0.
+        """Queue a job in all queues that are bound to `topic` (topic_bind()), or in none; returns in how many.
 
         `route`: its routing key, words with dots between them; queues bound with a pattern get it only if that matches.
         The rest is as for put(). Raises what put() does, for the first queue that refuses.

@@ -6,8 +6,6 @@ many `#` it has, takes more than a few operations for each word of the key.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from msgspec import Struct
 
 Binding = tuple[str, str | None]        # a queue, and the pattern of the keys that reach it; None: all
@@ -34,7 +32,6 @@ class Pattern(Struct, frozen=True, gc=False):
         return bool(reached >> self.length & 1)
 
 
-@lru_cache(maxsize=16_384)
 def compiled(pattern: str) -> Pattern:
     """The pattern; `#` behind `#` adds nothing."""
     words: list[str] = []
@@ -53,13 +50,13 @@ class Topics:
     __slots__ = ("by_name", "count", "of_queue")
 
     def __init__(self) -> None:
-        self.by_name: dict[str, dict[Binding, None]] = {}
+        self.by_name: dict[str, dict[Binding, Pattern | None]] = {}
         self.of_queue: dict[str, dict[tuple[str, str | None], None]] = {}      # topics and patterns
         self.count = 0
 
     def bind(self, topic: str, queue: str, pattern: str | None) -> None:
         """Add a binding that is not there."""
-        self.by_name.setdefault(topic, {})[queue, pattern] = None
+        self.by_name.setdefault(topic, {})[queue, pattern] = None if pattern is None else compiled(pattern)
         self.of_queue.setdefault(queue, {})[topic, pattern] = None
         self.count += 1
 
@@ -83,7 +80,7 @@ class Topics:
         """The queues that this key reaches, each once, in the order of their bindings."""
         words = key.split(".") if key else []
         queues: dict[str, None] = {}
-        for queue, pattern in self.by_name.get(topic, ()):
-            if queue not in queues and (pattern is None or compiled(pattern).matches(words)):
+        for (queue, _), pattern in self.by_name.get(topic, {}).items():
+            if queue not in queues and (pattern is None or pattern.matches(words)):
                 queues[queue] = None
         return list(queues)

@@ -457,7 +457,7 @@ def test_a_shared_body_is_there_once_in_memory_and_in_snapshots(machine: Machine
     ask(machine, PutMany(("a", "b", "c", "d"), SPREAD), Get(("a",)), Bury(1))
     ask(machine, Get(("b",)), PutMany(("a", "b"), SPREAD), Get(("c",)), Move(3, "e"))
     snapshot = b"".join(machine.snapshot())
-    assert (snapshot.count(BODY), bodies(machine)) == (2, (6, 2))
+    assert (snapshot.count(BODY), bodies(machine)) == (2, (6, 1))       # the second put is of the same bytes object
     again = Machine()
     again.restore([snapshot])
     assert (b"".join(again.snapshot()), bodies(again)) == (snapshot, (6, 2))

@@ -196,11 +196,11 @@ FORMS: list[tuple[Operation, list[object]]] = [
     (BeatWorker("pool", 8, 3, "10.0.0.1:4000", 12), [71, "pool", 8, 3, "10.0.0.1:4000", 12]),
     (
         PutMany(("q", "r"), PutWith(Put("", 1, b"d"))),
-        [73, ["q", "r"], [22, ["", 1, b"d", None, False], None, None, None, [], None, 0, None]],
+        [73, ["q", "r"], [22, [1, "", 1, b"d", None, False], None, None, None, [], None, 0, None]],
     ),
     (
         PutTopic("t", "a.b", PutWith(Put("", 1, b"d"))),
-        [74, "t", "a.b", [22, ["", 1, b"d", None, False], None, None, None, [], None, 0, None]],
+        [74, "t", "a.b", [22, [1, "", 1, b"d", None, False], None, None, None, [], None, 0, None]],
     ),
     (BindQueue("t", "q", "a.#"), [75, "t", "q", "a.#"]),
     (UnbindQueue("t", "q"), [76, "t", "q", None]),

@@ -18,8 +18,8 @@ from pqctl.output.text import one_line
 from pqctl.settings import Options
 
 COMMANDS = (
-    "cluster", "node", "queue", "job", "snapshot", "session", "worker", "user", "cron", "config", "bench", "doctor",
-    "shell",
+    "cluster", "node", "queue", "topic", "job", "snapshot", "session", "worker", "user", "cron", "config", "bench",
+    "doctor", "shell",
 )
 
 OF_COMMANDS = ("--json", "--timeout")       # options of commands, not of the program

@@ -113,6 +113,24 @@ class PutWith(Struct, array_like=True, tag=22, gc=False, frozen=True):
     tries: int | None = None
 
 
+class PutMany(Struct, array_like=True, tag=73, gc=False, frozen=True):
+    """A Put into several queues, all or none: `job.put.queue` is not used, and nothing may be new or a duplicate.
+
+    Replies: Spread; the refusal of the first queue that refuses.
+    """
+
+    queues: tuple[str, ...]
+    job: PutWith
+
+
+class PutTopic(Struct, array_like=True, tag=74, gc=False, frozen=True):
+    """The same into all queues that are bound to `topic` and whose patterns match `route`."""
+
+    topic: str
+    route: str
+    job: PutWith
+
+
 class GetWith(Struct, array_like=True, tag=23, gc=False, frozen=True):
     """A Get with options: up to `count` jobs, a `policy`, attempt data.
 
@@ -342,8 +360,8 @@ class EndWith(Struct, array_like=True, tag=61, gc=False, frozen=True):
 
 
 Atomic = (
-    Put | PutWith | Done | DoneLast | Later | LaterWith | Move | Change | Delete | Touch | Bury | LaterWithReason
-    | BuryWithReason | ChangePlace | DeletePlace | EndWith
+    Put | PutWith | PutMany | PutTopic | Done | DoneLast | Later | LaterWith | Move | Change | Delete | Touch | Bury
+    | LaterWithReason | BuryWithReason | ChangePlace | DeletePlace | EndWith
 )
 
 

@@ -7,7 +7,19 @@ Rules are applied before data are read, and only where authentication is require
 from __future__ import annotations
 
 from cluster.api import Cluster
-from core import OWN_PREFIX, ConfigureQueueWith, CreateQueueWith, Get, GetWith, Place, Put, PutWith, Selector
+from core import (
+    OWN_PREFIX,
+    ConfigureQueueWith,
+    CreateQueueWith,
+    Get,
+    GetWith,
+    Place,
+    Put,
+    PutMany,
+    PutTopic,
+    PutWith,
+    Selector,
+)
 from gateway.events.filters import MSG, OPEN, Filter
 from gateway.protocol.command import Command
 from gateway.protocol.responses import FORBIDDEN, JOB_NOT_FOUND, TICKET_NOT_FOUND
@@ -31,7 +43,11 @@ def admin(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
 
 def put(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     """Require `put` for the job's queue."""
-    operation: Put | PutWith = command.operation
+    operation: Put | PutWith | PutMany | PutTopic = command.operation
+    if isinstance(operation, PutMany):
+        return None if all(name.startswith(rights.put) for name in operation.queues) else FORBIDDEN
+    if isinstance(operation, PutTopic):
+        return None if f"@{operation.topic}".startswith(rights.put) else FORBIDDEN
     queue = operation.put.queue if isinstance(operation, PutWith) else operation.queue
     return None if queue.startswith(rights.put) else FORBIDDEN
 
@@ -141,6 +157,16 @@ def queue(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     """Require `queue` for the queue named."""
     queue: str = command.arguments[0] if command.operation is None else command.operation.queue
     return None if queue.startswith(rights.queue) else FORBIDDEN
+
+
+def topic(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
+    """Require `queue` for the topic, `@<topic>`."""
+    return None if f"@{command.operation.topic}".startswith(rights.queue) else FORBIDDEN
+
+
+def binding(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
+    """Require `queue` for the topic and for the queue that is bound."""
+    return topic(rights, command, cluster) or queue(rights, command, cluster)
 
 
 def settings(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:

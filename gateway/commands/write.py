@@ -16,6 +16,8 @@ from core import (
     Move,
     Policy,
     Put,
+    PutMany,
+    PutTopic,
     PutWith,
     Rearmed,
     Reply,
@@ -59,11 +61,11 @@ def put(client: Client, command: Command) -> None:
         _follow(client, operation)
 
 
-def _follow(client: Client, put: Put | PutWith) -> None:
+def _follow(client: Client, put: Put | PutWith | PutMany | PutTopic) -> None:
     """Propose a waiter's Get right behind the PUT, if the job will be ready immediately."""
     if isinstance(put, Put):
         client.hub.waiters.follow(put, client)
-    elif put.when is None and not put.after:
+    elif isinstance(put, PutWith) and put.when is None and not put.after:
         client.hub.waiters.follow(put.put, client)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from core import Get, PutWith
+from core import Get, Put, PutMany, PutTopic, PutWith
 from gateway.protocol.request_id import Numbering
 
 Words = list[bytes]
@@ -81,6 +81,9 @@ class Row(Struct, frozen=True, eq=False):
         return self.word.decode() if self.counted_as is None else self.counted_as
 
 
+_SPREADING = (PutMany, PutTopic)
+
+
 class Command(Struct, gc=False):
     """A client's command. The grammar creates it; the parser adds what comes before and after its line."""
 
@@ -102,7 +105,10 @@ class Command(Struct, gc=False):
         self.length = None
         operation = self.operation
         # The frozen operation is not shared yet, so it can be filled in instead of copied.
-        force_setattr(operation.put if type(operation) is PutWith else operation, "data", data)
+        kind = type(operation)
+        if kind is not Put:
+            operation = operation.put if kind is PutWith else operation.job.put if kind in _SPREADING else operation
+        force_setattr(operation, "data", data)
         if self.number:
             assert isinstance(self.digest, blake2b)
             self.digest.update(data)

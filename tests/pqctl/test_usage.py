@@ -24,6 +24,7 @@ NAMES = {
     "job": ["bury", "change", "delete", "done", "get", "kick", "later", "peek", "put", "running", "show", "touch"],
     "snapshot": ["restore", "save"],
     "session": ["close", "list"],
+    "topic": ["bind", "delete", "list", "unbind"],
     "worker": ["list", "pause", "resume", "set", "stop"],
     "user": ["delete", "list", "set"],
     "cron": ["delete", "list"],
@@ -60,6 +61,7 @@ NEEDED = {                      # arguments with which each command is complete
     ("job", "put"): ["q", "body"], ("job", "done"): ["1"], ("job", "later"): ["1"],
     ("snapshot", "save"): ["/dev/null/x"], ("snapshot", "restore"): [__file__, "--yes"],
     ("session", "close"): ["1"], **{("worker", verb): ["pool"] for verb in ("pause", "resume", "stop")},
+    ("topic", "bind"): ["t", "q"], ("topic", "unbind"): ["t", "q"], ("topic", "delete"): ["t"],
     ("worker", "set"): ["pool", "--max", "1"], ("cron", "delete"): ["task"],
     ("user", "set"): ["ann", "--rights", "put"], ("user", "delete"): ["ann"],
 }
@@ -276,8 +278,8 @@ def test_output_that_cannot_be_written_is_told(cluster: FakeCluster) -> None:
 
 
 @pytest.mark.parametrize(("words", "expected"), [
-    ("pqctl ", {"cluster", "node", "queue", "job", "snapshot", "session", "worker", "user", "cron", "config", "bench",
-                "doctor", "shell"}),
+    ("pqctl ", {"cluster", "node", "queue", "topic", "job", "snapshot", "session", "worker", "user", "cron", "config",
+                "bench", "doctor", "shell"}),
     ("pqctl cluster ", set(NAMES["cluster"] or [])),
     ("pqctl job get --th", {"--then"}),
     ("pqctl job get --then ", {"later", "done", "dead"}),

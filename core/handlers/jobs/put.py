@@ -71,7 +71,7 @@ def put_with(state: State, operation: PutWith, seed: int) -> Reply:
     leaving = None if queue.settings is None else displaced(queue)
     item = state.items.new_name(seed) if put.new_item else put.item
     state.put_item = item
-    _place(state, operation, queue, item, state.new_seq())
+    place(state, operation, queue, item, state.new_seq())
     queue.counters[PUT] += 1
     state.events.tell("PUT", queue.name, put.priority)
     if queue.settings is not None:
@@ -102,17 +102,18 @@ def _duplicate(state: State, operation: PutWith, key: str, seed: int) -> Reply:
     else:
         state.remove(queue, job)
     item = state.items.new_name(seed) if put.new_item else put.item
-    _place(state, operation, queue, item, job.seq, replaced=job)
+    place(state, operation, queue, item, job.seq, replaced=job)
     queue.used_ms = state.clock_ms
     if job.item is not None:
         state.close_item(job.item, job.queue)
     return replies.JOB_REPLACED
 
 
-def _place(
+def place(
     state: State, operation: PutWith, queue: Queue, item: str | None, seq: int,
-    replaced: Job | DelayedJob | None = None,
+    replaced: Job | DelayedJob | None = None, body: int | None = None,
 ) -> None:
+    """Put the job of this operation into the queue. `body`: the number of data that it shares with other jobs."""
     put = operation.put
     at_ms = None if operation.when is None else activate.moment(state, operation.when)
     every_ms = _bounded(operation.every_ms, limits.DURATION_MS_MAX) or None
@@ -126,6 +127,7 @@ def _place(
         origin=None if replaced is None or replaced.extras is None else replaced.extras.origin,
         after=activate.unfinished_items(state, operation.after),
         ready_ms=state.clock_ms if isinstance(replaced, DelayedJob) else _ready_ms(replaced),
+        body=body,
     )
     job = Job(
         rank=-put.priority,

@@ -20,6 +20,8 @@ from core import (
     LaterAll,
     LaterAllFirst,
     Put,
+    PutMany,
+    PutTopic,
     PutWith,
     Reply,
     Requested,
@@ -31,6 +33,7 @@ from gateway.commands.context.client import Client
 from gateway.protocol.request_id import Numbering
 from gateway.waiting.slots import NoReply, Outcome
 
+JobPut = Put | PutWith | PutMany | PutTopic
 Many = Batch | DoneAll | LaterAll | LaterAllFirst | TouchAll
 
 
@@ -46,12 +49,12 @@ def split(operation: Many) -> list[Many]:
     return [replace(operation, ids=ids[start:start + length]) for start in range(0, len(ids), length)]
 
 
-def _portions(batch: Batch) -> Iterable[tuple[Put | PutWith, ...]]:
+def _portions(batch: Batch) -> Iterable[tuple[JobPut, ...]]:
     """Yield the batch's operations in portions within the cost limit."""
-    portion: list[Put | PutWith] = []
+    portion: list[JobPut] = []
     total = total_work = 0
     for part in batch.operations:
-        assert isinstance(part, Put | PutWith)
+        assert isinstance(part, JobPut)
         size, work = cost(part)
         total += size
         total_work += work

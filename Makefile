@@ -11,7 +11,7 @@ TOOLS  := .tools
 TOXIPROXY         := github.com/Shopify/toxiproxy/v2/cmd/server
 TOXIPROXY_VERSION := v2.12.0
 
-.PHONY: install dev check test-fast test test-deploy client-faces toxiproxy sim chaos chaos-long hostile test-browser demo play dist manual bench-plots clean
+.PHONY: install dev check test-fast test test-deploy client-faces toxiproxy sim chaos chaos-long hostile docs test-browser demo play dist manual bench-plots clean
 
 install: $(VENV)/.installed          ## .venv with sockpqd and pqctl, nothing for developers
 dev: $(VENV)/.installed-dev          ## the same with the test tools
@@ -72,6 +72,10 @@ chaos-long: dev toxiproxy            ## real processes with faults, rotating: MI
 
 hostile: dev                         ## attacks on real nodes, beside an ordinary client; all of them as root only
 	$(BIN)/python -m tests.hostile
+
+docs: dev                            ## the documentation as a site, in build/site: open index.html
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ./client -e '.[docs]'
+	$(BIN)/python -m mkdocs build --quiet
 
 test-browser: dev                    ## the dashboard in chromium (Debian: chromium, chromium-driver); else skipped
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ./client -e '.[browser]'

@@ -102,6 +102,7 @@ class Driver:
         self.full = False
         self.leader_changes = 0                 # leaderships that began since the start
         self._term_seen = 0
+        self._told_commit = 0                   # the commit index that was sent for the sake of subscribers
         self.inbox: list[tuple[str, Hello | Message | None]] = []
         self.transport = RaftTransport(settings, journal, store, network, rng)
         self.peers = self.transport.peers
@@ -184,6 +185,8 @@ class Driver:
             raise OutOfMemory("no memory to give out replies: start this node again") from failure
         if failure is not None:
             raise FailStop("a listener failed") from failure
+        if self.recording.active:
+            self._tell_commit_index()
         if housekeeping or self._changed():
             self._housekeeping_after_tick(now)
         if self.replica.is_leader:
@@ -191,6 +194,13 @@ class Driver:
         self._listener.turn_ended()
         if self._sync(now):
             self._network.flush()
+
+    def _tell_commit_index(self) -> None:
+        """Leader: let subscribers of other nodes hear at once what no further entry will tell these of."""
+        commit = self.replica.commit_index
+        if self.replica.is_leader and commit > self._told_commit and self.proposer.idle:
+            self._told_commit = commit
+            self.transport.send_commit_index()
 
     def _sync(self, now: float) -> bool:
         """Make the turn's changes durable; returns whether they are.

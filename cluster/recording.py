@@ -23,6 +23,11 @@ class Recording:
         self._until: dict[str, float] = {}
         self._recorded: frozenset[str] = frozenset()
 
+    @property
+    def active(self) -> bool:
+        """Whether anything is recorded: somebody listens, here or elsewhere."""
+        return bool(self._recorded)
+
     def subscribed(self, types: Iterable[str], now: float) -> None:
         """These are the types subscribed on this node from now on. `now`: monotonic seconds."""
         self._extend(self.own, now)

@@ -1,10 +1,13 @@
 """The queue as a function of the log: no clock, no randomness, no input or output."""
 
+from core.fair.levels import FairSettings
 from core.handlers.dispatch import COSTS, cost
 from core.limits import (
     DURATION_MS_MAX,
     GRANT_WRITTEN_MS_MAX,
     GRANTS_MAX,
+    LEVEL_S_MAX,
+    LEVELS_MAX,
     OPERATION_BYTES_MAX,
     OPERATION_WORK_MAX,
     PER_MS_MAX,
@@ -46,6 +49,7 @@ from core.ops.jobs import (
     Done,
     DoneAll,
     DoneLast,
+    DoneRan,
     Due,
     EndWith,
     Feedback,
@@ -57,6 +61,7 @@ from core.ops.jobs import (
     Later,
     LaterAll,
     LaterAllFirst,
+    LaterRan,
     LaterWith,
     LaterWithReason,
     Move,
@@ -64,6 +69,7 @@ from core.ops.jobs import (
     Place,
     Policy,
     Put,
+    PutGrouped,
     PutMany,
     PutTopic,
     PutWith,
@@ -73,6 +79,7 @@ from core.ops.jobs import (
     Then,
     Touch,
     TouchAll,
+    TouchRan,
 )
 from core.ops.pulses import (
     ConfigurePulse,
@@ -86,6 +93,7 @@ from core.ops.pulses import (
 )
 from core.ops.queues import (
     Configure,
+    ConfigureFair,
     ConfigureQueue,
     ConfigureQueueWith,
     CreateQueue,
@@ -100,6 +108,7 @@ from core.ops.queues import (
     PurgeQueue,
     QueueChange,
     ResumeQueue,
+    Sched,
 )
 from core.ops.replies import (
     Aborted,
@@ -172,7 +181,7 @@ from core.ops.topics import BindQueue, DeleteTopic, UnbindQueue
 from core.ops.users import DeleteUser, SetUser, User
 from core.ops.workers import BeatWorker, SetWorker, WorkerState
 from core.pulse.pulse import OWN_PREFIX, Pulse
-from core.queries import JobView, QueueCounts, QueueHistory
+from core.queries import FairGroup, FairLevel, JobView, QueueCounts, QueueHistory
 from core.sessions.session import Session
 from core.sessions.workers import WorkerPool
 from core.snapshot.frames import SnapshotError
@@ -185,6 +194,8 @@ __all__ = [
     "GAP",
     "GRANTS_MAX",
     "GRANT_WRITTEN_MS_MAX",
+    "LEVELS_MAX",
+    "LEVEL_S_MAX",
     "OPERATION_BYTES_MAX",
     "OPERATION_WORK_MAX",
     "OWN_PREFIX",
@@ -220,6 +231,7 @@ __all__ = [
     "CloseSessionFirst",
     "ClusterSettings",
     "Configure",
+    "ConfigureFair",
     "ConfigurePulse",
     "ConfigureQueue",
     "ConfigureQueueWith",
@@ -236,6 +248,7 @@ __all__ = [
     "Done",
     "DoneAll",
     "DoneLast",
+    "DoneRan",
     "Due",
     "Effects",
     "Empty",
@@ -243,6 +256,9 @@ __all__ = [
     "Entry",
     "Event",
     "ExpireQueue",
+    "FairGroup",
+    "FairLevel",
+    "FairSettings",
     "Feedback",
     "Finished",
     "Get",
@@ -267,6 +283,7 @@ __all__ = [
     "Later",
     "LaterAll",
     "LaterAllFirst",
+    "LaterRan",
     "LaterWith",
     "LaterWithReason",
     "Lead",
@@ -294,6 +311,7 @@ __all__ = [
     "PulseNotFound",
     "PurgeQueue",
     "Put",
+    "PutGrouped",
     "PutMany",
     "PutTopic",
     "PutWith",
@@ -319,6 +337,7 @@ __all__ = [
     "ResumeQueue",
     "Return",
     "RunningJob",
+    "Sched",
     "Selector",
     "Session",
     "SessionAttached",
@@ -346,6 +365,7 @@ __all__ = [
     "Totals",
     "Touch",
     "TouchAll",
+    "TouchRan",
     "TouchSession",
     "Turn",
     "UnbindQueue",

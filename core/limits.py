@@ -20,6 +20,13 @@ PER_MS_MIN, PER_MS_MAX = 10, 86_400_000     # the length of a period, and the gr
 SESSION_TTL_MS_MIN = 1_000          # less would not survive an election
 SESSION_TTL_MS_MAX = 86_400_000     # more would keep memory for clients that are gone
 
+LEVELS_MAX = 16                     # of FAIR
+LEVEL_S_MAX = 1 << 40               # a threshold of FAIR
+CAP_MS_MAX = 86_400_000             # of one hand-out, as FAIR charges it
+MULTIPLIER_MAX = 100                # by which the share of a level is smaller than that of the one below
+GROUP_KEEP_MS_MAX = 86_400_000      # for which a group without jobs is remembered
+RAN_MS_MAX = DURATION_MS_MAX        # what a worker may say it has run
+
 # ---- How much the state may hold. The names of all queues with settings fit into a few entries; a change of a user
 # copies the table of all users.
 

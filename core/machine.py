@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from core import limits, queries
+from core.fair.levels import FairSettings
 from core.handlers.table import EXECUTE
 from core.members.membership import Membership
 from core.ops.cluster import Lead, Resume
@@ -23,7 +24,7 @@ from core.ops.replies import Reply
 from core.ops.settings import ClusterSettings, QueueSettings
 from core.ops.users import User
 from core.pulse.pulse import Pulse
-from core.queries import JobView, QueueCounts, QueueHistory
+from core.queries import FairGroup, FairLevel, JobView, QueueCounts, QueueHistory
 from core.rules.activate import pass_time, release
 from core.rules.expire import end_due
 from core.rules.hand_out import available_of_item
@@ -88,6 +89,8 @@ class Machine:
         if state.next_seq < seq <= limits.SEQ_MAX:
             state.next_seq = seq
         state.retained_keys.added = 0
+        if state.fair is not None:
+            state.fair.now_ms = state.clock_ms
         effects = state.effects = Effects()
         events = state.events
         if events.recorded:
@@ -353,6 +356,28 @@ class Machine:
         """The name of the pulse that issued this ticket; None: it is not open."""
         return self._state.pulses.tickets.get(ticket)
 
+    @property
+    def fair_settings(self) -> FairSettings:
+        """The settings of FAIR."""
+        return queries.fair_settings(self._state)
+
+    def fair_levels(self) -> list[FairLevel]:
+        """The levels of FAIR."""
+        return queries.fair_levels(self._state)
+
+    def fair_group(self, group: str) -> FairGroup | None:
+        """One group of FAIR; None: it has neither an unfinished job nor an account."""
+        return queries.fair_group(self._state, group)
+
+    @property
+    def fair_used(self) -> bool:
+        """Whether groups are in use."""
+        return self._state.fair is not None
+
+    def unfinished_groups(self) -> int:
+        """The number of groups that have an unfinished job."""
+        return queries.unfinished_groups(self._state)
+
     def next_due_ms(self) -> int | None:
         """The replicated time at which a Tick should be applied because something may be due; None: nothing will be.
 
@@ -367,5 +392,6 @@ class Machine:
             state.retained_keys.next_due_ms(state.clock_ms),
             state.pulses.periods.next_due_ms(),
             state.clock_ms if state.queues.indexing else None,
+            None if state.fair is None else state.fair.next_due_ms(state.clock_ms),
         )
         return min((time_ms for time_ms in times if time_ms is not None), default=None)

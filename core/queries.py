@@ -8,6 +8,7 @@ from itertools import islice
 from msgspec import Struct
 
 from core import limits
+from core.fair.levels import FairSettings
 from core.ops.jobs import Place, Selector
 from core.ops.queues import JobState
 from core.rules.hand_out import unfinished as any_unfinished
@@ -30,6 +31,26 @@ class JobView(Struct, gc=False, frozen=True):
     deadline_ms: int | None     # of a running job with a lease
     reason: str | None = None   # why it was put back or buried last, if its worker said it
     seq: int = 0                # the number of its place; of a running job that of its old one
+    group: str | None = None    # for fair shares
+
+
+class FairLevel(Struct, gc=False, frozen=True):
+    """One level of FAIR (spec/fair 1)."""
+
+    level: int
+    time_us: int
+    waiting: int        # groups that are offered
+    selected: int
+
+
+class FairGroup(Struct, gc=False, frozen=True):
+    """One group of FAIR."""
+
+    level: int
+    used_us: int
+    priority_us: int
+    waiting: int        # READY and DELAYED jobs
+    running: int
 
 
 class QueueCounts(Struct, gc=False, frozen=True):
@@ -119,6 +140,42 @@ def stat(state: State, name: str, now_ms: int) -> list[tuple[str, int]] | None:
     ]
 
 
+def fair_settings(state: State) -> FairSettings:
+    """The settings of FAIR."""
+    return FairSettings() if state.fair is None else state.fair.levels.settings
+
+
+def fair_levels(state: State) -> list[FairLevel]:
+    """The levels that there are."""
+    book = state.fair
+    if book is None:
+        return [FairLevel(level, 0, 0, 0) for level in range(len(FairSettings().thresholds_s))]
+    levels = book.levels
+    return [
+        FairLevel(level, levels.time_us[level], len(book.offered.get(level, ())), levels.selected[level])
+        for level in levels.in_use()
+    ]
+
+
+def fair_group(state: State, group: str) -> FairGroup | None:
+    """One group; None: it has neither an unfinished job nor an account."""
+    book = state.fair
+    if book is None:
+        queue = state.queues.by_name.get(group)     # without PUT .. GROUP all groups are queues
+        return None if queue is None else FairGroup(0, 0, 0, queue.ready_count + queue.deferred, queue.running)
+    account, (waiting, running) = book.accounts.get(group), book.counts(group)
+    if account is None:
+        return None if (waiting, running) == (0, 0) else FairGroup(0, 0, 0, waiting, running)
+    return FairGroup(account.level, account.used_us, account.priority_us, waiting, running)
+
+
+def unfinished_groups(state: State) -> int:
+    """The number of groups that have an unfinished job."""
+    if state.fair is None:
+        return len(state.queues.by_name)
+    return sum(one.idle_ms is None for one in state.fair.accounts.values())
+
+
 def peek(state: State, selector: Selector | Place) -> JobView | None:
     """The selected job; None: there is none."""
     if isinstance(selector, Place):
@@ -151,14 +208,16 @@ def peek_queue(state: State, name: str, which: JobState, count: int) -> list[Job
 
 def _seen(job: AnyJob, ready: JobState = JobState.READY) -> JobView:
     """A job as clients see it. `ready`: the state of one that is READY, which may also be DEAD."""
-    key, reason = (None, None) if job.extras is None else (job.extras.key, job.extras.reason)
+    extras = job.extras
+    key, reason, group = (None, None, None) if extras is None else (extras.key, extras.reason, extras.group)
     if isinstance(job, RunningJob):
         return JobView(
             job.queue, job.id, job.priority, job.data, JobState.RUNNING, job.item, key, job.attempts, job.at_ms,
-            job.deadline_ms, reason, job.seq,
+            job.deadline_ms, reason, job.seq, group,
         )
     if isinstance(job, DelayedJob):
         ready = JobState.DELAYED
     return JobView(
         job.queue, None, -job.rank, job.data, ready, job.item, key, job.attempts, job.at_ms, None, reason, job.seq,
+        group,
     )

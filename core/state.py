@@ -14,6 +14,8 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from core import limits
+from core.fair.book import FairBook
+from core.fair.shelves import group_of
 from core.members.membership import Membership
 from core.members.server_ids import Servers
 from core.ops.effects import Effects
@@ -79,6 +81,9 @@ class UndoLog(Protocol):
     def alarmed(self, queue: str, alarmed: bool) -> None:
         """The depth of the queue was told."""
 
+    def used_fair(self) -> None:
+        """Groups are in use from here on."""
+
     def retained(self, queue: str, key: str, before_ms: int, forgotten: tuple[int, str] | None) -> None:
         """The key is retained; before, it was until `before_ms` (0: it was not). `forgotten`: another one made room."""
 
@@ -96,6 +101,7 @@ class State:
         "disordered",
         "effects",
         "events",
+        "fair",
         "finished_items",
         "index",
         "items",
@@ -140,6 +146,7 @@ class State:
         self.seqs_since_ms = 0                      # older seqs carry no time: their jobs count as waiting since then
         self.queues = Queues()
         self.items = Items()
+        self.fair: FairBook | None = None           # groups and their shares, from the first use of them on
         self.running: dict[int, RunningJob] = {}    # in rising id (ids only grow), unless
         self.disordered = False                     # an undone batch brought some back: see in_order()
         self.leases = Leases()
@@ -242,6 +249,13 @@ class State:
         self.queues.remove(queue, job, withheld)
         apply_item_limit(self.queues, self.effects, queue, item_queue)
 
+    def take_this(self, queue: Queue, job: Job) -> Job:
+        """Take out this READY job, which is to be handed out."""
+        self._take_out(queue, job)
+        if job.extras is not None:
+            self._unindex(queue, job, job.extras)
+        return job
+
     def take(self, queue: Queue, item_name: str | None) -> Job:
         """Take out the job of `queue` that is next (of this item when one is named); there must be one."""
         if item_name is not None:
@@ -272,6 +286,8 @@ class State:
         if job.extras is not None:
             self._index(queue, job, job.extras)
         self.watch(queue.name, queue.settings)
+        if self.fair is not None:
+            self.fair.deferred(job)
         if self.undo is not None:
             self.undo.deferred(job)
 
@@ -284,6 +300,8 @@ class State:
         if job.extras is not None:
             self._unindex(queue, job, job.extras)
         self.watch(queue.name, queue.settings)
+        if self.fair is not None:
+            self.fair.undeferred(job)
         if self.undo is not None:
             self.undo.undeferred(job, releases)
 
@@ -304,7 +322,10 @@ class State:
         events.seq += 1
         if events.recorded:
             events.record("TAKE", running.queue, running.priority, number)
-        if queue.settings is None and job.item is None and job.extras is None:    # the common part of `start`
+        fair = self.fair is not None
+        if fair:
+            running.since_ms = self.clock_ms
+        if queue.settings is None and job.item is None and job.extras is None and not fair:     # part of `start`
             queue.taken[number] = None
             self.running[number] = running
             if deadline_ms is not None:
@@ -353,12 +374,19 @@ class State:
             self.leases.add(job)
         if job.extras is not None and job.extras.key is not None:
             _keys(queue)[job.extras.key] = job
+        if self.fair is not None:
+            self.fair.started(job)
 
-    def stop(self, number: int) -> RunningJob | None:
-        """End the hand-out `number`, whose id becomes void; None: there is none. The caller must place its job."""
+    def stop(self, number: int, ran_ms: int | None = None, *, charged: bool = True) -> RunningJob | None:
+        """End the hand-out `number`, whose id becomes void; None: there is none. The caller must place its job.
+
+        Its group is `charged` for `ran_ms`, or for the time since its hand-out or last charge.
+        """
         job = self.running.pop(number, None)
         if job is None:
             return None
+        if charged and (self.fair is not None or ran_ms is not None):
+            self.charge(job, ran_ms)
         queue = self.queues.by_name[job.queue]
         del queue.taken[number]
         if self.undo is not None:
@@ -374,11 +402,38 @@ class State:
                 apply_item_limit(self.queues, self.effects, queue, item_queue)
         if job.deadline_ms is not None:
             self.leases.remove(job)
+        if self.fair is not None:
+            self.fair.stopped(job)
         if job.session is not None:
             self.sessions.unbind(job)
         if job.extras is not None and job.extras.key is not None:
             _drop_key(queue, job.extras.key)
         return job
+
+    def use_fair(self) -> FairBook:
+        """The groups; they are in use from now on."""
+        book = self.fair
+        if book is None:
+            if self.undo is not None:
+                self.undo.used_fair()
+            book = self.fair = self.queues.fair = FairBook(self.queues, self.clock_ms)
+            book.begin()
+        return book
+
+    def charge(self, job: RunningJob, ran_ms: int | None) -> None:
+        """Charge the group of a job that runs: for `ran_ms`, or for the time since its hand-out or last charge."""
+        book = self.use_fair()
+        if ran_ms is None:
+            ran_ms = max(0, self.clock_ms - max(job.since_ms, book.started_ms))
+        book.charge(group_of(job), ran_ms * 1000)
+
+    def replace_ready(self, *, begins: bool) -> None:
+        """READY jobs will be, or have been, taken out to be put in again changed: their groups keep their places."""
+        if self.fair is not None:
+            if begins:
+                self.fair.hold()
+            else:
+                self.fair.release()
 
     def in_order(self) -> dict[int, RunningJob]:
         """The running jobs in rising id."""
@@ -475,7 +530,7 @@ class State:
     def end_operation(self) -> None:
         """Tell what the present operation has brought to an end: queues, items (spec/events 2.2)."""
         events = self.events
-        endings = sorted(dict.fromkeys(events.endings), key=lambda ending: ending[0])
+        endings = sorted(events.endings, key=lambda ending: ending[0])
         events.endings.clear()
         for what, name in endings:
             if what == WATCHED_QUEUE:

@@ -20,7 +20,16 @@ class Undo:
     """The steps done to `state` since this object was created, and how to undo them."""
 
     __slots__ = (
-        "_counters", "_effects", "_events", "_next_item", "_next_seq", "_places", "_sessions", "_state", "_steps",
+        "_counters",
+        "_effects",
+        "_events",
+        "_fair",
+        "_next_item",
+        "_next_seq",
+        "_places",
+        "_sessions",
+        "_state",
+        "_steps",
     )
 
     def __init__(self, state: State) -> None:
@@ -33,12 +42,17 @@ class Undo:
         self._next_item = state.items.next_item
         self._events = (state.events.seq, len(state.events.told))
         self._effects = state.effects
+        self._fair = state.fair
+        if state.fair is not None:
+            state.fair.save()
         state.effects = Effects()       # steps that are undone have no effects
         state.undo = self
 
     def commit(self) -> None:
         """Keep all steps."""
         self._state.undo = None
+        if self._fair is not None:
+            self._fair.commit()
         effects, self._state.effects = self._state.effects, self._effects
         self._effects.add(effects)
 
@@ -46,6 +60,7 @@ class Undo:
         """Undo all steps."""
         state = self._state
         state.undo = None
+        state.fair = state.queues.fair = self._fair
         for step in reversed(self._steps):
             step()
         for queue, item in self._places:
@@ -54,6 +69,8 @@ class Undo:
             known = state.queues.find(name)
             if known is not None:
                 known.counters, known.used_ms = counters, used_ms
+        if self._fair is not None:
+            self._fair.undo()
         for number in self._sessions:       # ids came back behind greater ones
             session = state.sessions.by_number[number]
             session.taken = dict.fromkeys(sorted(session.taken))
@@ -133,6 +150,9 @@ class Undo:
     def alarmed(self, queue: str, alarmed: bool) -> None:
         """The depth of the queue was told."""
         self._steps.append(lambda: self._state.set_alarmed(queue, not alarmed))
+
+    def used_fair(self) -> None:
+        """Groups are in use from here on: undone, they are not."""
 
     def retained(self, queue: str, key: str, before_ms: int, forgotten: tuple[int, str] | None) -> None:
         """The key is retained; before, it was until `before_ms` (0: it was not). `forgotten`: another one made room."""

@@ -18,9 +18,11 @@ from pqctl.output.text import one_line
 from pqctl.settings import Options
 
 COMMANDS = (
-    "cluster", "node", "queue", "topic", "job", "snapshot", "session", "worker", "user", "cron", "config", "bench",
-    "doctor", "shell",
+    "cluster", "node", "queue", "topic", "job", "pulse", "snapshot", "session", "worker", "user", "cron", "config",
+    "bench", "doctor", "shell", "events", "top",
 )
+
+HOMES = {"top": "events"}                   # in which module a command stands that is not named like it
 
 OF_COMMANDS = ("--json", "--timeout")       # options of commands, not of the program
 OF_PROGRAM = ("--ca", "--user", "--secret-file", "--tls", "--no-tls")       # options of the program, not of commands
@@ -34,10 +36,10 @@ class Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command of this name if there is one; it is named like its module."""
+        """Return the command of this name if there is one; it is named like its module, or stands in another's."""
         if cmd_name not in COMMANDS:
             return None
-        command = getattr(importlib.import_module(f"pqctl.commands.{cmd_name}"), cmd_name)
+        command = getattr(importlib.import_module(f"pqctl.commands.{HOMES.get(cmd_name, cmd_name)}"), cmd_name)
         assert isinstance(command, click.Command)
         return command
 

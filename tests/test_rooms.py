@@ -16,8 +16,8 @@ ROOT = Path(__file__).parents[1]
 # Modules directly in the package are rooms of their own.
 ORDER = {
     "core": (
-        "limits", "ops", "store", "pulse", "sessions", "members", "state", "undo", "rules", "snapshot", "handlers",
-        "queries", "machine",
+        "limits", "ops", "store", "pulse", "fair", "sessions", "members", "state", "undo", "rules", "snapshot",
+        "handlers", "queries", "machine",
     ),
     "cluster": (
         "limits", "metrics", "api", "settings", "errors", "storage", "journal", "snapshots", "wire", "raft", "capacity",
@@ -25,13 +25,13 @@ ORDER = {
         "node",
     ),
     "gateway": (
-        "limits", "link", "rights", "events", "protocol", "config", "process", "waiting", "pulses", "auth", "counters",
-        "commands", "server", "monitoring", "dashboard",
+        "limits", "link", "rights", "audit", "events", "protocol", "config", "process", "waiting", "pulses", "auth",
+        "counters", "commands", "server", "monitoring", "dashboard",
         "dev", "daemon", "main",
     ),
     "pqctl": (
         "output", "access", "health", "settings", "parameters", "report", "invocation", "connect", "doctor", "actions",
-        "shell", "commands", "program", "main",
+        "live", "shell", "commands", "program", "main",
     ),
     "sockpq": (
         "_version", "errors", "model", "configuration", "_protocol", "_backends", "_engine", "_async", "_sync", "aio",

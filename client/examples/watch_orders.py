@@ -16,8 +16,9 @@ with Client(os.environ["SOCKPQ_SERVERS"]) as client:
     while orders:
         try:
             for event in events:
-                orders.discard(event.name)
-                print(event.name, "is finished", flush=True)
+                if event.name in orders:        # it may come to an end again
+                    orders.remove(event.name)
+                    print(event.name, "is finished", flush=True)
                 if not orders:
                     break
         except EventsLost as lost:

@@ -37,7 +37,7 @@ def create_queue_with(state: State, operation: ops.CreateQueueWith, seed: int) -
     if state.queues.find(name) is not None:
         return replies.QUEUE_EXISTS
     settings = replace(_changed_more(_changed(QueueSettings(), operation.change), operation.more), bound=session or 0)
-    return _configure_rate(state, name, settings, operation.more)
+    return _use_sched(state, _configure_rate(state, name, settings, operation.more), operation.more)
 
 
 def configure_queue(state: State, operation: ops.ConfigureQueue, seed: int) -> Reply:
@@ -49,7 +49,15 @@ def configure_queue(state: State, operation: ops.ConfigureQueue, seed: int) -> R
 def configure_queue_with(state: State, operation: ops.ConfigureQueueWith, seed: int) -> Reply:
     """Change any settings of a queue."""
     settings = _changed(state.queues.settings.get(operation.queue, QueueSettings()), operation.change)
-    return _configure_rate(state, operation.queue, _changed_more(settings, operation.more), operation.more)
+    reply = _configure_rate(state, operation.queue, _changed_more(settings, operation.more), operation.more)
+    return _use_sched(state, reply, operation.more)
+
+
+def _use_sched(state: State, reply: Reply, more: ops.MoreSettings) -> Reply:
+    """A queue was given a SCHED: groups are in use."""
+    if more.sched is not None and reply is replies.ACCEPTED:
+        state.use_fair()
+    return reply
 
 
 def settings_cost(
@@ -78,7 +86,11 @@ def resume_queue(state: State, operation: ops.ResumeQueue, seed: int) -> Reply:
     settings = state.queues.settings.get(operation.queue)
     if settings is None:
         return replies.QUEUE_NOT_FOUND if state.queues.find(operation.queue) is None else replies.ACCEPTED
-    return _configure(state, operation.queue, replace(settings, paused_in=False, paused_out=False))
+    reply = _configure(state, operation.queue, replace(settings, paused_in=False, paused_out=False))
+    queue = state.queues.by_name.get(operation.queue)
+    if settings.paused_out and queue is not None and state.fair is not None:
+        state.fair.resumed(queue)
+    return reply
 
 
 def _changed(settings: QueueSettings, change: ops.QueueChange) -> QueueSettings:
@@ -110,6 +122,8 @@ def _changed_more(settings: QueueSettings, more: ops.MoreSettings) -> QueueSetti
         values["overflow"] = ops.Overflow(more.overflow)
     if more.alarm is not None:
         values["alarm"], values["alarmed"] = min(max(more.alarm, 0), limits.NUMBER_MAX), False
+    if more.sched is not None:
+        values["sched"] = ops.Sched(more.sched)
     return replace(settings, **values)
 
 
@@ -180,6 +194,7 @@ def _pulse_asked(before: str | None, own: str, more: ops.MoreSettings) -> str | 
 def _resort(state: State, queue: Queue, old: QueueSettings, settings: QueueSettings) -> None:
     """Take all READY jobs out and put them in again, as their places change, or how many are blocked."""
     jobs = list(queue.all_ready())
+    state.replace_ready(begins=True)
     for job in jobs:
         state.remove(queue, job)
     state.queues.configure(queue.name, settings)
@@ -187,6 +202,7 @@ def _resort(state: State, queue: Queue, old: QueueSettings, settings: QueueSetti
         if old.order is not settings.order:
             job = replace(job, when=job.at_ms or 0 if settings.order is Order.TIME else 0)
         state.add(queue, job)
+    state.replace_ready(begins=False)
 
 
 def purge_queue(state: State, operation: ops.PurgeQueue, seed: int) -> Reply:
@@ -248,5 +264,7 @@ def configure(state: State, operation: ops.Configure, seed: int) -> Reply:
         values["expire_default"] = Then.DONE if operation.expire_default is Then.DONE else Then.LATER
     if operation.policy is not None:
         values["policy"] = Policy(operation.policy)
+        if operation.policy is Policy.FAIR:
+            state.use_fair()
     state.settings = replace(state.settings, **values)
     return replies.ACCEPTED

@@ -7,7 +7,7 @@ from core.handlers.dispatch import REQUESTED, cost
 from core.handlers.jobs.get import handed
 from core.ops import replies
 from core.ops.cluster import CloneEnd
-from core.ops.jobs import Get, GetAllowed, GetInTurn, GetWith, Put, PutWith
+from core.ops.jobs import Get, GetAllowed, GetInTurn, GetWith, Put, PutGrouped, PutWith
 from core.ops.pulses import TakeTurn
 from core.ops.replies import Empty, Handed, HandedMany, Reply, Stored, Turn
 from core.ops.sessions import Request
@@ -91,8 +91,8 @@ def _again(state: State, operation: Request, answered: AnsweredRequest) -> Reply
 def _unexecuted(state: State, operation: Request, reply: Reply) -> Reply:
     """Reply without executing the operation, but let the hand-out behind a Put know its item, and end a CLONE."""
     requested = operation.operation
-    if isinstance(requested, Put | PutWith):
-        put = requested.put if isinstance(requested, PutWith) else requested
+    if isinstance(requested, Put | PutWith | PutGrouped):
+        put = requested if isinstance(requested, Put) else requested.put
         stored = isinstance(reply, Stored)
         state.put_item = reply.item if isinstance(reply, Stored) and put.new_item else put.item if stored else None
     elif type(requested) is CloneEnd and state.clone is not None and state.clone.clone == requested.clone:

@@ -87,13 +87,10 @@ def continues(operation: Operation, before: Operation) -> bool:
     So must the hand-out of a PUT .. WAIT, behind its Put (spec/state-machine 4.7).
     """
     if type(operation) is sessions.Request:
-        return operation.part > 0 and type(before) is sessions.Request and type(before.operation) in _PUTS
-    if type(operation) is not jobs.Get or type(before) not in _PUTS:
+        return operation.part > 0 and type(before) is sessions.Request and type(before.operation) in jobs.PUTS
+    if type(operation) is not jobs.Get or type(before) not in jobs.PUTS:
         return False
     return operation.item_of_put or operation.item is not None
-
-
-_PUTS = (jobs.Put, jobs.PutWith)
 
 
 def name_of(operation: Operation) -> str:

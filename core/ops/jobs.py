@@ -85,6 +85,7 @@ class Policy(IntEnum):
     ORDER = 4       # the first in the Get; without names as SORTED
     SORTED = 5      # the first by name
     OLDEST = 6      # the one whose first job has been READY for longest
+    FAIR = 7        # that of the group which is next by the time used (spec/fair 4); it chooses the job as well
 
 
 class Due(Struct, array_like=True, gc=False, frozen=True):
@@ -113,6 +114,20 @@ class PutWith(Struct, array_like=True, tag=22, gc=False, frozen=True):
     tries: int | None = None
 
 
+class PutGrouped(Struct, array_like=True, tag=46, gc=False, frozen=True):
+    """A PutWith for a group (spec/fair 1), with the same options."""
+
+    put: Put
+    group: str
+    when: Due | None = None
+    ttl_ms: int | None = None
+    every_ms: int | None = None
+    after: tuple[str, ...] = ()
+    key: str | None = None
+    on_dup: OnDup = OnDup.FAIL
+    tries: int | None = None
+
+
 class PutMany(Struct, array_like=True, tag=73, gc=False, frozen=True):
     """A Put into several queues, all or none: `job.put.queue` is not used, and nothing may be new or a duplicate.
 
@@ -120,7 +135,7 @@ class PutMany(Struct, array_like=True, tag=73, gc=False, frozen=True):
     """
 
     queues: tuple[str, ...]
-    job: PutWith
+    job: PutWith | PutGrouped
 
 
 class PutTopic(Struct, array_like=True, tag=74, gc=False, frozen=True):
@@ -128,7 +143,7 @@ class PutTopic(Struct, array_like=True, tag=74, gc=False, frozen=True):
 
     topic: str
     route: str
-    job: PutWith
+    job: PutWith | PutGrouped
 
 
 class GetWith(Struct, array_like=True, tag=23, gc=False, frozen=True):
@@ -224,6 +239,38 @@ class LaterWithReason(Struct, array_like=True, tag=68, gc=False, frozen=True):
     priority: int | None = None
     first: bool = False
     yielded: bool = False
+
+
+class DoneRan(Struct, array_like=True, tag=47, gc=False, frozen=True):
+    """DONE .. RAN: the group is charged for `ran_ms`. `last`: see DoneLast."""
+
+    id: int
+    ran_ms: int
+    last: bool = False
+
+
+class LaterRan(Struct, array_like=True, tag=48, gc=False, frozen=True):
+    """LATER .. RAN: the group is charged for `ran_ms`."""
+
+    later: LaterWith | LaterWithReason
+    ran_ms: int
+
+    @property
+    def id(self) -> int:
+        """The id of the running job."""
+        return self.later.id
+
+
+class TouchRan(Struct, array_like=True, tag=49, gc=False, frozen=True):
+    """TOUCH .. RAN: the group is charged for `ran_ms`."""
+
+    touch: Touch
+    ran_ms: int
+
+    @property
+    def id(self) -> int:
+        """The id of the running job."""
+        return self.touch.id
 
 
 class Selector(Struct, array_like=True, gc=False, frozen=True):
@@ -349,7 +396,7 @@ class EndWith(Struct, array_like=True, tag=61, gc=False, frozen=True):
     Replies: those of `end`.
     """
 
-    end: Done | DoneLast | Later | LaterWith | LaterWithReason
+    end: Done | DoneLast | DoneRan | Later | LaterWith | LaterWithReason | LaterRan
     feedback: Feedback
     sleep_ms: int = 0
 
@@ -360,8 +407,8 @@ class EndWith(Struct, array_like=True, tag=61, gc=False, frozen=True):
 
 
 Atomic = (
-    Put | PutWith | PutMany | PutTopic | Done | DoneLast | Later | LaterWith | Move | Change | Delete | Touch | Bury
-    | LaterWithReason | BuryWithReason | ChangePlace | DeletePlace | EndWith
+    Put | PutWith | PutGrouped | PutMany | PutTopic | Done | DoneLast | DoneRan | Later | LaterWith | LaterRan | Move
+    | Change | Delete | Touch | TouchRan | Bury | LaterWithReason | BuryWithReason | ChangePlace | DeletePlace | EndWith
 )
 
 
@@ -374,4 +421,5 @@ class Batch(Struct, array_like=True, tag=34, gc=False, frozen=True):
     operations: tuple[Atomic, ...]
     atomic: bool
 
+PUTS = (Put, PutWith, PutGrouped)       # what puts one job
 Taking = Get | GetWith | GetInTurn      # what hands out jobs

@@ -16,6 +16,13 @@ class Order(IntEnum):
     TIME = 1        # by the time at which they became active
 
 
+class Sched(IntEnum):
+    """Which job of a queue is handed out."""
+
+    FIFO = 0            # the first by priority, then in the order of the queue
+    FAIR = 1            # one of the group that is next by the time used (spec/fair 4)
+
+
 class Overflow(IntEnum):
     """What a Put into a queue does that has as many waiting jobs as it may (CAPACITY)."""
 
@@ -130,6 +137,7 @@ class MoreSettings(Struct, array_like=True, gc=False, frozen=True):
     per_ms: int | None = None           # read with rate only
     pulse: str | None = None            # another pulse, "": none
     pulses_max: int | None = None       # there may be as many; None: any number
+    sched: Sched | None = None
 
 
 class CreateQueueWith(Struct, array_like=True, tag=63, gc=False, frozen=True):
@@ -163,7 +171,16 @@ class ExpireQueue(Struct, array_like=True, tag=65, gc=False, frozen=True):
     since_ms: int
 
 
+class ConfigureFair(Struct, array_like=True, tag=50, gc=False, frozen=True):
+    """SCHED CONFIG with settings (spec/fair 6); None: unchanged. Replies: Accepted; BadSetting, and nothing changed."""
+
+    thresholds_s: tuple[int, ...] | None = None
+    cap_ms: int | None = None
+    multiplier: int | None = None
+    keep_ms: int | None = None
+
+
 OnQueues = (
     CreateQueue | ConfigureQueue | DeleteQueue | PurgeQueue | PauseQueue | ResumeQueue | Configure | CreateQueueWith
-    | ConfigureQueueWith
+    | ConfigureQueueWith | ConfigureFair
 )

@@ -21,6 +21,7 @@ class Meta(Struct, gc=False, frozen=True):
     at_ms: int | None           # the time it was put for, if any
     deadline_ms: int | None
     reason: str | None = None   # why it was put back last, if its worker said it
+    group: str | None = None
 
 
 class Handed(Struct, gc=False, frozen=True):

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from core.limits import PORTION_MAX
 from core.ops.jobs import Policy, Then
-from core.ops.queues import Order, Overflow
+from core.ops.queues import Order, Overflow, Sched
 
 
 class QueueSettings(Struct, gc=False, frozen=True):
@@ -34,6 +34,7 @@ class QueueSettings(Struct, gc=False, frozen=True):
     alarm: int = 0
     alarmed: bool = False       # so many jobs waited, and since then always more than half of it
     pulse: str | None = None    # whose grants its hand-outs take
+    sched: Sched = Sched.FIFO
 
 
 class ClusterSettings(Struct, gc=False, frozen=True):

@@ -57,6 +57,10 @@ def pass_time(state: State) -> None:
     _activate(state)
     if state.queues.indexing:
         state.queues.grow_index()
+    if state.fair is not None:
+        state.fair.forget(state.clock_ms)
+        if state.fair.tasks:
+            state.fair.go_on()
 
 
 def release(state: State) -> None:

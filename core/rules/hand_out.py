@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from core import limits
+from core.fair.choice import Found, take
 from core.ops.jobs import Get, Then
 from core.state import State
 from core.store.items import ItemQueue
@@ -49,7 +50,12 @@ def lease(state: State, queue: Queue, operation: Get) -> tuple[int | None, Then]
     return min(expire_ms, limits.DURATION_MS_MAX), state.settings.expire_default if then is Then.DEFAULT else then
 
 
-def hand_out(state: State, queue: Queue, item: str | None, operation: Get) -> RunningJob:
-    """Hand out the next job of the queue (of the item)."""
+def hand_out(
+    state: State, queue: Queue, item: str | None, operation: Get, found: Found | None = None,
+) -> RunningJob:
+    """Hand out the next job of the queue (of the item), or the one `found` by FAIR."""
     lease_ms, then = lease(state, queue, operation)
+    if found is not None and state.fair is not None:
+        take(state.fair, found)
+        return state.hand_out(queue, state.take_this(queue, found.job), lease_ms, then)
     return state.hand_out(queue, state.take(queue, item), lease_ms, then)

@@ -18,7 +18,9 @@ from typing import Protocol
 from msgspec import Struct
 
 from core import limits
+from core.fair.choice import Found
 from core.ops.jobs import Policy
+from core.rules.fair_choice import FairOffers
 from core.rules.hand_out import can_hand_out
 from core.state import State
 from core.store.choice import draw
@@ -41,6 +43,9 @@ class Offers(Protocol):
     turned: bool
     """Whether the queue just chosen turns the cycle."""
 
+    found: Found | None
+    """The job to hand out, where the policy has chosen it as well."""
+
     def choose(self, bits: int) -> Queue | None:
         """The queue of the next job; None: there is none."""
 
@@ -53,6 +58,8 @@ class Offers(Protocol):
 
 def offers(state: State, asked: tuple[str, ...] | None, item: str | None, way: Way) -> Offers:
     """The choices of queues: among those asked for (None: any), and with a job of the item if there is one."""
+    if way.policy is Policy.FAIR:
+        return FairOffers(state, asked, item)
     if asked is None and item is None:
         return _Any(state, way)
     if way.policy is Policy.RANDOM:
@@ -128,6 +135,8 @@ def _ranks(state: State, names: list[str], item: str | None) -> list[int]:
 class _Any:
     """Jobs of any queue, from the lists that the state keeps."""
 
+    found: Found | None = None
+
     def __init__(self, state: State, way: Way) -> None:
         self._state = state
         self._queues = state.queues
@@ -196,6 +205,7 @@ class _Random:
     """Jobs of some queues or of an item, each queue equally likely."""
 
     turned = False
+    found: Found | None = None
 
     def __init__(self, state: State, asked: tuple[str, ...] | None, item: str | None) -> None:
         self._state = state
@@ -228,6 +238,7 @@ class _Weighted:
     """
 
     turned = False
+    found: Found | None = None
 
     def __init__(self, state: State, asked: tuple[str, ...] | None, item: str | None) -> None:
         self._state = state
@@ -273,6 +284,7 @@ class _ByRank:
     """Jobs of some queues, or of an item, those of the highest priority first; for a GetWith, which knows no turns."""
 
     turned = False
+    found: Found | None = None
 
     def __init__(self, state: State, asked: tuple[str, ...] | None, item: str | None) -> None:
         self._state = state
@@ -328,6 +340,8 @@ _BY_TURN = (Policy.PRIORITY, Policy.RR)
 
 class _Ordered:
     """Jobs of some queues or of an item, always of the queue that is the first by the policy."""
+
+    found: Found | None = None
 
     def __init__(self, state: State, asked: tuple[str, ...] | None, item: str | None, way: Way) -> None:
         self._state = state

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 
 from core.limits import COUNTER_MAX
 from core.ops.jobs import Policy, Then
-from core.ops.queues import Order, Overflow
+from core.ops.queues import Order, Overflow, Sched
 from core.ops.workers import WorkerState
 
 Counter = Annotated[int, Meta(ge=0, le=COUNTER_MAX)]
@@ -62,6 +62,7 @@ class ExtrasRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     after: tuple[str, ...]
     ready_ms: Counter | None = None
     reason: str | None = None
+    group: str | None = None
     body: Counter | None = None
 
 
@@ -105,6 +106,7 @@ class RunningRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     lease_ms: Counter | None
     extras: ExtrasRow | None
     pulse: str | None = None
+    since_ms: Counter = 0
 
 
 class Running(Struct, array_like=True, tag="running", forbid_unknown_fields=True):
@@ -169,6 +171,7 @@ class QueueRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     alarm: Counter = 0
     alarmed: bool = False
     pulse: str | None = None
+    sched: Sched = Sched.FIFO
 
 
 class QueueRows(Struct, array_like=True, tag="queues", forbid_unknown_fields=True):
@@ -232,6 +235,26 @@ class CountedRows(Struct, array_like=True, tag="counted", forbid_unknown_fields=
     """The counters of some queues, of those where one is not zero."""
 
     rows: list[CountedRow]
+
+
+class FairTable(Struct, array_like=True, tag="fair", forbid_unknown_fields=True):
+    """FAIR is in use. Times are decimal numbers, as they may have any number of digits."""
+
+    thresholds_s: tuple[Counter, ...]
+    cap_ms: Counter
+    multiplier: Counter
+    keep_ms: Counter
+    started_ms: Counter
+    next_turn: Counter
+    levels: list[tuple[str, str | None, Counter]]       # time, least priority, choices
+    tasks: list[tuple[str | None, str]]                 # groups still to be offered: of this queue, behind this name
+    accounts: Counter                                   # how many there are
+
+
+class FairRows(Struct, array_like=True, tag="groups", forbid_unknown_fields=True):
+    """Some groups, in the order of their names: name, time, level, priority, turn, offered, idle since."""
+
+    rows: list[tuple[str, str, Counter, str, Counter, bool, Counter | None]]
 
 
 class StoredAnswer(Struct, array_like=True, tag="stored", forbid_unknown_fields=True, gc=False, frozen=True):
@@ -437,6 +460,6 @@ class End(Struct, array_like=True, tag="end", forbid_unknown_fields=True):
 
 Frame = (
     Head | Settings | PulseTable | PulseRow | OldestIndex | QueueRows | Waiting | Delayed | Running | Released
-    | BindingRows | UsedRows | CountedRows | KeptRows | SessionTable | SessionRows | WorkerRows | UserRows | Clone
-    | Chunk | End
+    | BindingRows | FairTable | FairRows | UsedRows | CountedRows | KeptRows | SessionTable | SessionRows | WorkerRows
+    | UserRows | Clone | Chunk | End
 )

@@ -109,6 +109,7 @@ class JobBuilder:
             lease_ms=row.lease_ms,
             graced=row.graced,
             pulse=row.pulse,
+            since_ms=row.since_ms,
         ))
 
     def _checked(
@@ -127,7 +128,7 @@ class JobBuilder:
         if row is None:
             return queue, item, None
         extras = Extras(*astuple(row))
-        for name in (extras.key, extras.origin, *extras.after):
+        for name in (extras.key, extras.origin, extras.group, *extras.after):
             if name is not None:
                 self._check_name(name)
         reason = extras.reason or ""

@@ -19,6 +19,8 @@ import msgspec
 from msgspec.structs import asdict, astuple
 
 from core import limits
+from core.fair.book import FairBook
+from core.fair.levels import Account
 from core.members.membership import Membership
 from core.ops.cluster import Address
 from core.ops.jobs import Then
@@ -27,6 +29,7 @@ from core.ops.users import User
 from core.pulse.pulse import OWN_PREFIX
 from core.sessions.workers import WorkerPool
 from core.snapshot import frames
+from core.snapshot.fair import count_jobs, restored_account, restored_book
 from core.snapshot.frames import SnapshotError, check
 from core.snapshot.jobs import JobBuilder
 from core.snapshot.pulses import order_tickets, restored_pulse
@@ -57,6 +60,8 @@ _ORDER: list[type[frames.Frame]] = [
     frames.Running,
     frames.Released,
     frames.BindingRows,
+    frames.FairTable,
+    frames.FairRows,
     frames.UsedRows,
     frames.CountedRows,
     frames.KeptRows,
@@ -69,12 +74,14 @@ _ORDER: list[type[frames.Frame]] = [
     frames.End,
 ]
 _ONCE = (
-    frames.Head, frames.Settings, frames.PulseTable, frames.OldestIndex, frames.SessionTable, frames.Clone, frames.End,
+    frames.Head, frames.Settings, frames.PulseTable, frames.OldestIndex, frames.FairTable, frames.SessionTable,
+    frames.Clone, frames.End,
 )
 _NEEDED: dict[type[frames.Frame], type[frames.Frame]] = {       # which must come before
     frames.PulseRow: frames.PulseTable,
     frames.SessionRows: frames.SessionTable,
     frames.Chunk: frames.Clone,
+    frames.FairRows: frames.FairTable,
 }
 
 
@@ -170,6 +177,10 @@ class _Builder:
         self._pulse = ""                                # name of the last pulse
         self._settings = ""                             # name of the last queue with settings
         self._topic = ""                                # name of the last topic
+        self._fair: FairBook | None = None
+        self._groups: list[Account] = []                # of FAIR,
+        self._group = ""                                # the name of the last one,
+        self._accounts = 0                              # and how many there are
         self._used = ""                                 # name of the last queue with IDLE
         self._counted = ""                              # name of the last queue with counters
 
@@ -278,6 +289,31 @@ class _Builder:
                 raise SnapshotError("inconsistent snapshot: last use of a queue without IDLE")
             queue.used_ms = used_ms
 
+    def _add_fair(self, table: frames.FairTable) -> None:
+        self._fair = restored_book(self.state, table, self.state.clock_ms)
+        self._accounts = table.accounts
+
+    def _add_groups(self, frame: frames.FairRows) -> None:
+        for row in frame.rows:
+            account = restored_account(row)
+            check(self._group < account.name, "groups are not in order")
+            self._group = account.name
+            self._check_name(account.name)
+            self._groups.append(account)
+
+    def _end_fair(self) -> None:
+        """The groups know their jobs, and are offered as they were."""
+        book = self._fair
+        if book is None:
+            return
+        check(len(self._groups) == self._accounts, "groups are missing")
+        count_jobs(self.state, book)
+        for account in self._groups:
+            book.restore(account)
+        check(len(book.accounts) == self._accounts, "groups are missing")
+        book.end_restore()
+        self.state.fair = self.state.queues.fair = book
+
     def _add_counted(self, frame: frames.CountedRows) -> None:
         for row in frame.rows:
             name, *counters = astuple(row)
@@ -328,6 +364,7 @@ class _Builder:
 
     def _check_sums(self, end: frames.End) -> None:
         self._jobs.check_sums(end)
+        self._end_fair()
         check(self._pulses == len(self.state.pulses.by_name), "pulses are missing")
         own = [name for name in self.state.pulses.by_name if name.startswith(OWN_PREFIX)]
         check(all(name in self.state.queues.of_pulse for name in own), "the pulse of a queue that does not have it")
@@ -354,6 +391,8 @@ class _Builder:
         frames.Running: _add_jobs,
         frames.Released: _add_jobs,
         frames.BindingRows: _add_bindings,
+        frames.FairTable: _add_fair,
+        frames.FairRows: _add_groups,
         frames.UsedRows: _add_used,
         frames.CountedRows: _add_counted,
         frames.KeptRows: _add_kept,

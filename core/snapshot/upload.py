@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from core.ops.jobs import Policy
 from core.rules.complete import undo_hand_out
 from core.snapshot.frames import SnapshotError
 from core.snapshot.read import Reader
@@ -67,7 +68,7 @@ def adopt(state: State, other: State) -> None:
     if other.cluster_id is None or other.cluster_id != state.cluster_id:
         issued = [number for number in other.in_order() if number < state.next_id]
         for number in issued:
-            job = other.stop(number)
+            job = other.stop(number, charged=False)
             assert job is not None
             undo_hand_out(other, job)
     state.sessions.rebind(other.running)
@@ -83,6 +84,9 @@ def adopt(state: State, other: State) -> None:
     state.running = other.running
     state.leases = other.leases
     state.delays = other.delays
+    state.fair = other.fair
+    if state.settings.policy is Policy.FAIR:
+        state.use_fair()
     state.ttls = other.ttls
     state.dead = other.dead
     state.retained_keys = other.retained_keys

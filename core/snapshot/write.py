@@ -9,11 +9,11 @@ The frames are, in this order: one Head; Settings, when any was given; PulseTabl
 there are pulses or have been; OldestIndex, when there is one; QueueRows, in name order; Waiting, queues in name order
 and the jobs of a queue in the order of their places; Delayed, likewise in the order in which they become active;
 Running, in rising id; Released, in the order in which the items were finished; BindingRows, topics in name order and
-the bindings of each in their order; UsedRows and CountedRows, in name order; KeptRows, queues in name order and the
-keys of a queue in the order of their expiry; SessionTable and SessionRows, in rising number, when there has been a
-session; WorkerRows and UserRows, in name order; Clone and its Chunks, when a CLONE is in progress; one End. Long
-lists are cut into several frames. A body that jobs of several queues share (Extras.body) stands in the first row that
-has its number.
+the bindings of each in their order; FairTable and FairRows, in name order, when FAIR is in use; UsedRows and
+CountedRows, in name order; KeptRows, queues in name order and the keys of a queue in the order of their expiry;
+SessionTable and SessionRows, in rising number, when there has been a session; WorkerRows and UserRows, in name order;
+Clone and its Chunks, when a CLONE is in progress; one End. Long lists are cut into several frames. A body that jobs of
+several queues share (Extras.body) stands in the first row that has its number.
 
 To change the layout of a released format: raise FORMAT and record a data directory of the new one
 (tests/upgrade/scenario.py). A row may grow at its end, by fields with defaults: so the frames of today read what older
@@ -35,6 +35,7 @@ from core import limits
 from core.ops.settings import ClusterSettings
 from core.ops.users import User
 from core.snapshot import frames
+from core.snapshot.fair import fair_frames
 from core.snapshot.pulses import pulse_frames
 from core.snapshot.sessions import session_frames
 from core.state import State
@@ -100,6 +101,7 @@ def _frames(state: State, users: bool) -> Iterator[frames.Frame]:
     ]
     for start in range(0, len(bound), limits.FRAME_JOBS_MAX):
         yield frames.BindingRows(bound[start : start + limits.FRAME_JOBS_MAX])
+    yield from fair_frames(state.fair)
     used = [(name, queue.used_ms) for name, queue in sorted(state.queues.expiring.items())]
     for start in range(0, len(used), limits.FRAME_JOBS_MAX):
         yield frames.UsedRows(used[start : start + limits.FRAME_JOBS_MAX])
@@ -144,7 +146,7 @@ def _head(state: State) -> frames.Head:
 def _running_row(job: RunningJob, data: bytes) -> frames.RunningRow:
     return frames.RunningRow(
         job.id, job.queue, job.priority, job.seq, job.item, data, job.deadline_ms, job.then, job.graced, job.when,
-        job.attempts, job.at_ms, job.lease_ms, _extras_row(job.extras), job.pulse,
+        job.attempts, job.at_ms, job.lease_ms, _extras_row(job.extras), job.pulse, job.since_ms,
     )
 
 

@@ -21,6 +21,8 @@ def apply_item_limit(queues: Queues, effects: Effects, queue: Queue, item_queue:
         blocked.remove(job)
         queue.ready.add(job)
         item_queue.eligible += 1
+        if queues.fair is not None:
+            queues.fair.eligible(queue, job, now=True)
         effects.ready[queue.name] = None
         if job.item is not None:
             effects.ready_items[queue.name, job.item] = None
@@ -30,6 +32,8 @@ def apply_item_limit(queues: Queues, effects: Effects, queue: Queue, item_queue:
         job = item_queue.ready[item_queue.eligible]
         queue.ready.remove(job)
         blocked.add(job)
+        if queues.fair is not None:
+            queues.fair.eligible(queue, job, now=False)
     if queue.blocked is not None and not queue.blocked.size:
         queue.blocked = None
     queues.relist(queue)

@@ -71,6 +71,7 @@ class Extras(Struct, gc=False, frozen=True):
     after: tuple[str, ...] = ()         # of a DELAYED job: items that must be finished first
     ready_ms: int | None = None         # when it last became READY at an old place; a newer seq overrules it
     reason: str | None = None           # why it was put back or buried, as its worker said last
+    group: str | None = None            # for fair shares: PUT .. GROUP
     body: int | None = None             # the number of a body that it shares with jobs of other queues
 
 
@@ -151,6 +152,7 @@ class RunningJob(Struct, gc=False):
     graced: bool = False        # the failover grace is used up
     session: int | None = None  # the session it is bound to
     pulse: str | None = None    # the pulse that granted the hand-out
+    since_ms: int = 0           # its hand-out, or the last charge for it, since FAIR has been in use
 
     def ready(self, seq: int, attempts: int, extras: Extras | None) -> Job:
         """The same job at this place among the READY ones of its priority."""

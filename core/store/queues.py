@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from heapq import merge
 from itertools import islice
+from typing import Protocol
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -113,12 +114,28 @@ class Queue(Struct, gc=False, eq=False):
         return iter(self.ready) if self.blocked is None else merge(self.ready, self.blocked)
 
 
+class ReadyWatcher(Protocol):
+    """What is told of READY jobs: the groups of FAIR, once they are used (core/fair)."""
+
+    def added(self, queue: Queue, job: Job, *, blocked: bool) -> None:
+        """`job` became READY; `blocked`: ITEMLIMIT withholds it."""
+
+    def removed(self, queue: Queue, job: Job, *, blocked: bool) -> None:
+        """`job` is no longer READY."""
+
+    def eligible(self, queue: Queue, job: Job, *, now: bool) -> None:
+        """ITEMLIMIT no longer withholds this READY job, or does so."""
+
+    def refresh(self, queue: Queue) -> None:
+        """The queue was closed or opened, or hands out another job next."""
+
+
 class Queues:
     """All queues by name, their settings, and the sums that TOTAL reports."""
 
     __slots__ = (
-        "bound", "by_name", "by_rank", "expiring", "idle", "nonempty", "of_pulse", "oldest", "priorities", "settings",
-        "waiting", "weights",
+        "bound", "by_name", "by_rank", "expiring", "fair", "idle", "nonempty", "of_pulse", "oldest", "paused",
+        "priorities", "settings", "waiting", "weights",
     )
 
     def __init__(self) -> None:
@@ -131,7 +148,9 @@ class Queues:
         self.nonempty: SortedList = SortedList()    # names of the queues that can hand out a job
         self.by_rank: SortedList = SortedList()     # the same as pairs (front, name)
         self.weights = Weights()                    # of those with a WEIGHT above 1
+        self.fair: ReadyWatcher | None = None       # the groups, once there are any
         self.oldest: OldestFirst | None = None      # the same by the READY time of the first job, once asked for
+        self.paused = 0                             # queues that hand out nothing as QUEUE PAUSE says
         self.priorities = 0                         # pairs (queue, priority) with a READY or DELAYED job
         self.waiting = 0                            # READY and DELAYED jobs
 
@@ -165,6 +184,8 @@ class Queues:
                 self.relist(queue)
         if self.oldest is not None:
             self._reindex(queue)
+        if self.fair is not None:
+            self.fair.added(queue, job, blocked=blocked)
         self.count(queue, job.rank)
 
     def remove(self, queue: Queue, job: Job, blocked: bool = False) -> None:
@@ -174,9 +195,9 @@ class Queues:
             queue.blocked.remove(job)
         else:
             queue.ready.remove(job)
-        self.removed(queue, job)
+        self.removed(queue, job, blocked)
 
-    def removed(self, queue: Queue, job: Job) -> None:
+    def removed(self, queue: Queue, job: Job, blocked: bool = False) -> None:
         """Count a job that was already taken out of its list."""
         if queue.settings is not None:
             if queue.seqs is not None:
@@ -188,6 +209,8 @@ class Queues:
             self._list(queue, queue.ready.front)
         if self.oldest is not None:
             self._reindex(queue)
+        if self.fair is not None:
+            self.fair.removed(queue, job, blocked=blocked)
         self.uncount(queue, job.rank)
 
     def count(self, queue: Queue, rank: int) -> None:
@@ -263,10 +286,13 @@ class Queues:
                 self.weights.remove(queue.name)
         else:
             self.by_rank.add((front, queue.name))
+        if self.fair is not None:
+            self.fair.refresh(queue)
 
     def configure(self, name: str, settings: QueueSettings) -> None:
         """Set the settings of the queue. When its order or ITEMLIMIT change it must have no READY job."""
         before = self.settings.get(name)
+        self.paused += settings.paused_out - (before is not None and before.paused_out)
         if before is not None and before.pulse is not None and before.pulse != settings.pulse:
             self._leave_pulse(before.pulse, name)
         if settings.pulse is not None:
@@ -295,6 +321,7 @@ class Queues:
     def forget(self, name: str) -> None:
         """Remove the settings of a queue that has no unfinished job, and so the queue."""
         settings = self.settings.pop(name, None)
+        self.paused -= settings is not None and settings.paused_out
         self.idle.pop(name, None)
         self.expiring.pop(name, None)
         if settings is not None and settings.bound:

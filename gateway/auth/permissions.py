@@ -15,6 +15,7 @@ from core import (
     GetWith,
     Place,
     Put,
+    PutGrouped,
     PutMany,
     PutTopic,
     PutWith,
@@ -43,12 +44,12 @@ def admin(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
 
 def put(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     """Require `put` for the job's queue."""
-    operation: Put | PutWith | PutMany | PutTopic = command.operation
+    operation: Put | PutWith | PutGrouped | PutMany | PutTopic = command.operation
     if isinstance(operation, PutMany):
         return None if all(name.startswith(rights.put) for name in operation.queues) else FORBIDDEN
     if isinstance(operation, PutTopic):
         return None if f"@{operation.topic}".startswith(rights.put) else FORBIDDEN
-    queue = operation.put.queue if isinstance(operation, PutWith) else operation.queue
+    queue = operation.queue if isinstance(operation, Put) else operation.put.queue
     return None if queue.startswith(rights.put) else FORBIDDEN
 
 

@@ -25,8 +25,9 @@ from gateway.commands import (
     workers,
     write,
 )
+from gateway.commands.context.audited import audited
 from gateway.protocol.command import InTransaction, Kind, Row
-from gateway.protocol.grammar import bodies, jobs, lists, puts, queues, selectors, servers, take, users
+from gateway.protocol.grammar import bodies, jobs, lists, puts, queues, sched, selectors, servers, take, users
 from gateway.protocol.grammar import events as event_lines
 from gateway.protocol.grammar import pulses as pulse_lines
 from gateway.protocol.grammar import sessions as session_lines
@@ -105,7 +106,7 @@ ROWS = (
     Row(b"QUEUE STAT",       queues.one_queue,            may.queue,        read.queue_stat,              READ),
     Row(b"QUEUE LIST",       queues.queue_list,           may.some_queue,   read.queue_list,              READ),
     Row(b"CONFIG",           queues.settings,             may.any_user,     read.settings,                READ),
-    Row(b"CONFIG",           queues.config,               may.admin,        choice.configure,             LOGGED,
+    Row(b"CONFIG",           queues.config,               may.admin,        audited(choice.configure), LOGGED,
         numbered=True),
     # ---- pulses
     Row(b"PULSE CREATE",     pulse_lines.pulse_create,    may.pulse,        pulses.create,                LOGGED,
@@ -122,18 +123,24 @@ ROWS = (
         numbered=True),
     Row(b"PULSE LIST",       alone,                       may.some_queue,   pulses.list_,                 READ),
     Row(b"PULSE STAT",       pulse_lines.pulse_stat,      may.seen_pulse,   pulses.stat,                  READ),
+    # ---- fair shares
+    Row(b"SCHED SHOW",       alone,                       may.any_user,     read.sched_show,              READ),
+    Row(b"SCHED GROUP",      sched.sched_group,           may.any_user,     read.sched_group,             READ),
+    Row(b"SCHED CONFIG",     sched.sched_settings,        may.any_user,     read.sched_settings,          READ),
+    Row(b"SCHED CONFIG",     sched.sched_config,          may.admin,        write.proposed,               LOGGED,
+        numbered=True),
     # ---- the whole state
     Row(b"TOTAL",            lists.total,                 may.total,        read.total,                   READ),
     Row(b"RUNLIST",          lists.runlist,               may.all_jobs,     read.run_list,                READ),
     Row(b"SNAPSHOT",         servers.between_servers,     may.admin,        streams.snapshot,             ALONE),
-    Row(b"CLONE",            jobs.clone,                  may.admin,        clone.clone,                  ALONE,
+    Row(b"CLONE",            jobs.clone,                  may.admin,        audited(clone.clone), ALONE,
         numbered=True, in_transaction=AS_EVER, body=bodies.SNAPSHOT),
     # ---- sessions
     Row(b"SESSION",          session_lines.session,       may.any_user,     sessions.open_session,        ALONE),
     Row(b"SESSION",          session_lines.session_attach, may.any_user,    sessions.attach_session,      ALONE),
     Row(b"SESSION CLOSE",    session_lines.session_close, may.any_user,     sessions.close_session,       ALONE),
     Row(b"SESSION LIST",     alone,                       may.admin,        read.session_list,            READ),
-    Row(b"SESSION END",      session_lines.session_end,   may.admin,        sessions.end_session,         ALONE),
+    Row(b"SESSION END",      session_lines.session_end,   may.admin,        audited(sessions.end_session), ALONE),
     Row(b"TAKEN",            alone,                       may.any_user,     sessions.taken,               ALONE),
     Row(b"PING",             alone,                       may.anybody,      sessions.ping,                AT_ONCE,
         in_transaction=AS_EVER, while_subscribed=True),
@@ -161,27 +168,27 @@ ROWS = (
     # ---- users
     Row(b"AUTH",             users.auth,                  may.anybody,      auth.with_secret,             ALONE),
     Row(b"AUTH",             users.auth_word,             may.anybody,      auth.with_word,               ALONE),
-    Row(b"USER SET",         users.user_set,              may.admin,        auth.set_user,                ALONE),
-    Row(b"USER DELETE",      users.user_delete,           may.admin,        auth.delete_user,             ALONE),
+    Row(b"USER SET",         users.user_set,              may.admin,        audited(auth.set_user), ALONE),
+    Row(b"USER DELETE",      users.user_delete,           may.admin,        audited(auth.delete_user), ALONE),
     Row(b"USER LIST",        alone,                       may.admin,        read.user_list,               READ),
     # ---- the cluster
     Row(b"INTERCONNECT",     servers.between_servers,     may.any_user,     read.interconnect,            READ),
     Row(b"CLUSTER STATUS",   alone,                       may.any_user,     read.cluster_status,          READ),
     Row(b"CLUSTER LEADER",   alone,                       may.any_user,     read.cluster_leader,          READ),
     Row(b"CLUSTER HASH",     alone,                       may.any_user,     read.cluster_hash,            READ),
-    Row(b"CLUSTER ADD",      servers.cluster_add,         may.admin,        admin.cluster_add,            ALONE),
-    Row(b"CLUSTER REMOVE",   servers.cluster_remove,      may.admin,        admin.cluster_remove,         ALONE),
-    Row(b"CLUSTER TRANSFER", servers.cluster_transfer,    may.admin,        admin.cluster_transfer,       ALONE),
-    Row(b"CLUSTER ONLINE",   alone,                       may.admin,        admin.cluster_online,         ALONE),
-    Row(b"CLUSTER OFFLINE",  alone,                       may.admin,        admin.cluster_offline,        ALONE,
+    Row(b"CLUSTER ADD",      servers.cluster_add,         may.admin,        audited(admin.cluster_add), ALONE),
+    Row(b"CLUSTER REMOVE",   servers.cluster_remove,      may.admin,        audited(admin.cluster_remove), ALONE),
+    Row(b"CLUSTER TRANSFER", servers.cluster_transfer,    may.admin,        audited(admin.cluster_transfer), ALONE),
+    Row(b"CLUSTER ONLINE",   alone,                       may.admin,        audited(admin.cluster_online), ALONE),
+    Row(b"CLUSTER OFFLINE",  alone,                       may.admin,        audited(admin.cluster_offline), ALONE,
         counted_as="CLUSTER ONLINE"),
-    Row(b"CLUSTER SNAPSHOT", alone,                       may.admin,        admin.cluster_snapshot,       ALONE),
+    Row(b"CLUSTER SNAPSHOT", alone,                       may.admin,        audited(admin.cluster_snapshot), ALONE),
     Row(b"SYNC",             servers.sync,                may.any_user,     immediate.say,                AT_ONCE,
         body=bodies.OF_SYNC, counted_as=""),
     # ---- this node and this connection
-    Row(b"OFFLINE",          alone,                       may.admin,        admin.offline,                ALONE),
-    Row(b"ONLINE",           alone,                       may.admin,        admin.online,                 ALONE),
-    Row(b"SHUTDOWN",         alone,                       may.admin,        immediate.shut_down,          ALONE),
+    Row(b"OFFLINE",          alone,                       may.admin,        audited(admin.offline), ALONE),
+    Row(b"ONLINE",           alone,                       may.admin,        audited(admin.online), ALONE),
+    Row(b"SHUTDOWN",         alone,                       may.admin,        audited(immediate.shut_down), ALONE),
     Row(b"CAPS",             alone,                       may.anybody,      immediate.caps,               AT_ONCE,
         in_transaction=AS_EVER),
     Row(b"QUIT",             alone,                       may.anybody,      immediate.quit_,              ALONE,

@@ -41,7 +41,7 @@ def chosen(client: Client, command: Get | GetWith) -> Taking:
     if isinstance(command, GetWith):
         return replace(command, policy=policy) if policy is not command.policy else command
     one = get.queues is not None and len(get.queues) == 1
-    return get if policy is None or one else GetWith(get, policy=policy)
+    return get if policy is None or (one and policy is not Policy.FAIR) else GetWith(get, policy=policy)
 
 
 def _in_turn(client: Client, command: Get | GetWith, get: Get, policy: Policy) -> Taking:

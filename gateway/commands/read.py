@@ -67,6 +67,22 @@ def settings(client: Client, command: Command) -> None:
     client.say(listings.pairs(listings.settings_of_cluster(client.hub.cluster.machine.settings)))
 
 
+def sched_show(client: Client, command: Command) -> None:
+    """SCHED SHOW: the levels of FAIR."""
+    client.say(listings.fair_levels(client.hub.cluster.machine.fair_levels()))
+
+
+def sched_group(client: Client, command: Command) -> None:
+    """SCHED GROUP: one group of FAIR."""
+    group = client.hub.cluster.machine.fair_group(*command.arguments)
+    client.say(responses.GROUP_NOT_FOUND if group is None else responses.fair_group(group))
+
+
+def sched_settings(client: Client, command: Command) -> None:
+    """SCHED CONFIG without settings: show them."""
+    client.say(listings.pairs(listings.settings_of_fair(client.hub.cluster.machine.fair_settings)))
+
+
 def peek(client: Client, command: Command) -> None:
     """PEEK at one job."""
     job = client.hub.cluster.machine.peek(*command.arguments)

@@ -16,6 +16,7 @@ from core import (
     Move,
     Policy,
     Put,
+    PutGrouped,
     PutMany,
     PutTopic,
     PutWith,
@@ -61,7 +62,7 @@ def put(client: Client, command: Command) -> None:
         _follow(client, operation)
 
 
-def _follow(client: Client, put: Put | PutWith | PutMany | PutTopic) -> None:
+def _follow(client: Client, put: Put | PutWith | PutGrouped | PutMany | PutTopic) -> None:
     """Propose a waiter's Get right behind the PUT, if the job will be ready immediately."""
     if isinstance(put, Put):
         client.hub.waiters.follow(put, client)
@@ -92,10 +93,10 @@ def put_wait(client: Client, command: Command) -> None:
         _follow(client, put)
 
 
-def _may_find_output(client: Client, put: Put | PutWith, wanted: Wanted) -> bool:
+def _may_find_output(client: Client, put: Put | PutWith | PutGrouped, wanted: Wanted) -> bool:
     """Whether there can be an output as soon as the job is put: one that is there already, or the job itself."""
     get = wanted.get
-    queue = put.put.queue if isinstance(put, PutWith) else put.queue
+    queue = put.queue if isinstance(put, Put) else put.put.queue
     if get.queues is None or queue in get.queues:
         return True
     return get.item is not None and client.hub.waiters.has_job_for(wanted)

@@ -13,7 +13,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 from aiohttp import web
 
 from cluster.api import NotLeader, OutcomeUnknown
-from gateway.dashboard import actions, audit, live
+from gateway import audit
+from gateway.dashboard import actions, live
 from gateway.dashboard.commands import NO_ANSWER, execute
 from gateway.dashboard.history import History
 from gateway.dashboard.markup import link, tag
@@ -135,7 +136,7 @@ class Dashboard:
                 form(view, name, "Yes, do it", {**fields, "sure": "yes"}, back=back), tag("p", link(back, "No")),
             ))
         outcome = await self._execute(visitor, data, here=action.here)
-        audit.note(visitor, name, line, outcome)
+        audit.note(visitor.user, visitor.address, name, line, outcome)
         if not outcome.startswith("200"):
             return _html(409, page(
                 view, "Not done" if outcome != UNKNOWN else "Perhaps done", tag("p", tag("code", line)),
@@ -146,7 +147,7 @@ class Dashboard:
     async def _execute(self, visitor: Visitor, data: bytes, *, here: bool) -> str:
         """Execute a command here or at the leader; returns the first line of the answer, or why there is none."""
         cluster = self._hub.cluster
-        address = f"{visitor.address}:HTTP"
+        address = visitor.address + audit.DASHBOARD
         if here or cluster.leader() == cluster.name:        # it leads, though the service may be offline
             answer = await execute(self._hub, visitor.user, address, data)
         else:

@@ -15,6 +15,7 @@ from prometheus_client.registry import Collector
 
 from cluster import Figures, Histogram
 from gateway.monitoring.loop_lag import LoopLag
+from gateway.monitoring.pulse_figures import busiest_pulses
 from gateway.monitoring.queue_depths import Depths
 from gateway.monitoring.readiness import why_not_ready
 from gateway.server.hub import Hub
@@ -83,6 +84,7 @@ class _Gathered(Collector):
         yield from _storage(figures)
         yield from _marks(figures)
         yield from self._jobs()
+        yield from self._pulses()
         yield from self._clients(figures)
         yield from self._process(figures)
 
@@ -109,6 +111,25 @@ class _Gathered(Collector):
             jobs.add_metric((depth.queue, "running"), depth.running)
             jobs.add_metric((depth.queue, "dead"), depth.dead)
         yield jobs
+
+    def _pulses(self) -> Iterator[Metric]:
+        hub = self._sources.hub
+        pulses = busiest_pulses(hub.cluster)
+        yield _gauge("pulses", "Pulses, those of queues included.", len(hub.cluster.machine.pulses))
+        yield _counted("pulse_granted", "Grants of a pulse.", "pulse", [(one.name, one.granted) for one in pulses])
+        yield _counted("pulse_errors", "Results of a pulse's grants other than OK.", "pulse",
+                       [(one.name, one.errors) for one in pulses])
+        yield _labelled("pulse_rate", "Grants in a period when nothing slows the pulse down.", "pulse",
+                        [(one.name, one.rate) for one in pulses])
+        yield _labelled("pulse_now", "Grants in a period at present.", "pulse", [(one.name, one.now) for one in pulses])
+        yield _labelled("pulse_pause_seconds", "By how much a period is longer at present.", "pulse",
+                        [(one.name, one.pause_ms / 1000) for one in pulses])
+        asleep_ms = hub.cluster.time_ms
+        yield _labelled("pulse_asleep_seconds", "For how long the pulse gives no grants.", "pulse",
+                        [(one.name, max(0, one.sleep_until_ms - asleep_ms) / 1000) for one in pulses])
+        if hub.cluster.serving:
+            yield _labelled("pulse_waiting", "Clients that wait for a turn, on the leader.", "pulse",
+                            [(one.name, hub.turns.waiting(one.name)) for one in pulses])
 
     def _clients(self, figures: Figures) -> Iterator[Metric]:
         hub, tally = self._sources.hub, self._sources.hub.tally

@@ -10,10 +10,11 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from core import Get, Put, PutMany, PutTopic, PutWith
+from core import Get, Put, PutGrouped, PutMany, PutTopic, PutWith
 from gateway.protocol.request_id import Numbering
 
 Words = list[bytes]
+_WITH_PUT = (PutWith, PutGrouped)
 
 
 class Kind(Enum):
@@ -107,7 +108,9 @@ class Command(Struct, gc=False):
         # The frozen operation is not shared yet, so it can be filled in instead of copied.
         kind = type(operation)
         if kind is not Put:
-            operation = operation.put if kind is PutWith else operation.job.put if kind in _SPREADING else operation
+            if kind in _SPREADING:
+                operation = operation.job
+            operation = operation.put if type(operation) in _WITH_PUT else operation
         force_setattr(operation, "data", data)
         if self.number:
             assert isinstance(self.digest, blake2b)

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from core import (
     OWN_PREFIX,
     ClusterSettings,
+    FairLevel,
+    FairSettings,
     JobView,
     Pulse,
     QueueCounts,
@@ -65,10 +67,28 @@ def run_lines(jobs: Sequence[RunningJob], with_data: bool) -> bytes:
     return "".join(lines).encode()
 
 
+def fair_levels(levels: Sequence[FairLevel]) -> bytes:
+    """Format the answer to SCHED SHOW."""
+    lines = [
+        f"LEVEL {one.level} TIME {one.time_us} WAITING {one.waiting} SELECTED {one.selected}\r\n" for one in levels
+    ]
+    return "".join((f"200 OK {len(lines)}\r\n", *lines)).encode()
+
+
+def settings_of_fair(settings: FairSettings) -> list[tuple[str, str]]:
+    """Return the settings of FAIR and their values, in the form SCHED CONFIG takes."""
+    return [
+        ("LEVELS", "|".join(map(str, settings.thresholds_s))),
+        ("CAP", seconds(settings.cap_ms)),
+        ("MULTIPLIER", str(settings.multiplier)),
+        ("GROUPKEEP", seconds(settings.keep_ms)),
+    ]
+
+
 def seen(job: JobView, places: bool = False) -> str:
     """Format the line of PEEK for a job: `<q> <id|-> <p> <len> <state> [meta] [SEQ <n>]`, with all its meta tokens."""
     number = "-" if job.id is None else str(job.id)
-    tokens = meta(job.item, job.key, job.attempts, job.reason, job.at_ms, job.deadline_ms)
+    tokens = meta(job.item, job.key, job.attempts, job.reason, job.at_ms, job.deadline_ms, job.group)
     place = f" SEQ {job.seq}" if places else ""
     return f"{job.queue} {number} {job.priority} {len(job.data)} {job.state.name}{tokens}{place}\r\n"
 
@@ -125,6 +145,7 @@ def settings_of_queue(settings: QueueSettings) -> list[tuple[str, str]]:
         ("OVERFLOW", settings.overflow.name),
         ("ALARM", str(settings.alarm)),
         ("BOUND", str(int(settings.bound > 0))),
+        ("SCHED", settings.sched.name),
     ]
 
 

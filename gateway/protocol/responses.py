@@ -16,6 +16,7 @@ from core import (
     ChangeInProgress,
     DataTooLarge,
     Empty,
+    FairGroup,
     Finished,
     Handed,
     HandedMany,
@@ -76,8 +77,9 @@ OK = b"200 OK\r\n"
 # A feature of PROTOCOL "PING, CAPS" is listed only if it is complete.
 FEATURES = (
     b"batch", b"within", b"meta", b"itemfilter", b"delay", b"ttl", b"every", b"after", b"touch", b"keys", b"change",
-    b"move", b"seq", b"transaction", b"queues", b"idle", b"deadletter", b"session", b"bound", b"fanout", b"workers",
-    b"pulse", b"events", b"notify", b"cluster", b"auth",
+    b"move", b"seq", b"transaction", b"queues", b"policy", b"fair", b"idle", b"deadletter", b"session", b"bound",
+    b"fanout",
+    b"workers", b"pulse", b"events", b"notify", b"cluster", b"auth",
 )
 CAPS = b"200 OK %d\r\n" % sum(len(word) + 1 for word in FEATURES) + b"".join(word + b"\n" for word in FEATURES)
 EXISTS = b"200 OK EXISTS\r\n"
@@ -95,6 +97,7 @@ QUEUE_EMPTY = b"404 Queue Empty\r\n"
 QUEUE_NOT_FOUND = b"404 Queue Not Found\r\n"
 PULSE_NOT_FOUND = b"404 Pulse Not Found\r\n"
 TICKET_NOT_FOUND = b"404 Ticket Not Found\r\n"
+GROUP_NOT_FOUND = b"404 Group Not Found\r\n"
 JOB_NOT_FOUND = b"404 Job Not Found\r\n"
 NO_LEADER = b"404 No Leader\r\n"
 NODE_NOT_FOUND = b"404 Node Not Found\r\n"
@@ -156,7 +159,7 @@ def _meta_of(reply: Handed) -> str:
     given = reply.meta
     if not isinstance(given, Meta):
         return "" if reply.item is None else f" IS {reply.item}"
-    return meta(reply.item, given.key, given.attempt, given.reason, given.at_ms, given.deadline_ms)
+    return meta(reply.item, given.key, given.attempt, given.reason, given.at_ms, given.deadline_ms, given.group)
 
 
 def _handed_many(reply: HandedMany) -> bytes:
@@ -293,6 +296,14 @@ def aborted(position: int, line: bytes) -> bytes:
 def session_attached(number: int, secret: int, reply: SessionAttached) -> bytes:
     """The answer to SESSION <sid>."""
     return f"200 OK SESSION {number}_{secret:016x} TTL {seconds(reply.ttl_ms)} LAST {reply.last}\r\n".encode()
+
+
+def fair_group(group: FairGroup) -> bytes:
+    """The answer to SCHED GROUP."""
+    return (
+        f"200 OK LEVEL {group.level} USED {group.used_us} PRIORITY {group.priority_us} WAITING {group.waiting} "
+        f"RUNNING {group.running}\r\n"
+    ).encode()
 
 
 def wait_for_output(reply: Stored) -> bytes:

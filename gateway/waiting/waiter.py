@@ -53,7 +53,7 @@ class Waiter(Struct, gc=False, eq=False):
     outcome: Outcome | None = None
     silent: bool = False                # the answer of its PUT covers it too
     number: int = 0                     # order of arrival; 0: it does not wait yet
-    stood: bool = False                 # it has stood in line
+    stood: bool = False                 # it has stood in line; False again while a numbered Get is in flight
     asked: bool = False                 # its Get is in flight
     sent_for: str | None = None         # the queue whose jobs its Get in flight claims
     claimed: int = 0                    # how many

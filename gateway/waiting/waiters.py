@@ -338,6 +338,8 @@ class Waiters:
     def _propose(self, waiter: Waiter, behind: object | None = None) -> None:
         """Propose the waiter's Get, `behind` the operation just proposed for that client if one is named."""
         waiter.asked = True
+        if waiter.numbered:             # a job handed out to a number stays with it, so its client must hear of it
+            waiter.stood = False
         operation = self._allowed(waiter) if self._cluster.machine.rated else waiter.wanted.operation
         if behind is None:
             self._cluster.propose_for(waiter.client, operation, waiter)

@@ -23,6 +23,6 @@ def bench(call: Call, seconds: float, connections: int, size: int) -> int:
     figures, and is slowed down. This client is Python and is measured too: beyond a few thousand calls a second it is
     the bottleneck, so that the rates are what one such process gets, not what the cluster can do.
     """
-    from pqctl.actions import load
+    from pqctl.actions.benchmark import load
 
     return load.show(call, seconds, connections, size)

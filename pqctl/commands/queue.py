@@ -32,8 +32,14 @@ def settings(function: Callable[..., int]) -> Callable[..., int]:
         click.option("--ttl", type=Seconds(0), metavar="SECONDS", help="Remove jobs that nobody takes for so long."),
         click.option("--idle", type=Seconds(0), metavar="SECONDS",
                      help="Delete the queue, with its jobs, when nobody uses it for so long: 1 or more, or 0."),
+        click.option("--alarm", type=click.IntRange(0), metavar="N",
+                     help="Tell subscribers (DEPTH) when so many jobs wait, and when half of it do."),
         click.option("--overflow", type=click.Choice(["refuse", "drop_oldest"]),
                      help="What a full queue does with a new job: refuse it, or drop an old one. Needs a capacity."),
+        click.option("--rate", type=click.IntRange(0), metavar="N",
+                     help="How many jobs are handed out in --per seconds at most."),
+        click.option("--per", type=Seconds(0), metavar="SECONDS", help="See --rate."),
+        click.option("--pulse", metavar="NAME", help="Hand out as this pulse allows; '' to end that."),
     )):
         function = option(function)
     return function

@@ -17,6 +17,7 @@ from devcluster.cluster import LocalCluster
 pytest.importorskip("selenium", reason="selenium is not installed: make test-browser")
 
 from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
@@ -61,8 +62,13 @@ def text(browser: Any) -> str:
 
 def press(browser: Any, label: str) -> None:
     """Press the button of this label, opening what it is in."""
-    browser.execute_script("document.querySelectorAll('details').forEach(one => { one.open = true })")
-    browser.find_element(By.XPATH, f"//button[normalize-space()='{label}']").click()
+    while True:
+        browser.execute_script("document.querySelectorAll('details').forEach(one => { one.open = true })")
+        try:
+            browser.find_element(By.XPATH, f"//button[normalize-space()='{label}']").click()
+            return
+        except StaleElementReferenceException:      # the page was just made fresh
+            continue
 
 
 def picture(browser: Any, name: str) -> None:

@@ -40,8 +40,17 @@ def test_types_fields_and_the_end_of_the_wait(server: Server) -> None:
     with Client(server.address) as client:
         events = client.events(["PUT", "TAKE", "DONE", "FINQ", "FINI", "MSG"], wait=1.0)
         heard: list[Event] = []
-        threading.Timer(0.3, lambda: (finish(client, "i"), client.notify("c", b"x\r\ny"))).start()
+
+        def work() -> None:
+            while events.position is None:
+                time.sleep(0.01)
+            finish(client, "i")
+            client.notify("c", b"x\r\ny")
+
+        worker = threading.Thread(target=work)
+        worker.start()
         heard += events
+        worker.join()
         assert [(event.type, event.name, event.priority, event.data) for event in heard] == [
             ("PUT", "orders", 0, b""), ("TAKE", "orders", 0, b""), ("DONE", "orders", 0, b""),
             ("FINQ", "orders", None, b""), ("FINI", "i", None, b""), ("MSG", "c", None, b"x\r\ny"),
@@ -115,7 +124,9 @@ def test_a_loop_goes_on_at_another_server_when_its_own_is_killed(cluster: LocalC
 
         loop = threading.Thread(target=listen)
         loop.start()
-        time.sleep(1.0)                 # all servers know by then what is subscribed
+        while events.position is None:
+            time.sleep(0.05)
+        time.sleep(2.0)                 # all servers know by then what is subscribed
         killed = []
         for number in range(count):
             if number in (20, 40):      # the one that tells us, then whoever leads

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -159,13 +160,23 @@ def test_orders_are_watched_through_a_killed_leader() -> None:
         with start(",".join(cluster.servers), "watch_orders", "order_1", "order_2") as process:
             assert process.stdout is not None
             assert process.stdout.readline() == "watching\n"
-            time.sleep(2)               # it is subscribed, and all servers know
+            heard = False
+
+            def work(order: str) -> None:
+                while not heard:        # it may not be subscribed yet
+                    client.put("mail", b"", item=order)
+                    job = client.get("mail", expire=60)
+                    assert job is not None
+                    job.done()
+                    time.sleep(0.2)
+
             for number in (1, 2):
-                client.put("mail", b"", item=f"order_{number}")
-                job = client.get("mail", expire=60)
-                assert job is not None
-                job.done()
+                heard = False
+                worker = threading.Thread(target=work, args=(f"order_{number}",))
+                worker.start()
                 assert process.stdout.readline() == f"order_{number} is finished\n"
+                heard = True
+                worker.join()
                 if number == 1:
                     cluster.kill(cluster.wait_for_leader())
             process.communicate("", TIMEOUT_S)

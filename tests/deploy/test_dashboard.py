@@ -58,6 +58,7 @@ def exported() -> Iterator[dict[str, set[str]]]:
         cluster.wait_until_level()
         with Client(cluster.servers) as client:
             client.put("q", b"x")
+            client.pulse_create("p")
         labels: dict[str, set[str]] = {name: set(found) for name, found in WITH_TLS.items()}
         for family in text_string_to_metric_families(get(cluster.http(leader), "metrics")[1]):
             for sample in family.samples:

@@ -21,6 +21,7 @@ NAMES = {
     "cluster": ["add", "hash", "leader", "offline", "online", "remove", "snapshot", "status", "transfer"],
     "node": ["offline", "online", "shutdown", "snapshot"],
     "queue": ["config", "create", "delete", "drain", "list", "move", "pause", "peek", "purge", "resume", "stat"],
+    "pulse": ["config", "create", "delete", "list", "set", "stat", "watch"],
     "job": ["bury", "change", "delete", "done", "get", "kick", "later", "peek", "put", "running", "show", "touch"],
     "snapshot": ["restore", "save"],
     "session": ["close", "list"],
@@ -59,6 +60,8 @@ NEEDED = {                      # arguments with which each command is complete
     ("job", "delete"): ["1"], ("job", "kick"): ["q", "1"],
     ("job", "peek"): ["1"], ("job", "show"): ["q@5"], ("job", "touch"): ["1"],
     ("job", "put"): ["q", "body"], ("job", "done"): ["1"], ("job", "later"): ["1"],
+    ("pulse", "create"): ["p"], ("pulse", "config"): ["p", "--rate", "1"], ("pulse", "delete"): ["p"],
+    ("pulse", "set"): ["p", "x"], ("pulse", "stat"): ["p"], ("pulse", "watch"): ["p"],
     ("snapshot", "save"): ["/dev/null/x"], ("snapshot", "restore"): [__file__, "--yes"],
     ("session", "close"): ["1"], **{("worker", verb): ["pool"] for verb in ("pause", "resume", "stop")},
     ("topic", "bind"): ["t", "q"], ("topic", "unbind"): ["t", "q"], ("topic", "delete"): ["t"],
@@ -69,7 +72,8 @@ NEEDED = {                      # arguments with which each command is complete
 
 def test_the_commands() -> None:
     expected = [(group, name) for group, names in NAMES.items() for name in names or []]
-    assert sorted(LEAVES) == sorted([*expected, ("bench",), ("config",), ("doctor",), ("shell",)])
+    single = [("bench",), ("config",), ("doctor",), ("shell",), ("events",), ("top",)]
+    assert sorted(LEAVES) == sorted([*expected, *single])
 
 
 @pytest.mark.parametrize("path", LEAVES, ids=" ".join)
@@ -278,8 +282,8 @@ def test_output_that_cannot_be_written_is_told(cluster: FakeCluster) -> None:
 
 
 @pytest.mark.parametrize(("words", "expected"), [
-    ("pqctl ", {"cluster", "node", "queue", "topic", "job", "snapshot", "session", "worker", "user", "cron", "config",
-                "bench", "doctor", "shell"}),
+    ("pqctl ", {"cluster", "node", "queue", "topic", "job", "pulse", "snapshot", "session", "worker", "user", "cron",
+                "config", "bench", "doctor", "shell", "events", "top"}),
     ("pqctl cluster ", set(NAMES["cluster"] or [])),
     ("pqctl job get --th", {"--then"}),
     ("pqctl job get --then ", {"later", "done", "dead"}),

@@ -62,6 +62,11 @@ def test_time_keys_and_transactions_are_used(report: campaign.Report, what: str)
     assert report.seen[what] >= 5
 
 
+@pytest.mark.parametrize("what", ["events heard", "events continued", "events in a gap"])
+def test_events_are_heard_through_faults(report: campaign.Report, what: str) -> None:
+    assert report.seen[what] >= 5
+
+
 def test_leaders_change_and_clients_are_served(report: campaign.Report) -> None:
     assert report.seen["leaderships"] > 1.5 * report.runs
     assert report.acknowledged > 50 * report.runs

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from core import limits
 from core.handlers.cost import BASE_BYTES, JOB, JOB_WITH_EXTRAS, Cost, of_names
+from core.handlers.jobs.finish import ran
 from core.ops import jobs as ops
 from core.ops import replies
 from core.ops.queues import Order
@@ -20,9 +21,22 @@ from core.store.queues import DONE, PUT, Queue
 
 def touch(state: State, operation: ops.Touch, seed: int) -> Reply:
     """Let the lease count from now. What follows its end stays the same unless the operation says so."""
+    return _touch(state, operation, None)
+
+
+def touch_ran(state: State, operation: ops.TouchRan, seed: int) -> Reply:
+    """The same; the group is charged for the time the job ran."""
+    return _touch(state, operation.touch, ran(operation.ran_ms))
+
+
+def _touch(state: State, operation: ops.Touch, ran_ms: int | None) -> Reply:
     job = state.running.get(operation.id)
     if job is None:
         return NOT_FOUND
+    since_ms = job.since_ms
+    if state.fair is not None or ran_ms is not None:
+        state.charge(job, ran_ms)
+        since_ms = state.clock_ms
     lease_ms, then = job.lease_ms, job.then
     if operation.expire_ms is not None:
         lease_ms = min(operation.expire_ms, limits.DURATION_MS_MAX) if operation.expire_ms > 0 else None
@@ -31,7 +45,7 @@ def touch(state: State, operation: ops.Touch, seed: int) -> Reply:
         elif job.deadline_ms is None:
             then = state.settings.expire_default
     deadline_ms = None if lease_ms is None else state.clock_ms + lease_ms
-    state.swap(job, replace(job, deadline_ms=deadline_ms, then=then, graced=False))
+    state.swap(job, replace(job, deadline_ms=deadline_ms, then=then, graced=False, since_ms=since_ms))
     return replies.Leased(deadline_ms)
 
 
@@ -61,7 +75,9 @@ def change(state: State, operation: ops.Change | ops.ChangePlace, seed: int) -> 
         rank = job.rank if operation.priority is None else -operation.priority
         if isinstance(job, Job):
             changed = replace(job, rank=rank, data=data, item=item, at_ms=at_ms, extras=extras)
+            state.replace_ready(begins=True)
             _change_ready(state, queue, job, operation, changed)
+            state.replace_ready(begins=False)
         else:
             _change_delayed(
                 state, queue, job, replace(job, rank=rank, data=data, item=item, at_ms=at_ms, extras=extras),
@@ -156,7 +172,7 @@ def move(state: State, operation: ops.Move, seed: int) -> Reply:
     queue = state.queues.open(operation.queue)
     leaving = None if queue.settings is None else displaced(queue)
     body = extras.body if operation.data is None else None
-    extras = Extras(key=extras.key, tries=extras.tries, ttl_ms=ttl_ms(queue, None), body=body)
+    extras = Extras(key=extras.key, tries=extras.tries, group=extras.group, ttl_ms=ttl_ms(queue, None), body=body)
     at_ms = None if operation.when is None else activate.moment(state, operation.when)
     moved = Job(
         rank=-job.priority if operation.priority is None else -operation.priority,

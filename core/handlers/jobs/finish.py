@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from core import limits
 from core.handlers.cost import BASE_BYTES, ID_BYTES, JOB, JOB_WITH_EXTRAS, Cost, of_names
 from core.handlers.dispatch import COSTS
 from core.ops import jobs as ops
@@ -32,6 +33,20 @@ def done_last(state: State, operation: ops.DoneLast, seed: int) -> Reply:
         return NOT_FOUND
     result(state, job, ops.Feedback.OK)
     return finish(state, job, last=True)
+
+
+def done_ran(state: State, operation: ops.DoneRan, seed: int) -> Reply:
+    """Finish the job; its group is charged for the time it ran."""
+    job = state.stop(operation.id, ran(operation.ran_ms))
+    if job is None:
+        return NOT_FOUND
+    result(state, job, ops.Feedback.OK)
+    return finish(state, job, last=operation.last)
+
+
+def ran(ran_ms: int) -> int:
+    """A time that a job may have run."""
+    return min(max(ran_ms, 0), limits.RAN_MS_MAX)
 
 
 def done_all(state: State, operation: ops.DoneAll, seed: int) -> Reply:
@@ -91,6 +106,25 @@ def reason_cost(operation: ops.LaterWithReason | ops.BuryWithReason) -> Cost:
     return BASE_BYTES + of_names(operation.reason), JOB_WITH_EXTRAS
 
 
+def later_ran(state: State, operation: ops.LaterRan, seed: int) -> Reply:
+    """The same; its group is charged for the time it ran."""
+    job = state.stop(operation.later.id, ran(operation.ran_ms))
+    if job is None:
+        return NOT_FOUND
+    later = operation.later
+    result(state, job, ops.Feedback.OK)
+    reason = later.reason if isinstance(later, ops.LaterWithReason) else None
+    options = ops.LaterWith(later.id, later.when, later.priority, later.first, later.yielded)
+    put_back(state, job, options, reason=reason)
+    return ACCEPTED
+
+
+def later_ran_cost(operation: ops.LaterRan) -> Cost:
+    """Bytes and work of a LaterRan."""
+    later = operation.later
+    return 2 * BASE_BYTES + of_names(later.reason if isinstance(later, ops.LaterWithReason) else None), JOB_WITH_EXTRAS
+
+
 def later_all(state: State, operation: ops.LaterAll, seed: int) -> Reply:
     """Put the jobs back at the tails of their priorities."""
     return _put_all_back(state, operation.ids, complete.NO_OPTIONS)
@@ -135,13 +169,13 @@ def end_with_cost(operation: ops.EndWith) -> Cost:
 
 _ENDS: dict[type, Callable[[State, Any, int], Reply]] = {
     ops.Done: done, ops.DoneLast: done_last, ops.Later: later, ops.LaterWith: later_with,
-    ops.LaterWithReason: later_with_reason,
+    ops.LaterWithReason: later_with_reason, ops.DoneRan: done_ran, ops.LaterRan: later_ran,
 }
 
 
 def return_(state: State, operation: ops.Return, seed: int) -> Reply:
     """Put the job back at its old place."""
-    job = state.stop(operation.id)
+    job = state.stop(operation.id, charged=False)
     if job is None:
         return NOT_FOUND
     complete.undo_hand_out(state, job)

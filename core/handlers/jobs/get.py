@@ -10,7 +10,9 @@ from msgspec import UNSET, UnsetType
 from core import limits
 from core.handlers.cost import BASE_BYTES, ID_BYTES, JOB, NAME_BYTES, Cost, of_names
 from core.ops.jobs import Get, GetAllowed, GetInTurn, GetWith, Policy
+from core.ops.queues import Sched
 from core.ops.replies import EMPTY, EMPTY_UNFINISHED, SESSION_NOT_FOUND, Handed, HandedMany, Meta, Reply
+from core.rules.fair_choice import found_in
 from core.rules.hand_out import hand_out, lease, unfinished
 from core.rules.select import Way, next_job, offers
 from core.state import State
@@ -41,7 +43,8 @@ def get(state: State, operation: Get, seed: int) -> Reply:
         if item is None:
             return EMPTY
     queues = operation.queues
-    if item is None and queues is not None and len(queues) == 1:
+    found = None
+    if item is None and queues is not None and len(queues) == 1 and state.fair is None:
         queue = state.queues.by_name.get(queues[0])
         if queue is None:
             if state.queues.expiring:
@@ -53,10 +56,16 @@ def get(state: State, operation: Get, seed: int) -> Reply:
     else:
         if queues is not None and state.queues.expiring:
             _asked(state, queues)
-        queue = offers(state, queues, item, Way(state.settings.policy)).choose(seed)
+        policy = state.settings.policy
+        if operation.item_of_put and policy is Policy.FAIR:     # the output of PUT .. WAIT is the first job
+            policy = Policy.RANDOM
+        offered = offers(state, queues, item, Way(policy))
+        queue = offered.choose(seed)
         if queue is None:
             return EMPTY_UNFINISHED if unfinished(state, queues, item) else EMPTY
-    job = hand_out(state, queue, item, operation)
+        if not operation.item_of_put:
+            found = offered.found or found_in(state, queue, item)
+    job = hand_out(state, queue, item, operation, found)
     if session is not None:
         session.bind(job)
     return Handed(job.id, job.queue, job.priority, job.data, job.item)
@@ -107,7 +116,7 @@ def _get_some(state: State, operation: GetWith | GetInTurn, way: Way, seed: int)
     if get.queues is not None and state.queues.expiring:
         _asked(state, get.queues)
     turned: dict[int, None] = {}
-    if item is None and get.queues is not None and len(get.queues) == 1:
+    if item is None and get.queues is not None and len(get.queues) == 1 and not _by_group(state, get.queues[0], way):
         jobs = _of_one_queue(state, get, get.queues[0], count)
         if way.policy is Policy.RR:
             turned = dict.fromkeys([job.id for job in jobs])
@@ -171,6 +180,14 @@ def get_with_cost(operation: GetWith | GetInTurn) -> Cost:
     return size + ID_BYTES, work if count is None else work + max(0, min(JOB * count, limits.OPERATION_WORK_MAX))
 
 
+def _by_group(state: State, name: str, way: Way) -> bool:
+    """Whether the job is chosen by FAIR."""
+    if way.policy is Policy.FAIR:
+        return True
+    settings = state.queues.settings.get(name)
+    return state.fair is not None and settings is not None and settings.sched is Sched.FAIR
+
+
 def _of_one_queue(state: State, get: Get, name: str, count: int) -> list[RunningJob]:
     """The same as _of_many_queues where there is no choice, in a fifth less time."""
     jobs: list[RunningJob] = []
@@ -209,7 +226,8 @@ def _of_many_queues(
         if state.allowed and queue.closed:      # another queue has taken the last grant of its pulse
             offered.gave(exhausted=True)
             continue
-        job = next_job(state, queue, item)
+        found = offered.found or found_in(state, queue, item)
+        job = next_job(state, queue, item) if found is None else found.job
         room -= len(job.data)
         work -= 2 * (PLAIN if job.item is None and job.extras is None else OTHER)
         if (room < 0 or work < 0) and jobs:
@@ -218,7 +236,7 @@ def _of_many_queues(
         if queue.settings is not None and queue.settings.batch:
             left[queue.name] = left.get(queue.name, queue.settings.batch) - 1
             exhausted = not left[queue.name]
-        jobs.append(hand_out(state, queue, item, get))
+        jobs.append(hand_out(state, queue, item, get, found))
         if state.events.endings:
             state.end_operation()
         if offered.turned:
@@ -233,6 +251,7 @@ def handed(job: RunningJob, meta: bool, turned: bool | UnsetType = UNSET) -> Han
     """The reply that hands out this job; `turned`: see Handed."""
     if not meta:
         return Handed(job.id, job.queue, job.priority, job.data, job.item, UNSET, turned)
-    key, reason = (None, None) if job.extras is None else (job.extras.key, job.extras.reason)
-    attempt_data = Meta(key, job.attempts, job.at_ms, job.deadline_ms, reason)
+    extras = job.extras
+    key, reason, group = (None, None, None) if extras is None else (extras.key, extras.reason, extras.group)
+    attempt_data = Meta(key, job.attempts, job.at_ms, job.deadline_ms, reason, group)
     return Handed(job.id, job.queue, job.priority, job.data, job.item, attempt_data, turned)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from core import limits
 from core.handlers.cost import AFTER, BASE_BYTES, JOB, JOB_WITH_EXTRAS, OPTIONS_BYTES, Cost, of_names
 from core.ops import replies
-from core.ops.jobs import OnDup, Put, PutWith
+from core.ops.jobs import OnDup, Put, PutGrouped, PutWith
 from core.ops.replies import STORED, Reply, Stored
 from core.ops.settings import QueueSettings
 from core.rules import activate
@@ -54,7 +54,7 @@ def put_cost(operation: Put) -> Cost:
     return BASE_BYTES + len(operation.data) + len(operation.queue) + len(item), JOB
 
 
-def put_with(state: State, operation: PutWith, seed: int) -> Reply:
+def put_with(state: State, operation: PutWith | PutGrouped, seed: int) -> Reply:
     """A new job; if its key is taken, what ONDUP says."""
     put = operation.put
     name = put.queue
@@ -79,14 +79,20 @@ def put_with(state: State, operation: PutWith, seed: int) -> Reply:
     return Stored(item) if put.new_item else STORED
 
 
-def put_with_cost(operation: PutWith) -> Cost:
+def put_with_cost(operation: PutWith | PutGrouped) -> Cost:
     """Bytes and work of a PutWith."""
     size, _ = put_cost(operation.put)
     after = operation.after
     return size + OPTIONS_BYTES + of_names(*after) + of_names(operation.key), JOB_WITH_EXTRAS + AFTER * len(after)
 
 
-def _duplicate(state: State, operation: PutWith, key: str, seed: int) -> Reply:
+def put_grouped_cost(operation: PutGrouped) -> Cost:
+    """Bytes and work of a PutGrouped."""
+    size, work = put_with_cost(operation)
+    return size + of_names(operation.group), work
+
+
+def _duplicate(state: State, operation: PutWith | PutGrouped, key: str, seed: int) -> Reply:
     """The key is taken."""
     if operation.on_dup is OnDup.IGNORE:
         return replies.JOB_IGNORED
@@ -100,9 +106,11 @@ def _duplicate(state: State, operation: PutWith, key: str, seed: int) -> Reply:
     if isinstance(job, DelayedJob):
         state.undefer(queue, job)
     else:
+        state.replace_ready(begins=True)
         state.remove(queue, job)
     item = state.items.new_name(seed) if put.new_item else put.item
     place(state, operation, queue, item, job.seq, replaced=job)
+    state.replace_ready(begins=False)
     queue.used_ms = state.clock_ms
     if job.item is not None:
         state.close_item(job.item, job.queue)
@@ -110,11 +118,15 @@ def _duplicate(state: State, operation: PutWith, key: str, seed: int) -> Reply:
 
 
 def place(
-    state: State, operation: PutWith, queue: Queue, item: str | None, seq: int,
+    state: State, operation: PutWith | PutGrouped, queue: Queue, item: str | None, seq: int,
     replaced: Job | DelayedJob | None = None, body: int | None = None,
 ) -> None:
     """Put the job of this operation into the queue. `body`: the number of data that it shares with other jobs."""
     put = operation.put
+    group = None
+    if type(operation) is PutGrouped:
+        state.use_fair()
+        group = operation.group
     at_ms = None if operation.when is None else activate.moment(state, operation.when)
     every_ms = _bounded(operation.every_ms, limits.DURATION_MS_MAX) or None
     if every_ms is not None and at_ms is None:
@@ -126,6 +138,7 @@ def place(
         every_ms=every_ms,
         origin=None if replaced is None or replaced.extras is None else replaced.extras.origin,
         after=activate.unfinished_items(state, operation.after),
+        group=group,
         ready_ms=state.clock_ms if isinstance(replaced, DelayedJob) else _ready_ms(replaced),
         body=body,
     )

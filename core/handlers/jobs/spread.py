@@ -6,13 +6,18 @@ from collections.abc import Sequence
 
 from core import limits
 from core.handlers.cost import JOB, JOB_WITH_EXTRAS, Cost, of_names
-from core.handlers.jobs.put import place, put_with_cost
+from core.handlers.jobs.put import place, put_grouped_cost, put_with_cost
 from core.ops import replies
-from core.ops.jobs import PutMany, PutTopic, PutWith
+from core.ops.jobs import PutGrouped, PutMany, PutTopic, PutWith
 from core.ops.replies import Reply
 from core.rules.admit import admitted, at_capacity, displaced, key_taken, rejects_puts
 from core.state import State
 from core.store.queues import PUT
+
+
+def cost_of(job: PutWith | PutGrouped) -> Cost:
+    """Bytes and work of the Put inside."""
+    return put_grouped_cost(job) if isinstance(job, PutGrouped) else put_with_cost(job)
 
 
 def put_many(state: State, operation: PutMany, seed: int) -> Reply:
@@ -22,13 +27,13 @@ def put_many(state: State, operation: PutMany, seed: int) -> Reply:
 
 def many_cost(operation: PutMany) -> Cost:
     """Bytes and work of a PutMany: the body is there once."""
-    size, work = put_with_cost(operation.job)
+    size, work = cost_of(operation.job)
     queues = operation.queues
     each = JOB if _plain(operation.job) else JOB_WITH_EXTRAS
     return size + of_names(*queues), work + max(0, len(queues) - 1) * each
 
 
-def _plain(job: PutWith) -> bool:
+def _plain(job: PutWith | PutGrouped) -> bool:
     return job.key is None and job.when is None and not job.after and job.every_ms is None
 
 
@@ -42,11 +47,11 @@ def put_topic(state: State, operation: PutTopic, seed: int) -> Reply:
 
 def topic_cost(operation: PutTopic) -> Cost:
     """Bytes and work of a PutTopic; how many queues it reaches counts when it is executed."""
-    size, work = put_with_cost(operation.job)
+    size, work = cost_of(operation.job)
     return size + of_names(operation.topic, operation.route), work
 
 
-def _spread(state: State, names: Sequence[str], operation: PutWith) -> Reply:
+def _spread(state: State, names: Sequence[str], operation: PutWith | PutGrouped) -> Reply:
     state.put_item = None
     if state.spread_left is not None:
         if len(names) > state.spread_left:

@@ -20,6 +20,7 @@ from core import (
     LaterAll,
     LaterAllFirst,
     Put,
+    PutGrouped,
     PutMany,
     PutTopic,
     PutWith,
@@ -33,7 +34,7 @@ from gateway.commands.context.client import Client
 from gateway.protocol.request_id import Numbering
 from gateway.waiting.slots import NoReply, Outcome
 
-JobPut = Put | PutWith | PutMany | PutTopic
+JobPut = Put | PutWith | PutGrouped | PutMany | PutTopic
 Many = Batch | DoneAll | LaterAll | LaterAllFirst | TouchAll
 
 

@@ -72,7 +72,8 @@ def page(view: View, title: str, *content: Child) -> str:
 
 def state(cluster: Cluster) -> str:
     """Return what changes when there may be something new to see."""
-    return f"{cluster.machine.index} {cluster.leader()} {cluster.serving}"
+    roles = "".join(node.role[0] for node in cluster.status())
+    return f"{cluster.machine.index} {cluster.leader()} {cluster.serving} {cluster.online} {roles}"
 
 
 def _age(cluster: Cluster) -> str:

@@ -10,22 +10,36 @@ from core import (
     Done,
     DoneAll,
     DoneLast,
+    DoneRan,
     EndWith,
     Kick,
     Later,
     LaterAll,
     LaterAllFirst,
+    LaterRan,
     LaterWith,
     LaterWithReason,
     Touch,
     TouchAll,
+    TouchRan,
 )
 from gateway.limits import BATCH_JOBS_MAX
-from gateway.protocol.arguments import SIGNED_MAX, ArgumentError, between, name, plain_word, signed, unsigned
+from gateway.protocol.arguments import (
+    SIGNED_MAX,
+    ArgumentError,
+    between,
+    milliseconds,
+    name,
+    plain_word,
+    signed,
+    unsigned,
+)
 from gateway.protocol.command import Command, Words
 from gateway.protocol.grammar.options import EXPIRE, FEEDBACK, WHEN, Option, read_options
 
 PRI = {b"PRI": Option("priority", signed)}
+
+RAN = {b"RAN": Option("ran_ms", milliseconds)}
 
 _LATER = {
     **WHEN,
@@ -34,13 +48,18 @@ _LATER = {
     b"YIELD": Option("yielded"),
     b"REASON": Option("reason", plain_word),
     **FEEDBACK,
+    **RAN,
 }
-_DONE = {b"LAST": Option("last"), b"REASON": Option("reason", plain_word), **FEEDBACK}
+_DONE = {b"LAST": Option("last"), b"REASON": Option("reason", plain_word), **FEEDBACK, **RAN}
 _TOUCH = {b"EXPIRE": EXPIRE}
+_TOUCH_ONE = {**_TOUCH, **RAN}
 
 
 def done(words: Words) -> Command | None:
-    """DONE <id> [LAST] [SLOW | SLEEP <sec>] [REASON <word>]. Arguments: the reason if given, for the server's log."""
+    """DONE <id> [LAST] [RAN <sec>] [SLOW | SLEEP <sec>] [REASON <word>].
+
+    Arguments: the reason if given, for the server's log.
+    """
     count = len(words)
     if count == 2:
         return Command(Done(unsigned(words[1])))
@@ -50,11 +69,15 @@ def done(words: Words) -> Command | None:
         return None
     number, found = unsigned(words[1]), read_options(words, 2, _DONE)
     reason = found.get("reason")
-    end = DoneLast(number) if "last" in found else Done(number)
+    end: Done | DoneLast | DoneRan = DoneLast(number) if "last" in found else Done(number)
+    if "ran_ms" in found:
+        end = DoneRan(number, found["ran_ms"], "last" in found)
     return Command(_with_feedback(end, found), arguments=() if reason is None else (reason,))
 
 
-def _with_feedback(end: Done | DoneLast | Later | LaterWith | LaterWithReason, found: dict[str, Any]) -> Any:
+def _with_feedback(
+    end: Done | DoneLast | DoneRan | Later | LaterWith | LaterWithReason | LaterRan, found: dict[str, Any],
+) -> Any:
     """The end of a hand-out, with what it says about the pulse."""
     feedback = found.get("feedback")
     return end if feedback is None else EndWith(end, *feedback)
@@ -78,7 +101,10 @@ def later(words: Words) -> Command | None:
     if "first" in found and "when" in found:        # contradictory: its old place, and another one
         raise ArgumentError
     feedback = {"feedback": found.pop("feedback", None)}
+    ran_ms = found.pop("ran_ms", None)
     end = LaterWithReason(number, **found) if "reason" in found else LaterWith(number, **found)
+    if ran_ms is not None:
+        return Command(_with_feedback(LaterRan(end, ran_ms), feedback))
     return Command(_with_feedback(end if found else Later(number), feedback))
 
 
@@ -96,12 +122,15 @@ def _ids(words: Words) -> tuple[int, ...]:
 
 
 def touch(words: Words) -> Command | None:
-    """TOUCH <id> [EXPIRE <sec> [THEN ..]]."""
+    """TOUCH <id> [EXPIRE <sec> [THEN ..]] [RAN <sec>]."""
     if len(words) < 2:
         raise ArgumentError
     if len(words) > 2 and words[2].isdigit():
         return None
-    return Command(Touch(unsigned(words[1]), **read_options(words, 2, _TOUCH)))
+    number, found = unsigned(words[1]), read_options(words, 2, _TOUCH_ONE)
+    ran_ms = found.pop("ran_ms", None)
+    operation = Touch(number, **found)
+    return Command(operation if ran_ms is None else TouchRan(operation, ran_ms))
 
 
 def touch_many(words: Words) -> Command:

@@ -6,7 +6,7 @@ so every word is interpreted by its position.
 
 from __future__ import annotations
 
-from core import DURATION_MS_MAX, Get, OnDup, Put, PutMany, PutTopic, PutWith
+from core import DURATION_MS_MAX, Get, OnDup, Put, PutGrouped, PutMany, PutTopic, PutWith
 from gateway.limits import AFTER_ITEMS_MAX, BATCH_JOBS_MAX, SETTING_MAX, SPREAD_QUEUES_MAX
 from gateway.protocol.arguments import (
     ArgumentError,
@@ -14,6 +14,7 @@ from gateway.protocol.arguments import (
     key,
     milliseconds,
     name,
+    plain_word,
     positive_ms,
     queues,
     routing_key,
@@ -38,6 +39,7 @@ _OPTIONS = {
     **WHEN,
     b"EVERY": Option("every_ms", positive_ms),
     b"TTL": Option("ttl_ms", lambda word: milliseconds(word) or DURATION_MS_MAX),    # 0: none
+    b"GROUP": Option("group", plain_word),
     b"TRIES": Option("tries", between(1, SETTING_MAX)),
     b"AFTER": Option("after", _items),
     b"WITHIN": Option("within_ms", milliseconds),
@@ -74,14 +76,15 @@ def _spread(words: Words) -> Command:
     found = read_options(words, at, _TOPIC_OPTIONS if topic else _SPREAD_OPTIONS)
     if new_item or found.pop("on_dup", OnDup.FAIL) is not OnDup.FAIL or item in found.get("after", ()):
         raise ArgumentError
+    route = found.pop("route", "")
+    put = Put("", priority, b"", item)
+    job = PutGrouped(put, **found) if "group" in found else PutWith(put, **found)
     if topic:
-        route = found.pop("route", "")
-        job = PutWith(Put("", priority, b"", item), **found)
         return Command(PutTopic(name(first[1:]), route, job), length)
     names = queues(first)
     if len(names) > SPREAD_QUEUES_MAX:
         raise ArgumentError
-    return Command(PutMany(names, PutWith(Put("", priority, b"", item), **found)), length)
+    return Command(PutMany(names, job), length)
 
 
 def put_wait(words: Words) -> Command:
@@ -123,7 +126,9 @@ def _with_options(command: Command, words: Words, at: int) -> Command:
         put.item is not None and put.item in found.get("after", ())
     ):
         raise ArgumentError
-    if found:
+    if "group" in found:
+        command.operation = PutGrouped(put, **found)
+    elif found:
         command.operation = PutWith(put, **found)
     return command
 

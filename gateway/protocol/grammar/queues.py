@@ -21,6 +21,7 @@ from core import (
     PurgeQueue,
     QueueChange,
     ResumeQueue,
+    Sched,
     Then,
 )
 from gateway.limits import (
@@ -69,6 +70,7 @@ SETTINGS = {
     b"KEEP": Option("keep_ms", _or_off(milliseconds)),
     b"TTL": Option("ttl_ms", _or_off(milliseconds)),
     b"IDLE": Option("idle_ms", _or_off(_idle_ms)),
+    b"SCHED": Option("sched", _or_off(one_of({b"FIFO": Sched.FIFO, b"FAIR": Sched.FAIR}), Sched.FIFO)),
     b"OVERFLOW": Option("overflow", _or_off(_overflow, Overflow.REFUSE)),
     b"ALARM": Option("alarm", _or_off(_number)),
 }

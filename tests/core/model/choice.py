@@ -42,6 +42,8 @@ def chosen_queue(
             if in_turn or order is not None:
                 return equal[0], len(equal) > 1 and in_turn
             return sorted(equal)[_draw(len(equal), bits)], False
+        case Policy.FAIR:
+            raise NotImplementedError("tests/core/fair_model.py has it")
 
 
 def _draw(count: int, bits: int) -> int:

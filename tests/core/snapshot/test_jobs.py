@@ -56,7 +56,7 @@ NEVER_MS = 2**63 - 1
 SETTINGS: list[Any] = ["settings", False, Policy.PRIORITY.value, 5000, None, True]
 QUEUE: list[Any] = [
     "q", 60_000, Then.DEAD.value, Order.FIFO.value, 3, "graves", 1, 10, 1, 0, 0, 5, 1000, 50, False, True,
-    70, 80, Overflow.DROPOLDEST.value, 0, 0, False, "ga",
+    70, 80, Overflow.DROPOLDEST.value, 0, 0, False, "ga", 0,
 ]
 PULSES: list[Any] = ["pulses", 8, 1]
 # name, settings (together, payload and deny among them), present speed, counters, period of the law, window, tickets
@@ -65,13 +65,13 @@ PULSE: list[Any] = [
     [[800, 3], [900, 2]], [[5, 7800], [7, 7900]],
 ]
 QUEUES: list[Any] = ["queues", [QUEUE, ["r", *QUEUE[1:]]]]
-# key, tries, ttl_ms, expires_at_ms, every_ms, origin, after, ready_ms, reason
+# key, tries, ttl_ms, expires_at_ms, every_ms, origin, after, ready_ms, reason, group
 DELAYED: list[Any] = [
     "delayed",
     "q",
     [
-        [5000, 6, 0, None, b"e", 0, 5000, ["k", 2, 10, None, 60, None, [], None, "why"]],
-        [NEVER_MS, 5, 0, None, b"f", 0, None, [None, None, None, None, None, None, ["x", "y"], None, None]],
+        [5000, 6, 0, None, b"e", 0, 5000, ["k", 2, 10, None, 60, None, [], None, "why", None]],
+        [NEVER_MS, 5, 0, None, b"f", 0, None, [None, None, None, None, None, None, ["x", "y"], None, None, None]],
     ],
 ]
 RELEASED: list[Any] = ["released", "y", [5], False]

@@ -14,7 +14,9 @@ from core import (
     Change,
     ChangePlace,
     Configure,
+    ConfigureFair,
     ConfigureQueue,
+    ConfigureQueueWith,
     CreateQueue,
     Delete,
     DeletePlace,
@@ -22,6 +24,7 @@ from core import (
     Done,
     DoneAll,
     DoneLast,
+    DoneRan,
     Due,
     Get,
     GetWith,
@@ -30,8 +33,10 @@ from core import (
     Later,
     LaterAll,
     LaterAllFirst,
+    LaterRan,
     LaterWith,
     LaterWithReason,
+    MoreSettings,
     Move,
     OnDup,
     Order,
@@ -43,10 +48,12 @@ from core import (
     PutWith,
     QueueChange,
     ResumeQueue,
+    Sched,
     Selector,
     Then,
     Touch,
     TouchAll,
+    TouchRan,
 )
 from gateway.limits import AFTER_ITEMS_MAX, BATCH_JOBS_MAX, NUMBERED_BATCH_JOBS_MAX
 from gateway.protocol import responses
@@ -68,6 +75,14 @@ def named(*arguments: object) -> Command:
 Q = Get(("q",))
 KEY = Selector(queue="q", key="k:1")
 LINES: list[tuple[str, object]] = [
+    # fair shares
+    ("DONE 1 RAN 0.0001", DoneRan(1, 1)), ("DONE 1 RAN 5 LAST", DoneRan(1, 5000, True)),
+    ("LATER 1 YIELD RAN 5", LaterRan(LaterWith(1, yielded=True), 5000)),
+    ("LATER 1 REASON x RAN 5", LaterRan(LaterWithReason(1, "x"), 5000)),
+    ("TOUCH 1 RAN 5", TouchRan(Touch(1), 5000)),
+    ("QUEUE CONFIG q SCHED FAIR", ConfigureQueueWith("q", QueueChange(), MoreSettings(sched=Sched.FAIR))),
+    ("QUEUE CONFIG q SCHED OFF", ConfigureQueueWith("q", QueueChange(), MoreSettings(sched=Sched.FIFO))),
+    ("SCHED CONFIG LEVELS 0|5 CAP 1 MULTIPLIER 3 GROUPKEEP 0", ConfigureFair((0, 5), 1000, 3, 0)),
     # GET
     ("GET q COUNT 5", GetWith(Q, 5)), ("GET q META", GetWith(Q, meta=True)),
     ("GET * BY RANDOM", GetWith(Get(None), None, Policy.RANDOM)),
@@ -230,7 +245,8 @@ BAD = [
     *(f"GET q {tail}" for tail in (
         "COUNT", "COUNT 0", "COUNT 10001", "COUNT -1", "COUNT x", "COUNT 5 COUNT 5", "IS", "IS a|b", "IS *", "WITHIN 5",
         "BY",
-        "BY FAIR", "BY LIGHT", "BY random", "META META", "META 5", "GROUP g", "THEN DEAD", "EXPIRE 5 META THEN LATER",
+        "BY CHANCE", "BY FAIR BY RR", "BY LIGHT", "BY random", "META META", "META 5", "GROUP g",
+        "THEN DEAD", "EXPIRE 5 META THEN LATER",
         "EXPIRE 5 EXPIRE=5", "EXPIRE=", "count 5", "IS i IS j", "EXPIRE -1 META", "BOUND COUNT",
     )),
     "GET META 5", "GET COUNT 5", "GET EXPIRE 5 META", "GET EXPIRE 5 COUNT 5", "GET WITHIN 5", "GETB WITHIN 5",
@@ -245,12 +261,14 @@ BAD = [
         "AFTER |",
         "WITHIN 5", "NEW WITHIN 5", "KEY k NEW", "DELAY 1 IS i", "DELAY 1 WAIT o", "KEY k IS i WAIT o", "WAIT o",
         "IS i IS j",
-        "NEW NEW", "NEW IS i", "IS i NEW", "IS i AFTER a|i", "GROUP g", "PRI 1", "IS i WAIT o KEY k EXPIRE 5", "BOUND",
+        "NEW NEW", "NEW IS i", "IS i NEW", "IS i AFTER a|i", "GROUP", "GROUP a|b",
+        "PRI 1", "IS i WAIT o KEY k EXPIRE 5", "BOUND",
         "IS i WAIT o|p", "IS i WAIT o WAIT o", "IS i WAIT o WITHIN 1 WITHIN 1", "IS i WAIT o THEN DEAD", "5", "META",
     )),
     f"PUT q 0 3 KEY {'k' * 129}", "PUT q 0 3 AFTER " + "|".join(f"i{n}" for n in range(AFTER_ITEMS_MAX + 1)),
     *(f"DONE {tail}" for tail in (
-        "", "LAST", "1 LAST 2", "1 2 LAST", "1 LAST LAST", "1 RAN 5", "1 SLOW SLOW", "1 SLEEP",
+        "", "LAST", "1 LAST 2", "1 2 LAST", "1 LAST LAST", "1 RAN", "1 RAN -1",
+        "1 2 RAN 5", "1 SLOW SLOW", "1 SLEEP",
         "1 SLOW SLEEP 5", "1 2 x",
         "x 2",
         "1 18446744073709551616", " ".join(["1"] * (BATCH_JOBS_MAX + 1)),
@@ -258,13 +276,13 @@ BAD = [
     *(f"LATER {tail}" for tail in (
         "", "1 FIRST DELAY 1", "1 AT 1 FIRST", "1 DELAY 1 AT 1", "1 DELAY", "1 PRI", "1 PRI x", "1 FIRST FIRST",
         "1 YIELD YIELD",
-        "1 RAN 5", "1 SLOW SLOW", "1 SLEEP x",
+        "1 RAN", "1 2 RAN 5", "1 SLOW SLOW", "1 SLEEP x",
         "1 REASON", "1 REASON a/b", "1 2 REASON x", "1 2 FIRST FIRST", "1 2 PRI 5",
         "1 FIRST 2", "x FIRST", "1 LAST",
         "1 PRI 9223372036854775808", " ".join(["1"] * (BATCH_JOBS_MAX + 1)),
     )),
     "TOUCH", "TOUCH x", "TOUCH 1 2 x", "TOUCH 1 2 EXPIRE", "TOUCH 1 EXPIRE 5 2",
-    "TOUCH 1 EXPIRE", "TOUCH 1 THEN DONE", "TOUCH 1 EXPIRE 5 THEN", "TOUCH 1 RAN 5",
+    "TOUCH 1 EXPIRE", "TOUCH 1 THEN DONE", "TOUCH 1 EXPIRE 5 THEN", "TOUCH 1 RAN", "TOUCH 1 2 RAN 5",
     "TOUCH 1 EXPIRE 5 EXPIRE 5", "TOUCH 1 EXPIRE 5 THEN NOW",
     "BURY", "BURY x", "BURY 1 2", "BURY 1 REASON", "BURY 1 REASON a/b",
     "BURY 1 REASON a b", f"BURY 1 REASON {'x' * 65}",
@@ -291,7 +309,7 @@ BAD = [
         "LIMIT", "LIMIT -1", "LIMIT 5 LIMIT 5", "LIMIT 2147483648", "ITEMLIMIT x", "CAPACITY", "MAXDATA -1",
         "BATCH 10001",
         "PORTION 0", "PORTION 1001", "KEEP", "KEEP -1", "RATE 0 PER 1", "RATE 10",
-        "SCHED FAIR", "PULSE queue:p", "ALARM -1",
+        "SCHED", "SCHED LIFO", "PULSE queue:p", "ALARM -1",
         "LIMIT 5 FOO", "5",
     )),
     "QUEUE CONFIG", "QUEUE DELETE", "QUEUE DELETE q NOW", "QUEUE DELETE q FORCE x", "QUEUE PURGE q",
@@ -301,9 +319,9 @@ BAD = [
     "QUEUE STAT", "QUEUE STAT q r", "QUEUE STAT *",
     "CONFIG GRACE", "CONFIG 5", "CONFIG GRACE -1", "CONFIG GRACE 1 FASTEMPTY ON", "CONFIG EXPIREDEFAULT DEAD",
     "CONFIG FOO 1",
-    "CONFIG AUTOCREATE MAYBE", "CONFIG POLICY FAIR", "CONFIG SESSIONTTL 0.5", "CONFIG SESSIONTTL 86401",
+    "CONFIG AUTOCREATE MAYBE", "CONFIG POLICY BEST", "CONFIG SESSIONTTL 0.5", "CONFIG SESSIONTTL 86401",
     "CONFIG FASTEMPTY 1",
-    "POLICY", "POLICY FAIR", "POLICY RANDOM RANDOM",
+    "POLICY", "POLICY BEST", "POLICY RANDOM RANDOM",
 ]
 
 

@@ -456,6 +456,28 @@ def test_the_answers_before_a_waiter_that_was_sent_are_sent_as_well() -> None:
     with_gateway(test, automatic=False)
 
 
+@pytest.mark.parametrize("comes", [True, False])
+def test_a_number_that_was_sent_is_answered_behind_the_last_byte(comes: bool) -> None:
+    """Its job would not be given back: whoever withdraws the command would not hear of it before its lease ends."""
+    async def test(gateway: MemoryGateway) -> None:
+        worker, producer = await attached(gateway), gateway.connect()
+        worker.send(b"REQ 1 GETB q COUNT 10\r\n")
+        assert gateway.cluster.in_flight == []
+        if not comes:
+            producer.send(b"PUT q 0 1\r\ny")
+            producer.send(b"GET q\r\n")
+            gateway.cluster._in_flight[1:] = reversed(gateway.cluster._in_flight[1:])      # the thief is first
+        else:
+            producer.send(b"PUT q 0 1\r\nx")
+        worker.end()
+        assert not worker.closed
+        await commit_all(gateway)
+        assert worker.take() == (b"200 OK 1\r\nq 1 0 1\r\nx" if comes else b"")
+        assert worker.closed
+        assert_nobody_is_forgotten(gateway)
+    with_gateway(test, automatic=False)
+
+
 def test_put_with_options_is_waited_for_in_the_same_way() -> None:
     async def test(gateway: MemoryGateway) -> None:
         client = gateway.connect()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import errno
 import random
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from pysyncobj import syncobj
 
+from cluster.api import Cluster
 from cluster.driver import Driver
 from cluster.raft.pysyncobj_adapter import Callback
 from cluster.settings import Member, NodeSettings
@@ -16,9 +17,11 @@ from cluster.snapshots.snapshot_store import SnapshotStore
 from cluster.storage.errors import StorageDamaged
 from cluster.wire.messages import Hello, Message
 from core import Applied, Effects, Event, PromoteLearner, decode_entry
+from gateway.events.subscriptions import Subscriptions
 from tests.cluster.helpers.faulty_disk import Crash
 from tests.sim.clients.outcomes import Outcome
 from tests.sim.oracles.durability import Durability
+from tests.sim.oracles.events import EventNode, Hearer
 from tests.sim.world.digest_codes import Kind, node_number
 from tests.sim.world.disk import JOURNAL, SNAPSHOTS, SimDisk
 from tests.sim.world.events import DriftingClock
@@ -65,6 +68,8 @@ class SimNode:
         self._outbox = SimOutbox(self)
         self._open: dict[Outcome, None] = {}
         self._proposed: list[Outcome] = []
+        self._hearer = Hearer(f"the subscriber of {name}", world.tale)
+        self._subscriptions: Subscriptions | None = None        # of the process
         self.memory = Durability(name, world.events, world.checks)
 
     def _now(self) -> float:
@@ -102,12 +107,18 @@ class SimNode:
             self._ended(error, starting=True)
             return
         self.driver = driver
+        self._subscriptions = Subscriptions(cast(Cluster, EventNode(self.machine, driver)))
+        self._listen(self._hearer)
         journal = driver.journal
         self.voter = journal.voter
         term, first, last = journal.getCurrentTerm(), journal.first_index, journal.last_index
         self._note(Kind.STARTED, f"started, term {term}, entries {first}..{last}", term, first, last)
         self.world.network.started(self.name)
         self.wake(self._events.now)
+
+    def _listen(self, hearer: Hearer) -> None:
+        assert self._subscriptions is not None
+        hearer.listen(self._subscriptions, self.machine.event_seq)
 
     def start_again(self) -> None:
         """Start it although it was to stay down."""
@@ -185,6 +196,10 @@ class SimNode:
 
     def _gone(self) -> None:
         running, self.driver = self.driver, None
+        self._subscriptions = None
+        self._hearer.leave()
+        if self.world.roams_on == self.name:
+            self.world.roamer.leave()
         self.world.timekeeping.ended(self.name)
         self._next_turn = NEVER
         self.serving = False
@@ -384,10 +399,14 @@ class SimNode:
         """See Listener."""
 
     def events(self, events: list[Event]) -> None:
-        """As ClusterListener."""
+        """See Listener."""
+        if self._subscriptions is not None:
+            self._subscriptions.events(events)
 
     def recording(self, types: frozenset[str]) -> None:
-        """As ClusterListener."""
+        """See Listener."""
+        if self._subscriptions is not None:
+            self._subscriptions.recording(types)
 
     def notice(self, channel: str, data: bytes) -> None:
         """As ClusterListener."""
@@ -396,7 +415,10 @@ class SimNode:
         """As ClusterListener."""
 
     def state_replaced(self) -> None:
-        """As ClusterListener."""
+        """See Listener."""
+        if self._subscriptions is not None:
+            self.world.trace.seen["events in a gap"] += 1
+            self._subscriptions.replaced()
 
     def serving_changed(self, serving: bool) -> None:
         """See Listener."""
@@ -408,6 +430,11 @@ class SimNode:
 
     def turn_ended(self) -> None:
         """See Listener."""
+        if self._subscriptions is not None:
+            self._subscriptions.turn_ended()
+            if self.world.roamer.deaf:
+                self.world.roams_on = self.name
+                self._listen(self.world.roamer)
 
     # Clients
 

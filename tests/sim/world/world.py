@@ -14,6 +14,7 @@ from tests.sim.clients.with_session import SessionClient
 from tests.sim.clients.without_session import Client
 from tests.sim.faults.kinds import Faults
 from tests.sim.oracles.checks import Checks
+from tests.sim.oracles.events import Hearer, Tale
 from tests.sim.oracles.replicated_time import STEADY_DRIFT, TimePromises
 from tests.sim.world import plan as plans
 from tests.sim.world.digest_codes import Kind
@@ -57,6 +58,9 @@ class World:
         self.removals: list[tuple[str, int]] = []       # proposed, with the configuration that they were made for
         self.network = Network(self.events, self.rng, self.trace, names, self.plan.bytes_per_s)
         clocks = random.Random(seed + 2)
+        self.tale = Tale(self.trace.seen)
+        self.roamer = Hearer("the roaming subscriber", self.tale)
+        self.roams_on = ""                              # the node that it listens to
         self.nodes = {name: SimNode(self, name, self._clock(clocks)) for name in names}
         self.wrong_clock = clocks.choice(founders)      # the only one whose wall clock anybody sets
         self.timekeeping = TimePromises(self.events, self.wrong_clock)

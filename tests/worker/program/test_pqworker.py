@@ -13,6 +13,7 @@ import pytest
 from sockpq import Client
 from sockpq.worker import App, TaskFailed
 
+from tests.pqctl.running import ask
 from tests.worker.program.conftest import Start
 from tests.worker.program.running import all_gone
 
@@ -286,6 +287,42 @@ def tell(job):
     assert {line[1] for line in words} == {"1"}
     assert worker.end(signal.SIGTERM) == 0
     client.queue_delete("q", force=True)
+
+
+def test_a_worker_is_seen_and_steered_from_anywhere(
+    start: Start, client: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    servers = ["{}:{}".format(*address_of(client))]
+    worker = start(APP, "--autoscale", "4,1", "--name", "steered").ready(1)
+
+    def told() -> list[tuple[str, int, int]]:
+        return [(one.name, one.slots, one.busy) for one in client.workers()]
+
+    worker.until(lambda: told() == [("steered", 4, 0)])
+    assert ask(capsys, servers, "worker", "list")[1]["workers"][0]["name"] == "steered"
+    assert ask(capsys, servers, "worker", "set", "steered", "--max", "6", "--min", "3")[0] == 0
+    worker.until(lambda: len(worker.children()) == 3)
+    worker.until(lambda: told() == [("steered", 6, 0)])
+    assert ask(capsys, servers, "worker", "pause", "steered")[0] == 0
+    worker.until(lambda: "an operator says pause" in worker.text)
+    put(client, "work", 1)
+    time.sleep(0.5)
+    assert client.total("q").jobs == 1
+    assert ask(capsys, servers, "worker", "resume", "steered")[0] == 0
+    worker.until(lambda: len(worker.record) == 1)
+    assert ask(capsys, servers, "worker", "stop", "steered")[0] == 0
+    assert worker.process.wait(20) == 0
+    assert client.running() == []
+    assert ask(capsys, servers, "worker", "pause", "nobody")[0] == 1
+
+
+def test_a_reason_is_kept_with_the_job(start: Start, client: Client) -> None:
+    worker = start(APP, "-c", "1")
+    put(client, "work", 7, error=True)
+    worker.until(lambda: client.queue_stat("q")["dead"] == 1)
+    (dead,) = client.peek_queue("q", "dead")
+    assert dead.reason == "ValueError"
+    assert worker.end(signal.SIGTERM) == 0
 
 
 def test_hup_reads_the_configuration_again(start: Start, client: Client, tmp_path: Path) -> None:

@@ -14,13 +14,14 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 from sockpq import BadArguments, Client
+from sockpq.model import WorkerBounds
 from sockpq.worker import App
 from sockpq.worker.failures import JsonLines, TextLines
 from sockpq.worker.outcome import Outcome
 from sockpq.worker.pool.pool import Pool
 from sockpq.worker.pool.settings import PoolSettings
 from sockpq.worker.program import metrics, progress
-from sockpq.worker.program.heartbeat import Heartbeat, Wish, heartbeat
+from sockpq.worker.program.heartbeat import Heartbeat
 
 from tests.client.real_server import RealServer
 from tests.worker.pool.fake_children import FakeChildren
@@ -53,21 +54,14 @@ class FakePool:
         self.told.append("stop")
 
 
-def test_a_heartbeat_tells_slots_and_hears_wishes() -> None:
-    command = heartbeat("host-1", 10, 3)
-    assert command.line == b"WORKER host-1 10 3\r\n"
-    assert command.needs == ("workers",)
-    assert command.of_line
-    assert command.of_line("200 OK") == Wish()
-    assert command.of_line("200 OK MAX 5 MIN 2 STATE PAUSE") == Wish(5, 2, "PAUSE")
-    assert command.of_line("200 OK MIN 1 NEWER x") == Wish(None, 1)
-
-
 def test_wishes_are_followed_when_they_change() -> None:
     pool = FakePool()
     beat = Heartbeat(pool, "w")
-    for wish in (Wish(), Wish(5, 2), Wish(5, 2), Wish(5, 2, "PAUSE"), Wish(5, 2), Wish(0, 0), Wish(7, None, "STOP")):
-        beat.follow(wish)
+    for most, least, state in (
+        (None, None, "run"), (5, 2, "run"), (5, 2, "run"), (5, 2, "pause"), (5, 2, "run"), (0, 0, "run"),
+        (7, None, "stop"),
+    ):
+        beat.follow(WorkerBounds(most, least, state))
     assert pool.told == [(5, 2), "pause True", "pause False", (7, None), "stop"]
 
 

@@ -4,26 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from sockpq._async.client import Client
-from sockpq._protocol.command import Command, Repeat, single
-from sockpq._protocol.reader import as_number, expect, fields_of
 from sockpq.errors import BadArguments, NotSupported, SockpqError
+from sockpq.model import WorkerBounds
 
 LOG = logging.getLogger("sockpq.worker")
 
 CALL_S = 10.0
 SESSION_S = 15.0        # a worker that says nothing for so long is not listed any more
 RETRY_S = 60.0          # servers that know no workers may be replaced
-
-
-class Wish(NamedTuple):
-    """What an operator has set for the worker of a name; None and RUN where nothing is."""
-
-    most: int | None = None
-    least: int | None = None
-    state: str = "RUN"
 
 
 class Steered(Protocol):
@@ -52,43 +43,29 @@ class Steered(Protocol):
         ...
 
 
-def heartbeat(name: str, slots: int, busy: int) -> Command[Wish]:
-    """WORKER: so many slots, so many of them busy; the answer is what an operator wants."""
-    return single(f"WORKER {name} {slots} {busy}", _wish, Repeat.HARMLESS, logged=True, needs=("workers",))
-
-
-def _wish(text: str) -> Wish:
-    fields = fields_of(text)
-    expect(len(fields) % 2 == 0, "the answer to WORKER")
-    told = dict(zip(fields[::2], fields[1::2], strict=True))
-    most, least = (as_number(told[word]) if word in told else None for word in ("MAX", "MIN"))
-    return Wish(most, least, told.get("STATE", "RUN"))
-
-
 class Heartbeat:
     """Follows wishes as they change: what the worker was told by its own means in between stays."""
 
     def __init__(self, pool: Steered, name: str) -> None:
         self._pool = pool
         self._name = name
-        self._last = Wish()
+        self._last = WorkerBounds(None, None, "run")
 
     async def run(self, client: Client, period: float) -> None:
         """Say it again and again. `client`: its own, with a short session, which ends with the worker."""
         while True:
             pause = period
             try:
-                wish = await client._executor.run(
-                    heartbeat(self._name, self._pool.bounds[0], self._pool.busy), timeout=CALL_S
+                self.follow(
+                    await client.worker_beat(self._name, self._pool.bounds[0], self._pool.busy, timeout=CALL_S)
                 )
-                self.follow(wish)
             except NotSupported:
                 pause = RETRY_S
             except SockpqError as error:
                 LOG.warning("no heartbeat: %s", error)
             await asyncio.sleep(pause)
 
-    def follow(self, wish: Wish) -> None:
+    def follow(self, wish: WorkerBounds) -> None:
         """Do what an operator wants."""
         before, self._last = self._last, wish
         if (wish.most, wish.least) != (before.most, before.least):
@@ -99,7 +76,7 @@ class Heartbeat:
         if wish.state == before.state:
             return
         LOG.info("an operator says %s", wish.state)
-        if wish.state == "STOP":
+        if wish.state == "stop":
             self._pool.stop()
         else:
-            self._pool.pause(wish.state == "PAUSE")
+            self._pool.pause(wish.state == "pause")

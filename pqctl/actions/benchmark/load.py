@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from sockpq import Client, SockpqError
 
-from pqctl.actions.drain import drain
+from pqctl.actions.benchmark.drain import drain
 from pqctl.connect import cluster_of
 from pqctl.invocation import Call
 from pqctl.output.exit_codes import DONE, REFUSED

@@ -1,0 +1,105 @@
+"""The levels: how much time each has had, and what a charge does to a level and a group (spec/fair 3).
+
+All times are integer microseconds.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from core.limits import LEVELS_MAX
+
+SECOND_US = 1_000_000
+
+
+class FairSettings(Struct, gc=False, frozen=True):
+    """SCHED CONFIG: thresholds and cap in seconds."""
+
+    thresholds_s: tuple[int, ...] = (0, 1, 10, 60, 300)
+    cap_ms: int = 30_000
+    multiplier: int = 2
+    keep_ms: int = 600_000      # how long a group without unfinished jobs is remembered
+
+
+class Account(Struct, gc=False, eq=False):
+    """One group: the time it has used, and where it stands. Jobs are counted here that lie in queues of other names."""
+
+    name: str
+    used_us: int = 0
+    level: int = 0
+    priority_us: int = 0        # the group with the least is next in its level
+    turn: int = 0               # among equals: the number of its last choice or offer
+    offered: bool = False       # it stands in its level
+    idle_ms: int | None = None  # since when it has had no unfinished job
+    waiting: int = 0            # its READY and DELAYED jobs in queues of other names
+    running: int = 0            # its RUNNING jobs in queues of other names
+    queues: dict[str, None] = field(default_factory=dict)       # queues of other names in which it has READY jobs
+    shared: dict[str, None] = field(default_factory=dict)       # queues in which it stands in a level with others
+
+    @property
+    def key(self) -> tuple[int, int, str]:
+        """Groups of a level are chosen in this order."""
+        return self.priority_us, self.turn, self.name
+
+
+class Levels(Struct, gc=False, eq=False):
+    """What each level has had; there are places for as many as there may ever be."""
+
+    settings: FairSettings = FairSettings()
+    time_us: list[int] = field(default_factory=lambda: [0] * LEVELS_MAX)
+    least_us: list[int | None] = field(default_factory=lambda: [None] * LEVELS_MAX)     # least priority chosen last
+    selected: list[int] = field(default_factory=lambda: [0] * LEVELS_MAX)
+    standing: list[int] = field(default_factory=lambda: [0] * LEVELS_MAX)               # groups of each level
+
+    def in_use(self) -> list[int]:
+        """The levels that there are: those of the settings, and others on which a group still stands."""
+        count = len(self.settings.thresholds_s)
+        return [level for level in range(LEVELS_MAX) if level < count or self.standing[level]]
+
+    def level0_us(self) -> int:
+        """The time of level 0 from which the targets of all levels follow."""
+        times, multiplier = self.time_us, self.settings.multiplier
+        most = 0
+        for level in self.in_use():
+            scaled = times[level] * multiplier**level
+            if scaled > most:
+                most = scaled
+        return most
+
+    def before(self, one: int, other: int, level0_us: int) -> bool:
+        """Whether level `one` lags further behind its target than `other`; of equal ones the lower level does."""
+        one_us, other_us, multiplier = self.time_us[one], self.time_us[other], self.settings.multiplier
+        left = level0_us // multiplier**one * other_us if one_us and other_us else int(one_us > 0)
+        right = level0_us // multiplier**other * one_us if one_us and other_us else int(other_us > 0)
+        return left > right or (left == right and one < other)
+
+    def refill(self, level: int) -> None:
+        """A level that was empty has a group again: it gets no burst for the time it was empty."""
+        self.time_us[level] = self.level0_us() // self.settings.multiplier**level
+
+    def charge(self, account: Account, run_us: int) -> None:
+        """The group has used `run_us`: it may come to another level, and the levels on the way have had that time."""
+        thresholds = self.settings.thresholds_s
+        account.used_us += run_us
+        old, new = account.level, len(thresholds) - 1
+        while thresholds[new] * SECOND_US > account.used_us:
+            new -= 1
+        rest = min(run_us, self.settings.cap_ms * 1000)
+        if new == old:
+            self.time_us[old] += rest
+            account.priority_us += run_us
+            return
+        own = run_us
+        for level in range(old, new):
+            part = min((thresholds[level + 1] - thresholds[level]) * SECOND_US, rest)
+            self.time_us[level] += part
+            rest -= part
+            own -= part
+        self.time_us[new] += rest
+        least = self.least_us[new]
+        if least is None:
+            least = self.least_us[new] = account.used_us
+        account.priority_us = least + own
+        self.standing[old] -= 1
+        self.standing[new] += 1
+        account.level = new

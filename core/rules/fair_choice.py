@@ -1,0 +1,117 @@
+"""Hand-outs by FAIR: the queue and the job of the group that is next (spec/fair 4, 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from core import limits
+from core.fair.choice import Found, find, find_of_jobs
+from core.fair.shelves import group_of
+from core.ops.queues import Sched
+from core.rules.hand_out import can_hand_out
+from core.state import State
+from core.store.job import Job
+from core.store.queues import Queue
+
+
+def found_in(state: State, queue: Queue, item: str | None) -> Found | None:
+    """The next job of a queue with SCHED FAIR, which can hand one out; None: it has no such setting."""
+    if state.fair is None or queue.settings is None or queue.settings.sched is not Sched.FAIR:
+        return None
+    return _found(state, [queue], item)
+
+
+def _found(state: State, queues: list[Queue] | None, item: str | None) -> Found | None:
+    """The next job of these queues (None: of any), which can hand one out; None: there is none."""
+    book = state.use_fair()
+    if item is None:
+        open_queues = None if queues is None else [queue for queue in queues if queue.front is not None]
+        found = find(book, open_queues)
+        if found is None and (state.queues.nonempty if open_queues is None else open_queues):
+            # Groups that a portion has still to offer: nobody may be told that there is nothing.
+            names = state.queues.nonempty[:1] if open_queues is None else [queue.name for queue in open_queues]
+            for name in names:
+                _offer(state, state.queues.by_name[name].ready.first)
+            found = find(book, open_queues)
+        return found
+    jobs = list(_jobs_of_item(state, queues, item))
+    found = find_of_jobs(book, jobs)
+    if found is None and jobs:
+        _offer(state, jobs[0][1])
+        found = find_of_jobs(book, jobs)
+    return found
+
+
+def _offer(state: State, job: Job) -> None:
+    book = state.use_fair()
+    account = book.accounts.get(group_of(job))
+    if account is None or not account.offered:
+        book.offer_now(group_of(job))
+
+
+def _jobs_of_item(state: State, queues: list[Queue] | None, item_name: str) -> Iterator[tuple[Queue, Job]]:
+    """The jobs of the item that these queues could hand out: of each the first, or all if they are of many groups."""
+    item = state.items.by_name.get(item_name)
+    if item is None:
+        return
+    by_name, book = state.queues.by_name, state.use_fair()
+    names = item.nonempty if queues is None else [queue.name for queue in queues if queue.name in item.by_queue]
+    if queues is None:
+        state.spent += limits.STEP * len(names)
+    for name in names:
+        queue, item_queue = by_name[name], item.by_queue[name]
+        if not can_hand_out(queue, item_queue):
+            continue
+        shelf = book.shelves.get(name)
+        if shelf is None or not shelf.foreign_ready:
+            yield queue, item_queue.ready.first
+            continue
+        limited = queue.settings is not None and queue.settings.item_limit
+        eligible = item_queue.eligible if limited else item_queue.ready.size
+        state.spent += limits.STEP // 8 * eligible
+        for job, _ in zip(item_queue.ready, range(eligible), strict=False):
+            yield queue, job
+
+
+class FairOffers:
+    """Jobs of some queues, of any, or of an item, by FAIR."""
+
+    turned = False
+
+    def __init__(self, state: State, asked: tuple[str, ...] | None, item: str | None) -> None:
+        self._state = state
+        self._item = item
+        by_name = state.queues.by_name
+        self._queues = None if asked is None else {name: by_name[name] for name in asked if name in by_name}
+        self._exhausted: dict[str, Queue] = {}
+        self.found: Found | None = None
+        state.use_fair()
+
+    def choose(self, bits: int) -> Queue | None:
+        """Implements Offers."""
+        queues = self._queues
+        if queues is None and self._item is not None and self._exhausted:
+            item = self._state.items.by_name.get(self._item)
+            names = () if item is None else tuple(item.nonempty)
+            queues = {name: self._state.queues.by_name[name] for name in names if name not in self._exhausted}
+        self.found = _found(self._state, None if queues is None else list(queues.values()), self._item)
+        return None if self.found is None else self.found.queue
+
+    def gave(self, *, exhausted: bool) -> None:
+        """Implements Offers."""
+        assert self.found is not None
+        queue = self.found.queue
+        by_name = self._state.queues.by_name
+        if exhausted:
+            self._exhausted[queue.name] = queue
+            if self._queues is not None:
+                del self._queues[queue.name]
+            elif self._item is None and queue.front is not None:
+                self._state.queues.withdraw(queue)
+        elif self._queues is not None and queue.name not in by_name:
+            del self._queues[queue.name]
+
+    def end(self) -> None:
+        """Implements Offers."""
+        for queue in self._exhausted.values():
+            self._state.queues.relist(queue)

@@ -1,0 +1,80 @@
+"""The groups and levels of FAIR in a snapshot, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from core import limits
+from core.fair.book import FairBook, Task
+from core.fair.levels import Account, FairSettings, Levels
+from core.fair.shelves import group_of
+from core.snapshot.frames import FairRows, FairTable, Frame, check
+from core.state import State
+
+
+def fair_frames(book: FairBook | None) -> Iterator[Frame]:
+    """The frames of the groups, if FAIR is in use."""
+    if book is None:
+        return
+    levels, settings = book.levels, book.levels.settings
+    yield FairTable(
+        settings.thresholds_s, settings.cap_ms, settings.multiplier, settings.keep_ms, book.started_ms, book.next_turn,
+        [
+            (str(time_us), None if least_us is None else str(least_us), selected)
+            for time_us, least_us, selected in zip(levels.time_us, levels.least_us, levels.selected, strict=True)
+        ],
+        [(task.queue, task.reached) for task in book.tasks],
+        len(book.accounts),
+    )
+    rows = [
+        (name, str(one.used_us), one.level, str(one.priority_us), one.turn, one.offered, one.idle_ms)
+        for name, one in sorted(book.accounts.items())
+    ]
+    for start in range(0, len(rows), limits.FRAME_JOBS_MAX):
+        yield FairRows(rows[start : start + limits.FRAME_JOBS_MAX])
+
+
+def restored_book(state: State, table: FairTable, clock_ms: int) -> FairBook:
+    """The groups of a state whose jobs are all in place, without their accounts. Raises SnapshotError."""
+    check(len(table.levels) == limits.LEVELS_MAX, "levels are missing")
+    check(2 <= len(table.thresholds_s) <= limits.LEVELS_MAX and table.thresholds_s[0] == 0, "thresholds are wrong")
+    check(list(table.thresholds_s) == sorted(set(table.thresholds_s)), "thresholds do not rise")
+    check(table.multiplier > 0 and table.next_turn > 0, "settings of groups are wrong")
+    book = FairBook(state.queues, table.started_ms)
+    book.now_ms = clock_ms
+    book.next_turn = table.next_turn
+    book.levels = Levels(
+        FairSettings(table.thresholds_s, table.cap_ms, table.multiplier, table.keep_ms),
+        [_number(time_us) for time_us, _, _ in table.levels],
+        [None if least_us is None else _number(least_us) for _, least_us, _ in table.levels],
+        [selected for _, _, selected in table.levels],
+    )
+    book.tasks = [Task(queue, reached) for queue, reached in table.tasks]
+    return book
+
+
+def restored_account(row: tuple[str, str, int, str, int, bool, int | None]) -> Account:
+    """One group. Raises SnapshotError."""
+    name, used_us, level, priority_us, turn, offered, idle_ms = row
+    check(level < limits.LEVELS_MAX, "a group is beyond the last level")
+    return Account(name, _number(used_us), level, _number(priority_us), turn, offered, idle_ms)
+
+
+def _number(digits: str) -> int:
+    check(digits.isdecimal() and digits.isascii() and len(digits) <= 4000, "a time is no number")
+    return int(digits)
+
+
+def count_jobs(state: State, book: FairBook) -> None:
+    """Tell the groups of all jobs that lie in queues of other names; READY ones last, as queues are complete."""
+    for queue in state.queues.by_name.values():
+        for delayed in queue.delayed or ():
+            if group_of(delayed) != queue.name:
+                book.deferred(delayed)
+        foreign = [job for job in queue.all_ready() if group_of(job) != queue.name]
+        if foreign:
+            blocked = () if queue.blocked is None else queue.blocked
+            book.restore_ready(queue, foreign, {job.seq for job in blocked})
+    for job in state.running.values():
+        if group_of(job) != job.queue:
+            book.started(job)

@@ -1,0 +1,16 @@
+"""The audit log: a line for each administrative command and each action on the dashboard, logger `sockpqd.audit`."""
+
+from __future__ import annotations
+
+import logging
+
+log = logging.getLogger("sockpqd.audit")
+
+TEXT_MAX = 300              # characters of each part that are logged
+DASHBOARD = ":HTTP"         # ends the address of clients whose actions are logged by the dashboard
+
+
+def note(user: str | None, address: str, action: str, about: str, outcome: str) -> None:
+    """Log who did what to what, and what came of it. The time is that of the line of the log."""
+    log.info("user=%s address=%s action=%s object=%r outcome=%r", user or "-", address, action, about[:TEXT_MAX],
+             outcome[:TEXT_MAX])

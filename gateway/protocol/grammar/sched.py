@@ -1,0 +1,56 @@
+"""The grammar of SCHED: fair shares among groups."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from core import LEVEL_S_MAX, LEVELS_MAX, ConfigureFair
+from gateway.protocol.arguments import ArgumentError, between, milliseconds, plain_word
+from gateway.protocol.command import Command, Words
+from gateway.protocol.grammar.options import Option, read_options
+
+_threshold_s = between(0, LEVEL_S_MAX)
+
+
+def _levels(word: bytes) -> tuple[int, ...]:
+    parts = word.split(b"|")
+    if len(parts) > LEVELS_MAX:
+        raise ArgumentError
+    levels = tuple(map(_threshold_s, parts))
+    if len(levels) < 2 or levels[0] or any(after <= before for before, after in pairwise(levels)):
+        raise ArgumentError
+    return levels
+
+
+def _seconds_from(least_ms: int, most_ms: int) -> Option:
+    def read(word: bytes) -> int:
+        value_ms = milliseconds(word)
+        if not least_ms <= value_ms <= most_ms:
+            raise ArgumentError
+        return value_ms
+    return Option("", read)
+
+
+_SETTINGS = {
+    b"LEVELS": Option("thresholds_s", _levels),
+    b"CAP": Option("cap_ms", _seconds_from(1000, 86_400_000).read),
+    b"MULTIPLIER": Option("multiplier", between(1, 100)),
+    b"GROUPKEEP": Option("keep_ms", _seconds_from(0, 86_400_000).read),
+}
+
+
+def sched_group(words: Words) -> Command:
+    """SCHED GROUP <group>. Arguments: the group."""
+    if len(words) != 2:
+        raise ArgumentError
+    return Command(arguments=(plain_word(words[1]),))
+
+
+def sched_settings(words: Words) -> Command | None:
+    """SCHED CONFIG without settings: show them."""
+    return Command() if len(words) == 1 else None
+
+
+def sched_config(words: Words) -> Command:
+    """SCHED CONFIG with settings: change them."""
+    return Command(ConfigureFair(**read_options(words, 1, _SETTINGS)))

@@ -1,0 +1,135 @@
+"""`pqctl pulse ..`: show, change and watch pulses."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from sockpq import PulseNotFound
+
+from pqctl.connect import cluster_of, reading
+from pqctl.invocation import Call
+from pqctl.output.exit_codes import DONE
+from pqctl.output.files import read_stream
+
+PERIODS = 60
+PAYLOAD_BYTES_MAX = 64 << 10
+LEAST_PAUSE_S = 0.5             # between two looks, however short a period is
+BARS = " ▁▂▃▄▅▆▇█"
+
+Figures = Mapping[str, float | None]
+
+
+def show_list(call: Call) -> int:
+    """Print a line for each pulse (PULSE LIST, PULSE STAT)."""
+    with reading(call) as (client, server):
+        found: list[tuple[str, Figures]] = []
+        for name in client.pulses(server=server):
+            try:
+                found.append((name, client.pulse_stat(name, server=server)))
+            except PulseNotFound:               # it was deleted meanwhile
+                continue
+    if call.as_json:
+        call.answer("", {"pulses": [{"name": name, **figures} for name, figures in found]})
+        return DONE
+
+    from pqctl.output.table import Column, print_rows
+
+    if found:
+        columns = [Column("pulse", folds=True), Column("rate"), Column("now"), Column("pause"), Column("asleep until")]
+        columns += [Column(title, figures=True) for title in ("waiting", "granted", "errors")]
+        print_rows(call, columns, [
+            (name, f"{_word(one, 'rate')} per {_word(one, 'per')} s", _word(one, "now"), f"{_word(one, 'pause')} s",
+             _asleep(one), _word(one, "waiting"), _word(one, "granted"), _word(one, "errors")) for name, one in found
+        ])
+    else:
+        call.print("there is no pulse")
+    return DONE
+
+
+def show_stat(call: Call, name: str) -> int:
+    """Print the figures of one pulse (PULSE STAT)."""
+    with reading(call) as (client, server):
+        figures = client.pulse_stat(name, server=server)
+    if call.as_json:
+        call.answer("", {"pulse": name, **figures})
+    else:
+        for word in figures:
+            call.print(f"{word} {_word(figures, word)}")
+    return DONE
+
+
+def create(call: Call, name: str, settings: Mapping[str, Any]) -> int:
+    """Create a pulse (PULSE CREATE)."""
+    with cluster_of(call, serving=True) as (client, _):
+        client.pulse_create(name, **settings)
+    call.answer(f"{name} is created", {"pulse": name})
+    return DONE
+
+
+def config(call: Call, name: str, settings: Mapping[str, Any]) -> int:
+    """Change settings of a pulse (PULSE CONFIG)."""
+    with cluster_of(call, serving=True) as (client, _):
+        client.pulse_config(name, **settings)
+    call.answer(f"{name} is changed", {"pulse": name})
+    return DONE
+
+
+def delete(call: Call, name: str) -> int:
+    """Remove a pulse (PULSE DELETE)."""
+    with cluster_of(call, serving=True) as (client, _):
+        client.pulse_delete(name)
+    call.answer(f"{name} is removed", {"pulse": name})
+    return DONE
+
+
+def change_payload(call: Call, name: str, payload: str, path: str | None, deny: bool) -> int:
+    """Set what comes with each turn (PULSE SET)."""
+    data = payload.encode() if path is None else read_stream(path, PAYLOAD_BYTES_MAX)
+    with cluster_of(call, serving=True) as (client, _):
+        client.pulse_set(name, data, deny=deny)
+    what = "turns of it say not to act" if deny else f"{len(data):,} bytes come with each turn of it"
+    call.answer(f"{name} is set: {what}", {"pulse": name, "bytes": len(data), "deny": deny})
+    return DONE
+
+
+def watch(call: Call, name: str, lines: int | None) -> int:
+    """Print a line every period, with the turns of the last ones as bars."""
+    granted: deque[int] = deque(maxlen=PERIODS)
+    before: int | None = None
+    while lines is None or lines > 0:
+        with reading(call) as (client, server):
+            figures = client.pulse_stat(name, server=server)
+        total = int(figures["granted"] or 0)
+        if before is not None:
+            granted.append(total - before)
+        before = total
+        told = (
+            f"now {_word(figures, 'now')} of {_word(figures, 'rate')}, pause {_word(figures, 'pause')} s, "
+            f"waiting {_word(figures, 'waiting')}, errors {_word(figures, 'errors')}"
+        )
+        told += f", asleep until {_asleep(figures)}" if figures["sleepuntil"] else ""
+        call.answer(f"{told}  {_bars(granted, int(figures['rate'] or 1))}", {"pulse": name, **figures})
+        lines = lines if lines is None else lines - 1
+        if lines != 0:
+            time.sleep(max(float(figures["per"] or 0), LEAST_PAUSE_S))
+    return DONE
+
+
+def _bars(granted: deque[int], rate: int) -> str:
+    """A bar for each period, full at the pulse's rate."""
+    top = max(rate, *granted) if granted else rate
+    return "".join(BARS[min(-(-count * (len(BARS) - 1) // top), len(BARS) - 1)] for count in granted)
+
+
+def _word(figures: Figures, name: str) -> str:
+    value = figures.get(name)
+    return "-" if value is None else f"{value:,}"
+
+
+def _asleep(figures: Figures) -> str:
+    from pqctl.parameters import local_time
+
+    return local_time(int(figures["sleepuntil"] or 0)) if figures["sleepuntil"] else "-"

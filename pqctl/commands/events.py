@@ -1,0 +1,42 @@
+"""`pqctl events` and `top`: what happens, and the queues, as it happens."""
+
+from __future__ import annotations
+
+import click
+
+from pqctl.invocation import Call, Seconds, command
+from pqctl.output import exit_codes
+
+
+@command(None, "events", timeout=10.0, epilog=exit_codes.epilog(
+    done="no event came for as long as --wait says", refused="refused, e.g. by a server that does not tell events",
+    unknown=""))
+@click.option("--type", "types", multiple=True, metavar="TYPE",
+              help="Only these, e.g. FINQ; may be given several times. [default: all but MSG]")
+@click.option("--queue", "names", multiple=True, metavar="NAME",
+              help="Only of this queue, item, pulse or channel; it may end in *, and be given several times.")
+@click.option("--after", type=click.IntRange(0), metavar="SEQ", help="Begin behind the event of this number.")
+@click.option("--wait", type=Seconds(0.05), metavar="SECONDS", help="End when no event comes for so long.")
+def events(
+    call: Call, types: tuple[str, ...], names: tuple[str, ...], after: int | None, wait: float | None,
+) -> int:
+    """Show events until interrupted; with --json one object per line.
+
+    Any server tells them, and the next one goes on where one dies. What may have been missed is said on standard error.
+    """
+    from pqctl.live import events as view
+
+    return view.follow(call, types, names, after, wait)
+
+
+@command(None, "top", timeout=10.0, epilog=exit_codes.READING)
+@click.argument("prefix", default="")
+@click.option("--count", type=click.IntRange(1), metavar="N", help="End after N pictures.")
+def top(call: Call, prefix: str, count: int | None) -> int:
+    """Show all queues, or those whose names begin with PREFIX: their jobs, and how many come and go in a second.
+
+    Once a second; on a terminal in place, until q is pressed. With --json one object per line.
+    """
+    from pqctl.live import top as view
+
+    return view.show(call, prefix, count)

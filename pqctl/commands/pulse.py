@@ -1,0 +1,101 @@
+"""`pqctl pulse ..`: rates that many programs keep together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from pqctl.invocation import Call, Seconds, command, files, given, group
+from pqctl.output import exit_codes
+
+
+def settings(function: Callable[..., int]) -> Callable[..., int]:
+    """Add the options for a pulse's settings."""
+    for option in reversed((
+        click.option("--rate", type=click.IntRange(1), metavar="N", help="Turns in a period. [default: 10]"),
+        click.option("--per", type=Seconds(0), metavar="SECONDS", help="The length of a period. [default: 1]"),
+        click.option("--step", type=Seconds(0), metavar="SECONDS",
+                     help="By how much the pause between turns grows and shrinks. [default: 1]"),
+        click.option("--max-pause", type=Seconds(0), metavar="SECONDS", help="The longest pause. [default: 300]"),
+        click.option("--max-run", type=Seconds(0), metavar="SECONDS", help="How long to await results. [default: 7]"),
+        click.option("--max-wait", type=Seconds(0), metavar="SECONDS",
+                     help="Of a pulse with --together: how long the first waits for the others. [default: 7]"),
+    )):
+        function = option(function)
+    return function
+
+
+@group("pulse")
+def pulse() -> None:
+    """The pulses: rates that many programs keep together."""
+
+
+@command(pulse, "list", timeout=10.0, epilog=exit_codes.READING)
+def list_(call: Call) -> int:
+    """Show all pulses, with their rates and how fast they go at present."""
+    from pqctl.actions import pulses
+
+    return pulses.show_list(call)
+
+
+@command(pulse, timeout=10.0, epilog=exit_codes.READING)
+@click.argument("name")
+def stat(call: Call, name: str) -> int:
+    """Show settings and figures of pulse NAME."""
+    from pqctl.actions import pulses
+
+    return pulses.show_stat(call, name)
+
+
+@command(pulse, timeout=10.0)
+@click.argument("name")
+@settings
+@click.option("--together", is_flag=True, default=None, help="Give the turns of one period at one moment.")
+def create(call: Call, name: str, **options: Any) -> int:
+    """Create pulse NAME with these settings."""
+    from pqctl.actions import pulses
+
+    return pulses.create(call, name, given(**options))
+
+
+@command(pulse, timeout=10.0)
+@click.argument("name")
+@settings
+def config(call: Call, name: str, **options: Any) -> int:
+    """Change settings of pulse NAME; with another rate or period it begins anew."""
+    from pqctl.actions import pulses
+
+    return pulses.config(call, name, given(**options))
+
+
+@command(pulse, timeout=10.0)
+@click.argument("name")
+def delete(call: Call, name: str) -> int:
+    """Remove pulse NAME, if no queue has it."""
+    from pqctl.actions import pulses
+
+    return pulses.delete(call, name)
+
+
+@command(pulse, "set", timeout=10.0)
+@click.argument("name")
+@click.argument("payload", required=False, default="")
+@click.option("--file", "path", metavar="FILE", shell_complete=files, help="Take the payload from this file.")
+@click.option("--deny", is_flag=True, help="Tell those who get a turn not to act.")
+def set_(call: Call, name: str, payload: str, path: str | None, deny: bool) -> int:
+    """Let PAYLOAD come with each turn of pulse NAME from now on."""
+    from pqctl.actions import pulses
+
+    return pulses.change_payload(call, name, payload, path, deny)
+
+
+@command(pulse, timeout=10.0, epilog=exit_codes.READING)
+@click.argument("name")
+@click.option("--lines", type=click.IntRange(1), metavar="N", help="Stop after N lines. [default: never]")
+def watch(call: Call, name: str, lines: int | None) -> int:
+    """Print a line every period: how fast pulse NAME goes, and the turns of the last 60 periods."""
+    from pqctl.actions import pulses
+
+    return pulses.watch(call, name, lines)

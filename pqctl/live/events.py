@@ -1,0 +1,47 @@
+"""`pqctl events`: follows what happens."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from typing import Any, cast, get_args
+
+from sockpq import Event, EventsLost, EventType
+
+from pqctl.connect import cluster_of
+from pqctl.invocation import Call
+from pqctl.output.exit_codes import DONE
+from pqctl.output.stdio import say
+
+ALL = tuple(event_type for event_type in get_args(EventType) if event_type != "MSG")
+
+
+def follow(call: Call, types: tuple[str, ...], names: tuple[str, ...], after: int | None, wait: float | None) -> int:
+    """Print events as they come."""
+    with cluster_of(call) as (client, _):
+        wanted = cast(tuple[EventType, ...], types or ALL)
+        with client.events(wanted, names or None, after=after, wait=wait, timeout=call.timeout) as events:
+            while True:
+                try:
+                    for event in events:
+                        call.print(json.dumps(told(event)) if call.as_json else sentence(event))
+                    return DONE
+                except EventsLost as lost:
+                    say(f"{lost}: look at the state anew")
+                    if call.as_json:
+                        gap = {"seq": lost.last, "type": "GAP", "first": lost.first, "last": lost.last}
+                        call.print(json.dumps(gap))
+
+
+def sentence(event: Event) -> str:
+    """The line of an event."""
+    data = f" {event.data!r}" if event.type == "MSG" else ""
+    return f"{event.seq} {event.type} {' '.join(event.words)}{data}"
+
+
+def told(event: Event) -> dict[str, Any]:
+    """What programs read of an event."""
+    fields: dict[str, Any] = {"seq": event.seq, "type": event.type, "name": event.name, "words": list(event.words)}
+    if event.type == "MSG":
+        fields["data_base64"] = b64encode(event.data).decode()
+    return fields

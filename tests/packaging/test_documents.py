@@ -1,0 +1,97 @@
+"""The documents for newcomers: their programs run, their commands exist, their ports are those of `sockpqd --dev`."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sockpq import Client
+
+from devcluster.cluster import LocalCluster
+from gateway.dev.folder import CLIENT, HTTP, PEER, PORTS_STEP
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = ("README.md", "docs/TUTORIAL.md", "docs/HOWTO.md", "docs/CONCEPTS.md", "docs/index.md")
+PATIENCE_S = 200
+
+
+def blocks(document: str, kind: str) -> list[str]:
+    return re.findall(rf"^```{kind}\n(.*?)^```$", (ROOT / document).read_text(), re.MULTILINE | re.DOTALL)
+
+
+def shell(text: str) -> list[str]:
+    """The commands of indented blocks."""
+    return [line.strip() for line in text.splitlines() if re.match(r"    (make|\.venv/bin/|pqctl|sockpqd)\b", line)]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    with LocalCluster(nodes=3) as running:
+        yield running
+
+
+@pytest.mark.parametrize(("document", "number"), [
+    (document, number) for document in DOCUMENTS for number in range(len(blocks(document, "python")))
+])
+def test_programs_run(document: str, number: int, cluster: LocalCluster) -> None:
+    program = blocks(document, "python")[number]
+    servers = ",".join(cluster.servers)
+    program = re.sub(r'"127\.0\.0\.1:11361[^"]*"', f'"{servers}"', program)
+    if document == "docs/HOWTO.md":
+        program = f"from sockpq import Client\nclient = Client()\n{program}"
+    if "consume" in program and "client.put" not in program:
+        program = program.replace("for job", "client.put('mail', b'x')\nfor job", 1)
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, "SOCKPQ_SERVERS": servers}, capture_output=True, text=True,
+        timeout=PATIENCE_S, check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_the_tutorial_types_is_accepted(cluster: LocalCluster) -> None:
+    (typed,) = blocks("docs/TUTORIAL.md", "")
+    with Client(cluster.servers) as client:
+        for queue in ("letters",):
+            while (job := client.get(queue)) is not None:
+                client.done(job)
+    typed = re.sub("DONE 1$", "TOTAL letters", typed, flags=re.MULTILINE)       # ids go on from test to test
+    done = subprocess.run(
+        [Path(sys.executable).parent / "pqctl", "shell"], input=typed, env={**os.environ, "SOCKPQ_SERVERS":
+        ",".join(cluster.servers)}, capture_output=True, text=True, timeout=PATIENCE_S, check=True,
+    )
+    assert re.fullmatch(r"200 OK\n200 OK letters \d+ 5 5\nhello\n?200 OK 1 0 0 1\n", done.stdout.replace("\r", ""))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_make_has_the_targets(document: str) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = set(re.findall(r"\bmake ([a-z][a-z-]*)", "\n".join(shell((ROOT / document).read_text()))))
+    assert named <= targets
+
+
+@pytest.mark.parametrize("document", [*DOCUMENTS, "examples/clients/README.md"])
+def test_ports_are_those_of_a_cluster_to_play_with(document: str) -> None:
+    ports = {first + PORTS_STEP * number for first in (CLIENT, PEER, HTTP) for number in range(3)}
+    found = {int(port) for port in re.findall(r"127\.0\.0\.1:(\d+)", (ROOT / document).read_text())}
+    assert found <= ports
+
+
+@pytest.mark.parametrize("document", [*DOCUMENTS, "docs/PROTOCOL.md"])
+def test_nobody_needs_nc(document: str) -> None:
+    assert not re.search(r"(^    |\| )nc ", (ROOT / document).read_text(), re.MULTILINE)
+
+
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    pytest.importorskip("material", reason="mkdocs-material is not installed: make docs")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path / "site"], cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "site" / "index.html").exists()
+    assert "https://fonts." not in (tmp_path / "site" / "index.html").read_text()

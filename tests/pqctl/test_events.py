@@ -1,0 +1,102 @@
+"""`pqctl events` and `pqctl top` against real nodes, one of which is killed."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections.abc import Iterator
+
+import pytest
+from sockpq import Client
+
+from devcluster.cluster import LocalCluster
+from pqctl.output.exit_codes import DONE, INTERRUPTED, REFUSED, USAGE_ERROR
+from tests.pqctl.running import PATIENCE_S, Terminal, execute, start
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    with LocalCluster(3) as started:
+        started.wait_for_leader()
+        started.wait_until_level()
+        yield started
+
+
+def finish(client: Client, queue: str, item: str) -> None:
+    """A job comes and goes."""
+    client.put(queue, b"", item=item)
+    job = client.get(queue, expire=60)
+    assert job is not None
+    job.done()
+
+
+def test_events_are_followed_through_a_killed_leader(cluster: LocalCluster) -> None:
+    servers = ",".join(cluster.servers)
+    with Client(cluster.servers) as client:
+        known = client.events(["FINQ", "FINI"], wait=1.0)
+        assert list(known) == []        # by now all servers record these
+        program = start(
+            "--servers", servers, "events", "--type", "FINQ", "--type", "FINI", "--queue", "order_*", "--json",
+            "--after", str(known.position),
+        )
+        assert program.stdout is not None
+        finish(client, "other", "order_1")
+        first = json.loads(program.stdout.readline())
+        assert (first["type"], first["name"], first["words"]) == ("FINI", "order_1", ["order_1"])
+        killed = cluster.wait_for_leader()
+        cluster.kill(killed)
+        finish(client, "order_q", "other")
+        second = json.loads(program.stdout.readline())
+        assert (second["type"], second["name"]) == ("FINQ", "order_q")
+        assert second["seq"] > first["seq"]
+    program.send_signal(signal.SIGINT)
+    program.communicate(timeout=PATIENCE_S)
+    assert program.returncode == INTERRUPTED
+    cluster.restart(killed)
+    cluster.wait_until_level()
+
+
+def test_events_end_after_a_wait_and_say_what_is_lost(cluster: LocalCluster) -> None:
+    with Client(cluster.servers) as client:
+        finish(client, "q", "i")
+    ended = execute(cluster.servers, "events", "--type", "TTL", "--after", "1", "--wait", "0.5")
+    assert ended.returncode == DONE
+    assert ended.stdout == b""
+    assert b"may be lost" in ended.stderr
+    assert execute(cluster.servers, "events", "--type", "NOTHING").returncode in (USAGE_ERROR, REFUSED)
+
+
+def test_top_shows_queues_and_rates(cluster: LocalCluster) -> None:
+    with Client(cluster.servers) as client:
+        for _ in range(3):
+            client.put("busy", b"")
+        told = execute(cluster.servers, "top", "bus", "--count", "1", "--json")
+        assert told.returncode == DONE
+        (queue,) = json.loads(told.stdout)["queues"]
+        assert {key: queue[key] for key in ("name", "ready", "running", "put_per_s")} == {
+            "name": "busy", "ready": 3, "running": 0, "put_per_s": 0.0}
+        program = start("--servers", ",".join(cluster.servers), "top", "busy", "--json")
+        assert program.stdout is not None
+        for _ in range(10):
+            for _ in range(5):
+                client.put("busy", b"")
+                time.sleep(0.05)
+            if json.loads(program.stdout.readline())["queues"][0]["put_per_s"] > 0:
+                break
+        else:
+            raise AssertionError("no rate was told")
+        program.send_signal(signal.SIGINT)
+        program.communicate(timeout=PATIENCE_S)
+        plain = execute(cluster.servers, "top", "busy", "--count", "1")
+        assert b"put/s" in plain.stdout
+        assert b"busy" in plain.stdout
+
+
+def test_q_leaves_top(cluster: LocalCluster) -> None:
+    with Client(cluster.servers) as client:
+        client.put("busy", b"")
+    terminal = Terminal(cluster.servers, "top")
+    terminal.wait_for("busy")
+    terminal.type("q")
+    assert terminal.end() == DONE

@@ -1,0 +1,104 @@
+"""The promise about events: on all nodes they are one sequence, without a gap, through crashes and elections.
+
+Each node has the gateway's own subscriptions, and a subscriber to everything on it; another one roams: when its node
+dies it goes on at a different one. As they hear all types each number must follow the one before. Whoever begins again
+does so from where it was, or is told that this is too old; a node that got a snapshot says what its subscribers missed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from cluster.driver import Driver
+from core import EVENT_TYPES, Machine
+from gateway.events.filters import Filter
+from gateway.events.subscriptions import Subscription, Subscriptions
+from tests.sim.world.trace import Violation
+
+EVERYTHING = Filter(EVENT_TYPES)
+
+
+class Tale:
+    """All that was ever told, by number."""
+
+    def __init__(self, seen: Counter[str]) -> None:
+        self.lines: dict[int, bytes] = {}
+        self.seen = seen
+
+
+class Hearer:
+    """A subscriber to everything, which outlives the nodes it listens to."""
+
+    def __init__(self, name: str, tale: Tale) -> None:
+        self.name = name
+        self.position: int | None = None        # the last number it heard
+        self._tale = tale
+        self._at: tuple[Subscriptions, Subscription] | None = None
+
+    @property
+    def deaf(self) -> bool:
+        """Does it listen to no node now?"""
+        return self._at is None
+
+    def listen(self, node: Subscriptions, newest: int) -> None:
+        """Subscribe, from where it was, or from now on if that is too old."""
+        after = self.position
+        if after is not None and not node.may_begin(EVERYTHING, after):
+            self._tale.seen["events too old"] += 1
+            after = None
+        elif after is not None:
+            self._tale.seen["events continued"] += 1
+        if after is None:
+            self.position = newest
+        subscription = node.add(self, EVERYTHING, after)
+        node.begin(subscription)
+        self._at = node, subscription
+
+    def leave(self) -> None:
+        """Its node is gone."""
+        self._at = None
+
+    # --- Subscriber
+
+    def tell(self, lines: list[bytes]) -> None:
+        """Each is the next one, and the same as everybody else heard."""
+        for line in lines:
+            seq, kind, *words = line.split()[1:]
+            number = int(seq)
+            first = int(words[0]) if kind == b"GAP" else number
+            if self.position is None or first != self.position + 1:
+                raise Violation(f"{self.name} hears {line!r} after event {self.position}")
+            self.position = number
+            if kind != b"GAP":
+                self._tale.seen["events heard"] += 1
+                if self._tale.lines.setdefault(number, line) != line:
+                    raise Violation(f"{self.name} hears {line!r}, another heard {self._tale.lines[number]!r}")
+
+    def unsent_bytes(self) -> int:
+        """It reads at once."""
+        return 0
+
+    def may_hear(self, event_type: str, name: str) -> bool:
+        """Everything."""
+        return True
+
+    def cut(self, why: str) -> None:
+        """It reads everything, so nobody should."""
+        raise Violation(f"{self.name} is cut: {why}")
+
+
+class EventNode:
+    """What the gateway's subscriptions need of a simulated node."""
+
+    def __init__(self, machine: Machine, driver: Driver) -> None:
+        self.machine = machine
+        self._driver = driver
+
+    @property
+    def serving(self) -> bool:
+        """As Cluster."""
+        return self._driver.leadership.serving
+
+    def subscribed(self, types: frozenset[str]) -> None:
+        """As Cluster."""
+        self._driver.subscribed(types)

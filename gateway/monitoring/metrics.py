@@ -138,6 +138,9 @@ class _Gathered(Collector):
         yield _counted("errors", "Error answers, by code.", "code", errors.items())
         yield _gauge("connections", "Clients connected.", len(hub.connections))
         yield _gauge("connections_max", "limits.connections_max.", hub.limits.connections_max)
+        yield _gauge("subscriptions", "Subscriptions to events, over HTTP as well.", len(hub.subscriptions))
+        yield _counter("events", "Events since the cluster began, whether or not anybody listened.",
+                       hub.cluster.machine.event_seq)
         yield _counter("connections_accepted", "Clients accepted.", tally.connections)
         yield _counter("connections_refused", "Clients turned away by the connection limits.",
                        tally.refused_connections)

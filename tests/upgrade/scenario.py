@@ -129,6 +129,8 @@ class Story:
         self.say("QUEUE CREATE ~timed ORDER TIME ITEMLIMIT 1 LIMIT 5")
         self.say("QUEUE CREATE ~small CAPACITY 2 MAXDATA 10 BATCH 2")
         self.say("QUEUE CREATE ~after PORTION 1")
+        self.say("QUEUE CREATE ~alarmed ALARM 3")
+        self.say("QUEUE CONFIG ~alarmed ALARM 2 TTL 3000000000")
         self.say("QUEUE CREATE ~gone")
         self.say("QUEUE DELETE ~gone")
         for queue, where in (("shut", "ALL"), ("in", "IN"), ("out", "OUT"), ("open", "ALL")):
@@ -149,6 +151,8 @@ class Story:
     def _waiting_jobs(self) -> None:
         for priority in (0, 5, -9223372036854775808, 9223372036854775807, 0):
             self.put(f"mail {priority}")
+        for _ in range(2):
+            self.put("alarmed 0")       # DEPTH is told
         self.put("mail 1 IS ~order")
         self.put("mail 1 NEW")
         self.put("mail 2 IS ~order KEY a1 TTL 3000000000 TRIES 7")

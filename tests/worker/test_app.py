@@ -239,3 +239,19 @@ def test_another_codec() -> None:
         add.put(1)
         assert jobs.jobs[0].data.startswith(b"}")
         assert add.call(1) == 2
+
+
+def test_rubbish_is_given_up_at_once_and_an_unknown_task_after_its_tries() -> None:
+    app = App("127.0.0.1:1")
+
+    @app.task("q", name="known", tries=2)
+    def known(number: int) -> None: ...
+
+    with inline(app) as jobs:
+        for body in (b"\xff", b"7", b'{"args": []}', b'{"task": "known", "args": 5}', b'{"task":"known","kwargs":[]}'):
+            jobs.put("q", body)
+        assert {one.outcome.reason for one in jobs.run()} == {"BadJob"}
+        assert len(jobs.dead) == 5
+        jobs.put("q", b'{"task": "other"}')
+        jobs.put("q", b'{"task": "known", "args": []}')
+        assert [one.outcome.reason for one in jobs.run()] == ["UnknownTask", "TypeError"] * 2

@@ -13,6 +13,7 @@ from tests.chaos.workload.history import Get, Outcome, Put, Record
 
 LEASE_MS = 1500
 OUTPUT_LEASE_MS = 2500
+CONSUMER_LEASE_MS = 20_000      # a job that nobody hears of comes back late, but before the end
 PRIORITIES = (-1, 0, 0, 0, 5, 9)
 BACKLOG_MAX = 1500      # producers rest while so many more jobs were put than taken
 
@@ -121,6 +122,26 @@ class Worker:
         ended = self._client.done(number)
         if ended is not None and ended.outcome is Outcome.OK and not ended.missing:
             self._meter.taken += 1
+
+
+class Consuming(Protocol):
+    """SessionClient."""
+
+    def consume(self, get: Get, prefetch: int, took: Callable[[], None]) -> None: ...
+
+
+class Consumer:
+    """Takes jobs by consume(): the end of one and the request for the next in one packet, or several at once."""
+
+    def __init__(self, client: Consuming, queue: str, prefetch: int, meter: Meter) -> None:
+        self._client, self._prefetch, self._meter = client, prefetch, meter
+        self._get = Get((queue,), CONSUMER_LEASE_MS)
+
+    def __call__(self) -> None:
+        self._client.consume(self._get, self._prefetch, self._took)
+
+    def _took(self) -> None:
+        self._meter.taken += 1
 
 
 class Servant:

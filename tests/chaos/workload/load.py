@@ -10,14 +10,14 @@ from msgspec import Struct
 from sockpq import Client
 
 from tests.chaos.workload import actors, extended_actors
-from tests.chaos.workload.actors import Actor, Caller, Meter, Producer, Servant, Worker
+from tests.chaos.workload.actors import Actor, Caller, Consumer, Meter, Producer, Servant, Worker
 from tests.chaos.workload.extended_actors import ExtendedClient, Handler, Planner
 from tests.chaos.workload.history import Get, GetMany, History, Outcome
 from tests.chaos.workload.plain_extended import PlainExtendedClient
 from tests.chaos.workload.session import CALL_S
 from tests.chaos.workload.session_extended import SessionExtendedClient
 
-CALLS, OUTPUTS = "calls", "outputs"
+CALLS, OUTPUTS, CONSUMED = "calls", "outputs", "consumed"
 STOP_S = 40.0
 DRAIN_S = 60.0
 EXTENDED_SLOWER = 8     # a planner rests so much longer than a producer
@@ -33,6 +33,7 @@ class Load(Struct, frozen=True):
     callers: int = 1        # of each kind
     planners: int = 1       # of each kind, that use what the original does not have
     handlers: int = 2       # of each kind, likewise
+    consumers: tuple[int, ...] = (1, 10)    # one with sessions for each: it takes so many jobs at once by consume()
     pause_s: float = 0.004  # of a producer between two jobs, on the average
 
 
@@ -49,6 +50,9 @@ class Running:
         self._actors: list[Actor] = []
         for kind, make in (("plain", self._plain), ("session", self._session)):
             self._add(load, kind, make, seed)
+        for prefetch in load.consumers:
+            client = SessionExtendedClient(f"session.consumer{prefetch}", self._client, self._history)
+            self._actors.append(Actor(client, Consumer(client, CONSUMED, prefetch, self._meter), client.name))
 
     def _plain(self, name: str) -> ExtendedClient:
         return PlainExtendedClient(name, self._servers, self._history)
@@ -63,7 +67,9 @@ class Running:
                 self._actors.append(Actor(client, act(client, f"{seed} {client.name}"), client.name))
 
         queues, meter, slow_s = self._queues, self._meter, load.pause_s * EXTENDED_SLOWER
-        begin("producer", load.producers, lambda client, chance: Producer(client, queues, load.pause_s, meter, chance))
+        all_queues = [*queues, CONSUMED] if load.consumers else queues
+        begin("producer", load.producers, lambda client, chance: Producer(
+            client, all_queues, load.pause_s, meter, chance))
         begin("worker", load.workers, lambda client, chance: Worker(client, queues, False, meter, chance))
         begin("waiter", load.waiters, lambda client, chance: Worker(client, queues, True, meter, chance))
         begin("servant", load.callers, lambda client, chance: Servant(client, CALLS, OUTPUTS))
@@ -117,7 +123,7 @@ class Running:
 
     def _take(self, client: PlainExtendedClient) -> bool:
         """Take and finish a job, or a portion; True when there is none."""
-        record = client.get(Get((*self._queues, CALLS, OUTPUTS), actors.LEASE_MS))
+        record = client.get(Get((*self._queues, CALLS, OUTPUTS, CONSUMED), actors.LEASE_MS))
         if record is None or record.outcome is not Outcome.OK:
             return False
         if record.handed is not None:

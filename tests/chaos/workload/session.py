@@ -57,6 +57,37 @@ class SessionClient:
             return self._record(get, start, Outcome.OK, handed=_handed(job))
         return self._run(get, execute)
 
+    def consume(self, get: Get, prefetch: int, took: Callable[[], None]) -> None:
+        """consume() until no job comes for a while; `took` is called for each. All is written down when it is known.
+
+        A job was handed out after the one before it was over; with `prefetch` perhaps as soon as the loop began. The
+        DONE of a job has happened when the next one is here; with `prefetch`, at the latest when the loop is over.
+        """
+        assert get.expire_ms is not None
+        began = time.monotonic_ns()
+        owed: list[tuple[int, int]] = []            # ids of jobs that are over, and since when
+        try:
+            for job in self._client.consume(get.queues, expire=get.expire_ms / 1000, wait=WAIT_S, prefetch=prefetch):
+                if prefetch == 1:
+                    self._ended(owed, Outcome.OK)
+                self._history.add(self._record(get, began, Outcome.OK, handed=_handed(job)))
+                took()
+                owed.append((job.id, time.monotonic_ns()))
+                if prefetch == 1:
+                    began = time.monotonic_ns()
+        except (NotExecuted, OutcomeUnknown, JobNotFound):
+            self._history.add(self._record(get, began, Outcome.UNKNOWN))
+        else:
+            if prefetch == 1:
+                self._ended(owed, Outcome.OK)
+        self._ended(owed, Outcome.UNKNOWN)
+
+    def _ended(self, owed: list[tuple[int, int]], outcome: Outcome) -> None:
+        """Write down the DONEs of these jobs. Of several in one packet nobody says which was too late."""
+        for number, since in owed:
+            self._history.add(self._record(Done(number), since, outcome))
+        owed.clear()
+
     def done(self, number: int) -> Record | None:
         """DONE."""
         def execute(start: int) -> Record:

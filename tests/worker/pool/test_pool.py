@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from sockpq import Client
+from sockpq import BadArguments, Client
 from sockpq.worker import App
 from sockpq.worker.children.child import Usage
 from sockpq.worker.outcome import Outcome
@@ -207,6 +207,9 @@ def test_bounds_change_at_run_time() -> None:
             await on.put(20)
             await on.until(lambda: len(children.busy) == 3)
             assert on.pool.held <= 6
+            with pytest.raises(BadArguments, match="no handler for queue x"):
+                on.pool.configure(on.pool.settings._replace(queues=("x",)))
+            assert on.pool.queues == ("q",)
     run(main)
 
 

@@ -146,6 +146,9 @@ class Pool:
     def configure(self, settings: PoolSettings) -> None:
         """Work by these settings from now on; `kind` and `name` stay. Raises BadArguments."""
         settings = settings._replace(kind=self.settings.kind, name=self.settings.name).checked()
+        unknown = set(settings.queues) - set(self._app.queues)
+        if unknown:
+            raise BadArguments(f"the app has no task and no handler for queue {', '.join(sorted(unknown))}")
         self.settings = settings
         self._roster.configure(settings.strategy, settings.prefetch)
         self._memory = MemoryShare(settings.memory_share)

@@ -22,7 +22,7 @@ COMMANDS = (
     "bench", "doctor", "shell", "events", "top",
 )
 
-HOMES = {"top": "events"}                   # in which module a command stands that is not named like it
+HOMES = {"top": "events", "topic": "queue"}                   # in which module a command stands that is not named like it
 
 OF_COMMANDS = ("--json", "--timeout")       # options of commands, not of the program
 OF_PROGRAM = ("--ca", "--user", "--secret-file", "--tls", "--no-tls")       # options of the program, not of commands

@@ -79,6 +79,9 @@ LONG = (
     "gateway/waiting/test_waiters.py::test_a_hand_off_among_ten_thousand_waiters_costs_no_more_than_among_ten",
     "gateway/waiting/test_waiters.py::test_a_job_that_comes_back_finds_the_waiter_for_its_item_at_once_among_very_many",
     "sim/test_checks.py::test_a_client_that_is_never_answered",
+    "worker/pool/test_pool.py::test_a_burst_grows_the_pool_at_once_and_an_empty_queue_shrinks_it_after_the_keepalive",
+    "worker/pool/test_pool.py::test_held_jobs_never_exceed_slots_times_prefetch_and_rotation_is_even",
+    "worker/test_cron_times.py::test_every_time_of_a_year_comes_once_and_in_order",
 )
 
 EXAMPLES_SHARE = 10         # with --fast hypothesis draws one example of so many, and no fewer than so many

@@ -47,7 +47,8 @@ def put(
 
 
 def get(
-    call: Call, queues: Sequence[str], expire: float, then: str | None, wait: float | None, item: str | None
+    call: Call, queues: Sequence[str], expire: float, then: str | None, wait: float | None, item: str | None,
+    by: str | None = None,
 ) -> int:
     """Take a job and print it (GET, or GETB to wait for one); if it cannot be printed it is put back."""
     job = None
@@ -55,7 +56,7 @@ def get(
         try:
             job = client.get(
                 queues or None, expire=expire, then=cast(Literal["later", "done", "dead"] | None, then),
-                block=wait is not None, wait=wait, item=item,
+                block=wait is not None, wait=wait, item=item, policy=cast(Any, by),
             )
             if job is not None:
                 _print(call, job)

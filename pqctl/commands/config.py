@@ -1,11 +1,13 @@
-"""`pqctl config`: the settings of the cluster."""
+"""`pqctl config`: the settings of the cluster; `pqctl sched ..`: fair shares among groups of jobs."""
 
 from __future__ import annotations
 
 import click
 
-from pqctl.invocation import Call, Seconds, command, given
+from pqctl.invocation import Call, Seconds, command, given, group
+from pqctl.output import exit_codes
 
+POLICIES = ["random", "weight", "rr", "order", "sorted", "priority", "oldest", "fair"]
 SWITCH = click.Choice(["on", "off"])
 
 
@@ -13,7 +15,7 @@ SWITCH = click.Choice(["on", "off"])
 @click.option("--expire-default", type=click.Choice(["later", "done"]),
               help="What happens to a job when its lease ends, by default.")
 @click.option("--autocreate", type=SWITCH, help="Whether a PUT creates a queue that does not exist.")
-@click.option("--policy", type=click.Choice(["random", "priority"]), help="How a GET chooses among several queues.")
+@click.option("--policy", type=click.Choice(POLICIES), help="How a GET chooses among several queues.")
 @click.option("--grace", type=Seconds(0), metavar="SECONDS", help="How much to extend leases after a failover.")
 @click.option("--session-ttl", type=Seconds(1, 86400), metavar="SECONDS", help="The default TTL of sessions.")
 @click.option("--fast-empty", type=SWITCH, help="Answer a GET that finds nothing without asking the other nodes.")
@@ -32,3 +34,45 @@ def config(
 
 def _on(word: str | None) -> bool | None:
     return None if word is None else word == "on"
+
+
+@group("sched")
+def sched() -> None:
+    """Fair shares among groups of jobs."""
+
+
+@command(sched, timeout=10.0, epilog=exit_codes.READING)
+def show(call: Call) -> int:
+    """Show the levels: the time each has had, the groups that wait in it, and how often it was chosen."""
+    from pqctl.actions import fair_shares
+
+    return fair_shares.show(call)
+
+
+@command(sched, "group", timeout=10.0, epilog=exit_codes.READING)
+@click.argument("name")
+def group_(call: Call, name: str) -> int:
+    """Show what group NAME has used so far, and its jobs."""
+    from pqctl.actions import fair_shares
+
+    return fair_shares.show_group(call, name)
+
+
+@command(sched, "config", timeout=10.0)
+@click.option("--level", "levels", type=click.IntRange(0), multiple=True, metavar="SECONDS",
+              help="From how much used time on a group stands in a level; give it 2 to 16 times, rising from 0.")
+@click.option("--cap", type=Seconds(1, 86400), metavar="SECONDS",
+              help="The most that one hand-out is charged to levels.")
+@click.option("--multiplier", type=click.IntRange(1, 100), metavar="N",
+              help="How many times the share of the next level a level has.")
+@click.option("--group-keep", type=Seconds(0, 86400), metavar="SECONDS",
+              help="For how long a group without jobs is remembered.")
+def configure(
+    call: Call, levels: tuple[int, ...], cap: float | None, multiplier: int | None, group_keep: float | None,
+) -> int:
+    """Change how shares are computed, and show all settings."""
+    from pqctl.actions import fair_shares
+
+    return fair_shares.config(call, given(
+        levels=levels or None, cap=cap, multiplier=multiplier, group_keep=group_keep,
+    ))

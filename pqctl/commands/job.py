@@ -46,11 +46,12 @@ def job() -> None:
 @click.option("--key", metavar="KEY", help="A name for it, unique within its queue.")
 @click.option("--on-duplicate", type=click.Choice(["fail", "ignore", "replace"]),
               help="What to do if the key is taken. [default: fail]")
+@click.option("--group", metavar="WORD", help="Whose job it is, for fair shares.")
 @click.option("--tries", type=click.IntRange(1), metavar="N", help="Make it dead after this many attempts.")
 def put(
     call: Call, queue: str, body: str | None, file: str | None, priority: int, item: str | None, new_item: bool,
     delay: float | None, at: float | None, ttl: float | None, every: float | None, after: tuple[str, ...],
-    key: str | None, on_duplicate: str | None, tries: int | None,
+    key: str | None, on_duplicate: str | None, tries: int | None, group: str | None,
 ) -> int:
     """Put a job into QUEUE. Its body is BODY, the content of FILE, or else standard input.
 
@@ -60,7 +61,8 @@ def put(
     from pqctl.actions import jobs
 
     options = given(
-        delay=delay, at=at, ttl=ttl, every=every, after=after or None, key=key, on_duplicate=on_duplicate, tries=tries
+        delay=delay, at=at, ttl=ttl, every=every, after=after or None, key=key, on_duplicate=on_duplicate, tries=tries,
+        group=group,
     )
     return jobs.put(call, queue, jobs.body_from(body, file), priority, item, new_item, options)
 
@@ -73,8 +75,12 @@ def put(
               help="What happens when the lease ends: back to its queue, done, or dead. [default: the cluster's]")
 @click.option("--wait", type=Seconds(0, min_open=True), metavar="SECONDS", help="Wait this long for a job.")
 @click.option("--item", metavar="NAME", help="Only a job of this item.")
+@click.option("--by", type=click.Choice(
+    ["random", "weight", "rr", "order", "sorted", "priority", "oldest", "fair"]
+), help="How the queue is chosen. [default: the cluster's policy]")
 def get(
-    call: Call, queues: tuple[str, ...], expire: float, then: str | None, wait: float | None, item: str | None
+    call: Call, queues: tuple[str, ...], expire: float, then: str | None, wait: float | None, item: str | None,
+    by: str | None,
 ) -> int:
     """Take a job from one of the QUEUEs, or from any.
 
@@ -83,7 +89,7 @@ def get(
     """
     from pqctl.actions import jobs
 
-    return jobs.get(call, queues, expire, then, wait, item)
+    return jobs.get(call, queues, expire, then, wait, item, by)
 
 
 @command(job, timeout=10.0, epilog=ENDING)

@@ -103,6 +103,15 @@ def test_a_peak_is_smoothed(server: str) -> None:
     assert output(server, "smooth_peak", "200") == "200 jobs done by 16 workers, 4 at a time\n"
 
 
+def test_rate_limited_api(server: str, tmp_path: Path) -> None:
+    picture = tmp_path / "picture.svg"
+    lines = output(server, "rate_limited_api", "30", "1.5", str(picture)).splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["normal", "half as fast", "normal again", "daily limit"]
+    assert int(lines[0].split()[1]) <= 20
+    assert int(lines[3].split()[2]) <= 10          # then it sleeps
+    assert picture.read_text().startswith("<svg")
+
+
 def test_a_periodic_job_is_there_once(server: str) -> None:
     with start(server, "periodic", "0.3", "3") as other:
         out = output(server, "periodic", "0.3", "3")

@@ -22,6 +22,7 @@ NAMES = {
     "node": ["offline", "online", "shutdown", "snapshot"],
     "queue": ["config", "create", "delete", "drain", "list", "move", "pause", "peek", "purge", "resume", "stat"],
     "pulse": ["config", "create", "delete", "list", "set", "stat", "watch"],
+    "sched": ["show", "group", "config"],
     "job": ["bury", "change", "delete", "done", "get", "kick", "later", "peek", "put", "running", "show", "touch"],
     "snapshot": ["restore", "save"],
     "session": ["close", "list"],
@@ -65,7 +66,7 @@ NEEDED = {                      # arguments with which each command is complete
     ("snapshot", "save"): ["/dev/null/x"], ("snapshot", "restore"): [__file__, "--yes"],
     ("session", "close"): ["1"], **{("worker", verb): ["pool"] for verb in ("pause", "resume", "stop")},
     ("topic", "bind"): ["t", "q"], ("topic", "unbind"): ["t", "q"], ("topic", "delete"): ["t"],
-    ("worker", "set"): ["pool", "--max", "1"], ("cron", "delete"): ["task"],
+    ("worker", "set"): ["pool", "--max", "1"], ("cron", "delete"): ["task"], ("sched", "group"): ["g"],
     ("user", "set"): ["ann", "--rights", "put"], ("user", "delete"): ["ann"],
 }
 
@@ -282,8 +283,8 @@ def test_output_that_cannot_be_written_is_told(cluster: FakeCluster) -> None:
 
 
 @pytest.mark.parametrize(("words", "expected"), [
-    ("pqctl ", {"cluster", "node", "queue", "topic", "job", "pulse", "snapshot", "session", "worker", "user", "cron",
-                "config", "bench", "doctor", "shell", "events", "top"}),
+    ("pqctl ", {"cluster", "node", "queue", "topic", "job", "sched", "pulse", "snapshot", "session", "worker", "user",
+                "cron", "config", "bench", "doctor", "shell", "events", "top"}),
     ("pqctl cluster ", set(NAMES["cluster"] or [])),
     ("pqctl job get --th", {"--then"}),
     ("pqctl job get --then ", {"later", "done", "dead"}),

@@ -121,6 +121,7 @@ class Story:
         self._groups()
         self._transactions()
         self._sessions()
+        self._pulses()
         self.say("CONFIG FASTEMPTY ON")         # from now on such an answer is kept no more
         self._things_that_end()
 
@@ -289,6 +290,29 @@ class Story:
             secret = f"key-of-{self.part}".ljust(16, ".")
             self.say(f"AUTH ~mailer {secret}", connection=mailer)
             self.say("SESSION", connection=mailer)
+
+    def _pulses(self) -> None:
+        self.say("PULSE CREATE ~together RATE 5 PER 86400 STEP 2 MAXPAUSE 60 MAXRUN 3 TOGETHER MAXWAIT 0")
+        self.say("PULSE CONFIG ~together STEP 3")
+        self.say("PULSE CREATE ~shared RATE 9 PER 86400 MAXRUN 86400")
+        for result in ("OK", "SLOW", "SLEEP 0"):
+            ticket = self.say("PULSE WAIT ~shared").split()[3]
+            self.say(f"PULSE RESULT {ticket} {result}")
+        session = self._session()
+        self._last = 0
+        for line in ("PULSE CREATE ~shared", "PULSE DELETE ~nowhere", "PULSE RESULT 999999 FAIL"):
+            self._number(session, line)
+        self._number(session, "PULSE WAIT ~shared", repeatable=False)       # its ticket will be given up
+        self.say("PULSE WAIT ~together")
+        self.say("PULSE SET ~together 4 DENY", "stop")
+        self.say("QUEUE CONFIG ~rated RATE 4 PER 86400")
+        self.say("QUEUE CREATE ~sharing PULSE ~shared")
+        for _ in range(2):
+            self.put("rated 0")
+            self.put("sharing 0")
+        self.say(f"LATER {self.take('rated EXPIRE 60')} SLOW")
+        self.take(f"rated {LONG}")
+        self.take(f"sharing {LONG}")
 
     def _session(self, ttl: str = "") -> Connection:
         connection = Connection(self._server)

@@ -29,11 +29,12 @@ NEWEST = "format6"
 # The kinds of frames of a snapshot, and of answers that sessions keep, by their names on disk.
 FRAMES = (
     "head", "settings", "queues", "waiting", "delayed", "running", "released", "counted", "kept", "sessions", "session",
-    "users", "clone", "chunk", "end",
+    "users", "clone", "chunk", "end", "pulses", "pulse",
 )
 ANSWERS = (
     "stored", "handed", "handed many", "empty", "finished", "rearmed", "leased", "removed", "plain", "aborted",
-    "results", "accepted", "not found", "invalid", "job exists", "job ignored", "job replaced", "job running",
+    "results", "turn", "ticket not found", "pulse exists", "pulse not found",
+    "accepted", "not found", "invalid", "job exists", "job ignored", "job replaced", "job running",
     "queue not found", "queue exists", "queue not empty", "queue full", "queue paused", "too large",
 )
 
@@ -106,7 +107,7 @@ def test_numbered_commands_and_finished_keys_are_still_known(served: tuple[dict[
             session = sessions[asked["session"]] = Connection(cluster.server("n1"))
             assert session.ask(f"SESSION {asked['session']}").startswith("200 OK SESSION")
         assert session.ask(asked["line"], asked["data"]) == asked["answer"], asked["line"]
-    assert len(sessions) == 2
+    assert len(sessions) == 4        # two of each part
     with Connection(cluster.server("n1")) as connection:
         for queue, key in expected["kept keys"]:
             assert connection.ask(f"PUT {queue} 0 1 KEY {key}", "x") == "409 Job Exists"

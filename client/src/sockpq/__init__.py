@@ -4,7 +4,7 @@ from sockpq._engine.probe import ServerView
 from sockpq._engine.stats import CallStats, Stats
 from sockpq._protocol.arguments import Codec
 from sockpq._protocol.commands.pulses import PulseSettings
-from sockpq._protocol.commands.queues import ClusterSettings, QueueSettings
+from sockpq._protocol.commands.queues import ClusterSettings, FairSettings, QueueSettings
 from sockpq._sync.client import Client
 from sockpq._sync.events import Events
 from sockpq._sync.job import Job
@@ -23,6 +23,7 @@ from sockpq.errors import (
     Denied,
     EventsLost,
     ForbiddenError,
+    GroupNotFound,
     InvalidSnapshot,
     JobExists,
     JobNotFound,
@@ -56,6 +57,8 @@ from sockpq.model import (
     Binding,
     Event,
     EventType,
+    FairGroup,
+    FairLevel,
     Finished,
     Key,
     Leader,
@@ -93,8 +96,12 @@ __all__ = [
     "EventType",
     "Events",
     "EventsLost",
+    "FairGroup",
+    "FairLevel",
+    "FairSettings",
     "Finished",
     "ForbiddenError",
+    "GroupNotFound",
     "InvalidSnapshot",
     "Job",
     "JobExists",

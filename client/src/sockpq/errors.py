@@ -14,6 +14,7 @@
     │   │   ├── TopicNotFound   nothing is bound to this topic
     │   │   ├── BindingNotFound the queue is not bound to it in this way
     │   │   ├── TooManyBindings the topic may have no more
+    │   │   ├── GroupNotFound   sched_group(): no group of jobs has this name
     │   │   ├── WorkerNotFound  there is no such pool of workers
     │   │   ├── QueueExists     queue_create(): there is one
     │   │   ├── QueueNotEmpty   queue_delete(), queue_config(): it has (too many) jobs
@@ -86,6 +87,10 @@ class JobExists(Refused):
 
 class JobRunning(Refused):
     """The job with this key is running: only its holder may change it, by its id."""
+
+
+class GroupNotFound(Refused):
+    """No group of jobs has this name, or none any more: 404 Group Not Found."""
 
 
 class QueueNotFound(Refused):

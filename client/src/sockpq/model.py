@@ -26,7 +26,8 @@ class Meta(NamedTuple):
     """What get(meta=True) tells of a job: this hand-out is its `attempt`-th.
 
     `at`: the time for which it was put, if it was; `expires_at`: when its lease ends, None without one. Both are Unix
-    time in seconds, rounded up. `reason`: why a worker put it back last, if that said it.
+    time in seconds, rounded up. `reason`: why a worker put it back last, if that said it. `group`: the one of
+    put(group=), for fair shares.
     """
 
     key: str | None
@@ -34,6 +35,26 @@ class Meta(NamedTuple):
     at: int | None
     expires_at: int | None
     reason: str | None = None
+    group: str | None = None
+
+
+class FairLevel(NamedTuple):
+    """One level of fair shares: the time it has had in microseconds, groups with a ready job, choices."""
+
+    level: int
+    time_us: int
+    waiting: int
+    selected: int
+
+
+class FairGroup(NamedTuple):
+    """One group of fair shares: its level, the time it has used, its priority in the level, and its jobs."""
+
+    level: int
+    used_us: int
+    priority_us: int
+    waiting: int
+    running: int
 
 
 class Handed(NamedTuple):

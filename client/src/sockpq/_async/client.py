@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Literal, overload
 
@@ -47,6 +47,8 @@ from sockpq.errors import NoOutput, SockpqError
 from sockpq.model import (
     Binding,
     EventType,
+    FairGroup,
+    FairLevel,
     Finished,
     Handed,
     Key,
@@ -450,6 +452,7 @@ class Client:
         key: str | None = None,
         on_duplicate: OnDuplicate | None = None,
         tries: int | None = None,
+        group: str | None = None,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
     ) -> Stored:
@@ -464,14 +467,14 @@ class Client:
         active again after this period, until it is deleted. `after`: an item, or several: it waits until these have
         no unfinished job. `key`: its name in its queue; if an unfinished job has that name, `on_duplicate` says
         what happens: "fail" (JobExists), "ignore", or "replace". `tries`: it is given up after that many hand-outs
-        without done().
+        without done(). `group`: whose job it is, for get(policy="fair"); without it, its queue is.
 
         Raises JobExists, QueueFull, QueuePaused, QueueNotFound where these options or the queue's settings ask for it.
         """
         return await run(self._executor.run(
             jobs.put(queue, data, priority, item, new_item, json=json, value=value, delay=delay, at=at, ttl=ttl,
-            every=every, after=after, key=key, on_duplicate=on_duplicate, tries=tries, bodies=self._executor.bodies),
-            timeout=timeout, retry_unknown=retry_unknown
+            every=every, after=after, key=key, on_duplicate=on_duplicate, tries=tries, group=group,
+            bodies=self._executor.bodies), timeout=timeout, retry_unknown=retry_unknown
         ))
 
     async def put_to(
@@ -542,6 +545,7 @@ class Client:
         slow: bool = False,
         sleep: float | None = None,
         reason: str | None = None,
+        ran: float | None = None,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
     ) -> Finished:
@@ -551,14 +555,15 @@ class Client:
         answer says when it is active again.
 
         Of a queue with a rate: `slow`, this was too fast; `sleep`, no hand-outs for so many seconds. `reason`: why, for
-        the server's log.
+        the server's log. `ran`: how many seconds the work took, for get(policy="fair"), instead of the time since the
+        hand-out.
 
         Raises JobNotFound when it is not running (any more). When an answer was lost and the repetition finds no such
         job, nobody can tell whether the first attempt removed it or its lease had ended: OutcomeUnknown, or with
         `retry_unknown` a plain return.
         """
         return await run(self._executor.run(
-            jobs.done(job, last=last, slow=slow, sleep=sleep, reason=reason), timeout=timeout,
+            jobs.done(job, last=last, slow=slow, sleep=sleep, reason=reason, ran=ran), timeout=timeout,
             retry_unknown=retry_unknown
         ))
 
@@ -574,18 +579,19 @@ class Client:
         reason: str | None = None,
         slow: bool = False,
         sleep: float | None = None,
+        ran: float | None = None,
         timeout: float | None = None,
     ) -> None:
         """Put a running job back at the end of its queue. Raises JobNotFound when it is not running (any more).
 
         `delay` (seconds) or `at` (Unix time): when it is active again; `priority`: its new one; `first`: put it back to
         its old place instead; `yielded`: a slice of the work is over, which is no failure: the attempt is not counted.
-        `reason`: why, in a word of 1 to 64 letters, digits and _ . : -, kept with the job until kick(). `slow` and
-        `sleep`: see done().
+        `reason`: why, in a word of 1 to 64 letters, digits and _ . : -, kept with the job until kick(). `slow`,
+        `sleep` and `ran`: see done().
         """
         await run(self._executor.run(
             jobs.later(job, delay=delay, at=at, priority=priority, first=first, yielded=yielded, reason=reason,
-            slow=slow, sleep=sleep), timeout=timeout
+            slow=slow, sleep=sleep, ran=ran), timeout=timeout
         ))
 
     async def touch(
@@ -594,13 +600,16 @@ class Client:
         expire: float | None = None,
         then: Then | None = None,
         *,
+        ran: float | None = None,
         timeout: float | None = None,
     ) -> int | None:
         """Renew the lease of a running job, with the same length or `expire` seconds (0: without end).
 
+        `ran`: how many seconds the work has taken since the hand-out or the last touch(), for get(policy="fair").
+
         Returns when it ends, in Unix time, None for never. Raises JobNotFound when the job is not running (any more).
         """
-        return await run(self._executor.run(jobs.touch(job, expire, then), timeout=timeout))
+        return await run(self._executor.run(jobs.touch(job, expire, then, ran=ran), timeout=timeout))
 
     async def touch_many(
         self,
@@ -721,6 +730,29 @@ class Client:
         """Put up to `count` jobs that were given up in this queue back into it, as if new; returns how many."""
         return await run(self._executor.run(jobs.kick(queue, count), timeout=timeout, retry_unknown=retry_unknown))
 
+    async def sched_levels(self, server: str | None = None, *, timeout: float | None = None) -> list[FairLevel]:
+        """The levels of fair shares (get(policy="fair")); a `server` that is named may lag."""
+        return await run(self._executor.run_where(queue_commands.sched_levels(), server, timeout=timeout))
+
+    async def sched_group(self, group: str, *, server: str | None = None, timeout: float | None = None) -> FairGroup:
+        """What a group of jobs has used so far. Raises GroupNotFound; a `server` that is named may lag."""
+        return await run(self._executor.run_where(queue_commands.sched_group(group), server, timeout=timeout))
+
+    async def sched_config(
+        self,
+        *,
+        levels: Sequence[int] | None = None,
+        cap: float | None = None,
+        multiplier: int | None = None,
+        group_keep: float | None = None,
+        timeout: float | None = None,
+    ) -> dict[str, str]:
+        """Change how fair shares are computed (sockpq.FairSettings), without any only look. Returns all settings."""
+        return await run(self._executor.run_steps(
+            queue_commands.sched_config(given(levels=levels, cap=cap, multiplier=multiplier, group_keep=group_keep)),
+            timeout=timeout
+        ))
+
     async def total(
         self,
         queue: str | None = None,
@@ -780,6 +812,7 @@ class Client:
         idle: float | None = None,
         overflow: Literal["refuse", "drop_oldest"] | None = None,
         alarm: int | None = None,
+        sched: Literal["fifo", "fair"] | None = None,
         rate: int | None = None,
         per: float | None = None,
         pulse: str | None = None,
@@ -789,8 +822,8 @@ class Client:
         await run(self._executor.run(
             queue_commands.queue_create(queue, given(expire=expire, then=then, order=order, tries=tries, dead=dead,
             weight=weight, limit=limit, item_limit=item_limit, capacity=capacity, data_bytes_max=data_bytes_max,
-            batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow, alarm=alarm, rate=rate,
-            per=per, pulse=pulse)), timeout=timeout
+            batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow, alarm=alarm, sched=sched,
+            rate=rate, per=per, pulse=pulse)), timeout=timeout
         ))
 
     async def queue_config(
@@ -814,6 +847,7 @@ class Client:
         idle: float | None = None,
         overflow: Literal["refuse", "drop_oldest"] | None = None,
         alarm: int | None = None,
+        sched: Literal["fifo", "fair"] | None = None,
         rate: int | None = None,
         per: float | None = None,
         pulse: str | None = None,
@@ -827,8 +861,8 @@ class Client:
         return await run(self._executor.run_steps(
             queue_commands.queue_config(queue, given(expire=expire, then=then, order=order, tries=tries, dead=dead,
             weight=weight, limit=limit, item_limit=item_limit, capacity=capacity, data_bytes_max=data_bytes_max,
-            batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow, alarm=alarm, rate=rate,
-            per=per, pulse=pulse)), timeout=timeout
+            batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow, alarm=alarm, sched=sched,
+            rate=rate, per=per, pulse=pulse)), timeout=timeout
         ))
 
     async def queue_delete(self, queue: str, *, force: bool = False, timeout: float | None = None) -> None:

@@ -83,11 +83,13 @@ class Transaction:
         key: str | None = None,
         on_duplicate: OnDuplicate | None = None,
         tries: int | None = None,
+        group: str | None = None,
     ) -> None:
         """Queue a job. See Client.put."""
         self._add(
             jobs.put(queue, data, priority, item, new_item, json=json, value=value, delay=delay, at=at, ttl=ttl,
-            every=every, after=after, key=key, on_duplicate=on_duplicate, tries=tries, bodies=self._executor.bodies)
+            every=every, after=after, key=key, on_duplicate=on_duplicate, tries=tries, group=group,
+            bodies=self._executor.bodies)
         )
 
     def put_to(
@@ -145,9 +147,10 @@ class Transaction:
         slow: bool = False,
         sleep: float | None = None,
         reason: str | None = None,
+        ran: float | None = None,
     ) -> None:
         """Remove a running job. See Client.done."""
-        self._add(jobs.done(job, last=last, slow=slow, sleep=sleep, reason=reason), job)
+        self._add(jobs.done(job, last=last, slow=slow, sleep=sleep, reason=reason, ran=ran), job)
 
     def later(
         self,
@@ -161,18 +164,26 @@ class Transaction:
         reason: str | None = None,
         slow: bool = False,
         sleep: float | None = None,
+        ran: float | None = None,
     ) -> None:
         """Put a running job back at the end of its queue. See Client.later."""
         self._add(
             jobs.later(job, delay=delay, at=at, priority=priority, first=first, yielded=yielded, reason=reason,
-            slow=slow, sleep=sleep), job
+            slow=slow, sleep=sleep, ran=ran), job
         )
 
-    def touch(self, job: Job | int, expire: float | None = None, then: Then | None = None) -> None:
+    def touch(
+        self,
+        job: Job | int,
+        expire: float | None = None,
+        then: Then | None = None,
+        *,
+        ran: float | None = None,
+    ) -> None:
         """Renew the lease of a running job, with the same length or `expire` seconds (0: without end). See
         Client.touch.
         """
-        self._add(jobs.touch(job, expire, then))
+        self._add(jobs.touch(job, expire, then, ran=ran))
 
     def change(
         self,

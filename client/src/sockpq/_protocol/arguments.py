@@ -18,7 +18,8 @@ Data = bytes | bytearray | memoryview | str
 Then = Literal["later", "done", "dead"]
 Block = bool | Literal["until_done"]
 OnDuplicate = Literal["fail", "ignore", "replace"]
-Policy = Literal["random", "priority"]
+Policy = Literal["random", "weight", "rr", "order", "sorted", "priority", "oldest", "fair"]
+POLICIES = ("random", "weight", "rr", "order", "sorted", "priority", "oldest", "fair")
 State = Literal["ready", "delayed", "running", "dead"]
 WorkerState = Literal["run", "pause", "stop"]
 Direction = Literal["in", "out", "all"]
@@ -280,6 +281,16 @@ def job_key(value: str) -> str:
 def reason(value: str) -> str:
     """`value`, when it may be a reason."""
     return _matching(WORD, value, "a reason is 1 to 64 of A-Z a-z 0-9 _ . : -")
+
+
+def group(value: str) -> str:
+    """`value`, when it may be a group."""
+    return _matching(WORD, value, "a group is 1 to 64 of A-Z a-z 0-9 _ . : -")
+
+
+def ran(value: float | None) -> str:
+    """How long a job ran, as the end of a line: " RAN 2.5" or nothing."""
+    return "" if value is None else f" RAN {seconds(value, 'ran', 0, EXPIRE_S_MAX)}"
 
 
 def state(value: str) -> str:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Literal, overload
 
@@ -48,6 +48,8 @@ from sockpq.errors import NoOutput, SockpqError
 from sockpq.model import (
     Binding,
     EventType,
+    FairGroup,
+    FairLevel,
     Finished,
     Handed,
     Key,
@@ -451,6 +453,7 @@ class Client:
         key: str | None = None,
         on_duplicate: OnDuplicate | None = None,
         tries: int | None = None,
+        group: str | None = None,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
     ) -> Stored:
@@ -465,14 +468,14 @@ class Client:
         active again after this period, until it is deleted. `after`: an item, or several: it waits until these have
         no unfinished job. `key`: its name in its queue; if an unfinished job has that name, `on_duplicate` says
         what happens: "fail" (JobExists), "ignore", or "replace". `tries`: it is given up after that many hand-outs
-        without done().
+        without done(). `group`: whose job it is, for get(policy="fair"); without it, its queue is.
 
         Raises JobExists, QueueFull, QueuePaused, QueueNotFound where these options or the queue's settings ask for it.
         """
         return run(self._executor.run(
             jobs.put(queue, data, priority, item, new_item, json=json, value=value, delay=delay, at=at, ttl=ttl,
-            every=every, after=after, key=key, on_duplicate=on_duplicate, tries=tries, bodies=self._executor.bodies),
-            timeout=timeout, retry_unknown=retry_unknown
+            every=every, after=after, key=key, on_duplicate=on_duplicate, tries=tries, group=group,
+            bodies=self._executor.bodies), timeout=timeout, retry_unknown=retry_unknown
         ))
 
     def put_to(
@@ -543,6 +546,7 @@ class Client:
         slow: bool = False,
         sleep: float | None = None,
         reason: str | None = None,
+        ran: float | None = None,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
     ) -> Finished:
@@ -552,14 +556,15 @@ class Client:
         answer says when it is active again.
 
         Of a queue with a rate: `slow`, this was too fast; `sleep`, no hand-outs for so many seconds. `reason`: why, for
-        the server's log.
+        the server's log. `ran`: how many seconds the work took, for get(policy="fair"), instead of the time since the
+        hand-out.
 
         Raises JobNotFound when it is not running (any more). When an answer was lost and the repetition finds no such
         job, nobody can tell whether the first attempt removed it or its lease had ended: OutcomeUnknown, or with
         `retry_unknown` a plain return.
         """
         return run(self._executor.run(
-            jobs.done(job, last=last, slow=slow, sleep=sleep, reason=reason), timeout=timeout,
+            jobs.done(job, last=last, slow=slow, sleep=sleep, reason=reason, ran=ran), timeout=timeout,
             retry_unknown=retry_unknown
         ))
 
@@ -575,18 +580,19 @@ class Client:
         reason: str | None = None,
         slow: bool = False,
         sleep: float | None = None,
+        ran: float | None = None,
         timeout: float | None = None,
     ) -> None:
         """Put a running job back at the end of its queue. Raises JobNotFound when it is not running (any more).
 
         `delay` (seconds) or `at` (Unix time): when it is active again; `priority`: its new one; `first`: put it back to
         its old place instead; `yielded`: a slice of the work is over, which is no failure: the attempt is not counted.
-        `reason`: why, in a word of 1 to 64 letters, digits and _ . : -, kept with the job until kick(). `slow` and
-        `sleep`: see done().
+        `reason`: why, in a word of 1 to 64 letters, digits and _ . : -, kept with the job until kick(). `slow`,
+        `sleep` and `ran`: see done().
         """
         run(self._executor.run(
             jobs.later(job, delay=delay, at=at, priority=priority, first=first, yielded=yielded, reason=reason,
-            slow=slow, sleep=sleep), timeout=timeout
+            slow=slow, sleep=sleep, ran=ran), timeout=timeout
         ))
 
     def touch(
@@ -595,13 +601,16 @@ class Client:
         expire: float | None = None,
         then: Then | None = None,
         *,
+        ran: float | None = None,
         timeout: float | None = None,
     ) -> int | None:
         """Renew the lease of a running job, with the same length or `expire` seconds (0: without end).
 
+        `ran`: how many seconds the work has taken since the hand-out or the last touch(), for get(policy="fair").
+
         Returns when it ends, in Unix time, None for never. Raises JobNotFound when the job is not running (any more).
         """
-        return run(self._executor.run(jobs.touch(job, expire, then), timeout=timeout))
+        return run(self._executor.run(jobs.touch(job, expire, then, ran=ran), timeout=timeout))
 
     def touch_many(
         self,
@@ -722,6 +731,29 @@ class Client:
         """Put up to `count` jobs that were given up in this queue back into it, as if new; returns how many."""
         return run(self._executor.run(jobs.kick(queue, count), timeout=timeout, retry_unknown=retry_unknown))
 
+    def sched_levels(self, server: str | None = None, *, timeout: float | None = None) -> list[FairLevel]:
+        """The levels of fair shares (get(policy="fair")); a `server` that is named may lag."""
+        return run(self._executor.run_where(queue_commands.sched_levels(), server, timeout=timeout))
+
+    def sched_group(self, group: str, *, server: str | None = None, timeout: float | None = None) -> FairGroup:
+        """What a group of jobs has used so far. Raises GroupNotFound; a `server` that is named may lag."""
+        return run(self._executor.run_where(queue_commands.sched_group(group), server, timeout=timeout))
+
+    def sched_config(
+        self,
+        *,
+        levels: Sequence[int] | None = None,
+        cap: float | None = None,
+        multiplier: int | None = None,
+        group_keep: float | None = None,
+        timeout: float | None = None,
+    ) -> dict[str, str]:
+        """Change how fair shares are computed (sockpq.FairSettings), without any only look. Returns all settings."""
+        return run(self._executor.run_steps(
+            queue_commands.sched_config(given(levels=levels, cap=cap, multiplier=multiplier, group_keep=group_keep)),
+            timeout=timeout
+        ))
+
     def total(
         self,
         queue: str | None = None,
@@ -781,6 +813,7 @@ class Client:
         idle: float | None = None,
         overflow: Literal["refuse", "drop_oldest"] | None = None,
         alarm: int | None = None,
+        sched: Literal["fifo", "fair"] | None = None,
         rate: int | None = None,
         per: float | None = None,
         pulse: str | None = None,
@@ -790,8 +823,8 @@ class Client:
         run(self._executor.run(
             queue_commands.queue_create(queue, given(expire=expire, then=then, order=order, tries=tries, dead=dead,
             weight=weight, limit=limit, item_limit=item_limit, capacity=capacity, data_bytes_max=data_bytes_max,
-            batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow, alarm=alarm, rate=rate,
-            per=per, pulse=pulse)), timeout=timeout
+            batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow, alarm=alarm, sched=sched,
+            rate=rate, per=per, pulse=pulse)), timeout=timeout
         ))
 
     def queue_config(
@@ -815,6 +848,7 @@ class Client:
         idle: float | None = None,
         overflow: Literal["refuse", "drop_oldest"] | None = None,
         alarm: int | None = None,
+        sched: Literal["fifo", "fair"] | None = None,
         rate: int | None = None,
         per: float | None = None,
         pulse: str | None = None,
@@ -828,8 +862,8 @@ class Client:
         return run(self._executor.run_steps(
             queue_commands.queue_config(queue, given(expire=expire, then=then, order=order, tries=tries, dead=dead,
             weight=weight, limit=limit, item_limit=item_limit, capacity=capacity, data_bytes_max=data_bytes_max,
-            batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow, alarm=alarm, rate=rate,
-            per=per, pulse=pulse)), timeout=timeout
+            batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow, alarm=alarm, sched=sched,
+            rate=rate, per=per, pulse=pulse)), timeout=timeout
         ))
 
     def queue_delete(self, queue: str, *, force: bool = False, timeout: float | None = None) -> None:

@@ -49,6 +49,8 @@ class Consumption:
         self._work: tuple[Any, Any] | None = None       # the span of the job that is worked on
         self._waiting: deque[Job] = deque()
         self._finished: list[Job] = []
+        self._began = 0.0               # when the work on the current job began, on the monotonic clock
+        self._measures = taking.policy == "fair"        # DONE tells how long the work took
         self._told_at = 0.0             # when DONEs were sent last, on the monotonic clock
 
     def next(self) -> Job | None:
@@ -68,6 +70,7 @@ class Consumption:
                 self._beat.end(job)
             if not job.lost:
                 self._current = job
+                self._began = monotonic()
                 if self._executor.tracing:
                     self._work = self._executor.tracing.begin_work(job.queue, job._carrier)
                 return job
@@ -83,8 +86,12 @@ class Consumption:
         finished, self._finished = self._finished, []
         if self._beat:
             self._beat.stop()
-        ends = [part.command for part in batches.ends("DONE", finished)]
-        ends += [jobs.later(current)] if current and not current._ended else []
+        if self._measures:
+            ends: list[Command[Any]] = [jobs.done(job, ran=job._ran) for job in finished]
+        else:
+            ends = [part.command for part in batches.ends("DONE", finished)]
+        ran = monotonic() - self._began if self._measures else None
+        ends += [jobs.later(current, ran=ran)] if current and not current._ended else []
         ends += [jobs.later(job, first=True) for job in waiting if not job.lost]
         for job in (*finished, *([current] if current else []), *waiting):
             job._ended = True
@@ -110,6 +117,8 @@ class Consumption:
             if self._beat:
                 self._beat.end(job)
             return
+        if self._measures:
+            job._ran = monotonic() - self._began
         self._finished.append(job)
         if self._beat and self._prefetch > 1 and not self._keeps_current:
             self._beat.begin(job)
@@ -125,7 +134,7 @@ class Consumption:
         finished, self._finished = self._finished, []
         done: Command[Any] | None = None
         if finished:
-            done = jobs.done(finished[0]) if len(finished) == 1 else batches.done_all(finished)
+            done = self._done(finished)
         for job in finished:
             job._ended = True
             if self._beat:
@@ -144,6 +153,15 @@ class Consumption:
             self._waiting.append(job)
             if self._beat:
                 self._beat.begin(job)
+
+    def _done(self, finished: list[Job]) -> Command[Any]:
+        """The DONE of these jobs; by fair shares each of them tells its time, so all but the last are sent here."""
+        if not self._measures:
+            return jobs.done(finished[0]) if len(finished) == 1 else batches.done_all(finished)
+        ends = [jobs.done(job, ran=job._ran) for job in finished]
+        if len(ends) > 1:
+            run(self._executor.run_batch(ends[:-1], timeout=self._timeout))
+        return ends[-1]
 
     def _take_many(self, done: Command[Any] | None, blocks: bool) -> Sequence[Handed]:
         command = self._taking.many(self._prefetch - len(self._waiting), blocks)

@@ -27,12 +27,14 @@ class Job:
     """
 
     __slots__ = (
-        "__weakref__", "_carrier", "_ended", "_executor", "data", "id", "item", "lost", "meta", "priority", "queue",
+        "__weakref__", "_carrier", "_ended", "_executor", "_ran", "data", "id", "item", "lost", "meta", "priority",
+        "queue",
     )
 
     def __init__(self, executor: Executor, handed: Handed) -> None:
         self._executor = executor
         self._ended = False
+        self._ran: float | None = None          # how long the work on it took, in consume(policy="fair")
         self.lost = False
         self.id, self.queue, self.priority, self.data, self.item, self.meta = handed
         self._carrier: dict[str, str] = {}      # the trace that its producer is in
@@ -57,11 +59,12 @@ class Job:
         return codec.decode(self.data)
 
     def touch(
-        self, expire: float | None = None, then: Then | None = None, *, timeout: float | None = None
+        self, expire: float | None = None, then: Then | None = None, *, ran: float | None = None,
+        timeout: float | None = None,
     ) -> int | None:
         """Renew its lease, with the same length or `expire` seconds (0: without end). See Client.touch."""
         try:
-            return run(self._executor.run(jobs.touch(self, expire, then), timeout=timeout))
+            return run(self._executor.run(jobs.touch(self, expire, then, ran=ran), timeout=timeout))
         except JobNotFound:
             self.lost = True
             raise
@@ -126,12 +129,13 @@ class Job:
         slow: bool = False,
         sleep: float | None = None,
         reason: str | None = None,
+        ran: float | None = None,
         timeout: float | None = None,
     ) -> Finished:
         """Remove a running job. See Client.done."""
         self._ended = True
         return run(self._executor.run(
-            jobs.done(self, last=last, slow=slow, sleep=sleep, reason=reason), timeout=timeout
+            jobs.done(self, last=last, slow=slow, sleep=sleep, reason=reason, ran=ran), timeout=timeout
         ))
 
     def later(
@@ -145,13 +149,14 @@ class Job:
         reason: str | None = None,
         slow: bool = False,
         sleep: float | None = None,
+        ran: float | None = None,
         timeout: float | None = None,
     ) -> None:
         """Put a running job back at the end of its queue. See Client.later."""
         self._ended = True
         run(self._executor.run(
             jobs.later(self, delay=delay, at=at, priority=priority, first=first, yielded=yielded, reason=reason,
-            slow=slow, sleep=sleep), timeout=timeout
+            slow=slow, sleep=sleep, ran=ran), timeout=timeout
         ))
 
     def move(

@@ -55,10 +55,11 @@ def puts(
     key: str | None = None,
     on_duplicate: OnDuplicate | None = None,
     tries: int | None = None,
+    group: str | None = None,
 ) -> list[Command[Stored]]:
     """One PUT for each body, each with its key if there are `keys`."""
     def line(one: str | None) -> tuple[str, str, Callable[[str], Stored]]:
-        options = put_options(delay, at, ttl, every, after, one, on_duplicate, tries)
+        options = put_options(delay, at, ttl, every, after, one, on_duplicate, tries, group)
         return put_line(queue, priority, item, False, options, one)
 
     if keys is None:

@@ -12,6 +12,7 @@ from sockpq._protocol.arguments import (
     EXPIRE_S_MAX,
     INT64_MAX,
     PLAIN,
+    POLICIES,
     Block,
     Bodies,
     Data,
@@ -80,6 +81,7 @@ def put(
     key: str | None = None,
     on_duplicate: OnDuplicate | None = None,
     tries: int | None = None,
+    group: str | None = None,
     bodies: Bodies = PLAIN,
 ) -> Command[Stored]:
     """Queue a job; on return it is on the disks of a majority. Greater `priority` first.
@@ -93,12 +95,13 @@ def put(
     active again after this period, until it is deleted. `after`: an item, or several: it waits until these have
     no unfinished job. `key`: its name in its queue; if an unfinished job has that name, `on_duplicate` says
     what happens: "fail" (JobExists), "ignore", or "replace". `tries`: it is given up after that many hand-outs
-    without done().
+    without done(). `group`: whose job it is, for get(policy="fair"); without it, its queue is.
 
     Raises JobExists, QueueFull, QueuePaused, QueueNotFound where these options or the queue's settings ask for it.
     """
     start, end, of_line = put_line(
-        queue, priority, item, new_item, put_options(delay, at, ttl, every, after, key, on_duplicate, tries), key
+        queue, priority, item, new_item,
+        put_options(delay, at, ttl, every, after, key, on_duplicate, tries, group), key,
     )
     body = arguments.must_have(arguments.body_of(data, json, value, bodies))
     return single(f"{start}{len(body)}{end}", of_line, Repeat.IF_ASKED, data=body, logged=True)
@@ -197,6 +200,7 @@ def put_options(
     key: str | None,
     on_duplicate: OnDuplicate | None,
     tries: int | None,
+    group: str | None = None,
 ) -> str:
     """The end of a PUT line: " DELAY 5 KEY a1"; see put()."""
     text = when(delay, at)
@@ -216,6 +220,8 @@ def put_options(
         text += f" ONDUP {on_duplicate.upper()}"
     if tries is not None:
         text += f" TRIES {arguments.integer(tries, 'tries', 1, arguments.TRIES_MAX)}"
+    if group is not None:
+        text += f" GROUP {arguments.group(group)}"
     return text
 
 
@@ -345,8 +351,8 @@ def get_options(item: str | None, meta: bool, policy: Policy | None) -> str:
     """The end of a GET line, but for COUNT and WITHIN."""
     text = "" if item is None else f" IS {arguments.name(item, 'item')}"
     if policy is not None:
-        if policy not in ("random", "priority"):
-            raise BadArguments(f"policy is 'random' or 'priority', not {policy!r}")
+        if policy not in POLICIES:
+            raise BadArguments(f"policy is one of {', '.join(POLICIES)}, not {policy!r}")
         text += f" BY {policy.upper()}"
     return text + " META" if arguments.switch(meta, "meta") else text
 
@@ -396,7 +402,7 @@ def handed_line(fields: list[str], queues: tuple[str, ...] | None, with_meta: bo
 
 
 def _meta_tokens(fields: list[str]) -> tuple[str | None, Meta]:
-    """`[IS <item>] [KEY <key>] [TRY <n>] [REASON <word>] [AT <unix>] [EXPIRE <unix>]` as the item and the rest.
+    """`[IS <item>] [KEY <key>] [GROUP <g>] [TRY <n>] [REASON <word>] [AT <unix>] [EXPIRE <unix>]`: item and rest.
 
     A newer server may say more: unknown pairs are skipped (PROTOCOL "Versions and compatibility").
     """
@@ -406,7 +412,10 @@ def _meta_tokens(fields: list[str]) -> tuple[str | None, Meta]:
     at, expires_at = (as_number(tokens[word]) if word in tokens else None for word in ("AT", "EXPIRE"))
     return (
         as_name(tokens["IS"]) if "IS" in tokens else None,
-        Meta(tokens.get("KEY"), as_number(tokens.get("TRY", "0")), at, expires_at, tokens.get("REASON")),
+        Meta(
+            tokens.get("KEY"), as_number(tokens.get("TRY", "0")), at, expires_at, tokens.get("REASON"),
+            tokens.get("GROUP"),
+        ),
     )
 
 
@@ -414,7 +423,13 @@ def _meta_tokens(fields: list[str]) -> tuple[str | None, Meta]:
 
 @call(retry=True, job=True, transaction=True)
 def done(
-    job: HeldJob | int, *, last: bool = False, slow: bool = False, sleep: float | None = None, reason: str | None = None
+    job: HeldJob | int,
+    *,
+    last: bool = False,
+    slow: bool = False,
+    sleep: float | None = None,
+    reason: str | None = None,
+    ran: float | None = None,
 ) -> Command[Finished]:
     """Remove a running job; tells whether it was the last unfinished one of its queue or its item.
 
@@ -422,18 +437,20 @@ def done(
     answer says when it is active again.
 
     Of a queue with a rate: `slow`, this was too fast; `sleep`, no hand-outs for so many seconds. `reason`: why, for
-    the server's log.
+    the server's log. `ran`: how many seconds the work took, for get(policy="fair"), instead of the time since the
+    hand-out.
 
     Raises JobNotFound when it is not running (any more). When an answer was lost and the repetition finds no such
     job, nobody can tell whether the first attempt removed it or its lease had ended: OutcomeUnknown, or with
     `retry_unknown` a plain return.
     """
     line = b"DONE %d LAST" if arguments.switch(last, "last") else b"DONE %d"
-    if slow or sleep is not None or reason is not None:
-        words = feedback(slow, sleep) + ("" if reason is None else f" REASON {arguments.reason(reason)}")
+    if slow or sleep is not None or reason is not None or ran is not None:
+        paced = feedback(slow, sleep) + ("" if reason is None else f" REASON {arguments.reason(reason)}")
+        words = (arguments.ran(ran) + paced).encode()
         return single(
-            line % arguments.job_id(job) + words.encode(), finished, Repeat.HARMLESS, logged=True, needs=("pulse",),
-            gone=_DONE_BEFORE,
+            line % arguments.job_id(job) + words, finished, Repeat.HARMLESS, logged=True,
+            needs=(("pulse",) if paced else ()) + (("fair",) if ran is not None else ()), gone=_DONE_BEFORE,
         )
     return single(line % arguments.job_id(job), finished, Repeat.HARMLESS, logged=True, gone=_DONE_BEFORE)
 
@@ -463,13 +480,14 @@ def later(
     reason: str | None = None,
     slow: bool = False,
     sleep: float | None = None,
+    ran: float | None = None,
 ) -> Command[None]:
     """Put a running job back at the end of its queue. Raises JobNotFound when it is not running (any more).
 
     `delay` (seconds) or `at` (Unix time): when it is active again; `priority`: its new one; `first`: put it back to
     its old place instead; `yielded`: a slice of the work is over, which is no failure: the attempt is not counted.
-    `reason`: why, in a word of 1 to 64 letters, digits and _ . : -, kept with the job until kick(). `slow` and
-    `sleep`: see done().
+    `reason`: why, in a word of 1 to 64 letters, digits and _ . : -, kept with the job until kick(). `slow`,
+    `sleep` and `ran`: see done().
     """
     if arguments.switch(first, "first") and (delay is not None or at is not None):
         raise BadArguments("first is the job's old place, delay and at another one: not both")
@@ -478,8 +496,9 @@ def later(
     words += "" if reason is None else f" REASON {arguments.reason(reason)}"
     paced = feedback(slow, sleep)
     return single(
-        f"LATER {arguments.job_id(job)}{words}{paced}", accepted, Repeat.HARMLESS, logged=True,
-        needs=("pulse",) if paced else (), gone=MissingJob(None, always=True),
+        f"LATER {arguments.job_id(job)}{words}{arguments.ran(ran)}{paced}", accepted, Repeat.HARMLESS, logged=True,
+        needs=(("pulse",) if paced else ()) + (("fair",) if ran is not None else ()),
+        gone=MissingJob(None, always=True),
     )
 
 
@@ -493,12 +512,16 @@ def feedback(slow: bool, sleep: float | None) -> str:
 
 
 @call(transaction=True)
-def touch(job: HeldJob | int, expire: float | None = None, then: Then | None = None) -> Command[int | None]:
+def touch(
+    job: HeldJob | int, expire: float | None = None, then: Then | None = None, *, ran: float | None = None
+) -> Command[int | None]:
     """Renew the lease of a running job, with the same length or `expire` seconds (0: without end).
+
+    `ran`: how many seconds the work has taken since the hand-out or the last touch(), for get(policy="fair").
 
     Returns when it ends, in Unix time, None for never. Raises JobNotFound when the job is not running (any more).
     """
-    line = f"TOUCH {arguments.job_id(job)}{arguments.lease(expire, then)}"
+    line = f"TOUCH {arguments.job_id(job)}{arguments.lease(expire, then)}{arguments.ran(ran)}"
     return single(line, _leased, Repeat.HARMLESS, logged=True)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Literal, TypedDict
 
@@ -24,7 +24,7 @@ from sockpq._protocol.reader import (
     number_of,
 )
 from sockpq.errors import BadArguments
-from sockpq.model import Binding, QueueTotals, RunningJob, Totals
+from sockpq.model import Binding, FairGroup, FairLevel, QueueTotals, RunningJob, Totals
 
 COUNT_MAX = 2**63 - 1
 
@@ -32,15 +32,16 @@ COUNT_MAX = 2**63 - 1
 class QueueSettings(TypedDict, total=False):
     """The settings of a queue; what is not given stays as it is, 0 lifts a limit. Times in seconds.
 
-    `expire`, `then`: the lease of hand-outs that name none, and what follows it ("later", "done", "dead").
-    `order`: "fifo", or "time" for that of the times put for. `tries`: after that many hand-outs without DONE a job
-    goes to the queue `dead` (the queue's name and "_dead"). `weight`: for policies. `limit`: how many jobs may run at
-    a time, `item_limit`: of one item. `capacity`: how many may wait; others are refused. `data_bytes_max`: of one job.
-    `batch`: how many at most are given to one get_many(). `portion`: how many due jobs are activated at once. `keep`:
-    how long the keys of finished jobs are remembered. `ttl`: of jobs put without one. `idle`: the queue is deleted,
-    with its jobs, when nobody has used it for so long (1 or more). `overflow`: what a full queue does with another job,
-    "refuse" or "drop_oldest". `rate` hand-outs in `per` seconds at most (0: no limit), or as a `pulse` allows that
-    others share ("": none). `alarm`: subscribers to DEPTH are told when so many jobs wait, and when half of it do.
+    `expire`, `then`: the lease of hand-outs that name none, and what follows it ("later", "done", "dead"). `order`:
+    "fifo", or "time" for that of the times put for. `tries`: after that many hand-outs without DONE a job goes to
+    the queue `dead` (the queue's name and "_dead"). `weight`: for the policy "weight". `sched`: "fair" shares its
+    jobs among their groups. `limit`: how many jobs may run at a time, `item_limit`: of one item. `capacity`: how
+    many may wait; others are refused. `data_bytes_max`: of one job. `batch`: how many at most are given to one
+    get_many(). `portion`: how many due jobs are activated at once. `keep`: how long the keys of finished jobs are
+    remembered. `ttl`: of jobs put without one. `idle`: the queue is deleted, with its jobs, when nobody has used it
+    for so long (1 or more). `overflow`: what a full queue does with another job, "refuse" or "drop_oldest". `rate`
+    hand-outs in `per` seconds at most (0: no limit), or as a `pulse` allows that others share ("": none). `alarm`:
+    subscribers to DEPTH are told when so many jobs wait, and when half of it do.
     """
 
     expire: float
@@ -60,6 +61,7 @@ class QueueSettings(TypedDict, total=False):
     idle: float
     overflow: Literal["refuse", "drop_oldest"]
     alarm: int
+    sched: Literal["fifo", "fair"]
     rate: int
     per: float
     pulse: str
@@ -93,6 +95,72 @@ _CLUSTER = {
 _NAMES = {word: name for name, word in {**_NUMBERS, **_CLUSTER}.items()}
 _UNKNOWN = "-"
 _SETTING = re.compile(r"[A-Z][A-Z_]{0,31}")
+
+
+# fair shares
+
+class FairSettings(TypedDict, total=False):
+    """How fair shares are computed; what is not given stays as it is. Times in seconds.
+
+    `levels`: from how much used time on a group stands in each level. `cap`: the most that one hand-out is charged to
+    levels. `multiplier`: how many times the share of the next level a level has. `group_keep`: for how long a group
+    without unfinished jobs is remembered.
+    """
+
+    levels: Sequence[int]
+    cap: float
+    multiplier: int
+    group_keep: float
+
+
+@call("any")
+def sched_levels() -> Command[list[FairLevel]]:
+    """The levels of fair shares (get(policy="fair")); a `server` that is named may lag."""
+    return Command(b"SCHED SHOW\r\n", b"", _levels, Repeat.FREELY, needs=("fair",))
+
+
+def _levels() -> Reader[list[FairLevel]]:
+    lines = yield from lines_of_list()
+    return [FairLevel(*_figures(line, ("LEVEL", "TIME", "WAITING", "SELECTED"))) for line in lines]
+
+
+@call("any")
+def sched_group(group: str) -> Command[FairGroup]:
+    """What a group of jobs has used so far. Raises GroupNotFound; a `server` that is named may lag."""
+    return single(f"SCHED GROUP {arguments.group(group)}", _fair_group, Repeat.FREELY, needs=("fair",))
+
+
+def _fair_group(text: str) -> FairGroup:
+    words = " ".join(fields_of(text))
+    return FairGroup(*_figures(words, ("LEVEL", "USED", "PRIORITY", "WAITING", "RUNNING")))
+
+
+def _figures(line: str, words: tuple[str, ...]) -> list[int]:
+    fields = line.split(" ")
+    expect(tuple(fields[::2]) == words and len(fields) == 2 * len(words), f"not the figures of a group: {line[:100]!r}")
+    return [int(field) if field.isdecimal() else as_number(field) for field in fields[1::2]]
+
+
+@call()
+def sched_config(settings: FairSettings) -> Steps[dict[str, str]]:
+    """Change how fair shares are computed (sockpq.FairSettings), without any only look. Returns all settings."""
+    look: Command[dict[str, str]] = Command(
+        b"SCHED CONFIG\r\n", b"", partial(_settings_list, {"GROUPKEEP": "group_keep"}), Repeat.FREELY, needs=("fair",),
+    )
+    if not settings:
+        return Steps((), look)
+    _check(settings, FairSettings)
+    text = "SCHED CONFIG"
+    if "levels" in settings:
+        levels = [arguments.integer(level, "levels", 0, COUNT_MAX) for level in settings["levels"]]
+        text += f" LEVELS {'|'.join(map(str, levels))}"
+    if "cap" in settings:
+        text += f" CAP {arguments.seconds(settings['cap'], 'cap', 1, 86_400)}"
+    if "multiplier" in settings:
+        text += f" MULTIPLIER {arguments.integer(settings['multiplier'], 'multiplier', 1, 100)}"
+    if "group_keep" in settings:
+        text += f" GROUPKEEP {arguments.seconds(settings['group_keep'], 'group_keep', 0, 86_400)}"
+    return Steps((single(text, accepted, Repeat.HARMLESS, logged=True, needs=("fair",)),), look)
 
 
 # the state of the queues
@@ -340,6 +408,10 @@ def _settings(settings: QueueSettings) -> str:
         if settings["overflow"] not in _OVERFLOW:
             raise BadArguments(f"overflow is 'refuse' or 'drop_oldest', not {settings['overflow']!r}")
         text += f" OVERFLOW {_OVERFLOW[settings['overflow']]}"
+    if "sched" in settings:
+        if settings["sched"] not in ("fifo", "fair"):
+            raise BadArguments(f"sched is 'fifo' or 'fair', not {settings['sched']!r}")
+        text += f" SCHED {settings['sched'].upper()}"
     return text + _rate(settings)
 
 
@@ -374,7 +446,7 @@ def _cluster_value(name: str, value: object) -> str:
             return arguments.seconds(value, name, 0, EXPIRE_S_MAX)      # type: ignore[arg-type]
         case "session_ttl":
             return arguments.session_ttl(value)                         # type: ignore[arg-type]
-    allowed = ("later", "done") if name == "expire_default" else ("random", "priority")
+    allowed = ("later", "done") if name == "expire_default" else arguments.POLICIES
     if value not in allowed:
         raise BadArguments(f"{name} is {' or '.join(map(repr, allowed))}, not {value!r}")
     return str(value).upper()

@@ -1,0 +1,49 @@
+"""`pqctl sched ..`: show levels and groups of fair shares, and change how they are computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pqctl.connect import cluster_of, reading
+from pqctl.invocation import Call
+from pqctl.output.exit_codes import DONE
+
+SECOND_US = 1_000_000
+
+
+def show(call: Call) -> int:
+    """Print a line for each level (SCHED SHOW)."""
+    with reading(call) as (client, server):
+        levels = client.sched_levels(server)
+    if call.as_json:
+        call.answer("", {"levels": [level._asdict() for level in levels]})
+        return DONE
+
+    from pqctl.output.table import Column, print_rows
+
+    columns = [Column("level"), *[Column(title, figures=True) for title in ("time s", "waiting", "selected")]]
+    print_rows(call, columns, [
+        (str(one.level), f"{one.time_us / SECOND_US:.3f}", str(one.waiting), str(one.selected)) for one in levels
+    ])
+    return DONE
+
+
+def show_group(call: Call, name: str) -> int:
+    """Print what a group has used (SCHED GROUP)."""
+    with reading(call) as (client, server):
+        found = client.sched_group(name, server=server)
+    call.answer(
+        f"{name}: level {found.level}, {found.used_us / SECOND_US:.3f} s used, {found.waiting} waiting, "
+        f"{found.running} running",
+        {"group": name, **found._asdict()},
+    )
+    return DONE
+
+
+def config(call: Call, settings: Mapping[str, Any]) -> int:
+    """Change settings and show them all (SCHED CONFIG)."""
+    with cluster_of(call, serving=True) as (client, _):
+        told = client.sched_config(**settings)
+    call.answer("\n".join(f"{name} {value}" for name, value in told.items()), told)
+    return DONE

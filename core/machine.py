@@ -357,6 +357,11 @@ class Machine:
         return self._state.pulses.tickets.get(ticket)
 
     @property
+    def next_ticket(self) -> int:
+        """The number of the next ticket."""
+        return self._state.pulses.next_ticket
+
+    @property
     def fair_settings(self) -> FairSettings:
         """The settings of FAIR."""
         return queries.fair_settings(self._state)

@@ -196,12 +196,13 @@ def turn(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
 
 
 def ticket(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """Require `get` for the pulse of the ticket; what is no ticket is not found, whoever asks."""
+    """Require `get` for the pulse of the ticket. As with ids: a closed one is not protected, one to come is refused."""
     if "" in rights.get:
         return None
-    pulse = cluster.machine.pulse_of_ticket(command.operation.ticket)
+    machine, number = cluster.machine, command.operation.ticket
+    pulse = machine.pulse_of_ticket(number)
     if pulse is None:
-        return TICKET_NOT_FOUND if cluster.serving else None
+        return TICKET_NOT_FOUND if cluster.serving and number >= machine.next_ticket else None
     return None if _queue_of(pulse).startswith(rights.get) else FORBIDDEN
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from core import LEVEL_S_MAX, LEVELS_MAX, ConfigureFair
-from gateway.protocol.arguments import ArgumentError, between, milliseconds, plain_word
+from gateway.protocol.arguments import ArgumentError, between, milliseconds, name, plain_word
 from gateway.protocol.command import Command, Words
 from gateway.protocol.grammar.options import Option, read_options
 
@@ -40,10 +40,13 @@ _SETTINGS = {
 
 
 def sched_group(words: Words) -> Command:
-    """SCHED GROUP <group>. Arguments: the group."""
+    """SCHED GROUP <group>, a word of PUT's GROUP or the name of a queue. Arguments: the group."""
     if len(words) != 2:
         raise ArgumentError
-    return Command(arguments=(plain_word(words[1]),))
+    try:
+        return Command(arguments=(plain_word(words[1]),))
+    except ArgumentError:
+        return Command(arguments=(name(words[1]),))
 
 
 def sched_settings(words: Words) -> Command | None:

@@ -21,7 +21,7 @@ CLUSTER = [row.word.split()[1] for row in CATALOG.rows if row.word.startswith(b"
 # A word for each place of each line; with them every verb has a line that is right.
 WORDS = (
     b"q", b"0", b"1", b"*", b"LIST", b"SET", b"put", b"00112233445566778899aabbccddeeff", b"DONE", b"STATUS", b"user",
-    b"RANDOM",
+    b"RANDOM", b"SHOW",
 )
 NOTHING = rights.of_text("-")
 EVERYTHING = rights.of_text("admin")
@@ -64,11 +64,13 @@ def test_before_auth_only_this_is_open() -> None:
     assert {row.word for row in CATALOG.rows if row.right is anybody} == {b"QUIT", b"PING", b"CAPS", b"AUTH"}
 
 
-# Everything that a user without any right may do; whatever else there is, or will be, is refused.
+# Everything that a user without any right may do (of events, hear what needs none); whatever else there is, or will be,
+# is refused.
 FREE = {
     b"TOTAL", b"INTERCONNECT", b"SESSION", b"TAKEN", b"PING", b"CAPS", b"QUIT", b"AUTH", b"CLUSTER STATUS",
     b"CLUSTER LEADER", b"CLUSTER HASH", b"SYNC", b"DONE", b"LATER", b"SNAPSHOT", b"BEGIN", b"COMMIT", b"ROLLBACK",
-    b"POLICY", b"CONFIG", b"TOUCH", b"BURY", b"DELETE", b"CHANGE", b"PEEK",
+    b"POLICY", b"CONFIG", b"TOUCH", b"BURY", b"DELETE", b"CHANGE", b"PEEK", b"SUBSCRIBE", b"UNSUBSCRIBE",
+    b"SCHED", b"WORKER",
 }
 
 

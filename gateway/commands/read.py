@@ -67,7 +67,8 @@ def sched_show(client: Client, command: Command) -> None:
 
 def sched_group(client: Client, command: Command) -> None:
     """SCHED GROUP: one group of FAIR."""
-    group = client.hub.cluster.machine.fair_group(*command.arguments)
+    cluster = client.hub.cluster
+    group = cluster.machine.fair_group(*command.arguments, cluster.time_ms)
     client.say(responses.GROUP_NOT_FOUND if group is None else responses.fair_group(group))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from cluster.limits import RECORDED_S
 from cluster.recording import Recording
 from core import Machine, Put
+from tests.cluster.helpers.small_cluster import SmallCluster
 
 
 def test_a_type_is_recorded_while_it_is_subscribed_anywhere_and_for_a_while_after() -> None:
@@ -31,3 +32,21 @@ def test_what_is_subscribed_here_is_recorded_for_ever() -> None:
     for now in (100.0, 1000.0):
         recording.update(now)
     assert changes == [{"PUT"}]
+
+
+def test_followers_hear_of_a_commit_at_once_while_somebody_listens() -> None:
+    world = SmallCluster(heartbeat_ms=400)
+    leader = world.leader()
+    world.run_until(world.settled)
+
+    def lag_s() -> float:
+        """How long after the leader the last follower has executed a job."""
+        world.run(1.0)
+        world.put_now()
+        begun, index = world.now, leader.up.machine.index
+        world.run_until(lambda: all(node.up.machine.index >= index for node in world))
+        return world.now - begun
+
+    assert max(lag_s() for _ in range(3)) > 0.05        # the commit index comes with the next heartbeat
+    world.followers()[0].up.subscribed(frozenset({"FINI"}))
+    assert max(lag_s() for _ in range(3)) < 0.05

@@ -67,8 +67,8 @@ def sched_show(client: Client, command: Command) -> None:
 
 def sched_group(client: Client, command: Command) -> None:
     """SCHED GROUP: one group of FAIR."""
-    cluster = client.hub.cluster
-    group = cluster.machine.fair_group(*command.arguments, cluster.time_ms)
+    cluster, name = client.hub.cluster, command.arguments[0]
+    group = cluster.machine.fair_group(name, cluster.time_ms)
     client.say(responses.GROUP_NOT_FOUND if group is None else responses.fair_group(group))
 
 

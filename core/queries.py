@@ -92,7 +92,7 @@ def names(state: State, prefix: str) -> list[str]:
 def counts(state: State, name: str) -> QueueCounts | None:
     """The number of jobs of the queue in each state; None: there is no such queue."""
     queue, dead = state.queues.by_name.get(name), state.dead.get(name)
-    if queue is None and dead is None and name not in state.queues.settings:
+    if dead is None and state.queues.find(name) is None:
         return None
     dead_jobs = 0 if dead is None else dead.size
     return QueueCounts(0, 0, 0, dead_jobs) if queue is None else QueueCounts(

@@ -370,9 +370,9 @@ class Machine:
         """The levels of FAIR."""
         return queries.fair_levels(self._state)
 
-    def fair_group(self, group: str) -> FairGroup | None:
-        """One group of FAIR; None: it has neither an unfinished job nor an account."""
-        return queries.fair_group(self._state, group)
+    def fair_group(self, group: str, now_ms: int = 0) -> FairGroup | None:
+        """One group of FAIR; None: it has neither an unfinished job nor an account. `now_ms`: replicated time."""
+        return queries.fair_group(self._state, group, now_ms)
 
     @property
     def fair_used(self) -> bool:

@@ -157,14 +157,14 @@ def fair_levels(state: State) -> list[FairLevel]:
     ]
 
 
-def fair_group(state: State, group: str) -> FairGroup | None:
-    """One group; None: it has neither an unfinished job nor an account."""
+def fair_group(state: State, group: str, now_ms: int = 0) -> FairGroup | None:
+    """One group; None: it has neither an unfinished job nor an account. `now_ms`: some accounts end before a Tick."""
     book = state.fair
     if book is None:
         queue = state.queues.by_name.get(group)     # without PUT .. GROUP all groups are queues
         return None if queue is None else FairGroup(0, 0, 0, queue.ready_count + queue.deferred, queue.running)
     account, (waiting, running) = book.accounts.get(group), book.counts(group)
-    if account is None:
+    if account is None or book.is_over(account, now_ms):
         return None if (waiting, running) == (0, 0) else FairGroup(0, 0, 0, waiting, running)
     return FairGroup(account.level, account.used_us, account.priority_us, waiting, running)
 

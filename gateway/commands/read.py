@@ -74,7 +74,8 @@ def sched_show(client: Client, command: Command) -> None:
 
 def sched_group(client: Client, command: Command) -> None:
     """SCHED GROUP: one group of FAIR."""
-    group = client.hub.cluster.machine.fair_group(*command.arguments)
+    cluster, name = client.hub.cluster, command.arguments[0]
+    group = cluster.machine.fair_group(name, cluster.time_ms)
     client.say(responses.GROUP_NOT_FOUND if group is None else responses.fair_group(group))
 
 

@@ -288,6 +288,11 @@ def group(value: str) -> str:
     return _matching(WORD, value, "a group is 1 to 64 of A-Z a-z 0-9 _ . : -")
 
 
+def any_group(value: str) -> str:
+    """`value`, when a group may have this name: a word, or the name of a queue."""
+    return value if isinstance(value, str) and WORD.fullmatch(value) else name(value, "group")
+
+
 def ran(value: float | None) -> str:
     """How long a job ran, as the end of a line: " RAN 2.5" or nothing."""
     return "" if value is None else f" RAN {seconds(value, 'ran', 0, EXPIRE_S_MAX)}"

@@ -127,7 +127,7 @@ def _levels() -> Reader[list[FairLevel]]:
 @call("any")
 def sched_group(group: str) -> Command[FairGroup]:
     """What a group of jobs has used so far. Raises GroupNotFound; a `server` that is named may lag."""
-    return single(f"SCHED GROUP {arguments.group(group)}", _fair_group, Repeat.FREELY, needs=("fair",))
+    return single(f"SCHED GROUP {arguments.any_group(group)}", _fair_group, Repeat.FREELY, needs=("fair",))
 
 
 def _fair_group(text: str) -> FairGroup:

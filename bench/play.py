@@ -1,15 +1,16 @@
-"""`make play`: a cluster of three nodes that stays, with a producer and workers, so that there is something to see.
+"""`make play`: a cluster of three nodes that stays, with a producer and a pqworker, so that there is something to see.
 
     python -m bench.play [DIR]
 
 The cluster is `sockpqd --dev --nodes 3`, with its data below DIR (default: here). The producer puts jobs of three
-priorities into the queue `mail`, two in a second; two workers take them with a lease. All go on through the loss of any
-node, and the client library sees to it that each job is put and done exactly once. Ctrl-C ends everything.
+priorities into the queue `mail`, two in a second; a pqworker with two children takes them. All go on through the loss
+of any node. Ctrl-C ends everything.
 """
 
 from __future__ import annotations
 
 import itertools
+import os
 import random
 import subprocess
 import sys
@@ -20,8 +21,11 @@ from pathlib import Path
 
 import click
 from sockpq import Client, SockpqError
+from sockpq.worker import App
 
 from devcluster.node import NodeError, program
+
+ROOT = Path(__file__).parents[1]
 
 NODES = 3
 QUEUE = "mail"
@@ -29,40 +33,59 @@ WORKERS = 2
 PUT_EVERY_S = 0.5
 WORK_S = 0.7                # what a job takes
 LEASE_S = 10.0
+STOP_S = 10.0
 TELL_EVERY_S = 10.0
 SERVERS = "export SOCKPQ_SERVERS="      # in what sockpqd prints
 
 
+app = App()
+
+
+@app.task(QUEUE, name="letter", expire=LEASE_S)
+def letter(number: int) -> None:
+    """Work on a letter."""
+    time.sleep(WORK_S)
+
+
 class Play:
-    """A producer and workers, each in a thread that ends with this process."""
+    """A producer in this process, and a pqworker."""
 
     def __init__(self, servers: str) -> None:
         self._servers = servers
         self._put = 0
-        self._done = 0
+        self._worker: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Start all of them."""
-        for run in (self._produce, self._tell, *WORKERS * [self._work]):
+        os.environ["SOCKPQ_SERVERS"] = self._servers        # which the app reads
+        self._worker = subprocess.Popen(
+            [program().with_name("pqworker"), "bench.play:app", "-c", str(WORKERS)],
+            cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )
+        for run in (self._produce, self._tell):
             threading.Thread(target=_telling_errors, args=(run,), daemon=True).start()
 
-    def _produce(self) -> None:
-        with Client(self._servers) as client:
-            for number in itertools.count(1):
-                client.put(QUEUE, b"letter %d" % number, priority=random.choice((0, 0, 0, 5, 9)))
-                self._put += 1
-                time.sleep(PUT_EVERY_S)
+    def stop(self) -> None:
+        """End the pqworker."""
+        if self._worker is not None:
+            self._worker.terminate()
+            try:
+                self._worker.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                self._worker.kill()
 
-    def _work(self) -> None:
-        with Client(self._servers) as client:
-            for _ in client.consume(QUEUE, expire=LEASE_S):
-                time.sleep(WORK_S)
-                self._done += 1
+    def _produce(self) -> None:
+        for number in itertools.count(1):
+            letter.options(priority=random.choice((0, 0, 0, 5, 9))).put(number)
+            self._put += 1
+            time.sleep(PUT_EVERY_S)
 
     def _tell(self) -> None:
-        while True:
-            time.sleep(TELL_EVERY_S)
-            _say(f"producer: {self._put} jobs put into {QUEUE}; workers: {self._done} done")
+        with Client(self._servers) as client:
+            while True:
+                time.sleep(TELL_EVERY_S)
+                done = client.queue_stat(QUEUE)["total_done"]
+                _say(f"producer: {self._put} jobs put into {QUEUE}; workers: {done} done")
 
 
 def _telling_errors(run: Callable[[], None]) -> None:
@@ -86,14 +109,16 @@ def main(folder: Path) -> None:
         raise click.UsageError(str(error)) from None
     cluster = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
     assert cluster.stdout is not None
-    playing = False
+    play: Play | None = None
     while True:
         try:
             for line in cluster.stdout:
                 print(line, end="", flush=True)
-                if SERVERS in line and not playing:
-                    playing = True
-                    Play(line.partition(SERVERS)[2].strip()).start()
+                if SERVERS in line and play is None:
+                    play = Play(line.partition(SERVERS)[2].strip())
+                    play.start()
+            if play is not None:
+                play.stop()
             sys.exit(cluster.wait())
         except KeyboardInterrupt:       # the cluster has had it too, and ends
             continue

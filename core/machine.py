@@ -300,6 +300,11 @@ class Machine:
         found = self._state.sessions.get(session)
         return 0 if found is None else self._state.sessions.owners.count(*found.owner)
 
+    def bindings(self, prefix: str) -> list[tuple[str, str, str | None]]:
+        """Topic, queue and pattern of the bindings of all topics with this prefix, in the order of the topics."""
+        by_name = self._state.topics.by_name
+        return [(topic, *one) for topic in sorted(by_name) if topic.startswith(prefix) for one in by_name[topic]]
+
     def workers(self) -> list[WorkerPool]:
         """All workers in the order of their names, read-only."""
         by_name = self._state.workers.by_name
@@ -365,9 +370,9 @@ class Machine:
         """The levels of FAIR."""
         return queries.fair_levels(self._state)
 
-    def fair_group(self, group: str) -> FairGroup | None:
-        """One group of FAIR; None: it has neither an unfinished job nor an account."""
-        return queries.fair_group(self._state, group)
+    def fair_group(self, group: str, now_ms: int = 0) -> FairGroup | None:
+        """One group of FAIR; None: it has neither an unfinished job nor an account. `now_ms`: replicated time."""
+        return queries.fair_group(self._state, group, now_ms)
 
     @property
     def fair_used(self) -> bool:

@@ -92,7 +92,7 @@ def names(state: State, prefix: str) -> list[str]:
 def counts(state: State, name: str) -> QueueCounts | None:
     """The number of jobs of the queue in each state; None: there is no such queue."""
     queue, dead = state.queues.by_name.get(name), state.dead.get(name)
-    if queue is None and dead is None and name not in state.queues.settings:
+    if dead is None and state.queues.find(name) is None:
         return None
     dead_jobs = 0 if dead is None else dead.size
     return QueueCounts(0, 0, 0, dead_jobs) if queue is None else QueueCounts(
@@ -157,14 +157,14 @@ def fair_levels(state: State) -> list[FairLevel]:
     ]
 
 
-def fair_group(state: State, group: str) -> FairGroup | None:
-    """One group; None: it has neither an unfinished job nor an account."""
+def fair_group(state: State, group: str, now_ms: int = 0) -> FairGroup | None:
+    """One group; None: it has neither an unfinished job nor an account. `now_ms`: some accounts end before a Tick."""
     book = state.fair
     if book is None:
         queue = state.queues.by_name.get(group)     # without PUT .. GROUP all groups are queues
         return None if queue is None else FairGroup(0, 0, 0, queue.ready_count + queue.deferred, queue.running)
     account, (waiting, running) = book.accounts.get(group), book.counts(group)
-    if account is None:
+    if account is None or book.is_over(account, now_ms):
         return None if (waiting, running) == (0, 0) else FairGroup(0, 0, 0, waiting, running)
     return FairGroup(account.level, account.used_us, account.priority_us, waiting, running)
 

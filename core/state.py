@@ -37,6 +37,7 @@ from core.store.leases import Leases
 from core.store.queues import TAKEN, Queue, Queues
 from core.store.retained_keys import RetainedKeys
 from core.store.timer_index import TimerIndex
+from core.store.topics import Topics
 
 
 class Upload(Protocol):
@@ -121,7 +122,9 @@ class State:
         "sessions",
         "settings",
         "spent",
+        "spread_left",
         "term",
+        "topics",
         "ttls",
         "undo",
         "users",
@@ -153,6 +156,7 @@ class State:
         self.retained_keys = RetainedKeys()
         self.sessions = Sessions()
         self.workers = Workers()
+        self.topics = Topics()
         self.pulses = Pulses()
         self.users: dict[str, User] = {}            # never altered: a change makes a new one
         self.events = EventLog()                      # of which the count is state
@@ -160,6 +164,7 @@ class State:
         # Only meaningful while an entry is applied: the item of its last Put; what it has spent (limits.SPENT_MAX) and
         # brought about; the items finished by the current operation; the steps of the current batch.
         self.put_item: str | None = None
+        self.spread_left: int | None = None         # jobs that the present batch may still put into several queues
         self.spent = 0
         self.effects = Effects()
         self.finished_items: list[str] = []

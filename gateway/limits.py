@@ -89,6 +89,9 @@ AFTER_ITEMS_MAX = 100
 SETTING_MAX = 2**31 - 1
 WEIGHT_MAX = 1_000_000
 
+# Queues that one PUT names.
+SPREAD_QUEUES_MAX = 1000
+
 # Places for jobs of one pool of workers.
 WORKER_SLOTS_MAX = 2**31
 

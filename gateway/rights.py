@@ -16,7 +16,7 @@ from gateway.limits import RIGHTS_MAX
 KINDS = ("put", "get", "queue", "admin")
 NONE = "-"
 
-_RIGHT = re.compile(r"(put|get|queue|admin)(?::([A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254})?\*)?")
+_RIGHT = re.compile(r"(put|get|queue|admin)(?::([A-Za-z0-9_@][A-Za-z0-9_.:@-]{0,254})?\*)?")
 
 
 class Rights(Struct, frozen=True):

@@ -286,6 +286,10 @@ class FairBook:
             _, group = self._idle.pop(0)
             self.levels.standing[self.accounts.pop(group).level] -= 1
 
+    def is_over(self, account: Account, clock_ms: int) -> bool:
+        """Whether the group has had no unfinished job for long, so that it begins anew if it comes back."""
+        return account.idle_ms is not None and account.idle_ms + self.levels.settings.keep_ms <= clock_ms
+
     def next_due_ms(self, clock_ms: int) -> int | None:
         """When a group is to be forgotten, or groups are to be offered; rounded up, as forgetting only frees memory."""
         if self.tasks:

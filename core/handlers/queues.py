@@ -24,7 +24,7 @@ from core.store.queues import Queue
 def create_queue(state: State, operation: ops.CreateQueue, seed: int) -> Reply:
     """Give settings to a queue that does not exist yet."""
     name = operation.queue
-    if name in state.queues.settings or name in state.queues.by_name:
+    if state.queues.find(name) is not None:
         return replies.QUEUE_EXISTS
     return _configure(state, name, _changed(QueueSettings(), operation.change))
 
@@ -34,7 +34,7 @@ def create_queue_with(state: State, operation: ops.CreateQueueWith, seed: int) -
     name, session = operation.queue, operation.session
     if session is not None and state.sessions.use(session, state.clock_ms) is None:
         return replies.SESSION_NOT_FOUND
-    if name in state.queues.settings or name in state.queues.by_name:
+    if state.queues.find(name) is not None:
         return replies.QUEUE_EXISTS
     settings = replace(_changed_more(_changed(QueueSettings(), operation.change), operation.more), bound=session or 0)
     return _use_sched(state, _configure_rate(state, name, settings, operation.more), operation.more)
@@ -85,7 +85,7 @@ def resume_queue(state: State, operation: ops.ResumeQueue, seed: int) -> Reply:
     """End all pauses of the queue."""
     settings = state.queues.settings.get(operation.queue)
     if settings is None:
-        return replies.ACCEPTED if operation.queue in state.queues.by_name else replies.QUEUE_NOT_FOUND
+        return replies.QUEUE_NOT_FOUND if state.queues.find(operation.queue) is None else replies.ACCEPTED
     reply = _configure(state, operation.queue, replace(settings, paused_in=False, paused_out=False))
     queue = state.queues.by_name.get(operation.queue)
     if settings.paused_out and queue is not None and state.fair is not None:

@@ -20,15 +20,17 @@ from core.handlers import (
     queues,
     requests,
     sessions,
+    topics,
     users,
     workers,
 )
-from core.handlers.jobs import batch, edit, finish, get, put
+from core.handlers.jobs import batch, edit, finish, get, put, spread
 from core.ops import cluster as cluster_ops
 from core.ops import jobs as job_ops
 from core.ops import pulses as pulse_ops
 from core.ops import queues as queue_ops
 from core.ops import sessions as session_ops
+from core.ops import topics as topic_ops
 from core.ops import users as user_ops
 from core.ops import workers as worker_ops
 
@@ -45,6 +47,8 @@ class Handler(NamedTuple):
 HANDLERS: dict[type[Any], Handler] = {
     job_ops.Put: Handler(put.put, put.put_cost, in_batch=True, in_request=True),
     job_ops.PutWith: Handler(put.put_with, put.put_with_cost, in_batch=True, in_request=True),
+    job_ops.PutMany: Handler(spread.put_many, spread.many_cost, in_batch=True, in_request=True),
+    job_ops.PutTopic: Handler(spread.put_topic, spread.topic_cost, in_batch=True, in_request=True),
     job_ops.PutGrouped: Handler(put.put_with, put.put_grouped_cost, in_batch=True, in_request=True),
     job_ops.Get: Handler(get.get, get.get_cost, in_request=True),
     job_ops.GetWith: Handler(get.get_with, get.get_with_cost, in_request=True),
@@ -98,6 +102,9 @@ HANDLERS: dict[type[Any], Handler] = {
     session_ops.CloseSessionFirst: Handler(sessions.close_session_first, sessions.close_cost),
     session_ops.TouchSession: Handler(sessions.touch_session, cost.small),
     session_ops.Request: Handler(requests.request, requests.request_cost),
+    topic_ops.BindQueue: Handler(topics.bind_queue, topics.binding_cost, in_request=True),
+    topic_ops.UnbindQueue: Handler(topics.unbind_queue, topics.binding_cost, in_request=True),
+    topic_ops.DeleteTopic: Handler(topics.delete_topic, topics.delete_cost, in_request=True),
     worker_ops.BeatWorker: Handler(workers.heartbeat, workers.heartbeat_cost, in_request=True),
     worker_ops.SetWorker: Handler(workers.set_worker, workers.set_cost, in_request=True),
     user_ops.SetUser: Handler(users.set_user, users.set_cost),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from core.ops import cluster, jobs, pulses, queues, sessions, users, workers
+from core.ops import cluster, jobs, pulses, queues, sessions, topics, users, workers
 
 ENTRY_FORMAT = 2
 
@@ -37,6 +37,7 @@ Operation = (
     | sessions.CloseSessionFirst
     | sessions.TouchSession
     | sessions.Request
+    | topics.OnTopics
     | workers.OnWorkers
     | users.SetUser
     | users.DeleteUser

@@ -128,6 +128,24 @@ class PutGrouped(Struct, array_like=True, tag=46, gc=False, frozen=True):
     tries: int | None = None
 
 
+class PutMany(Struct, array_like=True, tag=73, gc=False, frozen=True):
+    """A Put into several queues, all or none: `job.put.queue` is not used, and nothing may be new or a duplicate.
+
+    Replies: Spread; the refusal of the first queue that refuses.
+    """
+
+    queues: tuple[str, ...]
+    job: PutWith | PutGrouped
+
+
+class PutTopic(Struct, array_like=True, tag=74, gc=False, frozen=True):
+    """The same into all queues that are bound to `topic` and whose patterns match `route`."""
+
+    topic: str
+    route: str
+    job: PutWith | PutGrouped
+
+
 class GetWith(Struct, array_like=True, tag=23, gc=False, frozen=True):
     """A Get with options: up to `count` jobs, a `policy`, attempt data.
 
@@ -389,8 +407,8 @@ class EndWith(Struct, array_like=True, tag=61, gc=False, frozen=True):
 
 
 Atomic = (
-    Put | PutWith | PutGrouped | Done | DoneLast | DoneRan | Later | LaterWith | LaterRan | Move | Change | Delete
-    | Touch | TouchRan | Bury | LaterWithReason | BuryWithReason | ChangePlace | DeletePlace | EndWith
+    Put | PutWith | PutGrouped | PutMany | PutTopic | Done | DoneLast | DoneRan | Later | LaterWith | LaterRan | Move
+    | Change | Delete | Touch | TouchRan | Bury | LaterWithReason | BuryWithReason | ChangePlace | DeletePlace | EndWith
 )
 
 

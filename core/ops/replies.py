@@ -244,6 +244,24 @@ class TooManyUsers(Struct, gc=False, frozen=True):
     """SetUser: no more users may be added."""
 
 
+class Spread(Struct, gc=False, frozen=True):
+    """PutMany, PutTopic: the job is in so many queues."""
+
+    queues: int
+
+
+class TopicNotFound(Struct, gc=False, frozen=True):
+    """UnbindQueue, DeleteTopic: nothing is bound to the topic."""
+
+
+class BindingNotFound(Struct, gc=False, frozen=True):
+    """UnbindQueue: the queue is not bound to the topic in this way."""
+
+
+class TooManyBindings(Struct, gc=False, frozen=True):
+    """BindQueue: the topic, or all of them together, may have no more; 503 Too Many Bindings."""
+
+
 class WorkerBounds(Struct, gc=False, frozen=True):
     """BeatWorker: what an operator wants of the worker; None: nothing was said."""
 
@@ -306,6 +324,10 @@ Reply = (
     | Turn
     | Results
     | Aborted
+    | Spread
+    | TopicNotFound
+    | BindingNotFound
+    | TooManyBindings
     | WorkerBounds
     | WorkerNotFound
     | TooManyWorkers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from core.ops import jobs, pulses, queues, workers
+from core.ops import jobs, pulses, queues, topics, workers
 from core.ops.cluster import CloneEnd
 
 
@@ -59,7 +59,8 @@ class TouchSession(Struct, array_like=True, tag=18, gc=False, frozen=True):
 
 Requested = (
     jobs.Atomic | jobs.Taking | jobs.GetAllowed | jobs.DoneAll | jobs.LaterAll | jobs.LaterAllFirst | jobs.TouchAll
-    | jobs.Kick | jobs.Batch | queues.OnQueues | pulses.OnPulses | workers.OnWorkers | CloneEnd
+    | jobs.Kick | jobs.Batch | queues.OnQueues | pulses.OnPulses | workers.OnWorkers
+    | topics.OnTopics | CloneEnd
 )
 
 

@@ -17,7 +17,7 @@ def rejects_puts(state: State, queue: str, data_bytes: int) -> Reply | None:
     """Why the queue takes no job with this much data, whatever its load; None: it does."""
     settings = state.queues.settings.get(queue)
     if settings is None:
-        unknown = not state.settings.autocreate and queue not in state.queues.by_name
+        unknown = not state.settings.autocreate and state.queues.find(queue) is None
         return QUEUE_NOT_FOUND if unknown else None
     if settings.paused_in:
         return QUEUE_PAUSED

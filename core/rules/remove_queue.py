@@ -12,8 +12,8 @@ from core.store.job import DelayedJob, Job
 
 
 def exists(state: State, name: str) -> bool:
-    """Whether there is something to delete: settings, unfinished jobs, or dead ones that came from the queue."""
-    return name in state.queues.settings or name in state.queues.by_name or name in state.dead
+    """Whether there is something to delete: settings, bindings, unfinished or dead jobs that came from the queue."""
+    return state.queues.find(name) is not None or name in state.dead
 
 
 def not_running(
@@ -59,6 +59,7 @@ def remove_queue(state: State, name: str, jobs_max: int) -> tuple[int, bool]:
     removed = len(jobs) + len(taken)
     if name in state.queues.by_name or name in state.dead:
         return removed, False
+    state.topics.drop_queue(name)
     state.queues.forget(name)
     drop_own_pulse(state, name)
     state.retained_keys.drop(name)

@@ -28,6 +28,9 @@ _COMMON: list[tuple[replies.Reply, frames.SingleAnswer]] = [
     (replies.QUEUE_PAUSED, frames.PlainAnswer("queue paused")),
     (replies.DATA_TOO_LARGE, frames.PlainAnswer("too large")),
     (replies.TOO_MANY_QUEUES, frames.PlainAnswer("too many queues")),
+    (replies.TopicNotFound(), frames.PlainAnswer("topic not found")),
+    (replies.BindingNotFound(), frames.PlainAnswer("binding not found")),
+    (replies.TooManyBindings(), frames.PlainAnswer("too many bindings")),
     (replies.WorkerNotFound(), frames.PlainAnswer("worker not found")),
     (replies.TooManyWorkers(), frames.PlainAnswer("too many workers")),
     (replies.PULSE_EXISTS, frames.PlainAnswer("pulse exists")),
@@ -66,6 +69,8 @@ def _single_row(answer: Answer) -> frames.SingleAnswer:
             return frames.LeasedAnswer(deadline_ms)
         case replies.Removed(count, more):
             return frames.RemovedAnswer(count, more)
+        case replies.Spread(count):
+            return frames.SpreadAnswer(count)
         case replies.WorkerBounds(most, least, state):
             return frames.BoundsAnswer(most, least, state)
         case replies.Turn(ticket):
@@ -106,6 +111,8 @@ def _reply_of(row: frames.SingleAnswer) -> replies.Reply:
             return replies.Leased(deadline_ms)
         case frames.RemovedAnswer(count, more):
             return replies.Removed(count, more)
+        case frames.SpreadAnswer(count):
+            return replies.Spread(count)
         case frames.BoundsAnswer(most, least, state):
             return replies.WorkerBounds(most, least, state)
         case frames.TurnAnswer(ticket):

@@ -63,6 +63,7 @@ class ExtrasRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     ready_ms: Counter | None = None
     reason: str | None = None
     group: str | None = None
+    body: Counter | None = None
 
 
 # priority, when, seq, item, data, attempts, at_ms, extras
@@ -319,9 +320,16 @@ class PlainAnswer(Struct, array_like=True, tag="plain", forbid_unknown_fields=Tr
         "accepted", "not found", "invalid", "no session", "job exists", "job ignored", "job replaced", "job running",
         "queue not found", "queue exists", "queue not empty", "queue full", "queue paused", "too large",
         "too many queues", "pulse exists", "pulse not found", "pulse in use", "too many pulses", "bad setting",
-        "ticket not found", "worker not found",
+        "ticket not found", "worker not found", "topic not found",
+        "binding not found", "too many bindings",
         "too many workers",
     ]
+
+
+class SpreadAnswer(Struct, array_like=True, tag="spread", forbid_unknown_fields=True, gc=False, frozen=True):
+    """The answer was Spread."""
+
+    queues: Counter
 
 
 class BoundsAnswer(Struct, array_like=True, tag="bounds", forbid_unknown_fields=True, gc=False, frozen=True):
@@ -347,7 +355,7 @@ class ResultsAnswer(Struct, array_like=True, tag="results", forbid_unknown_field
 
 SingleAnswer = (
     StoredAnswer | HandedAnswer | EmptyAnswer | FinishedAnswer | PlainAnswer | HandedManyAnswer | RearmedAnswer
-    | LeasedAnswer | RemovedAnswer | BoundsAnswer | TurnAnswer
+    | LeasedAnswer | RemovedAnswer | BoundsAnswer | SpreadAnswer | TurnAnswer
 )
 AnswerRow = SingleAnswer | AbortedAnswer | ResultsAnswer
 
@@ -387,6 +395,12 @@ class SessionRows(Struct, array_like=True, tag="session", forbid_unknown_fields=
     """Some sessions."""
 
     rows: list[SessionRow]
+
+
+class BindingRows(Struct, array_like=True, tag="bindings", forbid_unknown_fields=True):
+    """Some bindings: topic, queue, pattern."""
+
+    rows: list[tuple[str, str, str | None]]
 
 
 class WorkerRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
@@ -446,6 +460,6 @@ class End(Struct, array_like=True, tag="end", forbid_unknown_fields=True):
 
 Frame = (
     Head | Settings | PulseTable | PulseRow | OldestIndex | QueueRows | Waiting | Delayed | Running | Released
-    | FairTable | FairRows | UsedRows | CountedRows | KeptRows | SessionTable | SessionRows | WorkerRows | UserRows
-    | Clone | Chunk | End
+    | BindingRows | FairTable | FairRows | UsedRows | CountedRows | KeptRows | SessionTable | SessionRows | WorkerRows
+    | UserRows | Clone | Chunk | End
 )

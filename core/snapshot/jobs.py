@@ -26,6 +26,7 @@ class JobBuilder:
         self._place: tuple[int, ...] = ()               # of the last job of this queue
         self._id = 0                                    # of the last running job
         self._seqs: set[int] = set()
+        self._bodies: dict[int, bytes] = {}             # shared ones by number
         self._jobs = 0
         self._delayed = 0
         self._released: Release | None = None           # the release that the next frame continues
@@ -68,6 +69,7 @@ class JobBuilder:
             queue, item, extras = self._checked(frame.queue, seq, item, at_ms, extras_row)
             check(extras is None or not extras.after, "a waiting job waits for items")
             check(extras is None or (extras.ttl_ms is None) == (extras.expires_at_ms is None), "a TTL has no end")
+            data = self._body(extras, data)
             self._state.add(queue, Job(-priority, when, seq, queue.name, data, item, attempts, at_ms, extras))
 
     def _add_delayed(self, frame: Delayed) -> None:
@@ -78,6 +80,7 @@ class JobBuilder:
             dependent = extras is not None and bool(extras.after)
             check(dependent == (due_ms == NEVER_MS), "a delayed job waits neither for items nor for a time")
             check(extras is None or extras.expires_at_ms is None, "a TTL goes on while its job is delayed")
+            data = self._body(extras, data)
             job = DelayedJob(due_ms, seq, -priority, queue.name, data, item, attempts, at_ms, extras)
             self._state.defer(queue, job)
             self._delayed += 1
@@ -94,7 +97,7 @@ class JobBuilder:
             id=row.id,
             queue=queue.name,
             priority=row.priority,
-            data=row.data,
+            data=self._body(extras, row.data),
             item=item,
             deadline_ms=row.deadline_ms,
             then=row.then,
@@ -136,6 +139,14 @@ class JobBuilder:
         check(extras.every_ms != 0 and (not periodic or at_ms is not None), "a periodic job has no time")
         check(len(set(extras.after)) == len(extras.after), "a job waits twice for an item")
         return queue, item, extras
+
+    def _body(self, extras: Extras | None, data: bytes) -> bytes:
+        """The data of a job, or those that it shares with the first job of this body."""
+        if extras is None or extras.body is None:
+            return data
+        check(extras.body < self._state.next_seq, "number of a body out of range")
+        check(bool(data) == (extras.body not in self._bodies), "a shared body comes twice, or not at all")
+        return self._bodies.setdefault(extras.body, data)
 
     def _add_released(self, frame: Released) -> None:
         delays = self._state.delays

@@ -45,6 +45,7 @@ _DECODERS = dict.fromkeys(range(OLDEST, FORMAT + 1), _decoder)
 
 # Names become words in lines of the protocol, so they must not contain a space or a line end.
 _name = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}")
+_pattern = re.compile(r"[A-Za-z0-9_.:@#*-]{1,255}")
 
 # The frames in their order; those in _ONCE come once at most, Head and End always.
 _ORDER: list[type[frames.Frame]] = [
@@ -58,6 +59,7 @@ _ORDER: list[type[frames.Frame]] = [
     frames.Delayed,
     frames.Running,
     frames.Released,
+    frames.BindingRows,
     frames.FairTable,
     frames.FairRows,
     frames.UsedRows,
@@ -174,6 +176,7 @@ class _Builder:
         self._pulses = 0                                # how many there are
         self._pulse = ""                                # name of the last pulse
         self._settings = ""                             # name of the last queue with settings
+        self._topic = ""                                # name of the last topic
         self._fair: FairBook | None = None
         self._groups: list[Account] = []                # of FAIR,
         self._group = ""                                # the name of the last one,
@@ -264,6 +267,18 @@ class _Builder:
 
     def _add_jobs(self, frame: frames.Waiting | frames.Delayed | frames.Running | frames.Released) -> None:
         self._jobs.add(frame)
+
+    def _add_bindings(self, frame: frames.BindingRows) -> None:
+        topics = self.state.topics
+        for topic, queue, pattern in frame.rows:
+            check(self._topic <= topic, "topics are not in order")
+            check((queue, pattern) not in topics.by_name.get(topic, ()), "a queue is bound twice")
+            self._topic = topic
+            self._check_name(topic)
+            self._check_name(queue)
+            check(pattern is None or _pattern.fullmatch(pattern) is not None, "a pattern the protocol does not allow")
+            topics.bind(topic, queue, pattern)
+            self.state.queues.join_topic(queue)
 
     def _add_used(self, frame: frames.UsedRows) -> None:
         for name, used_ms in frame.rows:
@@ -375,6 +390,7 @@ class _Builder:
         frames.Delayed: _add_jobs,
         frames.Running: _add_jobs,
         frames.Released: _add_jobs,
+        frames.BindingRows: _add_bindings,
         frames.FairTable: _add_fair,
         frames.FairRows: _add_groups,
         frames.UsedRows: _add_used,

@@ -80,6 +80,7 @@ def adopt(state: State, other: State) -> None:
     other.pulses.adopt(state.pulses, state.clock_ms)
     state.pulses = other.pulses
     state.queues = other.queues
+    state.topics = other.topics
     state.running = other.running
     state.leases = other.leases
     state.delays = other.delays

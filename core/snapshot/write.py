@@ -8,11 +8,12 @@
 The frames are, in this order: one Head; Settings, when any was given; PulseTable, and PulseRows in name order, when
 there are pulses or have been; OldestIndex, when there is one; QueueRows, in name order; Waiting, queues in name order
 and the jobs of a queue in the order of their places; Delayed, likewise in the order in which they become active;
-Running, in rising id; Released, in the order in which the items were finished; FairTable and
-FairRows, in name order, when FAIR is in use; UsedRows and CountedRows, in name
-order; KeptRows, queues in name order and the keys of a queue in the order of their expiry; SessionTable and
-SessionRows, in rising number, when there has been a session; WorkerRows and UserRows, in name order; Clone and its
-Chunks, when a CLONE is in progress; one End. Long lists are cut into several frames.
+Running, in rising id; Released, in the order in which the items were finished; BindingRows, topics in name order and
+the bindings of each in their order; FairTable and FairRows, in name order, when FAIR is in use; UsedRows and
+CountedRows, in name order; KeptRows, queues in name order and the keys of a queue in the order of their expiry;
+SessionTable and SessionRows, in rising number, when there has been a session; WorkerRows and UserRows, in name order;
+Clone and its Chunks, when a CLONE is in progress; one End. Long lists are cut into several frames. A body that jobs of
+several queues share (Extras.body) stands in the first row that has its number.
 
 To change the layout of a released format: raise FORMAT and record a data directory of the new one
 (tests/upgrade/scenario.py). A row may grow at its end, by fields with defaults: so the frames of today read what older
@@ -77,21 +78,29 @@ def _frames(state: State, users: bool) -> Iterator[frames.Frame]:
     yield from pulse_frames(state.pulses)
     yield from _queue_frames(state)
     names = sorted(state.queues.by_name)
+    bodies: set[int] = set()            # numbers of shared bodies that are written
     for name in names:
         for jobs in _portions(state.queues.by_name[name].all_ready()):
             yield frames.Waiting(name, [
-                (-job.rank, job.when, job.seq, job.item, job.data, job.attempts, job.at_ms, _extras_row(job.extras))
+                (-job.rank, job.when, job.seq, job.item, _data(job, bodies), job.attempts, job.at_ms,
+                 _extras_row(job.extras))
                 for job in jobs
             ])
     for name in names:
         for delayed in _portions(state.queues.by_name[name].delayed or ()):
             yield frames.Delayed(name, [
-                (job.due_ms, job.seq, -job.rank, job.item, job.data, job.attempts, job.at_ms, _extras_row(job.extras))
+                (job.due_ms, job.seq, -job.rank, job.item, _data(job, bodies), job.attempts, job.at_ms,
+                 _extras_row(job.extras))
                 for job in delayed
             ])
     for running in _portions(state.in_order().values()):
-        yield frames.Running([_running_row(job) for job in running])
+        yield frames.Running([_running_row(job, _data(job, bodies)) for job in running])
     yield from _released_frames(state)
+    bound = [
+        (topic, *binding) for topic, bindings in sorted(state.topics.by_name.items()) for binding in bindings
+    ]
+    for start in range(0, len(bound), limits.FRAME_JOBS_MAX):
+        yield frames.BindingRows(bound[start : start + limits.FRAME_JOBS_MAX])
     yield from fair_frames(state.fair)
     used = [(name, queue.used_ms) for name, queue in sorted(state.queues.expiring.items())]
     for start in range(0, len(used), limits.FRAME_JOBS_MAX):
@@ -134,11 +143,21 @@ def _head(state: State) -> frames.Head:
     )
 
 
-def _running_row(job: RunningJob) -> frames.RunningRow:
+def _running_row(job: RunningJob, data: bytes) -> frames.RunningRow:
     return frames.RunningRow(
-        job.id, job.queue, job.priority, job.seq, job.item, job.data, job.deadline_ms, job.then, job.graced, job.when,
+        job.id, job.queue, job.priority, job.seq, job.item, data, job.deadline_ms, job.then, job.graced, job.when,
         job.attempts, job.at_ms, job.lease_ms, _extras_row(job.extras), job.pulse, job.since_ms,
     )
+
+
+def _data(job: Job | DelayedJob | RunningJob, bodies: set[int]) -> bytes:
+    """The data of the job, or none if they are shared with a job that was written before."""
+    body = None if job.extras is None else job.extras.body
+    if body is None or body not in bodies:
+        if body is not None:
+            bodies.add(body)
+        return job.data
+    return b""
 
 
 def _extras_row(extras: Extras | None) -> frames.ExtrasRow | None:

@@ -72,6 +72,15 @@ class Extras(Struct, gc=False, frozen=True):
     ready_ms: int | None = None         # when it last became READY at an old place; a newer seq overrules it
     reason: str | None = None           # why it was put back or buried, as its worker said last
     group: str | None = None            # for fair shares: PUT .. GROUP
+    body: int | None = None             # the number of a body that it shares with jobs of other queues
+
+
+def without_body(extras: Extras | None) -> Extras | None:
+    """The extras of a job that has got other data than those it shared."""
+    if extras is None or extras.body is None:
+        return extras
+    extras = replace(extras, body=None)
+    return None if extras == Extras() else extras
 
 
 def expiring(extras: Extras | None, clock_ms: int | None) -> Extras | None:

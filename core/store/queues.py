@@ -49,6 +49,7 @@ class Queue(Struct, gc=False, eq=False):
     indexed_ms: int | None = None                           # due time of the first DELAYED job, as indexed in Delays
     seqs: SortedDict | None = None                          # all READY jobs by seq, if their order is another
     counters: list[int] = field(default_factory=lambda: [*NOTHING_COUNTED])
+    in_topic: bool = False                                  # bound to one, so that it exists without jobs
     used_ms: int = 0                                        # its last use, if it has settings (IDLE)
     granted: bool = False                                   # a grant of its pulse is free for the present operation
     front: int | None = None                                # rank of the job to hand out next; None: there is none
@@ -351,6 +352,21 @@ class Queues:
         if not queue.finished:
             return False
         del self.by_name[queue.name]
-        if queue.settings is not None:
+        if queue.settings is not None or queue.in_topic:
             self.idle[queue.name] = queue
         return True
+
+    def join_topic(self, name: str) -> None:
+        """Something is bound to the queue, which makes it exist."""
+        queue = self.find(name)
+        if queue is None:
+            queue = self.idle[name] = Queue(name)
+        queue.in_topic = True
+
+    def leave_topics(self, name: str) -> None:
+        """Nothing is bound to the queue any more."""
+        queue = self.find(name)
+        if queue is not None:
+            queue.in_topic = False
+            if queue.settings is None:
+                self.idle.pop(name, None)

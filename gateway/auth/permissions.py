@@ -16,6 +16,8 @@ from core import (
     Place,
     Put,
     PutGrouped,
+    PutMany,
+    PutTopic,
     PutWith,
     Selector,
 )
@@ -42,7 +44,11 @@ def admin(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
 
 def put(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     """Require `put` for the job's queue."""
-    operation: Put | PutWith | PutGrouped = command.operation
+    operation: Put | PutWith | PutGrouped | PutMany | PutTopic = command.operation
+    if isinstance(operation, PutMany):
+        return None if all(name.startswith(rights.put) for name in operation.queues) else FORBIDDEN
+    if isinstance(operation, PutTopic):
+        return None if f"@{operation.topic}".startswith(rights.put) else FORBIDDEN
     queue = operation.queue if isinstance(operation, Put) else operation.put.queue
     return None if queue.startswith(rights.put) else FORBIDDEN
 
@@ -152,6 +158,16 @@ def queue(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     """Require `queue` for the queue named."""
     queue: str = command.arguments[0] if command.operation is None else command.operation.queue
     return None if queue.startswith(rights.queue) else FORBIDDEN
+
+
+def topic(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
+    """Require `queue` for the topic, `@<topic>`."""
+    return None if f"@{command.operation.topic}".startswith(rights.queue) else FORBIDDEN
+
+
+def binding(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
+    """Require `queue` for the topic and for the queue that is bound."""
+    return topic(rights, command, cluster) or queue(rights, command, cluster)
 
 
 def settings(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:

@@ -31,6 +31,7 @@ from gateway.protocol.grammar import bodies, jobs, lists, puts, queues, sched, s
 from gateway.protocol.grammar import events as event_lines
 from gateway.protocol.grammar import pulses as pulse_lines
 from gateway.protocol.grammar import sessions as session_lines
+from gateway.protocol.grammar import topics as topic_lines
 from gateway.protocol.grammar import workers as worker_lines
 from gateway.protocol.grammar.no_arguments import alone
 from gateway.protocol.verbs import Verbs
@@ -150,6 +151,14 @@ ROWS = (
         body=bodies.MESSAGE),
     Row(b"UNSUBSCRIBE",      alone,                       may.any_user,     events.unsubscribe,           ALONE,
         while_subscribed=True),
+    # ---- topics
+    Row(b"TOPIC BIND",       topic_lines.bind,            may.binding,      write.proposed,               LOGGED,
+        numbered=True),
+    Row(b"TOPIC UNBIND",     topic_lines.unbind,          may.binding,      write.proposed,               LOGGED,
+        numbered=True),
+    Row(b"TOPIC DELETE",     topic_lines.delete,          may.topic,        write.proposed,               LOGGED,
+        numbered=True),
+    Row(b"TOPIC LIST",       topic_lines.topic_list,      may.some_queue,   read.topic_list,              READ),
     # ---- workers
     Row(b"WORKER",           worker_lines.heartbeat,      may.any_user,     workers.heartbeat,            LOGGED,
         numbered=True),

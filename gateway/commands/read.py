@@ -31,6 +31,13 @@ def queue_list(client: Client, command: Command) -> None:
     client.run(streams.queue_list(client, client.guard.visible(names)))
 
 
+def topic_list(client: Client, command: Command) -> None:
+    """TOPIC LIST: list the bindings of the topics on which the user has any right."""
+    bindings = client.hub.cluster.machine.bindings(*command.arguments)
+    seen = dict.fromkeys(client.guard.visible(dict.fromkeys(f"@{topic}" for topic, _, _ in bindings)))
+    client.run(streams.topic_list(client, [one for one in bindings if f"@{one[0]}" in seen]))
+
+
 def queue_stat(client: Client, command: Command) -> None:
     """QUEUE STAT: the counters of a queue."""
     cluster, queue = client.hub.cluster, command.arguments[0]
@@ -67,7 +74,8 @@ def sched_show(client: Client, command: Command) -> None:
 
 def sched_group(client: Client, command: Command) -> None:
     """SCHED GROUP: one group of FAIR."""
-    group = client.hub.cluster.machine.fair_group(*command.arguments)
+    cluster, name = client.hub.cluster, command.arguments[0]
+    group = cluster.machine.fair_group(name, cluster.time_ms)
     client.say(responses.GROUP_NOT_FOUND if group is None else responses.fair_group(group))
 
 

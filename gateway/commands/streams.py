@@ -46,6 +46,14 @@ async def queue_list(client: Client, names: Sequence[str]) -> None:
         await asyncio.sleep(0)
 
 
+async def topic_list(client: Client, bindings: Sequence[tuple[str, str, str | None]]) -> None:
+    """Stream the answer to TOPIC LIST."""
+    await client.stream(responses.number(len(bindings)))
+    for start in range(0, len(bindings), LINES_PER_PIECE):
+        await client.stream(listings.binding_lines(bindings[start:start + LINES_PER_PIECE]))
+        await asyncio.sleep(0)
+
+
 async def session_list(client: Client) -> None:
     """Stream the answer to SESSION LIST: the current sessions, each as it is when its line is formatted."""
     cluster = client.hub.cluster

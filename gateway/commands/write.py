@@ -17,6 +17,8 @@ from core import (
     Policy,
     Put,
     PutGrouped,
+    PutMany,
+    PutTopic,
     PutWith,
     Rearmed,
     Reply,
@@ -60,11 +62,11 @@ def put(client: Client, command: Command) -> None:
         _follow(client, operation)
 
 
-def _follow(client: Client, put: Put | PutWith | PutGrouped) -> None:
+def _follow(client: Client, put: Put | PutWith | PutGrouped | PutMany | PutTopic) -> None:
     """Propose a waiter's Get right behind the PUT, if the job will be ready immediately."""
     if isinstance(put, Put):
         client.hub.waiters.follow(put, client)
-    elif put.when is None and not put.after:
+    elif isinstance(put, PutWith) and put.when is None and not put.after:
         client.hub.waiters.follow(put.put, client)
 
 

@@ -62,9 +62,11 @@ def one_of(fields: Fields, name: str, *choices: str) -> str:
 
 
 def selector(fields: Fields) -> str:
-    """Return how the protocol names a job: by its id, or by its key. Raises BadForm."""
+    """Return how the protocol names a job: by its id, its place, or its key. Raises BadForm."""
     if fields.get("id"):
         return number(fields, "id")
+    if fields.get("seq"):
+        return f"SEQ {word(fields, 'queue')} {number(fields, 'seq')}"
     return f"KEY {word(fields, 'queue')} {word(fields, 'key')}"
 
 

@@ -43,7 +43,10 @@ def tag(element: str, /, *children: Child, **attributes: str | int | bool | None
 
 def table(heads: Sequence[Child], rows: Iterable[Sequence[Child]], caption: str) -> Markup:
     """Return a table; cells that are ints are aligned to the right."""
-    head = tag("tr", [tag("th", cell, scope="col") for cell in heads])
+    rows = list(rows)
+    numbers = [isinstance(cell, int) for cell in rows[0]] if rows else [False] * len(heads)
+    head = tag("tr", [tag("th", cell, scope="col", class_="n" if number else None)
+                      for cell, number in zip(heads, numbers, strict=True)])
     body = [tag("tr", [tag("td", cell, class_="n" if isinstance(cell, int) else None) for cell in row]) for row in rows]
     return tag("div", tag("table", tag("caption", caption), tag("thead", head), tag("tbody", body)), class_="wide")
 

@@ -52,7 +52,7 @@ ASSETS = {
 }
 PAGES: dict[str, Callable[[View], str | Awaitable[str]]] = {
     "/": cluster.show, "/queues": queues.show, "/queue": queue.show, "/job": job.show, "/pulses": administration.pulses,
-    "/sessions": administration.sessions, "/users": administration.users,
+    "/events-live": administration.events, "/sessions": administration.sessions, "/users": administration.users,
 }
 
 

@@ -23,6 +23,8 @@ _SECONDS = re.compile(rb"([0-9]+)(?:\.([0-9]+))?")
 NODE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _HOST = re.compile(r"[A-Za-z0-9_.-]{1,253}")
 _SESSION = re.compile(rb"([1-9][0-9]*)_([0-9a-f]{16})")
+_ROUTING_KEY = re.compile(rb"[A-Za-z0-9_.:@-]{1,255}")
+_PATTERN = re.compile(rb"[A-Za-z0-9_.:@#*-]{1,255}")
 _WORKER = re.compile(rb"[A-Za-z0-9_.:@-]{1,64}")
 _USER = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _KEY = re.compile(rb"(?:[0-9A-Fa-f]{2}){%d,%d}" % (KEY_BYTES_MIN, KEY_BYTES_MAX))
@@ -51,6 +53,20 @@ def key(word: bytes) -> str:
 def plain_word(word: bytes) -> str:
     """Parse a free-form word meant for people, such as a reason."""
     if _WORD.fullmatch(word) is None:
+        raise ArgumentError
+    return word.decode("ascii")
+
+
+def routing_key(word: bytes) -> str:
+    """Parse the routing key of a job put to a topic."""
+    if _ROUTING_KEY.fullmatch(word) is None:
+        raise ArgumentError
+    return word.decode("ascii")
+
+
+def pattern(word: bytes) -> str:
+    """Parse a pattern of routing keys: words with dots between them, where `*` is any word and `#` any number."""
+    if _PATTERN.fullmatch(word) is None:
         raise ArgumentError
     return word.decode("ascii")
 

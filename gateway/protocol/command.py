@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from core import Get, PutGrouped, PutWith
+from core import Get, Put, PutGrouped, PutMany, PutTopic, PutWith
 from gateway.protocol.request_id import Numbering
 
 Words = list[bytes]
@@ -82,6 +82,9 @@ class Row(Struct, frozen=True, eq=False):
         return self.word.decode() if self.counted_as is None else self.counted_as
 
 
+_SPREADING = (PutMany, PutTopic)
+
+
 class Command(Struct, gc=False):
     """A client's command. The grammar creates it; the parser adds what comes before and after its line."""
 
@@ -103,7 +106,12 @@ class Command(Struct, gc=False):
         self.length = None
         operation = self.operation
         # The frozen operation is not shared yet, so it can be filled in instead of copied.
-        force_setattr(operation.put if type(operation) in _WITH_PUT else operation, "data", data)
+        kind = type(operation)
+        if kind is not Put:
+            if kind in _SPREADING:
+                operation = operation.job
+            operation = operation.put if type(operation) in _WITH_PUT else operation
+        force_setattr(operation, "data", data)
         if self.number:
             assert isinstance(self.digest, blake2b)
             self.digest.update(data)

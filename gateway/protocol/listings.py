@@ -40,6 +40,14 @@ def session_lines(sessions: Iterable[Session], now_ms: int) -> bytes:
     ).encode()
 
 
+def binding_lines(bindings: Iterable[tuple[str, str, str | None]]) -> bytes:
+    """Format lines of TOPIC LIST: `<topic> <queue> [PATTERN <p>]`."""
+    return "".join(
+        f"{topic} {queue}\r\n" if pattern is None else f"{topic} {queue} PATTERN {pattern}\r\n"
+        for topic, queue, pattern in bindings
+    ).encode()
+
+
 def worker_lines(workers: Sequence[WorkerPool], now_ms: int) -> bytes:
     """Format the answer to WORKER LIST: `<name> <addr> <slots> <busy> <age>`."""
     lines = [f"200 OK {len(workers)}\r\n"]

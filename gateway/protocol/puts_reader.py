@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from hashlib import blake2b
 
-from core import Put, PutGrouped, PutWith
+from core import Put, PutGrouped, PutMany, PutTopic, PutWith
 from gateway.limits import BATCH_BYTES_MAX, COMMAND_BYTES, SKIPPED_BYTES_MAX
 from gateway.protocol.arguments import ArgumentError
 from gateway.protocol.command import Command, Words
@@ -36,7 +36,8 @@ class PutsSoFar:
         self._data_bytes_max = data_bytes_max
         self._left = command.length or 0        # jobs still to come
         self._digest = command.digest if isinstance(command.digest, blake2b) else None
-        self._puts: list[Put | PutWith | PutGrouped | bytes] = []        # bytes: the answer to an invalid job
+        # Bytes: the answer to an invalid job.
+        self._puts: list[Put | PutWith | PutGrouped | PutMany | PutTopic | bytes] = []
         self._kept_bytes = 0
         self._dropped_bytes = 0
         self._job: Command | bytes = BAD_ARGUMENTS

@@ -12,6 +12,7 @@ from core import (
     Aborted,
     Accepted,
     BadSetting,
+    BindingNotFound,
     ChangeInProgress,
     DataTooLarge,
     Empty,
@@ -49,13 +50,16 @@ from core import (
     SessionAttached,
     SessionNotFound,
     SessionOpened,
+    Spread,
     Stored,
     TicketNotFound,
+    TooManyBindings,
     TooManyPulses,
     TooManyQueues,
     TooManySessions,
     TooManyUsers,
     TooManyWorkers,
+    TopicNotFound,
     Totals,
     UnknownNode,
     UserNotFound,
@@ -74,6 +78,7 @@ OK = b"200 OK\r\n"
 FEATURES = (
     b"batch", b"within", b"meta", b"itemfilter", b"delay", b"ttl", b"every", b"after", b"touch", b"keys", b"change",
     b"move", b"seq", b"transaction", b"queues", b"policy", b"fair", b"idle", b"deadletter", b"session", b"bound",
+    b"fanout",
     b"workers", b"pulse", b"events", b"notify", b"cluster", b"auth",
 )
 CAPS = b"200 OK %d\r\n" % sum(len(word) + 1 for word in FEATURES) + b"".join(word + b"\n" for word in FEATURES)
@@ -98,6 +103,8 @@ NO_LEADER = b"404 No Leader\r\n"
 NODE_NOT_FOUND = b"404 Node Not Found\r\n"
 SESSION_NOT_FOUND = b"404 Session Not Found\r\n"
 USER_NOT_FOUND = b"404 User Not Found\r\n"
+TOPIC_NOT_FOUND = b"404 Topic Not Found\r\n"
+BINDING_NOT_FOUND = b"404 Binding Not Found\r\n"
 WORKER_NOT_FOUND = b"404 Worker Not Found\r\n"
 WAIT_TIMEOUT = b"408 Wait Timeout\r\n"
 CHANGE_IN_PROGRESS = b"409 Change In Progress\r\n"
@@ -118,6 +125,7 @@ OFFLINE_MODE = b"500 Offline Mode\r\n"
 INVALID_SNAPSHOT = b"500 Invalid Snapshot\r\n"
 NOT_SUPPORTED = b"501 Not Supported\r\n"
 BUSY = b"503 Busy\r\n"
+TOO_MANY_BINDINGS = b"503 Too Many Bindings\r\n"
 QUEUE_FULL = b"503 Queue Full\r\n"
 QUEUE_PAUSED = b"503 Queue Paused\r\n"
 TOO_MANY_PULSES = b"503 Too Many Pulses\r\n"
@@ -201,6 +209,10 @@ def _session_opened(reply: SessionOpened) -> bytes:
     return f"200 OK SESSION {reply.sid} TTL {seconds(reply.ttl_ms)}\r\n".encode()
 
 
+def _spread(reply: Spread) -> bytes:
+    return number(reply.queues)
+
+
 def _bounds(reply: WorkerBounds) -> bytes:
     words = "" if reply.most is None else f" MAX {reply.most}"
     words += "" if reply.least is None else f" MIN {reply.least}"
@@ -248,6 +260,10 @@ _ENCODERS: dict[type, Callable[[Any], bytes]] = {
     Results: _results,
     Aborted: _aborted,
     UserNotFound: _always(USER_NOT_FOUND),
+    Spread: _spread,
+    TopicNotFound: _always(TOPIC_NOT_FOUND),
+    BindingNotFound: _always(BINDING_NOT_FOUND),
+    TooManyBindings: _always(TOO_MANY_BINDINGS),
     WorkerBounds: _bounds,
     WorkerNotFound: _always(WORKER_NOT_FOUND),
     TooManyWorkers: _always(BUSY),

@@ -84,3 +84,27 @@ def _show(call: Call, whose: Mapping[str, object], settings: Mapping[str, str]) 
 
     print_rows(call, (Column("setting"), Column("value", folds=True)), list(settings.items()))
     return DONE
+
+
+def bind(call: Call, topic: str, queue: str, pattern: str | None) -> int:
+    """Bind a queue to a topic (TOPIC BIND)."""
+    with cluster_of(call, serving=True) as (client, _):
+        client.topic_bind(topic, queue, pattern)
+    call.answer(f"{queue} is bound to {topic}", {"topic": topic, "queue": queue, "pattern": pattern})
+    return DONE
+
+
+def unbind(call: Call, topic: str, queue: str, pattern: str | None) -> int:
+    """Take a binding back (TOPIC UNBIND)."""
+    with cluster_of(call, serving=True) as (client, _):
+        client.topic_unbind(topic, queue, pattern)
+    call.answer(f"{queue} is no longer bound to {topic}", {"topic": topic, "queue": queue, "pattern": pattern})
+    return DONE
+
+
+def delete_topic(call: Call, topic: str) -> int:
+    """Take all bindings of a topic back (TOPIC DELETE)."""
+    with cluster_of(call, serving=True) as (client, _):
+        client.topic_delete(topic)
+    call.answer(f"{topic} is removed", {"topic": topic})
+    return DONE

@@ -70,3 +70,21 @@ def _told(lead: str, counters: dict[str, int]) -> str:
 
 def _counts(totals: Totals) -> dict[str, int]:
     return {"waiting": totals.jobs, "running": totals.running, "priorities": totals.priorities}
+
+
+def show_topics(call: Call, prefix: str) -> int:
+    """Print the bindings of topics (TOPIC LIST)."""
+    with reading(call) as (client, server):
+        found = client.topic_list(prefix, server=server)
+    if call.as_json:
+        call.answer("", {"bindings": [one._asdict() for one in found]})
+        return DONE
+
+    from pqctl.output.table import Column, print_rows
+
+    if found:
+        columns = [Column(title, folds=True) for title in ("topic", "queue", "pattern")]
+        print_rows(call, columns, [(one.topic, one.queue, one.pattern or "-") for one in found])
+    else:
+        call.print("nothing is bound to a topic")
+    return DONE

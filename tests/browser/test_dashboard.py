@@ -141,6 +141,14 @@ def test_a_page_is_kept_fresh_while_the_leader_is_killed(cluster: LocalCluster, 
     wait(lambda: "DOWN" not in text(browser), "the old leader is back")
 
 
+def test_events_are_told_as_they_happen(cluster: LocalCluster, browser: Any) -> None:
+    browser.get(f"http://{cluster.http(cluster.wait_for_leader())}/events-live")
+    with Client(cluster.servers) as client:
+        wait(lambda: client.put("told", b"x") and "PUT told" in text(browser), "told")
+    picture(browser, "events")
+    assert complaints(browser) == []
+
+
 def test_it_fits_a_phone(cluster: LocalCluster, browser: Any) -> None:
     browser.set_window_size(500, 900)
     try:

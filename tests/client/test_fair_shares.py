@@ -45,6 +45,11 @@ def test_levels_and_groups() -> None:
     ]
     group = queues.sched_group("user_7")
     assert group.line == b"SCHED GROUP user_7\r\n"
+    for name in ("mail@print", "q" * 255, ".u"):        # of queues without groups, too
+        assert queues.sched_group(name).line == f"SCHED GROUP {name}\r\n".encode()
+    for wrong in ("", "a b", "q" * 256):
+        with pytest.raises(BadArguments):
+            queues.sched_group(wrong)
     assert answered(group.read(), b"200 OK LEVEL 1 USED 2 PRIORITY 3 WAITING 4 RUNNING 5") == FairGroup(1, 2, 3, 4, 5)
 
 

@@ -13,6 +13,7 @@ from sockpq import (
     Aborted,
     BadArguments,
     BatchFailed,
+    BindingNotFound,
     Client,
     Finished,
     Job,
@@ -27,6 +28,7 @@ from sockpq import (
     QueueNotFound,
     QueuePaused,
     Stored,
+    TopicNotFound,
     WorkerBounds,
     WorkerNotFound,
 )
@@ -246,6 +248,26 @@ def test_a_queue_does_as_it_was_told(client: Client) -> None:
     for command in (client.queue_config, client.queue_stat, client.queue_delete):
         with pytest.raises(QueueNotFound):
             command("q")                            # type: ignore[operator]
+
+
+def test_one_job_comes_into_many_queues(client: Client) -> None:
+    assert client.put_to(["many_a", "many_b"], b"both") == 2
+    assert client.publish("many", b"nobody") == 0
+    client.topic_bind("many", "many_a")
+    client.topic_bind("many", "many_c", "x.*")
+    assert client.publish("many", b"to both", route="x.y") == 2
+    assert [one[1:] for one in client.topic_list("many")] == [("many_a", None), ("many_c", "x.*")]
+    with client.transaction() as t:
+        t.publish("many", b"one", route="y")
+        t.put_to(["many_b", "many_c"], b"two")
+    assert t.results == [1, 2]
+    assert [job.data for job in client.peek_queue("many_c", "ready", 9)] == [b"to both", b"two"]
+    client.topic_unbind("many", "many_c", "x.*")
+    with pytest.raises(BindingNotFound):
+        client.topic_unbind("many", "many_c", "x.*")
+    client.topic_delete("many")
+    with pytest.raises(TopicNotFound):
+        client.topic_delete("many")
 
 
 def test_a_pool_learns_what_is_wanted_of_it(client: Client) -> None:

@@ -62,6 +62,12 @@ def lines(*made: Command[Any]) -> list[bytes]:
         (jobs.touch_many([5, 6], 60, "done"), b"TOUCH 5 6 EXPIRE 60 THEN DONE\r\n"),
         (cluster.worker_beat("host:1@a", 8, 3), b"WORKER host:1@a 8 3\r\n"),
         (cluster.worker_set("pool", most=8, least=2, state="pause"), b"WORKER SET pool MAX 8 MIN 2 STATE PAUSE\r\n"),
+        (jobs.put_to(["a", "b", "a"], b"x", key="k"), b"PUT a|b 0 1 KEY k\r\nx"),
+        (jobs.put_to(["a"], b"x"), b"PUT a|a 0 1\r\nx"),
+        (jobs.publish("news", b"x", 5, "it", route="a.b", ttl=1), b"PUT @news 5 1 IS it ROUTE a.b TTL 1\r\nx"),
+        (queues.topic_bind("t", "q", "a.#"), b"TOPIC BIND t q PATTERN a.#\r\n"),
+        (queues.topic_unbind("t", "q"), b"TOPIC UNBIND t q\r\n"),
+        (queues.topic_list("t"), b"TOPIC LIST t*\r\n"),
         (queues.queue_create("q", {}), b"QUEUE CREATE q\r\n"),
         (queues.queue_config("q", {
             "expire": 300, "then": "later", "order": "time", "tries": 5, "dead": "d", "weight": 3, "limit": 1,

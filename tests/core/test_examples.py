@@ -8,6 +8,7 @@ from core import (
     Aborted,
     Accepted,
     Batch,
+    BindQueue,
     Bury,
     Change,
     CloseSession,
@@ -50,6 +51,8 @@ from core import (
     Policy,
     PurgeQueue,
     Put,
+    PutMany,
+    PutTopic,
     PutWith,
     QueueChange,
     QueueExists,
@@ -65,13 +68,18 @@ from core import (
     Return,
     Selector,
     SessionNotFound,
+    Spread,
     Stored,
     SwitchService,
     Then,
     Tick,
+    TooManyBindings,
     Touch,
+    UnbindQueue,
 )
+from core.store.topics import compiled
 from tests.core.helpers.logs import ask, data_of, lead, run
+from tests.core.model.spread import fits
 
 GET = Get(("q",))
 KEY = Selector(queue="q", key="k")
@@ -421,3 +429,82 @@ def test_bound_queue_ends_with_its_session_and_needs_one(machine: Machine) -> No
     create = CreateQueueWith("q", QueueChange(), MoreSettings(), 2)
     assert ask(machine, create, CloseSession(2, False)) == [Accepted(), Accepted()]
     assert machine.counts("q") is None
+
+
+# --- one put, many queues
+
+BODY = b"s" * 40
+SPREAD = PutWith(Put("", 0, BODY))
+
+
+def bodies(machine: Machine) -> tuple[int, int]:
+    """How many jobs have this body, and how many objects that is."""
+    found = [job.data for name in machine.queue_names("") for job in machine.peek_queue(name, JobState.READY, 99)]
+    found += [job.data for job in machine.running()]
+    return len(found), len({id(data) for data in found})
+
+
+def test_a_put_into_many_queues_is_all_or_nothing(machine: Machine) -> None:
+    settings(machine, "b", capacity=1)
+    assert ask(machine, PutMany(("a", "b", "a"), SPREAD)) == [Spread(2)]
+    assert ask(machine, PutMany(("a", "b"), SPREAD)) == [QueueFull()]
+    assert ask(machine, PutMany(("c", "a"), PutWith(Put("", 0, b""), key="k"))) == [Spread(2)]
+    assert ask(machine, PutMany(("d", "c"), PutWith(Put("", 0, b""), key="k"))) == [JobExists()]
+    assert [machine.ready(name) for name in "abcd"] == [2, 1, 1, 0]
+
+
+def test_a_shared_body_is_there_once_in_memory_and_in_snapshots(machine: Machine) -> None:
+    ask(machine, PutMany(("a", "b", "c", "d"), SPREAD), Get(("a",)), Bury(1))
+    ask(machine, Get(("b",)), PutMany(("a", "b"), SPREAD), Get(("c",)), Move(3, "e"))
+    snapshot = b"".join(machine.snapshot())
+    assert (snapshot.count(BODY), bodies(machine)) == (2, (6, 1))       # the second put is of the same bytes object
+    again = Machine()
+    again.restore([snapshot])
+    assert (b"".join(again.snapshot()), bodies(again)) == (snapshot, (6, 2))
+    ask(again, Change(Selector(2), data=b"t" * 40))
+    assert b"".join(again.snapshot()).count(BODY) == 2
+
+
+def test_spread_in_a_refused_batch_leaves_nothing(machine: Machine) -> None:
+    before = b"".join(machine.snapshot())
+    assert ask(machine, Batch((PutMany(("a", "b"), SPREAD), Done(7)), True)) == [Aborted(2, NotFound())]
+    assert machine.queue_names("") == []
+    assert len(before) > 0
+
+
+def test_a_batch_puts_no_more_than_ten_thousand_jobs_into_several_queues(machine: Machine) -> None:
+    ask(machine, *[BindQueue("t", f"q{number}") for number in range(4000)])
+    put = PutTopic("t", "", PutWith(Put("", 0, b"")))
+    (results,) = ask(machine, Batch((put, put, put, PutMany(("a",), SPREAD)), False))
+    assert results == Results((Spread(4000), Spread(4000), DataTooLarge(), Spread(1)))
+
+
+def test_a_binding_makes_its_queue_exist_and_goes_with_it(machine: Machine) -> None:
+    ask(machine, BindQueue("t", "q"), BindQueue("t", "q", "a"), BindQueue("t", "r"))
+    assert ask(machine, CreateQueue("q", QueueChange())) == [QueueExists()]
+    assert (machine.total(None).queues, machine.queue_names("")) == (2, ["q", "r"])
+    assert ask(machine, DeleteQueue("q", False)) == [Accepted()]
+    assert machine.bindings("") == [("t", "r", None)]
+    assert ask(machine, UnbindQueue("t", "r")) == [Accepted()]
+    assert machine.queue_names("") == []
+    ask(machine, Configure(autocreate=False))
+    assert ask(machine, BindQueue("t", "q")) == [QueueNotFound()]
+    assert ask(machine, PutTopic("t", "", SPREAD)) == [Spread(0)]
+
+
+def test_a_topic_has_ten_thousand_bindings_at_most(machine: Machine) -> None:
+    ask(machine, *[BindQueue("t", "q", f"a{number}") for number in range(10_000)])
+    assert ask(machine, BindQueue("t", "q", "one.more"), BindQueue("t", "q", "a1")) == [TooManyBindings(), Accepted()]
+
+
+@pytest.mark.parametrize(("pattern", "key", "matches"), [
+    ("a", "a", True), ("a", "a.b", False), ("*", "a", True), ("*", "", False), ("*", "a.b", False), ("#", "", True),
+    ("#", "a.b.c", True), ("a.#", "a", True), ("a.#", "a.b.c", True), ("a.#", "b.a", False), ("#.b", "b", True),
+    ("#.b", "a.b.c", False), ("#.b", "a.b.b", True), ("a.*.c", "a.b.c", True), ("a.*.c", "a.c", False),
+    ("a.#.c.#", "a.c", True), ("#.#", "", True), ("*.#", "", False), ("*.#", "a", True), ("a.*", "a.", True),
+    ("a#", "a#", True), ("stock.*.nyse", "stock.usd.nyse", True), ("#.a.#.b", "x.a.a.b.b", True),
+    ("#.a.#.b", "b.a", False),
+])
+def test_patterns_follow_the_rules_of_amqp(pattern: str, key: str, matches: bool) -> None:
+    assert compiled(pattern).matches(key.split(".") if key else []) is matches
+    assert fits(pattern.split("."), key.split(".") if key else []) is matches

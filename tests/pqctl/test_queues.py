@@ -32,6 +32,17 @@ def tell(capsys: pytest.CaptureFixture[str], servers: list[str], *arguments: str
     return told
 
 
+def test_topics_are_bound_and_shown(servers: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    tell(capsys, servers, "topic", "bind", "news", "q1", "--pattern", "a.#")
+    tell(capsys, servers, "topic", "bind", "news", "q2")
+    assert tell(capsys, servers, "topic", "list", "news")["bindings"] == [
+        {"topic": "news", "queue": "q1", "pattern": "a.#"}, {"topic": "news", "queue": "q2", "pattern": None}]
+    assert "a.#" in run(capsys, "--servers", servers[0], "topic", "list")[1]
+    tell(capsys, servers, "topic", "unbind", "news", "q2")
+    assert ask(capsys, servers, "topic", "unbind", "news", "q2")[0] == REFUSED
+    assert tell(capsys, servers, "topic", "delete", "news") == {"topic": "news"}
+
+
 def test_pools_of_workers_are_shown_and_steered(servers: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with Client(servers) as client:
         client.worker_beat("pool", 8, 3)

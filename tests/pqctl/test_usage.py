@@ -26,6 +26,7 @@ NAMES = {
     "job": ["bury", "change", "delete", "done", "get", "kick", "later", "peek", "put", "running", "show", "touch"],
     "snapshot": ["restore", "save"],
     "session": ["close", "list"],
+    "topic": ["bind", "delete", "list", "unbind"],
     "worker": ["list", "pause", "resume", "set", "stop"],
     "user": ["delete", "list", "set"],
     "cron": ["delete", "list"],
@@ -64,6 +65,7 @@ NEEDED = {                      # arguments with which each command is complete
     ("pulse", "set"): ["p", "x"], ("pulse", "stat"): ["p"], ("pulse", "watch"): ["p"],
     ("snapshot", "save"): ["/dev/null/x"], ("snapshot", "restore"): [__file__, "--yes"],
     ("session", "close"): ["1"], **{("worker", verb): ["pool"] for verb in ("pause", "resume", "stop")},
+    ("topic", "bind"): ["t", "q"], ("topic", "unbind"): ["t", "q"], ("topic", "delete"): ["t"],
     ("worker", "set"): ["pool", "--max", "1"], ("cron", "delete"): ["task"], ("sched", "group"): ["g"],
     ("user", "set"): ["ann", "--rights", "put"], ("user", "delete"): ["ann"],
 }
@@ -281,9 +283,8 @@ def test_output_that_cannot_be_written_is_told(cluster: FakeCluster) -> None:
 
 
 @pytest.mark.parametrize(("words", "expected"), [
-    ("pqctl ", {"cluster", "node", "queue", "job", "pulse", "snapshot", "session", "worker", "user", "cron", "config",
-                "bench",
-                "doctor", "shell", "events", "top"}),
+    ("pqctl ", {"cluster", "node", "queue", "topic", "job", "sched", "pulse", "snapshot", "session", "worker", "user",
+                "cron", "config", "bench", "doctor", "shell", "events", "top"}),
     ("pqctl cluster ", set(NAMES["cluster"] or [])),
     ("pqctl job get --th", {"--then"}),
     ("pqctl job get --then ", {"later", "done", "dead"}),

@@ -11,6 +11,9 @@
     │   │   ├── JobExists       put(key=): an unfinished job of the queue has this key, or had it not long ago
     │   │   ├── JobRunning      the job with this key is running: it belongs to its holder
     │   │   ├── QueueNotFound   there is no such queue
+    │   │   ├── TopicNotFound   nothing is bound to this topic
+    │   │   ├── BindingNotFound the queue is not bound to it in this way
+    │   │   ├── TooManyBindings the topic may have no more
     │   │   ├── GroupNotFound   sched_group(): no group of jobs has this name
     │   │   ├── WorkerNotFound  there is no such pool of workers
     │   │   ├── QueueExists     queue_create(): there is one
@@ -92,6 +95,18 @@ class GroupNotFound(Refused):
 
 class QueueNotFound(Refused):
     """There is no such queue; for put() when queues are not made by it (config AUTOCREATE OFF)."""
+
+
+class TopicNotFound(Refused):
+    """Nothing is bound to this topic."""
+
+
+class BindingNotFound(Refused):
+    """The queue is not bound to this topic in this way."""
+
+
+class TooManyBindings(Refused):
+    """The topic has as many bindings as it may have."""
 
 
 class WorkerNotFound(Refused):

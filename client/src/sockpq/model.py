@@ -195,6 +195,14 @@ class SessionInfo(NamedTuple):
     bound: int
 
 
+class Binding(NamedTuple):
+    """One line of TOPIC LIST: `queue` is bound to `topic`, with a `pattern` of routing keys or for all."""
+
+    topic: str
+    queue: str
+    pattern: str | None
+
+
 class WorkerBounds(NamedTuple):
     """What an operator wants of a pool of workers: jobs at a time at `most` and at `least`, None if nothing was said.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from core import limits
 from core.handlers.cost import BASE_BYTES, JOB, Cost
 from core.handlers.dispatch import ATOMIC, cost
 from core.ops import replies
@@ -12,7 +13,7 @@ from core.undo import Undo
 
 _EXECUTED = (
     replies.Stored, replies.JobIgnored, replies.JobReplaced, replies.Finished, replies.Rearmed, replies.Accepted,
-    replies.Leased,
+    replies.Leased, replies.Spread,
 )
 
 
@@ -20,6 +21,7 @@ def batch(state: State, operation: Batch, seed: int) -> Reply:
     """Execute the operations in order; with `atomic` all of them, or none if one is refused."""
     put_item = state.put_item
     undo = Undo(state) if operation.atomic else None
+    state.spread_left = limits.SPREAD_JOBS_MAX
     answers: list[Reply] = []
     for part in operation.operations:
         reply = ATOMIC[type(part)](state, part, seed)
@@ -29,6 +31,7 @@ def batch(state: State, operation: Batch, seed: int) -> Reply:
         if undo is not None and type(reply) not in _EXECUTED:
             break
     state.put_item = put_item
+    state.spread_left = None
     if undo is None:
         return replies.Results(tuple(answers))
     if answers and type(answers[-1]) not in _EXECUTED:

@@ -15,7 +15,7 @@ from core.rules import activate, complete
 from core.rules.admit import admitted, at_capacity, displaced, key_taken, rejects_puts, too_large, ttl_ms
 from core.rules.pulses import result
 from core.state import State
-from core.store.job import DelayedJob, Extras, Job, RunningJob
+from core.store.job import DelayedJob, Extras, Job, RunningJob, without_body
 from core.store.queues import DONE, PUT, Queue
 
 
@@ -66,18 +66,22 @@ def change(state: State, operation: ops.Change | ops.ChangePlace, seed: int) -> 
     data = job.data if operation.data is None else operation.data
     item = None if operation.no_item else job.item if operation.item is None else state.items.open(operation.item).name
     at_ms = job.at_ms if operation.when is None else activate.moment(state, operation.when)
+    extras = job.extras if operation.data is None else without_body(job.extras)
     if isinstance(job, RunningJob):
         priority = job.priority if operation.priority is None else operation.priority
-        state.swap(job, replace(job, priority=priority, data=data, item=item, at_ms=at_ms))
+        state.swap(job, replace(job, priority=priority, data=data, item=item, at_ms=at_ms, extras=extras))
     else:
         queue = state.queues.by_name[job.queue]
         rank = job.rank if operation.priority is None else -operation.priority
         if isinstance(job, Job):
+            changed = replace(job, rank=rank, data=data, item=item, at_ms=at_ms, extras=extras)
             state.replace_ready(begins=True)
-            _change_ready(state, queue, job, operation, replace(job, rank=rank, data=data, item=item, at_ms=at_ms))
+            _change_ready(state, queue, job, operation, changed)
             state.replace_ready(begins=False)
         else:
-            _change_delayed(state, queue, job, replace(job, rank=rank, data=data, item=item, at_ms=at_ms))
+            _change_delayed(
+                state, queue, job, replace(job, rank=rank, data=data, item=item, at_ms=at_ms, extras=extras),
+            )
     if job.item is not None and job.item != item:
         state.close_item(job.item, job.queue)
     return ACCEPTED
@@ -102,6 +106,8 @@ def _change_delayed(state: State, queue: Queue, job: DelayedJob, changed: Delaye
     """It keeps its place unless it becomes active: then it goes behind the others, as when its time comes."""
     _spend(state, job)
     extras = activate.without_released_items(state, job)
+    if changed.extras is None or changed.extras.body is None:
+        extras = without_body(extras)
     state.undefer(queue, job)
     at_ms = changed.at_ms
     waits = (extras is not None and bool(extras.after)) or (at_ms is not None and at_ms > state.clock_ms)
@@ -165,7 +171,8 @@ def move(state: State, operation: ops.Move, seed: int) -> Reply:
     state.events.tell("DONE", job.queue, job.priority, job.id)
     queue = state.queues.open(operation.queue)
     leaving = None if queue.settings is None else displaced(queue)
-    extras = Extras(key=extras.key, tries=extras.tries, group=extras.group, ttl_ms=ttl_ms(queue, None))
+    body = extras.body if operation.data is None else None
+    extras = Extras(key=extras.key, tries=extras.tries, group=extras.group, ttl_ms=ttl_ms(queue, None), body=body)
     at_ms = None if operation.when is None else activate.moment(state, operation.when)
     moved = Job(
         rank=-job.priority if operation.priority is None else -operation.priority,

@@ -71,7 +71,7 @@ def put_with(state: State, operation: PutWith | PutGrouped, seed: int) -> Reply:
     leaving = None if queue.settings is None else displaced(queue)
     item = state.items.new_name(seed) if put.new_item else put.item
     state.put_item = item
-    _place(state, operation, queue, item, state.new_seq())
+    place(state, operation, queue, item, state.new_seq())
     queue.counters[PUT] += 1
     state.events.tell("PUT", queue.name, put.priority)
     if queue.settings is not None:
@@ -109,7 +109,7 @@ def _duplicate(state: State, operation: PutWith | PutGrouped, key: str, seed: in
         state.replace_ready(begins=True)
         state.remove(queue, job)
     item = state.items.new_name(seed) if put.new_item else put.item
-    _place(state, operation, queue, item, job.seq, replaced=job)
+    place(state, operation, queue, item, job.seq, replaced=job)
     state.replace_ready(begins=False)
     queue.used_ms = state.clock_ms
     if job.item is not None:
@@ -117,10 +117,11 @@ def _duplicate(state: State, operation: PutWith | PutGrouped, key: str, seed: in
     return replies.JOB_REPLACED
 
 
-def _place(
+def place(
     state: State, operation: PutWith | PutGrouped, queue: Queue, item: str | None, seq: int,
-    replaced: Job | DelayedJob | None = None,
+    replaced: Job | DelayedJob | None = None, body: int | None = None,
 ) -> None:
+    """Put the job of this operation into the queue. `body`: the number of data that it shares with other jobs."""
     put = operation.put
     group = None
     if type(operation) is PutGrouped:
@@ -139,6 +140,7 @@ def _place(
         after=activate.unfinished_items(state, operation.after),
         group=group,
         ready_ms=state.clock_ms if isinstance(replaced, DelayedJob) else _ready_ms(replaced),
+        body=body,
     )
     job = Job(
         rank=-put.priority,

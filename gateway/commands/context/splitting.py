@@ -21,6 +21,8 @@ from core import (
     LaterAllFirst,
     Put,
     PutGrouped,
+    PutMany,
+    PutTopic,
     PutWith,
     Reply,
     Requested,
@@ -32,6 +34,7 @@ from gateway.commands.context.client import Client
 from gateway.protocol.request_id import Numbering
 from gateway.waiting.slots import NoReply, Outcome
 
+JobPut = Put | PutWith | PutGrouped | PutMany | PutTopic
 Many = Batch | DoneAll | LaterAll | LaterAllFirst | TouchAll
 
 
@@ -47,12 +50,12 @@ def split(operation: Many) -> list[Many]:
     return [replace(operation, ids=ids[start:start + length]) for start in range(0, len(ids), length)]
 
 
-def _portions(batch: Batch) -> Iterable[tuple[Put | PutWith | PutGrouped, ...]]:
+def _portions(batch: Batch) -> Iterable[tuple[JobPut, ...]]:
     """Yield the batch's operations in portions within the cost limit."""
-    portion: list[Put | PutWith | PutGrouped] = []
+    portion: list[JobPut] = []
     total = total_work = 0
     for part in batch.operations:
-        assert isinstance(part, Put | PutWith | PutGrouped)
+        assert isinstance(part, JobPut)
         size, work = cost(part)
         total += size
         total_work += work

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from core import Atomic, Change, ChangePlace, Move, Operation, Put, PutGrouped, PutWith, cost
+from core import (
+    Atomic,
+    Change,
+    ChangePlace,
+    Move,
+    Operation,
+    Put,
+    PutGrouped,
+    PutMany,
+    PutTopic,
+    PutWith,
+    cost,
+)
 from gateway.limits import COMMAND_BYTES, TRANSACTION_BYTES_MAX, TRANSACTION_COMMANDS_MAX, TRANSACTION_WORK_MAX
 from gateway.protocol import responses
 from gateway.protocol.command import Command
@@ -12,7 +24,7 @@ def adds_data(operation: Operation) -> bool:
     """Return whether the operation takes up memory and disk space."""
     if isinstance(operation, Change | ChangePlace | Move):
         return operation.data is not None
-    return isinstance(operation, Put | PutWith | PutGrouped)
+    return isinstance(operation, Put | PutWith | PutGrouped | PutMany | PutTopic)
 
 
 class Transaction:

@@ -31,7 +31,7 @@ if (content !== null && new URLSearchParams(location.search).get("note") !== nul
   history.replaceState(null, "", address);
 }
 
-if (content !== null && location.pathname !== "/act" && "EventSource" in window) {
+if (content !== null && content.dataset.live && location.pathname !== "/act") {
   let seen = content.dataset.state;
   let busy = false;
   const source = new EventSource(content.dataset.live);
@@ -47,4 +47,19 @@ if (content !== null && location.pathname !== "/act" && "EventSource" in window)
       busy = false;
     }
   };
+}
+
+const events = document.getElementById("events");
+const EVENTS_MAX = 200;
+
+if (events !== null) {
+  const source = new EventSource("/events");
+  for (const type of events.dataset.types.split(" ")) {
+    source.addEventListener(type, (event) => {
+      const line = document.createElement("li");
+      line.textContent = `${new Date().toLocaleTimeString()} ${type} ${event.data}`;    // never as HTML
+      events.prepend(line);
+      while (events.children.length > EVENTS_MAX) events.lastElementChild.remove();
+    });
+  }
 }

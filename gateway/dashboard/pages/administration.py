@@ -1,10 +1,10 @@
-"""The pages for administrators: sessions and users; and the pulses, for whoever may see their queues."""
+"""The pages for administrators: sessions and users; pulses and events, for whoever may see their queues."""
 
 from __future__ import annotations
 
 from itertools import islice
 
-from core import OWN_PREFIX
+from core import EVENT_TYPES, OWN_PREFIX
 from gateway.dashboard.markup import Child, table, tag
 from gateway.dashboard.pages.view import NotAllowed, View, duration, form, page
 
@@ -40,6 +40,17 @@ def users(view: View) -> str:
     about = None if view.hub.access.required else "No users are required here: every client may do everything."
     return page(view, "Users", tag("p", about) if about else None,
                 table(("user", "rights", "from", ""), rows, f"{len(listed)} users"))
+
+
+def events(view: View) -> str:
+    """Return the page on which the events are told as they come, by the script."""
+    return page(
+        view, "Events",
+        tag("p", "What happens in the cluster, as it happens, newest first. This page needs scripts; the same is at "
+                 "/events, and in the protocol by SUBSCRIBE."),
+        tag("ol", id="events", data_types=" ".join(EVENT_TYPES), aria_live="polite", reversed=True),
+        live=False,
+    )
 
 
 def pulses(view: View) -> str:

@@ -37,10 +37,12 @@ def show(view: View) -> str:
 def who_may_be_lost(nodes: list[NodeStatus]) -> str:
     """Say how many voters may fail before the cluster cannot serve."""
     voters = [node for node in nodes if node.role != "LEARNER"]
-    up = sum(node.role in ("LEADER", "FOLLOWER") for node in voters)
+    up = sum(node.role != "DOWN" for node in voters)
     spare = up - (len(voters) // 2 + 1)
     if spare < 0:
         return f"Only {up} of {len(voters)} nodes are up: that is no majority, and nothing can be done."
+    if not any(node.role == "LEADER" for node in voters):
+        return f"{up} of {len(voters)} nodes are up, and none leads at the moment: an election takes a second or two."
     if spare == 0:
         return f"{up} of {len(voters)} nodes are up: none may be lost."
     return f"{up} of {len(voters)} nodes are up: any {spare if spare > 1 else 'one'} may be lost."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import urlencode
 
-from core import JobState, JobView, Selector
+from core import JobState, JobView, Place, Selector
 from gateway.dashboard.markup import Markup, link, pairs, tag
 from gateway.dashboard.pages import queue
 from gateway.dashboard.pages.body import FORMS, SHOWN_BYTES, whole
@@ -24,7 +24,7 @@ def show(view: View) -> str:
     forms = [[link(f"/job?{queue.address(job)}&form={form}", form), " "] for form in FORMS]
     cut = f", the first {size(SHOWN_BYTES)} at most" if len(job.data) > SHOWN_BYTES else ""
     return page(
-        view, f"Job {job.key or job.id}",
+        view, f"Job {job.key or job.id or ''}".strip(),
         tag("p", link(f"/queue?{urlencode({'name': job.queue})}", f"Queue {job.queue}")),
         pairs([
             ("state", job.state.name), ("id", job.id), ("key", job.key), ("priority", job.priority),
@@ -35,10 +35,13 @@ def show(view: View) -> str:
     )
 
 
-def _selector(view: View) -> Selector:
+def _selector(view: View) -> Selector | Place:
     number = view.word("id")
     if number.isascii() and number.isdigit() and 0 < len(number) < 20:
         return Selector(id=int(number))
+    seq = view.word("seq")
+    if seq.isascii() and seq.isdigit() and len(seq) < 20:
+        return Place(view.word("queue"), int(seq))
     return Selector(queue=view.word("queue"), key=view.word("key"))
 
 
@@ -49,6 +52,8 @@ def _actions(view: View, job: JobView) -> Iterator[Markup]:
         mine["id"] = str(job.id)
     if job.key is not None:
         mine["key"] = job.key
+    elif job.id is None:
+        mine["seq"] = str(job.seq)
     yield form(
         view, "job.change", "Change", mine, field("priority", "Priority", str(job.priority)),
         field("delay", "Delay, in s"),

@@ -25,6 +25,7 @@ from gateway.dashboard.pages.view import (
 from gateway.protocol import listings
 
 JOBS = 25                   # of each state
+PLACED = (JobState.READY, JobState.DELAYED)     # jobs of these states have a place, by whose number they are found
 
 
 def show(view: View) -> str:
@@ -76,15 +77,17 @@ def _job(view: View, job: JobView) -> list[Child]:
 
 
 def named(job: JobView) -> bool:
-    """Return whether the protocol has a name for this job: an id while it runs, or a key."""
-    return job.id is not None or job.key is not None
+    """Return whether the protocol has a name for this job: an id while it runs, a place while it waits, or a key."""
+    return job.id is not None or job.key is not None or job.state in PLACED
 
 
 def address(job: JobView) -> str:
     """Return the address of a job, behind `?`."""
     if job.id is not None:
         return urlencode({"id": job.id})
-    return urlencode({"queue": job.queue, "key": job.key})
+    if job.key is not None:
+        return urlencode({"queue": job.queue, "key": job.key})
+    return urlencode({"queue": job.queue, "seq": job.seq})
 
 
 def _actions(view: View, name: str) -> Iterator[Markup]:

@@ -13,7 +13,8 @@ from gateway.dashboard.visitor import Visitor
 from gateway.server.hub import Hub
 
 PAGES = (
-    ("/", "Cluster"), ("/queues", "Queues"), ("/pulses", "Pulses"), ("/sessions", "Sessions"), ("/users", "Users"),
+    ("/", "Cluster"), ("/queues", "Queues"), ("/pulses", "Pulses"), ("/events-live", "Events"),
+    ("/sessions", "Sessions"), ("/users", "Users"),
 )
 
 
@@ -46,8 +47,8 @@ class NotThere(Exception):      # noqa: N818
     """What the page is about does not exist."""
 
 
-def page(view: View, title: str, *content: Child) -> str:
-    """Return a whole document."""
+def page(view: View, title: str, *content: Child, live: bool = True) -> str:
+    """Return a whole document. `live`: the script keeps it fresh."""
     cluster = view.cluster
     leader = cluster.leader()
     where = [tag("strong", cluster.name), f" ({view.version}), ",
@@ -63,7 +64,7 @@ def page(view: View, title: str, *content: Child) -> str:
         "body", tag("a", "Skip to the content", href="#content", class_="skip"),
         tag("header", tag("nav", navigation, aria_label="Pages"), tag("p", where)),
         tag("main", tag("h1", title), tag("p", view.note, class_="note", role="status") if view.note else None,
-            content, id="content", data_live="/live", data_state=state(cluster)),
+            content, id="content", data_live="/live" if live else None, data_state=state(cluster)),
         tag("footer", tag("p", f"As of entry {cluster.machine.index}, {_age(cluster)}",
                           f" · {view.visitor.user or 'no users required'}")),
     )

@@ -6,8 +6,8 @@ so every word is interpreted by its position.
 
 from __future__ import annotations
 
-from core import DURATION_MS_MAX, Get, OnDup, Put, PutGrouped, PutWith
-from gateway.limits import AFTER_ITEMS_MAX, BATCH_JOBS_MAX, SETTING_MAX
+from core import DURATION_MS_MAX, Get, OnDup, Put, PutGrouped, PutMany, PutTopic, PutWith
+from gateway.limits import AFTER_ITEMS_MAX, BATCH_JOBS_MAX, SETTING_MAX, SPREAD_QUEUES_MAX
 from gateway.protocol.arguments import (
     ArgumentError,
     between,
@@ -17,6 +17,7 @@ from gateway.protocol.arguments import (
     plain_word,
     positive_ms,
     queues,
+    routing_key,
     signed,
     unsigned,
 )
@@ -45,18 +46,45 @@ _OPTIONS = {
 }
 
 
+_SPREAD_OPTIONS = {word: option for word, option in _OPTIONS.items() if word != b"WITHIN"}
+_TOPIC_OPTIONS = {**_SPREAD_OPTIONS, b"ROUTE": Option("route", routing_key)}
+
+
 def put(words: Words) -> Command | None:
     """PUT without WAIT."""
     count = len(words)
     if count < 4:
         raise ArgumentError
+    try:
+        queue = name(words[1])
+    except ArgumentError:           # several queues, or a topic: seldom
+        return _spread(words)
     if count == 4:
-        return Command(Put(name(words[1]), signed(words[2]), b""), unsigned(words[3]))
-    queue, priority, length = name(words[1]), signed(words[2]), unsigned(words[3])
+        return Command(Put(queue, signed(words[2]), b""), unsigned(words[3]))
+    priority, length = signed(words[2]), unsigned(words[3])
     item, new_item, at = _item(words)
     if 4 < at < count and words[at] == b"WAIT":
         return None
     return _with_options(Command(Put(queue, priority, b"", item, new_item), length), words, at)
+
+
+def _spread(words: Words) -> Command:
+    """PUT <q>|<q>|.., or PUT @<topic> .. [ROUTE <key>]: the same job into several queues."""
+    first, topic = words[1], words[1].startswith(b"@")
+    priority, length = signed(words[2]), unsigned(words[3])
+    item, new_item, at = (None, False, 4) if len(words) == 4 else _item(words)
+    found = read_options(words, at, _TOPIC_OPTIONS if topic else _SPREAD_OPTIONS)
+    if new_item or found.pop("on_dup", OnDup.FAIL) is not OnDup.FAIL or item in found.get("after", ()):
+        raise ArgumentError
+    route = found.pop("route", "")
+    put = Put("", priority, b"", item)
+    job = PutGrouped(put, **found) if "group" in found else PutWith(put, **found)
+    if topic:
+        return Command(PutTopic(name(first[1:]), route, job), length)
+    names = queues(first)
+    if len(names) > SPREAD_QUEUES_MAX:
+        raise ArgumentError
+    return Command(PutMany(names, job), length)
 
 
 def put_wait(words: Words) -> Command:

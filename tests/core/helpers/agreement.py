@@ -96,6 +96,7 @@ def _assert_same_running(machine: Machine, model: Model) -> None:
         (one.number, one.user, one.address, one.used_ms, one.ending) for one in model.sessions.all
     ]
     assert [astuple(one) for one in machine.workers()] == [astuple(one) for _, one in sorted(model.workers.items())]
+    assert machine.bindings("") == [(topic, *one) for topic in sorted(model.topics) for one in model.topics[topic]]
     for session in range(model.sessions.next_number + 1):
         assert [job.id for job in machine.taken(session)] == [job.id for job in model.taken(session)]
     for job in model.running():

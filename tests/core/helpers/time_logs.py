@@ -13,6 +13,7 @@ from core import (
     Atomic,
     Batch,
     BeatWorker,
+    BindQueue,
     Bury,
     BuryWithReason,
     Change,
@@ -27,6 +28,7 @@ from core import (
     Delete,
     DeletePlace,
     DeleteQueue,
+    DeleteTopic,
     Done,
     DoneAll,
     DoneLast,
@@ -57,6 +59,8 @@ from core import (
     Policy,
     PurgeQueue,
     Put,
+    PutMany,
+    PutTopic,
     PutWith,
     QueueChange,
     Request,
@@ -68,6 +72,7 @@ from core import (
     Then,
     Touch,
     TouchAll,
+    UnbindQueue,
     WorkerState,
 )
 from tests.core.helpers.logs import LogEntry, lead, operations
@@ -197,6 +202,19 @@ _bound_of_pool = st.sampled_from([None, 0, 2, 9])
 _places = st.integers(0, 2)
 _on_worker = st.builds(BeatWorker, _pool, _places, _places, st.just("h:1"), st.sampled_from([1, 1, 2])) | st.builds(
     SetWorker, _pool, _bound_of_pool, _bound_of_pool, st.sampled_from([None, *WorkerState])
+)
+_job = st.builds(
+    PutWith, st.builds(Put, st.just(""), _priority, st.sampled_from([b"", b"s" * 40]), _item),
+    key=st.sampled_from([None, None, *KEYS]),
+)
+_pattern = st.sampled_from([None, "a", "*", "a.#", "#", "#.b", "*.#.b"])
+spread: st.SearchStrategy[Atomic] = st.builds(PutMany, st.lists(_queue, max_size=3).map(tuple), _job) | st.builds(
+    PutTopic, st.sampled_from(["t", "u"]), st.sampled_from(["", "a", "a.b", "a.x.b", "b"]), _job
+)
+_on_topic: st.SearchStrategy[Requested] = often(
+    st.builds(BindQueue, st.sampled_from(["t", "t", "u"]), _queue, _pattern),
+    st.builds(UnbindQueue, st.sampled_from(["t", "u"]), _queue, _pattern),
+    st.builds(DeleteTopic, st.sampled_from(["t", "u"])),
 )
 _expire_queue = st.builds(ExpireQueue, _queue, st.sampled_from([0, 50, 100, 200, 1000]))
 on_queue: st.SearchStrategy[Requested] = often(

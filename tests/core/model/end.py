@@ -34,13 +34,13 @@ from core import (
     TouchAll,
 )
 from tests.core.model.jobs import ModelJob
-from tests.core.model.put import ModelPut
+from tests.core.model.spread import ModelSpread
 
 OnRunning = Done | DoneLast | Later | LaterWith | Return | Bury | Touch | LaterWithReason | BuryWithReason
 OnMany = DoneAll | LaterAll | LaterAllFirst | TouchAll
 
 
-class ModelEnd(ModelPut):
+class ModelEnd(ModelSpread):
     """Done, Later, Return, Bury, Touch, Change, Delete."""
 
     def on_many(self, operation: OnMany) -> Reply:

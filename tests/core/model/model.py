@@ -18,6 +18,7 @@ from core import (
     BadSetting,
     Batch,
     BeatWorker,
+    BindQueue,
     Bury,
     BuryWithReason,
     Change,
@@ -35,6 +36,7 @@ from core import (
     Delete,
     DeletePlace,
     DeleteQueue,
+    DeleteTopic,
     DeleteUser,
     Done,
     DoneAll,
@@ -65,6 +67,8 @@ from core import (
     PromoteLearner,
     PurgeQueue,
     Put,
+    PutMany,
+    PutTopic,
     PutWith,
     Rearmed,
     Removed,
@@ -79,6 +83,7 @@ from core import (
     SessionNotFound,
     SetUser,
     SetWorker,
+    Spread,
     Stored,
     SwitchService,
     Tick,
@@ -86,6 +91,7 @@ from core import (
     Touch,
     TouchAll,
     TouchSession,
+    UnbindQueue,
     UserNotFound,
     WorkerBounds,
     WorkerNotFound,
@@ -104,7 +110,8 @@ UNBOUND_MAX = 10_000
 SPENT_MAX = 8 * 1024 * 1024     # bytes handed out after which an entry is over
 
 There = tuple[list[tuple[int, str, str | None]], list[tuple[str, str | None]]]
-Fine = Stored | JobIgnored | JobReplaced | Finished | Rearmed | Accepted | Leased      # what aborts no transaction
+# What aborts no transaction.
+Fine = Stored | Spread | JobIgnored | JobReplaced | Finished | Rearmed | Accepted | Leased
 
 
 class Model(ModelView, ModelEnd, ModelMembers):
@@ -252,6 +259,10 @@ class Model(ModelView, ModelEnd, ModelMembers):
                 return self.on_queue(operation)
             case ConfigureQueueWith():
                 return self.on_queue(operation)
+            case PutMany() | PutTopic():
+                return self.spread(operation)
+            case BindQueue() | UnbindQueue() | DeleteTopic():
+                return self.on_topic(operation)
             case BeatWorker():
                 return self._heartbeat(operation)
             case SetWorker():
@@ -413,6 +424,7 @@ class Model(ModelView, ModelEnd, ModelMembers):
         bound = {job.id: job.session for job in self.running()}
         self.jobs = other.jobs
         self.releases = other.releases
+        self.topics = other.topics
         self.queues = {name: structs.replace(one, bound=0) for name, one in other.queues.items()}
         self.used = dict.fromkeys(other.used, self.clock_ms)
         self.kept = other.kept

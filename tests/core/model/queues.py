@@ -58,6 +58,7 @@ class ModelQueues:
         self.next_seq = 1
         self.given_ms: dict[int, int] = {}                      # when each place was given
         self.used: dict[str, int] = {}                          # the last use of each queue with IDLE
+        self.topics: dict[str, list[tuple[str, str | None]]] = {}       # the queues bound to each, and the patterns
         self.past: dict[str, Counter[str]] = {}                 # what happened in the queues that there are
         self.event_seq = 0                                      # how many events there have been
         self.events: list[Event] = []                           # those of this entry
@@ -75,7 +76,19 @@ class ModelQueues:
 
     def known(self, queue: str) -> bool:
         """Is there such a queue?"""
-        return queue in self.queues or self.unfinished(queue)
+        return queue in self.queues or self.unfinished(queue) or queue in self.bound_queues()
+
+    def bound_queues(self) -> set[str]:
+        """The queues that are bound to a topic."""
+        return {queue for bindings in self.topics.values() for queue, _ in bindings}
+
+    def drop_bindings(self, topic: str, gone: set[tuple[str, str | None]]) -> None:
+        """These bindings of the topic are gone."""
+        self.topics[topic] = [one for one in self.topics[topic] if one not in gone]
+        if not self.topics[topic]:
+            del self.topics[topic]
+        for queue, _ in sorted(gone, key=str):
+            self.left_queue(queue)
 
     def in_state(self, queue: str, state: JobState) -> list[ModelJob]:
         """Its jobs in this state, the first one first."""
@@ -258,6 +271,8 @@ class ModelQueues:
             return portion, False
         self.queues.pop(queue, None)
         self.used.pop(queue, None)
+        for topic in list(self.topics):
+            self.drop_bindings(topic, {one for one in self.topics[topic] if one[0] == queue})
         self.left_queue(queue)
         self._forget_keys(queue)
         return len(found), True

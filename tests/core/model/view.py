@@ -18,8 +18,9 @@ class ModelView(ModelEnd):
         """Queues, priorities, waiting and running jobs."""
         jobs = [job for job in self.jobs if queue is None or job.queue == queue]
         waiting = [job for job in jobs if job.id is None]
+        kept = {name for name in {*self.queues, *self.bound_queues()} if queue in (None, name)}
         return (
-            len({job.queue for job in jobs} | {name for name in self.queues if queue in (None, name)}),
+            len({job.queue for job in jobs} | kept),
             len({(job.queue, job.priority) for job in waiting}),
             len(waiting),
             len(jobs) - len(waiting),
@@ -28,7 +29,7 @@ class ModelView(ModelEnd):
     def queue_names(self, prefix: str) -> set[str]:
         """The queues there are."""
         names = {job.queue for job in self.jobs} | {job.origin for job in self.jobs if job.origin and job.ready}
-        return {name for name in names | set(self.queues) if name.startswith(prefix)}
+        return {name for name in names | set(self.queues) | self.bound_queues() if name.startswith(prefix)}
 
     def counts(self, queue: str) -> QueueCounts | None:
         """How many jobs are in each state."""

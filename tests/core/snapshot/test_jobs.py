@@ -65,20 +65,21 @@ PULSE: list[Any] = [
     [[800, 3], [900, 2]], [[5, 7800], [7, 7900]],
 ]
 QUEUES: list[Any] = ["queues", [QUEUE, ["r", *QUEUE[1:]]]]
-# key, tries, ttl_ms, expires_at_ms, every_ms, origin, after, ready_ms, reason, group
+# key, tries, ttl_ms, expires_at_ms, every_ms, origin, after, ready_ms, reason, group, body
 DELAYED: list[Any] = [
     "delayed",
     "q",
     [
-        [5000, 6, 0, None, b"e", 0, 5000, ["k", 2, 10, None, 60, None, [], None, "why", None]],
-        [NEVER_MS, 5, 0, None, b"f", 0, None, [None, None, None, None, None, None, ["x", "y"], None, None, None]],
+        [5000, 6, 0, None, b"e", 0, 5000, ["k", 2, 10, None, 60, None, [], None, "why", None, 3]],
+        [NEVER_MS, 5, 0, None, b"f", 0, None, [None, None, None, None, None, None, ["x", "y"], None, None, None, None]],
     ],
 ]
 RELEASED: list[Any] = ["released", "y", [5], False]
+BINDINGS: list[Any] = ["bindings", [["t", "s", None], ["t", "q", "a.#"], ["u", "q", "*"]]]
 USED: list[Any] = ["used", [["q", 900], ["r", 950]]]
 KEPT: list[Any] = ["kept", [["q", "old", 1040], ["r", "old", 1050]]]
 END: list[Any] = ["end", 4, 2, 2]
-ALL = [HEAD, SETTINGS, PULSES, PULSE, QUEUES, WAITING, DELAYED, RUNNING, RELEASED, USED, KEPT, END]
+ALL = [HEAD, SETTINGS, PULSES, PULSE, QUEUES, WAITING, DELAYED, RUNNING, RELEASED, BINDINGS, USED, KEPT, END]
 
 
 @pytest.fixture
@@ -139,6 +140,13 @@ def test_forged_snapshot_is_right_as_it_stands() -> None:
         "autocreate is no truth value": instead(SETTINGS, changed(SETTINGS, 1, 1)),
         "queues out of order": instead(QUEUES, ["queues", [QUEUES[1][1], QUEUES[1][0]]]),
         "bound to no session": instead(QUEUES, ["queues", [[*QUEUE[:-3], 7, 0, False], QUEUES[1][1]]]),
+        "topics out of order": instead(BINDINGS, ["bindings", [["u", "q", None], ["t", "q", None]]]),
+        "bound twice": instead(BINDINGS, ["bindings", [["t", "q", None], ["t", "q", None]]]),
+        "pattern of other characters": instead(BINDINGS, ["bindings", [["t", "q", "a b"]]]),
+        "shared body out of range": instead(DELAYED, rare(10, 20)),
+        "shared body missing": instead(DELAYED, changed(DELAYED, 2, [
+            changed(DELAYED[2][0], 4, b""), DELAYED[2][1],
+        ])),
         "last uses out of order": instead(USED, ["used", [["r", 900], ["q", 950]]]),
         "last use twice": instead(USED, ["used", [["q", 900], ["q", 950]]]),
         "last use of a queue without IDLE": instead(USED, ["used", [["never", 900]]]),

@@ -14,13 +14,14 @@ from urllib.parse import quote, urlencode
 import pytest
 import uvloop
 
-from cluster.api import NotLeader, OutcomeUnknown
+from cluster.api import NodeStatus, NotLeader, OutcomeUnknown
 from core import Put
 from gateway import rights
 from gateway.auth.users_file import Account
 from gateway.dashboard import Dashboard, site
 from gateway.dashboard.history import SAMPLES, History
 from gateway.dashboard.pages import queues
+from gateway.dashboard.pages.cluster import who_may_be_lost
 from gateway.monitoring import HttpServer, LoopLag, Pages, Sources, start
 from gateway.rights import Rights
 from tests.gateway.helpers.sockets import Gateway
@@ -436,5 +437,44 @@ def test_the_history_is_of_an_hour_and_forgets_queues_that_are_gone() -> None:
         await found.say(b"QUEUE DELETE mail FORCE\r\n")
         await history.sample(found.cluster)
         assert history.depths("mail") == ()
+
+    run(test)
+
+
+def test_who_may_be_lost() -> None:
+    def node(name: str, role: str) -> NodeStatus:
+        return NodeStatus(1, name, "h:1", role, True, 1, 1, 0, "1", 0)
+
+    def told(*roles: str) -> str:
+        return who_may_be_lost([node(f"n{number}", role) for number, role in enumerate(roles)])
+
+    assert told("LEADER", "FOLLOWER", "FOLLOWER") == "3 of 3 nodes are up: any one may be lost."
+    assert told("LEADER", "FOLLOWER", "FOLLOWER", "FOLLOWER", "FOLLOWER", "LEARNER").endswith("any 2 may be lost.")
+    assert told("LEADER", "FOLLOWER", "DOWN") == "2 of 3 nodes are up: none may be lost."
+    assert "none leads" in told("CANDIDATE", "FOLLOWER", "DOWN")
+    assert told("CANDIDATE", "DOWN", "DOWN").startswith("Only 1 of 3")
+
+
+def test_a_waiting_job_without_a_key_is_found_by_its_place() -> None:
+    async def test(found: Site) -> None:
+        await found.say(b"PUT mail 0 5\r\nfirstPUT mail 0 6\r\nsecond")
+        address = re.search(r'href="(/job\?queue=mail&amp;seq=(\d+))"', await found.get("/queue?name=mail"))
+        assert address is not None
+        assert "first" in await found.get(html.unescape(address[1]))
+        assert (await found.act("job.change", queue="mail", seq=address[2], priority="9"))[0] == 303
+        assert (await found.act("job.delete", queue="mail", seq=address[2]))[0] == 303
+        await found.get(html.unescape(address[1]), 404)
+        assert await found.say(b"GET mail\r\n") == b"200 OK mail 1 0 6\r\nsecond"
+        await found.get("/job?queue=nope&seq=5", 404)
+
+    run(test)
+
+
+def test_the_page_of_events_is_told_them_by_the_script() -> None:
+    async def test(found: Site) -> None:
+        page = await found.get("/events-live")
+        assert 'data-types="' in page
+        assert "data-live" not in page
+        assert "FINQ" in page
 
     run(test)

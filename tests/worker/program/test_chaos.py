@@ -1,4 +1,4 @@
-"""Three real nodes, three pools, and everything killed or frozen in turn; what the tasks do is recorded outside."""
+"""Three real nodes, three pools, and all of these killed or frozen in turn; what tasks do is recorded outside."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_no_effect_is_lost_and_with_transactions_none_comes_twice(tmp_path: Path
         pools = Pools(stack, tmp_path, ",".join(cluster.servers))
         first = put_all(client)
         begun = time.monotonic()
-        leader_killed = ""
+        leader_killed = leader_frozen = ""
         while (elapsed := time.monotonic() - begun) < FAULTS_S:
             number = draw.randrange(3)
             action = draw.choice(["child", "child", "pool", "freeze"])
@@ -116,9 +116,13 @@ def test_no_effect_is_lost_and_with_transactions_none_comes_twice(tmp_path: Path
             if not leader_killed and elapsed > FAULTS_S / 3:
                 leader_killed = cluster.wait_for_leader()
                 cluster.kill(leader_killed)
-                cluster.restart(leader_killed, wait=False)
+                cluster.restart(leader_killed)
+            elif not leader_frozen and elapsed > FAULTS_S * 2 / 3:
+                leader_frozen = cluster.wait_for_leader()
+                cluster.pause(leader_frozen)
             pools.thaw()
             time.sleep(0.5)
+        cluster.resume(leader_frozen)
         pools.thaw(all_of_them=True)
         wait_until_done(client, pools)
         assert all_gone(pools.killed)

@@ -45,6 +45,7 @@ from sockpq._protocol.commands import queues as queue_commands
 from sockpq.configuration import configuration
 from sockpq.errors import NoOutput, SockpqError
 from sockpq.model import (
+    Binding,
     EventType,
     FairGroup,
     FairLevel,
@@ -476,6 +477,66 @@ class Client:
             bodies=self._executor.bodies), timeout=timeout, retry_unknown=retry_unknown
         ))
 
+    async def put_to(
+        self,
+        queues: Iterable[str],
+        data: Data | None = None,
+        priority: int = 0,
+        item: str | None = None,
+        *,
+        json: Any = ABSENT,
+        value: Any = ABSENT,
+        delay: float | None = None,
+        at: float | None = None,
+        ttl: float | None = None,
+        every: float | None = None,
+        after: str | Iterable[str] | None = None,
+        key: str | None = None,
+        tries: int | None = None,
+        timeout: float | None = None,
+        retry_unknown: bool | None = None,
+    ) -> int:
+        """Queue the same job in several queues (at most 1,000), in all of them or in none; returns in how many.
+
+        The rest is as for put(). Raises what put() does, for the first queue that refuses.
+        """
+        return await run(self._executor.run(
+            jobs.put_to(queues, data, priority, item, json=json, value=value, delay=delay, at=at, ttl=ttl, every=every,
+            after=after, key=key, tries=tries, bodies=self._executor.bodies), timeout=timeout,
+            retry_unknown=retry_unknown
+        ))
+
+    async def publish(
+        self,
+        topic: str,
+        data: Data | None = None,
+        priority: int = 0,
+        item: str | None = None,
+        *,
+        route: str | None = None,
+        json: Any = ABSENT,
+        value: Any = ABSENT,
+        delay: float | None = None,
+        at: float | None = None,
+        ttl: float | None = None,
+        every: float | None = None,
+        after: str | Iterable[str] | None = None,
+        key: str | None = None,
+        tries: int | None = None,
+        timeout: float | None = None,
+        retry_unknown: bool | None = None,
+    ) -> int:
+        """Queue a job in all queues that are bound to `topic` (topic_bind()), or in none; returns in how many.
+
+        `route`: its routing key, words with dots between them; queues bound with a pattern get it only if that matches.
+        The rest is as for put(). Raises what put() does, for the first queue that refuses.
+        """
+        return await run(self._executor.run(
+            jobs.publish(topic, data, priority, item, route=route, json=json, value=value, delay=delay, at=at, ttl=ttl,
+            every=every, after=after, key=key, tries=tries, bodies=self._executor.bodies), timeout=timeout,
+            retry_unknown=retry_unknown
+        ))
+
     async def done(
         self,
         job: Job | int,
@@ -847,6 +908,45 @@ class Client:
         `waiters`, how many clients wait for it by name, is known to the leader only.
         """
         return await run(self._executor.run_where(queue_commands.queue_stat(queue), server, timeout=timeout))
+
+    async def topic_bind(
+        self,
+        topic: str,
+        queue: str,
+        pattern: str | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> None:
+        """Let what is published to `topic` come into `queue` too: all of it, or what has a routing key like `pattern`.
+
+        A pattern is words with dots between them; `*` is any one word, `#` any number of words.
+        """
+        await run(self._executor.run(queue_commands.topic_bind(topic, queue, pattern), timeout=timeout))
+
+    async def topic_unbind(
+        self,
+        topic: str,
+        queue: str,
+        pattern: str | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> None:
+        """Take a topic_bind() back. Raises TopicNotFound, BindingNotFound."""
+        await run(self._executor.run(queue_commands.topic_unbind(topic, queue, pattern), timeout=timeout))
+
+    async def topic_delete(self, topic: str, *, timeout: float | None = None) -> None:
+        """Take all bindings of the topic back; the queues stay. Raises TopicNotFound."""
+        await run(self._executor.run(queue_commands.topic_delete(topic), timeout=timeout))
+
+    async def topic_list(
+        self,
+        prefix: str = "",
+        *,
+        server: str | None = None,
+        timeout: float | None = None,
+    ) -> list[Binding]:
+        """The bindings of the topics whose names begin with `prefix`; a `server` that is named may lag."""
+        return await run(self._executor.run_where(queue_commands.topic_list(prefix), server, timeout=timeout))
 
     async def config(
         self,

@@ -36,6 +36,8 @@ class HeldJob(Protocol):
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}")   # PROTOCOL "Lines, data, values"
 NODE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+ROUTE = re.compile(r"[A-Za-z0-9_.:@-]{1,255}")
+PATTERN = re.compile(r"[A-Za-z0-9_.:@#*-]{1,255}")
 WORKER = re.compile(r"[A-Za-z0-9_.:@-]{1,64}")
 WORKER_SLOTS_MAX = 2**31
 USER = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
@@ -73,6 +75,32 @@ def node(value: str) -> str:
     match = NODE_NAME.fullmatch(value)
     if not match:
         raise BadArguments(f"node {value!r}: a name is 1 to 64 of A-Z a-z 0-9 _ . -")
+    return match[0]
+
+
+def several(value: Iterable[str], what: str) -> list[str]:
+    """The strings in `value`, which is not one itself."""
+    if isinstance(value, str):
+        raise TypeError(f"{what} must be several strings, not one")
+    return list(value)
+
+
+def route(value: str) -> str:
+    """`value`, when it may be a routing key."""
+    return _routing(value, ROUTE, "route", "1 to 255 of A-Z a-z 0-9 _ . : @ -")
+
+
+def pattern(value: str) -> str:
+    """`value`, when it may be a pattern of routing keys."""
+    return _routing(value, PATTERN, "pattern", "1 to 255 of A-Z a-z 0-9 _ . : @ - * #")
+
+
+def _routing(value: str, form: re.Pattern[str], what: str, rule: str) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{what} must be a string, not {type(value).__name__}")
+    match = form.fullmatch(value)
+    if not match:
+        raise BadArguments(f"{what} {value!r}: it is {rule}")
     return match[0]
 
 
@@ -258,6 +286,11 @@ def reason(value: str) -> str:
 def group(value: str) -> str:
     """`value`, when it may be a group."""
     return _matching(WORD, value, "a group is 1 to 64 of A-Z a-z 0-9 _ . : -")
+
+
+def any_group(value: str) -> str:
+    """`value`, when a group may have this name: a word, or the name of a queue."""
+    return value if isinstance(value, str) and WORD.fullmatch(value) else name(value, "group")
 
 
 def ran(value: float | None) -> str:

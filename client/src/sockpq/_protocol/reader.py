@@ -16,6 +16,7 @@ from sockpq._protocol.session import SessionLost
 from sockpq.errors import (
     AuthError,
     BadArguments,
+    BindingNotFound,
     Busy,
     DataTooLarge,
     ForbiddenError,
@@ -39,7 +40,9 @@ from sockpq.errors import (
     Refused,
     SockpqError,
     TicketNotFound,
+    TooManyBindings,
     TooManyPulses,
+    TopicNotFound,
     WaitTimeout,
     WorkerNotFound,
 )
@@ -71,6 +74,9 @@ _REFUSAL_LINES: dict[str, type[SockpqError]] = {
     "404 Session Not Found": SessionLost,
     "404 Group Not Found": GroupNotFound,
     "404 Queue Not Found": QueueNotFound,
+    "404 Topic Not Found": TopicNotFound,
+    "404 Binding Not Found": BindingNotFound,
+    "503 Too Many Bindings": TooManyBindings,
     "404 Worker Not Found": WorkerNotFound,
     "409 Job Exists": JobExists,
     "409 Job Running": JobRunning,

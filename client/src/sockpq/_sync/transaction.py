@@ -94,6 +94,53 @@ class Transaction:
             bodies=self._executor.bodies)
         )
 
+    def put_to(
+        self,
+        queues: Iterable[str],
+        data: Data | None = None,
+        priority: int = 0,
+        item: str | None = None,
+        *,
+        json: Any = ABSENT,
+        value: Any = ABSENT,
+        delay: float | None = None,
+        at: float | None = None,
+        ttl: float | None = None,
+        every: float | None = None,
+        after: str | Iterable[str] | None = None,
+        key: str | None = None,
+        tries: int | None = None,
+    ) -> None:
+        """Queue the same job in several queues (at most 1,000), in all of them or in none. See Client.put_to."""
+        self._add(
+            jobs.put_to(queues, data, priority, item, json=json, value=value, delay=delay, at=at, ttl=ttl, every=every,
+            after=after, key=key, tries=tries, bodies=self._executor.bodies)
+        )
+
+    def publish(
+        self,
+        topic: str,
+        data: Data | None = None,
+        priority: int = 0,
+        item: str | None = None,
+        *,
+        route: str | None = None,
+        json: Any = ABSENT,
+        value: Any = ABSENT,
+        delay: float | None = None,
+        at: float | None = None,
+        ttl: float | None = None,
+        every: float | None = None,
+        after: str | Iterable[str] | None = None,
+        key: str | None = None,
+        tries: int | None = None,
+    ) -> None:
+        """Queue a job in all queues that are bound to `topic` (topic_bind()), or in none. See Client.publish."""
+        self._add(
+            jobs.publish(topic, data, priority, item, route=route, json=json, value=value, delay=delay, at=at, ttl=ttl,
+            every=every, after=after, key=key, tries=tries, bodies=self._executor.bodies)
+        )
+
     def done(
         self,
         job: Job | int,

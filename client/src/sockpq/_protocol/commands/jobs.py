@@ -49,6 +49,7 @@ from sockpq.model import Finished, Handed, Key, Meta, PeekedJob, Place, Stored, 
 PEEK_JOBS_MAX = 10_000
 KICK_JOBS_MAX = 2**31 - 1
 TOUCHED_JOBS_MAX = 2_000
+SPREAD_QUEUES_MAX = 1_000
 
 _GET_VERBS: dict[Block, str] = {False: "GET", True: "GETB", "until_done": "GETBE"}
 _FINISHED = {
@@ -104,6 +105,76 @@ def put(
     )
     body = arguments.must_have(arguments.body_of(data, json, value, bodies))
     return single(f"{start}{len(body)}{end}", of_line, Repeat.IF_ASKED, data=body, logged=True)
+
+
+@call(retry=True, transaction=True)
+def put_to(
+    queues: Iterable[str],
+    data: Data | None = None,
+    priority: int = 0,
+    item: str | None = None,
+    *,
+    json: Any = ABSENT,
+    value: Any = ABSENT,
+    delay: float | None = None,
+    at: float | None = None,
+    ttl: float | None = None,
+    every: float | None = None,
+    after: str | Iterable[str] | None = None,
+    key: str | None = None,
+    tries: int | None = None,
+    bodies: Bodies = PLAIN,
+) -> Command[int]:
+    """Queue the same job in several queues (at most 1,000), in all of them or in none; returns in how many.
+
+    The rest is as for put(). Raises what put() does, for the first queue that refuses.
+    """
+    names = dict.fromkeys(arguments.name(queue, "queue") for queue in arguments.several(queues, "queues"))
+    if not 0 < len(names) <= SPREAD_QUEUES_MAX:
+        raise BadArguments(f"put_to() takes 1 to {SPREAD_QUEUES_MAX} queues, not {len(names)}")
+    first = "|".join(names) if len(names) > 1 else f"{next(iter(names))}|{next(iter(names))}"
+    options = put_options(delay, at, ttl, every, after, key, None, tries)
+    return _spread(first, priority, item, options, arguments.body_of(data, json, value, bodies))
+
+
+@call(retry=True, transaction=True)
+def publish(
+    topic: str,
+    data: Data | None = None,
+    priority: int = 0,
+    item: str | None = None,
+    *,
+    route: str | None = None,
+    json: Any = ABSENT,
+    value: Any = ABSENT,
+    delay: float | None = None,
+    at: float | None = None,
+    ttl: float | None = None,
+    every: float | None = None,
+    after: str | Iterable[str] | None = None,
+    key: str | None = None,
+    tries: int | None = None,
+    bodies: Bodies = PLAIN,
+) -> Command[int]:
+    """Queue a job in all queues that are bound to `topic` (topic_bind()), or in none; returns in how many.
+
+    `route`: its routing key, words with dots between them; queues bound with a pattern get it only if that matches.
+    The rest is as for put(). Raises what put() does, for the first queue that refuses.
+    """
+    options = "" if route is None else f" ROUTE {arguments.route(route)}"
+    options += put_options(delay, at, ttl, every, after, key, None, tries)
+    name = f"@{arguments.name(topic, 'topic')}"
+    return _spread(name, priority, item, options, arguments.body_of(data, json, value, bodies))
+
+
+def _spread(first: str, priority: int, item: str | None, options: str, data: bytes | None) -> Command[int]:
+    priority = arguments.integer(priority, "priority", -INT64_MAX - 1, INT64_MAX)
+    item = "" if item is None else f" IS {arguments.name(item, 'item')}"
+    body = arguments.must_have(data)
+    return single(
+        f"PUT {first} {priority} {len(body)}{item}{options}", number_of, Repeat.IF_ASKED, data=body, logged=True,
+        needs=("fanout",),
+    )
 
 
 def put_line(

@@ -24,7 +24,7 @@ from sockpq._protocol.reader import (
     number_of,
 )
 from sockpq.errors import BadArguments
-from sockpq.model import FairGroup, FairLevel, QueueTotals, RunningJob, Totals
+from sockpq.model import Binding, FairGroup, FairLevel, QueueTotals, RunningJob, Totals
 
 COUNT_MAX = 2**63 - 1
 
@@ -127,7 +127,7 @@ def _levels() -> Reader[list[FairLevel]]:
 @call("any")
 def sched_group(group: str) -> Command[FairGroup]:
     """What a group of jobs has used so far. Raises GroupNotFound; a `server` that is named may lag."""
-    return single(f"SCHED GROUP {arguments.group(group)}", _fair_group, Repeat.FREELY, needs=("fair",))
+    return single(f"SCHED GROUP {arguments.any_group(group)}", _fair_group, Repeat.FREELY, needs=("fair",))
 
 
 def _fair_group(text: str) -> FairGroup:
@@ -307,6 +307,55 @@ def queue_stat(queue: str) -> Command[dict[str, int]]:
     `waiters`, how many clients wait for it by name, is known to the leader only.
     """
     return Command(f"QUEUE STAT {_queue(queue)}\r\n".encode(), b"", _counters, Repeat.FREELY)
+
+
+# topics
+
+@call()
+def topic_bind(topic: str, queue: str, pattern: str | None = None) -> Command[None]:
+    """Let what is published to `topic` come into `queue` too: all of it, or what has a routing key like `pattern`.
+
+    A pattern is words with dots between them; `*` is any one word, `#` any number of words.
+    """
+    return single(f"TOPIC BIND {_binding(topic, queue, pattern)}", accepted, Repeat.HARMLESS, logged=True,
+                  needs=("fanout",))
+
+
+@call()
+def topic_unbind(topic: str, queue: str, pattern: str | None = None) -> Command[None]:
+    """Take a topic_bind() back. Raises TopicNotFound, BindingNotFound."""
+    return single(f"TOPIC UNBIND {_binding(topic, queue, pattern)}", accepted, Repeat.IF_ASKED, logged=True,
+                  needs=("fanout",))
+
+
+@call()
+def topic_delete(topic: str) -> Command[None]:
+    """Take all bindings of the topic back; the queues stay. Raises TopicNotFound."""
+    return single(f"TOPIC DELETE {arguments.name(topic, 'topic')}", accepted, Repeat.IF_ASKED, logged=True,
+                  needs=("fanout",))
+
+
+@call("any")
+def topic_list(prefix: str = "") -> Command[list[Binding]]:
+    """The bindings of the topics whose names begin with `prefix`; a `server` that is named may lag."""
+    line = f"TOPIC LIST {arguments.name(prefix, 'prefix')}*\r\n" if prefix != "" else "TOPIC LIST\r\n"
+    return Command(line.encode(), b"", _bindings, Repeat.FREELY, needs=("fanout",))
+
+
+def _binding(topic: str, queue: str, pattern: str | None) -> str:
+    words = f"{arguments.name(topic, 'topic')} {_queue(queue)}"
+    return words if pattern is None else f"{words} PATTERN {arguments.pattern(pattern)}"
+
+
+def _bindings() -> Reader[list[Binding]]:
+    return [_binding_line(line) for line in (yield from lines_of_list())]
+
+
+def _binding_line(line: str) -> Binding:
+    """`<topic> <queue> [PATTERN <p>]`."""
+    fields = line.split(" ")
+    expect(len(fields) == 2 or (len(fields) == 4 and fields[2] == "PATTERN"), "not a line of TOPIC LIST")
+    return Binding(as_name(fields[0]), as_name(fields[1]), fields[3] if len(fields) == 4 else None)
 
 
 @call()

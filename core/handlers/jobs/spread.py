@@ -1,0 +1,79 @@
+"""Puts into several queues, named or bound to a topic: all of them or none (spec/state-machine 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core import limits
+from core.handlers.cost import JOB, JOB_WITH_EXTRAS, Cost, of_names
+from core.handlers.jobs.put import place, put_grouped_cost, put_with_cost
+from core.ops import replies
+from core.ops.jobs import PutGrouped, PutMany, PutTopic, PutWith
+from core.ops.replies import Reply
+from core.rules.admit import admitted, at_capacity, displaced, key_taken, rejects_puts
+from core.state import State
+from core.store.queues import PUT
+
+
+def cost_of(job: PutWith | PutGrouped) -> Cost:
+    """Bytes and work of the Put inside."""
+    return put_grouped_cost(job) if isinstance(job, PutGrouped) else put_with_cost(job)
+
+
+def put_many(state: State, operation: PutMany, seed: int) -> Reply:
+    """The same job into each of the queues."""
+    return _spread(state, tuple(dict.fromkeys(operation.queues)), operation.job)
+
+
+def many_cost(operation: PutMany) -> Cost:
+    """Bytes and work of a PutMany: the body is there once."""
+    size, work = cost_of(operation.job)
+    queues = operation.queues
+    each = JOB if _plain(operation.job) else JOB_WITH_EXTRAS
+    return size + of_names(*queues), work + max(0, len(queues) - 1) * each
+
+
+def _plain(job: PutWith | PutGrouped) -> bool:
+    return job.key is None and job.when is None and not job.after and job.every_ms is None
+
+
+def put_topic(state: State, operation: PutTopic, seed: int) -> Reply:
+    """The same job into each queue that the routing key reaches."""
+    bindings = state.topics.by_name.get(operation.topic)
+    if bindings is not None:
+        state.spent += limits.STEP // 8 * len(bindings)
+    return _spread(state, state.topics.reached(operation.topic, operation.route), operation.job)
+
+
+def topic_cost(operation: PutTopic) -> Cost:
+    """Bytes and work of a PutTopic; how many queues it reaches counts when it is executed."""
+    size, work = cost_of(operation.job)
+    return size + of_names(operation.topic, operation.route), work
+
+
+def _spread(state: State, names: Sequence[str], operation: PutWith | PutGrouped) -> Reply:
+    state.put_item = None
+    if state.spread_left is not None:
+        if len(names) > state.spread_left:
+            return replies.DATA_TOO_LARGE
+        state.spread_left -= len(names)
+    put = operation.put
+    for name in names:
+        refusal = rejects_puts(state, name, len(put.data))
+        if refusal is None and operation.key is not None and key_taken(state, name, operation.key):
+            refusal = replies.JOB_EXISTS
+        refusal = refusal or at_capacity(state, name)
+        if refusal is not None:
+            return refusal
+    state.spent += limits.STEP * len(names)
+    shared = len(names) > 1 and len(put.data) >= limits.SHARED_BYTES_MIN
+    body = state.next_seq if shared else None
+    for name in names:
+        queue = state.queues.open(name)
+        leaving = None if queue.settings is None else displaced(queue)
+        place(state, operation, queue, put.item, state.new_seq(), body=body)
+        queue.counters[PUT] += 1
+        state.events.tell("PUT", queue.name, put.priority)
+        if queue.settings is not None:
+            admitted(state, queue, leaving)
+    return replies.Spread(len(names))

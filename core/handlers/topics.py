@@ -1,0 +1,64 @@
+"""What the operations on topics do (spec/state-machine 12)."""
+
+from __future__ import annotations
+
+from core import limits
+from core.handlers.cost import BASE_BYTES, JOB, Cost, of_names
+from core.ops import replies
+from core.ops import topics as ops
+from core.ops.replies import ACCEPTED, Reply
+from core.state import State
+
+_TOPIC_NOT_FOUND = replies.TopicNotFound()
+
+
+def bind_queue(state: State, operation: ops.BindQueue, seed: int) -> Reply:
+    """Bind the queue, which exists from now on; a binding that is there stays."""
+    topics, queue = state.topics, operation.queue
+    bindings = topics.by_name.get(operation.topic, {})
+    if (queue, operation.pattern) in bindings:
+        return ACCEPTED
+    if not state.settings.autocreate and state.queues.find(queue) is None:
+        return replies.QUEUE_NOT_FOUND
+    if len(bindings) >= limits.TOPIC_BINDINGS_MAX or topics.count >= limits.BINDINGS_MAX:
+        return replies.TooManyBindings()
+    topics.bind(operation.topic, queue, operation.pattern)
+    state.queues.join_topic(queue)
+    return ACCEPTED
+
+
+def unbind_queue(state: State, operation: ops.UnbindQueue, seed: int) -> Reply:
+    """Take the binding back. A queue that has nothing else is gone."""
+    bindings = state.topics.by_name.get(operation.topic)
+    if bindings is None:
+        return _TOPIC_NOT_FOUND
+    if (operation.queue, operation.pattern) not in bindings:
+        return replies.BindingNotFound()
+    _unbind(state, operation.topic, operation.queue, operation.pattern)
+    return ACCEPTED
+
+
+def binding_cost(operation: ops.BindQueue | ops.UnbindQueue) -> Cost:
+    """Bytes and work of an operation on one binding."""
+    return BASE_BYTES + of_names(operation.topic, operation.queue, operation.pattern), JOB
+
+
+def delete_topic(state: State, operation: ops.DeleteTopic, seed: int) -> Reply:
+    """Take all bindings of the topic back."""
+    bindings = state.topics.by_name.get(operation.topic)
+    if bindings is None:
+        return _TOPIC_NOT_FOUND
+    for queue, pattern in list(bindings):
+        _unbind(state, operation.topic, queue, pattern)
+    return ACCEPTED
+
+
+def delete_cost(operation: ops.DeleteTopic) -> Cost:
+    """Bytes and work of a DeleteTopic."""
+    return BASE_BYTES + of_names(operation.topic), limits.OPERATION_WORK_MAX
+
+
+def _unbind(state: State, topic: str, queue: str, pattern: str | None) -> None:
+    state.topics.unbind(topic, queue, pattern)
+    if queue not in state.topics.of_queue:
+        state.queues.leave_topics(queue)

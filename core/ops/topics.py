@@ -1,0 +1,33 @@
+"""The operations on topics: names to which queues are bound (spec/state-machine 12)."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class BindQueue(Struct, array_like=True, tag=75, gc=False, frozen=True):
+    """TOPIC BIND: jobs put to `topic` come into `queue` too, those whose key matches `pattern` (None: all).
+
+    Replies: Accepted, QueueNotFound (AUTOCREATE is OFF), TooManyBindings.
+    """
+
+    topic: str
+    queue: str
+    pattern: str | None = None
+
+
+class UnbindQueue(Struct, array_like=True, tag=76, gc=False, frozen=True):
+    """TOPIC UNBIND: take back one BindQueue. Replies: Accepted, TopicNotFound, BindingNotFound."""
+
+    topic: str
+    queue: str
+    pattern: str | None = None
+
+
+class DeleteTopic(Struct, array_like=True, tag=77, gc=False, frozen=True):
+    """TOPIC DELETE: take back all bindings of the topic. Replies: Accepted, TopicNotFound."""
+
+    topic: str
+
+
+OnTopics = BindQueue | UnbindQueue | DeleteTopic

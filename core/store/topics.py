@@ -1,0 +1,86 @@
+"""The topics, the queues bound to them, and which of these a routing key reaches (spec/state-machine 12).
+
+A pattern is matched by the set of places in it that can have been reached, as bits of a number: so no pattern, however
+many `#` it has, takes more than a few operations for each word of the key.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+Binding = tuple[str, str | None]        # a queue, and the pattern of the keys that reach it; None: all
+
+
+class Pattern(Struct, frozen=True, gc=False):
+    """A pattern in a form that is quickly matched: bit n of a mask stands for the n-th word."""
+
+    length: int
+    literals: dict[str, int]        # where each word stands
+    ones: int                       # where `*` stands, which is any one word
+    runs: int                       # where `#` stands, which is any number of words
+
+    def matches(self, words: list[str]) -> bool:
+        """Whether a key of these words matches."""
+        reached = 1
+        reached |= (reached & self.runs) << 1
+        for word in words:
+            stays = reached & self.runs
+            reached = (reached & (self.literals.get(word, 0) | self.ones)) << 1 | stays
+            reached |= (reached & self.runs) << 1
+            if not reached:
+                return False
+        return bool(reached >> self.length & 1)
+
+
+def compiled(pattern: str) -> Pattern:
+    """The pattern; `#` behind `#` adds nothing."""
+    words: list[str] = []
+    for word in pattern.split("."):
+        if word != "#" or not words or words[-1] != "#":
+            words.append(word)
+    masks: dict[str, int] = {}
+    for place, word in enumerate(words):
+        masks[word] = masks.get(word, 0) | 1 << place
+    return Pattern(len(words), masks, masks.pop("*", 0), masks.pop("#", 0))
+
+
+class Topics:
+    """The bindings of each topic in their order, and those of each queue."""
+
+    __slots__ = ("by_name", "count", "of_queue")
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, dict[Binding, Pattern | None]] = {}
+        self.of_queue: dict[str, dict[tuple[str, str | None], None]] = {}      # topics and patterns
+        self.count = 0
+
+    def bind(self, topic: str, queue: str, pattern: str | None) -> None:
+        """Add a binding that is not there."""
+        self.by_name.setdefault(topic, {})[queue, pattern] = None if pattern is None else compiled(pattern)
+        self.of_queue.setdefault(queue, {})[topic, pattern] = None
+        self.count += 1
+
+    def unbind(self, topic: str, queue: str, pattern: str | None) -> None:
+        """Remove a binding that is there."""
+        bindings, bound = self.by_name[topic], self.of_queue[queue]
+        del bindings[queue, pattern]
+        if not bindings:
+            del self.by_name[topic]
+        del bound[topic, pattern]
+        if not bound:
+            del self.of_queue[queue]
+        self.count -= 1
+
+    def drop_queue(self, queue: str) -> None:
+        """Remove all bindings of the queue."""
+        for topic, pattern in list(self.of_queue.get(queue, ())):
+            self.unbind(topic, queue, pattern)
+
+    def reached(self, topic: str, key: str) -> list[str]:
+        """The queues that this key reaches, each once, in the order of their bindings."""
+        words = key.split(".") if key else []
+        queues: dict[str, None] = {}
+        for (queue, _), pattern in self.by_name.get(topic, {}).items():
+            if queue not in queues and (pattern is None or pattern.matches(words)):
+                queues[queue] = None
+        return list(queues)

@@ -1,0 +1,79 @@
+"""Jobs that come into several queues of the reference model at once, and the topics that tell into which."""
+
+from __future__ import annotations
+
+from msgspec import structs
+
+from core import (
+    Accepted,
+    BindingNotFound,
+    BindQueue,
+    DeleteTopic,
+    JobExists,
+    PutMany,
+    PutTopic,
+    QueueFull,
+    QueueNotFound,
+    Reply,
+    Spread,
+    TopicNotFound,
+    UnbindQueue,
+)
+from tests.core.model.put import ModelPut
+
+
+class ModelSpread(ModelPut):
+    """PutMany, PutTopic, and what topics are told."""
+
+    def spread(self, operation: PutMany | PutTopic) -> Reply:
+        """Into all of them or none."""
+        if isinstance(operation, PutMany):
+            names = list(dict.fromkeys(operation.queues))
+        else:
+            bindings = self.topics.get(operation.topic, [])
+            key = operation.route.split(".") if operation.route else []
+            reached = [queue for queue, pattern in bindings if pattern is None or fits(pattern.split("."), key)]
+            names = list(dict.fromkeys(reached))
+        self.put_item = None
+        job = operation.job
+        for name in names:
+            refusal = self._closed(name, job.put.data)
+            if refusal is not None:
+                return refusal
+            if self.holder(name, job.key) is not None or self.key_kept(name, job.key):
+                return JobExists()
+            if self._refuses(name):
+                return QueueFull()
+        for name in names:
+            self.put(structs.replace(job, put=structs.replace(job.put, queue=name)))
+        self.put_item = None
+        return Spread(len(names))
+
+    def on_topic(self, operation: BindQueue | UnbindQueue | DeleteTopic) -> Reply:
+        """TOPIC BIND, UNBIND, DELETE."""
+        bindings = self.topics.get(operation.topic)
+        if isinstance(operation, BindQueue):
+            one = (operation.queue, operation.pattern)
+            if not self.settings.autocreate and not self.known(operation.queue):
+                return QueueNotFound()
+            if one not in (bindings or ()):
+                self.topics.setdefault(operation.topic, []).append(one)
+            return Accepted()
+        if bindings is None:
+            return TopicNotFound()
+        if isinstance(operation, DeleteTopic):
+            self.drop_bindings(operation.topic, set(bindings))
+            return Accepted()
+        if (operation.queue, operation.pattern) not in bindings:
+            return BindingNotFound()
+        self.drop_bindings(operation.topic, {(operation.queue, operation.pattern)})
+        return Accepted()
+
+
+def fits(pattern: list[str], key: list[str]) -> bool:
+    """Whether these words of a key match: `*` is one of them, `#` any number."""
+    if not pattern:
+        return not key
+    if pattern[0] == "#":
+        return fits(pattern[1:], key) or (bool(key) and fits(pattern, key[1:]))
+    return bool(key) and pattern[0] in ("*", key[0]) and fits(pattern[1:], key[1:])

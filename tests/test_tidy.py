@@ -19,7 +19,7 @@ PACKAGES = {
     "sockpq": ("client/src/sockpq", ()),
     "pqctl": ("pqctl", ("sockpq",)),
     "devcluster": ("devcluster", ("sockpq",)),
-    "bench": ("bench", ("sockpq", "devcluster")),
+    "bench": ("bench", ("core", "sockpq", "devcluster")),
 }
 # Other packages import the face of a package, its __init__; these modules belong to a face as well.
 FACES = ("cluster.api", "sockpq.aio", "sockpq.worker", "devcluster.cluster", "devcluster.node")

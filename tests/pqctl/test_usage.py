@@ -313,7 +313,7 @@ def test_the_completion_script(shell: str) -> None:
     (("cluster", "status", "--json"), {"rich", "tomllib", "asyncio", "ssl"}),
     (("job", "put", "q", "body"), {"rich", "tomllib", "asyncio", "ssl"}),
     (("cluster", "status"), {"rich.live", "tomllib", "asyncio", "ssl"}),
-], ids=" ".join)
+], ids=lambda words: " ".join(sorted(words) if isinstance(words, set) else words))
 def test_nobody_waits_for_modules_that_are_not_needed(
     arguments: tuple[str, ...], spared: set[str], cluster: FakeCluster
 ) -> None:

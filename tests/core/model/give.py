@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from core import (
     Empty,
@@ -49,8 +50,9 @@ class ModelGive(ModelTime):
         ]
 
     def get(self, get: Get, bits: int) -> Reply:
-        """One job."""
-        return self.pick(GetWith(get), bits)
+        """One job, and nobody is told whether it turned a cycle."""
+        reply = self.pick(GetWith(get), bits)
+        return replace(reply, turned=UNSET) if isinstance(reply, Handed) else reply
 
     def pick(self, pick: GetWith | GetInTurn, bits: int) -> Reply:
         """One job, or several."""

@@ -72,7 +72,7 @@ class Connection:
         answer = first = self.wire.line()
         if not first.startswith("200 OK "):
             return answer
-        several = words[0] in ("DONE", "LATER") and len(words) > 2 and words[2].isdigit()
+        several = words[0] in ("DONE", "LATER", "TOUCH") and len(words) > 2 and words[2].isdigit()
         if several or words[0] in ANSWER_LISTS or "COUNT" in words:
             jobs = [self.wire.line() for _ in range(int(first.split()[2]))]
             length = sum(int(job.split()[3]) for job in jobs) if "COUNT" in words else 0
@@ -118,10 +118,14 @@ class Story:
         self._users()
         self._waiting_jobs()
         self._finished_and_dead_jobs()
+        self._jobs_in_their_places()
         self._groups()
         self._transactions()
         self._sessions()
         self._pulses()
+        self._fair_shares()
+        self._topics()
+        self._workers()
         self.say("CONFIG FASTEMPTY ON")         # from now on such an answer is kept no more
         self._things_that_end()
 
@@ -132,6 +136,9 @@ class Story:
         self.say("QUEUE CREATE ~after PORTION 1")
         self.say("QUEUE CREATE ~alarmed ALARM 3")
         self.say("QUEUE CONFIG ~alarmed ALARM 2 TTL 3000000000")
+        self.say("QUEUE CREATE ~newest CAPACITY 2 OVERFLOW DROPOLDEST")
+        self.say("QUEUE CREATE ~lasting IDLE 3000000000")
+        self.say("QUEUE CREATE ~idling IDLE 1")         # it will be deleted
         self.say("QUEUE CREATE ~gone")
         self.say("QUEUE DELETE ~gone")
         for queue, where in (("shut", "ALL"), ("in", "IN"), ("out", "OUT"), ("open", "ALL")):
@@ -211,6 +218,22 @@ class Story:
         self.put("deleted 0")
         self.say("QUEUE DELETE ~deleted FORCE")
 
+    def _jobs_in_their_places(self) -> None:
+        for _ in range(3):
+            self.put("placed 0")
+            self.put("newest 0")        # the last one drops the first
+        for line, data in (("CHANGE SEQ ~placed % PRI -1 DATA 3", "low"), ("DELETE SEQ ~placed %", "")):
+            place = self.say("PEEK ~placed READY COUNT 1 SEQ").splitlines()[1].split()[-1]
+            self.say(line.replace("%", place), data)
+        for _ in range(3):
+            self.put("placed 1")
+        several = " ".join(self.take("placed") for _ in range(2))
+        self.say(f"TOUCH {several} EXPIRE 600 THEN DEAD")
+        self.say(f"LATER {several} FIRST")
+        self.say(f"LATER {self.take('placed')} PRI 2 REASON too_busy")
+        self.say(f"GET ~placed|~newest {LONG} BY RR")
+        self.say(f"GET ~placed|~newest {LONG} COUNT 2 META BY RR")
+
     def _groups(self) -> None:
         self.put("mail 0 IS ~group")
         self.put("other 0 IS ~group")
@@ -277,13 +300,17 @@ class Story:
         self.put("bound 9", "comes back")
         self.say(f"GET ~bound BOUND {LONG}", connection=short)
         short.close()                                                   # the session ends soon, and its job goes back
-        for line in ("SESSION CLOSE", "SESSION CLOSE RELEASE"):
+        for line in ("SESSION CLOSE", "SESSION CLOSE RELEASE", "SESSION CLOSE RELEASE FIRST"):
             closed = self._session()
             self.put("closed 0")
             self.say(f"GET ~closed BOUND {LONG}", connection=closed)
             self.say(line, connection=closed)
             closed.close()
+        inbox = self._session()
+        self.say("QUEUE CREATE ~inbox BOUND", connection=inbox)
+        inbox.close()                                                   # the session lives on
         ended = self._session()
+        self.say("QUEUE CREATE ~outbox BOUND", connection=ended)
         ended.close()
         self.say(f"SESSION END {self._sid.split('_')[0]}")
         with Connection(self._server) as mailer:
@@ -307,6 +334,7 @@ class Story:
         self.say("PULSE SET ~together 4 DENY", "stop")
         self.say("QUEUE CONFIG ~rated RATE 4 PER 86400")
         self.say("QUEUE CREATE ~sharing PULSE ~shared")
+        self._number(session, "PULSE DELETE ~shared")       # it is in use
         for _ in range(2):
             self.put("rated 0")
             self.put("sharing 0")
@@ -314,19 +342,77 @@ class Story:
         self.take(f"rated {LONG}")
         self.take(f"sharing {LONG}")
 
+    def _fair_shares(self) -> None:
+        self.say("SCHED CONFIG LEVELS 0|60|600 CAP 120 MULTIPLIER 3 GROUPKEEP 86400")
+        self.say("QUEUE CREATE ~fair SCHED FAIR")
+        for group in ("red", "blue", "red", "green", "blue", "red"):
+            self.put(f"fair 0 GROUP ~{group}")
+        self.put("fair 0")              # of a group that is called as its queue
+        self.put("fair 0 GROUP ~late DELAY 3000000000 KEY late TRIES 9")
+        self.put("mixed 0 GROUP ~red")
+        self.say(f"DONE {self.take('fair')} RAN 2.5")
+        self.say(f"LATER {self.take(f'fair {LONG}')} RAN 3600 REASON slow")
+        self.say(f"TOUCH {self.take(f'fair {LONG}')} RAN 0.5")
+        self.say(f"GET ~mixed|~fair {LONG} BY FAIR")
+        self.put("gone 0 GROUP ~idle")
+        self.say(f"DONE {self.take('gone')}")       # the group has no jobs, and is still known
+        session = self._session()
+        one, other = (self.take(f"fair {LONG}") for _ in range(2))
+        for line in (f"TOUCH {one} RAN 1", f"LATER {one} RAN 1", f"DONE {other} RAN 1"):
+            self._number(session, line)
+        session.close()
+
+    def _topics(self) -> None:
+        for line in (
+            "~news ~all", "~news ~sports PATTERN sports.#", "~news ~chess PATTERN *.chess", "~news ~left",
+            "~old ~all", "~old ~unheard",
+        ):
+            self.say(f"TOPIC BIND {line}")
+        self.say("TOPIC UNBIND ~news ~left")
+        self.say("TOPIC DELETE ~old")
+        self.say("PUT @~news 3 4 IS ~order ROUTE sports.chess", "mate")
+        self.say("PUT @~news 3 4 GROUP ~red KEY k", "text")
+        self.put("copied|~copied_as_well 0 TTL 3000000000", "the same bytes in both")
+        self.take(f"copied {LONG}")
+        self.say("PUTS 2", "@~news 0 1\r\na~copied|~all 0 1 DELAY 3000000000\r\nb")
+        session = self._session()
+        for line, data in (
+            ("PUT ~copied|~all 0 1", "x"), ("PUT ~copied|~in 0 1", "x"), ("PUT @~news 0 1 ROUTE politics", "x"),
+            ("PUT @~nobody 0 1", "x"), ("TOPIC BIND ~news ~all", ""), ("TOPIC UNBIND ~news ~nowhere", ""),
+            ("TOPIC UNBIND ~old ~all", ""), ("TOPIC DELETE ~old", ""),
+        ):
+            self._number(session, line, data)
+        session.close()
+
+    def _workers(self) -> None:
+        session = self._session()
+        self.say("WORKER ~idle_pool 4 0", connection=session)
+        self._number(session, "WORKER ~pool 8 2")
+        for line in ("~pool MAX 6 MIN 1", "~pool STATE PAUSE", "~pool MIN 7", "~nobody MAX 1"):
+            self._number(session, f"WORKER SET {line}", refused=line == "~pool MIN 7")
+        self._number(session, "WORKER ~pool 8 3")
+        session.close()
+        ending = self._session()
+        self.say("WORKER ~ended 1 1", connection=ending)
+        self.say("SESSION CLOSE", connection=ending)        # it ends with its session
+        ending.close()
+
     def _session(self, ttl: str = "") -> Connection:
         connection = Connection(self._server)
         self._sid = self.say(f"SESSION {ttl}".rstrip(), connection=connection).split()[3]
         self._last = 0
         return connection
 
-    def _number(self, session: Connection, line: str, data: str = "", repeatable: bool = True) -> None:
+    def _number(
+        self, session: Connection, line: str, data: str = "", *, repeatable: bool = True, refused: bool = False,
+    ) -> None:
+        """A command with a number. `refused`: as one with bad arguments, though only the state knows that."""
         self._last += 1
         line, data = f"REQ {self._last} {line}".replace("~", self.part), data.replace("~", self.part)
         answer = session.ask(line, data)
         if line.endswith("WITHIN 0.01"):
             assert session.answer("PUT") == "408 Wait Timeout"
-        assert answer[:3] != "400", (line, answer)
+        assert (answer[:3] == "400") == refused, (line, answer)
         if repeatable:
             self.asked.append({"session": self._sid, "line": line, "data": data, "answer": answer})
 

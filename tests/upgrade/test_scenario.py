@@ -29,11 +29,12 @@ NEWEST = "format6"
 # The kinds of frames of a snapshot, and of answers that sessions keep, by their names on disk.
 FRAMES = (
     "head", "settings", "queues", "waiting", "delayed", "running", "released", "counted", "kept", "sessions", "session",
-    "users", "clone", "chunk", "end", "pulses", "pulse",
+    "users", "clone", "chunk", "end", "pulses", "pulse", "fair", "groups", "used", "bindings", "workers",
 )
 ANSWERS = (
     "stored", "handed", "handed many", "empty", "finished", "rearmed", "leased", "removed", "plain", "aborted",
-    "results", "turn", "ticket not found", "pulse exists", "pulse not found",
+    "results", "turn", "ticket not found", "pulse exists", "pulse not found", "pulse in use",
+    "spread", "bounds", "topic not found", "binding not found", "worker not found", "bad setting",
     "accepted", "not found", "invalid", "job exists", "job ignored", "job replaced", "job running",
     "queue not found", "queue exists", "queue not empty", "queue full", "queue paused", "too large",
 )

@@ -114,6 +114,21 @@ REPLIES: dict[type[Any], int] = {
     core.RequestTooOld: 36,
     core.UserNotFound: 37,
     core.TooManyUsers: 38,
+    core.PulseExists: 39,
+    core.PulseNotFound: 40,
+    core.PulseInUse: 41,
+    core.TooManyPulses: 42,
+    core.BadSetting: 43,
+    core.TicketNotFound: 44,
+    core.Granted: 45,
+    core.Turn: 46,
+    core.Spread: 47,
+    core.TopicNotFound: 48,
+    core.BindingNotFound: 49,
+    core.TooManyBindings: 50,
+    core.WorkerBounds: 51,
+    core.WorkerNotFound: 52,
+    core.TooManyWorkers: 53,
 }
 
 _encode = msgspec.msgpack.Encoder().encode

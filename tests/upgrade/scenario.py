@@ -26,7 +26,18 @@ from msgspec.structs import astuple
 from cluster import ClusterNode, Member, NodeSettings
 from cluster.snapshots.snapshot_file import SnapshotFile
 from cluster.storage.disk import Disk
-from core import Applied, Effects, Event, JobState, Machine, Operation, Request, encode_entry
+from core import (
+    Applied,
+    Effects,
+    Event,
+    JobState,
+    Machine,
+    Operation,
+    Pulse,
+    QueueSettings,
+    Request,
+    encode_entry,
+)
 from devcluster.cluster import LocalCluster, say
 from tests.upgrade.directories import DATA, SETTLED_S, pack, unpack
 from tests.wire import Wire
@@ -652,7 +663,60 @@ def described(machine: Machine) -> dict[str, Any]:
             for one in machine.sessions()
         ],
         "users": {name: [user.rights, user.key.hex()] for name, user in sorted(machine.users.items())},
+        **_since_format6(machine),
     }
+
+
+def _since_format6(machine: Machine) -> dict[str, Any]:
+    """What no earlier format has. What is not in use is left out, and so descriptions of older ones stay the same."""
+    views = [
+        view for name in sorted(machine.queue_names("")) for state in JobState
+        for view in machine.peek_queue(name, state, JOBS_MAX)
+    ]
+    levels, groups = machine.fair_settings, sorted({view.group for view in views if view.group is not None})
+    found = {
+        "fair": [
+            list(levels.thresholds_s), levels.cap_ms, levels.multiplier, levels.keep_ms,
+            [list(astuple(level)) for level in machine.fair_levels()],
+        ] if machine.fair_used else None,
+        "groups": {
+            group: list(astuple(one)) for group in groups
+            if (one := machine.fair_group(group, machine.clock_ms)) is not None
+        },
+        "jobs with a group": [[view.queue, view.seq, view.group] for view in views if view.group is not None],
+        "jobs with a reason": [[view.queue, view.seq, view.reason] for view in views if view.reason is not None],
+        "topics": [list(binding) for binding in machine.bindings("")],
+        "workers": [
+            [one.name, one.session, one.slots, one.busy, one.beat_ms, one.most, one.least, int(one.state)]
+            for one in machine.workers()
+        ],
+        "pulses": {name: _pulse(machine, pulse) for name, pulse in sorted(machine.pulses.items())},
+        "granted by": {
+            job.id: pulse for job in machine.running() if (pulse := machine.pulse_of_job(job.id)) is not None
+        },
+        "idle since": {name: machine.used_ms(name) for name in sorted(machine.expiring)},
+        "more settings": {
+            name: more for name in sorted(machine.queue_names(""))
+            if any(more := _more_settings(machine.queue_settings(name)))
+        },
+    }
+    return {word: value for word, value in found.items() if value}
+
+
+def _pulse(machine: Machine, pulse: Pulse) -> list[Any]:
+    return [
+        pulse.rate, pulse.per_ms, pulse.step_ms, pulse.max_pause_ms, pulse.max_run_ms, pulse.together,
+        pulse.max_wait_ms, _text(pulse.payload), pulse.deny, pulse.now, pulse.pause_ms, pulse.sleep_until_ms,
+        pulse.granted, pulse.errors, pulse.period_ends_ms, pulse.slow, pulse.failed, sorted(pulse.tickets.items()),
+        sorted(machine.rated.get(pulse.name, ())),
+    ]
+
+
+def _more_settings(settings: QueueSettings | None) -> list[Any]:
+    return [] if settings is None else [
+        settings.ttl_ms, settings.idle_ms, int(settings.overflow), settings.bound, settings.alarm, settings.alarmed,
+        settings.pulse, int(settings.sched),
+    ]
 
 
 def _queue(machine: Machine, name: str) -> dict[str, Any]:

@@ -127,7 +127,7 @@ def settings_of_queue(settings: QueueSettings) -> list[tuple[str, str]]:
     """Return a queue's settings and values, in the form QUEUE CREATE takes; 0 means no limit."""
     then = "" if settings.then is Then.DEFAULT else f" THEN {settings.then.name}"
     expire = f"{seconds(settings.expire_ms)}{then}" if settings.expire_ms else "0"
-    dead = "" if settings.dead is None or not settings.tries else f" DEAD {settings.dead}"
+    dead = "" if settings.dead is None else f" DEAD {settings.dead}"
     return [
         ("EXPIRE", expire),
         ("ORDER", settings.order.name),

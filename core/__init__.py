@@ -17,6 +17,7 @@ from core.limits import (
     SESSION_TTL_MS_MAX,
     SESSION_TTL_MS_MIN,
     SESSIONS_MAX,
+    SPREAD_JOBS_MAX,
 )
 from core.machine import Applied, Machine, Totals
 from core.members.membership import Membership
@@ -206,6 +207,7 @@ __all__ = [
     "SESSIONS_MAX",
     "SESSION_TTL_MS_MAX",
     "SESSION_TTL_MS_MIN",
+    "SPREAD_JOBS_MAX",
     "Aborted",
     "Accepted",
     "AddLearner",

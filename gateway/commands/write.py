@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from core import (
+    SPREAD_JOBS_MAX,
     Batch,
     Change,
     ChangePlace,
@@ -107,8 +109,11 @@ def puts(client: Client, command: Command) -> None:
     if no_room(client):
         client.say(responses.BUSY)
         return
-    lines = [job if isinstance(job, bytes) else b"" for job in command.arguments]
-    jobs = tuple(job for job in command.arguments if not isinstance(job, bytes))
+    arguments = command.arguments
+    if any(type(job) is PutMany for job in arguments):
+        arguments = _refuse_spread(arguments)
+    lines = [job if isinstance(job, bytes) else b"" for job in arguments]
+    jobs = tuple(job for job in arguments if not isinstance(job, bytes))
     if not jobs:
         client.say(responses.lines_of(lines) if client.hub.cluster.serving else NoReply.REFUSED)
         return
@@ -119,6 +124,21 @@ def puts(client: Client, command: Command) -> None:
         replies = iter(reply.replies)
         return responses.lines_of([line or responses.answer(next(replies)) for line in lines])
     _propose_many(client, Batch(jobs, atomic=False), command.numbering, tell)
+
+
+def _refuse_spread(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Refuse lines of a PUTS that name more queues than one command may put into: it can be several operations, each of
+    which counts only its own."""
+    left = SPREAD_JOBS_MAX
+    checked: list[Any] = []
+    for job in arguments:
+        names = len(set(job.queues)) if type(job) is PutMany else 0
+        if names > left:
+            checked.append(responses.TOO_LARGE)
+        else:
+            checked.append(job)
+            left -= names
+    return tuple(checked)
 
 
 def _propose_many(

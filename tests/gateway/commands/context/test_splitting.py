@@ -69,6 +69,19 @@ def test_puts_of_many_has_one_answer() -> None:
     with_gateway(test, automatic=False)
 
 
+def test_puts_into_more_queues_than_one_command_may_are_refused_from_there_on() -> None:
+    lines = [b"|".join(b"q%d_%d" % (line, number) for number in range(1000)) + b" 0 1\r\nx" for line in range(11)]
+
+    async def test(gateway: MemoryGateway) -> None:
+        client = gateway.connect()
+        answer = await client_says(gateway, client, b"PUTS 12\r\n" + b"".join(lines) + b"last 0 1\r\nx")
+        assert answer == b"200 OK 12\r\n" + b"200 OK 1000\r\n" * 10 + b"413 Data Too Large\r\n200 OK\r\n"
+        assert len(gateway.cluster.operations(Batch)) > 1
+        assert gateway.cluster.machine.ready("q10_0") == 0
+        assert gateway.cluster.machine.ready("last") == 1
+    with_gateway(test, automatic=False)
+
+
 def test_done_and_later_of_many_have_one_answer() -> None:
     async def test(gateway: MemoryGateway) -> None:
         client = gateway.connect()

@@ -244,6 +244,8 @@ class Story:
         self.say(f"LATER {self.take('placed')} PRI 2 REASON too_busy")
         self.say(f"GET ~placed|~newest {LONG} BY RR")
         self.say(f"GET ~placed|~newest {LONG} COUNT 2 META BY RR")
+        oldest = self.say(f"GET * {LONG} BY OLDEST").split()[3]         # from now on the state has an index for it
+        self.say(f"LATER {oldest} FIRST YIELD")
 
     def _groups(self) -> None:
         self.put("mail 0 IS ~group")

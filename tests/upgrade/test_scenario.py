@@ -30,6 +30,7 @@ NEWEST = "format6"
 FRAMES = (
     "head", "settings", "queues", "waiting", "delayed", "running", "released", "counted", "kept", "sessions", "session",
     "users", "clone", "chunk", "end", "pulses", "pulse", "fair", "groups", "used", "bindings", "workers",
+    "oldest",
 )
 ANSWERS = (
     "stored", "handed", "handed many", "empty", "finished", "rearmed", "leased", "removed", "plain", "aborted",

@@ -98,9 +98,7 @@ class Machine:
         # A new leader, and one that can log again after a while, grants a grace before anything may end; whatever has
         # used up its grace ends with the next entry.
         if state.online and not (operations and type(operations[0]) in GRACIOUS):
-            end_due(state)
-            pass_time(state)
-            judge(state)
+            judge(state, pass_time(state, end_due(state)))
             if events.endings:
                 state.end_operation()
         replies: list[Reply] = []

@@ -278,13 +278,14 @@ class FairBook:
             account.idle_ms = self.now_ms
             self._idle.add((account.idle_ms, account.name))
 
-    def forget(self, clock_ms: int) -> None:
-        """Forget groups that have had no unfinished job for long, a portion of them."""
-        for _ in range(limits.PORTION_MAX):
+    def forget(self, clock_ms: int, most: int) -> int:
+        """Forget groups that have had no unfinished job for long, `most` of them at most; returns how many."""
+        for forgotten in range(most):
             if not self._idle or self._idle[0][0] + self.levels.settings.keep_ms > clock_ms:
-                return
+                return forgotten
             _, group = self._idle.pop(0)
             self.levels.standing[self.accounts.pop(group).level] -= 1
+        return most
 
     def is_over(self, account: Account, clock_ms: int) -> bool:
         """Whether the group has had no unfinished job for long, so that it begins anew if it comes back."""
@@ -414,7 +415,7 @@ class FairBook:
     def begin(self) -> None:
         """The first use: offer the groups of the READY jobs, which are all of the names of their queues."""
         self.tasks.append(Task(None))
-        self.go_on()
+        self.go_on(limits.PORTION_MAX)
 
     def resumed(self, queue: Queue) -> None:
         """The queue is no longer paused: the groups that have left their levels return."""
@@ -424,14 +425,15 @@ class FairBook:
         if not self._portion(task, limits.PORTION_MAX)[1]:
             self.tasks.remove(task)
 
-    def go_on(self) -> None:
-        """Offer a portion more of the groups that wait for it."""
-        left = limits.PORTION_MAX
+    def go_on(self, most: int) -> int:
+        """Offer some more of the groups that wait for it, `most` at most; returns how many."""
+        left = most
         while self.tasks and left:
             offered, more = self._portion(self.tasks[0], left)
             left -= offered
             if not more:
                 del self.tasks[0]
+        return most - left
 
     def _portion(self, task: Task, most: int) -> tuple[int, bool]:
         """Offer up to `most` groups of the task; returns how many there were, and whether there are more."""

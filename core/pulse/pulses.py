@@ -106,10 +106,10 @@ class Pulses:
         if pulse.period_ends_ms:
             self.periods.add((pulse.period_ends_ms, pulse.name))
 
-    def judge(self, clock_ms: int) -> list[Pulse]:
-        """Judge the results of periods that are over, of DUE_MAX pulses at most; returns whose speed has changed."""
+    def judge(self, clock_ms: int, most: int) -> list[Pulse]:
+        """Judge the results of periods that are over, of `most` pulses at most; returns whose speed has changed."""
         changed: list[Pulse] = []
-        for _ in range(limits.DUE_MAX):
+        for _ in range(most):
             due = self.periods.first_due(clock_ms)
             if due is None:
                 break

@@ -37,12 +37,32 @@ def unfinished_items(state: State, items: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(item for item in dict.fromkeys(items) if item in state.items.by_name)
 
 
-def pass_time(state: State) -> None:
-    """End TTLs and activate DELAYED jobs whose time has come."""
-    for _ in range(limits.TTL_ENDS_MAX):
+def pass_time(state: State, left: int) -> int:
+    """End TTLs and activate DELAYED jobs whose time has come. With groups in use, `left` steps at most.
+
+    Returns how many more there could have been, for what else is due.
+    """
+    shared = state.fair is not None
+    left -= _end_ttls(state, left if shared else limits.TTL_ENDS_MAX)
+    if state.finished_items:
+        release(state)
+    left -= _process_releases(state, left if shared else limits.PORTION_MAX)
+    left -= _activate(state, left if shared else limits.PORTION_MAX)
+    if state.queues.indexing:
+        state.queues.grow_index()
+    if state.fair is not None:
+        left -= state.fair.forget(state.clock_ms, left)
+        if state.fair.tasks:
+            left -= state.fair.go_on(left)
+    return left if shared else limits.DUE_MAX
+
+
+def _end_ttls(state: State, most: int) -> int:
+    """End TTLs, `most` at most; returns how many."""
+    for ended in range(most):
         due = state.ttls.first_due(state.clock_ms)
         if due is None:
-            break
+            return ended
         job = due[2]
         queue = state.queues.by_name[job.queue]
         queue.counters[TTL_ENDED] += 1
@@ -51,16 +71,7 @@ def pass_time(state: State) -> None:
         state.close(job.queue, job.item)
         if state.events.endings:
             state.end_operation()
-    if state.finished_items:
-        release(state)
-    _process_releases(state)
-    _activate(state)
-    if state.queues.indexing:
-        state.queues.grow_index()
-    if state.fair is not None:
-        state.fair.forget(state.clock_ms)
-        if state.fair.tasks:
-            state.fair.go_on()
+    return most
 
 
 def release(state: State) -> None:
@@ -71,9 +82,9 @@ def release(state: State) -> None:
     state.finished_items.clear()
 
 
-def _process_releases(state: State) -> None:
-    """Free released jobs, PORTION_MAX at most, in the order in which their items were finished."""
-    left = limits.PORTION_MAX
+def _process_releases(state: State, most: int) -> int:
+    """Free released jobs, `most` at most, in the order in which their items were finished; returns how many."""
+    left = most
     released = state.delays.released
     while released and left:
         release: Release = released.peekitem(0)[1]
@@ -82,6 +93,7 @@ def _process_releases(state: State) -> None:
             left -= 1
         if not release.seqs.size:
             state.delays.end_release(release)
+    return most - left
 
 
 def _free(state: State, release: Release) -> None:
@@ -105,10 +117,10 @@ def without_released_items(state: State, job: DelayedJob) -> Extras | None:
     return replace(extras, after=tuple([item for item in extras.after if state.delays.waits_for(item, job.seq)]))
 
 
-def _activate(state: State) -> None:
-    """Make DELAYED jobs READY whose time has come: a portion of each queue, and PORTION_MAX in all."""
-    left = limits.PORTION_MAX
-    for name in state.delays.due(state.clock_ms, limits.PORTION_MAX):
+def _activate(state: State, most: int) -> int:
+    """Make DELAYED jobs READY whose time has come: a portion of each queue, and `most` in all; returns how many."""
+    left = most
+    for name in state.delays.due(state.clock_ms, most):
         queue = state.queues.by_name[name]
         portion = left if queue.settings is None else min(left, queue.settings.portion)
         while portion and queue.delayed is not None and queue.delayed[0].due_ms <= state.clock_ms:
@@ -118,4 +130,5 @@ def _activate(state: State) -> None:
             portion -= 1
             left -= 1
         if not left:
-            return
+            break
+    return most - left

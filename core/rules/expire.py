@@ -12,8 +12,11 @@ from core.store.job import RunningJob
 from core.store.queues import EXPIRED
 
 
-def end_due(state: State) -> None:
-    """End leases and sessions that are over at the replicated time, DUE_MAX jobs and sessions at most."""
+def end_due(state: State) -> int:
+    """End leases and sessions that are over at the replicated time, DUE_MAX jobs and sessions at most.
+
+    Returns how many more there could have been.
+    """
     left = limits.DUE_MAX
     while left > 0:
         job = state.leases.first_due(state.clock_ms)
@@ -26,7 +29,8 @@ def end_due(state: State) -> None:
         elif session is not None:
             left -= end_session(state, session, left)
         else:
-            return
+            break
+    return left
 
 
 def _deadline_ms(job: RunningJob) -> int:

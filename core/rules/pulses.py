@@ -26,9 +26,9 @@ def result(state: State, job: RunningJob, feedback: Feedback, sleep_ms: int = 0)
         note(state, pulse, feedback, sleep_ms)
 
 
-def judge(state: State) -> None:
-    """Judge the results of the periods that are over."""
-    for pulse in state.pulses.judge(state.clock_ms):
+def judge(state: State, most: int) -> None:
+    """Judge the results of the periods that are over, of `most` pulses at most."""
+    for pulse in state.pulses.judge(state.clock_ms, most):
         tell_speed(state, pulse)
 
 

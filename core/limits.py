@@ -56,8 +56,8 @@ SPENT_MAX = 8 << 20
 STEP = 512
 HANDED_BYTES_MAX = 2 * SPENT_MAX
 
-# What becomes due in one entry; the leader proposes Ticks until nothing is left. Once groups are in use (FAIR) a step of
-# a job is twice the work, and all kinds together are DUE_MAX at most.
+# What becomes due in one entry; the leader proposes Ticks until nothing is left. Once groups are in use (FAIR) a step
+# of a job is twice the work, and all kinds together are DUE_MAX at most.
 DUE_MAX = 1000                      # leases and sessions that end
 TTL_ENDS_MAX = 1000                 # jobs whose TTL ends
 GRANTS_MAX = 10_000                 # grants of one Grant

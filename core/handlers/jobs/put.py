@@ -128,16 +128,16 @@ def place(
         state.use_fair()
         group = operation.group
     at_ms = None if operation.when is None else activate.moment(state, operation.when)
-    every_ms = _bounded(operation.every_ms, limits.DURATION_MS_MAX) or None
+    every_ms = None if operation.every_ms is None else _bounded(operation.every_ms, limits.DURATION_MS_MAX) or None
     if every_ms is not None and at_ms is None:
         at_ms = state.clock_ms
     extras = Extras(
         key=operation.key,
-        tries=_bounded(operation.tries, limits.NUMBER_MAX),
+        tries=None if operation.tries is None else _bounded(operation.tries, limits.NUMBER_MAX),
         ttl_ms=ttl_ms(queue, operation.ttl_ms),
         every_ms=every_ms,
         origin=None if replaced is None or replaced.extras is None else replaced.extras.origin,
-        after=activate.unfinished_items(state, operation.after),
+        after=activate.unfinished_items(state, operation.after) if operation.after else (),
         group=group,
         ready_ms=state.clock_ms if isinstance(replaced, DelayedJob) else _ready_ms(replaced),
         body=body,
@@ -161,6 +161,6 @@ def _ready_ms(replaced: Job | None) -> int | None:
     return None if replaced is None or replaced.extras is None else replaced.extras.ready_ms
 
 
-def _bounded(value: int | None, most: int) -> int | None:
+def _bounded(value: int, most: int) -> int:
     """A number that a snapshot can hold, whatever the client sent."""
-    return None if value is None else min(max(value, 0), most)
+    return min(max(value, 0), most)

@@ -57,23 +57,28 @@ def _spread(state: State, names: Sequence[str], operation: PutWith | PutGrouped)
         if len(names) > state.spread_left:
             return replies.DATA_TOO_LARGE
         state.spread_left -= len(names)
-    put = operation.put
+    put, settings, autocreate = operation.put, state.queues.settings, state.settings.autocreate
     for name in names:
-        refusal = rejects_puts(state, name, len(put.data))
+        plain = name not in settings and autocreate     # then nothing but its key can refuse
+        refusal = None if plain else rejects_puts(state, name, len(put.data))
         if refusal is None and operation.key is not None and key_taken(state, name, operation.key):
             refusal = replies.JOB_EXISTS
-        refusal = refusal or at_capacity(state, name)
+        if not plain:
+            refusal = refusal or at_capacity(state, name)
         if refusal is not None:
             return refusal
-    state.spent += limits.STEP * len(names)
+    state.spent += 2 * limits.STEP * len(names)         # the largest one spends all that an entry may
     shared = len(names) > 1 and len(put.data) >= limits.SHARED_BYTES_MIN
     body = state.next_seq if shared else None
+    events = state.events
     for name in names:
         queue = state.queues.open(name)
         leaving = None if queue.settings is None else displaced(queue)
         place(state, operation, queue, put.item, state.new_seq(), body=body)
         queue.counters[PUT] += 1
-        state.events.tell("PUT", queue.name, put.priority)
+        events.seq += 1
+        if events.recorded:
+            events.record("PUT", queue.name, put.priority)
         if queue.settings is not None:
             admitted(state, queue, leaving)
     return replies.Spread(len(names))

@@ -17,43 +17,75 @@ from cluster.leader.proposer import Proposer
 from cluster.raft.pysyncobj_adapter import SUCCESS, Callback
 from core import (
     AddLearner,
+    Allowance,
     AttachSession,
     Batch,
+    BeatWorker,
+    BindQueue,
     Bury,
+    BuryWithReason,
     Change,
+    ChangePlace,
     CloneBegin,
     CloneChunk,
     CloseSession,
+    CloseSessionFirst,
     Configure,
+    ConfigureFair,
+    ConfigurePulse,
     ConfigureQueue,
+    ConfigureQueueWith,
+    CreatePulse,
     CreateQueue,
+    CreateQueueWith,
     Delete,
+    DeletePlace,
+    DeletePulse,
     DeleteQueue,
+    DeleteTopic,
     DeleteUser,
     Done,
     DoneAll,
     DoneLast,
+    DoneRan,
     Due,
+    EndWith,
+    ExpireQueue,
+    Feedback,
     Get,
+    GetAllowed,
+    GetInTurn,
     GetWith,
+    GiveResult,
+    Grant,
     HandedMany,
     JobState,
     Kick,
     Later,
     LaterAll,
+    LaterAllFirst,
+    LaterRan,
     LaterWith,
+    LaterWithReason,
     Lead,
     Machine,
+    MoreSettings,
     Move,
     OnDup,
     OpenSession,
     Operation,
     Order,
+    Overflow,
     PauseQueue,
+    Place,
     Policy,
     PromoteLearner,
+    PulseChange,
     PurgeQueue,
     Put,
+    PutGrouped,
+    PutMany,
+    PutTopic,
     PutWith,
     QueueChange,
     RemoveMember,
@@ -61,12 +93,19 @@ from core import (
     Resume,
     ResumeQueue,
     Return,
+    Sched,
     Selector,
+    SetPulse,
     SetUser,
+    SetWorker,
     SwitchService,
+    TakeTurn,
     Tick,
     Touch,
+    TouchAll,
+    TouchRan,
     TouchSession,
+    UnbindQueue,
     decode_entry,
 )
 from gateway.commands.context.splitting import split
@@ -254,7 +293,7 @@ def _each(operation: Callable[[int], Operation]) -> Case:
     return lambda world: [operation(number) for number in world.taken(COPIES)]
 
 
-def _many(operation: type[DoneAll | LaterAll]) -> Case:
+def _many(operation: Callable[[tuple[int, ...]], DoneAll | LaterAll | LaterAllFirst | TouchAll]) -> Case:
     return lambda world: [*split(operation(tuple(world.taken(MANY))))]
 
 
@@ -295,6 +334,134 @@ def _sessions(world: World) -> list[Operation]:
     return uses * 200
 
 
+def _spread(job: PutWith, count: int) -> Case:
+    """PUT to as many queues as one operation may name."""
+    return lambda world: [PutMany(_names(number)[:count], job) for number in range(4)]
+
+
+def _topic(job: PutWith, patterns: bool, bindings: int = MANY) -> Case:
+    """PUT to a topic with so many bindings, all of which match, or none."""
+    def case(world: World) -> list[Operation]:
+        topic = world.name()
+        world.apply(*[BindQueue(topic, f"q{at}", f"*.*.no{at}.#" if patterns else None) for at in range(bindings)])
+        return [PutTopic(topic, "one.of.four.words", job)] * 3
+    return case
+
+
+def _delete_topic(world: World) -> list[Operation]:
+    topics = [world.name() for _ in range(2)]
+    world.apply(*[BindQueue(topic, f"{topic}_{at}") for topic in topics for at in range(MANY)])
+    return [DeleteTopic(topic) for topic in topics]
+
+
+def _places(operation: Callable[[Place], Operation]) -> Case:
+    """In a queue with fifty priorities."""
+    def case(world: World) -> list[Operation]:
+        first = world.machine.next_seq
+        queue = world.queue_of(2000)
+        return [operation(Place(queue, first + 2 * number)) for number in range(COPIES)]
+    return case
+
+
+def _with_pulse(world: World, queues: int, jobs: int) -> tuple[str, list[str]]:
+    """A fast pulse, and so many queues that share it, with so many jobs each."""
+    pulse, names = world.name(), [world.name() for _ in range(queues)]
+    world.apply(CreatePulse(pulse, PulseChange(rate=100_000, per_ms=10)))
+    more = MoreSettings(pulse=pulse)
+    world.apply(*[ConfigureQueueWith(name, QueueChange(), more) for name in names])
+    world.apply_many([Put(name, 0, b"x") for name in names for _ in range(jobs)])
+    return pulse, names
+
+
+def _gets_of_pulses(world: World) -> list[Operation]:
+    pulse, names = _with_pulse(world, 1000, 10)
+    free = (Allowance(pulse, MANY),)
+    return [
+        GetAllowed(GetWith(Get(tuple(names)), MANY, Policy.PRIORITY), free), GetAllowed(GetWith(Get(None), MANY), free),
+        *[GetAllowed(Get(tuple(names)), free)] * 20,
+    ]
+
+
+def _ends_with_results(world: World) -> list[Operation]:
+    """Each hand-out was granted by a pulse."""
+    pulse, (queue,) = _with_pulse(world, 1, COPIES)
+    (reply,) = world.apply(GetAllowed(GetWith(Get((queue,), LEASE_MS), COPIES), (Allowance(pulse, COPIES),)))
+    return [EndWith(LaterWith(job.id, Due(10**6), 3), Feedback.SLOW) for job in reply.jobs]
+
+
+def _pulses(world: World) -> list[Operation]:
+    names = [world.name() for _ in range(200)]
+    change = PulseChange(1000, 1000, 1000, 1000, 1000)
+    return [
+        *[CreatePulse(name, change) for name in names], *[ConfigurePulse(name, change) for name in names],
+        *[SetPulse(name, bytes(1000)) for name in names], *[TakeTurn(name, True) for name in names],
+    ]
+
+
+def _tickets(world: World) -> list[Operation]:
+    """Grants, results and the end of a pulse that has many tickets, when there are as many as there may be."""
+    name = world.name()
+    world.apply(CreatePulse(name, PulseChange(max_run_ms=86_400_000)))
+    grants = [Grant(name, MANY)] * 100
+    for grant in grants:
+        world.apply(grant)
+    first = world.machine.next_ticket - COPIES
+    return [
+        *grants[:2], *[GiveResult(first + number, Feedback.SLOW) for number in range(COPIES)],
+    ]
+
+
+def _delete_pulse(world: World) -> list[Operation]:
+    """With as many tickets as there may be."""
+    name = world.name()
+    world.apply(CreatePulse(name, PulseChange(max_run_ms=86_400_000)))
+    for _ in range(100):
+        world.apply(Grant(name, MANY))
+    return [DeletePulse(name)]
+
+
+def _queues_with_everything(world: World) -> list[Operation]:
+    number = world.session()
+    more = MoreSettings(10**6, 10**6, Overflow.DROPOLDEST, 10, 10, 10)
+    names = [world.name() for _ in range(350)]
+    return [
+        *[CreateQueueWith(name, QueueChange(weight=2), more, number) for name in names],
+        *[ConfigureQueueWith(name, QueueChange(weight=3), more) for name in names],
+    ]
+
+
+def _unused_queues(world: World) -> list[Operation]:
+    queues = [world.queue_of(3000) for _ in range(4)]
+    world.apply(*[ConfigureQueueWith(queue, QueueChange(), MoreSettings(idle_ms=1)) for queue in queues])
+    since_ms = world.now_ms
+    world.now_ms += 1000
+    return [ExpireQueue(queue, since_ms) for queue in queues]
+
+
+def _workers(world: World) -> list[Operation]:
+    sessions, names = [world.session() for _ in range(2)], [world.name() for _ in range(350)]
+    return [
+        *[BeatWorker(name, 10, 5, "127.0.0.1", sessions[at % 2]) for at, name in enumerate(names)],
+        *[SetWorker(name, 10, 5) for name in names],
+    ]
+
+
+def _close_session_first(world: World) -> list[Operation]:
+    number = world.session()
+    world.taken(5000, session=number)
+    return [CloseSessionFirst(number)] * 4
+
+
+def _puts_of_groups(world: World) -> list[Operation]:
+    """Of as many groups as jobs, in a queue that hands out by FAIR."""
+    queue = world.name()
+    world.apply(ConfigureQueueWith(queue, QueueChange(), MoreSettings(sched=Sched.FAIR)))
+    return [*split(Batch(tuple(
+        PutGrouped(Put(queue, number % 100, b"x", f"f{number}"), f"g{number}", ttl_ms=10**9, key=f"k{number}", tries=4)
+        for number in range(MANY)
+    ), False))]
+
+
 def _everything_due(world: World) -> list[Operation]:
     """Leases, TTLs, activations and releases at once, and as many commands as an entry takes."""
     parents = world.queue_of(1)
@@ -321,6 +488,16 @@ CASES: dict[str, Case] = {
     "PUTS": _puts_of_many,
     "PUTS with everything": _puts_of_many_with_everything,
     "PUTS AFTER": _jobs_that_wait,
+    "PUT to many queues": _spread(PutWith(Put("", 0, b"x" * 40)), 3747),
+    "PUT to many queues, with everything": _spread(
+        PutWith(Put("", 3, b"x" * 40, "i"), Due(10**6), key="to many"), 1250,
+    ),
+    "PUT to a topic": _topic(PutWith(Put("", 0, b"x" * 40)), patterns=False),
+    "PUT to a topic, with everything": _topic(
+        PutWith(Put("", 3, b"x" * 40, "i"), Due(10**6), key="to a topic", tries=3), patterns=False,
+        bindings=5000,
+    ),
+    "PUT to a topic, no pattern matches": _topic(PutWith(Put("", 0, b"x")), patterns=True),
     "COMMIT": _transaction,
     "COMMIT, aborted": _aborted_transactions,
     "COMMIT of DELETE by key": _deletes_in_a_transaction,
@@ -340,24 +517,39 @@ CASES: dict[str, Case] = {
     "GET of many names BY PRIORITY": _picks(lambda number: Get(_names(number)), Policy.PRIORITY, None),
     "GET of many names BY PRIORITY COUNT": _picks(lambda number: Get(_names(number)), Policy.PRIORITY),
     "GET COUNT with BATCH": _picks_with_batch,
+    "GET in turn": lambda world: [
+        GetInTurn(Get(names), count, policy, after=after)
+        for names, after in ((None, "q5"), (_names(1), None)) for policy in (Policy.RR, Policy.PRIORITY)
+        for count in (MANY, None)
+    ],
+    "GET with a rate": _gets_of_pulses,
     "GET COUNT of all that jobs can have": _picks_of_all_that_jobs_can_have,
     "REQ GET COUNT, repeated": _repeated_picks,
     "DONE": _each(Done),
     "DONE LAST": _each(DoneLast),
     "DONE of many": _many(DoneAll),
+    "DONE with a result": _ends_with_results,
     "DONE of parents": _parents,
     "DONE of one parent of many": _one_parent,
     "LATER": _each(Later),
     "LATER with options": _each(lambda number: LaterWith(number, Due(10**6), 3)),
     "LATER of many": _many(LaterAll),
+    "LATER FIRST of many": _many(LaterAllFirst),
+    "LATER REASON": _each(lambda number: LaterWithReason(number, "r" * 255, Due(10**6), 3)),
     "RETURN": _each(Return),
     "TOUCH": _each(Touch),
+    "TOUCH of many": _many(lambda ids: TouchAll(ids, 10**6)),
     "BURY": _each(Bury),
+    "BURY REASON": _each(lambda number: BuryWithReason(number, "r" * 255)),
     "MOVE": _each(lambda number: Move(number, "q1", 3)),
     "CHANGE": _keyed(lambda selector: Change(selector, 7, None, "q", False, b"y")),
     "DELETE": _keyed(Delete),
+    "CHANGE of a place": _places(lambda place: ChangePlace(place, 7, None, "q", False, b"y")),
+    "DELETE of a place": _places(DeletePlace),
     "KICK": _kick,
     "QUEUE CREATE": lambda world: [CreateQueue(world.name(), QueueChange(weight=2)) for _ in range(COPIES)],
+    "QUEUE CREATE, CONFIG with everything": _queues_with_everything,
+    "QUEUE IDLE": _unused_queues,
     "QUEUE CONFIG": _resort,
     "QUEUE PAUSE, RESUME": lambda world: [
         one for number in range(350) for one in (PauseQueue(f"q{number}", True, True), ResumeQueue(f"q{number}"))
@@ -367,10 +559,20 @@ CASES: dict[str, Case] = {
         PurgeQueue(world.queue_of(2500, when=Due(10**6)), JobState.DELAYED),
     ] * 3,
     "QUEUE DELETE FORCE": _delete_queue,
+    "TOPIC BIND, UNBIND": lambda world: [
+        one for number in range(350) for one in (BindQueue("bound", f"q{number}", "a.*.#"),
+                                                 UnbindQueue("bound", f"q{number}", "a.*.#"))
+    ],
+    "TOPIC DELETE": _delete_topic,
+    "PULSE": _pulses,
+    "PULSE GRANT, RESULT": _tickets,
+    "PULSE DELETE": _delete_pulse,
+    "WORKER": _workers,
     "CONFIG": lambda world: [Configure(policy=policy) for policy in (*Policy, Policy.RANDOM)],
     "SESSION": _sessions,
     "SESSION CLOSE": _close_session(False),
     "SESSION CLOSE RELEASE": _close_session(True),
+    "SESSION CLOSE FIRST": _close_session_first,
     "USER": lambda world: [SetUser("u1", "get", b"k" * 16), DeleteUser("u2")] * 300,
     "CLUSTER ADD, REMOVE": lambda world: [
         AddLearner("n4", "h:1", "h:2"), PromoteLearner("n4", 0), RemoveMember("n4", 1),
@@ -380,6 +582,11 @@ CASES: dict[str, Case] = {
     "a new leader": _grace(Lead("n2", 2, ("n1", "n2", "n3"), b"", 10_000)),
     "after full disks": _grace(Resume(10_000)),
     "CLUSTER ONLINE": _grace(SwitchService(True, 10_000)),
+    "PUTS GROUP": _puts_of_groups,
+    "DONE RAN": _each(lambda number: DoneRan(number, 10**6)),
+    "LATER RAN": _each(lambda number: LaterRan(LaterWith(number, Due(10**6), 3), 10**6)),
+    "TOUCH RAN": _each(lambda number: TouchRan(Touch(number, 10**6), 10**6)),
+    "SCHED CONFIG": lambda world: [ConfigureFair((*range(16),), 10**6, 100, 10**6)] * COPIES,
 }
 
 

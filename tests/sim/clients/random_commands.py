@@ -84,10 +84,13 @@ from core import (
 if TYPE_CHECKING:
     from tests.sim.clients.without_session import Client
 
-# Nobody asks for pulses: the model that executes history a second time knows none, so it could not say when a grant
-# is due. What is drawn of them is a GetAllowed without a free grant and an EndWith of a job without one, which are
-# the plain GET, DONE and LATER. As little is a queue drawn with a rate, that is FAIR, or with TTL, IDLE, OVERFLOW or
-# BOUND, and no job that comes into two queues at once.
+# Not covered by any run, because no oracle here could judge it:
+# - Pulses: the reference model has none, so it cannot say when a grant is due. All that is drawn of them is GetAllowed
+#   with no free grant and EndWith of a job that no pulse granted, which amount to plain GET, DONE and LATER.
+# - Which job a FAIR queue or BY FAIR gives: groups, RAN and SCHED CONFIG are drawn, but no queue is FAIR.
+# - Queues with TTL, IDLE, OVERFLOW, BOUND, RATE or PULSE: the ledger does not know which jobs they end or hold back.
+# - A job put to two queues at once: the ledger knows a job by its data. So PutMany names one queue, a topic has one.
+# - Changing the time or the data of a job by its place: the reply does not say which job it was.
 NOT_DRAWN = frozenset({CreatePulse, ConfigurePulse, SetPulse, DeletePulse, TakeTurn, GiveResult})
 POLICIES = tuple(policy for policy in Policy if policy is not Policy.FAIR)      # that has a model of its own
 QUEUES = ("a", "b", "c")

@@ -34,7 +34,7 @@ CASES: list[tuple[Command[Any], bytes, Any]] = [
     (jobs.put("q", b"", key="k"), b"200 OK REPLACED\r\n", Stored(None, "k", "replaced")),
     (jobs.put("q", b"", new_item=True, key="k"), b"200 OK IS i5\r\n", Stored("i5", "k")),
     (jobs.get("q", meta=True), b"200 OK q 1 0 2 " + META + b"\r\nhi",
-     Handed(1, "q", 0, b"hi", "i", Meta("k", 2, 5, 9))),
+     Handed(1, "q", 0, b"hi", "i", Meta("k", 2, 5, 9, group="g"))),
     (jobs.get("q", meta=True), b"200 OK q 1 0 0 TRY 1\r\n",
      Handed(1, "q", 0, b"", None, Meta(None, 1, None, None))),
     (jobs.get("q", meta=True), b"200 OK q 1 0 0 TRY 1 NOVELTY 5\r\n",     # of a newer server
@@ -46,7 +46,7 @@ CASES: list[tuple[Command[Any], bytes, Any]] = [
     (batches.get_batch(3, "q"), b"200 OK 2\r\nq 1 5 3\r\nq 2 0 4 IS i\r\nabcdefg",
      [Handed(1, "q", 5, b"abc", None), Handed(2, "q", 0, b"defg", "i")]),
     (batches.get_batch(3, "q", meta=True), b"200 OK 1\r\nq 1 5 1 " + META + b"\r\na",
-     [Handed(1, "q", 5, b"a", "i", Meta("k", 2, 5, 9))]),
+     [Handed(1, "q", 5, b"a", "i", Meta("k", 2, 5, 9, group="g"))]),
     (jobs.done(1), b"200 OK NEXT 1795130000\r\n", Finished(False, False, 1795130000)),
     (TWO_DONES, b"200 OK 2\r\n200 OK FINQ\r\n200 OK NEXT 7\r\n", [Finished(True, False), Finished(False, False, 7)]),
     (ONE_DONE, b"200 OK FINI\r\n", [Finished(False, True)]),
@@ -98,8 +98,8 @@ def test_an_answer_is_understood(command: Command[Any], answer: bytes, value: An
         ("409 Queue Exists", sockpq.QueueExists), ("409 Queue Not Empty", sockpq.QueueNotEmpty),
         ("503 Queue Full", sockpq.QueueFull), ("503 Queue Paused", sockpq.QueuePaused), ("503 Busy", Busy),
         ("413 Data Too Large", sockpq.DataTooLarge), ("400 Bad Arguments", sockpq.BadArguments),
-        ("409 Pulse Exists", sockpq.Refused), ("500 Offline Mode", NotServing),
-        ("403 Forbidden", sockpq.ForbiddenError),
+        ("409 Pulse Exists", sockpq.PulseExists), ("500 Offline Mode", NotServing),
+        ("403 Forbidden", sockpq.ForbiddenError), ("409 Novelty", sockpq.Refused),       # of a newer server
     ],
 )
 def test_each_refusal_is_an_error_of_its_own(line: str, error: type[Exception]) -> None:

@@ -33,6 +33,8 @@ def lines(*made: Command[Any]) -> list[bytes]:
         (jobs.get(expire=5, then="dead"), b"GET * EXPIRE 5 THEN DEAD\r\n"),
         (jobs.get("q", item="i7", meta=True), b"GET q IS i7 META\r\n"),
         (jobs.get(["a", "b"], policy="priority"), b"GET a|b BY PRIORITY\r\n"),
+        (jobs.get("q", policy="weight"), b"GET q BY WEIGHT\r\n"),
+        (queues.config({"policy": "fair"}).before[0], b"CONFIG POLICY FAIR\r\n"),
         (jobs.get(item="i7"), b"GET * IS i7\r\n"),
         (batches.get_batch(100, "q", expire=60, then="later"), b"GET q EXPIRE 60 THEN LATER COUNT 100\r\n"),
         (batches.get_batch(1, None, "until_done", 60, wait=5, item="i", meta=True),
@@ -65,6 +67,7 @@ def lines(*made: Command[Any]) -> list[bytes]:
         (jobs.put_to(["a", "b", "a"], b"x", key="k"), b"PUT a|b 0 1 KEY k\r\nx"),
         (jobs.put_to(["a"], b"x"), b"PUT a|a 0 1\r\nx"),
         (jobs.publish("news", b"x", 5, "it", route="a.b", ttl=1), b"PUT @news 5 1 IS it ROUTE a.b TTL 1\r\nx"),
+        (jobs.publish("news", b"x", route=""), b"PUT @news 0 1\r\nx"),
         (queues.topic_bind("t", "q", "a.#"), b"TOPIC BIND t q PATTERN a.#\r\n"),
         (queues.topic_unbind("t", "q"), b"TOPIC UNBIND t q\r\n"),
         (queues.topic_list("t"), b"TOPIC LIST t*\r\n"),
@@ -153,8 +156,11 @@ def test_what_would_be_taken_for_commands_is_not_sent_to_a_server_that_does_not_
         lambda: jobs.put("q", b"", key="a@b"),
         lambda: jobs.put("q", b"", on_duplicate="ignore"),
         lambda: jobs.put("q", b"", key="a", on_duplicate="IGNORE"),     # type: ignore[arg-type]
-        lambda: jobs.get("q", policy="weight"),
+        lambda: jobs.get("q", policy="lottery"),                        # type: ignore[arg-type]
         lambda: jobs.get("q", item="a b"),
+        lambda: jobs.publish("news", b"", route="a.*"),
+        lambda: jobs.publish("news", b"", route="a" * 256),
+        lambda: queues.topic_bind("t", "q", ""),
         lambda: jobs.get("q", True, wait=0),
         lambda: jobs.later(5, first=True, delay=1),
         lambda: jobs.touch(5, None, "later"),
@@ -179,7 +185,7 @@ def test_what_would_be_taken_for_commands_is_not_sent_to_a_server_that_does_not_
         lambda: queues.queue_create("q", {"overflow": "drop"}),           # type: ignore[typeddict-item]
         lambda: queues.queue_purge("q", "running"),
         lambda: queues.queue_pause("q", "both"),                          # type: ignore[arg-type]
-        lambda: queues.config({"policy": "fair"}),       # type: ignore[typeddict-item]
+        lambda: queues.config({"policy": "lottery"}),    # type: ignore[typeddict-item]
     ],
 )
 def test_a_value_out_of_range_is_refused(build: Any) -> None:

@@ -11,18 +11,29 @@ from core import (
     Aborted,
     Accepted,
     Batch,
+    BeatWorker,
     Bury,
+    BuryWithReason,
     Change,
+    ChangePlace,
     Configure,
     ConfigureQueue,
+    ConfigureQueueWith,
+    CreateQueueWith,
     Delete,
+    DeletePlace,
     DeleteQueue,
     Done,
     DoneAll,
     DoneLast,
+    DoneRan,
     Due,
+    EndWith,
+    Feedback,
     Finished,
     Get,
+    GetAllowed,
+    GetInTurn,
     GetWith,
     Handed,
     HandedMany,
@@ -33,14 +44,23 @@ from core import (
     Kick,
     Later,
     LaterAll,
+    LaterAllFirst,
+    LaterRan,
     LaterWith,
+    LaterWithReason,
     Leased,
     Meta,
+    MoreSettings,
     Move,
     NotFound,
     OnDup,
+    Place,
+    Policy,
     PurgeQueue,
     Put,
+    PutGrouped,
+    PutMany,
+    PutTopic,
     PutWith,
     QueueChange,
     QueueNotEmpty,
@@ -50,16 +70,22 @@ from core import (
     Results,
     Return,
     Selector,
+    Spread,
     Stored,
     Then,
     Tick,
     Touch,
+    TouchAll,
+    TouchRan,
+    WorkerBounds,
+    WorkerState,
 )
 from tests.sim.oracles.unfinished_jobs import short
 from tests.sim.test_session_promises import GET, GETB, GONE, NOTHING, OPENED, STORED, Step, X, Y, lead, req, told, x, y
 from tests.sim.world.trace import Violation
 
 Q, KEY = Selector(1), Selector(queue="q", key="k")
+FIRST = Place("q", 1)
 MANY = GetWith(GET, 2)
 META = GetWith(GETB, meta=True)
 FIN, OK = Finished(), Accepted()
@@ -164,6 +190,58 @@ BROKEN: dict[str, tuple[list[Step], tuple[int, object], Reply, Reply, str]] = {
     "a job that was changed is given again as it is": (
         [OPENED, STORED, (0, req(GET), x()), (0, Change(Q, 5), OK)], (0, req(GET)), Handed(1, "q", 5, b"x"), x(),
         "was"),
+
+    "LATER .. FIRST puts several back": (
+        [*TWO, (0, LaterAllFirst((1, 2)), Results((OK, OK)))], (0, Done(2)), NotFound(), FIN, "does not run"),
+    "a TOUCH lengthens several leases": (
+        [STORED, (0, GETB, x())], (900, TouchAll((1,))), Results((Leased(1900),)), Results((Leased(1000),)),
+        "right is 1900"),
+
+    "a job of a group is there": (
+        [(0, PutGrouped(X, "g", key="k"), Stored())], (0, SECOND), JobExists(), Stored(), "both have key k"),
+    "a job put to several queues is there": (
+        [(0, PutMany(("q",), KEYED), Spread(1))], (0, SECOND), JobExists(), Stored(), "both have key k"),
+    "a job is in all queues it was put to": ([], (0, PutMany(("q",), KEYED)), Spread(1), Spread(0), "is answered"),
+    "a job is in the queue of its topic": (
+        [(0, PutTopic("q", "", PutWith(X)), Spread(1))], (0, Get(None)), x(), dead_x(1), "waits in q"),
+    "a job that reached no queue is not there": (
+        [(0, PutTopic("q", "", PutWith(X)), Spread(0))], (0, GET), NOTHING, x(), "was never put"),
+    "a topic reaches the queue bound to it": (
+        [], (0, PutTopic("q", "", PutWith(X))), Spread(1), Spread(2), "is answered"),
+    "what was deleted by its place is gone": (
+        [STORED, (0, DeletePlace(FIRST), FIN)], (0, GET), NOTHING, x(), "has ended"),
+    "what runs has no place to be deleted by": (
+        [STORED, GOT], (0, DeletePlace(FIRST)), NotFound(), FIN, "has ended 1 jobs, and there were 0"),
+    "what runs has no place to be changed by": (
+        [STORED, GOT], (0, ChangePlace(FIRST, 1)), NotFound(), OK, "no job waits there"),
+    "a measured DONE ends a job": (
+        [STORED, GOT, (0, DoneRan(1, 5), FIN)], (0, GET), NOTHING, x(2), "x is handed out as 2, and has ended"),
+    "a measured LATER puts a job back": (
+        [STORED, GOT, (0, LaterRan(LaterWithReason(1, "why", Due(100)), 5), OK)],
+        (50, GET), NOTHING, x(2), "50 ms before its time"),
+    "a measured TOUCH lengthens the lease": (
+        [STORED, (0, GETB, x())], (900, TouchRan(Touch(1), 5)), Leased(1900), Leased(1000), "right is 1900"),
+    "an end with a result is one": (
+        [STORED, GOT, (0, EndWith(DoneLast(1), Feedback.SLOW), FIN)], (0, Done(1)), NotFound(), FIN, "does not run"),
+    "a job is buried for a reason": (
+        [STORED, GOT, (0, BuryWithReason(1, "why"), FIN)], (0, Get(None)), dead_x(), x(2), "waits in q_dead"),
+    "a job is taken in turn": (
+        [STORED, (0, GetInTurn(GET, policy=Policy.RR), x())], (0, GET), NOTHING, x(2), "runs as 1"),
+    "a job is taken by a grant": (
+        [STORED, (0, GetAllowed(GET, ()), x())], (0, GET), NOTHING, x(2), "runs as 1"),
+    "a job taken in turn is given again": (
+        [OPENED, STORED, (0, req(GetInTurn(GET, policy=Policy.RR)), x())],
+        (0, req(GetInTurn(GET, policy=Policy.RR))), x(), NOTHING, "was answered"),
+    "a queue created with more has a lease": (
+        [(0, CreateQueueWith("q", QueueChange(expire_ms=100), MoreSettings()), OK), STORED, GOT],
+        (116, Done(1)), NotFound(), FIN, "does not run"),
+    "a queue configured with more has a lease": (
+        [(0, ConfigureQueueWith("q", QueueChange(expire_ms=100), MoreSettings()), OK), STORED, GOT],
+        (116, Done(1)), NotFound(), FIN, "does not run"),
+    "a worker is in a session that lives": (
+        [OPENED], (0, BeatWorker("w", 1, 0, session=1)), WorkerBounds(None, None, WorkerState.RUN), GONE, "lives"),
+    "a worker is in no session that is over": (
+        [], (0, BeatWorker("w", 1, 0, session=1)), GONE, WorkerBounds(None, None, WorkerState.RUN), "is over"),
 
     "a TOUCH lengthens the lease": (
         [STORED, (0, GETB, x()), (900, Touch(1), Leased(1900))], (1800, Done(1)), FIN, NotFound(), "the job runs"),

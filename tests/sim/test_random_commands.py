@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from typing import Any, get_args
 
-from core import Atomic, Batch, CloneEnd, Done, Get, Put, PutWith, Requested
-from tests.sim.clients.random_commands import FAR_MS, RandomCommands
+from core import Atomic, Batch, CloneEnd, Done, Get, Place, Put, PutGrouped, PutMany, PutTopic, PutWith, Requested
+from tests.sim.clients.random_commands import FAR_MS, NOT_DRAWN, RandomCommands
 
 DRAWN = 4000
 CLOCK_MS = 10_000
@@ -19,6 +19,9 @@ class OneClient:
 
     def __init__(self) -> None:
         self.bodies = 0
+
+    def place(self) -> Place:
+        return Place("a", 1)
 
     def held(self) -> int:
         return 1
@@ -41,30 +44,33 @@ def drawn() -> list[Requested]:
 
 
 def parts(operations: list[Requested]) -> list[Any]:
-    return [part for one in operations for part in (one.operations if isinstance(one, Batch) else (one,))]
+    alone = [part for one in operations for part in (one.operations if isinstance(one, Batch) else (one,))]
+    return [one.job if isinstance(one, PutMany | PutTopic) else one for one in alone]
 
 
 def test_all_that_a_request_can_carry_is_asked_for() -> None:
     others = {Put, Get, Done, CloneEnd}     # a client asks for them as it always did
-    assert {type(one) for one in drawn()} | others >= set(get_args(Requested))
+    assert {type(one) for one in drawn()} | others == set(get_args(Requested)) - NOT_DRAWN
     assert {type(part) for one in drawn() if isinstance(one, Batch) for part in one.operations} == set(get_args(Atomic))
 
 
 def test_no_two_jobs_have_the_same_data() -> None:
     operations = parts(drawn())
-    bodies = [one.put.data if isinstance(one, PutWith) else getattr(one, "data", None) for one in operations]
+    puts = [one.put if isinstance(one, PutWith | PutGrouped) else one for one in operations]
+    bodies = [getattr(one, "data", None) for one in puts]
     given = [body for body in bodies if body is not None]
     assert len(given) > DRAWN / 4
     assert len(set(given)) == len(given)
 
 
 def test_no_two_jobs_wait_for_each_other() -> None:
-    waiting = [one for one in parts(drawn()) if isinstance(one, PutWith) and one.after]
+    waiting = [one for one in parts(drawn()) if isinstance(one, PutWith | PutGrouped) and one.after]
     assert waiting
     assert not any(one.put.item or one.put.new_item for one in waiting)
 
 
 def test_what_is_put_for_tomorrow_has_a_key() -> None:
-    far = [one for one in parts(drawn()) if isinstance(one, PutWith) and one.when and (one.when.at_ms or 0) >= FAR_MS]
+    timed = [one for one in parts(drawn()) if isinstance(one, PutWith | PutGrouped) and one.when]
+    far = [one for one in timed if (one.when.at_ms or 0) >= FAR_MS]
     assert far
     assert all(one.key for one in far)

@@ -249,6 +249,7 @@ EventType = Literal[
     "FINQ", "FINI", "PUT", "TAKE", "DONE", "LATER", "EXPIRED", "DEAD", "TTL", "DEPTH", "PULSE", "LEADER", "IDLE",
     "DROP", "WORKER", "MSG",
 ]
+EventType.__doc__ = "What an event of events() is about: the word that PROTOCOL has for it."
 
 
 class Event(NamedTuple):

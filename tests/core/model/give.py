@@ -129,5 +129,5 @@ class ModelGive(ModelTime):
         assert job.id is not None
         if not meta:
             return Handed(job.id, job.queue, job.priority, job.data, job.item, UNSET, turned)
-        about = Meta(job.key, job.attempts, job.at_ms, job.deadline_ms, job.reason)
+        about = Meta(job.key, job.attempts, job.at_ms, job.deadline_ms, job.reason, job.group)
         return Handed(job.id, job.queue, job.priority, job.data, job.item, about, turned)

@@ -29,6 +29,7 @@ class ModelJob:
     ttl_ms: int | None = None
     fade_ms: int | None = None          # when it is removed, if it is still there then
     every_ms: int | None = None
+    group: str | None = None            # the one it was put for
     reason: str | None = None           # why it was put back or buried
     origin: str | None = None           # of a dead job: the queue it comes from
     # while it is deferred

@@ -45,6 +45,7 @@ from core import (
     ExpireQueue,
     Finished,
     Get,
+    GetAllowed,
     GetInTurn,
     GetWith,
     Handed,
@@ -67,6 +68,7 @@ from core import (
     PromoteLearner,
     PurgeQueue,
     Put,
+    PutGrouped,
     PutMany,
     PutTopic,
     PutWith,
@@ -229,7 +231,7 @@ class Model(ModelView, ModelEnd, ModelMembers):
     def _requested(self, operation: Requested, bits: int, applied: ModelApplied) -> Reply:
         """What a Request can carry."""
         match operation:
-            case Put() | PutWith():
+            case Put() | PutWith() | PutGrouped():
                 return self.put(operation)
             case Get():
                 return self.get(operation, bits)
@@ -349,8 +351,8 @@ class Model(ModelView, ModelEnd, ModelMembers):
         reply = SessionNotFound() if session is None else session.refusal(request) or self._known(session, request)
         operation = request.operation
         if reply is not None or session is None:
-            if isinstance(operation, Put | PutWith):
-                put = operation.put if isinstance(operation, PutWith) else operation
+            if isinstance(operation, Put | PutWith | PutGrouped):
+                put = operation if isinstance(operation, Put) else operation.put
                 if not isinstance(reply, Stored):
                     self.put_item = None
                 else:
@@ -371,7 +373,9 @@ class Model(ModelView, ModelEnd, ModelMembers):
         answer = session.answers.get((request.number, request.part))
         if not isinstance(answer, Handed | HandedMany):
             return answer
-        meta = isinstance(request.operation, GetWith | GetInTurn) and request.operation.meta
+        asked = request.operation
+        taking = asked.taking if isinstance(asked, GetAllowed) else asked
+        meta = isinstance(taking, GetWith | GetInTurn) and taking.meta
         ids = [answer.id] if isinstance(answer, Handed) else [one.id for one in answer.jobs]
         jobs = tuple(self.handed(job, meta) for number in ids if (job := self.job(number)) is not None)
         self.spent += sum(len(one.data) for one in jobs)

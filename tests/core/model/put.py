@@ -18,6 +18,7 @@ from core import (
     OnDup,
     Overflow,
     Put,
+    PutGrouped,
     PutWith,
     QueueFull,
     QueueNotFound,
@@ -38,9 +39,9 @@ class ModelPut(ModelGive):
         super().__init__()
         self.next_item = 1
 
-    def put(self, operation: Put | PutWith) -> Reply:
+    def put(self, operation: Put | PutWith | PutGrouped) -> Reply:
         """A new job, unless it is refused or its key is there."""
-        wish = operation if isinstance(operation, PutWith) else PutWith(operation)
+        wish = PutWith(operation) if isinstance(operation, Put) else operation
         put = wish.put
         self.put_item = None
         refusal = self._closed(put.queue, put.data)
@@ -70,6 +71,7 @@ class ModelPut(ModelGive):
         job.key, job.tries, job.every_ms = wish.key, wish.tries, wish.every_ms
         job.ttl_ms = self._ttl_ms(put.queue, wish.ttl_ms)
         job.waits, job.told, job.reason = waits, [], None
+        job.group = wish.group if isinstance(wish, PutGrouped) else None
         self._start(job, wish.when)
         self.use(put.queue)
         if twin is not None:

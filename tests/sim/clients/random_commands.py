@@ -9,27 +9,51 @@ import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from core import (
     Atomic,
     Batch,
+    BeatWorker,
+    BindQueue,
     Bury,
+    BuryWithReason,
     Change,
+    ChangePlace,
     Configure,
+    ConfigureFair,
+    ConfigurePulse,
     ConfigureQueue,
+    ConfigureQueueWith,
+    CreatePulse,
     CreateQueue,
+    CreateQueueWith,
     Delete,
+    DeletePlace,
+    DeletePulse,
     DeleteQueue,
+    DeleteTopic,
     Done,
     DoneAll,
     DoneLast,
+    DoneRan,
     Due,
+    EndWith,
+    Feedback,
     Get,
+    GetAllowed,
+    GetInTurn,
     GetWith,
+    GiveResult,
     JobState,
     Kick,
     Later,
     LaterAll,
+    LaterAllFirst,
+    LaterRan,
     LaterWith,
+    LaterWithReason,
+    MoreSettings,
     Move,
     OnDup,
     Order,
@@ -37,21 +61,45 @@ from core import (
     Policy,
     PurgeQueue,
     Put,
+    PutGrouped,
+    PutMany,
+    PutTopic,
     PutWith,
     QueueChange,
     Requested,
     ResumeQueue,
     Selector,
+    SetPulse,
+    SetWorker,
+    TakeTurn,
+    Taking,
     Then,
     Touch,
+    TouchAll,
+    TouchRan,
+    UnbindQueue,
+    WorkerState,
 )
 
 if TYPE_CHECKING:
     from tests.sim.clients.without_session import Client
 
+# Not covered by any run, because no oracle here could judge it:
+# - Pulses: the reference model has none, so it cannot say when a grant is due. All that is drawn of them is GetAllowed
+#   with no free grant and EndWith of a job that no pulse granted, which amount to plain GET, DONE and LATER.
+# - Which job a FAIR queue or BY FAIR gives: groups, RAN and SCHED CONFIG are drawn, but no queue is FAIR.
+# - Queues with TTL, IDLE, OVERFLOW, BOUND, RATE or PULSE: the ledger does not know which jobs they end or hold back.
+# - A job put to two queues at once: the ledger knows a job by its data. So PutMany names one queue, a topic has one.
+# - Changing the time or the data of a job by its place: the reply does not say which job it was.
+NOT_DRAWN = frozenset({CreatePulse, ConfigurePulse, SetPulse, DeletePulse, TakeTurn, GiveResult})
 POLICIES = tuple(policy for policy in Policy if policy is not Policy.FAIR)      # that has a model of its own
 QUEUES = ("a", "b", "c")
 KEYS = ("k1", "k2", "k3")
+GROUPS = ("g", "h")
+ROUTES = ("", "x", "x.y")
+PATTERNS = (None, "x", "*.y", "#")
+WORKERS = ("w", "v")
+RAN_MS = (0, 7, 5000)
 DELAYS_MS = (0, 1, 20, 90, 400)
 FAR_MS = 86_400_000             # so late that somebody has to change the time: by its key
 PERIODS_MS = (40, 300)
@@ -76,7 +124,7 @@ class RandomCommands:
         if draw < 0.3:
             return self._put_with()
         if draw < 0.52:
-            return self._pick()
+            return self._take()
         if draw < 0.66:
             return self._end_some()
         if draw < 0.8:
@@ -116,10 +164,37 @@ class RandomCommands:
         get = Get(queues, rng.choice(EXPIRES_MS), rng.choice(sorted(Then)), rng.choice((None, None, None, "i")))
         return GetWith(get, rng.choice((None, 1, 2, 5)), rng.choice((None, *POLICIES)), rng.random() < 0.5)
 
+    def _take(self) -> Taking | GetAllowed:
+        pick, draw = self._pick(), self._rng.random()
+        if draw < 0.8:
+            return pick
+        if draw < 0.9:
+            return GetAllowed(pick, ())
+        policy = self._rng.choice((Policy.RR, Policy.PRIORITY))
+        return GetInTurn(pick.get, pick.count, policy, pick.meta, self._rng.choice((None, *QUEUES)))
+
+    def _put_elsewhere(self) -> PutGrouped | PutMany | PutTopic:
+        """A job with a group, or into one queue that is named in another way: no two jobs have the same data."""
+        rng = self._rng
+        wish = self._put_with()
+        grouped = PutGrouped(
+            wish.put, rng.choice(GROUPS), wish.when, wish.ttl_ms, wish.every_ms, wish.after, wish.key, wish.on_dup,
+            wish.tries,
+        )
+        if rng.random() < 0.5:
+            return grouped
+        job = rng.choice((wish, grouped))
+        put = Put(wish.put.queue, wish.put.priority, wish.put.data, wish.put.item)
+        job = replace(job, put=put, on_dup=OnDup.FAIL)
+        return PutMany((put.queue,), job) if rng.random() < 0.5 else PutTopic(put.queue, rng.choice(ROUTES), job)
+
     def _end_some(self) -> Requested:
         rng = self._rng
         ids = tuple(self._client.release() for _ in range(rng.randrange(2, 4)))
-        return DoneAll(ids) if rng.random() < 0.6 else LaterAll(ids)
+        draw = rng.random()
+        if draw < 0.15:
+            return TouchAll(ids, rng.choice((None, 1000)))
+        return DoneAll(ids) if draw < 0.6 else LaterAll(ids) if draw < 0.9 else LaterAllFirst(ids)
 
     def _part(self) -> Atomic:
         """One command of a transaction."""
@@ -136,8 +211,29 @@ class RandomCommands:
             lambda: Done(client.release()), lambda: DoneLast(client.release()), lambda: Later(client.release()),
             self._later, self._later, self._touch, self._touch, self._change, self._change, self._move, self._move,
             lambda: Bury(client.release()), lambda: Delete(self._selector()),
+            self._rarer, self._rarer, self._rarer,
         )
         return rng.choice(kinds)()
+
+    def _rarer(self) -> Atomic:
+        """What is done for a reason, by place, or measured."""
+        rng, client = self._rng, self._client
+        kinds: tuple[Callable[[], Atomic], ...] = (
+            self._put_elsewhere, self._put_elsewhere, self._put_elsewhere,
+            lambda: BuryWithReason(client.release(), "why"), self._later_with_reason,
+            lambda: DoneRan(client.release(), rng.choice(RAN_MS), rng.random() < 0.2),
+            lambda: LaterRan(rng.choice((self._later, self._later_with_reason))(), rng.choice(RAN_MS)),
+            lambda: TouchRan(self._touch(), rng.choice(RAN_MS)),
+            lambda: EndWith(Done(client.release()), rng.choice(sorted(Feedback)), 50),
+            lambda: EndWith(self._later(), rng.choice(sorted(Feedback)), 50),
+            lambda: DeletePlace(client.place()),
+            lambda: ChangePlace(client.place(), rng.randrange(3), no_item=rng.random() < 0.2),
+        )
+        return rng.choice(kinds)()
+
+    def _later_with_reason(self) -> LaterWithReason:
+        later = self._later()
+        return LaterWithReason(later.id, "why", later.when, later.priority, later.first, later.yielded)
 
     def _later(self) -> LaterWith:
         rng = self._rng
@@ -184,6 +280,8 @@ class RandomCommands:
         rng = self._rng
         queue = rng.choice(QUEUES)
         draw = rng.random()
+        if rng.random() < 0.3:
+            return self._about_others(queue)
         if draw < 0.2:
             return Kick(queue, 1000 if rng.random() < 0.8 else 1)
         if draw < 0.5:
@@ -202,6 +300,22 @@ class RandomCommands:
             rng.choice((None, Then.LATER, Then.DONE)), rng.choice((None, True, True, False)),
             rng.choice((None, *POLICIES)), rng.choice((None, 0, 400)),
         )
+
+    def _about_others(self, queue: str) -> Requested:
+        """Topics, each of which has the name of the only queue bound to it, workers, and settings that came later."""
+        rng = self._rng
+        worker, pattern = rng.choice(WORKERS), rng.choice(PATTERNS)
+        more = MoreSettings(alarm=rng.choice((0, 3)))
+        kinds: tuple[Callable[[], Requested], ...] = (
+            lambda: BindQueue(queue, queue, pattern), lambda: BindQueue(queue, queue, pattern),
+            lambda: UnbindQueue(queue, queue, pattern), lambda: DeleteTopic(queue),
+            lambda: CreateQueueWith(queue, self._settings(queue), more),
+            lambda: ConfigureQueueWith(queue, self._settings(queue), more),
+            lambda: ConfigureFair((0, rng.randrange(1, 100)), rng.choice((None, 5000)), rng.choice((None, 2)), None),
+            lambda: BeatWorker(worker, 4, rng.randrange(5)), lambda: BeatWorker(worker, 4, rng.randrange(5)),
+            lambda: SetWorker(worker, rng.choice((None, 1, 4)), rng.choice((None, 2)), rng.choice(sorted(WorkerState))),
+        )
+        return rng.choice(kinds)()
 
     def _settings(self, queue: str) -> QueueChange:
         rng = self._rng

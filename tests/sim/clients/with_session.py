@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from core import (
     AttachSession,
+    BeatWorker,
     CloseSession,
     Get,
     GetWith,
@@ -181,6 +182,8 @@ class SessionClient(Client):
                 behind = isinstance(operation, Get) and operation.item_of_put
                 if isinstance(operation, Get | GetWith) and rng.random() < BOUND and not behind:
                     operation = self._bound(operation)
+                if isinstance(operation, BeatWorker):
+                    operation = replace(operation, session=self._session)
                 waits = behind or (blocked and isinstance(operation, Get | GetWith))
                 operations.append(
                     Request(self._session, number, digest, int(behind), waits, operation, until_finished and not behind)

@@ -15,6 +15,7 @@ from core import (
     HandedMany,
     Later,
     Operation,
+    Place,
     Put,
     Reply,
     Return,
@@ -127,6 +128,12 @@ class Client:
     def clock_ms(self) -> int:
         """About what the replicated clock shows."""
         return self._world.checks.model.clock_ms
+
+    def place(self) -> Place:
+        """Of a job that waits, if there is one."""
+        waiting = [job for job in self._world.checks.model.jobs if job.id is None]
+        job = self._rng.choice(waiting) if waiting else None
+        return Place(QUEUES[0], 1) if job is None else Place(job.queue, job.seq)
 
     def held(self) -> int:
         """A job that it works on, if there is one."""

@@ -21,6 +21,7 @@ from core import (
     Operation,
     PromoteLearner,
     Put,
+    PutGrouped,
     PutWith,
     Reply,
     Request,
@@ -207,7 +208,7 @@ class Checks:
             operation = outcome.operation
             if isinstance(operation, Request):
                 operation = operation.operation
-            if isinstance(operation, PutWith):
+            if isinstance(operation, PutWith | PutGrouped):
                 operation = operation.put
             if isinstance(operation, Put) and isinstance(outcome.reply, Stored) and operation.data in left:
                 raise Violation(f"{operation} was acknowledged and is lost: it {left[operation.data]}")

@@ -6,6 +6,8 @@ does. It knows what a client may rely on once it was answered.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec.structs import replace
 
 from core import (
@@ -14,7 +16,9 @@ from core import (
     Batch,
     Bury,
     Change,
+    ChangePlace,
     Delete,
+    DeletePlace,
     DeleteQueue,
     Done,
     DoneAll,
@@ -33,6 +37,7 @@ from core import (
     Kick,
     Later,
     LaterAll,
+    LaterAllFirst,
     LaterWith,
     Leased,
     Move,
@@ -40,6 +45,8 @@ from core import (
     Operation,
     PurgeQueue,
     Put,
+    PutMany,
+    PutTopic,
     PutWith,
     Rearmed,
     Removed,
@@ -47,15 +54,19 @@ from core import (
     Results,
     Return,
     Selector,
+    Spread,
     Stored,
     Then,
     Touch,
+    TouchAll,
 )
 from tests.sim.oracles.deadlines import Deadline
 from tests.sim.oracles.job_states import JobStates
+from tests.sim.oracles.plain_forms import plain
 from tests.sim.oracles.unfinished_jobs import Life, Run
 from tests.sim.world.trace import Violation
 
+Severals = DoneAll | LaterAll | LaterAllFirst | TouchAll | Batch
 OnRunning = Done | DoneLast | Later | LaterWith | Return | Bury | Touch | Move
 
 
@@ -64,6 +75,7 @@ class JobReplies(JobStates):
 
     def executed(self, operation: Operation, reply: Reply) -> None:
         """An operation and its reply."""
+        operation = plain(operation)
         match operation:
             case Put() | PutWith():
                 self._put(operation if isinstance(operation, PutWith) else PutWith(operation), reply)
@@ -73,7 +85,14 @@ class JobReplies(JobStates):
                 self._on_running(operation, reply)
             case Change() | Delete():
                 self._on_selected(operation, reply)
-            case DoneAll() | LaterAll() | Batch():
+            case PutMany() | PutTopic():
+                self._spread(operation, reply)
+            case ChangePlace():
+                self._at_place(operation, reply)
+            case DeletePlace():
+                if not isinstance(reply, NotFound):
+                    self.remove(self._waits_in(operation.selector.queue), 1, operation)
+            case DoneAll() | LaterAll() | LaterAllFirst() | TouchAll() | Batch():
                 self._several(operation, reply)
             case Kick():
                 if isinstance(reply, Removed):
@@ -84,7 +103,7 @@ class JobReplies(JobStates):
             case DeleteQueue():
                 self._delete_queue(operation)
 
-    def _several(self, operation: DoneAll | LaterAll | Batch, reply: Reply) -> None:
+    def _several(self, operation: Severals, reply: Reply) -> None:
         """All of them, or none: what was aborted leaves no trace."""
         if isinstance(operation, Batch) and isinstance(reply, Aborted) and operation.atomic:
             self.seen["transactions aborted"] += 1
@@ -92,6 +111,8 @@ class JobReplies(JobStates):
         self.seen["transactions executed"] += isinstance(operation, Batch) and operation.atomic
         if isinstance(operation, Batch):
             parts: list[Operation] = list(operation.operations)
+        elif isinstance(operation, TouchAll):
+            parts = [Touch(number, operation.expire_ms, operation.then) for number in operation.ids]
         else:
             one = Done if isinstance(operation, DoneAll) else Later
             parts = [one(number) for number in operation.ids]
@@ -136,6 +157,18 @@ class JobReplies(JobStates):
                 self.seen["keys taken"] += 1
                 if put.queue not in self.rules.keepers:
                     self._twin(wish, reply)
+
+    def _spread(self, wish: PutMany | PutTopic, reply: Reply) -> None:
+        """Into one queue or none, as clients ask: two jobs with the same data could not be told apart."""
+        if not isinstance(reply, Spread):
+            return
+        queue = wish.queues[0] if isinstance(wish, PutMany) else wish.topic
+        if reply.queues != 1 and (isinstance(wish, PutMany) or reply.queues):
+            raise Violation(f"{wish} is answered {reply}")
+        self.seen["jobs spread"] += reply.queues
+        if reply.queues:
+            job = wish.job
+            self.executed(replace(job, put=replace(job.put, queue=queue)), Stored())
 
     def _twin(self, wish: PutWith, reply: Reply) -> Life:
         """The job that has the key already, because of which this is the reply."""
@@ -247,6 +280,16 @@ class JobReplies(JobStates):
             self.lives.end(life)
         else:
             self._change(operation, life)
+
+    def _waits_in(self, queue: str) -> Callable[[Life], bool]:
+        return lambda life: life.queue == queue
+
+    def _at_place(self, change: ChangePlace, reply: Reply) -> None:
+        """Some job that waits is changed: clients change nothing there that could be seen before its hand-out."""
+        waiting = [life for life in self.lives if life.run is None and life.queue in (change.selector.queue, None)]
+        if not isinstance(reply, NotFound) and not waiting and not self._vague():
+            raise Violation(f"{change} is answered {reply}, and no job waits there")
+        self.seen["jobs changed by place"] += not isinstance(reply, NotFound)
 
     def _selected(self, operation: Operation, selector: Selector, reply: Reply) -> Life | None:
         """The job that has the key, which must be found if it is there."""

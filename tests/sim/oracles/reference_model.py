@@ -5,9 +5,10 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from core import Aborted, Batch, Reply, Results
+from core import Aborted, Accepted, Batch, ConfigureFair, Reply, Requested, Results
 from tests.core.model.jobs import ModelApplied, ModelJob
 from tests.core.model.model import Fine, Model
+from tests.sim.oracles.plain_forms import unmeasured
 
 _Seen = tuple[list[tuple[int, str, str | None]], list[tuple[str, str | None]]]
 
@@ -29,6 +30,12 @@ class Reference(Model):
             return super().givable(queue, item)
         ready = [job for job in self.jobs if job.queue == queue and job.id is None and not job.delayed]
         return sorted((job for job in ready if item in (None, job.item)), key=ModelJob.place)
+
+    def _requested(self, operation: Requested, bits: int, applied: ModelApplied) -> Reply:
+        """As in the model, which knows nothing of shares of time and of rates."""
+        if isinstance(operation, ConfigureFair):
+            return Accepted()           # clients ask for settings that may be
+        return super()._requested(unmeasured(operation), bits, applied)     # type: ignore[arg-type]
 
     def _batch(self, batch: Batch, bits: int, applied: ModelApplied) -> Reply:
         before = jobs_of(self) if batch.atomic else {}
@@ -61,7 +68,8 @@ def jobs_of(model: Model) -> dict[str, Any]:
     return {
         "jobs": [copies[id(job)] for job in model.jobs],
         "releases": [(copies[id(job)], item) for job, item in model.releases],
-        "queues": dict(model.queues), "kept": dict(model.kept), "left": list(model.left),
+        "queues": dict(model.queues), "topics": {name: list(bound) for name, bound in model.topics.items()},
+        "kept": dict(model.kept), "left": list(model.left),
         "next_seq": model.next_seq, "next_item": model.next_item, "put_item": model.put_item,
     }
 

@@ -18,13 +18,16 @@ from dataclasses import dataclass, field
 from core import (
     Accepted,
     AttachSession,
+    BeatWorker,
     CloneBegin,
     CloneChunk,
     CloneEnd,
     CloseSession,
     Configure,
     ConfigureQueue,
+    ConfigureQueueWith,
     CreateQueue,
+    CreateQueueWith,
     DeleteQueue,
     Empty,
     Get,
@@ -49,6 +52,7 @@ from core import (
 )
 from tests.sim.oracles.deadlines import Deadline
 from tests.sim.oracles.job_replies import JobReplies
+from tests.sim.oracles.plain_forms import plain
 from tests.sim.oracles.settings_in_force import Rules
 from tests.sim.world.trace import Violation
 
@@ -133,7 +137,10 @@ class SessionPromises:
     # What operations do
 
     def _executed(self, operation: Operation, reply: Reply) -> None:
+        operation = plain(operation)
         match operation:
+            case BeatWorker():
+                self._use(operation.session, operation, reply)
             case Get() | GetWith():
                 get = operation.get if isinstance(operation, GetWith) else operation
                 if get.session is not None:
@@ -152,7 +159,9 @@ class SessionPromises:
                 self._online = operation.online
             case CloneBegin() | CloneChunk() | CloneEnd():
                 self._set(operation, reply)
-            case CreateQueue() | ConfigureQueue() | DeleteQueue() | Configure():
+            case CreateQueue() | ConfigureQueue() | CreateQueueWith() | ConfigureQueueWith():
+                self._set(operation, reply)
+            case DeleteQueue() | Configure():
                 self._set(operation, reply)
             case OpenSession() | AttachSession() | TouchSession() | CloseSession():
                 self._session_command(operation, reply)
@@ -255,7 +264,7 @@ class SessionPromises:
 
     def _handed_again(self, request: Request, reply: Reply, first: Handed | HandedMany) -> bool | None:
         """Are these the jobs that were given, as far as they run? None: none of them does."""
-        operation = request.operation
+        operation = plain(request.operation)
         pick = operation if isinstance(operation, GetWith) else GetWith(operation)    # type: ignore[arg-type]
         given, again = [job.id for job in _jobs(first)], _jobs(reply)
         if self.jobs.blind and again and all(job.id in given for job in again):

@@ -10,7 +10,9 @@ from core import (
     CloneEnd,
     Configure,
     ConfigureQueue,
+    ConfigureQueueWith,
     CreateQueue,
+    CreateQueueWith,
     DeleteQueue,
     Get,
     Operation,
@@ -41,7 +43,7 @@ class Rules:
     def executed(self, operation: Operation) -> None:
         """Settings come with an operation on queues, or with a CLONE."""
         match operation:
-            case CreateQueue() | ConfigureQueue():
+            case CreateQueue() | ConfigureQueue() | CreateQueueWith() | ConfigureQueueWith():
                 self._change(operation)
             case DeleteQueue():
                 self._queues.pop(operation.queue, None)
@@ -60,7 +62,7 @@ class Rules:
         """A client took this snapshot now."""
         self._known[data] = dict(self._queues)
 
-    def _change(self, operation: CreateQueue | ConfigureQueue) -> None:
+    def _change(self, operation: CreateQueue | ConfigureQueue | CreateQueueWith | ConfigureQueueWith) -> None:
         change, rule = operation.change, self.of(operation.queue)
         if change.expire_ms is not None:
             rule = rule._replace(expire_ms=change.expire_ms, then=change.then)

@@ -36,7 +36,7 @@ class HeldJob(Protocol):
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}")   # PROTOCOL "Lines, data, values"
 NODE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-ROUTE = re.compile(r"[A-Za-z0-9_.:@-]{1,255}")
+ROUTE = re.compile(r"[A-Za-z0-9_.:@-]{0,255}")
 PATTERN = re.compile(r"[A-Za-z0-9_.:@#*-]{1,255}")
 WORKER = re.compile(r"[A-Za-z0-9_.:@-]{1,64}")
 WORKER_SLOTS_MAX = 2**31
@@ -87,7 +87,7 @@ def several(value: Iterable[str], what: str) -> list[str]:
 
 def route(value: str) -> str:
     """`value`, when it may be a routing key."""
-    return _routing(value, ROUTE, "route", "1 to 255 of A-Z a-z 0-9 _ . : @ -")
+    return _routing(value, ROUTE, "route", "at most 255 of A-Z a-z 0-9 _ . : @ -")
 
 
 def pattern(value: str) -> str:

@@ -161,7 +161,8 @@ def publish(
     `route`: its routing key, words with dots between them; queues bound with a pattern get it only if that matches.
     The rest is as for put(). Raises what put() does, for the first queue that refuses.
     """
-    options = "" if route is None else f" ROUTE {arguments.route(route)}"
+    route = "" if route is None else arguments.route(route)
+    options = f" ROUTE {route}" if route else ""        # the empty key has no word that could be written
     options += put_options(delay, at, ttl, every, after, key, None, tries)
     name = f"@{arguments.name(topic, 'topic')}"
     return _spread(name, priority, item, options, arguments.body_of(data, json, value, bodies))

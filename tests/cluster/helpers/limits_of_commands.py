@@ -582,6 +582,9 @@ CASES: dict[str, Case] = {
     "a new leader": _grace(Lead("n2", 2, ("n1", "n2", "n3"), b"", 10_000)),
     "after full disks": _grace(Resume(10_000)),
     "CLUSTER ONLINE": _grace(SwitchService(True, 10_000)),
+    "PUT GROUP": lambda world: [
+        PutGrouped(Put(f"q{number}", 0, b"x", f"f{number}"), f"g{number}", Due(10**6)) for number in range(COPIES)
+    ],
     "PUTS GROUP": _puts_of_groups,
     "DONE RAN": _each(lambda number: DoneRan(number, 10**6)),
     "LATER RAN": _each(lambda number: LaterRan(LaterWith(number, Due(10**6), 3), 10**6)),

@@ -108,7 +108,8 @@ class SimNode:
             return
         self.driver = driver
         self._subscriptions = Subscriptions(cast(Cluster, EventNode(self.machine, driver)))
-        self._listen(self._hearer)
+        if self.world.plan.subscribed:
+            self._listen(self._hearer)
         journal = driver.journal
         self.voter = journal.voter
         term, first, last = journal.getCurrentTerm(), journal.first_index, journal.last_index
@@ -432,7 +433,7 @@ class SimNode:
         """See Listener."""
         if self._subscriptions is not None:
             self._subscriptions.turn_ended()
-            if self.world.roamer.deaf:
+            if self.world.plan.subscribed and self.world.roamer.deaf:
                 self.world.roams_on = self.name
                 self._listen(self.world.roamer)
 

@@ -102,6 +102,7 @@ class ModelTime(ModelQueues):
         """The job waits at the end of another queue; its key stays behind when it is taken there."""
         if self.holder(queue, job.key) not in (None, job):
             job.key = None
+        self._stop(job)         # in the queue where it ran, which is used by that
         old, job.queue = job.queue, queue
         self.become_ready(job, self.new_seq())
         self.left_queue(old)

@@ -1,7 +1,8 @@
 """The queue as a function of the log: no clock, no randomness, no input or output."""
 
 from core.fair.levels import FairSettings
-from core.handlers.dispatch import COSTS, cost
+from core.handlers.dispatch import COSTS, cost, level_of
+from core.levels import FIRST_LEVEL
 from core.limits import (
     DURATION_MS_MAX,
     GRANT_WRITTEN_MS_MAX,
@@ -14,6 +15,7 @@ from core.limits import (
     PER_MS_MIN,
     PORTION_MAX,
     RATE_MAX,
+    REQUEST_WINDOW,
     SESSION_TTL_MS_MAX,
     SESSION_TTL_MS_MIN,
     SESSIONS_MAX,
@@ -29,6 +31,7 @@ from core.ops.cluster import (
     CloneEnd,
     Lead,
     PromoteLearner,
+    RaiseLevel,
     RemoveMember,
     Resume,
     SwitchService,
@@ -134,6 +137,7 @@ from core.ops.replies import (
     Meta,
     NodeExists,
     NotFound,
+    NotYet,
     PulseExists,
     PulseInUse,
     PulseNotFound,
@@ -192,6 +196,7 @@ __all__ = [
     "COSTS",
     "DURATION_MS_MAX",
     "EVENT_TYPES",
+    "FIRST_LEVEL",
     "GAP",
     "GRANTS_MAX",
     "GRANT_WRITTEN_MS_MAX",
@@ -204,6 +209,7 @@ __all__ = [
     "PER_MS_MIN",
     "PORTION_MAX",
     "RATE_MAX",
+    "REQUEST_WINDOW",
     "SESSIONS_MAX",
     "SESSION_TTL_MS_MAX",
     "SESSION_TTL_MS_MIN",
@@ -297,6 +303,7 @@ __all__ = [
     "Move",
     "NodeExists",
     "NotFound",
+    "NotYet",
     "OnDup",
     "OpenSession",
     "Operation",
@@ -326,6 +333,7 @@ __all__ = [
     "QueueNotFound",
     "QueuePaused",
     "QueueSettings",
+    "RaiseLevel",
     "Rearmed",
     "RemoveMember",
     "Removed",
@@ -383,5 +391,6 @@ __all__ = [
     "decode_entry",
     "digests_of",
     "encode_entry",
+    "level_of",
     "name_of",
 ]

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from core import limits, queries
+from core import levels, limits, queries
 from core.fair.levels import FairSettings
 from core.handlers.table import EXECUTE
 from core.members.membership import Membership
@@ -62,7 +62,9 @@ class Totals(Struct, frozen=True):
 class Machine:
     """The queue state machine of one node."""
 
-    def __init__(self) -> None:
+    def __init__(self, known_level: int | None = None) -> None:
+        """`known_level`: the highest feature level that this node knows, that of the program unless given."""
+        self.known_level = levels.FEATURE_LEVEL if known_level is None else known_level
         self._state = State()
         self.failed: Operation | None = None    # the operation that made apply() raise
 
@@ -104,16 +106,17 @@ class Machine:
         replies: list[Reply] = []
         enough = limits.SPENT_MAX
         try:
-            for operation in operations:
+            for bits, operation in enumerate(operations, seed):
                 if state.spent >= enough:       # a Put spends nothing, so its hand-out is not cut off
                     break
-                replies.append(EXECUTE[type(operation)](state, operation, seed))
-                seed += 1
+                replies.append(EXECUTE[type(operation)](state, operation, bits))
                 if state.finished_items:
                     release(state)
                 if events.endings:
                     state.end_operation()
             state.retained_keys.expire(state.clock_ms)
+            if state.fair is not None:
+                state.fair.end_entry()
         except BaseException:
             self.failed = operation
             raise
@@ -133,7 +136,7 @@ class Machine:
     def restore(self, chunks: Iterable[bytes]) -> None:
         """Replace the state by that of a snapshot, in pieces of any size. Raises SnapshotError and changes nothing."""
         recorded = self._state.events.recorded
-        self._state = upload.restore(chunks)
+        self._state = upload.restore(chunks, self.known_level)
         self._state.events.recorded = recorded
 
     def record(self, types: Iterable[str]) -> None:
@@ -184,6 +187,11 @@ class Machine:
     def online(self) -> bool:
         """Whether the service as a whole is online: see SwitchService."""
         return self._state.online
+
+    @property
+    def level(self) -> int:
+        """The feature level of the cluster (levels.py). Above `known_level` this node must stop."""
+        return self._state.level
 
     @property
     def server_ids(self) -> dict[str, int]:
@@ -303,6 +311,11 @@ class Machine:
         by_name = self._state.topics.by_name
         return [(topic, *one) for topic in sorted(by_name) if topic.startswith(prefix) for one in by_name[topic]]
 
+    @property
+    def topics(self) -> Mapping[str, Collection[tuple[str, str | None]]]:
+        """The bindings of each topic, a queue with its pattern (None: all messages). For reading."""
+        return self._state.topics.by_name
+
     def workers(self) -> list[WorkerPool]:
         """All workers in the order of their names, read-only."""
         by_name = self._state.workers.by_name
@@ -345,6 +358,11 @@ class Machine:
         """The names of the queues with a rate, by the pulse they have. For reading."""
         return self._state.queues.of_pulse
 
+    @property
+    def ready_of_pulse(self) -> Mapping[str, Sequence[str]]:
+        """The same of those only that have a READY job. For reading."""
+        return self._state.queues.ready_of_pulse
+
     def pulse_of_job(self, number: int) -> str | None:
         """The pulse that granted the running job of this id, if any."""
         job = self._state.running.get(number)
@@ -372,13 +390,17 @@ class Machine:
         """One group of FAIR; None: it has neither an unfinished job nor an account. `now_ms`: replicated time."""
         return queries.fair_group(self._state, group, now_ms)
 
+    def fair_names(self) -> list[str]:
+        """The groups that FAIR knows, in any order: those with an unfinished job and those not yet forgotten."""
+        return queries.fair_names(self._state)
+
     @property
     def fair_used(self) -> bool:
         """Whether groups are in use."""
         return self._state.fair is not None
 
     def unfinished_groups(self) -> int:
-        """The number of groups that have an unfinished job."""
+        """The number of groups that have an unfinished job, as far as they have an account; 0 before the first use."""
         return queries.unfinished_groups(self._state)
 
     def next_due_ms(self) -> int | None:

@@ -152,7 +152,7 @@ def fair_levels(state: State) -> list[FairLevel]:
         return [FairLevel(level, 0, 0, 0) for level in range(len(FairSettings().thresholds_s))]
     levels = book.levels
     return [
-        FairLevel(level, levels.time_us[level], len(book.offered.get(level, ())), levels.selected[level])
+        FairLevel(level, levels.time_us[level], book.standing(level), levels.selected[level])
         for level in levels.in_use()
     ]
 
@@ -169,11 +169,14 @@ def fair_group(state: State, group: str, now_ms: int = 0) -> FairGroup | None:
     return FairGroup(account.level, account.used_us, account.priority_us, waiting, running)
 
 
+def fair_names(state: State) -> list[str]:
+    """The groups that have an account; before the first use of groups the queues, whose names are their groups."""
+    return list(state.queues.by_name if state.fair is None else state.fair.accounts)
+
+
 def unfinished_groups(state: State) -> int:
-    """The number of groups that have an unfinished job."""
-    if state.fair is None:
-        return len(state.queues.by_name)
-    return sum(one.idle_ms is None for one in state.fair.accounts.values())
+    """The number of groups that have an unfinished job, as far as they have an account; 0 before the first use."""
+    return 0 if state.fair is None else state.fair.unfinished
 
 
 def peek(state: State, selector: Selector | Place) -> JobView | None:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from core import limits
 from core.fair.book import FairBook
 from core.fair.shelves import group_of
+from core.levels import FIRST_LEVEL
 from core.members.membership import Membership
 from core.members.server_ids import Servers
 from core.ops.effects import Effects
@@ -47,8 +48,8 @@ class Upload(Protocol):
     total_bytes: int
     chunks: list[bytes]
 
-    def add(self, data: bytes) -> None:
-        """The next chunk."""
+    def add(self, data: bytes, level: int) -> None:
+        """The next chunk, for a cluster of this feature level."""
 
     def finish(self) -> State:
         """The state in the snapshot."""
@@ -107,6 +108,7 @@ class State:
         "items",
         "leader",
         "leases",
+        "level",
         "membership",
         "next_id",
         "next_seq",
@@ -141,6 +143,7 @@ class State:
         self.membership = Membership()              # none before the first Lead
         self.servers = Servers()                    # the same names as in the membership
         self.online = True                          # the service as a whole, see SwitchService
+        self.level = FIRST_LEVEL                    # of features, see levels.py
         self.next_id = 1
         self.next_seq = 1
         self.seqs_since_ms = 0                      # older seqs carry no time: their jobs count as waiting since then
@@ -252,6 +255,8 @@ class State:
     def take_this(self, queue: Queue, job: Job) -> Job:
         """Take out this READY job, which is to be handed out."""
         self._take_out(queue, job)
+        if queue.settings is not None:
+            self.watch(queue.name, queue.settings)
         if job.extras is not None:
             self._unindex(queue, job, job.extras)
         return job
@@ -322,15 +327,14 @@ class State:
         events.seq += 1
         if events.recorded:
             events.record("TAKE", running.queue, running.priority, number)
-        fair = self.fair is not None
-        if fair:
-            running.since_ms = self.clock_ms
-        if queue.settings is None and job.item is None and job.extras is None and not fair:     # part of `start`
-            queue.taken[number] = None
+        if queue.settings is None and job.item is None and job.extras is None and self.fair is None:
+            queue.taken[number] = None          # the part of `start` that nearly all need
             self.running[number] = running
             if deadline_ms is not None:
                 self.leases.add(running)
         else:
+            if self.fair is not None:
+                running.since_ms = self.clock_ms
             if queue.settings is not None and queue.settings.pulse is not None:
                 self._take_grant(running, queue.settings.pulse)
             self.start(queue, running)
@@ -385,7 +389,7 @@ class State:
         job = self.running.pop(number, None)
         if job is None:
             return None
-        if charged and (self.fair is not None or ran_ms is not None):
+        if (self.fair is not None or ran_ms is not None) and charged:
             self.charge(job, ran_ms)
         queue = self.queues.by_name[job.queue]
         del queue.taken[number]
@@ -425,7 +429,7 @@ class State:
         book = self.use_fair()
         if ran_ms is None:
             ran_ms = max(0, self.clock_ms - max(job.since_ms, book.started_ms))
-        book.charge(group_of(job), ran_ms * 1000)
+        self.spent += 2 * limits.STEP * book.charge(group_of(job), ran_ms * 1000)
 
     def replace_ready(self, *, begins: bool) -> None:
         """READY jobs will be, or have been, taken out to be put in again changed: their groups keep their places."""

@@ -1,13 +1,20 @@
 """The groups and levels, kept in step with the jobs of all queues (spec/fair 1).
 
 The state and the collection of queues report each step of a job here, in pairs that undo each other. A group is offered
-while it stands in its level. The pool has, for each level, the groups that are next in one of the open queues; so a
-choice among a hundred thousand queues or groups costs no more than a search in sorted lists.
+while it stands in its level. Of each group the places of its first jobs in open queues are listed; a level has in its
+pool the groups of which there is one, and aside from it those kept back. So a choice among a hundred thousand queues or
+groups costs no more than a search in sorted lists, and a group with jobs in as many queues moves as one.
+
+In a queue with many groups only those that are next in their levels are listed, as all are listed anew when the queue
+closes or opens.
 
 What may concern any number of groups is done in portions: the first use, and RESUME (`tasks`).
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from heapq import merge
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,7 +22,7 @@ from sortedcontainers import SortedDict, SortedList
 
 from core import limits
 from core.fair.levels import Account, Levels
-from core.fair.shelves import Head, Shelf, group_of
+from core.fair.shelves import FEW, Key, Place, Shelf, group_of
 from core.store.job import DelayedJob, Job, RunningJob
 from core.store.job_list import JobList
 from core.store.queues import Queue, Queues
@@ -26,7 +33,6 @@ class Task(Struct, gc=False):
 
     queue: str | None
     reached: str = ""
-    names: list[str] | None = None          # those left, the last one first; None: to be found
 
 
 class Scalars(Struct, gc=False, frozen=True):
@@ -44,8 +50,8 @@ class FairBook:
     """All groups."""
 
     __slots__ = (
-        "_heads", "_held", "_idle", "_pool", "_queues", "_saved", "_saved_levels", "accounts", "levels", "next_turn",
-        "now_ms", "offered", "shelves", "started_ms", "tasks",
+        "_held", "_idle", "_left", "_moved", "_places", "_queues", "_saved", "_saved_levels", "accounts", "aside",
+        "levels", "next_turn", "now_ms", "pool", "shelves", "started_ms", "tasks",
     )
 
     def __init__(self, queues: Queues, started_ms: int) -> None:
@@ -55,12 +61,14 @@ class FairBook:
         self.levels = Levels()
         self.accounts: dict[str, Account] = {}
         self.shelves: dict[str, Shelf] = {}         # by queue
-        self.offered: dict[int, SortedList] = {}    # the keys of the groups that stand in each level
+        self.pool: dict[int, SortedList] = {}       # by level the keys of the offered groups that can give a job,
+        self.aside: dict[int, SortedList] = {}      # and of those kept back by LIMIT, ITEMLIMIT, RATE or PAUSE
         self.next_turn = 1
         self.tasks: list[Task] = []
-        self._heads: dict[int, dict[str, SortedList]] = {}      # level -> group -> (rank, seq, queue)
-        self._pool: dict[int, SortedList] = {}                  # level -> the keys of these groups
+        self._places: dict[str, JobList[Place]] = {}            # by group, in open queues; see Shelf.wanted
         self._idle: SortedList = SortedList()                   # (since, group) without unfinished jobs
+        self._left: dict[str, None] = {}                        # groups that jobs have left: perhaps they are idle
+        self._moved: dict[str, None] = {}                       # groups to be ranked anew, see rank_moved
         self._held: dict[str, None] | None = None               # groups to look at when a change is complete
         self._saved: dict[str, Scalars | None] | None = None    # accounts touched in a batch, as they were before
         self._saved_levels: tuple[Levels, int] | None = None
@@ -69,51 +77,54 @@ class FairBook:
 
     def added(self, queue: Queue, job: Job, *, blocked: bool) -> None:
         """`job` became READY in `queue`, whose lists have it already; `blocked`: ITEMLIMIT withholds it."""
-        group = group_of(job)
+        group, name = group_of(job), queue.name
         shelf = self._shelf(queue)
         account = self._account(group)
-        if not blocked:
-            shelf.add(job, group)
-        elif group != queue.name:
-            shelf.blocked[group] = shelf.blocked.get(group, 0) + 1
-        if group != queue.name:
+        if group == name and shelf.ready is None and account.offered and (blocked or queue.ready.first is not job):
+            return                      # nearly always
+        if group != name:
             shelf.foreign_ready += 1
             shelf.foreign_waiting += 1
             account.waiting += 1
-            account.queues[queue.name] = None
-        self._busy(account)
-        if account.offered:
-            if not blocked:
-                shelf.join(account, self.accounts)
-        elif not _paused(queue) and not self._not_reached(account, shelf):
+            account.queues[name] = None
+            if blocked:
+                shelf.withhold(group, 1)
+        if account.idle_ms is not None:
+            self._busy(account)
+        if not blocked:
+            shelf.add(job, group)
+            self._first_changed(shelf, group)
+        if not account.offered and not _paused(queue) and not (self.tasks and self._not_reached(account, shelf)):
             self.offer(account)
-        self.refresh(queue)
 
     def removed(self, queue: Queue, job: Job, *, blocked: bool) -> None:
         """`job` is no longer READY in `queue`, whose lists do not have it any more."""
-        group = group_of(job)
+        group, name = group_of(job), queue.name
         shelf = self._shelf(queue)
+        if group == name and shelf.ready is None and queue.ready.size:
+            self._first_changed(shelf, group)
+            return                      # nearly always
         account = self._account(group)
-        if blocked and group != queue.name:
-            _take_one(shelf.blocked, group)
-        if group != queue.name:
+        if group != name:
             shelf.foreign_ready -= 1
             shelf.foreign_waiting -= 1
             account.waiting -= 1
+            if blocked:
+                shelf.withhold(group, -1)
         if not blocked:
             shelf.remove(job, group)
-        if group != queue.name and not shelf.jobs_of(group):
-            del account.queues[queue.name]
-        if account.offered:
-            if not blocked and shelf.first(group) is None:
-                shelf.leave(account, self.accounts)
-            if not account.queues and not self._own_ready(group):
-                if self._held is None:
-                    self.withdraw(account)
-                else:
-                    self._held[group] = None
-        self.refresh(queue)
-        self._left(account, shelf)
+        if group != name and not shelf.jobs_of(group):
+            del account.queues[name]
+        if account.offered and not self.has_ready(account):
+            if self._held is None:
+                self.withdraw(account)
+            else:
+                self._held[group] = None
+        if not blocked:
+            self._first_changed(shelf, group)
+        if shelf.empty:
+            del self.shelves[name]
+        self._left[group] = None
 
     def hold(self) -> None:
         """READY jobs are about to be replaced: no group leaves its level before `release`."""
@@ -124,69 +135,158 @@ class FairBook:
         held, self._held = self._held or {}, None
         for group in held:
             account = self.accounts[group]
-            if account.offered and not account.queues and not self._own_ready(group):
+            if account.offered and not self.has_ready(account):
                 self.withdraw(account)
 
     def eligible(self, queue: Queue, job: Job, *, now: bool) -> None:
         """ITEMLIMIT no longer withholds this READY job, or does so from `now` on False."""
         group = group_of(job)
         shelf = self._shelf(queue)
-        account = self._account(group)
+        if group != queue.name:
+            shelf.withhold(group, -1 if now else 1)
         if now:
-            if group != queue.name:
-                _take_one(shelf.blocked, group)
             shelf.add(job, group)
-            if account.offered:
-                shelf.join(account, self.accounts)
         else:
-            if group != queue.name:
-                shelf.blocked[group] = shelf.blocked.get(group, 0) + 1
             shelf.remove(job, group)
-            if account.offered and shelf.first(group) is None:
-                shelf.leave(account, self.accounts)
-        self.refresh(queue)
+        self._first_changed(shelf, group)
+
+    # ---- which jobs are next
 
     def refresh(self, queue: Queue) -> None:
-        """What the queue hands out next may be another job, or none: it was closed or opened, or its jobs changed."""
+        """The queue was closed or opened."""
         shelf = self.shelves.get(queue.name)
         if shelf is None:
             return
-        for level in {**shelf.heads, **shelf.levels}:
-            head = None if queue.front is None else shelf.head(level, self.accounts)
-            before = shelf.heads.get(level)
-            if head == before:
-                continue
-            if before is not None:
-                self._unlist(level, before, queue.name)
-                del shelf.heads[level]
-            if head is not None:
-                shelf.heads[level] = head
-                self._list(level, head, queue.name)
+        if shelf.ready is None:
+            self._first_changed(shelf, queue.name)
+        else:
+            self._relist(shelf)
 
-    def _list(self, level: int, head: Head, queue: str) -> None:
-        group, rank, seq = head
-        groups = self._heads.setdefault(level, {})
-        places = groups.get(group)
+    def _first_changed(self, shelf: Shelf, group: str) -> None:
+        """The first job of the group in this queue may be another one."""
+        if shelf.ranking is not None:
+            self._rank(shelf, group)
+            if shelf.ready is None or len(shelf.ready) <= FEW // 2:
+                self._end_ranking(shelf)
+            self._relist(shelf)
+        elif shelf.ready is not None and len(shelf.ready) > FEW:
+            self._begin_ranking(shelf)
+        else:
+            place = None if shelf.queue.front is None else shelf.place(group)
+            if place != shelf.listed.get(group):
+                self._list(shelf, group, place)
+
+    def _relist(self, shelf: Shelf) -> None:
+        """List the places that the shelf wants to have listed, and no others."""
+        wanted = shelf.wanted()
+        if wanted == shelf.listed:
+            return
+        for group in [name for name in shelf.listed if name not in wanted]:
+            self._list(shelf, group, None)
+        for group, place in wanted.items():
+            if shelf.listed.get(group) != place:
+                self._list(shelf, group, place)
+
+    def _list(self, shelf: Shelf, group: str, place: Place | None) -> None:
+        """List this place for the group in this queue, or none."""
+        places, before = self._places.get(group), shelf.listed.get(group)
+        if place is None:
+            assert places is not None
+            assert before is not None
+            del shelf.listed[group]
+            places.remove(before)
+            if not places.size:
+                del self._places[group]
+                self._move(group, self.pool, self.aside)
+            return
+        shelf.listed[group] = place
         if places is None:
-            places = groups[group] = SortedList()
-            self._pool.setdefault(level, SortedList()).add(self.accounts[group].key)
-        places.add((rank, seq, queue))
+            places = self._places[group] = JobList()
+            places.add(place)
+            self._move(group, self.aside, self.pool)
+            return
+        if before is not None:
+            places.remove(before)
+        places.add(place)
 
-    def _unlist(self, level: int, head: Head, queue: str) -> None:
-        group, rank, seq = head
-        places = self._heads[level][group]
-        places.remove((rank, seq, queue))
-        if not places:
-            del self._heads[level][group]
-            self._pool[level].remove(self.accounts[group].key)
+    def _move(self, group: str, source: dict[int, SortedList], target: dict[int, SortedList]) -> None:
+        """The group, if it is offered, can give a job from now on, or cannot any more."""
+        account = self.accounts.get(group)
+        if account is not None and account.offered:
+            _take_out(source, account.level, account.key)
+            _put_in(target, account.level, account.key)
 
-    def first_of(self, level: int) -> tuple[tuple[int, int, str], tuple[int, int, str]] | None:
+    def _begin_ranking(self, shelf: Shelf) -> None:
+        """There are many groups in the queue now."""
+        shelf.ranking = {}
+        for group in shelf.groups():
+            self._rank(shelf, group)
+        self._relist(shelf)
+
+    def _end_ranking(self, shelf: Shelf) -> None:
+        """There are few groups in the queue now."""
+        shelf.ranking = None
+        for group in shelf.groups():
+            if group in self.accounts:
+                del self.accounts[group].ranked[shelf.queue.name]
+
+    def _rank(self, shelf: Shelf, group: str) -> None:
+        """The group stands among the many of this queue if it has a job to give there."""
+        account, name = self.accounts.get(group), shelf.queue.name
+        if account is None:
+            return
+        has = shelf.first(group) is not None
+        if has == (name in account.ranked):
+            return
+        self._rank_anew(account)
+        if has:
+            account.ranked[name] = None
+            if account.ranked_as is not None:
+                shelf.rank(*account.ranked_as)
+        else:
+            del account.ranked[name]
+            if account.ranked_as is not None:
+                shelf.unrank(*account.ranked_as)
+
+    def rank_moved(self) -> None:
+        """Give the groups that have moved their right places in queues with many groups.
+
+        That is done before each choice and at the end of an entry, as an operation may charge a group many times.
+        """
+        for group in self._moved:
+            account = self.accounts.get(group)
+            if account is not None:
+                self._rank_anew(account)
+        self._moved.clear()
+
+    def _rank_anew(self, account: Account) -> None:
+        before, after = account.ranked_as, (account.level, account.key) if account.offered else None
+        if before == after:
+            return
+        account.ranked_as = after
+        for name in account.ranked:
+            shelf = self.shelves[name]
+            if before is not None:
+                shelf.unrank(*before)
+            if after is not None:
+                shelf.rank(*after)
+            self._relist(shelf)
+
+    def first_of(self, level: int) -> tuple[Key, Place] | None:
         """The group that is next in this level in any open queue, by its key; and the place of its first job."""
-        pool = self._pool.get(level)
+        pool = self.pool.get(level)
         if not pool:
             return None
-        key: tuple[int, int, str] = pool[0]
-        return key, self._heads[level][key[2]][0]
+        key: Key = pool[0]
+        return key, self._places[key[2]].first
+
+    def standing(self, level: int) -> int:
+        """The number of groups offered in this level."""
+        return len(self.pool.get(level, ())) + len(self.aside.get(level, ()))
+
+    def offered_levels(self) -> list[int]:
+        """The levels with an offered group."""
+        return [*self.pool, *[level for level in self.aside if level not in self.pool]]
 
     # ---- other jobs
 
@@ -207,30 +307,37 @@ class FairBook:
         self._count(job, running=-1)
 
     def _count(self, job: DelayedJob | RunningJob, waiting: int = 0, running: int = 0) -> None:
-        group = group_of(job)
-        account = self._account(group) if group != job.queue else self.accounts.get(group)
-        queue = self._queues.by_name[job.queue]
-        if group != queue.name:
-            assert account is not None
+        group, name = group_of(job), job.queue
+        if group == name:
+            account = self.accounts.get(group)
+            if account is None:
+                return
+        else:
+            account = self._account(group)
             account.waiting += waiting
             account.running += running
-            shelf = self._shelf(queue)
+            shelf = self._shelf(self._queues.by_name[name])
             shelf.foreign_waiting += waiting
             shelf.foreign_running += running
-        if account is not None:
-            if waiting + running > 0:
-                self._busy(account)
-            else:
-                self._left(account, self.shelves.get(queue.name))
+            if shelf.empty:
+                del self.shelves[name]
+        if waiting + running < 0:
+            self._left[group] = None
+        elif account.idle_ms is not None:
+            self._busy(account)
 
     # ---- what groups are
 
     def _account(self, group: str) -> Account:
         account = self.accounts.get(group)
         if account is None:
-            self._save(group)
+            if self._saved is not None:
+                self._save(group)
             account = self.accounts[group] = Account(group)
             self.levels.standing[0] += 1
+            shelf = self.shelves.get(group)
+            if shelf is not None and shelf.ranking is not None:
+                self._rank(shelf, group)
         return account
 
     def _shelf(self, queue: Queue) -> Shelf:
@@ -264,19 +371,23 @@ class FairBook:
         return any(task.queue is None and account.name > task.reached for task in self.tasks)
 
     def _busy(self, account: Account) -> None:
-        if account.idle_ms is not None:
-            self._save(account.name)
-            self._idle.remove((account.idle_ms, account.name))
-            account.idle_ms = None
+        self._save(account.name)
+        self._idle.remove((account.idle_ms, account.name))
+        account.idle_ms = None
 
-    def _left(self, account: Account, shelf: Shelf | None) -> None:
-        """A job has left the group and a queue: perhaps it was the last one."""
-        if shelf is not None and shelf.empty:
-            self.shelves.pop(shelf.queue.name, None)
-        if account.idle_ms is None and self.counts(account.name) == (0, 0):
-            self._save(account.name)
-            account.idle_ms = self.now_ms
-            self._idle.add((account.idle_ms, account.name))
+    def end_entry(self) -> None:
+        """An entry is executed."""
+        self.rank_moved()
+        self.note_idle()
+
+    def note_idle(self) -> None:
+        """What is due before an entry is done, or the entry: groups that have no job left are idle from now on."""
+        for group in self._left:
+            account = self.accounts.get(group)
+            if account is not None and account.idle_ms is None and self.counts(group) == (0, 0):
+                account.idle_ms = self.now_ms
+                self._idle.add((account.idle_ms, group))
+        self._left.clear()
 
     def forget(self, clock_ms: int, most: int) -> int:
         """Forget groups that have had no unfinished job for long, `most` of them at most; returns how many."""
@@ -286,6 +397,11 @@ class FairBook:
             _, group = self._idle.pop(0)
             self.levels.standing[self.accounts.pop(group).level] -= 1
         return most
+
+    @property
+    def unfinished(self) -> int:
+        """The number of accounts whose groups have an unfinished job."""
+        return len(self.accounts) - len(self._idle)
 
     def is_over(self, account: Account, clock_ms: int) -> bool:
         """Whether the group has had no unfinished job for long, so that it begins anew if it comes back."""
@@ -305,10 +421,10 @@ class FairBook:
 
     def offer(self, account: Account) -> None:
         """The group takes its place in its level."""
-        self._save(account.name)
+        if self._saved is not None:
+            self._save(account.name)
         level, levels = account.level, self.levels
-        standing = self.offered.setdefault(level, SortedList())
-        if not standing:
+        if level not in self.pool and level not in self.aside:
             levels.refill(level)
         least = levels.least_us[level]
         if least is not None and account.priority_us < least:
@@ -318,35 +434,29 @@ class FairBook:
 
     def offer_now(self, group: str) -> None:
         """Offer a group that has a READY job before its portion comes."""
+        self._see_own(group)
         self.offer(self._account(group))
+
+    def _see_own(self, group: str) -> None:
+        """List the jobs in the queue of this name: they may be older than the first use."""
+        queue = self._queues.by_name.get(group)
+        if queue is not None and queue.ready_count:
+            self._first_changed(self._shelf(queue), group)
 
     def _stand(self, account: Account) -> None:
         account.offered = True
-        self.offered.setdefault(account.level, SortedList()).add(account.key)
-        for queue in self._queues_of(account):
-            shelf = self._shelf(queue)
-            if shelf.first(account.name) is not None:
-                shelf.join(account, self.accounts)
-                self.refresh(queue)
+        _put_in(self.pool if account.name in self._places else self.aside, account.level, account.key)
+        if account.ranked:
+            self._moved[account.name] = None
 
     def withdraw(self, account: Account) -> None:
         """The group leaves its level."""
-        self._save(account.name)
-        for queue in self._queues_of(account):
-            shelf = self.shelves.get(queue.name)
-            if shelf is not None:
-                shelf.leave(account, self.accounts)
-                self.refresh(queue)
-        self.offered[account.level].remove(account.key)
+        if self._saved is not None:
+            self._save(account.name)
         account.offered = False
-
-    def _queues_of(self, account: Account) -> list[Queue]:
-        """The queues in which the group has READY jobs."""
-        by_name = self._queues.by_name
-        names = list(account.queues)
-        if account.name in by_name:
-            names.append(account.name)
-        return [by_name[name] for name in names]
+        _take_out(self.pool if account.name in self._places else self.aside, account.level, account.key)
+        if account.ranked:
+            self._moved[account.name] = None
 
     @property
     def any_paused(self) -> bool:
@@ -373,42 +483,41 @@ class FairBook:
 
     def _rekey(self, account: Account, priority_us: int, turn: int) -> None:
         """Give an offered group another place in its level."""
-        self._save(account.name)
+        if self._saved is not None:
+            self._save(account.name)
         level, before = account.level, account.key
         account.priority_us, account.turn = priority_us, turn
-        standing = self.offered[level]
-        standing.remove(before)
-        standing.add(account.key)
-        if account.name in self._heads.get(level, ()):
-            self._pool[level].remove(before)
-            self._pool[level].add(account.key)
-        for name in account.shared:
-            shelf = self.shelves[name]
-            shelf.ranking[level].remove(before)
-            shelf.ranking[level].add(account.key)
-            self.refresh(shelf.queue)
+        keys = (self.pool if account.name in self._places else self.aside)[level]
+        keys.remove(before)
+        keys.add(account.key)
+        if account.ranked:
+            self._moved[account.name] = None
 
     # ---- time
 
-    def charge(self, group: str, run_us: int) -> None:
-        """A hand-out of the group has run for so long, or since its last charge."""
+    def charge(self, group: str, run_us: int) -> int:
+        """A hand-out of the group has run for so long, or since its last charge.
+
+        Returns in how many queues with many groups it moves.
+        """
         account = self._account(group)
-        self._save(group)
+        if self._saved is not None:
+            self._save(group)
         if not account.offered:
             self.levels.charge(account, run_us)
-            if account.idle_ms is None and self.counts(group) == (0, 0):
-                self._left(account, None)
-            return
+            self._left[group] = None
+            return 0
         level, priority_us = account.level, account.priority_us
         self.levels.charge(account, run_us)
         new_level, new_priority_us = account.level, account.priority_us
         account.level, account.priority_us = level, priority_us
-        if new_level == level:
-            self._rekey(account, new_priority_us, account.turn)
-        else:
+        if new_level != level:
             self.withdraw(account)
             account.level, account.priority_us = new_level, new_priority_us
             self.offer(account)
+        elif new_priority_us != priority_us:
+            self._rekey(account, new_priority_us, account.turn)
+        return len(account.ranked)
 
     # ---- portions
 
@@ -431,40 +540,53 @@ class FairBook:
         while self.tasks and left:
             offered, more = self._portion(self.tasks[0], left)
             left -= offered
-            if not more:
-                del self.tasks[0]
+            if more:
+                break
+            del self.tasks[0]
         return most - left
 
     def _portion(self, task: Task, most: int) -> tuple[int, bool]:
-        """Offer up to `most` groups of the task; returns how many there were, and whether there are more."""
-        if task.names is None:
-            task.names = sorted((name for name in self._names_of(task) if name > task.reached), reverse=True)
-        names, offered = task.names, 0
-        while names:
-            name = names[-1]
+        """Offer up to `most` groups of the task; returns how many there were, and whether there may be more."""
+        offered = 0
+        for looked, name in enumerate(self._names_of(task)):
+            if offered == most or looked == limits.LOOKED_MAX:
+                return offered, True
+            task.reached = name
             if self._returns(name):
-                if offered == most:
-                    return offered, True
-                task.reached = name
-                self.offer(self._account(name))
+                self.offer_now(name)
                 offered += 1
-            names.pop()
         return offered, False
+
+    def has_ready(self, account: Account) -> bool:
+        """Whether the group has a READY job."""
+        return bool(account.queues) or self._own_ready(account.name) > 0
 
     def _returns(self, group: str) -> bool:
         """Whether the group is to be offered."""
         account = self.accounts.get(group)
         if account is None:
             return self._own_ready(group) > 0 and not _paused(self._queues.by_name[group])
-        ready = account.queues or self._own_ready(group)
-        return bool(ready) and not account.offered and not self.all_paused(account)
+        if account.offered:
+            return False
+        return self.has_ready(account) and not self.all_paused(account)
 
-    def _names_of(self, task: Task) -> list[str]:
-        """The groups that have READY jobs in the queue, or in any at the first use."""
+    def _names_of(self, task: Task) -> Iterable[str]:
+        """The groups that have READY jobs in the queue, or in any at the first use: those not reached yet, sorted."""
+        behind = (task.reached, None, (False, True))
         if task.queue is None:
-            return [name for name, queue in self._queues.by_name.items() if queue.ready_count]
+            return merge(self._queues.nonempty.irange(*behind), self._closed(task.reached))
         shelf = self.shelves.get(task.queue)
-        return [task.queue] if shelf is None else [*{**dict(shelf.ready or {}), **shelf.blocked, task.queue: 0}]
+        own = [task.queue] if task.queue > task.reached else []
+        foreign = () if shelf is None else (one for one in (shelf.ready, shelf.blocked) if one is not None)
+        return merge(own, *[groups.irange(*behind) for groups in foreign])
+
+    def _closed(self, reached: str) -> list[str]:
+        """The queues behind `reached` that have READY jobs and hand out none: they have settings."""
+        by_name = self._queues.by_name
+        return sorted(
+            name for name in self._queues.settings
+            if name > reached and name in by_name and by_name[name].front is None and by_name[name].ready_count
+        )
 
     # ---- a restart
 
@@ -489,7 +611,7 @@ class FairBook:
             account.waiting += 1
             account.queues[queue.name] = None
             if job.seq in blocked:
-                shelf.blocked[group] = shelf.blocked.get(group, 0) + 1
+                shelf.withhold(group, 1)
             else:
                 by_group.setdefault(group, []).append(job)
         shelf.foreign_ready += len(jobs)
@@ -500,10 +622,21 @@ class FairBook:
             shelf.ready = SortedDict({group: JobList.of(ordered) for group, ordered in lists.items()})
 
     def end_restore(self) -> None:
-        """All accounts are there: those offered take their places."""
-        for account in self.accounts.values():
-            if account.offered:
-                self._stand(account)
+        """All accounts are there: their jobs are listed, and those offered take their places."""
+        self._left.clear()
+        offered = [account for account in self.accounts.values() if account.offered]
+        for account in offered:
+            account.offered = False
+        for queue in self._queues.by_name.values():
+            if queue.ready_count:
+                shelf = self._shelf(queue)
+                if shelf.ready is not None and len(shelf.ready) > FEW:
+                    self._begin_ranking(shelf)
+                else:
+                    self._relist(shelf)
+        for account in offered:
+            self._stand(account)
+        self.rank_moved()
 
     # ---- batches that may be undone
 
@@ -561,9 +694,16 @@ def _paused(queue: Queue) -> bool:
     return queue.settings is not None and queue.settings.paused_out
 
 
-def _take_one(counts: dict[str, int], name: str) -> None:
-    """Count one less, and nothing at all if it was the last one."""
-    if counts[name] == 1:
-        del counts[name]
-    else:
-        counts[name] -= 1
+def _put_in(levels: dict[int, SortedList], level: int, key: Key) -> None:
+    keys = levels.get(level)
+    if keys is None:
+        keys = levels[level] = SortedList()
+    keys.add(key)
+
+
+def _take_out(levels: dict[int, SortedList], level: int, key: Key) -> None:
+    """The level is there as long as it has a group."""
+    keys = levels[level]
+    keys.remove(key)
+    if not keys:
+        del levels[level]

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from core.fair.book import FairBook
 from core.fair.levels import Account
-from core.fair.shelves import group_of
+from core.fair.shelves import Key, Place, group_of
 from core.limits import PORTION_MAX
 from core.store.job import Job
 from core.store.queues import Queue
@@ -24,14 +24,15 @@ class Found(Struct, gc=False, frozen=True):
 
 KEPT_MAX = 100          # groups kept back by a LIMIT that a choice looks at while there are paused ones
 
-# The key of a group, and rank, seq and queue of its first job that the command may have.
-_Place = tuple[tuple[int, int, str], tuple[int, int, str]]
+# The key of a group, and the place of its first job that the command may have.
+_Place = tuple[Key, Place]
 
 
 def find(book: FairBook, queues: Iterable[Queue] | None) -> Found | None:
     """The next job of these queues, which can hand out a job (None: of all that can); None: there is none."""
+    book.rank_moved()
     if queues is None:
-        firsts = {level: first for level in book.offered if (first := book.first_of(level)) is not None}
+        firsts = {level: first for level in book.pool if (first := book.first_of(level)) is not None}
     else:
         firsts = _of_queues(book, queues)
     place = _choose(book, firsts)
@@ -49,13 +50,10 @@ def _of_queues(book: FairBook, queues: Iterable[Queue]) -> dict[int, _Place]:
     firsts: dict[int, _Place] = {}
     for queue in queues:
         shelf = book.shelves.get(queue.name)
-        for level in () if shelf is None else shelf.levels:
-            assert shelf is not None
-            head = shelf.head(level, book.accounts)
-            if head is not None:
-                place = book.accounts[head[0]].key, (head[1], head[2], queue.name)
-                if level not in firsts or place < firsts[level]:
-                    firsts[level] = place
+        for account, first in () if shelf is None else shelf.firsts(book.accounts):
+            place = account.key, first
+            if account.level not in firsts or place < firsts[account.level]:
+                firsts[account.level] = place
     return firsts
 
 
@@ -81,8 +79,8 @@ def find_of_jobs(book: FairBook, jobs: Iterable[tuple[Queue, Job]]) -> Found | N
 def _choose(book: FairBook, firsts: dict[int, _Place]) -> _Place | None:
     """The place in the level that lags most. Groups that stand before it and are paused leave on the way."""
     levels = book.levels
-    level0_us = levels.level0_us()
-    left = [level for level, standing in book.offered.items() if standing]
+    left = book.offered_levels()
+    level0_us = levels.level0_us() if len(left) > 1 else 0
     while left:
         best = left[0]
         for level in left[1:]:
@@ -102,11 +100,12 @@ def _pass_paused(book: FairBook, level: int, first: _Place | None) -> None:
     """
     if not book.any_paused:
         return
-    standing, kept = book.offered[level], 0
+    kept = 0
     for _ in range(PORTION_MAX):
-        if kept == len(standing) or kept == KEPT_MAX or (first is not None and standing[kept] >= first[0]):
+        aside = book.aside.get(level, ())
+        if kept == len(aside) or kept == KEPT_MAX or (first is not None and aside[kept] >= first[0]):
             return
-        account = book.accounts[standing[kept][2]]
+        account = book.accounts[aside[kept][2]]
         if book.all_paused(account):
             book.withdraw(account)
         else:

@@ -5,8 +5,11 @@ All times are integer microseconds.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from msgspec import Struct, field
 
+from core import limits
 from core.limits import LEVELS_MAX
 
 SECOND_US = 1_000_000
@@ -19,6 +22,19 @@ class FairSettings(Struct, gc=False, frozen=True):
     cap_ms: int = 30_000
     multiplier: int = 2
     keep_ms: int = 600_000      # how long a group without unfinished jobs is remembered
+
+
+def allowed(settings: FairSettings) -> bool:
+    """Whether these are settings: 2 to 16 thresholds that rise from 0, and numbers in their ranges."""
+    thresholds_s = settings.thresholds_s
+    rising = all(before < after for before, after in pairwise(thresholds_s))
+    known = 2 <= len(thresholds_s) <= limits.LEVELS_MAX and thresholds_s[0] == 0
+    return (
+        known and rising and thresholds_s[-1] <= limits.LEVEL_S_MAX
+        and 1000 <= settings.cap_ms <= limits.CAP_MS_MAX
+        and 1 <= settings.multiplier <= limits.MULTIPLIER_MAX
+        and 0 <= settings.keep_ms <= limits.GROUP_KEEP_MS_MAX
+    )
 
 
 class Account(Struct, gc=False, eq=False):
@@ -34,7 +50,8 @@ class Account(Struct, gc=False, eq=False):
     waiting: int = 0            # its READY and DELAYED jobs in queues of other names
     running: int = 0            # its RUNNING jobs in queues of other names
     queues: dict[str, None] = field(default_factory=dict)       # queues of other names in which it has READY jobs
-    shared: dict[str, None] = field(default_factory=dict)       # queues in which it stands in a level with others
+    ranked: dict[str, None] = field(default_factory=dict)       # queues with many groups where it has a job to give,
+    ranked_as: tuple[int, tuple[int, int, str]] | None = None   # and level and key that it has there; None: it has none
 
     @property
     def key(self) -> tuple[int, int, str]:
@@ -58,9 +75,9 @@ class Levels(Struct, gc=False, eq=False):
 
     def level0_us(self) -> int:
         """The time of level 0 from which the targets of all levels follow."""
-        times, multiplier = self.time_us, self.settings.multiplier
+        times, multiplier, count = self.time_us, self.settings.multiplier, len(self.settings.thresholds_s)
         most = 0
-        for level in self.in_use():
+        for level in self.in_use() if any(self.standing[count:]) else range(count):
             scaled = times[level] * multiplier**level
             if scaled > most:
                 most = scaled

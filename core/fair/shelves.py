@@ -1,10 +1,13 @@
 """Which READY jobs of a queue belong to which group, and which group of the queue is next in each level.
 
 A queue in which every job belongs to the group of its own name, as most do, needs no lists: its jobs are the queue's.
-From the first job with another GROUP on, each group has a list of those that could be handed out.
+From the first job with another GROUP on, each group has a list of those that could be handed out. Only where there are
+many groups are those offered kept in their order; among a few one looks at all.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from msgspec import Struct, field
 from sortedcontainers import SortedDict, SortedList
@@ -14,7 +17,10 @@ from core.store.job import AnyJob, Job
 from core.store.job_list import JobList
 from core.store.queues import Queue
 
-Head = tuple[str, int, int]         # a group, and the rank and seq of its first job
+FEW = 8             # so many groups of a queue are looked at one by one
+
+Key = tuple[int, int, str]          # the order of the groups of a level: priority, turn, name
+Place = tuple[int, int, str]        # of a READY job: rank, seq, queue
 
 
 def group_of(job: AnyJob) -> str:
@@ -27,14 +33,13 @@ class Shelf(Struct, gc=False, eq=False):
     """The groups of one queue. Foreign: of another name than the queue."""
 
     queue: Queue
-    ready: SortedDict | None = None                             # group -> its jobs; None: all are the queue's own
-    blocked: dict[str, int] = field(default_factory=dict)       # foreign group -> its jobs that ITEMLIMIT withholds
+    ready: SortedDict | None = None         # group -> its jobs that could be handed out; None: all are the queue's own
+    blocked: SortedDict | None = None       # foreign group -> how many of its jobs ITEMLIMIT withholds
     foreign_ready: int = 0
-    foreign_waiting: int = 0                                    # READY or DELAYED
+    foreign_waiting: int = 0                # READY or DELAYED
     foreign_running: int = 0
-    levels: dict[int, dict[str, None]] = field(default_factory=dict)    # offered groups that have a job
-    ranking: dict[int, SortedList] = field(default_factory=dict)        # the keys of these, where there are several
-    heads: dict[int, Head] = field(default_factory=dict)                # as listed in the pool
+    listed: dict[str, Place] = field(default_factory=dict)      # the first jobs of groups, as the book has them listed
+    ranking: dict[int, SortedList] | None = None                # of many groups: by level the keys of those offered
 
     @property
     def empty(self) -> bool:
@@ -46,7 +51,15 @@ class Shelf(Struct, gc=False, eq=False):
         if group == self.queue.name:
             return self.queue.ready_count - self.foreign_ready
         jobs = None if self.ready is None else self.ready.get(group)
-        return self.blocked.get(group, 0) + (0 if jobs is None else jobs.size)
+        blocked = 0 if self.blocked is None else self.blocked.get(group, 0)
+        return blocked if jobs is None else blocked + int(jobs.size)
+
+    def groups(self) -> Iterable[str]:
+        """The groups with a job that could be handed out, in sorted order."""
+        if self.ready is None:
+            return (self.queue.name,) if self.queue.ready.size else ()
+        names: Iterable[str] = self.ready
+        return names
 
     def first(self, group: str) -> Job | None:
         """The group's next job; None: it has none that could be handed out."""
@@ -78,47 +91,50 @@ class Shelf(Struct, gc=False, eq=False):
         if not self.foreign_ready:
             self.ready = None
 
-    def head(self, level: int, accounts: dict[str, Account]) -> Head | None:
-        """The group that is next in this level, and the place of its first job."""
-        groups = self.levels.get(level)
-        if not groups:
-            return None
-        ranking = self.ranking.get(level)
-        group: str = next(iter(groups)) if ranking is None else ranking[0][2]
-        job = self.first(group)
-        assert job is not None
-        return group, job.rank, job.seq
-
-    def join(self, account: Account, accounts: dict[str, Account]) -> None:
-        """The offered group has a job here that could be handed out."""
-        groups = self.levels.setdefault(account.level, {})
-        if account.name in groups:
-            return
-        groups[account.name] = None
-        if len(groups) == 1:
-            return
-        ranking = self.ranking.get(account.level)
-        if ranking is None:
-            self.ranking[account.level] = SortedList(accounts[name].key for name in groups)
-            for name in groups:
-                accounts[name].shared[self.queue.name] = None
+    def withhold(self, group: str, count: int) -> None:
+        """ITEMLIMIT withholds so many more jobs of a foreign group, or fewer."""
+        if self.blocked is None:
+            self.blocked = SortedDict()
+        left = self.blocked.get(group, 0) + count
+        if left:
+            self.blocked[group] = left
         else:
-            ranking.add(account.key)
-            account.shared[self.queue.name] = None
+            del self.blocked[group]
+            if not self.blocked:
+                self.blocked = None
 
-    def leave(self, account: Account, accounts: dict[str, Account]) -> None:
-        """The group has no job here any more, or is not offered; nothing happens if it is not here."""
-        groups = self.levels.get(account.level)
-        if groups is None or account.name not in groups:
-            return
-        del groups[account.name]
-        account.shared.pop(self.queue.name, None)
-        ranking = self.ranking.get(account.level)
-        if ranking is not None:
-            ranking.remove(account.key)
-            if len(groups) == 1:
-                del self.ranking[account.level]
-                for name in groups:
-                    accounts[name].shared.pop(self.queue.name, None)
-        if not groups:
-            del self.levels[account.level]
+    def place(self, group: str) -> Place | None:
+        """The place of the group's next job; None: it has none that could be handed out."""
+        job = self.first(group)
+        return None if job is None else (job.rank, job.seq, self.queue.name)
+
+    def rank(self, level: int, key: Key) -> None:
+        """A group with this key stands among the many of this queue."""
+        assert self.ranking is not None
+        keys = self.ranking.get(level)
+        if keys is None:
+            keys = self.ranking[level] = SortedList()
+        keys.add(key)
+
+    def unrank(self, level: int, key: Key) -> None:
+        """The group with this key no longer stands there."""
+        assert self.ranking is not None
+        keys = self.ranking[level]
+        keys.remove(key)
+        if not keys:
+            del self.ranking[level]
+
+    def wanted(self) -> dict[str, Place]:
+        """The places that the book must have: of the groups that may be next, if the queue hands out anything."""
+        if self.queue.front is None:
+            return {}
+        names = self.groups() if self.ranking is None else [keys[0][2] for keys in self.ranking.values()]
+        return {name: place for name in names if (place := self.place(name)) is not None}
+
+    def firsts(self, accounts: dict[str, Account]) -> Iterable[tuple[Account, Place]]:
+        """The offered groups of which one may be next in its level, and the places of their next jobs."""
+        names = self.groups() if self.ranking is None else [keys[0][2] for keys in self.ranking.values()]
+        for name in names:
+            account, place = accounts.get(name), self.place(name)
+            if account is not None and account.offered and place is not None:
+                yield account, place

@@ -6,8 +6,8 @@ from core import limits
 from core.handlers.cost import BASE_BYTES, JOB, Cost
 from core.ops.cluster import CloneBegin, CloneChunk, CloneEnd
 from core.ops.events import GAP
-from core.ops.replies import ACCEPTED, INVALID_SNAPSHOT, Reply
-from core.snapshot.frames import SnapshotError
+from core.ops.replies import ACCEPTED, INVALID_SNAPSHOT, NOT_YET, Reply
+from core.snapshot.frames import LevelError, SnapshotError
 from core.snapshot.upload import PendingClone, adopt
 from core.state import State
 
@@ -24,7 +24,10 @@ def chunk(state: State, operation: CloneChunk, seed: int) -> Reply:
     if pending is None or pending.clone != operation.clone:
         return INVALID_SNAPSHOT
     try:
-        pending.add(operation.data)
+        pending.add(operation.data, state.level)
+    except LevelError:
+        state.clone = None
+        return NOT_YET
     except SnapshotError:
         state.clone = None
         return INVALID_SNAPSHOT

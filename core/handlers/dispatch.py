@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from msgspec import Struct
+
 from core.handlers.cost import Cost
+from core.levels import FIRST_LEVEL
 from core.ops.entry import Operation
 from core.ops.replies import Reply
 from core.state import State
@@ -20,8 +23,24 @@ EXECUTE: dict[type[Any], Execute] = {}
 ATOMIC: dict[type[Any], Execute] = {}                       # those allowed in a Batch
 REQUESTED: dict[type[Any], Execute] = {}                    # those allowed in a Request
 COSTS: dict[type[Any], Callable[[Any], Cost]] = {}
+LEVELS: dict[type[Any], int] = {}                           # of those above the first
 
 
 def cost(operation: Operation) -> Cost:
     """Bytes and work of the operation: see cost.py."""
     return COSTS[type(operation)](operation)
+
+
+def level_of(operation: object) -> int:
+    """The feature level of a cluster that may log the operation, with whatever it contains.
+
+    It looks at everything inside, so it is asked only where the cluster's level is below that of this program.
+    """
+    level = LEVELS.get(type(operation), FIRST_LEVEL)
+    if isinstance(operation, Struct):
+        inside = [getattr(operation, field) for field in operation.__struct_fields__]
+    elif isinstance(operation, tuple):
+        inside = list(operation)
+    else:
+        return level
+    return max(level, *map(level_of, inside), FIRST_LEVEL)

@@ -6,10 +6,12 @@ from msgspec.structs import replace
 
 from core.handlers.cost import BASE_BYTES, JOB, Cost, of_names
 from core.members.membership import seeded
-from core.ops.cluster import Lead, Resume, SwitchService, Tick
+from core.ops.cluster import Lead, RaiseLevel, Resume, SwitchService, Tick
 from core.ops.jobs import Then
-from core.ops.replies import ACCEPTED, Reply
+from core.ops.replies import ACCEPTED, ChangeInProgress, Reply
 from core.state import State
+
+_MEMBERS_CHANGED = ChangeInProgress()
 
 
 def lead(state: State, operation: Lead, seed: int) -> Reply:
@@ -54,6 +56,19 @@ def resume(state: State, operation: Resume, seed: int) -> Reply:
     grace_ms = state.settings.grace_ms
     state.grant_grace(operation.grace_ms if grace_ms is None else grace_ms, once=False)
     return ACCEPTED
+
+
+def raise_level(state: State, operation: RaiseLevel, seed: int) -> Reply:
+    """Raise the feature level of the cluster, unless somebody joined or left since all members were counted."""
+    if operation.members != tuple(state.membership.addresses):
+        return _MEMBERS_CHANGED
+    state.level = max(state.level, operation.level)
+    return ACCEPTED
+
+
+def raise_level_cost(operation: RaiseLevel) -> Cost:
+    """Bytes and work of a RaiseLevel."""
+    return BASE_BYTES + of_names(*operation.members), JOB
 
 
 def switch_service(state: State, operation: SwitchService, seed: int) -> Reply:

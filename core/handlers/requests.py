@@ -73,7 +73,11 @@ def _again(state: State, operation: Request, answered: AnsweredRequest) -> Reply
         return _MISMATCH
     answer = answered.answer(operation.part)
     if isinstance(answer, Turn):
-        return None if state.pulses.of_ticket(answer.ticket, state.clock_ms) is None else answer
+        pulse = state.pulses.of_ticket(answer.ticket, state.clock_ms)
+        if pulse is None:
+            return None
+        state.pulses.remember(pulse, 1, state.clock_ms)
+        return answer
     if not isinstance(answer, HandedOut | HandedOutMany):
         return answer
     requested = operation.operation
@@ -81,9 +85,14 @@ def _again(state: State, operation: Request, answered: AnsweredRequest) -> Reply
         requested = requested.taking
     meta = isinstance(requested, GetWith | GetInTurn) and requested.meta
     numbers = (answer.id,) if isinstance(answer, HandedOut) else answer.ids
-    jobs = [handed(state.running[number], meta) for number in numbers if number in state.running]
-    if not jobs:
+    running = [state.running[number] for number in numbers if number in state.running]
+    if not running:
         return None
+    for job in running:
+        pulse = None if job.pulse is None else state.pulses.by_name.get(job.pulse)
+        if pulse is not None:
+            state.pulses.remember(pulse, 1, state.clock_ms)
+    jobs = [handed(job, meta) for job in running]
     state.spent += sum(len(job.data) for job in jobs)
     return jobs[0] if isinstance(answer, HandedOut) else HandedMany(tuple(jobs))
 

@@ -25,6 +25,7 @@ from core.handlers import (
     workers,
 )
 from core.handlers.jobs import batch, edit, finish, get, put, spread
+from core.levels import FIRST_LEVEL
 from core.ops import cluster as cluster_ops
 from core.ops import jobs as job_ops
 from core.ops import pulses as pulse_ops
@@ -42,6 +43,7 @@ class Handler(NamedTuple):
     cost: Callable[[Any], cost.Cost]
     in_batch: bool = False          # PUTS; BEGIN .. COMMIT
     in_request: bool = False        # REQ
+    level: int = FIRST_LEVEL        # of the cluster that may log it: see core/levels.py
 
 
 HANDLERS: dict[type[Any], Handler] = {
@@ -113,6 +115,7 @@ HANDLERS: dict[type[Any], Handler] = {
     cluster_ops.Lead: Handler(leadership.lead, leadership.lead_cost),
     cluster_ops.Resume: Handler(leadership.resume, cost.small),
     cluster_ops.SwitchService: Handler(leadership.switch_service, cost.small),
+    cluster_ops.RaiseLevel: Handler(leadership.raise_level, leadership.raise_level_cost),
     cluster_ops.AddLearner: Handler(members.add_learner, members.add_cost),
     cluster_ops.PromoteLearner: Handler(members.promote_learner, cost.on_node),
     cluster_ops.RemoveMember: Handler(members.remove_member, cost.on_node),
@@ -126,3 +129,4 @@ EXECUTE.update({kind: row.execute for kind, row in HANDLERS.items()})
 dispatch.ATOMIC.update({kind: row.execute for kind, row in HANDLERS.items() if row.in_batch})
 dispatch.REQUESTED.update({kind: row.execute for kind, row in HANDLERS.items() if row.in_request})
 dispatch.COSTS.update({kind: row.cost for kind, row in HANDLERS.items()})
+dispatch.LEVELS.update({kind: row.level for kind, row in HANDLERS.items() if row.level > FIRST_LEVEL})

@@ -78,6 +78,16 @@ class RemoveMember(Struct, array_like=True, tag=13, gc=False, frozen=True):
     configuration: int
 
 
+class RaiseLevel(Struct, array_like=True, tag=78, gc=False, frozen=True):
+    """The cluster has this feature level from here on (levels.py), if its members are still these; never a lower one.
+
+    `members`: voters and learner, in name order, all of which have told that they know the level.
+    """
+
+    level: int
+    members: tuple[str, ...]
+
+
 class SwitchService(Struct, array_like=True, tag=14, gc=False, frozen=True):
     """The whole service goes online or offline, independently of who leads. While it is offline no lease ends.
 

@@ -51,6 +51,7 @@ Operation = (
     | cluster.PromoteLearner
     | cluster.RemoveMember
     | cluster.SwitchService
+    | cluster.RaiseLevel
 )
 
 

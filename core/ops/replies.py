@@ -184,6 +184,13 @@ class InvalidSnapshot(Struct, gc=False, frozen=True):
     """CloneChunk, CloneEnd: the collected bytes are not a snapshot; nothing was changed."""
 
 
+class NotYet(Struct, gc=False, frozen=True):
+    """The operation, or the snapshot of a CLONE, is of a higher feature level than the cluster; nothing was changed.
+
+    For most operations the proposer says so: they are not in the log.
+    """
+
+
 class Joined(Struct, gc=False, frozen=True):
     """AddLearner: the node is now the learner, with this server id."""
 
@@ -286,6 +293,7 @@ Reply = (
     | Accepted
     | NotFound
     | InvalidSnapshot
+    | NotYet
     | Joined
     | NodeExists
     | UnknownNode
@@ -339,6 +347,7 @@ NOT_FOUND = NotFound()
 SESSION_NOT_FOUND = SessionNotFound()
 STORED = Stored()
 INVALID_SNAPSHOT = InvalidSnapshot()
+NOT_YET = NotYet()
 EMPTY = Empty(unfinished=False)
 EMPTY_UNFINISHED = Empty(unfinished=True)
 FINISHED = {(queue, item): Finished(queue, item) for queue in (False, True) for item in (False, True)}

@@ -49,6 +49,10 @@ class Pulses:
     def count(self, pulse: Pulse, count: int, clock_ms: int) -> None:
         """Note that `count` grants were given at this time."""
         pulse.granted += count
+        self.remember(pulse, count, clock_ms)
+
+    def remember(self, pulse: Pulse, count: int, clock_ms: int) -> None:
+        """Note that `count` grants, new ones or such as a session asks for again, may be written from now on."""
         window = pulse.window
         keep_ms = clock_ms - pulse.length_ms - limits.GRANT_WRITTEN_MS_MAX
         while window and window[0][0] < keep_ms:

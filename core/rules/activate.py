@@ -42,15 +42,20 @@ def pass_time(state: State, left: int) -> int:
 
     Returns how many more there could have been, for what else is due.
     """
-    shared = state.fair is not None
-    left -= _end_ttls(state, left if shared else limits.TTL_ENDS_MAX)
+    shared, clock_ms, delays = state.fair is not None, state.clock_ms, state.delays
+    # Nearly always nothing is due, so this is asked before anything is called.
+    if state.ttls.first_ms <= clock_ms:
+        left -= _end_ttls(state, left if shared else limits.TTL_ENDS_MAX)
     if state.finished_items:
         release(state)
-    left -= _process_releases(state, left if shared else limits.PORTION_MAX)
-    left -= _activate(state, left if shared else limits.PORTION_MAX)
-    if state.queues.indexing:
+    if delays.released:
+        left -= _process_releases(state, left if shared else limits.PORTION_MAX)
+    if delays.first_ms <= clock_ms:
+        left -= _activate(state, left if shared else limits.PORTION_MAX)
+    if state.queues.oldest is not None and state.queues.indexing:
         state.queues.grow_index()
     if state.fair is not None:
+        state.fair.note_idle()
         left -= state.fair.forget(state.clock_ms, left)
         if state.fair.tasks:
             left -= state.fair.go_on(left)

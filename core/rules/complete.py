@@ -19,6 +19,7 @@ from core.store.queues import DEAD, DONE, LATER, PUT
 DEAD_SUFFIX = "_dead"
 NO_OPTIONS = LaterWith(0)
 FIRST = LaterWith(0, first=True)
+UNFINISHED = FINISHED[False, False]
 
 
 def finish(state: State, job: RunningJob, last: bool = False, *, expired: bool = False) -> Reply:
@@ -26,7 +27,8 @@ def finish(state: State, job: RunningJob, last: bool = False, *, expired: bool =
 
     `expired`: because its lease is over, which is an event of its own.
     """
-    state.queues.by_name[job.queue].counters[DONE] += 1
+    queue = state.queues.by_name[job.queue]
+    queue.counters[DONE] += 1
     if not expired:
         events = state.events
         events.seq += 1
@@ -38,6 +40,8 @@ def finish(state: State, job: RunningJob, last: bool = False, *, expired: bool =
             return Rearmed(_rearm(state, job, extras, extras.every_ms))
         if extras.key is not None:
             _retain_key(state, job.queue, extras.key)
+    if job.item is None and (queue.taken or queue.ready.size):
+        return UNFINISHED
     return FINISHED[state.close(job.queue, job.item)]
 
 

@@ -56,6 +56,7 @@ def hand_out(
     """Hand out the next job of the queue (of the item), or the one `found` by FAIR."""
     lease_ms, then = lease(state, queue, operation)
     if found is not None and state.fair is not None:
+        state.spent += 4 * limits.STEP * len(found.account.ranked)
         take(state.fair, found)
         return state.hand_out(queue, state.take_this(queue, found.job), lease_ms, then)
     return state.hand_out(queue, state.take(queue, item), lease_ms, then)

@@ -28,8 +28,9 @@ def result(state: State, job: RunningJob, feedback: Feedback, sleep_ms: int = 0)
 
 def judge(state: State, most: int) -> None:
     """Judge the results of the periods that are over, of `most` pulses at most."""
-    for pulse in state.pulses.judge(state.clock_ms, most):
-        tell_speed(state, pulse)
+    if state.pulses.periods.first_ms <= state.clock_ms:
+        for pulse in state.pulses.judge(state.clock_ms, most):
+            tell_speed(state, pulse)
 
 
 def tell_speed(state: State, pulse: Pulse) -> None:

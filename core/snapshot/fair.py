@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from core import limits
 from core.fair.book import FairBook, Task
-from core.fair.levels import Account, FairSettings, Levels
+from core.fair.levels import Account, FairSettings, Levels, allowed
 from core.fair.shelves import group_of
 from core.snapshot.frames import FairRows, FairTable, Frame, check
 from core.state import State
@@ -37,14 +37,15 @@ def fair_frames(book: FairBook | None) -> Iterator[Frame]:
 def restored_book(state: State, table: FairTable, clock_ms: int) -> FairBook:
     """The groups of a state whose jobs are all in place, without their accounts. Raises SnapshotError."""
     check(len(table.levels) == limits.LEVELS_MAX, "levels are missing")
-    check(2 <= len(table.thresholds_s) <= limits.LEVELS_MAX and table.thresholds_s[0] == 0, "thresholds are wrong")
-    check(list(table.thresholds_s) == sorted(set(table.thresholds_s)), "thresholds do not rise")
-    check(table.multiplier > 0 and table.next_turn > 0, "settings of groups are wrong")
+    settings = FairSettings(table.thresholds_s, table.cap_ms, table.multiplier, table.keep_ms)
+    check(allowed(settings), "settings of groups are wrong")
+    check(table.next_turn > 0, "there is no next turn")
+    check(len({queue for queue, _ in table.tasks}) == len(table.tasks), "groups of a queue are to be offered twice")
     book = FairBook(state.queues, table.started_ms)
     book.now_ms = clock_ms
     book.next_turn = table.next_turn
     book.levels = Levels(
-        FairSettings(table.thresholds_s, table.cap_ms, table.multiplier, table.keep_ms),
+        settings,
         [_number(time_us) for time_us, _, _ in table.levels],
         [None if least_us is None else _number(least_us) for _, least_us, _ in table.levels],
         [selected for _, _, selected in table.levels],
@@ -53,16 +54,25 @@ def restored_book(state: State, table: FairTable, clock_ms: int) -> FairBook:
     return book
 
 
-def restored_account(row: tuple[str, str, int, str, int, bool, int | None]) -> Account:
+def restored_account(row: tuple[str, str, int, str, int, bool, int | None], book: FairBook) -> Account:
     """One group. Raises SnapshotError."""
     name, used_us, level, priority_us, turn, offered, idle_ms = row
     check(level < limits.LEVELS_MAX, "a group is beyond the last level")
+    check(turn < book.next_turn, "a turn that was not given yet")
     return Account(name, _number(used_us), level, _number(priority_us), turn, offered, idle_ms)
 
 
 def _number(digits: str) -> int:
     check(digits.isdecimal() and digits.isascii() and len(digits) <= 4000, "a time is no number")
+    check(digits == "0" or digits[0] != "0", "a time has leading zeros")
     return int(digits)
+
+
+def check_accounts(book: FairBook) -> None:
+    """The jobs of each group are as its account says. Raises SnapshotError."""
+    for account in book.accounts.values():
+        check((account.idle_ms is not None) == (book.counts(account.name) == (0, 0)), "a group is idle and has jobs")
+        check(not account.offered or book.has_ready(account), "a group is offered and has no job")
 
 
 def count_jobs(state: State, book: FairBook) -> None:

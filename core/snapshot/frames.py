@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from core.levels import FIRST_LEVEL
 from core.limits import COUNTER_MAX
 from core.ops.jobs import Policy, Then
 from core.ops.queues import Order, Overflow, Sched
@@ -22,14 +23,18 @@ class SnapshotError(ValueError):
     """The bytes are not a snapshot that this version can read."""
 
 
+class LevelError(SnapshotError):
+    """The state has a feature level that is not known or not reached yet, or a format that only such states have."""
+
+
 def check(right: bool, wrong: str) -> None:
     """Raise SnapshotError unless `right`; `wrong`: how the snapshot contradicts itself."""
     if not right:
         raise SnapshotError(f"inconsistent snapshot: {wrong}")
 
 
-class Head(Struct, array_like=True, tag="head", forbid_unknown_fields=True):
-    """Everything that does not grow with the number of jobs."""
+class AnyHead(Struct, array_like=True, tag="head"):
+    """A Head as it is found; where its feature level is not known there may be more behind `level`."""
 
     index: Counter
     term: Counter
@@ -48,6 +53,11 @@ class Head(Struct, array_like=True, tag="head", forbid_unknown_fields=True):
     online: bool
     seqs_since_ms: Counter
     event_seq: Counter = 0                  # since format 6
+    level: Counter = FIRST_LEVEL
+
+
+class Head(AnyHead, array_like=True, tag="head", forbid_unknown_fields=True):
+    """Everything that does not grow with the number of jobs."""
 
 
 class ExtrasRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):

@@ -25,6 +25,7 @@ class JobBuilder:
         self._queue: str | None = None                  # of the last frame of this kind
         self._place: tuple[int, ...] = ()               # of the last job of this queue
         self._id = 0                                    # of the last running job
+        self.grouped = False                            # whether a job was put with a GROUP
         self._seqs: set[int] = set()
         self._bodies: dict[int, bytes] = {}             # shared ones by number
         self._jobs = 0
@@ -128,6 +129,7 @@ class JobBuilder:
         if row is None:
             return queue, item, None
         extras = Extras(*astuple(row))
+        self.grouped = self.grouped or extras.group is not None
         for name in (extras.key, extras.origin, extras.group, *extras.after):
             if name is not None:
                 self._check_name(name)

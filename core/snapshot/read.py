@@ -21,6 +21,7 @@ from msgspec.structs import asdict, astuple
 from core import limits
 from core.fair.book import FairBook
 from core.fair.levels import Account
+from core.levels import FIRST_LEVEL
 from core.members.membership import Membership
 from core.ops.cluster import Address
 from core.ops.jobs import Then
@@ -29,8 +30,8 @@ from core.ops.users import User
 from core.pulse.pulse import OWN_PREFIX
 from core.sessions.workers import WorkerPool
 from core.snapshot import frames
-from core.snapshot.fair import count_jobs, restored_account, restored_book
-from core.snapshot.frames import SnapshotError, check
+from core.snapshot.fair import check_accounts, count_jobs, restored_account, restored_book
+from core.snapshot.frames import LevelError, SnapshotError, check
 from core.snapshot.jobs import JobBuilder
 from core.snapshot.pulses import order_tickets, restored_pulse
 from core.snapshot.sessions import restored_session
@@ -41,6 +42,7 @@ from core.store.oldest import OldestFirst
 # The frames of each format that is read. No release ever wrote those before OLDEST.
 OLDEST = 5
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(frames.Frame)
+_head_decoder = msgspec.msgpack.Decoder(frames.AnyHead)
 _DECODERS = dict.fromkeys(range(OLDEST, FORMAT + 1), _decoder)
 
 # Names become words in lines of the protocol, so they must not contain a space or a line end.
@@ -86,9 +88,13 @@ _NEEDED: dict[type[frames.Frame], type[frames.Frame]] = {       # which must com
 
 
 class Reader:
-    """Takes a snapshot in pieces of any size and returns its state. `foreign`: the bytes come from a client."""
+    """Takes a snapshot in pieces of any size and returns its state.
 
-    def __init__(self, foreign: bool = False) -> None:
+    `level`: the highest feature level of a state that is accepted. `foreign`: the bytes come from a client.
+    """
+
+    def __init__(self, level: int, foreign: bool = False) -> None:
+        self.level = level
         self._buffer = bytearray()
         self._digest = blake2b(digest_size=CHECKSUM_BYTES)
         self._builder = _Builder(foreign)
@@ -127,8 +133,10 @@ class Reader:
             raise SnapshotError("not a snapshot: the magic is missing")
         number = int.from_bytes(piece[len(MAGIC) :], "big")
         if number not in _DECODERS:
-            never = ", which no release ever wrote" if number < OLDEST else ""
-            raise SnapshotError(f"snapshot of format {number}{never}; this version reads formats {OLDEST} to {FORMAT}")
+            reads = f"this version reads formats {OLDEST} to {FORMAT}"
+            if number > FORMAT:
+                raise LevelError(f"snapshot of format {number}; {reads}")
+            raise SnapshotError(f"snapshot of format {number}, which no release ever wrote; {reads}")
         self._decoder = _DECODERS[number]
         self._step, self._size = Reader._length, 4
 
@@ -139,14 +147,21 @@ class Reader:
     def _frame(self, piece: bytes) -> None:
         self._digest.update(piece)
         try:
+            if self._builder.empty:
+                self._check_level(_head_decoder.decode(piece).level)
             frame = self._decoder.decode(piece)
-        except (msgspec.MsgspecError, ValueError) as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise SnapshotError(f"bad frame in snapshot: {error}") from None
         self._builder.add(frame)
         if isinstance(frame, frames.End):
             self._step, self._size = Reader._checksum, CHECKSUM_BYTES
         else:
             self._step, self._size = Reader._length, 4
+
+    def _check_level(self, level: int) -> None:
+        """Refuse what comes after a head of this level before it is read: it may be of kinds that are not known."""
+        if level > self.level:
+            raise LevelError(f"state of feature level {level}, known are those up to {self.level}")
 
     def _checksum(self, piece: bytes) -> None:
         if piece != self._digest.digest():
@@ -183,6 +198,11 @@ class _Builder:
         self._accounts = 0                              # and how many there are
         self._used = ""                                 # name of the last queue with IDLE
         self._counted = ""                              # name of the last queue with counters
+
+    @property
+    def empty(self) -> bool:
+        """Whether there was no frame yet."""
+        return self._last is None
 
     def add(self, frame: frames.Frame) -> None:
         """The next frame."""
@@ -230,6 +250,8 @@ class _Builder:
         check(not addresses or bool(membership.voters), "no member is a voter")
         self.state.membership = membership
         self.state.online = head.online
+        check(head.level >= FIRST_LEVEL, "there is no such feature level")
+        self.state.level = head.level
 
     def _add_settings(self, frame: frames.Settings) -> None:
         self.state.settings = ClusterSettings(
@@ -290,12 +312,15 @@ class _Builder:
             queue.used_ms = used_ms
 
     def _add_fair(self, table: frames.FairTable) -> None:
+        for name in [name for task in table.tasks for name in task if name]:
+            self._check_name(name)
         self._fair = restored_book(self.state, table, self.state.clock_ms)
         self._accounts = table.accounts
 
     def _add_groups(self, frame: frames.FairRows) -> None:
+        assert self._fair is not None
         for row in frame.rows:
-            account = restored_account(row)
+            account = restored_account(row, self._fair)
             check(self._group < account.name, "groups are not in order")
             self._group = account.name
             self._check_name(account.name)
@@ -305,12 +330,14 @@ class _Builder:
         """The groups know their jobs, and are offered as they were."""
         book = self._fair
         if book is None:
+            check(not self._jobs.grouped, "a job has a group, and there are none")
             return
         check(len(self._groups) == self._accounts, "groups are missing")
         count_jobs(self.state, book)
         for account in self._groups:
             book.restore(account)
         check(len(book.accounts) == self._accounts, "groups are missing")
+        check_accounts(book)
         book.end_restore()
         self.state.fair = self.state.queues.fair = book
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from core.levels import FIRST_LEVEL
 from core.ops.jobs import Policy
 from core.rules.complete import undo_hand_out
 from core.snapshot.frames import SnapshotError
@@ -25,13 +26,18 @@ class PendingClone:
         self.total_bytes = total_bytes
         self.chunks: list[bytes] = []
         self._received_bytes = 0
-        self._reader = Reader(foreign=True)
+        self._reader = Reader(FIRST_LEVEL, foreign=True)
 
-    def add(self, data: bytes) -> None:
-        """The next chunk. Raises SnapshotError when the bytes so far cannot become a snapshot of the size announced."""
+    def add(self, data: bytes, level: int) -> None:
+        """The next chunk, for a cluster of this feature level.
+
+        Raises LevelError when the state needs a higher one, so that all nodes say the same whatever they know, and
+        SnapshotError when the bytes so far cannot become a snapshot of the size announced.
+        """
         self._received_bytes += len(data)
         if self._received_bytes > self.total_bytes:
             raise SnapshotError("more bytes than announced")
+        self._reader.level = level
         self._reader.feed(data)
         self.chunks.append(data)
 
@@ -42,9 +48,12 @@ class PendingClone:
         return self._reader.finish()
 
 
-def restore(chunks: Iterable[bytes]) -> State:
-    """The state in a whole snapshot, with the CLONE that was in progress. Raises SnapshotError."""
-    reader = Reader()
+def restore(chunks: Iterable[bytes], level: int) -> State:
+    """The state in a whole snapshot, with the CLONE that was in progress, if its feature level is at most this one.
+
+    Raises SnapshotError.
+    """
+    reader = Reader(level)
     for chunk in chunks:
         reader.feed(chunk)
     state = reader.finish()
@@ -52,7 +61,7 @@ def restore(chunks: Iterable[bytes]) -> State:
         head, received = reader.pending
         state.clone = PendingClone(head.clone, head.total_bytes)
         for chunk in received:
-            state.clone.add(chunk)
+            state.clone.add(chunk, state.level)
     return state
 
 
@@ -60,10 +69,10 @@ def adopt(state: State, other: State) -> None:
     """Replace the jobs of `state` by those of a restored snapshot (CLONE, spec/cluster 8.6).
 
     Pulses, the settings of queues and the retained keys come with the jobs; no queue is bound to a session any more.
-    What belongs to this cluster stays: its index, term, clock, members, server ids, cluster id, settings, whether it
-    is online, its users, and its sessions with those of their bound jobs that still exist. Counters only grow. A
-    running job of another cluster whose id may also have been assigned here goes back to its old place, so that it
-    cannot be mistaken for the other one.
+    What belongs to this cluster stays: its index, term, clock, members, server ids, cluster id, settings, feature
+    level, whether it is online, its users, and its sessions with those of their bound jobs that still exist. Counters
+    only grow. A running job of another cluster whose id may also have been assigned here goes back to its old place, so
+    that it cannot be mistaken for the other one.
     """
     if other.cluster_id is None or other.cluster_id != state.cluster_id:
         issued = [number for number in other.in_order() if number < state.next_id]
@@ -85,6 +94,8 @@ def adopt(state: State, other: State) -> None:
     state.leases = other.leases
     state.delays = other.delays
     state.fair = other.fair
+    if state.fair is not None:
+        state.fair.now_ms = state.clock_ms
     if state.settings.policy is Policy.FAIR:
         state.use_fair()
     state.ttls = other.ttls

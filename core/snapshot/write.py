@@ -18,7 +18,9 @@ several queues share (Extras.body) stands in the first row that has its number.
 To change the layout of a released format: raise FORMAT and record a data directory of the new one
 (tests/upgrade/scenario.py). A row may grow at its end, by fields with defaults: so the frames of today read what older
 formats wrote. Any other change keeps the old frames and converts them (read.py has the table of formats). Format 6 is
-not released yet: it grows as features come.
+not released yet: it grows as features come. From release 1.0 on whatever is added belongs to a feature level
+(levels.py) and stands only in states of that level. Programs that do not know it refuse them by the format, or by the
+`level` of the head.
 """
 
 from __future__ import annotations
@@ -140,6 +142,7 @@ def _head(state: State) -> frames.Head:
         online=state.online,
         seqs_since_ms=state.seqs_since_ms,
         event_seq=state.events.seq,
+        level=state.level,
     )
 
 

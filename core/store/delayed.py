@@ -120,10 +120,15 @@ class Delays:
         """When the next job becomes active, rounded up so that not every millisecond needs an entry; None: never."""
         return clock_ms if self.released else self._firsts.next_due_ms()
 
+    @property
+    def first_ms(self) -> int:
+        """When the next job becomes active; beyond all times: none waits for one."""
+        return self._firsts.first_ms
+
     def due(self, clock_ms: int, queues_max: int) -> list[str]:
         """Names of the queues that have a due job, the earliest first."""
         names: list[str] = []
-        for due_ms, name in self._firsts.entries:
+        for due_ms, name in self._firsts:
             if due_ms > clock_ms or len(names) == queues_max:
                 break
             names.append(name)

@@ -52,6 +52,7 @@ class Queue(Struct, gc=False, eq=False):
     in_topic: bool = False                                  # bound to one, so that it exists without jobs
     used_ms: int = 0                                        # its last use, if it has settings (IDLE)
     granted: bool = False                                   # a grant of its pulse is free for the present operation
+    ready_for: str | None = None                            # the pulse for which it is listed as having READY jobs
     front: int | None = None                                # rank of the job to hand out next; None: there is none
 
     @property
@@ -135,7 +136,7 @@ class Queues:
 
     __slots__ = (
         "bound", "by_name", "by_rank", "expiring", "fair", "idle", "nonempty", "of_pulse", "oldest", "paused",
-        "priorities", "settings", "waiting", "weights",
+        "priorities", "ready_of_pulse", "settings", "waiting", "weights",
     )
 
     def __init__(self) -> None:
@@ -145,6 +146,7 @@ class Queues:
         self.expiring: dict[str, Queue] = {}        # those with IDLE
         self.bound: dict[int, dict[str, None]] = {}     # names of those that end with a session, by its number
         self.of_pulse: dict[str, dict[str, None]] = {}  # names of those with a rate, by the pulse they name
+        self.ready_of_pulse: dict[str, SortedList] = {}     # the same, of those only that have a READY job
         self.nonempty: SortedList = SortedList()    # names of the queues that can hand out a job
         self.by_rank: SortedList = SortedList()     # the same as pairs (front, name)
         self.weights = Weights()                    # of those with a WEIGHT above 1
@@ -172,6 +174,8 @@ class Queues:
             if front is None or job.rank < front:
                 self._list(queue, job.rank)
             queue.ready.add(job)
+            if self.oldest is not None and queue.ready.first is job:
+                self._reindex(queue)
         else:
             if queue.seqs is not None:
                 queue.seqs[job.seq] = job
@@ -181,9 +185,9 @@ class Queues:
                 queue.blocked.add(job)
             else:
                 queue.ready.add(job)
-                self.relist(queue)
-        if self.oldest is not None:
-            self._reindex(queue)
+                self._find_front(queue)
+            if self.oldest is not None:
+                self._reindex(queue)
         if self.fair is not None:
             self.fair.added(queue, job, blocked=blocked)
         self.count(queue, job.rank)
@@ -202,7 +206,7 @@ class Queues:
         if queue.settings is not None:
             if queue.seqs is not None:
                 del queue.seqs[job.seq]
-            self.relist(queue)
+            self._find_front(queue)
         elif not queue.ready.size:
             self._list(queue, None)
         elif queue.ready.front != queue.front:
@@ -235,16 +239,51 @@ class Queues:
             queue.ranks[rank] = count - 1
 
     def relist(self, queue: Queue) -> None:
-        """Find out anew which job this queue hands out next, if any: its jobs or what limits them have changed."""
-        front = queue.ready.front if queue.ready.size and not queue.closed else None
-        if front != queue.front:
-            self._list(queue, front)
+        """Find out anew which job this queue hands out next, if any: what limits them has changed."""
+        if self._find_front(queue) and self.fair is not None:
+            self.fair.refresh(queue)
         if self.oldest is not None:
             self._reindex(queue)
+
+    def _find_front(self, queue: Queue) -> bool:
+        """Find out which job the queue hands out next, if any; returns whether it was another one."""
+        settings = queue.settings
+        if settings is not None and (settings.pulse is not None or queue.ready_for is not None):
+            self._list_for_pulse(queue, settings.pulse if queue.ready.size else None)
+        front = queue.ready.front if queue.ready.size and not queue.closed else None
+        if front == queue.front:
+            return False
+        self._list(queue, front)
+        return True
+
+    def _list_for_pulse(self, queue: Queue, pulse: str | None) -> None:
+        """Set for which pulse the queue has a READY job."""
+        before = queue.ready_for
+        if pulse == before:
+            return
+        queue.ready_for = pulse
+        if before is not None:
+            names = self.ready_of_pulse[before]
+            names.remove(queue.name)
+            if not names:
+                del self.ready_of_pulse[before]
+        if pulse is not None:
+            self.ready_of_pulse.setdefault(pulse, SortedList()).add(queue.name)
+
+    def some_of_pulse(self, pulse: str, start: int, most: int) -> list[str]:
+        """The queues of the pulse that have a READY job; if there are more than `most`, so many from a `start` on."""
+        names = self.ready_of_pulse.get(pulse, ())
+        if len(names) <= most:
+            return list(names)
+        begin = start % len(names)
+        found = list(names[begin:begin + most])
+        return found + list(names[:most - len(found)])
 
     def withdraw(self, queue: Queue) -> None:
         """Let the queue hand out nothing until `relist`."""
         self._list(queue, None)
+        if self.fair is not None:
+            self.fair.refresh(queue)
         if self.oldest is not None:
             self._reindex(queue)
 
@@ -286,8 +325,6 @@ class Queues:
                 self.weights.remove(queue.name)
         else:
             self.by_rank.add((front, queue.name))
-        if self.fair is not None:
-            self.fair.refresh(queue)
 
     def configure(self, name: str, settings: QueueSettings) -> None:
         """Set the settings of the queue. When its order or ITEMLIMIT change it must have no READY job."""

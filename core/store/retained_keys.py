@@ -76,6 +76,8 @@ class RetainedKeys:
 
     def expire(self, clock_ms: int) -> None:
         """Remove expired keys and free dropped ones, a limited number of both; called once with each entry."""
+        if self._firsts.first_ms > clock_ms and not self._dropped:
+            return
         left = limits.FORGOTTEN_KEYS_MAX + 2 * self.added
         while left and (first := self._firsts.first_due(clock_ms)) is not None:
             queue = first[1]

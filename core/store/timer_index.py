@@ -6,9 +6,12 @@ sessions have structures of their own, as there are many more of them and their 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 from sortedcontainers import SortedList
+
+NOTHING_MS = 1 << 64            # beyond any time: they have 64 bits at most
 
 # A time in ms first, then whatever tells entries of the same time apart.
 Entry = TypeVar("Entry", bound=tuple[int, object] | tuple[int, int, object])
@@ -17,31 +20,37 @@ Entry = TypeVar("Entry", bound=tuple[int, object] | tuple[int, int, object])
 class TimerIndex(Generic[Entry]):
     """Entries in the order of their times, and of what follows the time among equal ones."""
 
-    __slots__ = ("_bits", "entries")
+    __slots__ = ("_bits", "_entries", "first_ms")
 
     def __init__(self, bits: int) -> None:
         """`bits`: it is enough to look once in 2^bits milliseconds."""
         self._bits = bits
-        self.entries: SortedList = SortedList()
+        self._entries: SortedList = SortedList()
+        self.first_ms = NOTHING_MS        # the first time, compared with the clock by each entry of the log
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries)
 
     def add(self, entry: Entry) -> None:
         """Insert an entry that is not there."""
-        self.entries.add(entry)
+        self._entries.add(entry)
+        self.first_ms = min(self.first_ms, entry[0])
 
     def remove(self, entry: Entry) -> None:
         """Remove an entry that is there."""
-        self.entries.remove(entry)
+        self._entries.remove(entry)
+        if entry[0] == self.first_ms:
+            self.first_ms = self._entries[0][0] if self._entries else NOTHING_MS
 
     def first_due(self, clock_ms: int) -> Entry | None:
         """The first entry whose time has come."""
-        if not self.entries or self.entries[0][0] > clock_ms:
+        if self.first_ms > clock_ms:
             return None
-        entry: Entry = self.entries[0]
+        entry: Entry = self._entries[0]
         return entry
 
     def next_due_ms(self) -> int | None:
         """When to look for due entries next: the first time, rounded up so that many entries share one look."""
-        if not self.entries:
+        if not self._entries:
             return None
-        due_ms: int = self.entries[0][0]
-        return (due_ms + (1 << self._bits) - 1) >> self._bits << self._bits
+        return (self.first_ms + (1 << self._bits) - 1) >> self._bits << self._bits

@@ -22,9 +22,10 @@ GOLDEN = 0x9E3779B97F4A7C15         # the n-th job of a GetWith is chosen by the
 
 # All jobs of one GetWith together may have no more data than what is left of HANDED_BYTES_MAX, and be no more work than
 # OPERATION_WORK_MAX; the first job is handed out in any case. The work for one job, as measured: for one without item
-# and extras, and for any other; twice as much where its queue must be chosen first.
+# and extras, and for any other; twice as much where its queue must be chosen first, and more where groups are counted.
 PLAIN = JOB * 3 // 8
 OTHER = JOB * 3 // 2
+LISTED = 4                      # a named queue with a rate is listed for its grants, and taken off the list again
 
 
 def get(state: State, operation: Get, seed: int) -> Reply:
@@ -43,16 +44,16 @@ def get(state: State, operation: Get, seed: int) -> Reply:
         if item is None:
             return EMPTY
     queues = operation.queues
-    found = None
     if item is None and queues is not None and len(queues) == 1 and state.fair is None:
         queue = state.queues.by_name.get(queues[0])
         if queue is None:
             if state.queues.expiring:
                 _asked(state, queues)
             return EMPTY
-        if not queue.ready.size or queue.closed:
+        if queue.front is None:
             queue.used_ms = state.clock_ms
             return EMPTY_UNFINISHED
+        job = state.hand_out(queue, state.take(queue, None), *lease(state, queue, operation))
     else:
         if queues is not None and state.queues.expiring:
             _asked(state, queues)
@@ -63,9 +64,8 @@ def get(state: State, operation: Get, seed: int) -> Reply:
         queue = offered.choose(seed)
         if queue is None:
             return EMPTY_UNFINISHED if unfinished(state, queues, item) else EMPTY
-        if not operation.item_of_put:
-            found = offered.found or found_in(state, queue, item)
-    job = hand_out(state, queue, item, operation, found)
+        found = None if operation.item_of_put else offered.found or found_in(state, queue, item)
+        job = hand_out(state, queue, item, operation, found)
     if session is not None:
         session.bind(job)
     return Handed(job.id, job.queue, job.priority, job.data, job.item)
@@ -141,9 +141,13 @@ def get_allowed(state: State, operation: GetAllowed, seed: int) -> Reply:
         pulse = state.pulses.by_name.get(name)
         if pulse is None or pulse.deny or count <= 0 or state.clock_ms < pulse.sleep_until_ms:
             continue
-        of_pulse = state.queues.of_pulse.get(name, {})
-        asked = of_pulse if names is None else [queue for queue in dict.fromkeys(names) if queue in of_pulse]
-        state.spent += 2 * limits.STEP * len(asked)         # each is listed, and taken off the list again
+        if names is None:
+            asked = state.queues.some_of_pulse(name, seed, limits.GRANTED_QUEUES_MAX)
+        else:
+            of_pulse = state.queues.of_pulse.get(name, {})
+            asked = [queue for queue in dict.fromkeys(names) if queue in of_pulse]
+        steps = 2 if state.fair is None else 6              # each is listed, and taken off the list again
+        state.spent += steps * limits.STEP * len(asked)
         by_name = state.queues.by_name
         state.allow(name, count, [by_name[queue] for queue in asked if queue in by_name])
     reply = _TAKE[type(taking)](state, taking, seed)
@@ -160,8 +164,10 @@ def get_allowed_cost(operation: GetAllowed) -> Cost:
         get_cost(taking) if isinstance(taking, Get)
         else get_with_cost(taking) if isinstance(taking, GetWith) else get_in_turn_cost(taking)
     )
-    names = [one.pulse for one in operation.free]
-    return size + BASE_BYTES + of_names(*names) + ID_BYTES * len(names), work + JOB * len(names)
+    pulses = [one.pulse for one in operation.free]
+    queues = (taking if isinstance(taking, Get) else taking.get).queues or ()
+    work += JOB * len(pulses) + LISTED * len(queues)
+    return size + BASE_BYTES + of_names(*pulses) + ID_BYTES * len(pulses), work
 
 
 _TAKE: dict[type, Callable[[State, Any, int], Reply]] = {Get: get, GetWith: get_with, GetInTurn: get_in_turn}
@@ -219,6 +225,7 @@ def _of_many_queues(
     offered = offers(state, get.queues, item, way)
     left: dict[str, int] = {}       # how many jobs each queue with a BATCH may still hand out
     room, work = limits.HANDED_BYTES_MAX - state.spent, limits.OPERATION_WORK_MAX
+    counted = (0 if state.fair is None else 2 * PLAIN) + (PLAIN if state.allowed else 0)      # besides the hand-out
     while len(jobs) < count:
         queue = offered.choose(seed + len(jobs) * GOLDEN)
         if queue is None:
@@ -229,7 +236,9 @@ def _of_many_queues(
         found = offered.found or found_in(state, queue, item)
         job = next_job(state, queue, item) if found is None else found.job
         room -= len(job.data)
-        work -= 2 * (PLAIN if job.item is None and job.extras is None else OTHER)
+        work -= 2 * (PLAIN if job.item is None and job.extras is None else OTHER) + counted
+        if found is not None:
+            work -= 2 * PLAIN * len(found.account.ranked)   # in so many queues its group is ranked anew
         if (room < 0 or work < 0) and jobs:
             break
         exhausted = False

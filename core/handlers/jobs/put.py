@@ -31,8 +31,13 @@ def put(state: State, operation: Put, seed: int) -> Reply:
     state.put_item = item
     if item is not None:
         item = state.items.open(item).name      # one string for all jobs of the item
-    job = Job(-operation.priority, 0, state.new_seq(), queue.name, operation.data, item, 0, None, None)
-    state.make_ready(queue, job)
+    seq = state.next_seq
+    state.next_seq = seq + 1
+    job = Job(-operation.priority, 0, seq, queue.name, operation.data, item, 0, None, None)
+    if queue.settings is None:
+        state.add(queue, job)
+    else:
+        state.make_ready(queue, job)
     queue.counters[PUT] += 1
     events = state.events
     events.seq += 1
@@ -103,6 +108,8 @@ def _duplicate(state: State, operation: PutWith | PutGrouped, key: str, seed: in
         return replies.JOB_EXISTS
     if isinstance(job, RunningJob):
         return replies.JOB_RUNNING
+    if type(operation) is PutGrouped:
+        state.use_fair()        # now, as the first use offers the group of the job that is replaced, too
     if isinstance(job, DelayedJob):
         state.undefer(queue, job)
     else:
@@ -120,8 +127,11 @@ def _duplicate(state: State, operation: PutWith | PutGrouped, key: str, seed: in
 def place(
     state: State, operation: PutWith | PutGrouped, queue: Queue, item: str | None, seq: int,
     replaced: Job | DelayedJob | None = None, body: int | None = None,
-) -> None:
-    """Put the job of this operation into the queue. `body`: the number of data that it shares with other jobs."""
+) -> Job:
+    """Put the job of this operation into the queue. `body`: the number of data that it shares with other jobs.
+
+    Returns it as it was before it was READY or DELAYED.
+    """
     put = operation.put
     group = None
     if type(operation) is PutGrouped:
@@ -154,6 +164,7 @@ def place(
         extras=None if extras == Extras() else extras,
     )
     activate.place(state, queue, job, active_ms=at_ms)
+    return job
 
 
 def _ready_ms(replaced: Job | None) -> int | None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
 
 from core import limits
 from core.handlers.cost import JOB, JOB_WITH_EXTRAS, Cost, of_names
 from core.handlers.jobs.put import place, put_grouped_cost, put_with_cost
 from core.ops import replies
-from core.ops.jobs import PutGrouped, PutMany, PutTopic, PutWith
+from core.ops.jobs import Put, PutGrouped, PutMany, PutTopic, PutWith
 from core.ops.replies import Reply
+from core.rules import activate
 from core.rules.admit import admitted, at_capacity, displaced, key_taken, rejects_puts
 from core.state import State
+from core.store.job import Job
 from core.store.queues import PUT
+from core.store.topics import Binding, Pattern
 
 
 def cost_of(job: PutWith | PutGrouped) -> Cost:
@@ -37,12 +42,24 @@ def _plain(job: PutWith | PutGrouped) -> bool:
     return job.key is None and job.when is None and not job.after and job.every_ms is None
 
 
+def _unmarked(job: PutWith | PutGrouped) -> bool:
+    put = job.put
+    return type(job) is PutWith and job == PutWith(Put(put.queue, put.priority, put.data))
+
+
 def put_topic(state: State, operation: PutTopic, seed: int) -> Reply:
     """The same job into each queue that the routing key reaches."""
     bindings = state.topics.by_name.get(operation.topic)
     if bindings is not None:
-        state.spent += limits.STEP // 8 * len(bindings)
+        words = operation.route.count(".") + 1
+        if len(bindings) * words > limits.ROUTE_STEPS_MAX and _patterns(bindings) * words > limits.ROUTE_STEPS_MAX:
+            return replies.DATA_TOO_LARGE
+        state.spent += limits.STEP // 8 * len(bindings) * words
     return _spread(state, state.topics.reached(operation.topic, operation.route), operation.job)
+
+
+def _patterns(bindings: Mapping[Binding, Pattern | None]) -> int:
+    return sum(pattern is not None for pattern in bindings.values())
 
 
 def topic_cost(operation: PutTopic) -> Cost:
@@ -53,11 +70,15 @@ def topic_cost(operation: PutTopic) -> Cost:
 
 def _spread(state: State, names: Sequence[str], operation: PutWith | PutGrouped) -> Reply:
     state.put_item = None
+    settings = state.queues.settings
+    many = len(names) > limits.SPREAD_MARKED_MAX
+    if many and (not _unmarked(operation) or any(name in settings for name in names)):
+        return replies.DATA_TOO_LARGE
     if state.spread_left is not None:
         if len(names) > state.spread_left:
             return replies.DATA_TOO_LARGE
         state.spread_left -= len(names)
-    put, settings, autocreate = operation.put, state.queues.settings, state.settings.autocreate
+    put, autocreate = operation.put, state.settings.autocreate
     for name in names:
         plain = name not in settings and autocreate     # then nothing but its key can refuse
         refusal = None if plain else rejects_puts(state, name, len(put.data))
@@ -71,10 +92,17 @@ def _spread(state: State, names: Sequence[str], operation: PutWith | PutGrouped)
     shared = len(names) > 1 and len(put.data) >= limits.SHARED_BYTES_MIN
     body = state.next_seq if shared else None
     events = state.events
+    like: Job | None = None         # what the jobs of all queues without settings are like
     for name in names:
         queue = state.queues.open(name)
         leaving = None if queue.settings is None else displaced(queue)
-        place(state, operation, queue, put.item, state.new_seq(), body=body)
+        if like is not None and queue.settings is None:
+            job = replace(like, seq=state.new_seq(), queue=queue.name)
+            activate.place(state, queue, job, active_ms=job.at_ms)
+        else:
+            job = place(state, operation, queue, put.item, state.new_seq(), body=body)
+            if queue.settings is None and not operation.after:
+                like = job
         queue.counters[PUT] += 1
         events.seq += 1
         if events.recorded:

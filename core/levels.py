@@ -1,0 +1,22 @@
+"""Feature levels: what a log or a state may hold, because every node of the cluster knows it (spec/cluster 12.1).
+
+A cluster has a level, which is part of the replicated state. A program knows all levels up to FEATURE_LEVEL. As long
+as the level of the cluster is lower, because some nodes still run an older program, nothing newer gets into the log.
+When all nodes know more the leader raises it (RaiseLevel, cluster/leader/feature_level.py), and it never goes down.
+
+    level   what came with it
+    1       everything of release 1.0
+
+Whoever adds to what a log or a state may hold raises FEATURE_LEVEL, once for each release, and adds a line above. Then
+
+* a new operation says its level in its row (handlers/table.py). A new form of an old one is an operation of its own:
+  programs that know fewer fields would ignore the others, and replicas would differ;
+* an old operation that is to be executed or answered differently asks `State.level`, also for a new reply;
+* a snapshot holds what is new only in a state of that level: a new kind of frame, fields at the end of rows, or a new
+  format (snapshot/write.py);
+* a new message between nodes is sent only to nodes that have told the level (cluster/wire/messages.py);
+* a new word of CAPS stands with its level in gateway/protocol/responses.py.
+"""
+
+FIRST_LEVEL = 1                 # of states and nodes that say nothing of levels
+FEATURE_LEVEL = 1               # what this program knows

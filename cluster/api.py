@@ -54,7 +54,10 @@ class Pending(Protocol):
     """
 
     def applied(self, reply: Reply) -> None:
-        """The operation is committed on a majority and executed; `reply` is the machine's answer."""
+        """The operation is committed on a majority and executed; `reply` is the machine's answer.
+
+        NotYet may come without that, and at once: the operation was not proposed.
+        """
 
     def refused(self) -> None:
         """The operation was certainly not executed and never will be."""
@@ -117,6 +120,8 @@ class NodeStatus(Struct, frozen=True):
     lag: int | None             # entries behind the leader's commit index
     version: str | None
     ahead_ms: int | None        # how far its clock is ahead of this node's, estimated from messages
+    level: int | None = None    # the feature level that it knows
+    cluster_level: int | None = None    # that of the cluster, as far as it has applied the log
 
 
 class PeerFigures(Struct, frozen=True):
@@ -159,6 +164,8 @@ class Figures(Struct, frozen=True):
     full: bool                  # PUT is refused
     clock_ahead_ms: int | None  # this node's wall clock ahead of the median of the voters', None if unknown
     time_ahead_ms: int | None   # replicated time ahead of that median
+    level: int                  # the feature level that it knows
+    cluster_level: int          # that of the cluster
     peers: tuple[PeerFigures, ...]
 
 
@@ -192,6 +199,13 @@ class Cluster(Protocol):
         behind the one proposed just before it, which was for the same client. Returns True when this client's queued
         operations take up its share of memory, or all clients' together do (BACKLOG_BYTES_MAX): the client should then
         propose nothing until one of its operations has an outcome.
+        """
+
+    @property
+    def collecting(self) -> int:
+        """The number of the entry that operations are collected for, which may grow; 0 while clients take turns.
+
+        An operation proposed while this is the same as after another one follows that in its entry, if there is room.
         """
 
     def withdraw(self, client: object) -> None:
@@ -240,6 +254,12 @@ class Cluster(Protocol):
 
     def figures(self) -> Figures:
         """The state of this node for monitoring."""
+
+    def age_s(self) -> float:
+        """How old the applied state may be: seconds since this node knew it to have all that was committed.
+
+        0 on a leader that is in contact with a majority; infinite on a node that has heard no leader yet.
+        """
 
     def state_hash(self) -> tuple[int, bytes]:
         """CLUSTER HASH: the index of the last executed entry and a hash of the log and its replies up to it."""

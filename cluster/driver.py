@@ -95,6 +95,7 @@ class Driver:
         self._clock = clock
         self._housekeeping_at = AT_ONCE
         self._durable_at = AT_ONCE              # when everything was last durable
+        self._level_at = float("-inf")          # when this node last had all that was committed
         self._led = False                       # the last known values of what _changed() compares
         self._online = True
         self._info_at = float("-inf")
@@ -185,6 +186,9 @@ class Driver:
             raise OutOfMemory("no memory to give out replies: start this node again") from failure
         if failure is not None:
             raise FailStop("a listener failed") from failure
+        heard_at = now if self.leadership.serving else self.transport.elections.heard_at
+        if heard_at > self._level_at and self.transport.leader_commit <= self.replica.applied_index:
+            self._level_at = heard_at
         if self.recording.active:
             self._tell_commit_index()
         if housekeeping or self._changed():
@@ -354,6 +358,13 @@ class Driver:
             return "LEADER"
         return "FOLLOWER" if self.transport.elections.leader_alive() else "CANDIDATE"
 
+    def age_s(self) -> float:
+        """Seconds since this node knew that it has applied all that was committed; inf: it never did.
+
+        A leader knows it while it serves, a follower whenever it has applied what its leader said was committed.
+        """
+        return 0.0 if self.leadership.serving else max(0.0, self._clock.monotonic() - self._level_at)
+
     def lag(self) -> int:
         """The number of entries that the leader has committed and this node has not applied."""
         committed = max(self.transport.leader_commit, self.replica.commit_index)
@@ -365,7 +376,8 @@ class Driver:
             self.role(), self.replica.term, self.replica.applied_index, self.lag(), self.leadership.online,
             self.journal.voter, self.journal.empty, self.capacity.lacking, self._clock.wall_ms(), self.settings.version,
             *self.chain.checkpoint(), time_ms=self.leadership.time_ms(), exhausted=self.capacity.exhausted,
-            subscribed=tuple(sorted(self.recording.own)),
+            subscribed=tuple(sorted(self.recording.own)), level=self.machine.known_level,
+            raise_to=self.leadership.feature_level.raise_to, cluster_level=self.machine.level,
         )
 
     def hello(self, receiver: str) -> Hello:
@@ -375,7 +387,8 @@ class Driver:
             WIRE_FORMAT, self.settings.name, receiver, self.machine.cluster_id or b"", self.settings.version,
             journal.voter, journal.empty, configuration=self.machine.membership.configuration,
             address=self.members.peer_address(self.settings.name), wall_ms=self._clock.wall_ms(),
-            time_ms=self.leadership.time_ms(),
+            time_ms=self.leadership.time_ms(), level=self.machine.known_level,
+            raise_to=self.leadership.feature_level.raise_to, cluster_level=self.machine.level,
         )
 
     def meet(self, hello: Hello) -> None:

@@ -59,6 +59,10 @@ class Execution:
                 "others do, upgrade all. Report it, with this line", index, verb, type(error).__name__,
                 place.filename, place.lineno, extra={"fields": {"entry": index, "verb": verb}})
             raise ApplyFailed(f"entry {index} ({verb}) cannot be applied") from error
+        level, known = self._machine.level, self._machine.known_level
+        if level > known:
+            raise EntryTooNew(f"entry {index} raises the cluster to feature level {level}, this version of sockpqd "
+                              f"knows levels up to {known}: start a newer one on this node")
         self._chain.extend(index, data, digests_of(applied.replies))
         if applied.events:
             self._told(applied.events)

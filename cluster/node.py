@@ -13,15 +13,13 @@ from cluster import limits
 from cluster.administration import Administration
 from cluster.api import (
     AddNodeReply,
-    Channels,
-    ClientPending,
     ClusterListener,
     Figures,
     NodeStatus,
     NotPossible,
-    Pending,
     RemoveNodeReply,
 )
+from cluster.driven_node import DrivenNode
 from cluster.driver import Driver
 from cluster.journal.journal import Journal
 from cluster.leader.clock import SystemClock
@@ -29,28 +27,22 @@ from cluster.leader.commit_delay import CommitDelay
 from cluster.metrics.loop_turns import LoopTurns
 from cluster.metrics.watermarks import WatermarkMonitor, Watermarks
 from cluster.questions import Questions
-from cluster.raft.peer import Peer
 from cluster.settings import NodeSettings
 from cluster.snapshots.snapshot_store import SnapshotStore
 from cluster.stats import figures
 from cluster.storage.disk import Disk, TimedDisk
-from cluster.wire.messages import Answered, Ask, Hello, Info, Message
+from cluster.wire.messages import Answered, Ask, Hello, Message
 from cluster.wire.peer_network import PeerNetwork
-from core import Machine, Operation
+from core import Machine
 
 log = logging.getLogger("sockpqd.cluster")
 
-UNSURE = 2147483647             # INTERCONNECT of a node that knows no leader: never the minimum (spec/cluster 5)
-
-
-class ClusterNode:
+class ClusterNode(DrivenNode):
     """Implements cluster.api.Cluster. All methods must be called on the loop that start() runs on."""
 
     def __init__(self, settings: NodeSettings, listener: ClusterListener) -> None:
         """Open the storage. Raises OSError and StorageError."""
-        self.name = settings.name
-        self.machine = Machine()
-        self._settings = settings
+        machine = Machine()
         self._loop = asyncio.get_running_loop()
         self.failed: asyncio.Future[None] = self._loop.create_future()
         self._network = PeerNetwork(settings, self._hello, self._event, self._receiving, self._meet)
@@ -61,11 +53,10 @@ class ClusterNode:
         journal = Journal.open(settings.data_dir / "journal", self._disk)
         snapshots = Disk()
         snapshots.hold_descriptors(limits.HELD_FILES)
-        store = SnapshotStore.open(settings.data_dir / "snapshots", snapshots, journal, self.machine)
-        self._driver = Driver(
-            settings, journal, store, self.machine, self._network, listener, self._clock, random.Random(),
-        )
-        self._proposer = self._driver.proposer
+        store = SnapshotStore.open(settings.data_dir / "snapshots", snapshots, journal, machine)
+        super().__init__(Driver(
+            settings, journal, store, machine, self._network, listener, self._clock, random.Random(),
+        ))
         self._commit_delay = CommitDelay(self._proposer, self._clock.monotonic)
         self._turns = LoopTurns()
         self._marks = Watermarks(
@@ -75,7 +66,6 @@ class ClusterNode:
         self._administration = Administration(self._driver, self._wake)
         self._questions = Questions(self._driver.peers, self._driver.leader, listener, self._send_beside)
         self._syncing: Future[None] | None = None       # wakes this node when it ends
-        self._scheduled = False
         self._stopped = False
         self._woken_at = 0.0            # when the first event of the next turn arrived, monotonic seconds
         self._turned_at = 0.0           # when the last turn ended
@@ -164,124 +154,15 @@ class ClusterNode:
                 self._wake()
             self._timer = self._loop.call_later(limits.TICK_S, self._tick)
 
-    # cluster.api.Cluster
+    # cluster.api.Cluster; what needs no more than the driver is in DrivenNode
 
-    @property
-    def serving(self) -> bool:
+    def age_s(self) -> float:
         """See Cluster."""
-        return self._driver.leadership.serving
-
-    @property
-    def holds_lease(self) -> bool:
-        """See Cluster."""
-        return self._driver.leadership.holds_lease()
-
-    @property
-    def online(self) -> bool:
-        """See Cluster."""
-        return self._driver.leadership.online
-
-    @property
-    def time_ms(self) -> int:
-        """See Cluster."""
-        return max(self.machine.clock_ms, self._driver.leadership.time_ms())
-
-    @property
-    def full(self) -> bool:
-        """See Cluster."""
-        return self._driver.full
-
-    @property
-    def backlog_bytes(self) -> int:
-        """See Cluster."""
-        return self._proposer.backlog_bytes
-
-    def propose(self, operation: Operation, pending: Pending) -> None:
-        """See Cluster."""
-        self._proposer.propose(operation, pending)
-        self._wake()
-
-    def propose_for(
-        self, client: object, operation: Operation, pending: ClientPending, behind: bool = False,
-    ) -> bool:
-        """See Cluster."""
-        if not self._scheduled:
-            self._wake()
-        return self._proposer.propose_for(client, operation, pending, behind)
-
-    def withdraw(self, client: object) -> None:
-        """See Cluster."""
-        self._proposer.withdraw(client)
-
-    @property
-    def share(self) -> int:
-        """See Cluster."""
-        return self._proposer.share
-
-    def subscribed(self, types: frozenset[str]) -> None:
-        """See Cluster."""
-        self._driver.subscribed(types)
-
-    def listen(self, channels: list[Channels]) -> None:
-        """See Cluster."""
-        self._driver.listen(channels)
-        self._wake()
-
-    @property
-    def listening_known(self) -> bool:
-        """See Cluster."""
-        return self._driver.notices.known
-
-    def notify(self, channel: str, data: bytes) -> int:
-        """See Cluster."""
-        count = self._driver.notices.notify(channel, data)
-        if count:
-            self._wake()
-        return count
-
-    def leader(self) -> str | None:
-        """See Cluster."""
-        return self._driver.leader()
-
-    def interconnect_id(self) -> int:
-        """See Cluster."""
-        ids, mine = self.machine.server_ids, self.machine.server_ids.get(self.name)
-        if self.serving and mine is not None:
-            return mine
-        leader = self.leader()
-        in_contact = self._driver.transport.elections.silence_s() * 1000 < self._settings.lease_ms
-        if leader in (None, self.name) or mine is None or not in_contact:
-            return UNSURE
-        numbers_are_old = leader != self.machine.leader     # it already leads, but its Lead entry is not applied here
-        return self.machine.max_id + 1 if numbers_are_old or mine == min(ids.values()) else mine
-
-    def status(self) -> list[NodeStatus]:
-        """See Cluster."""
-        nodes = [self._status(name) for name in self._driver.members.names]
-        return sorted(nodes, key=lambda node: (node.server_id is None, node.server_id, node.name))
-
-    def _status(self, name: str) -> NodeStatus:
-        driver, server_id = self._driver, self.machine.server_ids.get(name)
-        client, peer = driver.members.client_address(name), driver.peers.get(name)
-        up, info = (True, driver.info()) if name == self.name else _known(peer)
-        if name == driver.members.learner:
-            role, info = "LEARNER", info if up else None
-        else:
-            role = info.role if up and info is not None else "DOWN"
-        if info is None:
-            return NodeStatus(server_id, name, client, role, None, None, None, None, None, None)
-        return NodeStatus(
-            server_id, name, client, role, info.online, info.term, info.applied, info.lag, info.version,
-            0 if peer is None else driver.leadership.ahead_ms(peer),
-        )
+        return self._driver.age_s()
 
     def figures(self) -> Figures:
         """See Cluster."""
         return figures(self._driver, self.status(), self._marks, self._disk.syncs, self._turns)
-
-    def state_hash(self) -> tuple[int, bytes]:
-        """See Cluster."""
-        return self._driver.chain.index, self._driver.chain.value
 
     async def go_offline(self) -> None:
         """See Cluster."""
@@ -295,12 +176,6 @@ class ClusterNode:
             idle = driver.proposer.idle
             if idle and not (driver.replica.is_leader and driver.leadership.successors()):
                 return
-
-    def go_online(self) -> None:
-        """See Cluster."""
-        self._driver.leadership.online = True
-        self._driver.transport.elections.may_campaign = True
-        self._wake()
 
     async def export_snapshot(self, path: Path) -> None:
         """See Cluster."""
@@ -334,7 +209,3 @@ class ClusterNode:
     async def compact(self) -> int:
         """See Cluster."""
         return await self._administration.compact()
-
-
-def _known(peer: Peer | None) -> tuple[bool, Info | None]:
-    return (False, None) if peer is None else (peer.up, peer.info)

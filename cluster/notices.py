@@ -54,6 +54,7 @@ class Notices:
         self._lost: dict[str, None] = {}                    # peers for which messages were dropped
         self._hearers: dict[str, tuple[int, list[str]]] = {}        # by channel: how many subscribers, on which peers
         self._followed: str | None = None                   # the leader whose messages come
+        self._dropping = False                              # those of another node came last
 
     # ---- this node
 
@@ -114,10 +115,15 @@ class Notices:
     def received(self, name: str, message: Notice | Listening | Heard) -> None:
         """A message of a peer."""
         if isinstance(message, Notice):
+            leader = self._leader()
+            if leader is not None and leader != name:
+                self._drop()        # it led before, and the message comes behind those of the next leader
+                return
             self._look_at_leader(name)
             if message.lost:
                 self._listener.notices_lost()
             else:
+                self._dropping = False
                 self._listener.notice(message.channel, message.data)
         elif isinstance(message, Listening):
             self._of_peers[name] = message.channels
@@ -134,6 +140,12 @@ class Notices:
         if self._of_peers.pop(name, None) is not None:
             self._hearers.clear()
         if name == self._followed:
+            self._listener.notices_lost()
+
+    def _drop(self) -> None:
+        """A message is dropped; the subscribers are told once until they hear the next one."""
+        if not self._dropping:
+            self._dropping = True
             self._listener.notices_lost()
 
     def _look_at_leader(self, leader: str | None) -> None:

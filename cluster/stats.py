@@ -48,6 +48,8 @@ def figures(
         full=driver.full,
         clock_ahead_ms=clock_ahead_ms,
         time_ahead_ms=time_ahead_ms,
+        level=driver.machine.known_level,
+        cluster_level=driver.machine.level,
         peers=tuple(_peer(node) for node in nodes if node.name != mine),
     )
 

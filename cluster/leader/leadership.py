@@ -14,6 +14,7 @@ from collections.abc import Callable
 from cluster import limits
 from cluster.api import Pending
 from cluster.leader.clock import Clock, ReplicatedTime, median
+from cluster.leader.feature_level import FeatureLevel
 from cluster.leader.membership import Members, Promotion
 from cluster.leader.proposer import Proposer
 from cluster.raft.peer import Peer
@@ -104,6 +105,7 @@ class Leadership:
         self._time = time
         self._proposer = proposer
         self._promotion = Promotion(transport.context, machine, self.propose_alone, settings.election_min_ms / 1000)
+        self.feature_level = FeatureLevel(settings, machine, transport.peers, proposer, self.propose_alone)
         self._lead_term = -1                    # the term in which we proposed our Lead entry
         self.tick_in_flight = False
         self._hand_over_at = 0.0
@@ -144,6 +146,7 @@ class Leadership:
         elif self._machine.clock_ms > self._followed_ms:
             self._followed_ms = self._machine.clock_ms
             self._time.follow(self._followed_ms)
+        self.feature_level.tick(self.leading())
         serving = self._may_serve(now)
         if serving != self.serving:
             self._change(serving, now)
@@ -180,6 +183,7 @@ class Leadership:
     def propose_alone(self, operation: Operation, pending: Pending) -> None:
         """Propose an operation of the cluster itself as an entry of its own, even while this node does not serve."""
         if self.grace_due and type(operation) not in (Lead, Resume):
+            log.info("nothing could be logged for a while: leases and sessions are extended")
             self._resume()
         self._proposer.propose_alone(operation, pending, self._clock.monotonic())
 
@@ -194,6 +198,7 @@ class Leadership:
         if serving:
             self._time.reach(self._machine.clock_ms)
             if self.grace_due:
+                log.info("nothing could be logged for a while: leases and sessions are extended")
                 self._resume()
             self._proposer.accepting = True
         else:
@@ -202,7 +207,6 @@ class Leadership:
 
     def _resume(self) -> None:
         """Extend leases and sessions by the grace of a failover before any can expire: clients could not renew them."""
-        log.info("nothing could be logged for a while: leases and sessions are extended")
         self.propose_alone(Resume(self._settings.failover_grace_ms), _Resumed(self))
 
     def _announce(self) -> None:
@@ -213,8 +217,10 @@ class Leadership:
             return                  # without a majority the entry could not be committed either
         self._lead_term = term
         self.tick_in_flight = False
-        known_ms = [peer.info.time_ms + age_ms for peer, age_ms in self._recently_heard() if peer.info is not None]
-        self._time.begin([self._machine.clock_ms, *known_ms], clocks_ms)
+        heard = [peer.info.time_ms + age_ms for peer, age_ms in self._recently_heard() if peer.info is not None]
+        known_ms = [self._machine.clock_ms, *heard]
+        apart = self._jumps_over_grants(known_ms, clocks_ms)
+        self._time.begin(known_ms, [] if apart else clocks_ms)
         settings = self._settings
         configured = sorted(settings.members, key=lambda member: member.name)
         lead = Lead(
@@ -223,6 +229,18 @@ class Leadership:
             tuple(Address(member.name, member.peer, member.client) for member in configured),
         )
         self.propose_alone(lead, _Announced(self._transport))
+        if apart:
+            log.info("the clocks were set forward: leases and sessions are extended")
+            self._time.begin(known_ms, clocks_ms)
+            self._resume()
+
+    def _jumps_over_grants(self, known_ms: list[int], clocks_ms: list[int]) -> bool:
+        """Whether the Lead entry must be stamped before replicated time is set forward to the wall clocks.
+
+        It counts the grants of pulses that may have been written a moment ago, by their stamps, which would seem old
+        then. So leases and sessions get their grace by the entry behind it.
+        """
+        return bool(self._machine.pulses) and self._time.behind_ms(known_ms, clocks_ms) > limits.GRANTS_JUMP_MS
 
     # Time
 

@@ -18,11 +18,12 @@ from cluster.api import ClientPending, Pending
 from cluster.leader.lanes import Lanes, Queued
 from cluster.metrics.histogram import Histogram
 from cluster.raft.pysyncobj_adapter import NOT_EXECUTED, SUCCESS, Callback
-from core import COSTS, OPERATION_BYTES_MAX, Applied, Effects, Operation, continues, cost, encode_entry
+from core import COSTS, OPERATION_BYTES_MAX, Applied, Effects, NotYet, Operation, continues, cost, encode_entry
 
 log = logging.getLogger("sockpqd.cluster")
 
 
+NOT_YET = NotYet()
 _random = Random()              # seeded by the operating system
 _BYTES, _WORK = itemgetter(2), itemgetter(3)    # of what is queued
 
@@ -81,9 +82,11 @@ class Proposer:
         self._lanes = Lanes(monotonic)                  # the rest, waiting for turns
         self._bytes = self._work = 0                    # cost of the queue
         self._flying: deque[_Batch] = deque()
+        self._entries = 0                               # handed to Raft so far
         self._since = 0.0                               # the earliest time the next entry could have begun
         self.answered: AnsweredEntry | None = None      # the last entry whose replies were delivered
         self.accepting = False
+        self.refuses: Callable[[Operation], bool] | None = None     # what is above the cluster's feature level
         self.backlog_bytes = 0                          # memory of all operations without an outcome
         self.latencies = Histogram()
         self.failure: BaseException | None = None       # raised by a Pending or listener, which is a bug
@@ -92,6 +95,9 @@ class Proposer:
         """Queue an operation of the node itself, ahead of all lanes; refused while the node does not serve."""
         if not self.accepting:
             pending.refused()
+            return
+        if self.refuses is not None and self.refuses(operation):
+            pending.applied(NOT_YET)
             return
         size, work = cost(operation)
         held = _held_bytes(size, work)
@@ -111,6 +117,9 @@ class Proposer:
         """
         if not self.accepting:
             pending.refused()
+            return False
+        if self.refuses is not None and self.refuses(operation):
+            pending.applied(NOT_YET)
             return False
         size, work = COSTS[type(operation)](operation)
         held = size + limits.PLAIN_HELD_BYTES if work == limits.PLAIN_WORK else _held_bytes(size, work)
@@ -132,6 +141,11 @@ class Proposer:
         queue.append((operation, pending, size, work, held, False, 0))
         return backlog > limits.BACKLOG_BYTES_MAX
 
+    @property
+    def collecting(self) -> int:
+        """The number of the entry that is collected; 0 while clients take turns (see Cluster.collecting)."""
+        return 0 if self._lanes.count else self._entries + 1
+
     def withdraw(self, client: object) -> None:
         """Drop the operations in the lane of a disconnected client; their outcome is overdue().
 
@@ -143,6 +157,9 @@ class Proposer:
 
     def propose_alone(self, operation: Operation, pending: Pending, now: float) -> None:
         """Propose one operation as its own entry, even while this node does not serve (a Lead entry, for example)."""
+        if self.refuses is not None and self.refuses(operation):
+            pending.applied(NOT_YET)
+            return
         self._launch(_Batch([operation], [pending], 0, now, now))
 
     @property
@@ -227,6 +244,7 @@ class Proposer:
             total += size
 
     def _launch(self, batch: _Batch) -> None:
+        self._entries += 1
         self._flying.append(batch)
         entry = encode_entry(self._stamp(), _random.getrandbits(64), batch.operations)
         self._submit(entry, lambda applied, reason: self._landed(batch, applied, reason))

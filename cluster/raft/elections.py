@@ -60,6 +60,11 @@ class Elections:
         """Has the leader been heard within the shortest election timeout?"""
         return self.silence_s() < self._min_s
 
+    @property
+    def heard_at(self) -> float:
+        """When the present leader was heard last, in monotonic seconds; -inf once its connection was closed."""
+        return self._heard
+
     def silence_s(self) -> float:
         """Seconds since a leader was heard."""
         return self._context.now - self._heard

@@ -154,6 +154,7 @@ class RaftTransport(Transport):  # type: ignore[misc]
         peer.info = messages.Info(
             role="FOLLOWER", term=0, applied=0, lag=0, online=True, voter=hello.voter, empty=hello.empty, full=False,
             wall_ms=hello.wall_ms, version=hello.version, checkpoint=0, chain=b"", time_ms=hello.time_ms,
+            level=hello.level, raise_to=hello.raise_to, cluster_level=hello.cluster_level,
         ) if peer.info is None else _restarted(peer.info, hello)
         peer.info_at = self.context.now
         peer.new_epoch()
@@ -268,4 +269,5 @@ def _restarted(info: messages.Info, hello: messages.Hello) -> messages.Info:
         role="FOLLOWER", term=info.term, applied=info.applied, lag=info.lag, online=info.online, voter=hello.voter,
         empty=hello.empty, full=info.full, wall_ms=hello.wall_ms, version=hello.version,
         checkpoint=0, chain=b"", time_ms=hello.time_ms, exhausted=info.exhausted, subscribed=info.subscribed,
+        level=hello.level, raise_to=hello.raise_to, cluster_level=hello.cluster_level,
     )

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from cluster.api import Channels
+from core import FIRST_LEVEL
 
 WIRE_FORMAT = 2
 LogEntry = tuple[bytes, int, int]       # (command, index, term), as pysyncobj keeps them
@@ -25,7 +26,7 @@ class Hello(Struct, tag="hello", frozen=True):
     `cluster_id` is empty while unknown. `voter`: has the right to vote; `empty`: has never held an entry nor voted
     (voter_admission.py). `refused`: why the sender refuses the receiver and closes the connection. `configuration`:
     number of the membership that the sender knows; `address`: where to dial it, for a receiver that does not know it
-    yet. `wall_ms`, `time_ms`: as in Info.
+    yet. `wall_ms`, `time_ms`, `level`, `raise_to` and `cluster_level`: as in Info.
     """
 
     format: int
@@ -40,12 +41,17 @@ class Hello(Struct, tag="hello", frozen=True):
     address: str = ""
     wall_ms: int = 0
     time_ms: int = 0
+    level: int = FIRST_LEVEL
+    raise_to: int = FIRST_LEVEL
+    cluster_level: int = FIRST_LEVEL
 
 
 class Info(Struct, tag="info", frozen=True):
     """A node's description of itself, a few times a second: for CLUSTER STATUS, admission, and replicated time.
 
     `wall_ms`: its wall clock; `time_ms`: replicated time as it knows it, 0 if unknown; both at the time of sending.
+    `level`: the feature level that it knows; `raise_to`: up to which it lets that of the cluster be raised, which is
+    `cluster_level` where it has come to.
     """
 
     role: str
@@ -63,6 +69,9 @@ class Info(Struct, tag="info", frozen=True):
     time_ms: int = 0
     exhausted: bool = False     # its journal has no room for clients' entries
     subscribed: tuple[str, ...] | None = None   # types of events subscribed there; None: it does not know events
+    level: int = FIRST_LEVEL
+    raise_to: int = FIRST_LEVEL
+    cluster_level: int = FIRST_LEVEL
 
 
 class Append(Struct, tag="append", frozen=True):
@@ -271,3 +280,14 @@ def decode(data: bytes | bytearray) -> Message:
 def decode_hello(data: bytes | bytearray) -> Hello:
     """Decode a Hello. Raises the errors of decode()."""
     return _hello_decoder.decode(data)
+
+
+def incompatible(theirs: Hello, ours: Hello) -> str:
+    """Why nodes that greet each other so cannot work together, in a sentence; "" if they can (spec/cluster 12.3)."""
+    if theirs.format != WIRE_FORMAT:
+        return f"{theirs.sender} speaks format {theirs.format} of this protocol, {ours.sender} speaks {WIRE_FORMAT}"
+    for one, other in ((theirs, ours), (ours, theirs)):
+        if one.level < other.cluster_level:
+            return (f"{one.sender} knows feature levels up to {one.level}, and the cluster has level "
+                    f"{other.cluster_level}: start a newer version of sockpqd on {one.sender}")
+    return ""

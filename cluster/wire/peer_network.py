@@ -20,7 +20,7 @@ import msgspec
 
 from cluster import limits
 from cluster.settings import NodeSettings
-from cluster.wire.messages import WIRE_FORMAT, Hello, Message, encode
+from cluster.wire.messages import Hello, Message, encode, incompatible
 from cluster.wire.peer_connection import PeerConnection
 from cluster.wire.peer_link import PeerLink
 from cluster.wire.refusal_log import RefusalLog
@@ -197,8 +197,8 @@ class PeerNetwork:
     def _objection(self, connection: PeerConnection, hello: Hello, mine: Hello) -> str:
         """Why we refuse the sender of this greeting; "" if we accept it."""
         sender, name = hello.sender, self._settings.name
-        if hello.format != WIRE_FORMAT:
-            return f"{sender} speaks format {hello.format} of this protocol, {name} speaks {WIRE_FORMAT}"
+        if reason := incompatible(hello, mine):
+            return reason
         if hello.receiver != name:
             return f"{sender} looks for {hello.receiver}, this is {name}"
         if connection.link is not None and connection.link.name != sender:

@@ -1,0 +1,104 @@
+"""The feature levels of the members: what they tell each other, and when the leader raises that of the cluster.
+
+core/levels.py says what a level is, spec/cluster 12.2 what this does. Only what a member told on the connection that is
+up counts: whoever was away may have come back with an older program. The entry names the members that were counted, so
+it changes nothing if one has joined meanwhile.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+
+from cluster.api import Pending
+from cluster.leader.proposer import Proposer
+from cluster.raft.peer import Peer
+from cluster.settings import NodeSettings
+from core import Machine, Operation, RaiseLevel, Reply, level_of
+
+log = logging.getLogger("sockpqd.cluster")
+
+
+class FeatureLevel(Pending):
+    """What this node knows and allows; on the leader also when to raise the level, and what to refuse until then."""
+
+    def __init__(
+        self,
+        settings: NodeSettings,
+        machine: Machine,
+        peers: Mapping[str, Peer],
+        proposer: Proposer,
+        propose: Callable[[Operation, Pending], None],
+    ) -> None:
+        """`propose`: makes an operation of the cluster itself an entry."""
+        self._name = settings.name
+        self._max = settings.feature_level_max
+        self._machine = machine
+        self._peers = peers
+        self._proposer = proposer
+        self._propose = propose
+        self._proposed = False
+        self._seen = machine.level              # the level that was logged last
+        self._complaint = ""                    # the last one about members that hold the level back
+
+    @property
+    def raise_to(self) -> int:
+        """Up to which level this node lets the cluster be raised."""
+        known = self._machine.known_level
+        return min(known, self._max) if self._max else known
+
+    def tick(self, leading: bool) -> None:
+        """Refuse what is above the cluster's level; `leading`: raise it once all members allow that."""
+        machine = self._machine
+        self._proposer.refuses = self._refuses if machine.level < machine.known_level else None
+        if machine.level != self._seen:
+            self._seen = machine.level
+            log.info("the cluster has feature level %d", machine.level)
+            if self._max and self._max < machine.level:
+                log.warning("raft.feature_level_max = %d does nothing: a level never goes down. Remove it.", self._max)
+        if leading and not self._proposed and self.raise_to > machine.level:
+            allowed = min(self._allowed().values())
+            if allowed > machine.level:
+                log.info("all members allow feature level %d: it is raised from %d", allowed, machine.level)
+                self._proposed = True
+                self._propose(RaiseLevel(allowed, tuple(machine.membership.addresses)), self)
+
+    def _allowed(self) -> dict[str, int]:
+        """Up to which level each member lets the cluster be raised; 0: it is not connected."""
+        return {name: self._allowed_by(name) for name in self._machine.membership.addresses}
+
+    def _allowed_by(self, name: str) -> int:
+        if name == self._name:
+            return self.raise_to
+        peer = self._peers.get(name)
+        return peer.info.raise_to if peer is not None and peer.up and peer.info is not None else 0
+
+    def _refuses(self, operation: Operation) -> bool:
+        """Whether the cluster's level is too low for this operation; says once who holds it back."""
+        level = level_of(operation)
+        if level <= self._machine.level:
+            return False
+        behind = [
+            f"{name} (not connected)" if not allowed else f"{name} ({allowed})"
+            for name, allowed in self._allowed().items() if allowed < level
+        ]
+        complaint = (
+            f"commands of feature level {level} are refused, the cluster has level {self._machine.level}. "
+            f"Nodes that do not allow more, by their version or raft.feature_level_max: {' '.join(behind)}"
+        )
+        if behind and complaint != self._complaint:
+            self._complaint = complaint
+            log.warning("%s", complaint)
+        return True
+
+    def applied(self, reply: Reply) -> None:
+        """See Pending; if somebody joined meanwhile the members are counted again."""
+        self._proposed = False
+
+    def refused(self) -> None:
+        """See Pending."""
+        self._proposed = False
+
+    def unknown(self) -> None:
+        """Allow another proposal; executing two is harmless."""
+        self._proposed = False

@@ -171,7 +171,7 @@ async def _listen_http(config: Config, sources: Sources, certificates: Certifica
     if with_dashboard(config):
         site = Dashboard(sources.hub, users, sources.version, host)
         site.start()
-    return await start_http(host, port, context, Pages(sources, users, site))
+    return await start_http(host, port, context, Pages(sources, users, site, host))
 
 
 def with_dashboard(config: Config) -> bool:
@@ -208,6 +208,7 @@ def settings(config: Config, *, bootstrap: bool, certificates: Certificates | No
         election_max_ms=raft.election_max_ms,
         lease_ms=raft.lease_ms,
         failover_grace_ms=raft.failover_grace_ms,
+        feature_level_max=raft.feature_level_max,
         expire_default=Then[config.queue.expire_default.upper()],
         bootstrap=bootstrap,
         memory_mark_bytes=memory_mark_bytes(config.limits.memory_mark_bytes),

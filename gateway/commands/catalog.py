@@ -127,12 +127,12 @@ ROWS = (
     Row(b"SCHED SHOW",       alone,                       may.any_user,     read.sched_show,              READ),
     Row(b"SCHED GROUP",      sched.sched_group,           may.any_user,     read.sched_group,             READ),
     Row(b"SCHED CONFIG",     sched.sched_settings,        may.any_user,     read.sched_settings,          READ),
-    Row(b"SCHED CONFIG",     sched.sched_config,          may.admin,        write.proposed,               LOGGED,
+    Row(b"SCHED CONFIG",     sched.sched_config,          may.admin,        audited(write.proposed), LOGGED,
         numbered=True),
     # ---- the whole state
     Row(b"TOTAL",            lists.total,                 may.total,        read.total,                   READ),
     Row(b"RUNLIST",          lists.runlist,               may.all_jobs,     read.run_list,                READ),
-    Row(b"SNAPSHOT",         servers.between_servers,     may.admin,        streams.snapshot,             ALONE),
+    Row(b"SNAPSHOT",         servers.between_servers,     may.admin,        audited(streams.snapshot), ALONE),
     Row(b"CLONE",            jobs.clone,                  may.admin,        audited(clone.clone), ALONE,
         numbered=True, in_transaction=AS_EVER, body=bodies.SNAPSHOT),
     # ---- sessions
@@ -163,7 +163,7 @@ ROWS = (
     Row(b"WORKER",           worker_lines.heartbeat,      may.any_user,     workers.heartbeat,            LOGGED,
         numbered=True),
     Row(b"WORKER LIST",      alone,                       may.any_user,     workers.worker_list,          READ),
-    Row(b"WORKER SET",       worker_lines.set_worker,     may.admin,        write.proposed,               LOGGED,
+    Row(b"WORKER SET",       worker_lines.set_worker,     may.admin,        audited(write.proposed), LOGGED,
         numbered=True),
     # ---- users
     Row(b"AUTH",             users.auth,                  may.anybody,      auth.with_secret,             ALONE),

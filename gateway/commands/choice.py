@@ -72,7 +72,8 @@ def known_empty(client: Client, get: Get) -> bool:
     if not cluster.serving or get.session is not None or not client.nothing_in_flight():
         return False
     if get.queues is None:
-        return not machine.nonempty() and not any(map(machine.ready, chain.from_iterable(machine.rated.values())))
+        with_rate = chain.from_iterable(machine.ready_of_pulse.values())
+        return not machine.nonempty() and not any(map(machine.ready, with_rate))
     if get.item is not None:
         return not any(machine.ready_of_item(queue, get.item) for queue in get.queues)
     return not any(map(machine.ready, get.queues))

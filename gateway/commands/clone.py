@@ -9,7 +9,7 @@ from hashlib import blake2b
 
 from msgspec.structs import replace
 
-from core import CloneBegin, CloneChunk, CloneEnd, InvalidSnapshot, Operation, Reply
+from core import CloneBegin, CloneChunk, CloneEnd, InvalidSnapshot, NotYet, Operation, Reply
 from gateway.commands.context.client import Client
 from gateway.commands.context.in_session import numbering, without_session
 from gateway.commands.write import no_room
@@ -109,7 +109,7 @@ class Clone:
 
     def applied(self, reply: Reply) -> None:
         """Note that one of the operations was executed."""
-        if isinstance(reply, InvalidSnapshot):
+        if isinstance(reply, InvalidSnapshot | NotYet):
             self._failed = self._failed or reply
         self._last = reply
         self._ended()

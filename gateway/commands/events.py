@@ -33,6 +33,11 @@ class Hearing:
         """Subscribe; nothing is written before `begin`."""
         self._subscription = self._subscriptions.add(self, wish, after)
 
+    def skip(self, newest: int) -> None:
+        """Leave out all up to this number."""
+        if self._subscription is not None:
+            self._subscription.seq = newest
+
     def begin(self) -> None:
         """Hear what happens."""
         if self._subscription is not None:
@@ -87,19 +92,22 @@ def subscribe(client: Client, command: Command) -> None:
     hearing.add(wish, after)
     client.state.subscribe(hearing, while_subscribed)
     if MSG in wish.types and not client.hub.cluster.listening_known:
-        client.run(_when_known(client, hearing))
+        client.run(_when_known(client, hearing, after is None))
     else:
         client.say(responses.number(client.hub.cluster.machine.event_seq))
         hearing.begin()
 
 
-async def _when_known(client: Client, hearing: Hearing) -> None:
+async def _when_known(client: Client, hearing: Hearing, from_now: bool) -> None:
     """Answer when the leader knows that somebody listens here, so that no message is lost that is sent after that."""
     loop = asyncio.get_running_loop()
     until = loop.time() + LISTENING_KNOWN_S
     while not client.hub.cluster.listening_known and loop.time() < until:
         await asyncio.sleep(POLL_S)
-    await client.stream(responses.number(client.hub.cluster.machine.event_seq))
+    newest = client.hub.cluster.machine.event_seq
+    if from_now:
+        hearing.skip(newest)            # what has happened meanwhile was before the answer
+    await client.stream(responses.number(newest))
     hearing.begin()
 
 

@@ -21,7 +21,7 @@ def say_last(client: Client, command: Command) -> None:
 
 def caps(client: Client, command: Command) -> None:
     """CAPS: list the features of the protocol."""
-    client.say(responses.CAPS)
+    client.say(responses.caps(client.hub.cluster.machine.level))
 
 
 def quit_(client: Client, command: Command) -> None:

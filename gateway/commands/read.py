@@ -32,10 +32,11 @@ def queue_list(client: Client, command: Command) -> None:
 
 
 def topic_list(client: Client, command: Command) -> None:
-    """TOPIC LIST: list the bindings of the topics on which the user has any right."""
+    """TOPIC LIST: list the bindings of which the user has any right on the topic and on the queue."""
     bindings = client.hub.cluster.machine.bindings(*command.arguments)
-    seen = dict.fromkeys(client.guard.visible(dict.fromkeys(f"@{topic}" for topic, _, _ in bindings)))
-    client.run(streams.topic_list(client, [one for one in bindings if f"@{one[0]}" in seen]))
+    names = dict.fromkeys(name for topic, queue, _ in bindings for name in (f"@{topic}", queue))
+    seen = dict.fromkeys(client.guard.visible(names))
+    client.run(streams.topic_list(client, [one for one in bindings if f"@{one[0]}" in seen and one[1] in seen]))
 
 
 def queue_stat(client: Client, command: Command) -> None:

@@ -60,8 +60,7 @@ def put(client: Client, command: Command) -> None:
         client.say(responses.BUSY)
         return
     client.propose(operation, command.numbering)
-    if len(hub.waiters):
-        _follow(client, operation)
+    _follow(client, operation)
 
 
 def _follow(client: Client, put: Put | PutWith | PutGrouped | PutMany | PutTopic) -> None:
@@ -91,8 +90,7 @@ def put_wait(client: Client, command: Command) -> None:
     hub.cluster.propose_for(client, put if numbering is None else numbering.request(put), slot)
     if waiter.late or _may_find_output(client, put, wanted):
         hub.waiters.come_behind_put(waiter)
-    if len(hub.waiters):
-        _follow(client, put)
+    _follow(client, put)
 
 
 def _may_find_output(client: Client, put: Put | PutWith | PutGrouped, wanted: Wanted) -> bool:
@@ -185,7 +183,8 @@ def _pick(client: Client, operation: Get | GetWith, numbering: Numbering | None)
     note: Callable[[Reply], Reply] | None = None
     if rotation is not None and type(taking) is GetInTurn:
         note = partial(rotation.note, named=get.queues is not None)
-    if client.hub.cluster.machine.rated and (allowed := client.hub.allowances.take(taking)) is not None:
+    rated, numbered = client.hub.cluster.machine.rated, numbering is not None
+    if rated and (allowed := client.hub.allowances.take(taking, numbered=numbered)) is not None:
         slot = AllowedSlot(client, allowed, note or _as_it_is, numbering)
         client.await_slot(slot)
         within = allowed.around(taking)
@@ -212,7 +211,7 @@ def blocking_get(client: Client, command: Command) -> None:
     client.block(waiter)
     if command.within_ms is not None:
         hub.waiters.limit(waiter, command.within_ms)
-    hub.waiters.come(waiter)
+    hub.waiters.come(waiter, ask=numbering is not None and client.number_in_flight(numbering.number))
 
 
 # ---- the others

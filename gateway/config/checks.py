@@ -115,6 +115,7 @@ def _check_raft(raft: Raft) -> None:
     _require(raft.election_min_ms < raft.election_max_ms, "raft.election_max_ms",
              "must be greater than raft.election_min_ms, or elections collide")
     _require(raft.failover_grace_ms >= 0, "raft.failover_grace_ms", "must not be negative")
+    _require(raft.feature_level_max >= 0, "raft.feature_level_max", "must not be negative")
 
 
 def _check_tls(tls: Tls) -> None:

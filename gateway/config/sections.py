@@ -70,13 +70,14 @@ class Queue(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Raft(Struct, frozen=True, forbid_unknown_fields=True):
-    """[raft]: timeouts, in milliseconds."""
+    """[raft]: timeouts, in milliseconds, and the feature level."""
 
     heartbeat_ms: int = 50
     election_min_ms: int = 600
     election_max_ms: int = 1000
     lease_ms: int = 550
     failover_grace_ms: int = 10_000
+    feature_level_max: int = 0          # the cluster's level is not raised beyond that; 0: no limit
 
 
 class GatewaySection(Struct, frozen=True, forbid_unknown_fields=True):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 
 WORD = re.compile(r"[^\s\x00-\x1f\x7f]{1,255}")
+SECRET = re.compile(r"[!-~]{16,64}")     # as the client library wants them
 NUMBER = re.compile(r"-?[0-9]{1,20}(?:\.[0-9]{1,6})?")
 
 Fields = Mapping[str, str]
@@ -27,6 +28,7 @@ class Action(Struct, frozen=True):
     harm: str = ""
     here: bool = False
     data: bool = False          # the field `body` goes with it, and its length ends the line
+    hidden: Callable[[Fields], str] | None = None       # what else ends the line, and is not shown or logged
 
 
 def word(fields: Fields, name: str) -> str:
@@ -98,6 +100,32 @@ def _transfer(fields: Fields) -> str:
     return f"CLUSTER TRANSFER {word(fields, 'node')}" if fields.get("node") else "CLUSTER TRANSFER"
 
 
+def _binding(verb: str) -> Callable[[Fields], str]:
+    def line(fields: Fields) -> str:
+        pattern = f" PATTERN {word(fields, 'pattern')}" if fields.get("pattern") else ""
+        return f"TOPIC {verb} {word(fields, 'topic')} {word(fields, 'queue')}{pattern}"
+    return line
+
+
+def _bounds(fields: Fields) -> str:
+    line = f"WORKER SET {word(fields, 'worker')}"
+    for name, option in (("least", "MIN"), ("most", "MAX")):
+        if fields.get(name, "").strip():
+            line += f" {option} {number(fields, name)}"
+    return line
+
+
+def _user(fields: Fields) -> str:
+    return f"USER SET {word(fields, 'user')} {words(fields, 'rights').strip().replace(' ', ',') or '-'}"
+
+
+def _key(fields: Fields) -> str:
+    secret = fields.get("secret", "")
+    if SECRET.fullmatch(secret) is None:
+        raise BadForm("secret has to have 16 to 64 visible ASCII characters")
+    return secret.encode().hex()
+
+
 def _of(verb: str, field: str, kind: Callable[[Fields, str], str] = word, more: str = "") -> Callable[[Fields], str]:
     return lambda fields: f"{verb} {kind(fields, field)}{more}"
 
@@ -118,8 +146,16 @@ ACTIONS: dict[str, Action] = {
     "job.move": Action(lambda fields: f"MOVE {number(fields, 'id')} {word(fields, 'to')}",
                        harm="its worker loses the job, which waits in the other queue"),
     "job.kick": Action(lambda fields: f"KICK {word(fields, 'queue')} {number(fields, 'count')}"),
+    "fair.config": Action(lambda fields: f"SCHED CONFIG{words(fields, 'settings')}"),
+    "topic.bind": Action(_binding("BIND")),
+    "topic.unbind": Action(_binding("UNBIND"), harm="the queue gets no more messages of the topic by this binding"),
+    "topic.delete": Action(_of("TOPIC DELETE", "topic"), harm="no queue gets messages of this topic any more"),
+    "worker.state": Action(lambda fields: f"WORKER SET {word(fields, 'worker')} STATE "
+                                          f"{one_of(fields, 'state', 'RUN', 'PAUSE', 'STOP')}"),
+    "worker.bounds": Action(_bounds),
     "session.end": Action(_of("SESSION END", "session", number),
                           harm="its client can no longer tell what was executed; its bound jobs go back"),
+    "user.set": Action(_user, hidden=_key),
     "user.delete": Action(_of("USER DELETE", "user"), harm="the user can no longer log in"),
     "cluster.transfer": Action(_transfer, harm="another node leads; clients notice a short pause"),
     "cluster.offline": Action(lambda fields: "CLUSTER OFFLINE",
@@ -133,10 +169,11 @@ ACTIONS: dict[str, Action] = {
 
 
 def command(name: str, fields: Fields) -> tuple[Action, str, bytes]:
-    """Return the action of this name, its line, and the whole command as bytes. Raises BadForm."""
+    """Return the action of this name, its line as it may be shown, and the whole command as bytes. Raises BadForm."""
     action = ACTIONS.get(name)
     if action is None:
         raise BadForm("there is no such action")
     line = action.line(fields)
     body = fields.get("body", "").encode() if action.data else b""
-    return action, line, line.encode() + b"\r\n" + body
+    hidden = "" if action.hidden is None else f" {action.hidden(fields)}"
+    return action, line, f"{line}{hidden}\r\n".encode() + body

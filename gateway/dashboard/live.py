@@ -1,4 +1,4 @@
-"""Tells browsers of changes, by server-sent events: a number that changes with the state, once a second.
+"""Tells browsers of changes, by server-sent events: once a second what changes with the state, and how old that is.
 
 A connection ends after a few seconds, as all of the HTTP port do, and the browser comes back by itself.
 """
@@ -10,7 +10,7 @@ import asyncio
 from aiohttp import web
 
 from cluster import Cluster
-from gateway.dashboard.pages.view import state
+from gateway.dashboard.pages.view import age, state
 
 EVERY_S = 1.0
 LASTS_S = 8.0               # less than a connection may
@@ -26,7 +26,7 @@ async def stream(cluster: Cluster, request: web.BaseRequest, headers: dict[str, 
     loop = asyncio.get_running_loop()
     until = loop.time() + LASTS_S
     while loop.time() < until:
-        await response.write(f"data: {state(cluster)}\n\n".encode())
+        await response.write(f"event: age\ndata: {age(cluster)}\n\ndata: {state(cluster)}\n\n".encode())
         await asyncio.sleep(EVERY_S)
     await response.write_eof()
     return response

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 from collections.abc import Iterable, Sequence
 
 VOID = ("input", "link", "meta")
+ROWS_PER_PORTION = 2        # of a table, before others have a turn: half a millisecond, with pictures in them
 
 
 class Markup(str):
@@ -41,13 +43,23 @@ def tag(element: str, /, *children: Child, **attributes: str | int | bool | None
     return Markup(opened if element in VOID else f"{opened}{text(children)}</{element}>")
 
 
-def table(heads: Sequence[Child], rows: Iterable[Sequence[Child]], caption: str) -> Markup:
-    """Return a table; cells that are ints are aligned to the right."""
-    rows = list(rows)
-    numbers = [isinstance(cell, int) for cell in rows[0]] if rows else [False] * len(heads)
+async def table(heads: Sequence[Child], rows: Iterable[Sequence[Child]], caption: str) -> Markup:
+    """Return a table; cells that are ints are aligned to the right.
+
+    The rows are made and written a few at a time, and others have a turn of the loop in between: `rows` should be a
+    generator, that bears with a state that has changed since its last row.
+    """
+    numbers = [False] * len(heads)
+    body: list[Markup] = []
+    for cells in rows:
+        if not body:
+            numbers = [isinstance(cell, int) for cell in cells]
+        body.append(tag("tr", [tag("td", cell, class_="n" if isinstance(cell, int) else None) for cell in cells]))
+        if len(body) % ROWS_PER_PORTION == 0:
+            await asyncio.sleep(0)
+    await asyncio.sleep(0)
     head = tag("tr", [tag("th", cell, scope="col", class_="n" if number else None)
                       for cell, number in zip(heads, numbers, strict=True)])
-    body = [tag("tr", [tag("td", cell, class_="n" if isinstance(cell, int) else None) for cell in row]) for row in rows]
     return tag("div", tag("table", tag("caption", caption), tag("thead", head), tag("tbody", body)), class_="wide")
 
 

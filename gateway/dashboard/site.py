@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 import secrets
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from aiohttp import web
 
@@ -16,18 +15,31 @@ from cluster.api import NotLeader, OutcomeUnknown
 from gateway import audit
 from gateway.dashboard import actions, live
 from gateway.dashboard.commands import NO_ANSWER, execute
+from gateway.dashboard.forms import TooLarge, fields_of
 from gateway.dashboard.history import History
 from gateway.dashboard.markup import link, tag
-from gateway.dashboard.pages import administration, cluster, job, queue, queues
+from gateway.dashboard.pages import (
+    cluster,
+    events,
+    groups,
+    job,
+    pulses,
+    queue,
+    queues,
+    sessions,
+    slow,
+    topics,
+    users,
+    workers,
+)
 from gateway.dashboard.pages.view import NotAllowed, NotThere, View, form, page
-from gateway.dashboard.visitor import Tokens, Visitor, same_origin, trusted_host, visitor_of
+from gateway.dashboard.visitor import Tokens, Visitor, same_origin, visitor_of
 from gateway.monitoring.basic_auth import Access
+from gateway.monitoring.hosts import STRANGER, trusted_host
 from gateway.server.hub import Hub
 
 log = logging.getLogger("sockpqd.http")
 
-FORM_BYTES_MAX = 128 * 1024
-FIELDS_MAX = 20
 NOTES_MAX = 100
 UNKNOWN = "nobody knows whether it was done: look"
 
@@ -50,9 +62,10 @@ ASSETS = {
         (Path(__file__).parent / "assets" / "script.js", "text/javascript"),
     )
 }
-PAGES: dict[str, Callable[[View], str | Awaitable[str]]] = {
-    "/": cluster.show, "/queues": queues.show, "/queue": queue.show, "/job": job.show, "/pulses": administration.pulses,
-    "/events-live": administration.events, "/sessions": administration.sessions, "/users": administration.users,
+PAGES: dict[str, Callable[[View], Awaitable[str]]] = {
+    "/": cluster.show, "/queues": queues.show, "/queue": queue.show, "/job": job.show, "/groups": groups.show,
+    "/pulses": pulses.show, "/workers": workers.show, "/topics": topics.show, "/events-live": events.show,
+    "/slow": slow.show, "/sessions": sessions.show, "/users": users.show,
 }
 
 
@@ -86,7 +99,7 @@ class Dashboard:
         if request.method not in (("POST",) if posted else ("GET", "HEAD")):
             return _text(405, "only POST" if posted else "only GET")
         if self._access is None and not trusted_host(request, self._own):
-            return _text(421, "where no users are required, ask by the address of this machine or as localhost")
+            return _text(421, STRANGER)
         visitor = await visitor_of(self._access, request)
         if visitor is None:
             return _text(401, "user and secret required", CHALLENGE)
@@ -102,8 +115,7 @@ class Dashboard:
     async def _page(self, request: web.BaseRequest, visitor: Visitor) -> web.Response:
         view = self._view(visitor, dict(request.rel_url.query))
         try:
-            shown = PAGES[request.path](view)
-            return _html(200, await shown if inspect.isawaitable(shown) else shown)
+            return _html(200, await PAGES[request.path](view))
         except NotAllowed:
             return _html(403, page(view, "Not allowed", tag("p", "You have no right to see this.")))
         except NotThere as error:
@@ -118,8 +130,9 @@ class Dashboard:
     async def _act(self, request: web.BaseRequest, visitor: Visitor) -> web.Response:
         if not same_origin(request):
             return _text(403, "this form is not of this page")
-        fields = await _fields(request)
-        if fields is None:
+        try:
+            fields = await fields_of(request)
+        except TooLarge:
             return _text(413, "the form is too large")
         if not self._tokens.good(visitor, fields.pop("token", "")):
             return _text(403, "this page is too old: load it again, and repeat what you did")
@@ -128,6 +141,8 @@ class Dashboard:
         view = self._view(visitor, {})
         try:
             action, line, data = actions.command(name, fields)
+            if action.hidden is not None and not visitor.secure:
+                raise actions.BadForm("a secret may not travel unencrypted: use TLS, or the node's own machine")
         except actions.BadForm as error:
             return _html(400, page(view, "Not done", tag("p", f"{error}."), tag("p", link(back, "Back"))))
         if action.harm and sure != "yes":
@@ -168,23 +183,12 @@ class Dashboard:
         return web.Response(status=303, headers={**HEADERS, "Location": to})
 
 
-async def _fields(request: web.BaseRequest) -> dict[str, str] | None:
-    """Return the fields of a form, None if it is too large or none at all."""
-    body = bytearray()
-    async for piece in request.content.iter_chunked(16 * 1024):
-        body += piece
-        if len(body) > FORM_BYTES_MAX:
-            return None
-    try:
-        found = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=FIELDS_MAX)
-    except (ValueError, UnicodeDecodeError):
-        return {}
-    return {name: values[-1] for name, values in found.items()}
-
-
 def _back(path: str) -> str:
     """Return a path of ours; anything else becomes the first page."""
-    parts = urlsplit(path)
+    try:
+        parts = urlsplit(path)
+    except ValueError:                  # "//[::1"
+        return "/"
     return path if not parts.scheme and not parts.netloc and parts.path in PAGES and path.isprintable() else "/"
 
 

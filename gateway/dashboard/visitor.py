@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hmac
-import ipaddress
 import secrets
 import time
 from urllib.parse import urlsplit
@@ -11,6 +10,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 from msgspec import Struct
 
+from gateway.config.addresses import is_loopback
 from gateway.monitoring.basic_auth import Access, authenticated
 from gateway.rights import Rights, of_text
 
@@ -19,11 +19,15 @@ EVERYTHING = of_text("admin")
 
 
 class Visitor(Struct, frozen=True):
-    """Somebody with a browser. `user`: None where no users are required, and everybody may do everything."""
+    """Somebody with a browser.
+
+    `user`: None where no users are required, and everybody may do everything; `secure`: nobody can read along.
+    """
 
     user: str | None
     rights: Rights
     address: str
+    secure: bool
 
     def sees(self, queue: str) -> bool:
         """Return whether they have any right on this queue."""
@@ -42,10 +46,11 @@ class Visitor(Struct, frozen=True):
 async def visitor_of(access: Access | None, request: web.BaseRequest) -> Visitor | None:
     """Return who sent this request, None if they do not prove it."""
     address = request.remote or "?"
+    secure = request.secure or is_loopback(address)
     if access is None:
-        return Visitor(None, EVERYTHING, address)
+        return Visitor(None, EVERYTHING, address, secure)
     known = await authenticated(access, request.headers.get("Authorization"), f"{address}:HTTP")
-    return None if known is None else Visitor(*known, address)
+    return None if known is None else Visitor(*known, address, secure)
 
 
 class Tokens:
@@ -74,19 +79,7 @@ def same_origin(request: web.BaseRequest) -> bool:
     if site is not None and site not in ("same-origin", "none"):
         return False
     origin = request.headers.get("Origin")
-    return origin is None or urlsplit(origin).netloc == request.headers.get("Host")
-
-
-def trusted_host(request: web.BaseRequest, own: str) -> bool:
-    """Return whether the request names this machine, by an address, as localhost, or as `own`.
-
-    Where nobody has to prove anything, another name may be a stranger's page that lets its name point to us.
-    """
-    name = urlsplit(f"//{request.headers.get('Host', '')}").hostname or ""
-    if name in ("localhost", own.lower()):
-        return True
     try:
-        ipaddress.ip_address(name)
-    except ValueError:
+        return origin is None or urlsplit(origin).netloc == request.headers.get("Host")
+    except ValueError:                  # "http://[::1"
         return False
-    return True

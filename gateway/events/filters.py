@@ -7,6 +7,7 @@ from msgspec import Struct
 from core import GAP
 
 MSG = "MSG"                     # messages of NOTIFY, which are not in the log
+LOST = "LOST"                   # such messages may have been lost; told as a GAP to those who hear MSG
 UNNAMED = ("LEADER", GAP)       # pass every filter of names
 OPEN = (*UNNAMED, "WORKER")      # told to any user
 

@@ -20,6 +20,7 @@ class History:
 
     def __init__(self, newest: int = 0) -> None:
         self.newest = newest
+        self.replaced = 0                   # the number of the newest event when the state became another one
         self._since: dict[str, int] = {}
         self._events: list[Recorded] = []
         self._first = 0                     # those before it are forgotten
@@ -48,7 +49,7 @@ class History:
 
     def replace(self, newest: int) -> None:
         """The state is another one: what happened in between is unknown."""
-        self.newest = newest
+        self.newest = self.replaced = newest
         self._since = dict.fromkeys(self._since, newest)
         self._events, self._first, self._bytes = [], 0, 0
 
@@ -64,6 +65,10 @@ class History:
         """The first events after this number, a limited number of them; none: there are no more."""
         at = bisect_right(self._events, seq, self._first, key=_seq)
         return self._events[at:at + EVENT_PIECE_MAX]
+
+    def all_after(self, seq: int) -> list[Recorded]:
+        """All events after this number."""
+        return self._events[bisect_right(self._events, seq, self._first, key=_seq):]
 
 
 def _seq(recorded: Recorded) -> int:

@@ -3,6 +3,9 @@
 Events are collected while entries are applied and written at the end of the turn, one write for each subscriber. A
 subscriber that begins in the past reads the history piece by piece, as fast as it takes it, until it has caught up.
 Whoever leaves too much unread is cut: a slow reader costs the others nothing.
+
+The streams of HTTP are in a thread of their own (gateway/monitoring/stream_thread.py). It gets everything in one piece,
+however many they are, and finds out itself who hears what.
 """
 
 from __future__ import annotations
@@ -12,8 +15,8 @@ from typing import Protocol
 
 from cluster.api import Cluster
 from core import GAP, Event
-from gateway.events.filters import MSG, UNNAMED, Filter
-from gateway.events.history import History
+from gateway.events.filters import LOST, MSG, UNNAMED, Filter
+from gateway.events.history import History, Recorded
 from gateway.events.lines import gap, message
 from gateway.limits import CHANNELS_TOLD_MAX, EVENT_BACKLOG_BYTES, EVENT_PIECE_BYTES
 
@@ -32,6 +35,13 @@ class Subscriber(Protocol):
 
     def cut(self, why: str) -> None:
         """Close its connection, and cancel the subscription."""
+
+
+class Relay(Protocol):
+    """Tells others what happens, outside of the event loop."""
+
+    def add(self, recorded: Sequence[Recorded]) -> None:
+        """The next events; messages are among them as MSG, and the loss of messages as LOST."""
 
 
 class Subscription:
@@ -75,9 +85,11 @@ class Subscriptions:
         self._channels: dict[tuple[tuple[str, ...], tuple[str, ...]], int] = {}     # how many listen to these for MSG
         self._told: dict[Subscription, None] = {}                               # have lines to be written
         self._behind: dict[Subscription, None] = {}
+        self._relay: Relay | None = None
+        self._relayed = 0                                                       # who hears by it
 
     def __len__(self) -> int:
-        return len(self._all)
+        return len(self._all) + self._relayed
 
     # ---- for commands
 
@@ -101,6 +113,9 @@ class Subscriptions:
     def begin(self, subscription: Subscription) -> None:
         """The subscription was answered: write what has happened since, and then what happens."""
         subscription.begun = True
+        if subscription in self._all and subscription.seq < self.history.replaced:
+            self._write(subscription, gap(subscription.seq + 1, self.history.replaced))
+            subscription.seq = self.history.replaced
         if subscription in self._all and subscription.seq < self._cluster.machine.event_seq:
             subscription.behind = True
             self._behind[subscription] = None
@@ -124,6 +139,30 @@ class Subscriptions:
             if not left:
                 del self._places[place]
         self._count(subscription.wish, -1)
+
+    # ---- for whoever hears by a relay
+
+    def begin_relay(self, relay: Relay, wish: Filter, after: int | None) -> tuple[int, list[Recorded]]:
+        """From now on the relay, one for all, is given what happens, for one more who wants this.
+
+        Returns the number up to which nothing more is due, and what has happened since `after`.
+        """
+        newest = self._cluster.machine.event_seq
+        self._relay = relay
+        self._relayed += 1
+        self._count(wish, 1)
+        if after is None:
+            return newest, []
+        return max(after, newest), self.history.all_after(after)
+
+    def end_relay(self, wish: Filter) -> None:
+        """One of them is gone."""
+        self._relayed -= 1
+        if not self._relayed:
+            self._relay = None
+        self._count(wish, -1)
+
+    # ---- what is recorded, and which messages are listened to
 
     def _count(self, wish: Filter, step: int) -> None:
         for event_type in wish.types:
@@ -151,6 +190,9 @@ class Subscriptions:
 
     def notice(self, channel: str, data: bytes) -> None:
         """A message of NOTIFY."""
+        if self._relay is not None:
+            newest = self._cluster.machine.event_seq
+            self._relay.add([(Event(newest, MSG, channel, ()), message(newest, channel, data))])
         hearers = self._places.get((MSG, ""), {})
         named = self._places.get((MSG, channel))
         if named:
@@ -162,15 +204,20 @@ class Subscriptions:
                     subscription.begun and subscription.wish.wants(MSG, channel)
                     and subscription.subscriber.may_hear(MSG, channel)
                 ):
-                    self._write(subscription, line)
+                    behind = subscription.behind
+                    self._write(subscription, message(subscription.seq, channel, data) if behind else line)
             self._wake()
 
     def notices_lost(self) -> None:
         """Messages of NOTIFY may have been lost."""
         newest = self._cluster.machine.event_seq
+        if self._relay is not None:
+            self._relay.add([(Event(newest, LOST, "", ()), gap(newest, newest))])
         for subscription in self._all:
             if subscription.begun and MSG in subscription.wish.types:
-                self._write(subscription, gap(newest, newest))
+                # Who still reads the past must not take it for told.
+                number = subscription.seq if subscription.behind else newest
+                self._write(subscription, gap(number, number))
         self._wake()
 
     def recording(self, types: frozenset[str]) -> None:
@@ -180,6 +227,8 @@ class Subscriptions:
     def events(self, events: Sequence[Event]) -> None:
         """An entry was applied that brought these."""
         recorded = self.history.add(events)
+        if self._relay is not None and recorded:
+            self._relay.add(recorded)
         if self._all:
             for event, line in recorded:
                 self._dispatch(event, line)
@@ -189,10 +238,11 @@ class Subscriptions:
         before, newest = self.history.newest, self._cluster.machine.event_seq
         self.history.replace(newest)
         self._behind.clear()
+        if self._relay is not None and newest > before:
+            self._relay.add([(Event(newest, GAP, "", (before + 1, newest)), gap(before + 1, newest))])
         for subscription in self._all:
             if not subscription.begun:
-                subscription.seq = max(subscription.seq, newest)
-                continue
+                continue                    # it will be told, unless it begins later than that
             known = subscription.seq if subscription.behind else max(before, subscription.seq)
             subscription.behind = False
             if newest > known:

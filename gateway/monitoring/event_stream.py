@@ -1,20 +1,22 @@
-"""Events over HTTP, as server-sent events (spec/events 6): what /events is asked for, and one stream of them."""
+"""Events over HTTP, as server-sent events (spec/events 6): what /events is asked for, and the
+connection of a stream until its thread has it (stream_thread.py)."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Callable
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 
 from core import EVENT_TYPES
-from gateway.auth.permissions import may_hear
 from gateway.events.filters import Filter
-from gateway.events.subscriptions import Subscriptions
+from gateway.monitoring.stream_thread import ALIVE, Direct, StreamThread
 from gateway.protocol.arguments import unsigned
 from gateway.protocol.grammar.events import read_names, read_types
 from gateway.rights import Rights
 
-ALIVE_S = 15.0          # a stream without events says so often that it lives
+UNSENT_S = 0.001        # between two looks whether the head of the answer is sent
 
 
 def asked(request: web.BaseRequest) -> tuple[Filter, int | None]:
@@ -31,81 +33,63 @@ def asked(request: web.BaseRequest) -> tuple[Filter, int | None]:
 
 
 async def tell(
-    request: web.BaseRequest, subscriptions: Subscriptions, wish: Filter, after: int | None, rights: Rights | None,
+    request: web.BaseRequest, thread: StreamThread, wish: Filter, after: int | None, rights: Rights | None,
 ) -> web.StreamResponse:
-    """Tell events until the client goes, or does not read. `rights`: of its user; None: all."""
+    """Have the thread tell events until the client goes, or does not read. `rights`: of its user; None: all."""
     response = web.StreamResponse(headers={
         "Content-Type": "text/event-stream", "Cache-Control": "no-cache", "Server": "sockpqd",
         "X-Accel-Buffering": "no",
     })
     response.force_close()
-    hearer = _Hearer(request, rights)
-    subscription = subscriptions.add(hearer, wish, after)
+    transport = request.transport
+    assert transport is not None
+    loop = asyncio.get_running_loop()
+    over = asyncio.Event()
+    stream = thread.begin(wish, after, rights, lambda: _call(loop, over.set))
+    stream.chunked = request.version >= HttpVersion11
     try:
         await response.prepare(request)
-        await response.write(b":\n\n")
-        subscriptions.begin(subscription)
-        while not hearer.ended:
-            await response.write(await hearer.next() or b":\n\n")
+        await response.write(ALIVE)
+        while transport.get_write_buffer_size():        # from now on the thread writes
+            await asyncio.sleep(UNSENT_S)
+        if transport.get_extra_info("ssl_object") is None:
+            stream.connect(Direct(transport.get_extra_info("socket").fileno()))
+        else:
+            stream.connect(Encrypted(transport, loop))
+        await over.wait()
+        transport.abort()
     except ConnectionError:
         pass
     finally:
-        subscriptions.remove(subscription)
+        thread.end(stream)
     return response
 
 
-class _Hearer:
-    """The client as a subscriber."""
+class Encrypted:
+    """A connection with TLS, which the loop encrypts: the stream's bytes of 20 ms in one piece."""
 
-    def __init__(self, request: web.BaseRequest, rights: Rights | None) -> None:
-        self.ended = False
-        self._request = request
-        self._rights = rights
-        self._waiting: list[bytes] = []
-        self._bytes = 0
-        self._woken = asyncio.Event()
+    def __init__(self, transport: asyncio.WriteTransport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._waiting = 0               # bytes that the loop has not been at
 
-    async def next(self) -> bytes:
-        """What is to be sent next; b"" when there was nothing for a while."""
-        try:
-            async with asyncio.timeout(ALIVE_S):
-                await self._woken.wait()
-        except TimeoutError:
-            return b""
-        self._woken.clear()
-        pieces, self._waiting, self._bytes = self._waiting, [], 0
-        return b"".join(pieces)
+    def send(self, data: bytes) -> int:
+        """Give a piece to the loop, unless it has one, or the client does not read."""
+        if self._waiting or self._transport.get_write_buffer_size():
+            return 0
+        self._waiting = len(data)
+        _call(self._loop, lambda: self._write(data))
+        return len(data)
 
-    # ---- Subscriber
+    def close(self) -> None:
+        """The loop closes it."""
 
-    def tell(self, lines: list[bytes]) -> None:
-        """Send lines."""
-        pieces = [_as_sent(line) for line in lines]
-        self._waiting += pieces
-        self._bytes += sum(map(len, pieces))
-        self._woken.set()
-
-    def unsent_bytes(self) -> int:
-        """How much of what was sent the client has not taken yet."""
-        transport = self._request.transport
-        return self._bytes + (0 if transport is None else transport.get_write_buffer_size())
-
-    def may_hear(self, event_type: str, name: str) -> bool:
-        """Whether the rights of the user cover such an event."""
-        return self._rights is None or may_hear(self._rights, event_type, name)
-
-    def cut(self, why: str) -> None:
-        """Close the connection."""
-        self.ended = True
-        self._woken.set()
-        if self._request.transport is not None:
-            self._request.transport.abort()
+    def _write(self, data: bytes) -> None:
+        self._transport.write(data)
+        self._waiting = 0
 
 
-def _as_sent(line: bytes) -> bytes:
-    """A line of the protocol, `250 813 FINI order_17`, as an event of the stream; data behind it follow in lines."""
-    head, _, data = line.partition(b"\r\n")
-    _, number, text = head.split(b" ", 2)
-    lines = [text, *data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")] if data else [text]
-    event = text.partition(b" ")[0]
-    return b"id: %s\nevent: %s\n" % (number, event) + b"".join([b"data: %s\n" % one for one in lines]) + b"\n"
+def _call(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> None:
+    """Call it in the loop, if that still runs."""
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(function)

@@ -1,8 +1,10 @@
 """The HTTP server. Its clients share the event loop with the queue, so their use of it is bounded.
 
 A connection carries one request and is closed after a few seconds, however slow or silent the client is. When there are
-too many, the oldest is closed: a page takes milliseconds, so that client is not asking or not reading. Connections on
-which events are told (event_stream.py) are counted apart and live for an hour.
+too many, the oldest is closed: a page takes milliseconds, so that client is not asking or not reading. Those whose
+request has come are counted apart, so that whoever connects and says nothing is in the way of others like them only;
+while there are too many of these, connections are accepted slowly, as clients of the queue go first. Connections on
+which events are told (event_stream.py) are counted apart, too, and live for an hour; a thread writes them.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from gateway.server.listener import open_sockets
 
 log = logging.getLogger("sockpqd.http")
 
-CONNECTIONS_MAX = 32
+CONNECTIONS_MAX = 32            # whose request has not come yet, and as many that are answered
+FULL_S = 0.005                  # pause before the next one is accepted while there are so many
 CONNECTION_S = 10.0             # lifetime of a connection, and
 STREAM_S = 3600.0               # of one that events are told on
 STREAMS_MAX = 32                # of those
@@ -37,10 +40,12 @@ class HttpServer:
     """The listening HTTP server; see start()."""
 
     def __init__(self, pages: Pages, listeners: list[socket.socket], tls: ssl.SSLContext | None) -> None:
-        self._server = web.Server(pages.answer, handler_cancellation=True)
+        self._pages = pages
+        self._server = web.Server(self._answer, handler_cancellation=True)
         self._listeners = listeners
         self._tls = tls
-        self._connections: dict[asyncio.Task[None], None] = {}      # oldest first
+        self._connections: dict[asyncio.Task[None], None] = {}      # whose request has not come yet; oldest first
+        self._answered: dict[asyncio.Task[None], None] = {}         # whose request has; oldest first
         self._streams: dict[asyncio.Task[None], None] = {}          # those that events are told on
         loop = asyncio.get_running_loop()
         self._accepting = [loop.create_task(self._accept(listener)) for listener in listeners]
@@ -53,13 +58,14 @@ class HttpServer:
 
     async def close(self) -> None:
         """Close everything immediately."""
-        tasks = [*self._accepting, *self._connections, *self._streams]
+        tasks = [*self._accepting, *self._connections, *self._answered, *self._streams]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         for listener in self._listeners:
             listener.close()
         await self._server.shutdown(0)
+        self._pages.close()
 
     async def _accept(self, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -71,23 +77,32 @@ class HttpServer:
                             "LimitNOFILE.", error)
                 await asyncio.sleep(EXHAUSTED_S)
                 continue
-            if len(self._connections) >= CONNECTIONS_MAX:
-                oldest = next(iter(self._connections))
-                oldest.cancel()
-                self._connections.pop(oldest)
+            full = _make_room(self._connections)
             task = loop.create_task(self._serve(connection))
             self._connections[task] = None
             task.add_done_callback(self._forget)
+            if full:
+                await asyncio.sleep(FULL_S)
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer a request that has come; of others than GET the body may still be on its way, however slowly."""
+        task = getattr(request.protocol, "task", None)
+        if task in self._connections and request.method in ("GET", "HEAD"):
+            del self._connections[task]
+            _make_room(self._answered)
+            self._answered[task] = None
+        return await self._pages.answer(request)
 
     def _forget(self, task: asyncio.Task[None]) -> None:
         self._connections.pop(task, None)
+        self._answered.pop(task, None)
         self._streams.pop(task, None)
 
     def _stay(self, task: asyncio.Task[None], limit: asyncio.Timeout) -> bool:
         """Let a connection stay, on which events are told; returns whether there is room."""
-        if len(self._streams) >= STREAMS_MAX or task not in self._connections:
+        if len(self._streams) >= STREAMS_MAX or task not in self._answered:
             return False
-        self._streams[task] = self._connections.pop(task)
+        self._streams[task] = self._answered.pop(task)
         limit.reschedule(asyncio.get_running_loop().time() + STREAM_S)
         return True
 
@@ -96,6 +111,7 @@ class HttpServer:
         protocol = _OneRequest(self._server, loop)
         task = asyncio.current_task()
         assert task is not None
+        protocol.task = task
         try:
             async with asyncio.timeout(CONNECTION_S) as limit:
                 protocol.stay = lambda: self._stay(task, limit)
@@ -123,6 +139,7 @@ class _OneRequest(web.RequestHandler):
             auto_decompress=False,
         )
         self.gone = loop.create_future()
+        self.task: asyncio.Task[None] | None = None         # that serves it
         self.stay: Callable[[], bool] = lambda: False       # lets it live longer, if there is room
 
     def connection_lost(self, exc: BaseException | None) -> None:
@@ -137,6 +154,16 @@ class _OneRequest(web.RequestHandler):
     ) -> web.StreamResponse:
         """Answer input that is not HTTP. Not logged, as any client could fill the log with it."""
         return closing(web.Response(status=status, text="bad request\n"))
+
+
+def _make_room(tasks: dict[asyncio.Task[None], None]) -> bool:
+    """End the oldest if there are too many; returns whether there were."""
+    if len(tasks) < CONNECTIONS_MAX:
+        return False
+    oldest = next(iter(tasks))
+    oldest.cancel()
+    del tasks[oldest]
+    return True
 
 
 async def start(host: str, port: int, tls: ssl.SSLContext | None, pages: Pages) -> HttpServer:

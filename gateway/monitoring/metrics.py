@@ -14,6 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from cluster import Figures, Histogram
+from core import Machine
 from gateway.monitoring.loop_lag import LoopLag
 from gateway.monitoring.pulse_figures import busiest_pulses
 from gateway.monitoring.queue_depths import Depths
@@ -85,6 +86,7 @@ class _Gathered(Collector):
         yield from _marks(figures)
         yield from self._jobs()
         yield from self._pulses()
+        yield from _fair_shares(self._sources.hub.cluster.machine)
         yield from self._clients(figures)
         yield from self._process(figures)
 
@@ -173,11 +175,25 @@ def _histories(depths: Depths) -> Iterator[Metric]:
                     "queue", [(queue, history.oldest_ms / 1000) for queue, history in past])
 
 
+def _fair_shares(machine: Machine) -> Iterator[Metric]:
+    levels = [(str(one.level), one) for one in machine.fair_levels()]
+    yield _counted("fair_time_seconds", "Run time that a level of FAIR has had.", "level",
+                   [(level, one.time_us / 1_000_000) for level, one in levels])
+    yield _counted("fair_choices", "Choices of a level of FAIR.", "level",
+                   [(level, one.selected) for level, one in levels])
+    yield _labelled("fair_waiting_groups", "Groups of a level of FAIR that have a READY job.", "level",
+                    [(level, one.waiting) for level, one in levels])
+    yield _gauge("fair_groups", "Groups that have an unfinished job, 0 before groups are used.",
+                 machine.unfinished_groups())
+
+
 def _raft(figures: Figures) -> Iterator[Metric]:
     yield _gauge("term", "Term of the log.", figures.term)
     yield _gauge("commit_index", "Last entry known to be committed.", figures.commit_index)
     yield _gauge("applied_index", "Last entry applied here.", figures.applied_index)
     yield _gauge("lag_entries", "Entries committed but not applied here.", figures.lag)
+    yield _gauge("feature_level", "Feature level of the cluster.", figures.cluster_level)
+    yield _gauge("feature_level_known", "Feature level that this node knows.", figures.level)
     yield _counter("leader_changes", "New leaderships seen.", figures.leader_changes)
     yield _counter("elections", "Elections that this node started.", figures.elections)
     yield _histogram("commit_latency_seconds", "From proposing an entry to applying it, on the leader.",

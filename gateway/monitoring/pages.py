@@ -13,9 +13,11 @@ from gateway.auth.permissions import may_subscribe
 from gateway.monitoring import metrics
 from gateway.monitoring.basic_auth import Access, admitted, rights_of
 from gateway.monitoring.event_stream import asked, tell
+from gateway.monitoring.hosts import STRANGER, trusted_host
 from gateway.monitoring.metrics import Sources
 from gateway.monitoring.queue_depths import depths
 from gateway.monitoring.readiness import why_not_ready
+from gateway.monitoring.stream_thread import StreamThread
 from gateway.protocol.arguments import ArgumentError
 
 log = logging.getLogger("sockpqd.http")
@@ -34,12 +36,19 @@ class Site(Protocol):
 
 
 class Pages:
-    """Answers requests. `access`: who may read /metrics; None: no authentication. `site`: has further pages."""
+    """Answers requests. `access`: who may read /metrics; None: no authentication. `site`: has further pages.
 
-    def __init__(self, sources: Sources, access: Access | None = None, site: Site | None = None) -> None:
+    `own`: the name that the server listens on.
+    """
+
+    def __init__(
+        self, sources: Sources, access: Access | None = None, site: Site | None = None, own: str = "localhost",
+    ) -> None:
         self._sources = sources
         self._site = site
+        self._own = own
         self._access = access
+        self._streams = StreamThread(sources.hub.subscriptions)
         self._one_at_a_time = asyncio.Lock()        # concurrent readers cost no more than one
         self._pages: dict[str, Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]] = {
             "/healthz": self._healthz, "/readyz": self._readyz, "/metrics": self._metrics, "/events": self._events,
@@ -62,6 +71,10 @@ class Pages:
             response = _line(500, "internal error")
         return response
 
+    def close(self) -> None:
+        """End what goes on behind the pages."""
+        self._streams.stop()
+
     async def _healthz(self, request: web.BaseRequest) -> web.Response:
         return _line(200, "ok")
 
@@ -80,12 +93,14 @@ class Pages:
                 await asyncio.sleep(0)
         return closing(web.Response(body=b"".join(pieces), headers={"Content-Type": METRICS_TYPE}))
 
-
     async def _events(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.method != "GET":
             return _line(405, "only GET", {"Allow": "GET"})
         rights = None
-        if self._access is not None:
+        if self._access is None:
+            if not trusted_host(request, self._own):
+                return _line(421, STRANGER)
+        else:
             rights = await rights_of(self._access, request.headers.get("Authorization"), f"{request.remote}:HTTP")
             if rights is None:
                 return _line(401, "user and secret required", CHALLENGE)
@@ -101,7 +116,7 @@ class Pages:
         stay: Callable[[], bool] = getattr(request.protocol, "stay", bool)
         if not stay():
             return _line(503, "too many streams of events", {"Retry-After": "10"})
-        return await tell(request, subscriptions, wish, after, rights)
+        return await tell(request, self._streams, wish, after, rights)
 
 
 def _line(status: int, text: str, headers: dict[str, str] | None = None) -> web.Response:

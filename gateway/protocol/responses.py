@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -32,6 +33,7 @@ from core import (
     Meta,
     NodeExists,
     NotFound,
+    NotYet,
     Pulse,
     PulseExists,
     PulseInUse,
@@ -74,14 +76,13 @@ UNKNOWN = "-"                   # a value that this node does not know
 REFUSAL = b"4"                  # sorts above every successful answer (2xx, 334) and below every error
 
 OK = b"200 OK\r\n"
-# A feature of PROTOCOL "PING, CAPS" is listed only if it is complete.
-FEATURES = (
+# The words of PROTOCOL "PING, CAPS" by the feature level that a cluster needs for them (core/levels.py), all complete.
+FEATURES: dict[int, tuple[bytes, ...]] = {1: (
     b"batch", b"within", b"meta", b"itemfilter", b"delay", b"ttl", b"every", b"after", b"touch", b"keys", b"change",
     b"move", b"seq", b"transaction", b"queues", b"policy", b"fair", b"idle", b"deadletter", b"session", b"bound",
     b"fanout",
     b"workers", b"pulse", b"events", b"notify", b"cluster", b"auth",
-)
-CAPS = b"200 OK %d\r\n" % sum(len(word) + 1 for word in FEATURES) + b"".join(word + b"\n" for word in FEATURES)
+)}
 EXISTS = b"200 OK EXISTS\r\n"
 REPLACED = b"200 OK REPLACED\r\n"
 QUEUED = b"202 Queued\r\n"
@@ -124,6 +125,7 @@ TOO_LARGE = b"413 Data Too Large\r\n"
 OFFLINE_MODE = b"500 Offline Mode\r\n"
 INVALID_SNAPSHOT = b"500 Invalid Snapshot\r\n"
 NOT_SUPPORTED = b"501 Not Supported\r\n"
+NOT_YET = b"501 Not Yet\r\n"
 BUSY = b"503 Busy\r\n"
 TOO_MANY_BINDINGS = b"503 Too Many Bindings\r\n"
 QUEUE_FULL = b"503 Queue Full\r\n"
@@ -232,6 +234,7 @@ _ENCODERS: dict[type, Callable[[Any], bytes]] = {
     Accepted: _always(OK),
     NotFound: _always(JOB_NOT_FOUND),
     InvalidSnapshot: _always(INVALID_SNAPSHOT),
+    NotYet: _always(NOT_YET),
     Joined: _joined,
     NodeExists: _always(NODE_EXISTS),
     UnknownNode: _always(NODE_NOT_FOUND),
@@ -317,6 +320,13 @@ def turn(ticket: int, pulse: Pulse) -> bytes:
     return f"200 OK {word} {ticket} {len(pulse.payload)}\r\n".encode() + pulse.payload
 
 
+@functools.cache
+def caps(level: int) -> bytes:
+    """The answer to CAPS in a cluster of this feature level."""
+    words = [word for needed, words in FEATURES.items() if needed <= level for word in words]
+    return number(sum(len(word) + 1 for word in words)) + b"".join(word + b"\n" for word in words)
+
+
 def total(totals: Totals) -> bytes:
     """The answer to TOTAL."""
     return f"200 OK {totals.queues} {totals.priorities} {totals.jobs} {totals.running}\r\n".encode()
@@ -346,7 +356,9 @@ def cluster_status(nodes: Sequence[NodeStatus], machine: Machine) -> bytes:
     for node in nodes:
         host, port = _address(node)
         online = "-" if node.online is None else "ONLINE" if node.online and machine.online else "OFFLINE"
-        figures = (node.term, node.applied, node.lag, node.version, node.ahead_ms)
+        figures = (
+            node.term, node.applied, node.lag, node.version, node.ahead_ms, node.level, node.cluster_level,
+        )
         known = " ".join("-" if value is None else str(value) for value in figures)
         lines.append(f"{_known(node.server_id)} {node.name} {host} {port} {node.role} {online} {known}\r\n")
     return "".join(lines).encode()

@@ -1,7 +1,8 @@
 """Grants for hand-outs from queues with a rate (spec/pulse 5.1).
 
 Which grants are free is known here and travels with the Get. They are under way until the jobs are written to their
-client; then it is decided, as for turns, whether this node may still do that.
+client; then it is decided, as for turns, whether this node may still do that. A numbered Get may be answered with jobs
+that were handed out before: if these need room that there is not, the answer is held until there is.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from gateway.protocol import responses
 from gateway.protocol.request_id import Numbering
 from gateway.protocol.responses import AtWriting, answer
 from gateway.pulses.turns import Turns
-from gateway.pulses.window import Window
+from gateway.pulses.window import Number, Window
 from gateway.waiting.party import WaitingClient
 from gateway.waiting.slots import IGNORED, NoReply, Outcome
 
@@ -38,13 +39,19 @@ class Allowances:
         found = self._cluster.machine.pulses.get(pulse)
         return 0 if found is None or found.deny else self.turns.free(found)
 
-    def take(self, taking: Taking, queue: str | None = None) -> Allowed | None:
-        """Take free grants for a Get, of queues with jobs or the `queue` it is sent for; None: there are none."""
+    def take(self, taking: Taking, queue: str | None = None, *, numbered: bool) -> Allowed | None:
+        """Take free grants for a Get, of queues with jobs or the `queue` it is sent for.
+
+        None: there are none, and the answer cannot be one that was given before.
+        """
         get = taking if isinstance(taking, Get) else taking.get
         count = 1 if isinstance(taking, Get) or taking.count is None else taking.count
         machine, taken = self._cluster.machine, {}
         for pulse, queues in machine.rated.items():
-            asked = queues if get.queues is None else [name for name in get.queues if name in queues]
+            if get.queues is None:
+                asked = machine.ready_of_pulse.get(pulse, ())
+            else:
+                asked = [name for name in get.queues if name in queues]
             if queue is None and not any(machine.ready(name) for name in asked):
                 continue
             if queue is not None and queue not in queues:
@@ -54,7 +61,7 @@ class Allowances:
                 window = self.turns.window(pulse)
                 window.under_way += free
                 taken[pulse] = (window, free)
-        return Allowed(self, taken) if taken else None
+        return Allowed(self, taken, numbered) if taken or numbered else None
 
     def starve(self, pulse: str, queue: str) -> None:
         """Clients wait for jobs that are there, but no grant is free: tell when one may be."""
@@ -82,74 +89,92 @@ class Allowances:
 class Allowed:
     """The grants of one Get, until its outcome is known."""
 
-    __slots__ = ("_allowances", "_taken")
+    __slots__ = ("_allowances", "_numbered", "_taken")
 
-    def __init__(self, allowances: Allowances, taken: dict[str, tuple[Window, int]]) -> None:
+    def __init__(self, allowances: Allowances, taken: dict[str, tuple[Window, int]], numbered: bool) -> None:
         self._allowances = allowances
         self._taken = taken
+        self._numbered = numbered
 
-    def around(self, taking: Taking) -> GetAllowed:
+    def around(self, taking: Taking) -> Taking | GetAllowed:
         """The Get with these grants."""
+        if not self._taken:
+            return taking
         return GetAllowed(taking, tuple([Allowance(pulse, count) for pulse, (_, count) in self._taken.items()]))
 
     def release(self) -> None:
         """None of them was used."""
         taken, self._taken = self._taken, {}
         for pulse, (window, count) in taken.items():
-            window.under_way -= count
-            self._allowances.turns.look_at(pulse)
-            self._allowances.turns.feed(pulse)
+            self._allowances.turns.free_again(pulse, window, count)
 
-    def settled(self, outcome: Outcome, *, numbered: bool) -> Outcome:
-        """The outcome of the Get: jobs with a grant are written only while that is allowed."""
+    def settle(self, outcome: Outcome, tell: Callable[[Outcome], None]) -> None:
+        """Tell the outcome of the Get: jobs with a grant are written only while that is allowed."""
         if not isinstance(outcome, Handed | HandedMany):
             self.release()
-            return outcome
+            tell(outcome)
+            return
         jobs = (outcome,) if isinstance(outcome, Handed) else outcome.jobs
-        used: dict[str, int] = {}
-        for pulse in self._allowances.pulses_of(jobs):
+        used: dict[str, tuple[Number, ...]] = {}
+        for job, pulse in zip(jobs, self._allowances.pulses_of(jobs), strict=True):
             if pulse is not None:
-                used[pulse] = used.get(pulse, 0) + 1
+                used[pulse] = (*used.get(pulse, ()), Number("job", job.id))
         if not used:
             self.release()
-            return outcome
-        going: dict[str, tuple[Window, int]] = {}
-        for pulse, count in used.items():
-            window = self._taken[pulse][0] if pulse in self._taken else self._allowances.turns.window(pulse)
-            window.under_way += count
-            going[pulse] = (window, count)
+            tell(outcome)
+        else:
+            self._go(_Granted(outcome, jobs, used, self._allowances.now_ms), tell)
+
+    def _go(self, granted: _Granted, tell: Callable[[Outcome], None]) -> None:
+        """Tell jobs with grants, now or when there is room."""
+        turns = self._allowances.turns
+        for pulse, numbers in granted.used.items():
+            own = self._taken[pulse][1] if pulse in self._taken else 0
+            if self._numbered and not turns.room(pulse, own, numbers):
+                self.release()
+                turns.hold(pulse, lambda: self._go(granted, tell))
+                return
+        going = _Going(self._allowances, {}, granted, self._numbered)
+        for pulse, numbers in granted.used.items():
+            window = going.windows[pulse] = self._taken[pulse][0] if pulse in self._taken else turns.window(pulse)
+            window.under_way += len(numbers)
         self.release()
-        jobs_going = _Going(self._allowances, going, outcome, jobs, self._allowances.now_ms, numbered)
-        return AtWriting(jobs_going.write, jobs_going.drop)
+        tell(AtWriting(going.write, going.drop))
+
+
+class _Granted(Struct, eq=False):
+    """Jobs handed out with grants. `used`: the jobs of each pulse."""
+
+    reply: Handed | HandedMany
+    jobs: tuple[Handed, ...]
+    used: dict[str, tuple[Number, ...]]
+    stamp_ms: int
 
 
 class _Going(Struct, eq=False):
-    """Jobs with grants on their way to a client."""
+    """Jobs with grants on their way to a client. `windows`: where these are under way."""
 
     allowances: Allowances
-    going: dict[str, tuple[Window, int]]
-    reply: Handed | HandedMany
-    jobs: tuple[Handed, ...]
-    stamp_ms: int
+    windows: dict[str, Window]
+    granted: _Granted
     numbered: bool
 
     def write(self) -> bytes:
         """The answer. If it is too late for that the jobs go back, unless their session will ask for them again."""
-        if not self.allowances.may_write(self.stamp_ms):
+        if not self.allowances.may_write(self.granted.stamp_ms):
             self.drop()
             return responses.OFFLINE_MODE
-        for pulse, (window, count) in self.going.items():
-            self.allowances.turns.written(pulse, window, count)
-        return answer(self.reply)
+        for pulse, window in self.windows.items():
+            numbers = self.granted.used[pulse]
+            self.allowances.turns.written(pulse, window, len(numbers), numbers if self.numbered else ())
+        return answer(self.granted.reply)
 
     def drop(self) -> None:
         """The client is gone, or may not be told."""
         if not self.numbered:
-            self.allowances.give_back(self.jobs)
-        for pulse, (window, count) in self.going.items():
-            window.under_way -= count
-            self.allowances.turns.look_at(pulse)
-            self.allowances.turns.feed(pulse)
+            self.allowances.give_back(self.granted.jobs)
+        for pulse, window in self.windows.items():
+            self.allowances.turns.free_again(pulse, window, len(self.granted.used[pulse]))
 
 
 class AllowedSlot(Struct, gc=False, eq=False):
@@ -183,5 +208,8 @@ class AllowedSlot(Struct, gc=False, eq=False):
         self._end(NoReply.UNKNOWN_REQUEST if self.numbered else NoReply.UNKNOWN)
 
     def _end(self, outcome: Outcome) -> None:
-        self.outcome = self.allowed.settled(outcome, numbered=self.numbered)
+        self.allowed.settle(outcome, self._told)
+
+    def _told(self, outcome: Outcome) -> None:
+        self.outcome = outcome
         self.client.wake()

@@ -35,7 +35,7 @@ from core import (
 from gateway.protocol import responses
 from gateway.protocol.responses import AtWriting
 from gateway.pulses.turn_waiter import Going, TurnWaiter
-from gateway.pulses.window import Window
+from gateway.pulses.window import Number, Window
 from gateway.waiting.slots import IGNORED, NoReply, Outcome
 
 log = logging.getLogger("sockpqd.gateway")
@@ -82,14 +82,15 @@ class Turns:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._loop = asyncio.get_running_loop()
-        self._last_number = 0
+        self._first_number = self._last_number = 0
         self._lines: dict[str, Line] = {}
         self._requests: dict[tuple[int, int], TurnWaiter] = {}      # session, request: who waits in a line
         self._windows: dict[str, Window] = {}
         self._term = -1                             # of the Lead entry that the windows begin with
         self._due: dict[str, None] = {}             # pulses to look at in this round
         self._hungry: dict[str, dict[str, None]] = {}   # queues whose blocked clients wait for grants, by their pulse
-        self._timers: dict[str, asyncio.TimerHandle] = {}   # when these should be looked at again
+        self._held: dict[str, list[Callable[[], None]]] = {}    # answers that are to be written again, by their pulse
+        self._timers: dict[str, asyncio.TimerHandle] = {}   # when all these should be looked at again
         self._feed: Callable[[str], None] = lambda queue: None
         self._writing: dict[str, Window] = {}       # pulses with grants written in this round
 
@@ -117,16 +118,34 @@ class Turns:
             return 0
         return self.window(pulse.name).free(pulse, self._loop.time())
 
+    def room(self, name: str, own: int, numbers: tuple[Number, ...]) -> bool:
+        """Whether these grants of hand-outs may be written; `own` of them are under way already.
+
+        Those that are written again may be more than the pulse gives at once by now: then they wait for all of that.
+        """
+        pulse, now = self._cluster.machine.pulses.get(name), self._loop.time()
+        if pulse is None or not self._cluster.serving:
+            return True                         # nothing is counted, or nothing will be written
+        window = self.window(name)
+        needed = sum(not window.holds(number, pulse, now) for number in numbers)
+        return own + window.free(pulse, now) >= min(needed, pulse.now)
+
     def may_write(self, stamp_ms: int) -> bool:
         """Whether a grant with this stamp may be written now: a new leader counts on it that later it is not."""
         return self._cluster.holds_lease and self._cluster.time_ms - stamp_ms <= WRITTEN_MS_MAX
 
-    def written(self, pulse: str, window: Window, count: int) -> None:
-        """Note that grants under way are being written in this round."""
-        window.write(count)
+    def written(self, pulse: str, window: Window, count: int, numbers: tuple[Number, ...] = ()) -> None:
+        """Note that grants under way are being written in this round; see Window."""
+        window.write(count, numbers)
         if not self._writing:
             self._loop.call_soon(self._stamp)
         self._writing[pulse] = window
+
+    def free_again(self, pulse: str, window: Window, count: int) -> None:
+        """Grants under way will not be written: others may have their room."""
+        window.under_way -= count
+        self.look_at(pulse)
+        self.feed(pulse)
 
     def _stamp(self) -> None:
         now = self._loop.time()
@@ -144,9 +163,15 @@ class Turns:
         if pulse not in self._timers:
             self._feed_later(pulse)
 
+    def hold(self, pulse: str, again: Callable[[], None]) -> None:
+        """There is no room for jobs that are to be written again: call `again` when there may be."""
+        self._held.setdefault(pulse, []).append(again)
+        if pulse not in self._timers:
+            self._feed_later(pulse)
+
     def _feed_later(self, name: str) -> None:
         pulse, now = self._cluster.machine.pulses.get(name), self._loop.time()
-        if pulse is None or pulse.deny:
+        if pulse is None or (pulse.deny and name not in self._held):
             return                              # until it is changed
         asleep_s = (pulse.sleep_until_ms - self._cluster.time_ms) / 1000
         pause_s = asleep_s if asleep_s > 0 else self.window(name).first_leaves_s(now)
@@ -158,6 +183,8 @@ class Turns:
         timer = self._timers.pop(pulse, None)
         if timer is not None:
             timer.cancel()
+        for again in self._held.pop(pulse, ()):
+            again()
         for queue in self._hungry.pop(pulse, ()):
             self._feed(queue)
 
@@ -190,9 +217,12 @@ class Turns:
         """Propose the waiter's operation."""
         self._cluster.propose_for(waiter.client, waiter.operation, waiter)
 
-    def _stand(self, waiter: TurnWaiter) -> None:
-        """Add the waiter to its line, at its old place if it was there before."""
-        if not waiter.number:
+    def _stand(self, waiter: TurnWaiter, *, ahead: bool = False) -> None:
+        """Add the waiter to its line, at its old place if it was there before. `ahead`: it has a ticket already."""
+        if ahead:
+            self._first_number -= 1
+            waiter.number = self._first_number
+        elif not waiter.number:
             self._last_number += 1
             waiter.number = self._last_number
         request = waiter.numbering
@@ -253,8 +283,7 @@ class Turns:
         elif going is not None and waiter.numbering is None:
             self._pass_on(waiter.pulse, going)
         elif going is not None:
-            going.window.under_way -= 1
-            self.look_at(waiter.pulse)
+            self.free_again(waiter.pulse, going.window, 1)
         waiter.end(NoReply.CANCELLED)
 
     def use_session(self, session: int) -> None:
@@ -269,6 +298,8 @@ class Turns:
             timer.cancel()
         self._timers.clear()
         self._hungry.clear()
+        for pulse in list(self._held):
+            self.feed(pulse)
 
     def _end_line(self, pulse: str, outcome: Outcome) -> None:
         line = self._lines.pop(pulse)
@@ -306,7 +337,7 @@ class Turns:
 
     def _restored(self) -> None:
         """Everything was replaced (CLONE): a pulse that was not there before has what the state counts."""
-        for name in list(self._hungry):
+        for name in [*self._hungry, *self._held]:
             self.feed(name)
         now = self._loop.time()
         pulses = self._cluster.machine.pulses
@@ -415,8 +446,7 @@ class Turns:
         line = self._lines.get(pulse)
         waiter = None if line is None else self._next(line)
         if waiter is None:
-            going.window.under_way -= 1
-            self.look_at(pulse)
+            self.free_again(pulse, going.window, 1)
         else:
             self._go(waiter, going)
         if line is not None:
@@ -442,14 +472,14 @@ class Turns:
         pulse = self._cluster.machine.pulses.get(waiter.pulse)
         assert going is not None
         if pulse is None or not self.may_write(going.stamp_ms):
-            going.window.under_way -= 1
+            self.free_again(waiter.pulse, going.window, 1)
             return responses.OFFLINE_MODE if pulse is not None else responses.PULSE_NOT_FOUND
-        self.written(waiter.pulse, going.window, 1)
+        self.written(waiter.pulse, going.window, 1, (_number(going.ticket),) if waiter.numbered else ())
         return responses.turn(going.ticket, pulse)
 
     def take_back(self, pulse: str, window: Window, count: int) -> None:
         """Grants asked for will not come: those for whom they were stand in line again."""
-        window.under_way -= count
+        self.free_again(pulse, window, count)
         line = self._lines.get(pulse)
         if line is None:
             return
@@ -458,39 +488,48 @@ class Turns:
             line.late |= waiter.late
         self._end_late(line)
         self._close(pulse, line)
-        self.look_at(pulse)
 
     # ---- numbered commands
 
     def settle(self, waiter: TurnWaiter, reply: Reply) -> None:
         """Handle the reply to a waiter's operation."""
         claimed, waiter.claimed = waiter.claimed, None
-        if isinstance(reply, Turn):
-            if claimed is None:                 # a repetition: the ticket it was given before
-                claimed = self.window(waiter.pulse)
-                claimed.under_way += 1
-            if waiter.outcome is None:
-                self._go(waiter, Going(claimed, reply.ticket, self._cluster.machine.clock_ms))
-            else:
-                claimed.under_way -= 1
+        if isinstance(reply, Turn) and claimed is None and self._may_repeat(waiter.pulse, reply.ticket):
+            claimed = self.window(waiter.pulse)
+            claimed.under_way += 1
+        if isinstance(reply, Turn) and claimed is not None and waiter.outcome is None:
+            self._go(waiter, Going(claimed, reply.ticket, self._cluster.machine.clock_ms))
             return
         if claimed is not None:
-            claimed.under_way -= 1
+            self.free_again(waiter.pulse, claimed, 1)
         if waiter.outcome is not None:
             return
-        if not isinstance(reply, Empty | Granted):
+        if not isinstance(reply, Empty | Granted | Turn):
             waiter.end(responses.PULSE_NOT_FOUND if isinstance(reply, PulseNotFound) else reply)
         elif waiter.client.ended:
             waiter.end(NoReply.CANCELLED)
         elif not self._cluster.serving:
             waiter.end(NoReply.REFUSED)
         else:
-            self._stand(waiter)
+            self._stand(waiter, ahead=isinstance(reply, Turn))
+
+    def _may_repeat(self, name: str, ticket: int) -> bool:
+        """Whether a ticket that was given before may be told again at once."""
+        pulse, now = self._cluster.machine.pulses.get(name), self._loop.time()
+        if pulse is None:
+            return True
+        window = self.window(name)
+        room = not pulse.together and window.free(pulse, now) > 0
+        return room or window.holds(_number(ticket), pulse, now)
 
     def give_up(self, waiter: TurnWaiter, outcome: Outcome) -> None:
         """End a waiter whose operation was not executed, or whose outcome is unknown."""
         claimed, waiter.claimed = waiter.claimed, None
         if claimed is not None:
-            claimed.under_way -= 1
+            self.free_again(waiter.pulse, claimed, 1)
         if waiter.outcome is None:
             waiter.end(outcome)
+
+
+def _number(ticket: int) -> Number:
+    return Number("ticket", ticket)

@@ -2,11 +2,15 @@
 
 A grant is under way from its proposal until it is written, or known never to be. Both kinds count; the time of a
 written one is taken after the bytes have left, so that it is never too early. Times are monotonic seconds of this node.
+
+A session may ask for an answer again, with the same grant. That needs no room if the grant is still in the window, and
+counts from its last time on; otherwise it needs room like any other.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from typing import NamedTuple
 
 from core import GRANT_WRITTEN_MS_MAX, Pulse
 
@@ -14,10 +18,17 @@ MARGIN_S = 0.001        # for clients that measure: their clocks do not tick whe
 KEEP_S = GRANT_WRITTEN_MS_MAX / 1000        # grants that have left are remembered so long, should the window grow
 
 
+class Number(NamedTuple):
+    """What a session may ask for again: a ticket, or a job that was handed out."""
+
+    kind: str
+    number: int
+
+
 class Window:
     """The grants of one pulse that this leader wrote, or has under way."""
 
-    __slots__ = ("_count", "_left", "_length_s", "_written", "under_way", "unstamped")
+    __slots__ = ("_count", "_fresh", "_left", "_length_s", "_numbered", "_written", "under_way", "unstamped")
 
     def __init__(self, counted: int = 0, now: float = 0.0) -> None:
         """`counted`: grants that may have been written before; they count from `now` on."""
@@ -27,13 +38,20 @@ class Window:
         self._left: deque[tuple[float, int]] = deque()          # those that have left it
         self._count = counted                                   # how many are in the window
         self._length_s = 0.0
+        self._fresh: list[Number] = []                          # the numbered ones of those without a time
+        self._numbered: dict[Number, float] = {}                # the others in the window: when
         if counted:
             self._written.append((now, counted))
 
-    def write(self, count: int) -> None:
-        """Grants under way are being written; `stamp` must follow."""
+    def write(self, count: int, numbers: tuple[Number, ...] = ()) -> None:
+        """Grants under way are being written; `stamp` must follow. `numbers`: those that may be asked for again."""
         self.under_way -= count
         self.unstamped += count
+        for number in numbers:
+            at = self._numbered.pop(number, None)
+            if at is not None:
+                self._take_out(at)
+        self._fresh += numbers
 
     def stamp(self, now: float) -> None:
         """Whatever was being written has been."""
@@ -41,6 +59,23 @@ class Window:
             self._written.append((now, self.unstamped))
             self._count += self.unstamped
             self.unstamped = 0
+            self._numbered.update(dict.fromkeys(self._fresh, now))
+            self._fresh.clear()
+
+    def holds(self, number: Number, pulse: Pulse, now: float) -> bool:
+        """Whether this grant was written and is still in the window, so that writing it again needs no room."""
+        self._pass(pulse, now)
+        at = self._numbered.get(number)
+        return number in self._fresh or (at is not None and at >= now - self._length_s)
+
+    def _take_out(self, at: float) -> None:
+        """One grant that was written then is written again."""
+        for times in (self._written, self._left):
+            for place, (when, count) in enumerate(times):
+                if when == at:
+                    times[place] = when, count - 1
+                    self._count -= times is self._written
+                    return
 
     def free(self, pulse: Pulse, now: float) -> int:
         """How many more grants there may be now."""
@@ -73,3 +108,5 @@ class Window:
             self._left.append(self._written.popleft())
         while self._left and self._left[0][0] < begin - KEEP_S:
             self._left.popleft()
+        while self._numbered and (oldest := next(iter(self._numbered.items())))[1] < begin - KEEP_S:
+            del self._numbered[oldest[0]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+from contextlib import suppress
 from typing import cast
 
 from cluster import RefusalLog
@@ -189,7 +190,8 @@ class Connection(asyncio.Protocol):
             self._transport.close()
         else:
             self._transport.resume_reading()
-            self._transport.write_eof()
+            with suppress(OSError):         # the client was faster, and the loop does not know yet
+                self._transport.write_eof()
         self._finishing = asyncio.get_running_loop().call_later(LINGER_S, self._linger)
 
     def _linger(self) -> None:

@@ -33,6 +33,7 @@ from gateway.pulses.allowances import Allowances
 from gateway.pulses.turns import Turns
 from gateway.server.memory_account import Account, held_bytes_max
 from gateway.server.places import Places
+from gateway.server.slow_commands import SlowCommands
 from gateway.waiting.slots import Outcome
 from gateway.waiting.waiters import Waiters
 
@@ -95,6 +96,7 @@ class Hub:
         self.refused: set[Guest] = set()       # still being told that they are refused; not clients
         self.places = Places(limits)
         self.tally = Tally(verbs.rows)
+        self.slow = SlowCommands()
         self.account = Account(held_bytes_max(memory_mark_bytes(limits.memory_mark_bytes)))
         self.on_serving: Callable[[], None] = lambda: None
         self.new_secret: Callable[[], int] = lambda: secrets.randbits(64)       # for a session

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import Callable, Coroutine
 
-from core import Reply, Requested
+from core import REQUEST_WINDOW, Reply, Requested
 from gateway.auth.authorizer import Guard
 from gateway.commands import auth
 from gateway.commands.context.client_state import ClientState, Run
@@ -26,6 +27,7 @@ from gateway.protocol.request_id import Numbering
 from gateway.protocol.responses import answer as answer_of
 from gateway.server.flow import Flow
 from gateway.server.hub import Hub
+from gateway.server.slow_commands import SLOW_S
 from gateway.waiting.party import Blocked
 from gateway.waiting.slots import (
     ImmediateSlot,
@@ -57,6 +59,8 @@ class Pipeline:
         self.dry = True                             # all complete commands in the parser have been executed
         self.waiter: Blocked | None = None           # the blocked command; always the last slot
         self._slots: deque[Slot] = deque()
+        self._taken: deque[tuple[float, Command] | None] = deque()      # of each slot: its command, and when it began
+        self._taking: tuple[float, Command] | None = None               # of the command that is being executed
         self._held: Command | None = None           # waits until all slots are answered
         self._task: asyncio.Task[None] | None = None    # a long-running command
         self._sated = False                         # its share of the log's backlog is used up
@@ -69,6 +73,7 @@ class Pipeline:
         """Propose an operation, as a request if it is numbered; its reply becomes the next answer."""
         slot = OperationSlot(self) if numbering is None else RequestSlot(self)
         self._slots.append(slot)
+        self._taken.append(self._taking)
         self._sated = self._cluster.propose_for(
             self, operation if numbering is None else numbering.request(operation), slot)
 
@@ -78,6 +83,7 @@ class Pipeline:
         """Propose an operation whose answer is what `tell` makes of the reply."""
         slot = MappedSlot(self, tell, numbering is not None)
         self._slots.append(slot)
+        self._taken.append(self._taking)
         self._sated = self._cluster.propose_for(
             self, operation if numbering is None else numbering.request(operation), slot)
 
@@ -86,14 +92,23 @@ class Pipeline:
         self._drain()
         return not self._slots
 
+    def number_in_flight(self, number: int) -> bool:
+        """Return whether a command before this one may use the request number, or let its answer be forgotten."""
+        return any(
+            taken is not None and (taken[1].number == number or taken[1].number >= number + REQUEST_WINDOW)
+            for taken in self._taken
+        )
+
     def await_slot(self, slot: Slot) -> None:
         """Make the outcome of `slot` the next answer."""
         self._slots.append(slot)
+        self._taken.append(self._taking)
 
     def block(self, waiter: Blocked) -> None:
         """Make `waiter`'s outcome the next answer; nothing behind it is executed until then."""
         self.waiter = waiter
         self._slots.append(waiter)
+        self._taken.append(None)            # it may wait
         self.parser.trim()
         if waiter.held_bytes:
             self.weigh()
@@ -101,6 +116,7 @@ class Pipeline:
     def say(self, outcome: Outcome) -> None:
         """Answer immediately, in order."""
         self._slots.append(ImmediateSlot(outcome))
+        self._taken.append(self._taking)
 
     def say_last(self, answer: bytes) -> None:
         """Send the answer and close."""
@@ -183,6 +199,7 @@ class Pipeline:
         slice_end = hub.budget - COMMANDS_PER_SLICE
         if slice_end < 0:
             slice_end = hub.last_slice_end(parser.backlog_bytes)
+        began = time.monotonic()
         while not (self.waiter or self._task or self._sated or flow.full or self.closed):
             if len(slots) >= hub.in_flight_max:
                 self._drain()       # those already answered make room
@@ -201,6 +218,7 @@ class Pipeline:
             elif command is None:
                 return True
             hub.budget -= 1
+            self._taking = began, command
             row = command.row
             if row.alone or state.mode is not None or command.number or command.bound or state.turning:
                 run = self._run_of(command)
@@ -238,10 +256,16 @@ class Pipeline:
     def _drain(self) -> None:
         """Collect the answers that are ready at the head of the slots."""
         slots, out = self._slots, self.flow.out
+        if not slots or slots[0].outcome is None:       # two of three times
+            return
         size = 0
+        slow_before = time.monotonic() - SLOW_S
         while slots and (outcome := slots[0].outcome) is not None:
             if slots.popleft() is self.waiter:
                 self.waiter = None
+            taken = self._taken.popleft()
+            if taken is not None and taken[0] < slow_before:
+                self.hub.slow.note(self.guard.user, self.link.peer, *taken, outcome)
             if isinstance(outcome, NoReply):
                 if outcome is NoReply.REFUSED:
                     out.append(responses.OFFLINE_MODE)
@@ -348,5 +372,7 @@ class Pipeline:
             self.waiter = None
         self.state.close()
         self._slots = give_back(self._cluster, self._slots)
+        self._taken.clear()
+        self._taking = None
         self.hub.forget(self)
         self.weigh()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from core import GetAllowed, Taking
@@ -11,14 +12,14 @@ from gateway.waiting.slots import Outcome
 class TakenGrants(Protocol):
     """Grants for one Get, until its outcome is known."""
 
-    def around(self, taking: Taking) -> GetAllowed:
+    def around(self, taking: Taking) -> Taking | GetAllowed:
         """The Get with these grants."""
 
     def release(self) -> None:
         """None of them was used."""
 
-    def settled(self, outcome: Outcome, *, numbered: bool) -> Outcome:
-        """The outcome of the Get; grants that were not used are free again."""
+    def settle(self, outcome: Outcome, tell: Callable[[Outcome], None]) -> None:
+        """Tell the outcome of the Get, now or when it may be written; grants that were not used are free again."""
 
 
 class Rates(Protocol):
@@ -30,8 +31,11 @@ class Rates(Protocol):
     def free(self, pulse: str) -> int:
         """How many grants of the pulse are free for its queues."""
 
-    def take(self, taking: Taking, queue: str | None = None) -> TakenGrants | None:
-        """Take free grants for a Get, of queues with jobs or the `queue` it is sent for; None: there are none."""
+    def take(self, taking: Taking, queue: str | None = None, *, numbered: bool) -> TakenGrants | None:
+        """Take free grants for a Get, of queues with jobs or the `queue` it is sent for.
+
+        None: there are none, and the answer cannot be one that was given before.
+        """
 
     def starve(self, pulse: str, queue: str) -> None:
         """Clients wait for jobs that are there, but no grant is free: tell when one may be."""

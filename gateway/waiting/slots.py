@@ -33,7 +33,9 @@ class Slot(Protocol):
     `numbered`: an undeliverable job handed out to it is not given back, because the session will ask for it.
     """
 
-    outcome: Outcome | None
+    @property
+    def outcome(self) -> Outcome | None:
+        """What becomes of the command."""
 
     @property
     def numbered(self) -> bool:

@@ -81,13 +81,21 @@ class Waiter(Struct, gc=False, eq=False):
 
     def end(self, outcome: Outcome) -> None:
         """Set its answer."""
-        if self.allowed is not None:
-            allowed, self.allowed = self.allowed, None
-            outcome = allowed.settled(outcome, numbered=self.numbered)
-        self.outcome = outcome
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
+        if self.allowed is None:
+            self.outcome = outcome
+        else:
+            allowed, self.allowed = self.allowed, None
+            allowed.settle(outcome, self._told)
+
+    def _told(self, outcome: Outcome) -> None:
+        if self.outcome is None:
+            self.outcome = outcome
+            self.client.wake()
+        elif isinstance(outcome, responses.AtWriting):      # its client has gone meanwhile
+            outcome.drop()
 
     def applied(self, reply: Reply) -> None:
         """Handle the reply to its Get."""

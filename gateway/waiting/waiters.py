@@ -1,10 +1,11 @@
 """Blocked clients: GETB, GETBE and PUT .. WAIT on the serving leader (spec/state-machine 4.6).
 
 Whoever comes when the applied state has nothing for it joins the lines at once, without an entry of the log: not to
-answer is always correct. A waiter is woken by proposing its Get. What it gets is decided by that operation's position
-in the log, so a Get can come back empty; the waiter then returns to its old place in line. While its Get is in flight
-it is not in line. Only the log says that there is nothing: when the time of WITHIN is over, and when all work is
-finished (GETBE), the Get is proposed and its outcome is the answer.
+answer is always correct. But behind a PUT that is not in an entry yet, its Get goes into the same one. A waiter is
+woken by proposing its Get. What it gets is decided by that operation's position in the log, so a Get can come back
+empty; the waiter then returns to its old place in line. While its Get is in flight it is not in line. Only the log says
+that there is nothing: when the time of WITHIN is over, and when all work is finished (GETBE), the Get is proposed and
+its outcome is the answer.
 
 No waiter is forgotten. A Get is sent for one queue and claims ready jobs of it: one, or with COUNT as many unclaimed
 ones as it can take. `job_ready(queue)` is called whenever a job becomes eligible, and whenever a claim ends with fewer
@@ -19,8 +20,8 @@ waiters is sent first gets the job, and the machine gives the same one to the ot
 has its answer. And since an answer can be a stored one, it says nothing about the jobs claimed: the claim of such a
 waiter always counts as having taken none.
 
-A number counts from its proposal: a number that has an answer is asked about at once, and so is a session that would
-end before the waiter uses it again.
+A number counts from its proposal: a number that has an answer, or may get one from a command in flight, is asked about
+at once, and so is a session that would end before the waiter uses it again.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from collections.abc import Iterable
 from cluster.api import Cluster
 from core import Effects, Empty, Handed, HandedMany, Operation, Put, Reply, Request
 from gateway.waiting.claims import Claims
+from gateway.waiting.coming_jobs import ComingJobs
 from gateway.waiting.finish_watch import Watchers
 from gateway.waiting.idle_queues import IdleQueues
 from gateway.waiting.rates import Rates
@@ -52,6 +54,7 @@ class Waiters:
         self._claims = Claims()
         self._requests: dict[tuple[int, int], dict[int, Waiter]] = {}   # session, request: numbered waiters
         self._watchers = Watchers()
+        self._coming = ComingJobs(cluster)
         self.idle_queues = IdleQueues(cluster, self.waiting)
 
     def __len__(self) -> int:
@@ -63,21 +66,35 @@ class Waiters:
 
     # ---- coming and going
 
-    def come(self, waiter: Waiter) -> None:
-        """Let a blocked command join the lines, or propose its Get if there is something to take or to be told."""
+    def come(self, waiter: Waiter, *, ask: bool = False) -> None:
+        """Let a blocked command join the lines, or propose its Get if there is something to take or to be told.
+
+        `ask`: propose it in any case, because its number may be that of a command in flight: only the log can tell.
+        """
         self._last_number += 1
         waiter.number = self._last_number
         wanted = waiter.wanted
-        if self._must_ask(waiter):
+        if ask or self._must_ask(waiter):
             self._propose(waiter)
             return
         queue = self._queue_with_free_job(wanted)
         if queue is None:
-            self._stand(waiter)
+            self._come_before_job(waiter)
         elif self._someone_stands_before(queue, wanted.get.item):
             self._stand(waiter)                 # within an entry: its effects have not been told yet
         else:
             self._claim(waiter, queue, self._free(queue, wanted.get.item))
+            self._propose(waiter)
+
+    def _come_before_job(self, waiter: Waiter) -> None:
+        """Stand in line; but behind a PUT whose entry is not closed yet, the Get goes into that one."""
+        get = waiter.wanted.get
+        queue = None if self._cluster.machine.rated else self._coming.queue_for(get)
+        if queue is None or self._someone_stands_before(queue, get.item):
+            self._stand(waiter)
+        else:
+            self._coming.take(queue, get.item)
+            self._claim(waiter, queue, 1)
             self._propose(waiter)
 
     def come_behind_put(self, waiter: Waiter) -> None:
@@ -129,10 +146,10 @@ class Waiters:
         return None
 
     def _with_rate(self, queues: tuple[str, ...] | None) -> Iterable[str]:
-        """Those of the queues (None: of all) that have a rate: without a grant they hand out nothing."""
+        """Those of the queues (None: of all with a READY job) that have a rate."""
         if queues is not None:
             return (queue for queue in queues if self._rates.pulse_of(queue) is not None)
-        return (queue for of_pulse in self._cluster.machine.rated.values() for queue in of_pulse)
+        return (queue for of_pulse in self._cluster.machine.ready_of_pulse.values() for queue in of_pulse)
 
     def _free(self, queue: str, item: str | None) -> int:
         """How many jobs of the queue (of the item) could be handed out and are not claimed."""
@@ -202,7 +219,7 @@ class Waiters:
 
     def _request_settled(self, waiter: Waiter, request: Request) -> None:
         """Send the other waiters of a numbered command that has its answer: they get the same one."""
-        if waiter.outcome is not None and not isinstance(waiter.outcome, NoReply):
+        if waiter.number not in self._standing and not isinstance(waiter.outcome, NoReply):
             for same in list(self._requests.get((request.session, request.number), {}).values()):
                 self._send(same, None)
 
@@ -256,14 +273,16 @@ class Waiters:
 
     def follow(self, put: Put, client: object) -> None:
         """Propose a waiter's Get right behind a `put` just proposed for this client, whose job will be ready
-        immediately: the whole hand-off takes a single commit.
+        immediately: the whole hand-off takes a single commit. If nobody waits, whoever comes before that takes the job.
         """
         number = None
         if put.item is not None:
             number = self._lines.first_of_item(put.queue, put.item)
         if number is None:
             number = self._lines.first(put.queue)
-        if number is not None and (not self._cluster.machine.rated or self._grants(put.queue)):
+        if number is None:
+            self._coming.note(put)
+        elif not self._cluster.machine.rated or self._grants(put.queue):
             self._send(self._standing[number], put.queue, behind=client)
 
     def _grants(self, queue: str) -> bool:
@@ -352,9 +371,9 @@ class Waiters:
             waiter.allowed.release()
             waiter.allowed = None
         wanted, queue = waiter.wanted, waiter.sent_for
-        if queue is not None and self._rates.pulse_of(queue) is None:
+        if queue is not None and not waiter.numbered and self._rates.pulse_of(queue) is None:
             return wanted.operation
-        waiter.allowed = self._rates.take(wanted.pick or wanted.get, queue)
+        waiter.allowed = self._rates.take(wanted.pick or wanted.get, queue, numbered=waiter.numbered)
         return wanted.operation if waiter.allowed is None else wanted.within(waiter.allowed)
 
     def _unclaim(self, waiter: Waiter) -> tuple[str | None, int]:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
 from msgspec.structs import asdict
 
-from core import Reply, Requested
+from core import Requested
 from gateway import audit
 from gateway.commands.context.client import Client
 from gateway.commands.context.client_state import Run
 from gateway.protocol import responses
 from gateway.protocol.command import Command
 from gateway.protocol.request_id import Numbering
-from gateway.waiting.slots import NoReply, Outcome, Slot
+from gateway.waiting.slots import NoReply, OperationSlot, Outcome, RequestSlot, Slot
 
 BEGUN = "begun"             # of a command whose data still arrive
+SENT = "sent"               # of one that streams its answer
+GONE = "the client has gone; perhaps it was executed"
 
 
 def audited(run: Run) -> Run:
@@ -31,11 +34,12 @@ def audited(run: Run) -> Run:
 
 
 class _Audited:
-    """A client whose answer to one command is noted."""
+    """A client whose answer to one command is noted, whatever becomes of the client."""
 
     def __init__(self, client: Client, command: Command) -> None:
         self._client = client
         self._command = command
+        self._noted = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)
@@ -51,19 +55,33 @@ class _Audited:
         self._client.say_last(answer)
 
     def propose(self, operation: Requested, numbering: Numbering | None = None) -> None:
-        """Propose an operation, and note its reply."""
-        self._client.propose_told(operation, self._told, numbering)
+        """Propose an operation, and note its outcome."""
+        client = self._client
+        slot = OperationSlot(client) if numbering is None else RequestSlot(client)
+        client.await_slot(_NotedSlot(slot, self._note))
+        client.hub.cluster.propose_for(
+            client, operation if numbering is None else numbering.request(operation), slot)
 
     def await_slot(self, slot: Slot) -> None:
-        """Answer later; that it was begun is noted."""
-        self._note(BEGUN.encode())
-        self._client.await_slot(slot)
+        """Answer later; that it was begun is noted, and its outcome."""
+        self._note(BEGUN)
+        self._client.await_slot(_NotedSlot(slot, self._note))
 
-    def _told(self, reply: Reply) -> Outcome:
-        self._note(reply)
-        return reply
+    def run(self, work: Coroutine[None, None, None]) -> None:
+        """Run a long-running command; if it answers in its own way, or never, that is noted."""
+        self._client.run(self._to_its_end(work))
 
-    def _note(self, outcome: Outcome) -> None:
+    async def _to_its_end(self, work: Coroutine[None, None, None]) -> None:
+        end = GONE
+        try:
+            await work
+            end = SENT
+        finally:
+            if not self._noted:
+                self._note(end)
+
+    def _note(self, outcome: Outcome | str) -> None:
+        self._noted = True
         command, client = self._command, self._client
         # bytes are secrets and bodies
         about = [str(one) for one in command.arguments or () if one is not None and not isinstance(one, bytes)]
@@ -72,7 +90,31 @@ class _Audited:
         audit.note(client.guard.user, client.link.peer, command.row.word.decode(), " ".join(about), _text(outcome))
 
 
-def _text(outcome: Outcome) -> str:
+class _NotedSlot:
+    """A slot whose outcome is noted when it is known."""
+
+    def __init__(self, slot: Slot, note: Callable[[Outcome], None]) -> None:
+        self._slot = slot
+        self._note: Callable[[Outcome], None] | None = note
+
+    @property
+    def numbered(self) -> bool:
+        """As that of the slot."""
+        return self._slot.numbered
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """As that of the slot."""
+        outcome = self._slot.outcome
+        if outcome is not None and self._note is not None:
+            note, self._note = self._note, None
+            note(outcome)
+        return outcome
+
+
+def _text(outcome: Outcome | str) -> str:
+    if isinstance(outcome, str):
+        return outcome
     if isinstance(outcome, NoReply):
         return outcome.name
     answer = outcome if isinstance(outcome, bytes) else responses.answer(outcome)

@@ -78,6 +78,9 @@ class Client(Protocol):
     def nothing_in_flight(self) -> bool:
         """Return whether all commands before this one have been answered."""
 
+    def number_in_flight(self, number: int) -> bool:
+        """Return whether a command before this one may use the request number, or let its answer be forgotten."""
+
     def say(self, outcome: Outcome) -> None:
         """Answer immediately, in order."""
 

@@ -3,6 +3,8 @@
 "use strict";
 
 const content = document.getElementById("content");
+const REST = 5;               // times as long as a refresh took nothing is asked for
+const SILENCE_MS = 3000;      // the source comes back twice in that time
 
 function inUse() {
   const active = document.activeElement;
@@ -35,17 +37,29 @@ if (content !== null && content.dataset.live && location.pathname !== "/act") {
   let seen = content.dataset.state;
   let busy = false;
   const source = new EventSource(content.dataset.live);
+  const lost = () => {
+    const age = document.getElementById("age");
+    if (source.readyState !== EventSource.OPEN && Date.now() - heard > SILENCE_MS) {
+      age.textContent = `${Math.round((Date.now() - heard) / 1000)} s old: this node does not answer`;
+    }
+  };
+  let heard = Date.now();
+  source.addEventListener("age", (event) => {
+    heard = Date.now();
+    document.getElementById("age").textContent = event.data;
+  });
+  setInterval(lost, 1000);
   source.onmessage = async (event) => {
     if (busy || event.data === seen || inUse()) return;
     busy = true;
+    const began = Date.now();
     try {
       await refresh();
       seen = event.data;
     } catch {
       // the node is away: the source comes back when it does
-    } finally {
-      busy = false;
     }
+    setTimeout(() => { busy = false; }, REST * (Date.now() - began));
   };
 }
 

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 from gateway.dashboard.markup import Markup, tag
+from gateway.dashboard.markup import text as escaped
 
 PREVIEW_BYTES = 80
 SHOWN_BYTES = 32 * 1024         # of a body on its own page
+HEX_BYTES = SHOWN_BYTES // 4    # of one in hex
 JSON_BYTES = 16 * 1024          # beyond this no attempt is made to read it
+INDENTED_MAX = 256 * 1024       # characters; deep nesting makes more of it
 HEX_COLUMNS = 16
 FORMS = ("text", "json", "hex")
+ENCODER = json.JSONEncoder(indent=2, ensure_ascii=False)
+BREAKS = dict.fromkeys(b"\r\n\t")
+PORTION = 1000                  # characters that are escaped before others have a turn,
+PIECES = 20                     # pieces of JSON, each of which comes out of as many generators as it is deep,
+LINES = 50                      # lines of hex
 
 
 def preview(data: bytes) -> Markup:
@@ -20,16 +29,21 @@ def preview(data: bytes) -> Markup:
     return tag("code", text, more)
 
 
-def whole(data: bytes, form: str) -> Markup:
+async def whole(data: bytes, form: str) -> Markup:
     """Return a body in this form, or in the one that suits it; the rest of a long one is left out."""
     shown = data[:SHOWN_BYTES]
+    text = None
     if form == "hex" or (not form and not _is_text(shown)):
-        content = _hex(shown[:SHOWN_BYTES // 4])
+        text = await _hex(shown[:HEX_BYTES])
     elif form == "json" or not form:
-        content = _json(data) or shown.decode("utf-8", "backslashreplace")
-    else:
-        content = shown.decode("utf-8", "backslashreplace")
-    return tag("pre", content, tabindex="0")
+        text = await _json(data)
+    if text is None:
+        text = shown.decode("utf-8", "backslashreplace")
+    portions = []
+    for at in range(0, len(text), PORTION):
+        portions.append(escaped(text[at:at + PORTION]))
+        await asyncio.sleep(0)
+    return tag("pre", portions, tabindex="0")
 
 
 def _is_text(data: bytes) -> bool:
@@ -39,22 +53,34 @@ def _is_text(data: bytes) -> bool:
         if len(data) < SHOWN_BYTES or error.start < SHOWN_BYTES - 3:      # else a letter is cut in two
             return False
         text = data[:error.start].decode()
-    return all(letter.isprintable() or letter in "\r\n\t" for letter in text)
+    return text.translate(BREAKS).isprintable()
 
 
-def _json(data: bytes) -> str | None:
+async def _json(data: bytes) -> str | None:
+    """Return JSON with indentation; None if it is none, or too long."""
     if len(data) > JSON_BYTES:
         return None
+    pieces: list[str] = []
+    length = 0
     try:
-        return json.dumps(json.loads(data), indent=2, ensure_ascii=False)
+        for piece in ENCODER.iterencode(json.loads(data)):
+            pieces.append(piece)
+            length += len(piece)
+            if length > INDENTED_MAX:
+                return None
+            if len(pieces) % PIECES == 0:
+                await asyncio.sleep(0)
     except (ValueError, RecursionError):
         return None
+    return "".join(pieces)
 
 
-def _hex(data: bytes) -> str:
+async def _hex(data: bytes) -> str:
     lines = []
     for at in range(0, len(data), HEX_COLUMNS):
         row = data[at:at + HEX_COLUMNS]
         text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
         lines.append(f"{at:08x}  {row.hex(' '):<{3 * HEX_COLUMNS}} {text}")
+        if len(lines) % LINES == 0:
+            await asyncio.sleep(0)
     return "\n".join(lines)

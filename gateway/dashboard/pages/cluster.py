@@ -10,7 +10,7 @@ from gateway.dashboard.pages.view import View, details, form, page, section, siz
 from gateway.monitoring.readiness import why_not_ready
 
 
-def show(view: View) -> str:
+async def show(view: View) -> str:
     """Return the page."""
     cluster = view.cluster
     nodes, figures = cluster.status(), cluster.figures()
@@ -20,9 +20,10 @@ def show(view: View) -> str:
         view, "Cluster",
         tag("p", "This node is ready." if reason is None else f"This node is not ready: {reason}."),
         tag("p", who_may_be_lost(nodes)),
-        table(
-            ("node", "role", "id", "clients dial", "online", "term", "applied", "lag", "clock ahead", "version"),
-            [_row(node) for node in nodes], f"{len(nodes)} nodes",
+        await table(
+            ("node", "role", "id", "clients dial", "online", "term", "applied", "lag", "clock ahead", "version",
+             "knows level"),
+            (_row(node) for node in nodes), f"{len(nodes)} nodes",
         ),
         section("Jobs", pairs([
             ("queues", totals.queues), ("waiting", totals.jobs), ("running", totals.running),
@@ -53,14 +54,15 @@ def _row(node: NodeStatus) -> list[Child]:
     return [
         node.name, tag("span", node.role, class_=f"role {node.role.lower()}"), node.server_id, node.client,
         None if node.online is None else "online" if node.online else "OFFLINE", node.term, node.applied, node.lag,
-        ahead, node.version,
+        ahead, node.version, node.level,
     ]
 
 
 def _figures(figures: Figures) -> list[tuple[str, Child]]:
     return [
         ("role", figures.role), ("term", figures.term), ("committed", figures.commit_index),
-        ("applied", figures.applied_index), ("elections started here", figures.elections),
+        ("applied", figures.applied_index),
+        ("feature level of the cluster", figures.cluster_level), ("elections started here", figures.elections),
         ("memory", f"{size(figures.memory_used_bytes)} of {size(figures.memory_mark_bytes)}"),
         ("disk free", f"{size(figures.disk_free_bytes)}, needs {size(figures.disk_free_bytes_min)}"),
         ("journal", size(figures.journal_bytes)),

@@ -12,7 +12,7 @@ from gateway.dashboard.pages.body import FORMS, SHOWN_BYTES, whole
 from gateway.dashboard.pages.view import NotAllowed, NotThere, View, duration, field, form, page, section, size
 
 
-def show(view: View) -> str:
+async def show(view: View) -> str:
     """Return the page. Raises NotThere and NotAllowed."""
     cluster = view.cluster
     job = cluster.machine.peek(_selector(view))
@@ -30,7 +30,7 @@ def show(view: View) -> str:
             ("state", job.state.name), ("id", job.id), ("key", job.key), ("priority", job.priority),
             ("tries", job.attempts), ("item", job.item), ("reason", job.reason), ("lease ends in", left),
         ]),
-        section("Body", tag("p", f"{len(job.data)} bytes{cut} · as ", forms), whole(job.data, view.word("form"))),
+        section("Body", tag("p", f"{len(job.data)} bytes{cut} · as ", forms), await whole(job.data, view.word("form"))),
         section("Actions", list(_actions(view, job))),
     )
 

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from urllib.parse import urlencode
 
 from core import JobState, JobView, QueueSettings
-from gateway.dashboard.history import SAMPLES
 from gateway.dashboard.markup import Child, Markup, link, pairs, table, tag
 from gateway.dashboard.pages.body import preview
-from gateway.dashboard.pages.picture import sparkline
+from gateway.dashboard.pages.picture import captioned, pictures
 from gateway.dashboard.pages.view import (
     NotAllowed,
     NotThere,
@@ -28,7 +27,7 @@ JOBS = 25                   # of each state
 PLACED = (JobState.READY, JobState.DELAYED)     # jobs of these states have a place, by whose number they are found
 
 
-def show(view: View) -> str:
+async def show(view: View) -> str:
     """Return the page. Raises NotThere and NotAllowed."""
     name, cluster = view.word("name"), view.cluster
     if not view.visitor.sees(name):
@@ -40,25 +39,28 @@ def show(view: View) -> str:
     known: list[tuple[str, Child]] = [(key.lower().replace("_", " "), value) for key, value in figures]
     content: list[Child] = [
         tag("p", link("/queues", "All queues")),
-        sparkline(view.history.depths(name), SAMPLES, f"waiting in {name}, last hour"),
+        section("Up to the last hour", [
+            captioned(picture or Markup("soon"), caption) for picture, caption in zip(
+                pictures(view.history, name),
+                ("jobs put (line) and done (dashes)", "jobs that wait", "how long the oldest has waited"), strict=True)
+        ]),
         section("Figures", pairs(known)),
     ]
     if view.visitor.manages(name):
         content += [
-            *(_jobs(view, name, state) for state in JobState),
+            *[await _jobs(view, name, state) for state in JobState],
             section("Settings", pairs([(key, value) for key, value in listings.settings_of_queue(settings)])),
             section("Actions", list(_actions(view, name))),
         ]
     return page(view, f"Queue {name}", content)
 
 
-def _jobs(view: View, name: str, state: JobState) -> Markup | None:
+async def _jobs(view: View, name: str, state: JobState) -> Markup | None:
     jobs = view.cluster.machine.peek_queue(name, state, JOBS)
     if not jobs:
         return None
-    rows = [_job(view, job) for job in jobs]
-    return section(state.name, table(
-        ("id", "key", "priority", "tries", "item", "time", "reason", "body", ""), rows,
+    return section(state.name, await table(
+        ("id", "key", "priority", "tries", "item", "time", "reason", "body", ""), (_job(view, job) for job in jobs),
         f"the first {len(jobs)}" if len(jobs) == JOBS else f"{len(jobs)} jobs",
     ))
 

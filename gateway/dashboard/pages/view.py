@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isinf
 
 from msgspec import Struct
 
@@ -13,9 +14,11 @@ from gateway.dashboard.visitor import Visitor
 from gateway.server.hub import Hub
 
 PAGES = (
-    ("/", "Cluster"), ("/queues", "Queues"), ("/pulses", "Pulses"), ("/events-live", "Events"),
-    ("/sessions", "Sessions"), ("/users", "Users"),
+    ("/", "Cluster"), ("/queues", "Queues"), ("/groups", "Groups"), ("/pulses", "Pulses"), ("/workers", "Workers"),
+    ("/topics", "Topics"), ("/events-live", "Events"), ("/slow", "Slow commands"), ("/sessions", "Sessions"),
+    ("/users", "Users"),
 )
+NUMBER_DIGITS_MAX = 9
 
 
 class View(Struct, frozen=True):
@@ -37,6 +40,12 @@ class View(Struct, frozen=True):
     def word(self, name: str, default: str = "") -> str:
         """Return a word of the address."""
         return self.words.get(name, default)
+
+
+    def number(self, name: str) -> int:
+        """Return a word of the address that is a number; 0 if it is none."""
+        word = self.word(name)
+        return int(word) if word.isascii() and word.isdigit() and len(word) <= NUMBER_DIGITS_MAX else 0
 
 
 class NotAllowed(Exception):    # noqa: N818 - the name says what it is
@@ -65,7 +74,7 @@ def page(view: View, title: str, *content: Child, live: bool = True) -> str:
         tag("header", tag("nav", navigation, aria_label="Pages"), tag("p", where)),
         tag("main", tag("h1", title), tag("p", view.note, class_="note", role="status") if view.note else None,
             content, id="content", data_live="/live" if live else None, data_state=state(cluster)),
-        tag("footer", tag("p", f"As of entry {cluster.machine.index}, {_age(cluster)}",
+        tag("footer", tag("p", f"As of entry {cluster.machine.index}: ", tag("span", age(cluster), id="age"),
                           f" · {view.visitor.user or 'no users required'}")),
     )
     return "<!doctype html>\n" + tag("html", head, body, lang="en")
@@ -77,14 +86,14 @@ def state(cluster: Cluster) -> str:
     return f"{cluster.machine.index} {cluster.leader()} {cluster.serving} {cluster.online} {roles}"
 
 
-def _age(cluster: Cluster) -> str:
-    """Say how far behind this node is, on which everything shown is."""
+def age(cluster: Cluster) -> str:
+    """Say how old what is shown may be: it is the state of this node."""
     if cluster.serving:
         return "the newest"
-    if cluster.leader() is None:
-        return "the newest this node knows, and it is in contact with no leader"
-    lag = cluster.figures().lag
-    return "the newest as far as this node knows" if not lag else f"{lag} entries behind the leader"
+    age_s = cluster.age_s()
+    if isinf(age_s):
+        return "this node has heard no leader yet"
+    return f"{age_s:.0f} s old" if age_s >= 1 else "less than 1 s old"
 
 
 def form(
@@ -96,6 +105,13 @@ def form(
         "form", [tag("input", type="hidden", name=name, value=value) for name, value in hidden.items()], inputs,
         tag("button", label), method="post", action="/act",
     )
+
+
+def search(path: str, value: str, label: str = "Search", **more: str) -> Markup:
+    """Return the form by which a list is searched; `more`: further words of the address."""
+    hidden = [tag("input", type="hidden", name=name, value=word) for name, word in more.items()]
+    return tag("form", hidden, field("search", label, value, type="search"), tag("button", "Search"), method="get",
+               action=path, role="search")
 
 
 def field(name: str, label: str, value: str = "", **more: str | bool) -> Markup:
@@ -134,8 +150,3 @@ def size(count: int) -> str:
             break
         number /= 1024
     return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
-
-
-__all__ = [
-    "NotAllowed", "NotThere", "View", "choice", "details", "duration", "field", "form", "page", "section", "size",
-]

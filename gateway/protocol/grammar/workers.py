@@ -8,6 +8,8 @@ from gateway.protocol.arguments import ArgumentError, between, worker
 from gateway.protocol.command import Command, Words
 from gateway.protocol.grammar.options import Option, one_of, read_options
 
+_RESERVED = b"LIST", b"SET"     # with these, the line is another command
+
 _slots = between(0, WORKER_SLOTS_MAX)
 
 _SET = {
@@ -17,11 +19,17 @@ _SET = {
 }
 
 
+def _name(word: bytes) -> str:
+    if word in _RESERVED:
+        raise ArgumentError
+    return worker(word)
+
+
 def heartbeat(words: Words) -> Command:
     """WORKER <name> <slots> <busy>: it belongs to the connection's session."""
     if len(words) != 4:
         raise ArgumentError
-    return Command(BeatWorker(worker(words[1]), _slots(words[2]), _slots(words[3])), bound=True)
+    return Command(BeatWorker(_name(words[1]), _slots(words[2]), _slots(words[3])), bound=True)
 
 
 def set_worker(words: Words) -> Command:
@@ -29,7 +37,7 @@ def set_worker(words: Words) -> Command:
     if len(words) < 3:
         raise ArgumentError
     found = read_options(words, 2, _SET)
-    operation = SetWorker(worker(words[1]), **found)
+    operation = SetWorker(_name(words[1]), **found)
     if operation.most is not None and operation.least is not None and operation.least > operation.most:
         raise ArgumentError
     return Command(operation)

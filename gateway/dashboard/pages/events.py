@@ -1,0 +1,18 @@
+"""The page on which events are told as they come, by the script."""
+
+from __future__ import annotations
+
+from core import EVENT_TYPES
+from gateway.dashboard.markup import tag
+from gateway.dashboard.pages.view import View, page
+
+
+async def show(view: View) -> str:
+    """Return the page."""
+    return page(
+        view, "Events",
+        tag("p", "What happens in the cluster, as it happens, newest first. This page needs scripts; the same is at "
+                 "/events, and in the protocol by SUBSCRIBE."),
+        tag("ol", id="events", data_types=" ".join(EVENT_TYPES), aria_live="polite", reversed=True),
+        live=False,
+    )

@@ -1,0 +1,50 @@
+"""Jobs that the entry being collected will make READY: who comes meanwhile needs no entry of its own for one."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from cluster.api import Cluster
+from core import Get, Put
+
+
+class ComingJobs:
+    """PUTs that are proposed and not yet in an entry, and for whose jobs nobody has been sent."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._entry = 0                                         # the one these will be in
+        self._of_queues: dict[str, deque[str | None]] = {}      # the item of each
+
+    def note(self, put: Put) -> None:
+        """Note a PUT just proposed whose job will be ready immediately, and which no Get follows."""
+        entry = self._cluster.collecting
+        if entry != self._entry:
+            self._entry = entry
+            self._of_queues.clear()
+        items = self._of_queues.get(put.queue)
+        if items is None:
+            self._of_queues[put.queue] = deque((put.item,))
+        else:
+            items.append(put.item)
+
+    def queue_for(self, get: Get) -> str | None:
+        """A queue with a job for this Get, if that is proposed now."""
+        found = self._of_queues
+        if not found or not self._entry or self._entry != self._cluster.collecting:
+            return None
+        for queue in found if get.queues is None else get.queues:
+            items = found.get(queue)
+            if items and (get.item is None or get.item in items):
+                return queue
+        return None
+
+    def take(self, queue: str, item: str | None) -> None:
+        """Somebody was sent for one of these jobs."""
+        items = self._of_queues[queue]
+        if item is None:
+            items.popleft()
+        else:
+            items.remove(item)
+        if not items:
+            del self._of_queues[queue]

@@ -25,10 +25,10 @@ PACKAGE = Path(__file__).parents[1] / "src" / "sockpq"
 MODULES = {"jobs": "jobs", "queue_commands": "queues", "cluster": "cluster", "event_commands": "events",
            "pulses": "pulses"}
 HELD = {"bodies": "self._executor.bodies"}        # parameters that callers do not give
-BY_HAND = {"getting.py", "heartbeat.py", "__init__.py"}                     # of _async: they have no blocking form
+BY_HAND = {"getting.py", "heartbeat.py", "keepalive.py", "__init__.py"}     # of _async: they have no blocking form
 LINE_MAX = 120
 DECLARED = re.compile(r"    # declared: (\w+) ([\w ]+)\n")
-IMPORT = re.compile(r"^from sockpq.*(?:[^(]\n|\(\n(?:    .*\n)+\)\n)", re.MULTILINE)
+IMPORT = re.compile(r"^from sockpq.*(?:[^(\n]\n|\(\n(?:    .*\n)+\)\n)", re.MULTILINE)
 IMPORTS = re.compile(rf"(?:{IMPORT.pattern})+", re.MULTILINE)
 MADE = "# Made from _async/{name} by client/tools/faces.py: edit there.\n"
 
@@ -181,7 +181,8 @@ def _method(kind: str, call: Call) -> str:
     steps = call.result.startswith("Steps[")
     result = call.result.removeprefix("Steps[" if steps else "Command[").removesuffix("]")
     if call.settings:
-        given.append(f"given({', '.join(f'{one.name}={one.name}' for one in call.settings)})")
+        behind = sum(not one.keyword for one in call.parameters)
+        given.insert(behind, f"given({', '.join(f'{one.name}={one.name}' for one in call.settings)})")
     extra = []
     run, sent = ("run_steps" if steps else "run"), "timeout=timeout"
     if kind == "Client" and call.at in ("any", "one"):

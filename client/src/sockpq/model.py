@@ -170,6 +170,8 @@ class NodeStatus(NamedTuple):
     lag: int | None
     version: str | None
     ahead_ms: int | None = None     # how far its clock is ahead of that of the node that was asked, roughly
+    level: int | None = None        # the feature level that it knows,
+    cluster_level: int | None = None    # and that of the cluster, as far as it has heard
 
 
 class Leader(NamedTuple):

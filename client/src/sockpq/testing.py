@@ -39,7 +39,7 @@ from sockpq.worker.inline import Inline, inline
 __all__ = ["Inline", "Server", "ServerError", "inline", "program"]
 
 START_ATTEMPTS = 5
-START_S = 20.0
+START_S = 60.0
 POLL_S = 0.02
 STOP_S = 10.0
 IN_USE = "address already in use"

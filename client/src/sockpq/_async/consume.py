@@ -5,26 +5,28 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
-from time import monotonic
+from time import monotonic, thread_time
 from typing import Any
 
 from sockpq._async.heartbeat import Heartbeat
 from sockpq._async.job import Job
 from sockpq._backends.asyncio import run
 from sockpq._engine.executor import Executor
+from sockpq._protocol import arguments
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands import batches, jobs
 from sockpq.errors import JobNotFound, SockpqError
 from sockpq.model import Handed
 
+CLOCKS = {"wall": monotonic, "cpu": thread_time}
 TELL_S = 0.1        # a loop that comes back this long after the last DONEs sends the next one at once
 
 
 class Consumption:
     """The jobs of one loop: the one that is worked on, those that wait for their turn, those that are finished.
 
-    The DONE of what is finished and the next GETB go in one packet. With `prefetch` several jobs are taken at once; the
-    DONE of a short one may wait for that of others.
+    The DONE of what is finished and the next GETB go in one packet. With `prefetch` several jobs are taken at once, and
+    more when all are finished: a round for fewer would take as long. The DONE of a short one waits for that of others.
     """
 
     def __init__(
@@ -34,21 +36,25 @@ class Consumption:
         timeout: float | None,
         heartbeat: bool,
         prefetch: int,
+        ran: str = "wall",
     ) -> None:
-        """`heartbeat`: also for the job that is worked on; `prefetch`: how many jobs may be here."""
+        """`heartbeat`: also for the job that is worked on; `prefetch`: how many jobs may be here; `ran`: which time."""
         self._executor = executor
         self._taking = taking
         self._single = taking.one()
         self._timeout = timeout
         self._prefetch = prefetch
         self._keeps_current = heartbeat
-        self._beat = Heartbeat(executor, taking.expire) if heartbeat or prefetch > 1 else None
+        self._measures = taking.policy == "fair"        # DONE tells how long the work took
+        self._clock = CLOCKS[arguments.ran_clock(ran)]
+        self._beat: Heartbeat | None = None
+        if heartbeat or prefetch > 1:
+            self._beat = Heartbeat(executor, taking.expire, uncharged=self._measures)
         self._current: Job | None = None
         self._work: tuple[Any, Any] | None = None       # the span of the job that is worked on
         self._waiting: deque[Job] = deque()
         self._finished: list[Job] = []
-        self._began = 0.0               # when the work on the current job began, on the monotonic clock
-        self._measures = taking.policy == "fair"        # DONE tells how long the work took
+        self._began = 0.0               # when the work on the current job began, on that clock
         self._told_at = 0.0             # when DONEs were sent last, on the monotonic clock
 
     async def next(self) -> Job | None:
@@ -63,12 +69,12 @@ class Consumption:
             job = self._waiting.popleft()
             if self._beat and self._beat.is_doubtful(job):      # another worker may have it
                 with suppress(JobNotFound):
-                    await job.touch(timeout=self._timeout)
+                    await job.touch(ran=self._unworked, timeout=self._timeout)
             if self._beat and not self._keeps_current:
                 self._beat.end(job)
             if not job.lost:
                 self._current = job
-                self._began = monotonic()
+                self._began = self._clock()
                 if self._executor.tracing:
                     self._work = self._executor.tracing.begin_work(job.queue, job._carrier)
                 return job
@@ -88,9 +94,9 @@ class Consumption:
             ends: list[Command[Any]] = [jobs.done(job, ran=job._ran) for job in finished]
         else:
             ends = [part.command for part in batches.ends("DONE", finished)]
-        ran = monotonic() - self._began if self._measures else None
+        ran = self._clock() - self._began if self._measures else None
         ends += [jobs.later(current, ran=ran)] if current and not current._ended else []
-        ends += [jobs.later(job, first=True) for job in waiting if not job.lost]
+        ends += [jobs.later(job, first=True, ran=self._unworked) for job in waiting if not job.lost]
         for job in (*finished, *([current] if current else []), *waiting):
             job._ended = True
         try:
@@ -116,16 +122,14 @@ class Consumption:
                 self._beat.end(job)
             return
         if self._measures:
-            job._ran = monotonic() - self._began
+            job._ran = self._clock() - self._began
         self._finished.append(job)
         if self._beat and self._prefetch > 1 and not self._keeps_current:
             self._beat.begin(job)
 
     def _is_time(self) -> bool:
-        """Are there enough finished jobs to tell, or is it long since any were told?"""
-        return bool(self._finished) and (
-            len(self._finished) * 2 >= self._prefetch or monotonic() - self._told_at >= TELL_S
-        )
+        """Is it long since finished jobs were told, although there are others to work on?"""
+        return bool(self._finished) and monotonic() - self._told_at >= TELL_S
 
     async def _turn_over(self) -> None:
         """Finish what is finished, and take more."""
@@ -142,7 +146,7 @@ class Consumption:
             taken = await self._take_many(done, blocks)
         else:
             one = await run(self._executor.run_behind(
-                done, self._single, _put_back_one, timeout=self._timeout, wait=self._taking.wait
+                done, self._single, self._put_back_one, timeout=self._timeout, wait=self._taking.wait
             ))
             taken = [one] if one else []
         self._told_at = monotonic()
@@ -164,8 +168,19 @@ class Consumption:
     async def _take_many(self, done: Command[Any] | None, blocks: bool) -> Sequence[Handed]:
         command = self._taking.many(self._prefetch - len(self._waiting), blocks)
         return await run(self._executor.run_behind(
-            done, command, _put_back_many, timeout=self._timeout, wait=self._taking.wait if blocks else None
+            done, command, self._put_back_many, timeout=self._timeout, wait=self._taking.wait if blocks else None
         )) or ()
+
+    @property
+    def _unworked(self) -> float | None:
+        """What is told to have run of a job that was not begun."""
+        return 0.0 if self._measures else None
+
+    def _put_back_one(self, handed: Handed | None) -> list[Command[Any]]:
+        return self._put_back_many([handed] if handed else [])
+
+    def _put_back_many(self, handed: Sequence[Handed]) -> list[Command[Any]]:
+        return [jobs.later(job, first=True, ran=self._unworked) for job in handed]
 
 
 async def consume(loop: Consumption) -> AsyncIterator[Job]:
@@ -177,11 +192,3 @@ async def consume(loop: Consumption) -> AsyncIterator[Job]:
         await loop.leave(error)
         raise
     await loop.leave(None)
-
-
-def _put_back_one(handed: Handed | None) -> list[Command[Any]]:
-    return _put_back_many([handed] if handed else [])
-
-
-def _put_back_many(handed: Sequence[Handed]) -> list[Command[Any]]:
-    return [jobs.later(job, first=True) for job in handed]

@@ -41,6 +41,15 @@ class Events:
     ) -> None:
         await self.close()
 
+    async def open(self) -> Events:
+        """Begin to hear now, instead of with the first event. Raises Unavailable."""
+        await run(self._stream.open())
+        return self
+
+    def stop(self) -> None:
+        """Let the loop end. Any thread may call it."""
+        self._stream.stop()
+
     async def close(self) -> None:
         """Hear no more, and give the connection back."""
         self._stream.leave()

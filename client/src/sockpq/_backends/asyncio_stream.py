@@ -9,6 +9,7 @@ from typing import cast
 
 from sockpq._protocol.addresses import Address
 
+READ_BYTES = 65_536         # at once; for asyncio's 262,144 malloc asks the system for memory each time, 12 us of CPU
 PAUSE_BYTES = 1_048_576     # received bytes kept for a task that is not receiving; above this, reading pauses
 
 
@@ -34,6 +35,8 @@ class TransportStream(asyncio.Protocol):
         """The connection is open."""
         self._transport = cast(asyncio.Transport, transport)    # uvloop's is one without inheriting from it
         self._transport.set_write_buffer_limits(high=0)       # so that pause_writing tells of the first byte not sent
+        if hasattr(transport, "max_size"):                      # uvloop's has a buffer of its own
+            transport.max_size = READ_BYTES
 
     def data_received(self, data: bytes) -> None:
         """Bytes have come."""
@@ -139,6 +142,10 @@ class TransportStream(asyncio.Protocol):
                 if farewell:
                     self._transport.write(farewell)
                 self._transport.write_eof()
+
+    def withdraw(self) -> None:
+        """Send no more."""
+        self.finish()
 
     def abort(self) -> None:
         """Wake the task that uses it."""

@@ -79,6 +79,10 @@ class Stream(Protocol):
         """Tell the other side that nothing more will be sent, after these bytes; go on receiving."""
         ...
 
+    def withdraw(self) -> None:
+        """Let the other side see the end of what is sent, so that it answers and closes; callable from any thread."""
+        ...
+
     def abort(self) -> None:
         """Wake the user of this stream with an error; callable from any thread."""
         ...

@@ -121,13 +121,17 @@ class SocketStream:
         if len(buffers) > 1 and sum(map(len, buffers)) <= JOIN_BYTES_MAX:
             buffers = [b"".join(buffers)]
         sent = 0
-        self._limit(timeout)
+        if self._timeout:               # 0 after `quiet`: most commands fit into the kernel's buffer, without waiting
+            self._limit(timeout)
         with suppress(OSError):         # what was not handed over is told by the count
             for buffer in buffers:
-                count = self._socket.send(buffer)
-                sent += count
+                count = 0
                 while count < len(buffer):
-                    more = self._socket.send(memoryview(buffer)[count:])
+                    try:
+                        more = self._socket.send(memoryview(buffer)[count:] if count else buffer)
+                    except BlockingIOError:
+                        self._limit(timeout)
+                        continue
                     count += more
                     sent += more
         return sent
@@ -170,6 +174,11 @@ class SocketStream:
             if farewell:
                 self._limit(0)
                 self._socket.send(farewell)
+            self._socket.shutdown(socket.SHUT_WR)
+
+    def withdraw(self) -> None:
+        """Send no more, without a word to the thread that uses it."""
+        with suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)
 
     def abort(self) -> None:

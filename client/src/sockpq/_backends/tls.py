@@ -139,6 +139,10 @@ class TlsStream:
         """Send no more."""
         self._stream.finish(self._last(farewell))
 
+    def withdraw(self) -> None:
+        """Send no more; without a farewell of TLS, whose state belongs to the thread that reads."""
+        self._stream.withdraw()
+
     def abort(self) -> None:
         """Wake the user of this stream with an error."""
         self._stream.abort()

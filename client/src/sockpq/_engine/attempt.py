@@ -100,6 +100,10 @@ class Attempt:
                 begun = self._now()
                 try:
                     answers = await self._blocked(wait_until)
+                except Lost as end:
+                    if self._connection.withdrawn and end.orderly and not end.waiting:
+                        return Answer(None)
+                    raise
                 finally:
                     self.blocked_s += self._now() - begun
                 if answers is None:

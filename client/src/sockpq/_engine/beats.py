@@ -29,10 +29,11 @@ J = TypeVar("J", bound=Beating)
 class LeaseRenewals(Generic[J]):
     """The jobs of one loop, and when the lease of each is to be renewed, on the monotonic clock."""
 
-    def __init__(self, executor: Executor, expire: float) -> None:
-        """`expire`: the lease, in seconds."""
+    def __init__(self, executor: Executor, expire: float, *, uncharged: bool = False) -> None:
+        """`expire`: the lease, in seconds; `uncharged`: renewals tell no time, as the end of a job tells all of it."""
         self._executor = executor
         self._expire = expire
+        self._ran = 0.0 if uncharged else None
         self._period = expire / BEATS_PER_LEASE
         self._renewed: dict[int, float] = {}        # when the lease of each began, as far as is known
         self._due: dict[int, tuple[float, J]] = {}
@@ -68,7 +69,9 @@ class LeaseRenewals(Generic[J]):
             self._due[job.id] = now + self._period, job
         held = [job for job in due if not job._ended]
         try:
-            answers = await self._executor.run_batch([jobs.touch(job.id) for job in held], timeout=self._period)
+            answers = await self._executor.run_batch(
+                [jobs.touch(job.id, ran=self._ran) for job in held], timeout=self._period,
+            )
         except HOPELESS as failure:
             self.failure = failure
             answers = []

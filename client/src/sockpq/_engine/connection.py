@@ -36,6 +36,7 @@ class Connection:
         self.caps: frozenset[str] | None = None     # what it says that it knows, once it was asked
         self._stream = stream
         self._now = now
+        self.withdrawn = False                  # somebody else takes back what is blocked on it
         self._finished = False
         self._entering: Login | None = None     # AUTH was sent for it, and the answer has not come
 
@@ -112,7 +113,10 @@ class Connection:
             raise self.lost(str(error)) from error
         if not data:
             raise self.lost("the server closed the connection", orderly=not self.protocol.amid_answer)
-        answers = self.protocol.receive(data)
+        try:
+            answers = self.protocol.receive(data)
+        except ProtocolError as error:
+            raise ProtocolError(f"{self.address}: {error}") from error
         if self._entering and answers:
             login, self._entering = self._entering, None
             self._judge(login, answers.pop(0).error)
@@ -148,6 +152,11 @@ class Connection:
         """Tell the server that nothing more will be sent: it cancels what is blocked and closes."""
         self._finished = True
         self._stream.finish()
+
+    def withdraw(self) -> None:
+        """Like `finish`, from another thread than the one that waits for the blocked command."""
+        self._finished = self.withdrawn = True
+        self._stream.withdraw()
 
     def abort(self) -> None:
         """End it from another thread: the one that waits on it wakes up."""

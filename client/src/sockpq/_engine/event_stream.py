@@ -57,12 +57,16 @@ class EventStream:
         self._came: deque[Event | Gap] = deque()
         self._heard_at = 0.0                # when the server said something last
         self._asked_at: float | None = None     # when it was asked whether it lives, and has not answered
+        self._stopped = False
 
     async def next(self) -> Event | None:
         """The next event; None when none came for as long as `wait` says. Raises EventsLost, Unavailable."""
         until = self._network.now() + self._wait
         while not self._came:
             try:
+                if self._stopped:
+                    self.leave()
+                    return None
                 connection = self._slot.connection if self._slot else None
                 if connection is None:
                     await self._connect()
@@ -80,6 +84,22 @@ class EventStream:
         if isinstance(one, Gap):
             raise EventsLost(one.first, one.last)
         return one
+
+    async def open(self) -> None:
+        """Subscribe now. Raises Unavailable, and why no server takes the subscription."""
+        if self._slot is None or self._slot.connection is None:
+            try:
+                await self._connect()
+            except BaseException:
+                self.leave()
+                raise
+
+    def stop(self) -> None:
+        """Let `next` return None from now on. Callable from any thread."""
+        self._stopped = True
+        connection = self._slot.connection if self._slot else None
+        if connection:
+            connection.abort()
 
     def leave(self) -> None:
         """Close the connection. `next` begins anew behind the last event."""
@@ -127,6 +147,8 @@ class EventStream:
                 return
             if self._network.closed:
                 raise ClientClosed("the client was closed")
+            if self._stopped:
+                return
             if self._network.now() + pause >= until:
                 raise Unavailable(f"no server tells events: {failure}") from failure
             await self._network.sleep(pause)

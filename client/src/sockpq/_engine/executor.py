@@ -46,6 +46,7 @@ LOG = logging.getLogger("sockpq")
 
 LATE_S = 1.0            # how late a server may end a wait whose limit it knows
 INTERRUPTED_S = 2.0     # what a call that is interrupted may take to give back a job
+SILENT_S = 3.0          # a call that finds no server for so long says so; failovers are over by then
 SESSIONLESS_S = 10.0    # how long a connection goes without a session after one was refused
 
 # Failures after which another server may be the one to ask, or a new connection to the same one.
@@ -115,6 +116,14 @@ class Executor:
         self.network.close()
         self._pool.close()
 
+    async def connect(self, *, timeout: float | None = None) -> None:
+        """Have a connection to the serving leader, and a session, ready for the next call."""
+        slot = self._take()
+        try:
+            await self.run_attached(slot, PING, self._timeout(timeout))
+        finally:
+            self._pool.give_back(slot, self.network.now())
+
     async def run(
         self,
         command: Command[T],
@@ -136,18 +145,34 @@ class Executor:
     async def _run(
         self, command: Command[T], timeout: float | None, wait: float | None, retry_unknown: bool | None
     ) -> T:
-        call = self._call(command, timeout, wait, retry_unknown)
+        call = self.call(command, timeout=timeout, wait=wait, retry_unknown=retry_unknown)
         slot = self._take()
+        try:
+            return await self.run_in(slot, call)
+        finally:
+            self._pool.give_back(slot, self.network.now())
+
+    async def run_in(self, slot: Slot, call: Call[T]) -> T:
+        """Execute a call in this slot, which stays the caller's."""
         begun = self.network.now()
         ok = False
         try:
             value = await self._execute(slot, call)
             ok = True
         finally:
-            now = self.network.now()
-            self._pool.give_back(slot, now)
-            self.counters.called(command.line, now - begun, ok)
+            self.counters.called(call.command.line, self.network.now() - begun, ok)
         return value
+
+    async def run_attached(self, slot: Slot, command: Command[T], timeout: float) -> T:
+        """Execute a command about the slot's session itself on a connection that speaks for it: PING, SESSION CLOSE."""
+        call = self.call(command, timeout=timeout)
+        while True:
+            try:
+                connection = await self._connection(slot, call.retry, numbered=True)
+                return cast(T, _value(await self._attempt(connection).one(command, 0, call.retry.deadline, math.inf)))
+            except (Lost, SockpqError) as failure:
+                self._note(slot, failure)
+                await self._pause(call.retry, failure, exact=False)
 
     async def run_behind(
         self,
@@ -163,8 +188,8 @@ class Executor:
         Each is executed exactly once in a session: what has no answer is sent again under its number. When `first` is
         refused, or when the caller is interrupted, a job that `command` has taken goes back by `put_back`.
         """
-        before = self._call(first, timeout, None, None) if first else None
-        call = self._call(command, timeout, wait, None)
+        before = self.call(first, timeout=timeout) if first else None
+        call = self.call(command, timeout=timeout, wait=wait)
         slot = self._take()
         begun = self.network.now()
         ok = False
@@ -232,7 +257,7 @@ class Executor:
             await self._hurry(slot, call)
         if call.answer and call.answer.error is None and call.answer.value:
             for command in put_back(call.answer.value):
-                await self._hurry(slot, self._call(command, INTERRUPTED_S, None, None))
+                await self._hurry(slot, self.call(command, timeout=INTERRUPTED_S))
 
     async def _hurry(self, slot: Slot, call: Call[Any]) -> None:
         """Get the answer to a call that must come to its end, if it has none; do not wait for a job."""
@@ -277,9 +302,11 @@ class Executor:
                     raise
                 call.number = 0
 
-    def _call(
-        self, command: Command[T], timeout: float | None, wait: float | None, retry_unknown: bool | None
+    def call(
+        self, command: Command[T], *, timeout: float | None = None, wait: float | None = None,
+        retry_unknown: bool | None = None,
     ) -> Call[T]:
+        """A call that was not begun; its time begins now."""
         timeout = self._timeout(timeout)
         wait = math.inf if wait is None else span(wait, "wait")
         return Call(command, self._retry(command.repeat, timeout, retry_unknown), timeout, wait)
@@ -409,14 +436,16 @@ class Executor:
             attempts += 1
             await self.network.sleep(min(pause_s(attempts), max(deadline - self.network.now(), 0)))
 
-    # for streams of events (event_stream.py)
+    # for streams of events (event_stream.py) and sessions of their own (bound_session.py)
 
-    def take_slot(self) -> Slot:
-        """A place for a stream, with a connection of its own. Raises ClientClosed."""
-        return self._take(new=True)
+    def take_slot(self, session_ttl: float | None = None) -> Slot:
+        """A place with a connection, and if need be a session, of its own. Raises ClientClosed."""
+        slot = self._take(new=True)
+        slot.session_ttl = session_ttl
+        return slot
 
     def give_back(self, slot: Slot) -> None:
-        """The stream has ended."""
+        """Nobody needs the slot any more."""
         self._pool.give_back(slot, self.network.now())
 
     async def connect_to(self, slot: Slot, address: Address, deadline: float) -> Connection:
@@ -495,7 +524,8 @@ class Executor:
                 raise SessionLost("this server has no sessions")
             _value(answer)
         else:
-            answer = await attempt.one(session_open(self.limits.session_ttl), 0, retry.deadline, math.inf)
+            ttl = slot.session_ttl or self.limits.session_ttl
+            answer = await attempt.one(session_open(ttl), 0, retry.deadline, math.inf)
             if isinstance(answer.error, BadArguments | NotSupported):
                 connection.sessionless_until = math.inf
                 return
@@ -546,6 +576,12 @@ class Executor:
         pause = retry.pause(failure, self.network.now(), exact=exact)
         self.counters.retries += 1
         LOG.info("attempt %d failed, the next one begins in %.3f s: %s", retry.attempts, pause, failure)
+        if not retry.told and self.network.now() - retry.failing_since >= SILENT_S:
+            retry.told = True
+            LOG.warning(
+                "no server has executed a command for %.0f s, it is tried for another %.0f s: %s",
+                self.network.now() - retry.failing_since, retry.deadline - self.network.now(), failure,
+            )
         await self.network.sleep(pause)
 
     def _retry(self, repeat: Repeat, timeout: float, retry_unknown: bool | None) -> Retry:

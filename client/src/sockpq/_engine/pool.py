@@ -20,9 +20,10 @@ IDLE_S = 60.0       # an idle connection is closed after this time
 class Slot:
     """Belongs to one call at a time."""
 
-    __slots__ = ("__weakref__", "connection", "idle_since", "session")
+    __slots__ = ("__weakref__", "connection", "idle_since", "session", "session_ttl")
 
     def __init__(self) -> None:
+        self.session_ttl: float | None = None       # of its own, in seconds, instead of the client's
         self.connection: Connection | None = None
         self.session: Session | None = None
         self.idle_since = 0.0

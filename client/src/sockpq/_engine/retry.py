@@ -76,6 +76,8 @@ class Retry:
         self.deadline = deadline
         self._least_s = least_s
         self.attempts = 0               # failed ones
+        self.failing_since = 0.0        # when the first one failed, on the monotonic clock; 0: none has
+        self.told = False               # was somebody warned of that?
         self.last: Exception | None = None      # why the last one failed
         self._unknown: Exception | None = None  # why nobody will ever know what became of an earlier attempt
         self._open: Exception | None = None     # why the session must be asked what became of an earlier attempt
@@ -89,6 +91,7 @@ class Retry:
         `exact`: what failed was a numbered request.
         """
         self.last = failure
+        self.failing_since = self.failing_since or now
         if isinstance(failure, SessionLost):
             self._close()
         elif is_unknown(failure):
@@ -116,6 +119,7 @@ class Retry:
         """A part of the work succeeded: what failed before no longer counts."""
         self.deadline = deadline
         self.attempts = 0
+        self.failing_since, self.told = 0.0, False
 
     def too_late(self, now: float) -> bool:
         """Would sending the command, which surely is not executed so far, most likely make that unknown?"""

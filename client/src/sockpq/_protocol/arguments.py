@@ -298,6 +298,13 @@ def ran(value: float | None) -> str:
     return "" if value is None else f" RAN {seconds(value, 'ran', 0, EXPIRE_S_MAX)}"
 
 
+def ran_clock(value: str) -> str:
+    """By which time the work on a job is measured: "wall" or "cpu"."""
+    if value not in ("wall", "cpu"):
+        raise BadArguments(f"ran is 'wall' or 'cpu', not {value!r}")
+    return value
+
+
 def state(value: str) -> str:
     """The state of a job, as the protocol writes it."""
     if value not in ("ready", "delayed", "running", "dead"):

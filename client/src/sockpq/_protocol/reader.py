@@ -152,15 +152,18 @@ def as_text(line: bytes) -> str:
 
 def as_name(field: str) -> str:
     """The name of a queue or an item."""
-    expect(NAME.fullmatch(field) is not None, f"not a name: {field[:300]!r}")
+    if NAME.fullmatch(field) is None:
+        raise ProtocolError(f"not a name: {field[:300]!r}")
     return field
 
 
 def as_number(field: str, high: int = UINT64_MAX) -> int:
     """An unsigned number, at most `high`."""
-    expect(field.isdigit() and len(field) <= 20, f"not a number: {field[:100]!r}")
+    if not field.isdigit() or len(field) > 20:
+        raise ProtocolError(f"not a number: {field[:100]!r}")
     value = int(field)
-    expect(value <= high, f"number too large: {value}")
+    if value > high:
+        raise ProtocolError(f"number too large: {value}")
     return value
 
 

@@ -39,6 +39,7 @@ from sockpq._protocol.commands import batches, cluster, jobs, pulses
 from sockpq._protocol.commands import events as event_commands
 from sockpq._protocol.commands import queues as queue_commands
 from sockpq._sync.consume import Consumption, consume
+from sockpq._sync.consumer import Consumer
 from sockpq._sync.events import Events
 from sockpq._sync.job import Job
 from sockpq._sync.pulse import Pulse
@@ -147,6 +148,10 @@ class Client:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+    def connect(self, *, timeout: float | None = None) -> None:
+        """Connect to the serving leader now instead of with the first call. Raises Unavailable when there is none."""
+        run(self._executor.connect(timeout=timeout))
 
     def stats(self) -> Stats:
         """What this client has done so far: counts and latencies by command, retries, connections, leader changes."""
@@ -263,6 +268,7 @@ class Client:
         item: str | None = None,
         meta: bool = False,
         policy: Policy | None = None,
+        ran: Literal["wall", "cpu"] = "wall",
         timeout: float | None = None,
     ) -> Iterator[Job]:
         """`for job in client.consume("q", expire=30)`: one job after the other, each with a lease.
@@ -280,16 +286,29 @@ class Client:
         those that wait here; when the turn of one comes at least two thirds of its lease are left. The DONE of a job
         that took less than a tenth of a second may wait for those of the next ones. When the loop is left the jobs that
         were not begun go back to their places. The other options are those of get().
+
+        With policy="fair" each job's group is charged for the time of the work on it, which is measured here and told
+        with DONE and LATER; the time that it waits here and heartbeats are not charged. `ran`: "wall", the time that
+        passes, or "cpu", the processor time of this thread; other tasks of the same thread count as well.
         """
         block: Block = "until_done" if switch(until_done, "until_done") else True
         taking = batches.TakeSource(batches.as_queues(queues), block, expire, then, wait, item, meta, policy)
         loop = Consumption(
             self._executor, taking, timeout, switch(heartbeat, "heartbeat"),
-            integer(prefetch, "prefetch", 1, PREFETCH_MAX),
+            integer(prefetch, "prefetch", 1, PREFETCH_MAX), ran,
         )
         taken = consume(loop)
         self._network.when_abandoned(taken, loop.leave)
         return taken
+
+    def consumer(self, ttl: float = 30.0) -> Consumer:
+        """`with client.consumer() as consumer: jobs = consumer.get_many(10, "q")`: jobs without leases.
+
+        They belong to a session of their own: they stay here however long the work takes, and go back when this process
+        has given no sign of life for `ttl` seconds, or when the block ends. done() and later() are as for any job, in
+        any thread or task.
+        """
+        return Consumer(self._executor, ttl)
 
     def events(
         self,
@@ -365,11 +384,17 @@ class Client:
         found = run(batch_calls.end_many(self._executor, batches.ends("DONE", held), singles, timeout))
         return [one if isinstance(one, Finished) else None for one in found]
 
-    def later_many(self, returned: Iterable[Job | int], *, timeout: float | None = None) -> list[bool]:
-        """Put many running jobs back at once; False in the place of a job that is not running (any more)."""
+    def later_many(
+        self, returned: Iterable[Job | int], *, first: bool = False, timeout: float | None = None
+    ) -> list[bool]:
+        """Put many running jobs back at once; False in the place of a job that is not running (any more).
+
+        `first`: each to its old place.
+        """
         held = list(returned)
-        singles = [jobs.later(job) for job in held]
-        found = run(batch_calls.end_many(self._executor, batches.ends("LATER", held), singles, timeout))
+        option = " FIRST" if switch(first, "first") else ""
+        singles = [jobs.later(job, first=first) for job in held]
+        found = run(batch_calls.end_many(self._executor, batches.ends("LATER", held, option), singles, timeout))
         return [not isinstance(one, SockpqError) for one in found]
 
     def transaction(self, *, timeout: float | None = None) -> Transaction:
@@ -796,6 +821,7 @@ class Client:
         self,
         queue: str,
         *,
+        bound: bool = False,
         expire: float | None = None,
         then: Then | None = None,
         order: Literal["fifo", "time"] | None = None,
@@ -819,12 +845,15 @@ class Client:
         pulse: str | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Make a queue with these settings (sockpq.QueueSettings). Raises QueueExists."""
+        """Make a queue with these settings (sockpq.QueueSettings). Raises QueueExists.
+
+        `bound`: it is deleted, with its jobs, when the session of this client ends: for answers to this client, say.
+        """
         run(self._executor.run(
             queue_commands.queue_create(queue, given(expire=expire, then=then, order=order, tries=tries, dead=dead,
             weight=weight, limit=limit, item_limit=item_limit, capacity=capacity, data_bytes_max=data_bytes_max,
             batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow, alarm=alarm, sched=sched,
-            rate=rate, per=per, pulse=pulse)), timeout=timeout
+            rate=rate, per=per, pulse=pulse), bound=bound), timeout=timeout
         ))
 
     def queue_config(
@@ -1063,7 +1092,8 @@ class Client:
     ) -> None:
         """Tell a pool how many jobs it may run at `most` and should at `least`, or to "run", "pause" or "stop".
 
-        It learns that with its next heartbeat. Needs the right admin. Raises WorkerNotFound.
+        It learns that with its next heartbeat, and at once if it listens to events, as pqworker does. Needs the right
+        admin. Raises WorkerNotFound.
         """
         run(self._executor.run(cluster.worker_set(name, most=most, least=least, state=state), timeout=timeout))
 

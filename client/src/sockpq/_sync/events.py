@@ -43,6 +43,15 @@ class Events:
     ) -> None:
         self.close()
 
+    def open(self) -> Events:
+        """Begin to hear now, instead of with the first event. Raises Unavailable."""
+        run(self._stream.open())
+        return self
+
+    def stop(self) -> None:
+        """Let the loop end. Any thread may call it."""
+        self._stream.stop()
+
     def close(self) -> None:
         """Hear no more, and give the connection back."""
         self._stream.leave()

@@ -14,9 +14,9 @@ from sockpq._sync.job import Job
 class Heartbeat:
     """For the jobs of one loop."""
 
-    def __init__(self, executor: Executor, expire: float) -> None:
-        """`expire`: the lease, in seconds."""
-        self._beats: LeaseRenewals[Job] = LeaseRenewals(executor, expire)
+    def __init__(self, executor: Executor, expire: float, *, uncharged: bool = False) -> None:
+        """`expire`: the lease, in seconds; `uncharged`: see LeaseRenewals."""
+        self._beats: LeaseRenewals[Job] = LeaseRenewals(executor, expire, uncharged=uncharged)
         self._changed = threading.Condition()
         self._stopped = False
         self._thread: threading.Thread | None = None

@@ -79,6 +79,9 @@ class App:
         seconds. `retry_on`: only these errors are tried again; `give_up_on`: these never are. `name`: by default the
         function's module and name.
         """
+        if callable(queue):
+            raise TypeError('a task needs a queue: @app.task("mail")')
+        self._task_queue(queue)
         policy = Policy(expire, tries, backoff, retry_on, give_up_on).checked()
 
         def declare(function: Callable[P, R]) -> Task[P, R]:

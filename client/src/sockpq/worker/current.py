@@ -14,4 +14,7 @@ def current_job() -> Any:
     The worker says DONE when the task returns. A task that finishes its job itself does so by this:
     `with app.client.transaction() as t: t.put(..); t.done(current_job())`. Raises LookupError outside of a task.
     """
-    return CURRENT.get()
+    job = CURRENT.get(None)
+    if job is None:
+        raise LookupError("there is no job here: current_job() is for tasks while a worker runs them")
+    return job

@@ -6,7 +6,7 @@ import json
 from typing import Any, NamedTuple
 
 from sockpq._protocol.arguments import Codec
-from sockpq.worker.errors import BadJob, TaskFailed
+from sockpq.worker.errors import BadJob, BadResult, TaskFailed
 
 
 class JsonCodec:
@@ -58,8 +58,11 @@ def opened(data: bytes, codec: Codec) -> Envelope:
 
 
 def result_body(codec: Codec, value: Any) -> bytes:
-    """The body of a result; raises what the codec does for a value that it does not take."""
-    return codec.encode({"result": value})
+    """The body of a result; raises BadResult for a value that the codec does not take."""
+    try:
+        return codec.encode({"result": value})
+    except Exception as error:      # whatever a codec raises
+        raise BadResult(f"the task has returned what cannot be encoded: {error}") from error
 
 
 def error_body(codec: Codec, kind: str, message: str) -> bytes:

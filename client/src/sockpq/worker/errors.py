@@ -43,6 +43,10 @@ class BadJob(Exception):
     """The body of the job is not one that this app has put."""
 
 
+class BadResult(Exception):
+    """What the task has returned cannot be sent to its caller."""
+
+
 class TaskFailed(SockpqError):
     """call(): the task was given up. `kind` is the class of its error, `message` the error's text."""
 

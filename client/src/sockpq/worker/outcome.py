@@ -9,7 +9,7 @@ import re
 import traceback
 from typing import Literal, NamedTuple
 
-from sockpq.worker.errors import BadJob, GiveUp, Retry, Sleep, SlowDown
+from sockpq.worker.errors import BadJob, BadResult, GiveUp, Retry, Sleep, SlowDown, UnknownTask
 from sockpq.worker.policy import Policy
 
 Kind = Literal["done", "later", "dead", "ended"]
@@ -52,7 +52,7 @@ def after_error(error: BaseException, attempt: int, policy: Policy) -> Outcome:
         return Outcome("later", policy.pause(attempt), reason, slow=True, failure=failure)
     if isinstance(error, Sleep):
         return Outcome("later", error.seconds, reason, sleep=error.seconds, failure=failure)
-    if isinstance(error, GiveUp | BadJob) or attempt >= policy.tries:
+    if isinstance(error, GiveUp | BadJob | BadResult) or attempt >= policy.tries:
         return Outcome("dead", reason=reason, failure=failure)
     if isinstance(error, Retry):
         return Outcome("later", policy.pause(attempt) if error.delay is None else error.delay, reason, failure=failure)
@@ -73,7 +73,9 @@ def reason_of(kind: str) -> str:
 
 
 def _trace(error: BaseException) -> str:
-    """The traceback, from the task's own function on."""
+    """The traceback, from the task's own function on; none where that was not called, or has returned."""
+    if isinstance(error, BadJob | BadResult | UnknownTask):
+        return ""
     frames = error.__traceback__
     while frames and frames.tb_frame.f_code.co_filename.startswith(CALLERS):
         frames = frames.tb_next

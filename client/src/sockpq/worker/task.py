@@ -111,7 +111,10 @@ class Task(Generic[P, R]):
 
     def envelope(self, args: tuple[Any, ...], kwargs: dict[str, Any], reply: bool = False) -> Envelope:
         """The body of a job, before it is encoded; raises TypeError when the function does not take the arguments."""
-        self._signature.bind(*args, **kwargs)
+        try:
+            self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{self.name}(): {error}") from None
         return Envelope(self.name, list(args), kwargs, reply)
 
     def __repr__(self) -> str:
@@ -166,7 +169,11 @@ class TaskCall(Generic[P, R]):
         return result_of(data, self._task.home.codec)
 
     def _body(self, args: tuple[Any, ...], kwargs: dict[str, Any], reply: bool) -> bytes:
-        return self._task.envelope(args, kwargs, reply).encoded(self._task.home.codec)
+        envelope = self._task.envelope(args, kwargs, reply)
+        try:
+            return envelope.encoded(self._task.home.codec)
+        except TypeError as error:
+            raise TypeError(f"the arguments of {self._task.name}() cannot be encoded: {error}") from error
 
     def _putting(self) -> dict[str, Any]:
         if "wait" in self._options:

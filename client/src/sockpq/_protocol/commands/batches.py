@@ -118,16 +118,17 @@ def get_batch(
     item: str | None = None,
     meta: bool = False,
     policy: Policy | None = None,
+    bound: bool = False,
 ) -> Command[list[Handed]]:
-    """GET .. COUNT."""
+    """GET .. COUNT. Jobs that are `bound` to the session need no lease."""
     block = block or wait is not None
     names, line = get_line(as_queues(queues), block, expire, then, True)
-    line += f"{get_options(item, meta, policy)} COUNT {count}{'' if wait is None else within(wait)}\r\n"
+    line += f"{get_options(item, meta, policy, bound)} COUNT {count}{'' if wait is None else within(wait)}\r\n"
     if len(line) + NUMBER_BYTES_MAX > arguments.LINE_BYTES_MAX:
         raise BadArguments(f"too many queues: the command would have {len(line)} bytes")
     return Command(
         line.encode(), b"", partial(_jobs, names, count, meta),
-        Repeat.HARMLESS if expire else Repeat.IF_ASKED, Blocks.AT_ONCE if block else Blocks.NEVER, logged=True,
+        Repeat.HARMLESS if expire or bound else Repeat.IF_ASKED, Blocks.AT_ONCE if block else Blocks.NEVER, logged=True,
         needs=("batch",) if wait is None else ("batch", "within"),
     )
 
@@ -177,22 +178,22 @@ def _jobs(queues: tuple[str, ...] | None, count: int, with_meta: bool) -> Reader
     for _ in range(as_number(fields[0], count)):
         heads.append(handed_line(as_text((yield LINE)).split(" "), queues, with_meta))
     result = []
-    for handed, length in heads:
-        result.append(handed._replace(data=(yield length)))
+    for job_id, queue, priority, length, item, meta in heads:
+        result.append(Handed(job_id, queue, priority, (yield length), item, meta))
     return result
 
 
-def ends(verb: Literal["DONE", "LATER"], jobs: Iterable[HeldJob | int]) -> list[Part]:
-    """DONE or LATER of several jobs, as many of them as needed."""
+def ends(verb: Literal["DONE", "LATER"], jobs: Iterable[HeldJob | int], option: str = "") -> list[Part]:
+    """DONE or LATER of several jobs, as many of them as needed; `option`: of all, with the blank before it."""
     of_line: Callable[[str], object] = finished if verb == "DONE" else _put_back
     words = [b" %d" % arguments.job_id(job) for job in jobs]
-    room = arguments.LINE_BYTES_MAX - NUMBER_BYTES_MAX - len(verb) - 2
+    room = arguments.LINE_BYTES_MAX - NUMBER_BYTES_MAX - len(verb) - len(option) - 2
     parts = []
     for piece in _pieces(words, len, room):
-        line = verb.encode() + b"".join(piece) + b"\r\n"
+        line = verb.encode() + b"".join(piece) + option.encode() + b"\r\n"
         several = len(piece) > 1        # one has an answer of another form
         reader = partial(_each, of_line, len(piece)) if several else partial(_alone, of_line)
-        needs = ("batch",) if several else ()
+        needs = (("batch", "fanout") if option else ("batch",)) if several else ()
         parts.append(Part(Command(line, b"", reader, Repeat.HARMLESS, logged=True, needs=needs), len(piece)))
     return parts
 

@@ -172,7 +172,8 @@ def worker_set(
 ) -> Command[None]:
     """Tell a pool how many jobs it may run at `most` and should at `least`, or to "run", "pause" or "stop".
 
-    It learns that with its next heartbeat. Needs the right admin. Raises WorkerNotFound.
+    It learns that with its next heartbeat, and at once if it listens to events, as pqworker does. Needs the right
+    admin. Raises WorkerNotFound.
     """
     words = "" if most is None else f" MAX {arguments.integer(most, 'most', 0, WORKER_SLOTS_MAX)}"
     words += "" if least is None else f" MIN {arguments.integer(least, 'least', 0, WORKER_SLOTS_MAX)}"
@@ -321,6 +322,8 @@ def _status_line(line: str) -> NodeStatus:
         lag=as_known(lag),
         version=fields[9] if len(fields) > 9 and fields[9] != "-" else None,
         ahead_ms=as_signed(fields[10]) if len(fields) > 10 and fields[10] != "-" else None,
+        level=as_known(fields[11]) if len(fields) > 11 else None,
+        cluster_level=as_known(fields[12]) if len(fields) > 12 else None,
     )
 
 

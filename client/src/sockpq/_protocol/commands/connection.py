@@ -11,6 +11,8 @@ from sockpq._protocol.reader import accepted, expect, failure, fields_of
 
 SESSION_CLOSE = b"SESSION CLOSE RELEASE\r\n"
 
+SESSION_RELEASE_FIRST: Command[None] = single("SESSION CLOSE RELEASE FIRST", accepted, Repeat.FREELY)
+
 _SID = re.compile(r"[0-9]{1,20}_[0-9a-f]{1,64}")
 _NONCE = re.compile(r"(?:[0-9a-fA-F]{2}){8,128}")
 

@@ -43,7 +43,7 @@ from sockpq._protocol.reader import (
     ok,
 )
 from sockpq._protocol.session import NUMBER_BYTES_MAX
-from sockpq.errors import BadArguments, NoOutput
+from sockpq.errors import BadArguments, NoOutput, ProtocolError
 from sockpq.model import Finished, Handed, Key, Meta, PeekedJob, Place, Stored, Waiting
 
 PEEK_JOBS_MAX = 10_000
@@ -252,6 +252,8 @@ def remote_call(
     bodies: Bodies = PLAIN,
 ) -> Command[Handed | Waiting]:
     """PUT .. WAIT: the job, and the wait for the job of the same item in queue `output`, `wait` seconds at most."""
+    if not output:
+        raise BadArguments("call() needs output: the queue that the answer will come from")
     stored = put(queue, data, priority, item, new_item=item is None, json=json, value=value, bodies=bodies)
     line = stored.line.removesuffix(b"\r\n") + (
         f" WAIT {arguments.name(output, 'output')}{arguments.lease(expire, then)}".encode()
@@ -348,13 +350,15 @@ def get_line(
     return names, _GET_VERBS[block] + chosen + arguments.lease(expire, then)
 
 
-def get_options(item: str | None, meta: bool, policy: Policy | None) -> str:
-    """The end of a GET line, but for COUNT and WITHIN."""
+def get_options(item: str | None, meta: bool, policy: Policy | None, bound: bool = False) -> str:
+    """The end of a GET line, but for COUNT and WITHIN. `bound`: the jobs are tied to the session."""
     text = "" if item is None else f" IS {arguments.name(item, 'item')}"
     if policy is not None:
         if policy not in POLICIES:
             raise BadArguments(f"policy is one of {', '.join(POLICIES)}, not {policy!r}")
         text += f" BY {policy.upper()}"
+    if bound:
+        text += " BOUND"
     return text + " META" if arguments.switch(meta, "meta") else text
 
 
@@ -377,29 +381,26 @@ def _job_with_meta(queues: tuple[str, ...] | None) -> Reader[Handed | None]:
     line = yield LINE
     if line == b"404 Queue Empty":
         return None
-    handed, length = handed_line(ok(line), queues, with_meta=True)
-    return handed._replace(data=(yield length))
+    return (yield from _handed(ok(line), queues, with_meta=True))
 
 
-def _handed(fields: list[str], queues: tuple[str, ...] | None) -> Reader[Handed]:
-    expect(len(fields) == 4 or (len(fields) == 6 and fields[4] == "IS"), "not the line of a job")
-    queue = as_name(fields[0])
-    expect(queues is None or queue in queues, f"a job of queue {queue!r}, which was not asked for")
-    job_id, priority = as_number(fields[1]), as_signed(fields[2])
-    item = as_name(fields[5]) if len(fields) == 6 else None
-    body = yield as_number(fields[3], BODY_BYTES_MAX)
-    return Handed(job_id, queue, priority, body, item)
+def _handed(fields: list[str], queues: tuple[str, ...] | None, with_meta: bool = False) -> Reader[Handed]:
+    job_id, queue, priority, length, item, meta = handed_line(fields, queues, with_meta)
+    return Handed(job_id, queue, priority, (yield length), item, meta)
 
 
-def handed_line(fields: list[str], queues: tuple[str, ...] | None, with_meta: bool) -> tuple[Handed, int]:
-    """`<q> <id> <p> <len> [IS <item>]`, or with all meta tokens, as a job without its data, and their length."""
+def handed_line(
+    fields: list[str], queues: tuple[str, ...] | None, with_meta: bool
+) -> tuple[int, str, int, int, str | None, Meta | None]:
+    """`<q> <id> <p> <len> [IS <item>]`, or with all meta tokens: id, queue, priority, length, item and meta."""
     expect(len(fields) == 4 or len(fields) >= 6, "not the line of a job")
     queue = as_name(fields[0])
-    expect(queues is None or queue in queues, f"a job of queue {queue!r}, which was not asked for")
-    item, meta = _meta_tokens(fields[4:])
-    expect(with_meta or fields[4:] in ([], ["IS", item]), "meta tokens nobody asked for")
+    if queues is not None and queue not in queues:
+        raise ProtocolError(f"a job of queue {queue!r}, which was not asked for")
     job_id, priority, length = as_number(fields[1]), as_signed(fields[2]), as_number(fields[3], BODY_BYTES_MAX)
-    return Handed(job_id, queue, priority, b"", item, meta if with_meta else None), length
+    item, meta = _meta_tokens(fields[4:]) if with_meta or len(fields) > 4 else (None, None)
+    expect(with_meta or fields[4:] in ([], ["IS", item]), "meta tokens nobody asked for")
+    return job_id, queue, priority, length, item, meta if with_meta else None
 
 
 def _meta_tokens(fields: list[str]) -> tuple[str | None, Meta]:

@@ -53,6 +53,8 @@ _TIMES = {"per": ("PER", 0.01), "step": ("STEP", 0.001), "max_pause": ("MAXPAUSE
 @call()
 def pulse_create(pulse: str, settings: PulseSettings) -> Command[None]:
     """Make a pulse with these settings (sockpq.PulseSettings). Raises PulseExists, TooManyPulses."""
+    if pulse == "OFF" or pulse.startswith("queue:"):
+        raise BadArguments("a pulse cannot be called OFF, and queue:.. is the own pulse of a queue")
     text = _settings(settings)
     if arguments.switch(settings.get("together", False), "together"):
         text += " TOGETHER" + _max_wait(settings)
@@ -64,8 +66,10 @@ def pulse_create(pulse: str, settings: PulseSettings) -> Command[None]:
 @call()
 def pulse_config(pulse: str, settings: PulseSettings) -> Command[None]:
     """Change settings of a pulse; with `rate` or `per` it begins anew, at its full rate. Raises PulseNotFound."""
-    if not settings or "together" in settings:
-        raise BadArguments("give a setting to change; together is for pulse_create()")
+    if "together" in settings:
+        raise BadArguments("whether turns are given together is decided when a pulse is created")
+    if not settings:
+        raise BadArguments("give a setting to change")
     return _command(f"CONFIG {_pulse(pulse)}{_settings(settings)}{_max_wait(settings)}", Repeat.IF_ASKED)
 
 

@@ -244,9 +244,13 @@ def _running_line(line: str, with_data: bool) -> tuple[RunningJob, int]:
 # queues and their settings
 
 @call()
-def queue_create(queue: str, settings: QueueSettings) -> Command[None]:
-    """Make a queue with these settings (sockpq.QueueSettings). Raises QueueExists."""
-    return _command(f"CREATE {_queue(queue)}{_settings(settings)}", Repeat.IF_ASKED)
+def queue_create(queue: str, settings: QueueSettings, *, bound: bool = False) -> Command[None]:
+    """Make a queue with these settings (sockpq.QueueSettings). Raises QueueExists.
+
+    `bound`: it is deleted, with its jobs, when the session of this client ends: for answers to this client, say.
+    """
+    last = " BOUND" if arguments.switch(bound, "bound") else ""
+    return _command(f"CREATE {_queue(queue)}{_settings(settings)}{last}", Repeat.IF_ASKED)
 
 
 @call()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from sockpq.model import Handed
@@ -17,8 +18,12 @@ class Child(Protocol):
         """Begin; the pool hears ready() when it can work."""
         ...
 
-    def give(self, job: Handed) -> None:
-        """Work on this job."""
+    def give(self, jobs: Sequence[Handed], until: float) -> None:
+        """Work on these jobs, one after the other; none is begun at or after `until`, on the monotonic clock."""
+        ...
+
+    def take_back(self) -> set[int]:
+        """The ids of those that it has not begun: it will not begin them."""
         ...
 
     def stop(self) -> None:
@@ -36,6 +41,14 @@ class Usage(NamedTuple):
     memory_bytes: int | None = None
 
 
+class Result(NamedTuple):
+    """Of one job; `outcome` None: it was not begun, as that was too late."""
+
+    job: int
+    outcome: Outcome | None
+    usage: Usage
+
+
 class Parent(Protocol):
     """What a child tells its pool, in the thread of the pool."""
 
@@ -43,8 +56,8 @@ class Parent(Protocol):
         """It can work."""
         ...
 
-    def ended(self, child: int, job: int, outcome: Outcome, usage: Usage) -> None:
-        """It has worked on this job."""
+    def ended(self, child: int, results: Sequence[Result]) -> None:
+        """It has worked on these jobs, in this order."""
         ...
 
     def gone(self, child: int, why: str) -> None:

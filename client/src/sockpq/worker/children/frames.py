@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 _LENGTH = struct.Struct("!I")
-READ_BYTES = 262_144
+READ_BYTES = 65_536         # more would be memory from the system for each read, and cost more than the read
 
 
 def encode(message: Any) -> bytes:

@@ -1,4 +1,9 @@
-"""A child that is a process, forked from the pool: it has the app as the pool has it, and dies with the pool."""
+"""A child that is a process, forked from the pool: it has the app as the pool has it, and dies with the pool.
+
+Jobs go to it by a socket, several in one message. For each it must draw a ticket from a pipe before it begins: the pool
+can read that pipe as well, and what it draws, the child will not begin. So it is always known exactly who has a job,
+also when the child was killed, and a job that was sent to a child waits for no longer than until another one is idle.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +17,21 @@ import signal
 import socket
 import sys
 import traceback
-from collections.abc import Set
+from collections.abc import Iterator, Sequence, Set
 from contextlib import suppress
+from time import monotonic
 
 from sockpq.model import Handed
 from sockpq.worker.app import App
-from sockpq.worker.children.child import Parent, Usage
+from sockpq.worker.children.child import Parent, Result, Usage
 from sockpq.worker.children.frames import READ_BYTES, Decoder, encode, messages
 from sockpq.worker.children.serving import Serving
 
 LOG = logging.getLogger("sockpq.worker")
 PR_SET_PDEATHSIG = 1
+TICKET_BYTES = 8            # the id of a job
+TICKETS_BYTES_MAX = 65_536  # of all that are in the pipe
+GATHER_S = 0.001, 0.005     # results of a child that has more jobs are left unread for so long, at least and at most
 SIGNALS = (
     signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGALRM, signal.SIGCHLD, signal.SIGUSR1,
 )
@@ -43,28 +52,48 @@ class ProcessChild:
         self._loop = asyncio.get_running_loop()
         self._decoder = Decoder()
         self._unsent = bytearray()
+        self._begun_or_not = 0          # jobs that it has
+        self._run_s = 0.0               # how long it worked on the last one
+        self._listens = self._is_full = False
+        self._gathering: asyncio.TimerHandle | None = None
         self._link: socket.socket
+        self._tickets = -1
         self._watch = -1
 
     def start(self) -> None:
         """Fork."""
         self._link, other = socket.socketpair()
+        self._tickets = _pipe()
         pool = os.getpid()
         sys.stdout.flush()
         sys.stderr.flush()
         self.pid = os.fork()
         if self.pid == 0:
-            _be_child(other, self._files | {other.fileno()}, self._app, self._soft_time_limit, pool)
+            kept = self._files | {other.fileno(), self._tickets}
+            _be_child(other, self._tickets, kept, self._app, self._soft_time_limit, pool)
         other.close()
         self._link.setblocking(False)
         self._watch = os.pidfd_open(self.pid)
         self._loop.add_reader(self._watch, self._exited)
-        self._loop.add_reader(self._link, self._receive)
+        self._listen(True)
 
-    def give(self, job: Handed) -> None:
-        """Send a job."""
-        self._unsent += encode(tuple(job))
+    def give(self, jobs: Sequence[Handed], until: float) -> None:
+        """Send jobs."""
+        os.write(self._tickets, b"".join([job.id.to_bytes(TICKET_BYTES) for job in jobs]))
+        self._begun_or_not += len(jobs)
+        self._unsent += encode((until, [tuple(job) for job in jobs]))
         self._send()
+        self._gather()
+
+    def take_back(self) -> set[int]:
+        """Draw all tickets that are left."""
+        try:
+            drawn = os.read(self._tickets, TICKETS_BYTES_MAX)
+        except BlockingIOError:
+            return set()
+        ids = {int.from_bytes(drawn[at : at + TICKET_BYTES]) for at in range(0, len(drawn), TICKET_BYTES)}
+        self._begun_or_not -= len(ids)
+        return ids
 
     def stop(self) -> None:
         """Close the link: the child ends when it reads that. What it has to say comes before."""
@@ -84,27 +113,70 @@ class ProcessChild:
                 del self._unsent[: self._link.send(self._unsent)]
         except BlockingIOError:
             self._loop.add_writer(self._link, self._send)
+            self._is_full = True
             return
         except OSError:             # it has died: _exited comes
             self._unsent.clear()
-        self._loop.remove_writer(self._link)
+        if self._is_full:
+            self._is_full = False
+            self._loop.remove_writer(self._link)
 
-    def _receive(self) -> None:
+    def _receive(self) -> bool:
+        """Read; did something come?"""
         try:
             data = self._link.recv(READ_BYTES)
         except BlockingIOError:
-            return
+            return False
         except OSError:
             data = b""
-        if not data:
-            self._loop.remove_reader(self._link)
-            return
+        if data:
+            self._hear(data)
+            self._gather()
+        else:
+            self._listen(False)
+        return True
+
+    def _listen(self, on: bool) -> None:
+        if on != self._listens:
+            self._listens = on
+            if on:
+                self._loop.add_reader(self._link.fileno(), self._receive)
+            else:
+                self._loop.remove_reader(self._link.fileno())
+
+    def _hear(self, data: bytes) -> None:
+        results = []
         for message in self._decoder.feed(data):
             if message is None:
                 self._parent.ready(self.number)
             else:
                 job, outcome, memory_bytes = message
-                self._parent.ended(self.number, job, outcome, Usage(memory_bytes))
+                results.append(Result(job, outcome, Usage(memory_bytes)))
+                self._run_s = outcome.run_s if outcome else 0.0
+        if results:
+            self._begun_or_not -= len(results)
+            self._parent.ended(self.number, results)
+
+    def _gather(self) -> None:
+        """Leave results unread for a moment when there will be more of them: each waking of the pool costs.
+
+        For as long as all its jobs take, if they are as quick as the last one.
+        """
+        if self._gathering:
+            return
+        if self._begun_or_not > 1:
+            least, most = GATHER_S
+            self._listen(False)
+            self._gathering = self._loop.call_later(
+                min(max(self._begun_or_not * self._run_s, least), most), self._gathered
+            )
+        elif self._begun_or_not:
+            self._listen(True)
+
+    def _gathered(self) -> None:
+        self._gathering = None
+        if not self._receive():         # it works on something longer
+            self._listen(True)
 
     def _exited(self) -> None:
         """It has ended: read what it had said, and take its exit status, so that it leaves no zombie."""
@@ -114,22 +186,29 @@ class ProcessChild:
         code = os.waitstatus_to_exitcode(status)
         with suppress(OSError):
             while data := self._link.recv(READ_BYTES):
-                for message in self._decoder.feed(data):
-                    if message is not None:
-                        job, outcome, memory_bytes = message
-                        self._parent.ended(self.number, job, outcome, Usage(memory_bytes))
-        self._loop.remove_reader(self._link)
+                self._hear(data)
+        if self._gathering:
+            self._gathering.cancel()
+        self._listen(False)
         self._loop.remove_writer(self._link)
         self._link.close()
         if code < 0:                # what it has started may be there still
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
-        self._parent.gone(self.number, f"signal {-code}" if code < 0 else f"exit code {code}")
+        self._parent.gone(self.number, f"its process has ended by {named_signal(-code)}" if code < 0 else
+                          f"its process has ended with exit code {code}")
+        os.close(self._tickets)
 
 
 def open_files() -> set[int]:
     """The descriptors that are open now."""
     return {int(name) for name in os.listdir("/proc/self/fd")}
+
+
+def named_signal(number: int) -> str:
+    """As people know it: "signal 9 (SIGKILL)"."""
+    known = number in set(signal.Signals)
+    return f"signal {number} ({signal.Signals(number).name})" if known else f"signal {number}"
 
 
 def die_with_parent(parent: int) -> None:
@@ -139,7 +218,19 @@ def die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
-def _be_child(link: socket.socket, files: Set[int], app: App, soft_time_limit: float | None, pool: int) -> None:
+def _pipe() -> int:
+    """A pipe with one descriptor for both ends, which does not block."""
+    ends = os.pipe()
+    try:
+        return os.open(f"/proc/self/fd/{ends[0]}", os.O_RDWR | os.O_NONBLOCK)
+    finally:
+        for end in ends:
+            os.close(end)
+
+
+def _be_child(
+    link: socket.socket, tickets: int, files: Set[int], app: App, soft_time_limit: float | None, pool: int
+) -> None:
     """Live as a child, to its end; never returns."""
     code = 1
     try:
@@ -150,7 +241,7 @@ def _be_child(link: socket.socket, files: Set[int], app: App, soft_time_limit: f
         die_with_parent(pool)
         gc.freeze()
         _let_go(files)
-        _serve(link, app, soft_time_limit)
+        _serve(link, tickets, app, soft_time_limit)
         code = 0
     except (ConnectionError, KeyboardInterrupt):
         pass                        # the pool is gone
@@ -171,14 +262,33 @@ def _let_go(files: Set[int]) -> None:
             os.dup2(nothing, one, inheritable=False)
 
 
-def _serve(link: socket.socket, app: App, soft_time_limit: float | None) -> None:
+def _serve(link: socket.socket, tickets: int, app: App, soft_time_limit: float | None) -> None:
     serving = Serving(app, soft_time_limit)
     serving.start()
     link.sendall(encode(None))
-    for message in messages(link):
-        job = Handed(*message)
-        outcome = serving.work(job)
+    for job, until in _own(link, tickets):
+        outcome = serving.work(job) if monotonic() < until else None
         memory_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         link.sendall(encode((job.id, outcome, memory_bytes)))
     serving.close()
     app.close()
+
+
+def _own(link: socket.socket, tickets: int) -> Iterator[tuple[Handed, float]]:
+    """The jobs for which there was a ticket, in turn; tickets are in the pipe before their jobs come."""
+    ticket: int | None = None
+    for until, jobs in messages(link):
+        for words in jobs:
+            ticket = ticket or _drawn(tickets)
+            if ticket is None:
+                break               # the pool has taken back the rest
+            if words[0] == ticket:
+                ticket = None
+                yield Handed(*words), until
+
+
+def _drawn(tickets: int) -> int | None:
+    try:
+        return int.from_bytes(os.read(tickets, TICKET_BYTES))
+    except BlockingIOError:
+        return None

@@ -7,14 +7,16 @@ import concurrent.futures
 import contextvars
 import inspect
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from time import monotonic
 from typing import Any
 
 from sockpq._sync.job import Job
 from sockpq.model import Handed
 from sockpq.worker.app import App
-from sockpq.worker.children.child import Parent, Usage
+from sockpq.worker.children.child import Parent, Result, Usage
 from sockpq.worker.children.serving import async_job, close_async, limited, without_trace
 from sockpq.worker.execution import Work, arun
 from sockpq.worker.outcome import Outcome
@@ -101,16 +103,23 @@ class TaskChild:
         self._parent = parent
         self._loop = asyncio.get_running_loop()
         self._work: concurrent.futures.Future[None] | None = None
+        self._jobs: deque[tuple[Handed, float]] = deque()
         self._gone = self._busy = self._stopping = False
 
     def start(self) -> None:
         """Ready when the app's own start is over."""
         self._tasks.begin().add_done_callback(self._started)
 
-    def give(self, job: Handed) -> None:
-        """Work on this job."""
-        self._busy = True
-        self._work = asyncio.run_coroutine_threadsafe(self._run(job), self._tasks.loop)
+    def give(self, jobs: Sequence[Handed], until: float) -> None:
+        """Work on these jobs, one after the other."""
+        self._jobs += [(job, until) for job in jobs]
+        self._go_on()
+
+    def take_back(self) -> set[int]:
+        """Forget what was not begun."""
+        ids = {job.id for job, _ in self._jobs}
+        self._jobs.clear()
+        return ids
 
     def stop(self) -> None:
         """End when there is no job."""
@@ -136,7 +145,7 @@ class TaskChild:
         else:
             self._tell(lambda: self._parent.ready(self.number))
 
-    async def _run(self, job: Handed) -> None:
+    async def _run(self, job: Handed, until: float) -> None:
         app = self._tasks.app
 
         async def hold(given: Handed, work: Work) -> Any:
@@ -148,13 +157,19 @@ class TaskChild:
             value = function() if is_async else await in_thread(function)
             return await limited(value, self._limit) if inspect.isawaitable(value) else value
 
-        outcome = await arun(app, without_trace(app, job), hold, call)
+        outcome = await arun(app, without_trace(app, job), hold, call) if monotonic() < until else None
         self._tell(lambda: self._ended(job, outcome))
 
-    def _ended(self, job: Handed, outcome: Outcome) -> None:
+    def _go_on(self) -> None:
+        if self._jobs and not self._busy:
+            self._busy = True
+            self._work = asyncio.run_coroutine_threadsafe(self._run(*self._jobs.popleft()), self._tasks.loop)
+
+    def _ended(self, job: Handed, outcome: Outcome | None) -> None:
         self._busy = False
-        self._parent.ended(self.number, job.id, outcome, Usage())
-        if self._stopping:
+        self._go_on()
+        self._parent.ended(self.number, [Result(job.id, outcome, Usage())])
+        if self._stopping and not self._busy:
             self._end("stopped")
 
     def _tell(self, news: Callable[[], None]) -> None:

@@ -6,11 +6,13 @@ import asyncio
 import logging
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from time import monotonic
 
 from sockpq.model import Handed
 from sockpq.worker.app import App
-from sockpq.worker.children.child import Parent, Usage
+from sockpq.worker.children.child import Parent, Result, Usage
 from sockpq.worker.children.serving import Serving
 
 LOG = logging.getLogger("sockpq.worker")
@@ -25,16 +27,26 @@ class ThreadChild:
         self._soft_time_limit = soft_time_limit
         self._parent = parent
         self._loop = asyncio.get_running_loop()
-        self._jobs: queue.SimpleQueue[Handed | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[tuple[Handed, float] | None] = queue.SimpleQueue()
         self._abandoned = False
 
     def start(self) -> None:
         """Start the thread."""
         threading.Thread(target=self._run, name=f"sockpq child {self.number}", daemon=True).start()
 
-    def give(self, job: Handed) -> None:
-        """Work on this job."""
-        self._jobs.put(job)
+    def give(self, jobs: Sequence[Handed], until: float) -> None:
+        """Work on these jobs, one after the other."""
+        for job in jobs:
+            self._jobs.put((job, until))
+
+    def take_back(self) -> set[int]:
+        """Take what the thread has not taken."""
+        ids = set()
+        with suppress(queue.Empty):
+            while given := self._jobs.get_nowait():
+                ids.add(given[0].id)
+            self._jobs.put(None)
+        return ids
 
     def stop(self) -> None:
         """End when there is no job."""
@@ -53,17 +65,17 @@ class ThreadChild:
             serving = Serving(self._app, self._soft_time_limit)
             serving.start()
             self._tell(lambda: self._parent.ready(self.number))
-            while job := self._jobs.get():
-                self._work(serving, job)
+            while given := self._jobs.get():
+                self._work(serving, *given)
             serving.close()
         except BaseException as error:
             LOG.exception("a thread of the pool has ended")
             why = f"{type(error).__name__}: {error}"
         self._tell(lambda: self._parent.gone(self.number, why))
 
-    def _work(self, serving: Serving, job: Handed) -> None:
-        outcome = serving.work(job)
-        self._tell(lambda: self._parent.ended(self.number, job.id, outcome, Usage()))
+    def _work(self, serving: Serving, job: Handed, until: float) -> None:
+        outcome = serving.work(job) if monotonic() < until else None
+        self._tell(lambda: self._parent.ended(self.number, [Result(job.id, outcome, Usage())]))
 
     def _tell(self, news: Callable[[], None]) -> None:
         def tell() -> None:

@@ -20,8 +20,8 @@ def to_ask(idle: int, slots: int, held: int, waiting: int, prefetch: int) -> int
 class Balancer:
     """The ready children in rotation, with the number of jobs that each has.
 
-    "fair": a job goes only to an idle child. "fast": jobs are spread as they arrive, up to `inbox_max` for each child,
-    busy or not.
+    "fair": jobs go only to idle children, shared out among them. "fast": they are spread as they arrive, busy or not.
+    None has more than `inbox_max`.
     """
 
     def __init__(self, strategy: Strategy, inbox_max: int) -> None:
@@ -40,21 +40,28 @@ class Balancer:
         if self._jobs.pop(child, None) is not None:
             self._rotation.remove(child)
 
-    def ended(self, child: int) -> None:
-        """One job of this child is over."""
+    def ended(self, child: int, count: int = 1) -> None:
+        """So many jobs of this child are over, or were taken back."""
         if child in self._jobs:
-            self._jobs[child] -= 1
+            self._jobs[child] -= count
 
-    def choose(self) -> int | None:
-        """The child for the next job, which counts as given to it; None when the job must wait."""
-        most = 1 if self.strategy == "fair" else self.inbox_max
-        for _ in range(len(self._rotation)):
+    def deal(self, count: int) -> list[int]:
+        """The children for the next `count` jobs, which count as given to them; fewer when the others must wait."""
+        room = {
+            child: self.inbox_max - jobs for child, jobs in self._jobs.items()
+            if not jobs or (self.strategy == "fast" and jobs < self.inbox_max)
+        }
+        chosen: list[int] = []
+        while room and len(chosen) < count:
             child = self._rotation[0]
             self._rotation.rotate(-1)
-            if self._jobs[child] < most:
+            if child in room:
+                chosen.append(child)
                 self._jobs[child] += 1
-                return child
-        return None
+                room[child] -= 1
+                if not room[child]:
+                    del room[child]
+        return chosen
 
     def idle(self) -> list[int]:
         """The children without a job, the next in turn first."""

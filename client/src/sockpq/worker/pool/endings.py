@@ -76,19 +76,21 @@ class Endings:
 
     async def _tell_these(self, finished: list[int]) -> None:
         try:
-            answers = await self._executor.run(done(finished), timeout=CALL_S)
+            await self._executor.run(self.done(finished), timeout=CALL_S)
         except SockpqError as error:
             LOG.warning("DONE cannot be said: %s", error)
             if not self._leaving:
                 self.not_told(finished)
             return
-        self.count_lost(answers)
         self.told(finished)
         if self._finished:
             self._tell_soon(TELL_S)
 
-    def count_lost(self, answers: Sequence[object]) -> None:
-        """Look for jobs that were not ours any more when they were done."""
+    def done(self, finished: list[int]) -> Command[list[Any]]:
+        """The DONE of these jobs; those that were not ours any more are counted when the answer comes."""
+        return done(finished, self._count_lost)
+
+    def _count_lost(self, answers: Sequence[object]) -> None:
         lost = sum(isinstance(answer, JobNotFound) for answer in answers)
         if lost:
             self._counters.lost += lost

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sockpq._engine.executor import Executor
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands import batches, jobs
+from sockpq._protocol.reader import Reader
 from sockpq.errors import Aborted, JobNotFound
 from sockpq.model import Handed
 from sockpq.worker.outcome import Outcome
@@ -40,10 +42,17 @@ def give_back(job: Handed, counts: bool = False) -> Command[Any]:
     return jobs.later(job, first=True, yielded=not counts)
 
 
-def done(ids: list[int]) -> Command[list[Any]]:
-    """DONE of several jobs; for each a Finished, or JobNotFound."""
+def done(ids: list[int], hear: Callable[[Sequence[object]], None]) -> Command[list[Any]]:
+    """DONE of several jobs; for each a Finished, or JobNotFound, which `hear` is told as well."""
     (part,) = batches.ends("DONE", ids)
-    return part.command
+    read = part.command.read
+    return part.command._replace(read=lambda: _heard(read(), hear))
+
+
+def _heard(reader: Reader[list[Any]], hear: Callable[[Sequence[object]], None]) -> Reader[list[Any]]:
+    answers = yield from reader
+    hear(answers)
+    return answers
 
 
 def _end(job: Handed, outcome: Outcome) -> Command[Any]:

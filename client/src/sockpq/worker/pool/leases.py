@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 RENEWALS_PER_LEASE = 3          # two may come too late, as through a failover
@@ -52,8 +53,12 @@ class Leases:
 
     def is_doubtful(self, job: int, now: float) -> bool:
         """May the lease have ended, because it could not be renewed in time?"""
+        return now >= self.safe_until(job)
+
+    def safe_until(self, job: int) -> float:
+        """Until when the lease has surely not ended; without end for a job that has none."""
         lease = self._leases.get(job)
-        return lease is not None and now - lease.renewed_at >= lease.length
+        return lease.renewed_at + lease.length if lease else math.inf
 
     def next_due(self) -> float | None:
         """When the next one is to be renewed; None without any."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from time import monotonic
 from typing import Any
@@ -21,7 +22,7 @@ from sockpq._protocol.commands import jobs
 from sockpq.errors import BadArguments, JobNotFound, SockpqError
 from sockpq.model import Handed
 from sockpq.worker.app import App
-from sockpq.worker.children.child import Usage
+from sockpq.worker.children.child import Result, Usage
 from sockpq.worker.children.spawning import Spawner, spawner
 from sockpq.worker.execution import lost
 from sockpq.worker.failures import log_failure
@@ -30,7 +31,7 @@ from sockpq.worker.pool.autoscale import Autoscaler
 from sockpq.worker.pool.balancing import to_ask
 from sockpq.worker.pool.counters import PoolCounters
 from sockpq.worker.pool.endings import CALL_S, PAUSE_S, Endings
-from sockpq.worker.pool.ends import done, give_back
+from sockpq.worker.pool.ends import give_back
 from sockpq.worker.pool.leases import Leases
 from sockpq.worker.pool.memory import MemoryShare
 from sockpq.worker.pool.request import WAIT_S, request
@@ -60,6 +61,7 @@ class Pool:
         self.settings = settings.checked()
         self.counters = PoolCounters()
         self._app = app
+        self._all_queues = app.queues
         self._before_work = before_work
         self._periodic = {task.queue for task in app.tasks.values() if task.schedule} if before_work else set()
         self._children = children or spawner(app, settings)
@@ -74,8 +76,9 @@ class Pool:
         self._leases = Leases()
         self._endings = Endings(self.client._executor, self._leases, self.counters, self._changed.set)
         self._roster = Roster(
-            lambda number: self._children.spawn(number, self, self.settings), settings.strategy, settings.prefetch
+            lambda number: self._children.spawn(number, self, self.settings), settings.strategy, settings.inbox_max
         )
+        self._lengths: dict[str, float] = {}        # of leases, by queue
         self._scaler = Autoscaler(settings.most, settings.least, monotonic(), settings.keepalive)
         self._memory = MemoryShare(settings.memory_share)
 
@@ -84,7 +87,7 @@ class Pool:
     @property
     def queues(self) -> tuple[str, ...]:
         """Where jobs are taken from."""
-        return self.settings.queues or self._app.queues
+        return self.settings.queues or self._all_queues
 
     @property
     def size(self) -> int:
@@ -99,7 +102,7 @@ class Pool:
     @property
     def held(self) -> int:
         """Jobs that were taken and not yet worked on to the end."""
-        return len(self._waiting) + sum(len(one.inbox) + (one.job is not None) for one in self._roster)
+        return len(self._waiting) + self._roster.held
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -150,7 +153,7 @@ class Pool:
         if unknown:
             raise BadArguments(f"the app has no task and no handler for queue {', '.join(sorted(unknown))}")
         self.settings = settings
-        self._roster.configure(settings.strategy, settings.prefetch)
+        self._roster.configure(settings.strategy, settings.inbox_max)
         self._memory = MemoryShare(settings.memory_share)
         self._interrupt()
         self.set_bounds(settings.most, settings.least)
@@ -213,7 +216,7 @@ class Pool:
 
         try:
             taken = await self.client._executor.run_behind(
-                done(finished) if finished else None,
+                self._endings.done(finished) if finished else None,
                 request(self.queues, count, self._taken_for(), self.settings.by), put_back, timeout=CALL_S, wait=WAIT_S,
             )
             told = True
@@ -228,7 +231,13 @@ class Pool:
                 self._endings.not_told(finished)
 
     def _taken_for(self) -> float:
-        return min(self._app.lease_of(queue) for queue in self.queues)
+        return min(self._length(queue) for queue in self.queues)
+
+    def _length(self, queue: str) -> float:
+        """Of the leases of this queue's jobs, in seconds."""
+        if queue not in self._lengths:
+            self._lengths[queue] = self._app.lease_of(queue)
+        return self._lengths[queue]
 
     def _to_ask(self) -> int:
         room = self._scaler.most - self._roster.size if self._can_grow() else 0
@@ -241,7 +250,7 @@ class Pool:
         return not self._failed_starts and self._scaler.most > self._scaler.least and self._memory.may_grow()
 
     def _arrived(self, job: Handed) -> None:
-        self._leases.begin(job.id, self._taken_for(), self._app.lease_of(job.queue), monotonic())
+        self._leases.begin(job.id, self._taken_for(), self._length(job.queue), monotonic())
         if job.queue in self._periodic:
             self._endings.begin(self._prepare(job))
         else:
@@ -268,16 +277,25 @@ class Pool:
     # children
 
     def _dispatch(self) -> None:
-        """Give waiting jobs to children."""
-        while self._waiting and not self._stopping:
-            job = self._waiting[0]
-            if self._leases.is_doubtful(job.id, monotonic()):
-                self._waiting.popleft()
+        """Give waiting jobs to children; while one is idle, what waits behind a busy one as well."""
+        if self._stopping:
+            return
+        if not self._waiting and self.settings.strategy == "fair" and self._roster.idle:
+            self._waiting += self._roster.take_back_queued()
+        if not self._waiting:
+            return
+        now = monotonic()
+        good: list[Handed] = []
+        until = math.inf
+        for job in self._waiting:
+            safe_until = self._leases.safe_until(job.id)
+            if safe_until <= now:
                 self._endings.begin(self._verify(job))
-            elif self._roster.assign(job):
-                self._waiting.popleft()
             else:
-                break
+                good.append(job)
+                until = min(until, safe_until)
+        given = self._roster.deal(good, until)
+        self._waiting = deque(good[given:])
 
     async def _verify(self, job: Handed) -> None:
         """The pool stood still for so long that another may have the job: begin it only if it is still ours."""
@@ -317,25 +335,33 @@ class Pool:
         self._dispatch()
         self._changed.set()
 
-    def ended(self, child: int, job: int, outcome: Outcome, usage: Usage) -> None:
-        """A child has worked on its job. See Parent."""
-        member = self._roster.get(child)
-        if member is None or member.job is None or member.job.id != job:
-            return
-        worked_on = member.job
-        worn = not member.retiring and self._is_worn(member.tasks + 1, usage)
-        self._roster.ended(child, go_on=not worn)
+    def ended(self, child: int, results: Sequence[Result]) -> None:
+        """A child has worked on jobs. See Parent."""
+        worn = False
+        late: list[Handed] = []
+        for result in results:
+            job = self._roster.ended(child, result.job, result.outcome is not None)
+            if job is None:
+                continue
+            if result.outcome is None:
+                late.append(job)
+            else:
+                worn = worn or self._is_worn(child, result.usage)
+                self._account(job, result.outcome)
+        self._waiting.extendleft(reversed(late))
         if worn:
             self._retire(child)
-        self._account(worked_on, outcome)
         self._dispatch()
         self._scale()
         self._changed.set()
 
-    def _is_worn(self, tasks: int, usage: Usage) -> bool:
+    def _is_worn(self, child: int, usage: Usage) -> bool:
         """Has the child done so much, or got so large, that another takes its place?"""
+        member = self._roster.get(child)
+        if member is None or member.retiring:
+            return False
         tasks_max, bytes_max = self.settings.tasks_max, self.settings.memory_bytes_max
-        return (tasks_max is not None and tasks >= tasks_max) or (
+        return (tasks_max is not None and member.tasks >= tasks_max) or (
             bytes_max is not None and (usage.memory_bytes or 0) > bytes_max
         )
 
@@ -344,12 +370,18 @@ class Pool:
         member = self._roster.gone(child)
         if member is None:
             return
-        self._waiting.extendleft(reversed(member.inbox))
-        if member.job and self._halting:
-            self._endings.begin(self._endings.give_back([member.job], counts=True))
-        elif member.job:
-            kind = "TimeLimit" if member.killed == "time limit" else "ChildDied"
-            self._account(member.job, lost(self._app, member.job, kind, member.killed or why))
+        not_begun = member.child.take_back()
+        self._waiting.extendleft(reversed([job for job in member.jobs if job.id in not_begun]))
+        for job in member.jobs:
+            if job.id in not_begun:
+                continue
+            if self._halting:
+                self._endings.begin(self._endings.give_back([job], counts=True))
+                continue
+            timed_out = member.killed == "time limit"
+            message = f"the time limit of {self.settings.time_limit:g} s is over" if timed_out else member.killed or why
+            kind = "TimeLimit" if timed_out else "ChildDied"
+            self._account(job, lost(self._app, job, kind, message))
         if not member.ready and not self._stopping:
             self._failed_starts += 1
             first, longest = RESTART_PAUSES_S
@@ -380,8 +412,7 @@ class Pool:
         back = list(self._waiting)
         self._waiting.clear()
         for member in self._roster:
-            back += member.inbox
-            member.inbox.clear()
+            back += self._roster.take_back(member.child.number)
         if back:
             await self._endings.give_back(back)
 
@@ -390,15 +421,20 @@ class Pool:
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(self._until_next())
-            now = monotonic()
-            for member in self._roster:
-                self._judge(member.child.number, now)
-            if not self._touching and (due := self._leases.take_due(now)):
-                self._touching = True
-                self._endings.begin(self._touch(due, now))
-            self._dispatch()
-            self._scale()
-            self._changed.set()
+            try:
+                self._look(monotonic())
+            except Exception:           # without the next looks, leases would end
+                LOG.exception("a fault of the worker itself")
+
+    def _look(self, now: float) -> None:
+        for member in self._roster:
+            self._judge(member.child.number, now)
+        if not self._touching and (due := self._leases.take_due(now)):
+            self._touching = True
+            self._endings.begin(self._touch(due, now))
+        self._dispatch()
+        self._scale()
+        self._changed.set()
 
     def _until_next(self) -> float:
         """Seconds to the next look: a second, or less where limits are short."""
@@ -438,11 +474,15 @@ class Pool:
 
     def _not_ours(self, job: int) -> None:
         """A lease has ended. What waits is dropped; what runs is not believed at its end; what is ended is ended."""
+        holder = next((member for member in self._roster if any(one.id == job for one in member.jobs)), None)
+        if holder:
+            self._waiting += self._roster.take_back(holder.child.number)
         waits = next((one for one in self._waiting if one.id == job), None)
         if waits:
             self._waiting.remove(waits)
-        if waits or any(member.job and member.job.id == job for member in self._roster):
+        if waits or holder:
             self._endings.lost(job)
+        self._dispatch()
 
     # ends of the pool
 
@@ -463,9 +503,12 @@ class Pool:
         self._changed.set()
 
     async def _wait(self, seconds: float | None) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._changed.wait()
+        if seconds is None:
+            await self._changed.wait()
+        else:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._changed.wait()
         self._changed.clear()
 
     async def _sleep(self, seconds: float) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 
@@ -14,7 +14,7 @@ from sockpq.worker.pool.balancing import Balancer, Strategy
 
 @dataclass
 class Member:
-    """A child: `job` is what it works on, since `begun_at`; `inbox` what it will. `retiring`: it gets no more jobs."""
+    """A child. `jobs` were given to it: it works on the first, since `begun_at`. `retiring`: it gets no more jobs."""
 
     child: Child
     started_at: float
@@ -22,10 +22,14 @@ class Member:
     retiring: bool = False
     retired_at: float = 0.0
     killed: str | None = None
-    job: Handed | None = None
     begun_at: float = 0.0
     tasks: int = 0
-    inbox: deque[Handed] = field(default_factory=deque)
+    jobs: deque[Handed] = field(default_factory=deque)
+
+    @property
+    def job(self) -> Handed | None:
+        """What it works on."""
+        return self.jobs[0] if self.jobs else None
 
 
 class Roster:
@@ -59,7 +63,12 @@ class Roster:
     @property
     def busy(self) -> int:
         """Children that work on a job."""
-        return sum(member.job is not None for member in self._members.values())
+        return sum(bool(member.jobs) for member in self._members.values())
+
+    @property
+    def held(self) -> int:
+        """Jobs that children have."""
+        return sum(len(member.jobs) for member in self._members.values())
 
     @property
     def ready(self) -> int:
@@ -87,32 +96,54 @@ class Roster:
             member.ready = True
             self._balancer.add(number)
 
-    def assign(self, job: Handed) -> bool:
-        """Give the job to a child, by the strategy; False when it must wait."""
-        number = self._balancer.choose()
-        if number is None:
-            return False
-        member = self._members[number]
-        member.inbox.append(job)
-        if member.job is None:
-            self._begin(member)
-        return True
+    def deal(self, jobs: Sequence[Handed], until: float) -> int:
+        """Give these to children, by the strategy; returns how many could be given: the first ones.
 
-    def ended(self, number: int, go_on: bool) -> None:
-        """It has worked on its job; if it shall `go_on`, the next one of its inbox begins."""
+        None is begun at or after `until`, on the monotonic clock.
+        """
+        shares: dict[int, list[Handed]] = {}
+        numbers = self._balancer.deal(len(jobs))
+        for job, number in zip(jobs, numbers, strict=False):
+            shares.setdefault(number, []).append(job)
+        for number, share in shares.items():
+            member = self._members[number]
+            if not member.jobs:
+                member.begun_at = monotonic()
+            member.jobs += share
+            member.child.give(share, until)
+        return len(numbers)
+
+    def take_back(self, number: int) -> list[Handed]:
+        """What this child has not begun: it will not."""
         member = self._members[number]
-        member.job = None
-        member.tasks += 1
-        member.retired_at = monotonic()
+        ids = member.child.take_back()
+        if not ids:
+            return []
+        back = [job for job in member.jobs if job.id in ids]
+        member.jobs = deque(job for job in member.jobs if job.id not in ids)
+        self._balancer.ended(number, len(back))
+        return back
+
+    def take_back_queued(self) -> list[Handed]:
+        """What waits behind other jobs."""
+        return [
+            job for number, member in self._members.items() if len(member.jobs) > 1 for job in self.take_back(number)
+        ]
+
+    def ended(self, number: int, job: int, begun: bool) -> Handed | None:
+        """It is at the end of this job, which it has `begun` or not; the next one begins. None: it was not its job."""
+        member = self._members.get(number)
+        if member is None or not member.jobs or member.jobs[0].id != job:
+            return None
+        member.begun_at = member.retired_at = monotonic()
+        member.tasks += begun
         self._balancer.ended(number)
-        if member.inbox and go_on and not member.retiring:
-            self._begin(member)
+        return member.jobs.popleft()
 
     def retire(self, number: int) -> list[Handed]:
-        """Let it end after its job; returns the jobs of its inbox."""
+        """Let it end after its job; returns those that it has not begun."""
         member = self._members[number]
-        back = list(member.inbox)
-        member.inbox.clear()
+        back = self.take_back(number)
         if not member.retiring:
             member.retiring = True
             member.retired_at = monotonic()
@@ -138,8 +169,3 @@ class Roster:
     def configure(self, strategy: Strategy, inbox_max: int) -> None:
         """Choose children in another way from now on."""
         self._balancer.strategy, self._balancer.inbox_max = strategy, inbox_max
-
-    def _begin(self, member: Member) -> None:
-        member.job = member.inbox.popleft()
-        member.begun_at = monotonic()
-        member.child.give(member.job)

@@ -41,6 +41,11 @@ class PoolSettings(NamedTuple):
     start_limit: float = 4.0
     heartbeat: float = 2.0
 
+    @property
+    def inbox_max(self) -> int:
+        """How many jobs a child may have at once; only one when it may be replaced behind any."""
+        return 1 if self.tasks_max or self.memory_bytes_max else self.prefetch
+
     def checked(self) -> PoolSettings:
         """Itself; raises BadArguments."""
         if not 0 <= self.least <= self.most <= CHILDREN_MAX or not self.most:
@@ -55,6 +60,8 @@ class PoolSettings(NamedTuple):
             value = getattr(self, name)
             if value is not None and not 0 < value < float("inf"):
                 raise BadArguments(f"{name} must be greater than 0, not {value}")
+        if self.time_limit and self.soft_time_limit and self.soft_time_limit >= self.time_limit:
+            raise BadArguments(f"the soft time limit ({self.soft_time_limit:g} s) is not below the time limit")
         if self.kind == "threads" and (self.time_limit or self.soft_time_limit):
             raise BadArguments("a thread cannot be ended: time limits need processes or asyncio")
         if self.kind != "processes" and (self.memory_bytes_max or self.tasks_max):

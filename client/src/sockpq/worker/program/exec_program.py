@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 from typing import Any
 
 from sockpq.errors import BadArguments
-from sockpq.worker.children.process_child import die_with_parent
+from sockpq.worker.children.process_child import die_with_parent, named_signal
 
 PLACES = re.compile(r"%(.)")
 STDERR_CHARACTERS_MAX = 2000
 
 
 class ProgramFailed(Exception):  # noqa: N818 - its name is the reason that is kept with the job
-    """The program has ended with another exit code than 0."""
+    """The program has ended with another exit code than 0, or could not be started."""
 
 
 class ExecLine:
@@ -37,6 +38,9 @@ class ExecLine:
             for place in PLACES.findall(word):
                 if place not in "kqia%":
                     raise BadArguments(f"--exec: there is no %{place}; there are %k %q %i %a %%")
+        program = self._words[0]
+        if not PLACES.search(program) and shutil.which(program) is None:
+            raise BadArguments(f"--exec: there is no program {program!r} that can be run, here or on the PATH")
 
     def words(self, job: Any) -> list[str]:
         """The words for this job."""
@@ -47,11 +51,14 @@ class ExecLine:
     def __call__(self, job: Any) -> None:
         """Run it; raises ProgramFailed. Its standard output is the worker's, of what it complains the end is logged."""
         parent = os.getpid()
-        ended = subprocess.run(
-            self.words(job), input=job.data, stderr=subprocess.PIPE, check=False,
-            preexec_fn=lambda: die_with_parent(parent),
-        )
+        try:
+            ended = subprocess.run(
+                self.words(job), input=job.data, stderr=subprocess.PIPE, check=False,
+                preexec_fn=lambda: die_with_parent(parent),
+            )
+        except OSError as error:
+            raise ProgramFailed(f"{self.words(job)[0]} cannot be started: {error.strerror}") from None
         if ended.returncode:
             told = ended.stderr.decode("utf-8", "replace")[-STDERR_CHARACTERS_MAX:].strip()
-            how = f"signal {-ended.returncode}" if ended.returncode < 0 else f"exit code {ended.returncode}"
+            how = named_signal(-ended.returncode) if ended.returncode < 0 else f"exit code {ended.returncode}"
             raise ProgramFailed(f"{how}: {told}" if told else how)

@@ -1,20 +1,28 @@
-"""The worker says what it is doing (WORKER), and hears what an operator wants of it: bounds, a pause, its end."""
+"""The worker says what it is doing (WORKER), and hears what an operator wants of it: bounds, a pause, its end.
+
+The answer to a heartbeat says what is wanted. An event tells that it has changed, and has the next heartbeat said at
+once; who hears no events (an older server, a lost one) hears it with the next one all the same.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import Protocol
 
 from sockpq._async.client import Client
-from sockpq.errors import BadArguments, NotSupported, SockpqError
+from sockpq.errors import BadArguments, EventsLost, NotSupported, SockpqError
 from sockpq.model import WorkerBounds
 
 LOG = logging.getLogger("sockpq.worker")
 
 CALL_S = 10.0
+FIRST_CALL_S = 2.0      # of the first one: whoever starts a worker wants to hear soon that it reaches nobody
 SESSION_S = 15.0        # a worker that says nothing for so long is not listed any more
-RETRY_S = 60.0          # servers that know no workers may be replaced
+RETRY_S = 60.0          # servers that know no workers, or no events, may be replaced
+LISTEN_PAUSE_S = 2.0    # after a failure to hear events
+NAME_LOOKS = 3          # after so many heartbeats a worker looks whether another one has its name
 
 
 class Steered(Protocol):
@@ -50,19 +58,67 @@ class Heartbeat:
         self._pool = pool
         self._name = name
         self._last = WorkerBounds(None, None, "run")
+        self._wanted = asyncio.Event()
+        self._looks = NAME_LOOKS
 
     async def run(self, client: Client, period: float) -> None:
         """Say it again and again. `client`: its own, with a short session, which ends with the worker."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._beat(client, period))
+            tasks.create_task(self._listen(client))
+
+    async def _beat(self, client: Client, period: float) -> None:
+        timeout = FIRST_CALL_S
+        address: str | None = None      # from where the servers have heard the last one
         while True:
             pause = period
             try:
+                if address:
+                    await self._look(client, address)
                 self.follow(
-                    await client.worker_beat(self._name, self._pool.bounds[0], self._pool.busy, timeout=CALL_S)
+                    await client.worker_beat(self._name, self._pool.bounds[0], self._pool.busy, timeout=timeout)
                 )
+                address = await self._address(client) if self._looks else None
             except NotSupported:
                 pause = RETRY_S
             except SockpqError as error:
-                LOG.warning("no heartbeat: %s", error)
+                LOG.warning("the servers do not hear this worker, which tries on: %s", error)
+            timeout = CALL_S
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wanted.wait(), pause)
+            self._wanted.clear()
+
+    async def _look(self, client: Client, address: str) -> None:
+        """Has another worker said this name since our heartbeat from this address? One that has died has not."""
+        self._looks -= 1
+        other = await self._address(client)
+        if other and other != address:
+            self._looks = 0
+            LOG.warning(
+                "another worker has the name %s as well, at %s: `pqctl worker` shows one of the two and steers both; "
+                "start each with a --name of its own", self._name, other,
+            )
+
+    async def _address(self, client: Client) -> str | None:
+        """From where the worker of our name was heard last."""
+        listed = await client.workers(timeout=CALL_S)
+        return next((worker.address for worker in listed if worker.name == self._name), None)
+
+    async def _listen(self, client: Client) -> None:
+        """Have a heartbeat said when an operator says something."""
+        while True:
+            pause = LISTEN_PAUSE_S
+            try:
+                async with client.events("WORKER", self._name) as events:
+                    async for _ in events:
+                        self._wanted.set()
+            except EventsLost:
+                self._wanted.set()
+                continue
+            except NotSupported:
+                pause = RETRY_S
+            except SockpqError as error:
+                LOG.debug("no events: %s", error)       # the heartbeat complains
             await asyncio.sleep(pause)
 
     def follow(self, wish: WorkerBounds) -> None:

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
+import traceback
 from typing import Any
 
+import sockpq
 from sockpq.errors import BadArguments
 from sockpq.worker.app import App
 from sockpq.worker.policy import BACKOFF_S, EXPIRE_S, TRIES
 from sockpq.worker.program.exec_program import ExecLine
 from sockpq.worker.program.options import FOR_EXEC, Options
 
+PLACE = re.compile(r"[^\W\d][\w-]*(\.[^\W\d][\w-]*)*(:[^\W\d]\w*(\.[^\W\d]\w*)*)?")
+# Frames of an import that tell nothing of the app: those of importing, and of this library.
+NOT_OF_THE_APP = "<frozen ", os.path.dirname(importlib.__file__), os.path.dirname(sockpq.__file__)
+
 
 def load(options: Options) -> App:
-    """The app to be run. Raises BadArguments; what the module raises when it is imported passes through."""
+    """The app to be run; raises BadArguments."""
     if options.exec_line is not None:
         app = _exec_app(options, options.exec_line)
     else:
@@ -35,22 +42,34 @@ def load(options: Options) -> App:
 
 
 def _imported(place: str) -> App:
+    if not PLACE.fullmatch(place):
+        raise BadArguments(f"{place!r} is not MODULE:APP: a module as `import` names it, and the App in it, as app:app")
     module, _, attribute = place.partition(":")
+    attribute = attribute or "app"
     if "" not in sys.path and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
         found: Any = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or not (module == error.name or module.startswith(f"{error.name}.")):
-            raise
-        raise BadArguments(f"there is no module {module!r} here or on the path of Python") from error
-    except ValueError as error:
-        raise BadArguments(f"{place!r} is not MODULE:APP") from error
-    for word in (attribute or "app").split("."):
+    except (Exception, SystemExit) as error:
+        raise BadArguments(_why_not(module, error)) from error
+    apps = [name for name, value in vars(found).items() if isinstance(value, App)]
+    for word in attribute.split("."):
         found = getattr(found, word, None)
     if not isinstance(found, App):
-        raise BadArguments(f"{place}: {attribute or 'app'} is not a sockpq.worker.App")
+        there = f"its apps: {', '.join(apps)}" if apps else "there is none in it: app = sockpq.worker.App()"
+        raise BadArguments(f"{attribute!r} of module {module!r} is no App; {there}")
     return found
+
+
+def _why_not(module: str, error: BaseException) -> str:
+    """Why a module cannot be imported, and where in it that shows."""
+    if isinstance(error, ModuleNotFoundError) and error.name and f"{module}.".startswith(f"{error.name}."):
+        hint = f": is {module.removesuffix('.py')}:app meant?" if module.endswith(".py") else ""
+        return f"there is no module {module!r} in {os.getcwd()} or on the path of Python{hint}"
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not frame.filename.startswith(NOT_OF_THE_APP)]
+    where = f" ({own[-1].filename}, line {own[-1].lineno})" if own and not isinstance(error, SyntaxError) else ""
+    return f"module {module!r} cannot be imported: {type(error).__name__}: {error}{where}"
 
 
 def _exec_app(options: Options, line: str) -> App:

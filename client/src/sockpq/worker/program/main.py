@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from sockpq.errors import BadArguments, SockpqError
@@ -28,6 +28,7 @@ LOG = logging.getLogger("sockpq.worker")
 FAILED = 1
 MISUSED = 64        # as pqctl
 CRON_PAUSE_S = 5.0
+FAULT_PAUSE_S = 5.0
 # What a running worker does not change.
 FIXED = ("app", "servers", "pool", "name", "log-format", "metrics", "progress", "exec", "expire", "tries", "backoff")
 
@@ -43,9 +44,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.get("progress"):
             check_progress()
         handler = _log_to_stderr(options.get("log-format", "json"))
-        app = load(options)
     except BadArguments as error:
         print(f"pqworker: {error} (see `pqworker --help`)", file=sys.stderr)
+        return MISUSED
+    try:
+        app = load(options)
+    except BadArguments as error:
+        print(f"pqworker: {error}", file=sys.stderr)
         return MISUSED
     try:
         asyncio.run(_work(app, options, settings, given, handler))
@@ -78,10 +83,11 @@ async def _work(
             "worker %s: %s of %s, at most %d and at least %d", settings.name, settings.kind, ", ".join(pool.queues),
             settings.most, settings.least,
         )
-        helpers.append(asyncio.create_task(_start_cron(cron, pool)))
-        helpers.append(asyncio.create_task(Heartbeat(pool, settings.name).run(voice, settings.heartbeat)))
+        beats = Heartbeat(pool, settings.name)
+        helpers.append(asyncio.create_task(keep(lambda: _start_cron(cron, pool))))
+        helpers.append(asyncio.create_task(keep(lambda: beats.run(voice, settings.heartbeat))))
         if options.get("progress") and sys.stderr.isatty():
-            helpers.append(asyncio.create_task(show(pool, handler)))
+            helpers.append(asyncio.create_task(keep(lambda: show(pool, handler))))
         await pool.run()
     finally:
         for helper in helpers:
@@ -90,6 +96,17 @@ async def _work(
         metrics.close()
         await voice.close()
     LOG.info("worker %s has ended after %d jobs", settings.name, pool.counters.total)
+
+
+async def keep(work: Callable[[], Coroutine[Any, Any, None]], pause_s: float = FAULT_PAUSE_S) -> None:
+    """Do this to its end; a fault, of whatever kind, is logged, and the work begun anew."""
+    while True:
+        try:
+            await work()
+            return
+        except Exception:
+            LOG.exception("a fault of the worker itself")
+            await asyncio.sleep(pause_s)
 
 
 async def _start_cron(cron: CronJobs, pool: Pool) -> None:

@@ -29,7 +29,10 @@ def check(place: str) -> tuple[str, int]:
     except ImportError as error:
         raise BadArguments(MISSING) from error
     assert prometheus_client
-    host, port = parse_server(place, default_port=None)
+    try:
+        host, port = parse_server(place, default_port=None)
+    except BadArguments as error:
+        raise BadArguments(f"--metrics {place}: needs HOST:PORT, as 127.0.0.1:9464") from error
     return host, port
 
 

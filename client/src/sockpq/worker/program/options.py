@@ -9,7 +9,7 @@ import socket
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from sockpq._protocol.arguments import name as queue_name
 from sockpq.errors import BadArguments
@@ -36,12 +36,21 @@ class Options(NamedTuple):
 
 
 def parse(arguments: Sequence[str]) -> Options:
-    """Read the command line, and the configuration file if it names one. Raises BadArguments; exits for --help."""
+    """Read the command line, and the configuration file if it names one, which has no say where the line has.
+
+    Raises BadArguments; exits for --help.
+    """
     found = vars(_parser().parse_args(arguments))
     config = found.pop("config")
-    given = {key: _checked(key, value, "option") for key, value in found.items() if value is not None}
+    given = {
+        key: _checked(key, value, key.upper() if key == "app" else f"--{key} {value}")
+        for key, value in found.items() if value is not None
+    }
     if config is not None:
-        given = {**read_config(config), **given}
+        settings = read_config(config)
+        if SIZES & given.keys():
+            settings = {key: value for key, value in settings.items() if key not in SIZES}
+        given = {**settings, **given}
     app, exec_line = given.get("app"), given.get("exec")
     if (app is None) == (exec_line is None):
         raise BadArguments("name an app, as in `pqworker app:app`, or a program by --exec: one of them")
@@ -52,12 +61,14 @@ def read_config(path: str) -> dict[str, Any]:
     """What the file says, by option; raises BadArguments."""
     try:
         settings = tomllib.loads(Path(path).read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise BadArguments(f"{path}: {error}") from error
+    except OSError as error:
+        raise BadArguments(f"--config {path}: {error.strerror}") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadArguments(f"{path}: this is not TOML: {error}") from error
     unknown = {key for key in settings if key not in KEYS}
     if unknown:
         raise BadArguments(f"{path}: there is no option {', '.join(sorted(unknown))}")
-    return {key: _checked(key, value, path) for key, value in settings.items()}
+    return {key: _checked(key, value, f"{path}: {key} = {value!r}") for key, value in settings.items()}
 
 
 def pool_settings(options: Options) -> PoolSettings:
@@ -101,22 +112,32 @@ def _backoff(value: Any) -> tuple[float, float]:
     words = value.split(",") if isinstance(value, str) else value
     if not isinstance(words, list | tuple) or len(words) != 2:
         raise BadArguments("needs the first pause and the longest: 2,600")
-    first, longest = (float(word) for word in words)
+    first, longest = (_number(word) for word in words)
+    if not 0 <= first <= longest < float("inf"):
+        raise BadArguments("needs the first pause and the longest: 2,600")
     return first, longest
 
 
 def _count(value: Any, least: int = 1) -> int:
-    number = int(value)
-    if isinstance(value, bool | float) or number < least:
-        raise BadArguments(f"needs a number of {least} or more")
-    return number
+    number = _number(value)
+    if isinstance(value, float) or number < least or not number.is_integer():
+        raise BadArguments(f"needs a whole number of {least} or more")
+    return int(number)
 
 
 def _seconds(value: Any) -> float:
-    seconds = float(value)
-    if isinstance(value, bool) or not 0 < seconds < float("inf"):
-        raise BadArguments("needs a positive number of seconds")
+    seconds = _number(value)
+    if not 0 < seconds < float("inf"):
+        raise BadArguments("needs a number of seconds above 0")
     return seconds
+
+
+def _number(value: Any) -> float:
+    """NaN when it is none: less than nothing, and more than nothing neither."""
+    try:
+        return float("nan") if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        return float("nan")
 
 
 def _size(value: Any) -> int:
@@ -168,7 +189,7 @@ KEYS: dict[str, Option] = {
     "servers": Option(_text, "HOST:PORT,..", "servers of the cluster, instead of the app's and the configured ones"),
     "queues": Option(_queues, "A,B", "take jobs from these queues only; without it from all that the app has"),
     "concurrency": Option(_count, "N", "children; by default as many as there are processors", "-c"),
-    "autoscale": Option(_pair, "MOST,LEAST", "as many children as there is work for, within these bounds"),
+    "autoscale": Option(_pair, "MOST,LEAST", "as many children as there is work for, in these bounds; goes before -c"),
     "pool": Option(_one_of(*KINDS), "KIND", "what children are: processes (default), threads or asyncio"),
     "strategy": Option(_one_of(*STRATEGIES), "WHICH", "fair (default): jobs go to idle children; fast: spread to all"),
     "prefetch": Option(_count, "N", "jobs taken at once for each idle child (4)"),
@@ -189,18 +210,26 @@ KEYS: dict[str, Option] = {
                       f"({BACKOFF_S[0]:g},{BACKOFF_S[1]:g})"),
 }
 FOR_EXEC = ("expire", "tries", "backoff")
+SIZES = {"concurrency", "autoscale"}     # either on the command line goes before both of the file
 
 
-def _checked(key: str, value: Any, origin: str) -> Any:
+def _checked(key: str, value: Any, told: str) -> Any:
+    """The value; `told` is how it was said."""
     try:
         return KEYS[key].read(value)
-    except (BadArguments, ValueError, TypeError) as error:
-        told = error if isinstance(error, BadArguments) else "is not a value for it"
-        raise BadArguments(f"{origin}: {key} = {value!r}: {told}") from error
+    except BadArguments as error:
+        raise BadArguments(f"{told}: {error}") from error
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong as everything else here does."""
+
+    def error(self, message: str) -> NoReturn:
+        raise BadArguments(message)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="pqworker", description="Runs the tasks of an app, or a program for each job.", allow_abbrev=False,
         epilog="Signals: TERM finishes what runs and gives back the rest; a second TERM, or QUIT, stops at once; HUP "
         "reads --config again.",

@@ -1,0 +1,33 @@
+"""Keeping a session alive: a task says PING, every third of the session's TTL."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+from sockpq._engine.bound_session import BoundSession
+
+
+class KeepAlive:
+    """For one session."""
+
+    def __init__(self, session: BoundSession) -> None:
+        self._session = session
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin, if that was not done."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._beat(), name="sockpq keepalive")
+
+    async def stop(self) -> None:
+        """End the task."""
+        if self._task:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(self._session.period)
+            await self._session.beat()

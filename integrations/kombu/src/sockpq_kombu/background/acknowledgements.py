@@ -1,0 +1,56 @@
+"""Tells the server what became of jobs, behind the back of the program: collected, and in order."""
+
+from __future__ import annotations
+
+from enum import Enum
+from functools import partial
+
+from kombu.log import get_logger
+from sockpq import Client, JobNotFound, SockpqError
+
+from sockpq_kombu.background.outbox import Outbox, Send
+
+logger = get_logger("kombu.transport.sockpq")
+
+
+class Fate(Enum):
+    """What is to become of a job."""
+
+    DONE = "done"
+    BACK = "back"
+    DEAD = "dead"
+
+
+class Acknowledgements:
+    """The jobs of one connection that were finished, or put back. Any thread may add to them."""
+
+    def __init__(self, client: Client, outbox: Outbox) -> None:
+        self._client = client
+        self._outbox = outbox
+        self._send: dict[Fate, Send] = {fate: partial(self._tell, fate) for fate in Fate}
+
+    def add(self, fate: Fate, *jobs: int) -> None:
+        """Tell this soon."""
+        self._outbox.add(self._send[fate], *jobs)
+
+    def _tell(self, fate: Fate, jobs: list[int]) -> None:
+        try:
+            if fate is Fate.DONE:
+                found = [one is not None for one in self._client.done_many(jobs)]
+            elif fate is Fate.BACK:
+                found = self._client.later_many(jobs, first=True)
+            else:
+                found = [self._bury(job) for job in jobs]
+        except SockpqError as error:
+            logger.warning("%d acknowledgements failed, the messages will come again: %s", len(jobs), error)
+            return
+        lost = [job for job, there in zip(jobs, found, strict=True) if not there]
+        if lost:
+            logger.warning("told too late, others have these messages by now: %s", lost)
+
+    def _bury(self, job: int) -> bool:
+        try:
+            self._client.bury(job, "rejected")
+        except JobNotFound:
+            return False
+        return True

@@ -1,0 +1,38 @@
+"""Which thread must not be held up, because an event loop of kombu's runs in it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+
+
+class _Loop:
+    """One for a process; a forked child has none."""
+
+    thread: tuple[int, int] | None = None
+
+
+def enter_event_loop() -> None:
+    """This thread has the event loop."""
+    _Loop.thread = threading.get_ident(), os.getpid()
+
+
+def leave_event_loop() -> None:
+    """No thread has one any more."""
+    _Loop.thread = None
+
+
+def in_event_loop() -> bool:
+    """Is this the thread of the event loop?"""
+    return _Loop.thread == (threading.get_ident(), os.getpid())
+
+
+def must_not_block() -> bool:
+    """Is this the event loop itself, and not a task that is executed in its thread, as the solo pool does?"""
+    return in_event_loop() and not _in_task()
+
+
+def _in_task() -> bool:
+    celery = sys.modules.get("celery._state")       # a program of kombu's alone has no tasks
+    return celery is not None and celery.get_current_task() is not None

@@ -1,0 +1,76 @@
+"""Takes the jobs of one channel's queues, as many as it has room for, in a thread that blocks where there are none."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from sockpq import Client, Job, SockpqError
+
+TOGETHER_MAX = 100      # jobs at once where the channel has no prefetch limit
+JOIN_S = 5.0
+
+
+class Fetcher:
+    """One GETB at a time. The jobs belong to a session, which a thread of the library keeps alive."""
+
+    def __init__(
+        self, client: Client, ttl: float, wanted: Callable[[], tuple[int, tuple[str, ...]]],
+        came: Callable[[list[Job]], None], failed: Callable[[Exception], None],
+    ) -> None:
+        """`wanted`: how many jobs there is room for, and of which queues; `came` and `failed` are called in the thread.
+
+        `ttl`: the jobs go back when this process has given no sign of life for so many seconds.
+        """
+        self._consumer = client.consumer(ttl)
+        self._wanted = wanted
+        self._came = came
+        self._failed = failed
+        self._changed = threading.Condition()
+        self._asking: tuple[int, tuple[str, ...]] | None = None
+        self._stopped = False
+        self._thread = threading.Thread(target=self._run, name="sockpq fetcher", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def look(self) -> None:
+        """There may be room, or other queues. Never blocks for longer than a send."""
+        with self._changed:
+            asking = self._asking
+            self._changed.notify()
+            if asking is not None:
+                room, queues = self._wanted()
+                if queues != asking[1] or room < asking[0]:
+                    self._consumer.wake()
+
+    def stop(self) -> None:
+        """End it; the jobs that were not ended go back to their places."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify()
+        self._consumer.wake()
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join(JOIN_S)
+        self._consumer.close()
+
+    def _run(self) -> None:
+        try:
+            while True:
+                with self._changed:
+                    self._asking = None
+                    while not self._stopped:
+                        room, queues = self._wanted()
+                        if room and queues:
+                            break
+                        self._changed.wait()
+                    if self._stopped:
+                        return
+                    self._asking = min(room, TOGETHER_MAX), queues
+                jobs = self._consumer.get_many(*self._asking, meta=True)
+                if jobs:
+                    self._came(jobs)
+        except SockpqError as error:
+            if not self._stopped:
+                self._failed(error)

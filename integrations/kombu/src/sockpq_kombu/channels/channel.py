@@ -1,0 +1,377 @@
+"""A channel: kombu's calls, said to the server."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from kombu.exceptions import ChannelError
+from kombu.log import get_logger
+from kombu.transport import virtual
+from kombu.transport.base import to_rabbitmq_queue_arguments
+from sockpq import BindingNotFound, JobExists, QueueExists, QueueNotFound, TopicNotFound
+
+from sockpq_kombu.background.acknowledgements import Fate
+from sockpq_kombu.background.event_loop import must_not_block
+from sockpq_kombu.channels.deliveries import Consumed, Deliveries, message_of
+from sockpq_kombu.channels.qos import QoS
+from sockpq_kombu.link import Link
+from sockpq_kombu.mapping.errors import CONNECTION
+from sockpq_kombu.mapping.messages import Raw, eta_of, expiration_of, key_of, pack
+from sockpq_kombu.mapping.names import name_of, pattern_of, prefix_of, route_of
+from sockpq_kombu.mapping.queue_settings import settings_of
+from sockpq_kombu.transient.local_queues import channel_of
+
+logger = get_logger("kombu.transport.sockpq")
+
+T = TypeVar("T")
+
+
+class Channel(virtual.Channel):
+    """Publishes and declares at once; messages to consume are fetched by a thread, acknowledgements told by another."""
+
+    QoS = QoS
+    connection: Any
+    closed: bool
+    supports_fanout = True
+    do_restore = False          # see QoS.restore_unacked_once
+    body_encoding = None
+    max_priority = 255
+
+    # transport_options
+    session_ttl = 30.0          # seconds after the last sign of life of this process; then its messages go back
+    native_delay = True         # messages with an ETA wait in the server, not in the worker
+    least_delay = 1.0           # seconds; those that are due sooner wait in the worker
+    bury_rejected = False       # rejected without requeue: keep it among the dead ones
+    queue_prefix = ""
+    from_transport_options = (
+        *virtual.Channel.from_transport_options, "session_ttl", "native_delay", "least_delay", "bury_rejected",
+        "queue_prefix",
+    )
+
+    def __init__(self, connection: Any, **kwargs: Any) -> None:
+        super().__init__(connection, **kwargs)
+        self._link: Link = connection.link
+        self._client = self._link.client
+        self._prefix = prefix_of(connection.client.virtual_host, self.queue_prefix)
+        self._process = os.getpid()
+        self._auto_delete: set[str] = set()
+        self._deliveries = Deliveries(self._link, self.session_ttl, lambda: self.qos.can_consume_max_estimate())
+        self._getter: Any = None
+
+    # queues
+
+    def prepare_queue_arguments(self, arguments: dict[str, Any] | None, **kwargs: Any) -> dict[str, Any]:
+        """As RabbitMQ knows them."""
+        prepared: dict[str, Any] = to_rabbitmq_queue_arguments(arguments or {}, **kwargs)
+        return prepared
+
+    def queue_declare(self, queue: str | None = None, passive: bool = False, **kwargs: Any) -> Any:
+        """Make a queue, or look whether it is there.
+
+        One of this program only is made when it is needed: if it is bound to a transient exchange it never is.
+        """
+        queue = queue or f"amq.gen-{uuid4()}"
+        if passive:
+            if not self._has_queue(queue):
+                raise ChannelError(f"NOT_FOUND - no queue {queue!r}", (50, 10), "Channel.queue_declare", "404")
+        else:
+            self._new_queue(queue, **kwargs)
+        uncounted = queue in self._link.pending or (must_not_block() and not passive)
+        return virtual.base.queue_declare_ok_t(queue, 0 if uncounted else self._size(queue), 0)
+
+    def _new_queue(self, queue: str, durable: bool = True, auto_delete: bool = False, exclusive: bool = False,
+                   arguments: dict[str, Any] | None = None, **kwargs: Any) -> None:
+        if auto_delete:
+            self._auto_delete.add(queue)
+        if queue not in self._link.local_queues:
+            self._link.pending[queue] = settings_of(arguments or {}, auto_delete or exclusive)
+            if durable:
+                self._make_queues()
+
+    def _make_queues(self) -> None:
+        """Make those that were declared and turned out to be needed."""
+        while self._link.pending:
+            queue, settings = self._link.pending.popitem()
+            name = self._name(queue)
+
+            def make(name: str = name, settings: Any = settings) -> None:
+                try:
+                    self._client.queue_create(name, **settings)
+                except QueueExists:
+                    if settings:
+                        self._client.queue_config(name, **settings)
+
+            self._link.say(make)
+
+    def _name(self, queue: str) -> str:
+        return name_of(self._prefix, queue)
+
+    def _has_queue(self, queue: str, **kwargs: Any) -> bool:
+        self._make_queues()
+        if queue in self._link.local_queues:
+            return True
+        return self._ask_about(queue, self._client.queue_stat) is not None
+
+    def _size(self, queue: str) -> int:
+        self._make_queues()
+        if queue in self._link.local_queues:
+            return len(self._link.local_queues[queue].messages)
+        found = self._ask_about(queue, self._client.queue_stat)
+        return 0 if found is None else int(found["ready"])
+
+    def _purge(self, queue: str) -> int:
+        self._make_queues()
+        if queue in self._link.local_queues:
+            size = self._size(queue)
+            self._link.local_queues[queue].messages.clear()
+            return size
+        return self._ask_about(queue, lambda name: self._client.queue_purge(name, "ready")) or 0
+
+    def _ask_about(self, queue: str, question: Callable[[str], T]) -> T | None:
+        """The answer, or None when there is no such queue."""
+        def ask() -> T | None:
+            try:
+                return question(self._name(queue))
+            except QueueNotFound:
+                return None
+
+        return self._link.ask(ask)
+
+    def queue_delete(self, queue: str, if_unused: bool = False, if_empty: bool = False, **kwargs: Any) -> None:
+        """Delete it with its messages and bindings."""
+        self._auto_delete.discard(queue)
+        self._link.pending.pop(queue, None)
+        self.state.queue_bindings_delete(queue)
+        if local := self._link.local_queues.pop(queue, None):
+            local.close()
+            return
+        if if_empty and self._size(queue):
+            return
+
+        def delete() -> None:
+            with suppress(QueueNotFound):
+                self._client.queue_delete(self._name(queue), force=True)
+
+        self._link.say(delete)
+
+    # exchanges: topics of the server, unless they are transient
+
+    def queue_bind(self, queue: str, exchange: str | None = None, routing_key: str = "",
+                   arguments: dict[str, Any] | None = None, **kwargs: Any) -> None:
+        """Let what is published to the exchange with such a key come into the queue."""
+        exchange = exchange or "amq.direct"
+        if exchange not in self.state.exchanges:
+            self.exchange_declare(exchange)
+        kind = self.typeof(exchange).type
+        if self._link.is_transient(exchange):
+            self._link.pending.pop(queue, None)
+            binding = self._link.local_queue(queue).bind(self._client, self._prefix, exchange, kind, routing_key)
+            if binding is not None:
+                self._link.notices.subscribe(binding.start)
+        else:
+            self._make_queues()
+            topic, name, pattern = self._name(exchange), self._name(queue), self._pattern(kind, routing_key)
+            self._link.say(lambda: self._client.topic_bind(topic, name, pattern))
+        self.state.binding_declare(queue, exchange, routing_key, arguments)
+
+    def queue_unbind(self, queue: str, exchange: str | None = None, routing_key: str = "",
+                     arguments: dict[str, Any] | None = None, **kwargs: Any) -> None:
+        """Take that back."""
+        exchange = exchange or "amq.direct"
+        self.state.binding_delete(queue, exchange, routing_key)
+        if local := self._link.local_queues.get(queue):
+            local.unbind(exchange, routing_key)
+            return
+        pattern = self._pattern(self.typeof(exchange).type, routing_key)
+
+        def unbind() -> None:
+            with suppress(TopicNotFound, BindingNotFound, QueueNotFound):
+                self._client.topic_unbind(self._name(exchange), self._name(queue), pattern)
+
+        self._link.say(unbind)
+
+    @staticmethod
+    def _pattern(kind: str, routing_key: str) -> str | None:
+        if kind == "fanout":
+            return None
+        return pattern_of(routing_key) if kind == "topic" else route_of(routing_key)
+
+    def exchange_delete(self, exchange: str, if_unused: bool = False, nowait: bool = False) -> None:
+        """Take all its bindings back."""
+        self.state.exchanges.pop(exchange, None)
+
+        def delete() -> None:
+            with suppress(TopicNotFound):
+                self._client.topic_delete(self._name(exchange))
+
+        self._link.say(delete)
+
+    def get_table(self, exchange: str) -> list[tuple[str, str | None, str]]:
+        """The bindings of an exchange as the server knows them: key, pattern, queue."""
+        name = self._name(exchange)
+        bindings = [one for one in self._link.ask(lambda: self._client.topic_list(name)) if one.topic == name]
+        return [(one.pattern or "", one.pattern, one.queue) for one in bindings]
+
+    # publishing
+
+    def basic_publish(self, message: Raw, exchange: str, routing_key: str, **kwargs: Any) -> None:
+        """On return it is on the disks of a majority; of a transient exchange it is told to who listens.
+
+        In an event loop, which cannot wait, it is on its way: a refusal is logged, and the loss of all servers for as
+        long as the options say is that of the connection.
+        """
+        self._inplace_augment_message(message, exchange, routing_key)
+        if not exchange:
+            self._put(routing_key, message)
+        elif self._link.is_transient(exchange):
+            self._link.notices.tell(channel_of(self._prefix, exchange, routing_key), pack(message), routing_key)
+        else:
+            self._publish(exchange, routing_key, message)
+
+    def _put(self, queue: str, message: Raw, **kwargs: Any) -> None:
+        self._make_queues()
+        name, data, priority = self._name(queue), pack(message), self._get_message_priority(message)
+        key, times = key_of(message), self._times(message)
+        self._link.say(lambda: self._client.put(name, data, priority, key=key, on_duplicate="ignore", **times))
+
+    def _publish(self, exchange: str, routing_key: str, message: Raw) -> None:
+        self._make_queues()
+        name, data, priority = self._name(exchange), pack(message), self._get_message_priority(message)
+        key, times = key_of(message), self._times(message)
+        fallback = self._name(self.deadletter_queue) if self.deadletter_queue else None
+
+        def publish() -> None:
+            try:
+                count = self._client.publish(name, data, priority, route=route_of(routing_key), key=key, **times)
+            except JobExists:        # it had arrived, and the answer was lost
+                return
+            if not count and fallback:
+                self._client.put(fallback, data, priority, key=key, on_duplicate="ignore", **times)
+
+        self._link.say(publish)
+
+    def _times(self, message: Raw) -> dict[str, float]:
+        """When it may be delivered, and until when."""
+        times: dict[str, float] = {}
+        now = time.time()
+        eta = eta_of(message) if self.native_delay else None
+        if eta is not None and eta > now + self.least_delay:
+            times["at"] = eta
+        expiration = expiration_of(message)
+        if expiration is not None:          # the server counts from the moment at which it may be delivered
+            times["ttl"] = max(expiration - max(times.get("at", now) - now, 0.0), 0.001)
+        return times
+
+    # consuming
+
+    def basic_consume(self, queue: str, no_ack: bool, callback: Any, consumer_tag: str, **kwargs: Any) -> None:
+        """Give the messages of this queue to `callback`."""
+        self._make_queues()
+
+        def deliver(raw: Raw) -> None:
+            message = self.Message(raw, channel=self)
+            if not no_ack:
+                self.qos.append(message, message.delivery_tag)
+            callback(message)
+
+        self._tag_to_queue[consumer_tag] = queue
+        self._consumers.add(consumer_tag)
+        self._deliveries.begin(self._name(queue), Consumed(queue, no_ack, deliver))
+
+    def basic_cancel(self, consumer_tag: str) -> None:
+        """Deliver no more of its messages; those that lie here go back."""
+        if consumer_tag not in self._consumers:
+            return
+        self._consumers.remove(consumer_tag)
+        queue = self._tag_to_queue.pop(consumer_tag)
+        if queue in self._tag_to_queue.values():        # another one of this channel consumes from it
+            return
+        self._deliveries.end(self._name(queue), queue)
+        if queue in self._auto_delete:
+            try:
+                self.queue_delete(queue)
+            except CONNECTION as error:
+                logger.warning("queue %s is left to its expiry: %s", queue, error)
+
+    def basic_qos(self, prefetch_size: int = 0, prefetch_count: int = 0, apply_global: bool = False) -> None:
+        """Change how many messages may be unacknowledged."""
+        super().basic_qos(prefetch_size, prefetch_count, apply_global)
+        self._deliveries.look()
+
+    def basic_get(self, queue: str, no_ack: bool = False, **kwargs: Any) -> Any:
+        """One message, or None."""
+        try:
+            raw = self._get(queue)
+        except Empty:
+            return None
+        message = self.Message(raw, channel=self)
+        if no_ack:
+            self.end(Fate.DONE, message.delivery_tag)
+        else:
+            self.qos.append(message, message.delivery_tag)
+        return message
+
+    def _get(self, queue: str, timeout: float | None = None) -> Raw:
+        self._make_queues()
+        if local := self._link.local_queues.get(queue):
+            if not local.messages:
+                raise Empty
+            return local.messages.popleft()
+        if self._getter is None:
+            self._getter = self._client.consumer(self.session_ttl)
+        jobs = self._link.ask(lambda: self._getter.get_many(1, self._name(queue), block=False, meta=True))
+        if not jobs:
+            raise Empty
+        return message_of(jobs[0])
+
+    def basic_recover(self, requeue: bool = False) -> None:
+        """All unacknowledged messages go back to their places."""
+        self.qos.restore_unacked()
+
+    def end(self, fate: Fate, delivery_tag: str) -> None:
+        """A delivered message was finished with. Those of local queues, which have no number, need nothing."""
+        if delivery_tag.isdigit():
+            self._link.acknowledgements.add(fate, int(delivery_tag))
+        self._deliveries.look()
+
+    # deliveries, in the thread of the program
+
+    def waiting(self) -> int:
+        """How many messages can be delivered."""
+        return self._deliveries.waiting()
+
+    def deliver_one(self) -> bool:
+        """Give one message to its consumer; False when there is none."""
+        return self._deliveries.deliver_one()
+
+    def close(self) -> None:
+        """Messages that were not acknowledged go back to their places. In a forked child nothing is said."""
+        if self.closed:
+            return
+        self.closed = True
+        connection = self.connection
+        if self._process == os.getpid() and connection is not None:
+            for consumer in list(self._consumers):
+                try:
+                    self.basic_cancel(consumer)
+                except CONNECTION as error:
+                    logger.warning("a consumer was not cancelled: %s", error)
+            self._link.end(self._end_sessions)
+            if self._qos:
+                self._qos.restore_unacked_once()
+        elif self._qos:
+            self._qos.forget()
+        if connection is not None:
+            connection.close_channel(self)
+        self.exchange_types = None
+
+    def _end_sessions(self) -> None:
+        self._deliveries.stop()
+        if self._getter is not None:
+            self._getter.close()

@@ -1,0 +1,110 @@
+"""What comes for the consumers of a channel: jobs that a thread has fetched, and messages of local queues."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+from sockpq import Job
+
+from sockpq_kombu.background.acknowledgements import Fate
+from sockpq_kombu.background.fetcher import TOGETHER_MAX, Fetcher
+from sockpq_kombu.link import Link
+from sockpq_kombu.mapping.messages import Raw, unpack
+
+Deliver = Callable[[Raw], None]
+
+
+class Consumed(NamedTuple):
+    """A queue that somebody consumes from."""
+
+    queue: str
+    no_ack: bool
+    deliver: Deliver
+
+
+class Deliveries:
+    """Never more than there is room for."""
+
+    def __init__(self, link: Link, session_ttl: float, room: Callable[[], int | None]) -> None:
+        """`session_ttl`: seconds; `room`: how many messages more may be unacknowledged, None for any number."""
+        self._link = link
+        self._session_ttl = session_ttl
+        self._room = room
+        self._remote: dict[str, Consumed] = {}      # by the server's name of the queue
+        self._local: dict[str, Consumed] = {}
+        self._inbox: deque[Job] = deque()
+        self._fetcher: Fetcher | None = None
+
+    def begin(self, name: str, consumed: Consumed) -> None:
+        """Deliver the messages of this queue. `name`: what the server calls it."""
+        if consumed.queue in self._link.local_queues:
+            self._local[consumed.queue] = consumed
+            self._link.came()
+            return
+        self._remote[name] = consumed
+        if self._fetcher is None:
+            self._fetcher = Fetcher(self._link.client, self._session_ttl, self._wanted, self._came, self._link.fail)
+            self._fetcher.start()
+        self._fetcher.look()
+
+    def end(self, name: str, queue: str) -> None:
+        """Deliver no more of it; those that lie here go back."""
+        self._local.pop(queue, None)
+        if self._remote.pop(name, None) is None:
+            return
+        self.look()
+        for job in [job for job in self._inbox if job.queue == name]:
+            self._inbox.remove(job)
+            self._link.acknowledgements.add(Fate.BACK, job.id)
+
+    def look(self) -> None:
+        """There may be room for more messages, or other queues."""
+        if self._fetcher is not None:
+            self._fetcher.look()
+
+    def waiting(self) -> int:
+        """How many messages can be delivered."""
+        local = self._link.local_queues
+        return len(self._inbox) + sum(len(local[queue].messages) for queue in self._local if queue in local)
+
+    def deliver_one(self) -> bool:
+        """Give one message to its consumer, in the thread of the program; False when there is none."""
+        for queue, consumed in self._local.items():
+            local = self._link.local_queues.get(queue)
+            if local is not None and local.messages:
+                consumed.deliver(local.messages.popleft())
+                return True
+        while self._inbox:
+            job = self._inbox.popleft()
+            found = self._remote.get(job.queue)
+            if found is None:
+                self._link.acknowledgements.add(Fate.BACK, job.id)
+                continue
+            if found.no_ack:            # others make room when they are acknowledged
+                self._link.acknowledgements.add(Fate.DONE, job.id)
+                self.look()
+            found.deliver(message_of(job))
+            return True
+        return False
+
+    def stop(self) -> None:
+        """Fetch no more; what was not acknowledged goes back to its place."""
+        fetcher, self._fetcher = self._fetcher, None
+        if fetcher is not None:
+            fetcher.stop()
+        self._inbox.clear()
+
+    def _wanted(self) -> tuple[int, tuple[str, ...]]:
+        room = self._room()
+        return TOGETHER_MAX if room is None else max(room - len(self._inbox), 0), tuple(self._remote)
+
+    def _came(self, jobs: list[Job]) -> None:
+        self._inbox.extend(jobs)
+        self._link.came()
+
+
+def message_of(job: Job) -> Raw:
+    """The message in a job that was taken with its metadata."""
+    return unpack(job.data, str(job.id), job.meta is not None and job.meta.attempt > 1)

@@ -1,0 +1,54 @@
+"""Messages that were delivered and not acknowledged. They are running jobs of the server, not copies here."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from kombu.transport import virtual
+
+from sockpq_kombu.background.acknowledgements import Fate
+
+
+class Ending(Protocol):
+    """What a channel offers to these."""
+
+    bury_rejected: bool
+
+    def end(self, fate: Fate, delivery_tag: str) -> None:
+        """A delivered message was finished with."""
+
+
+class QoS(virtual.QoS):
+    """By delivery tag, which is the number of the job's attempt."""
+
+    channel: Ending
+
+    def ack(self, delivery_tag: str) -> None:
+        """The message was worked on."""
+        self._quick_ack(delivery_tag)
+        self.channel.end(Fate.DONE, delivery_tag)
+
+    def reject(self, delivery_tag: str, requeue: bool = False) -> None:
+        """It goes back to its place; or it is dropped, or buried where the options say so."""
+        self._quick_ack(delivery_tag)
+        dropped = Fate.DEAD if self.channel.bury_rejected else Fate.DONE
+        self.channel.end(Fate.BACK if requeue else dropped, delivery_tag)
+
+    def restore_unacked(self) -> list[Any]:
+        """All go back to their places."""
+        self._flush()
+        tags = list(self._delivered)
+        self._delivered.clear()
+        for tag in tags:
+            self.channel.end(Fate.BACK, tag)
+        return []
+
+    def restore_unacked_once(self, stderr: Any = None) -> None:
+        """At the end of the channel: the end of its session puts them back, in order."""
+        self.forget()
+        self._delivered.clear()
+        self._delivered.restored = True
+
+    def forget(self) -> None:
+        """Do nothing at the end of the program, as in a forked child: these messages are its parent's."""
+        self._on_collect.cancel()

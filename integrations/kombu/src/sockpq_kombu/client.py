@@ -1,0 +1,23 @@
+"""The client of a connection, or of a result backend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sockpq import Client
+
+from sockpq_kombu.mapping.addresses import Access
+
+PATIENCE_S = 30.0           # without a leader for so long, the connection is lost
+SESSION_PATIENCES = 4       # for so many times that a command may be repeated; then the session of a dead program ends
+SESSION_MIN_S = 10.0
+
+
+def client_of(access: Access, options: Mapping[str, Any]) -> Client:
+    """`options`: kombu's transport_options."""
+    patience = float(options.get("patience", PATIENCE_S))
+    return Client(
+        access.servers, tls=access.tls, user=access.user, secret=access.secret, timeout=patience,
+        session_ttl=max(SESSION_PATIENCES * patience, SESSION_MIN_S),
+    )

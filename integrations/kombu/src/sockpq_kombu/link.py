@@ -1,0 +1,145 @@
+"""What the channels of one connection share: the client, its threads, and what is known about queues."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from typing import Any, TypeVar
+
+from kombu.log import get_logger
+from sockpq import QueueSettings, SockpqError
+
+from sockpq_kombu.background.acknowledgements import Acknowledgements
+from sockpq_kombu.background.event_loop import must_not_block
+from sockpq_kombu.background.outbox import Outbox
+from sockpq_kombu.client import client_of
+from sockpq_kombu.mapping.addresses import Access
+from sockpq_kombu.mapping.errors import CONNECTION, errors_of_kombu
+from sockpq_kombu.transient.local_queues import LocalQueue
+from sockpq_kombu.transient.notices import Notices
+
+logger = get_logger("kombu.transport.sockpq")
+
+FLUSH_S = 30.0                          # how long the end of a connection waits for what was not said yet
+TRANSIENT = "celeryev", "*.pidbox"      # Celery's events and remote control
+
+T = TypeVar("T")
+
+
+class Link:
+    """For any number of threads. Only `ask` waits for an answer in the thread of an event loop."""
+
+    def __init__(self, access: Access, options: dict[str, Any]) -> None:
+        """`options`: kombu's transport_options."""
+        self.client = client_of(access, options)
+        self.pending: dict[str, QueueSettings] = {}      # declared, and perhaps never needed on the server
+        self.local_queues: dict[str, LocalQueue] = {}
+        self.notices = Notices(self.client)
+        self._outbox = Outbox("sockpq outbox", self._not_said)
+        self._later: deque[Callable[[], Any]] = deque()     # of the outbox, without acknowledgements
+        self.acknowledgements = Acknowledgements(self.client, self._outbox)
+        self._transient = *TRANSIENT, *options.get("transient_exchanges", ())
+        self._failure: Exception | None = None
+        self._news = threading.Condition()
+        self._has_news = False
+        self._wake: Callable[[], None] | None = None
+
+    # what is said to the server
+
+    def say(self, call: Callable[[], Any]) -> None:
+        """Call this, now; in an event loop soon, behind all that was said before, and a refusal is only logged."""
+        if must_not_block():
+            self._later.append(call)
+            self._outbox.call(self._say_next)
+            return
+        if self._later:
+            self.flush()
+        with errors_of_kombu():
+            call()
+
+    def ask(self, question: Callable[[], T]) -> T:
+        """Call this, behind all that was said before, and wait for the answer in any thread."""
+        self.flush()
+        with errors_of_kombu():
+            return question()
+
+    def end(self, call: Callable[[], Any]) -> None:
+        """Call this behind all that was said before, however that fails."""
+        if must_not_block():
+            self._outbox.call(call)
+        else:
+            self.flush()
+            call()
+
+    def _say_next(self) -> None:
+        try:
+            self._later[0]()
+        finally:
+            self._later.popleft()
+
+    def _not_said(self, error: SockpqError) -> None:
+        logger.error("what an event loop has said to the server, such as a message, was not accepted: %s", error)
+        if isinstance(error, CONNECTION):
+            self.fail(error)
+
+    def flush(self) -> None:
+        """Wait until all that was said is told."""
+        if not self._outbox.flush(FLUSH_S):
+            logger.warning("%d acknowledgements or messages were not told in time", len(self._outbox))
+
+    # queues of this program
+
+    def is_transient(self, exchange: str) -> bool:
+        """Does it only tell who listens now?"""
+        return any(fnmatchcase(exchange, pattern) for pattern in self._transient)
+
+    def local_queue(self, queue: str) -> LocalQueue:
+        """The queue of this program with that name."""
+        return self.local_queues.setdefault(queue, LocalQueue(self.came))
+
+    # what has come
+
+    def came(self) -> None:
+        """There may be something to deliver. Called from any thread."""
+        with self._news:
+            first, self._has_news = not self._has_news, True
+            self._news.notify_all()
+            if first and self._wake is not None:
+                self._wake()
+
+    def fail(self, error: Exception) -> None:
+        """The connection is lost: the program learns it where it waits for messages."""
+        self._failure = error
+        self.came()
+
+    def taken(self) -> None:
+        """What has come until now is being looked at. Raises why there will be no more."""
+        with self._news:
+            self._has_news = False
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def wait(self, seconds: float | None) -> bool:
+        """Wait until something comes; False when nothing did in time."""
+        with self._news:
+            return self._news.wait_for(lambda: self._has_news, seconds)
+
+    def wake_by(self, wake: Callable[[], None] | None) -> None:
+        """What is called besides when something comes; it must not block."""
+        with self._news:
+            self._wake = wake
+
+    # the end
+
+    def close(self, said: bool) -> None:
+        """End it; unless `said`, as in a forked child, without a word to the servers."""
+        if said:
+            for local in list(self.local_queues.values()):
+                local.close()
+            self.flush()
+            self.notices.flush()
+        self.local_queues.clear()
+        self.client.close()

@@ -1,0 +1,52 @@
+"""Servers, user and TLS of a connection's URL."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from kombu import Connection
+
+DEFAULT_PORT = 11361
+
+
+class Access(NamedTuple):
+    """What sockpq.Client is given."""
+
+    servers: list[str]
+    tls: Any
+    user: str | None
+    secret: str | None
+
+
+def access_of(connection: Connection, tls: bool) -> Access:
+    """All servers that the URLs name, for one client; `tls`: the scheme says so."""
+    servers = [server_of(url) for url in connection.alt or () if url]
+    if not servers:
+        servers = [own_server(connection)]
+    user = connection.userid or None
+    secret = connection.password if user else None
+    return Access(list(dict.fromkeys(servers)), tls_of(connection.ssl, tls), user, secret)
+
+
+def own_server(connection: Connection) -> str:
+    """The server that this URL, one of several, names."""
+    return _address(connection.hostname, connection.port)
+
+
+def server_of(url: str) -> str:
+    """`host:port` of one URL, or of what stands between semicolons without a scheme."""
+    parts = urlsplit(url if "://" in url else f"sockpq://{url}")
+    return _address(parts.hostname, parts.port)
+
+
+def tls_of(option: Any, scheme: bool) -> Any:
+    """`broker_use_ssl`: True, an ssl.SSLContext, or {"ca_certs": file}; without it the scheme decides."""
+    if isinstance(option, dict):
+        return option.get("ca_certs", True)
+    return option or scheme or None
+
+
+def _address(host: str | None, port: int | None) -> str:
+    host = host or "localhost"
+    return f"{f'[{host}]' if ':' in host else host}:{port or DEFAULT_PORT}"

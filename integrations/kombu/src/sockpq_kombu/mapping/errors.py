@@ -1,0 +1,26 @@
+"""Which errors of sockpq mean the connection, and how the others reach the program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kombu.exceptions import OperationalError
+from sockpq import AuthError, Busy, ClientClosed, NotServing, OutcomeUnknown, ProtocolError, SockpqError, Unavailable
+
+# Trying again may help. A refused user or secret is not among them: Celery would try for ever.
+CONNECTION = (
+    Unavailable, OutcomeUnknown, ClientClosed, NotServing, Busy,
+    ProtocolError, OSError,
+)
+
+
+@contextmanager
+def errors_of_kombu() -> Iterator[None]:
+    """A refusal, such as a queue that is full, becomes the OperationalError that callers of kombu expect."""
+    try:
+        yield
+    except (*CONNECTION, AuthError):
+        raise
+    except SockpqError as error:
+        raise OperationalError(str(error)) from error

@@ -1,0 +1,130 @@
+"""Waiting for results without asking again and again: the worker tells the program that sent the task."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator
+from time import monotonic
+from typing import Any
+
+from celery.backends.asynchronous import BaseResultConsumer
+from celery.result import GroupResult
+from kombu.log import get_logger
+from sockpq import EventsLost, SockpqError, Unavailable
+
+logger = get_logger("celery.backends.sockpq")
+
+ASK_S = 5.0         # what was missed, as by a waiter in another thread than the sender, is asked for so often
+
+
+class ResultConsumer(BaseResultConsumer):
+    """Hears the results of this program's tasks."""
+
+    backend: Any
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._came: deque[bytes] = deque()
+        self._news = threading.Condition()
+        self._listening: dict[str, Any] = {}
+        self._waiting: set[str] = set()
+        self._asked_at = monotonic()
+
+    def on_after_fork(self) -> None:
+        """The parent's subscriptions are the parent's."""
+        self._begin_anew()
+
+    def start(self, initial_task_id: str, **kwargs: Any) -> None:
+        """Begin with this task."""
+        self.consume_from(initial_task_id)
+
+    def consume_from(self, task_id: str) -> None:
+        """Wait for this task, which the calling thread has sent as a rule."""
+        self._waiting.add(task_id)
+        waiter = self.app.thread_oid
+        if waiter not in self._listening:
+            events = self.backend.client.events("MSG", self.backend.store.channel(waiter))
+            self._listening[waiter] = events
+            events.open()
+            threading.Thread(target=self._listen, args=(events,), name="sockpq results", daemon=True).start()
+
+    def cancel_for(self, task_id: str) -> None:
+        """Wait no more. May be called by the garbage collector, so it does not block."""
+        self._waiting.discard(task_id)
+
+    def stop(self) -> None:
+        """Listen no more."""
+        for events in list(self._listening.values()):
+            events.stop()
+        self._listening.clear()
+
+    def drain_events(self, timeout: float | None = None) -> None:
+        """Take in what was heard, waiting for it at most `timeout` seconds."""
+        with self._news:
+            until_ask = max(self._asked_at + ASK_S - monotonic(), 0.0)
+            self._news.wait_for(lambda: self._came, min(1.0 if timeout is None else timeout, until_ask))
+        while self._came:
+            self._take(self._came.popleft())
+        if monotonic() >= self._asked_at + ASK_S:
+            self.ask()
+
+    def ask(self) -> None:
+        """Look for the results that are waited for."""
+        self._asked_at = monotonic()
+        for task_id in list(self._waiting):
+            meta = self.backend.get(self.backend.get_key_for_task(task_id))
+            if meta:
+                self._take(meta)
+
+    def on_wait_for_pending(self, result: Any, **kwargs: Any) -> None:
+        """Some may be there already."""
+        for meta in result._iter_meta(**kwargs):
+            if meta is not None:
+                self.on_state_change(meta, None)
+
+    def _wait_for_pending(self, result: Any, **kwargs: Any) -> Iterator[None]:
+        """As Celery does it. A group behind a task that fails is never begun: who waits for it learns why."""
+        looked_at: float | None = None
+        for _ in super()._wait_for_pending(result, **kwargs):
+            if isinstance(result, GroupResult) and self._asked_at != looked_at:
+                looked_at = self._asked_at
+                for ancestor in _ancestors(result):
+                    ancestor.maybe_throw()
+            yield
+
+    def on_state_change(self, meta: dict[str, Any], message: Any) -> None:
+        """A task has a new state."""
+        super().on_state_change(meta, message)
+        if meta["status"] in self.backend.READY_STATES:
+            self.cancel_for(meta["task_id"])
+
+    def _take(self, encoded: bytes) -> None:
+        self.on_state_change(self.backend.decode_result(encoded), None)
+
+    def _listen(self, events: Any) -> None:
+        while True:
+            try:
+                for event in events:
+                    with self._news:
+                        self._came.append(event.data)
+                        self._news.notify_all()
+                return
+            except EventsLost:
+                self._asked_at = 0.0        # some may have been missed
+            except Unavailable as error:
+                logger.warning("results are not heard: %s", error)
+            except SockpqError as error:
+                logger.error("results are heard no more, and asked for every %g s: %s", ASK_S, error)
+                return
+
+
+def _ancestors(result: Any) -> list[Any]:
+    """What had to be done before, the oldest first."""
+    found: list[Any] = []
+    while (result := result.parent) is not None:
+        found.insert(0, result)
+    return found

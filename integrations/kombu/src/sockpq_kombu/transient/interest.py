@@ -1,0 +1,25 @@
+"""Whether anybody hears what is told, so that nothing is told to nobody again and again."""
+
+from __future__ import annotations
+
+from time import monotonic
+
+
+class Interest:
+    """Who hears messages of a channel, as far as is known: none is sent for some time where nobody did."""
+
+    ASK_AGAIN_S = 10.0
+
+    def __init__(self) -> None:
+        self._silent_until: dict[str, float] = {}
+
+    def there(self, channel: str) -> bool:
+        """May there be somebody?"""
+        return monotonic() >= self._silent_until.get(channel, 0.0)
+
+    def told(self, channel: str, hearers: int) -> None:
+        """A message had so many hearers."""
+        if hearers:
+            self._silent_until.pop(channel, None)
+        else:
+            self._silent_until[channel] = monotonic() + self.ASK_AGAIN_S

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from devcluster.authority import Authority
 
 START_ATTEMPTS = 5
-POLL_S = 0.01
-ASK_S = 0.5
+POLL_S = 0.03       # each look at who leads costs the nodes what it asks them
+ASK_S = 2.0
 STOP_S = 15.0
 IN_USE = "address already in use"
 
@@ -41,7 +41,7 @@ class LocalCluster:
     """`nodes` real sockpqd processes named n1, n2, .. with their data below a temporary directory."""
 
     def __init__(
-        self, nodes: int = 3, config: Settings | None = None, directory: Path | None = None, ready_s: float = 20.0,
+        self, nodes: int = 3, config: Settings | None = None, directory: Path | None = None, ready_s: float = 60.0,
         authority: Authority | None = None,
     ) -> None:
         """Make a cluster that is not started.
@@ -143,7 +143,7 @@ class LocalCluster:
             time.sleep(POLL_S)
         raise NodeError("no node serves; " + "; ".join(f"{name}: {self.logs(name)[-500:]}" for name in self.names))
 
-    def wait_until(self, condition: Callable[[list[ServerView]], bool], what: str, timeout: float = 20.0) -> None:
+    def wait_until(self, condition: Callable[[list[ServerView]], bool], what: str, timeout: float = 60.0) -> None:
         """Wait until `condition` holds for the views of all nodes. Raises NodeError after `timeout` seconds."""
         until = time.monotonic() + timeout
         while not condition(survey([node.client for node in self._nodes.values()], ASK_S, tls=self._context)):
@@ -151,14 +151,14 @@ class LocalCluster:
                 raise NodeError(f"after {timeout:g} s still not: {what}")
             time.sleep(POLL_S)
 
-    def wait_until_level(self, timeout: float = 20.0) -> None:
+    def wait_until_level(self, timeout: float = 60.0) -> None:
         """Wait until all nodes are connected to each other and none lags. Raises NodeError."""
         self.wait_until(
             lambda views: any(_level(view) for view in views) and all(_whole(view) for view in views),
             "all nodes up, none lagging", timeout,
         )
 
-    def wait_until_logged(self, name: str, text: str, start: int = 0, timeout: float = 20.0) -> None:
+    def wait_until_logged(self, name: str, text: str, start: int = 0, timeout: float = 60.0) -> None:
         """Wait until the node has logged `text` after the first `start` characters. Raises NodeError."""
         until = time.monotonic() + timeout
         while text not in self.logs(name)[start:]:

@@ -22,6 +22,8 @@ def as_json(health: Health) -> dict[str, object]:
                 "applied": node.applied,
                 "lag": node.lag,
                 "version": node.version,
+                "level": node.level,
+                "cluster_level": node.cluster_level,
             }
             for node in health.nodes
         ],

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pqctl.actions.queue_settings import show_settings
 from pqctl.connect import cluster_of, reading
 from pqctl.invocation import Call
 from pqctl.output.exit_codes import DONE
+from pqctl.output.text import counted
 
 SECOND_US = 1_000_000
 
@@ -22,9 +24,13 @@ def show(call: Call) -> int:
 
     from pqctl.output.table import Column, print_rows
 
-    columns = [Column("level"), *[Column(title, figures=True) for title in ("time s", "waiting", "selected")]]
-    print_rows(call, columns, [
-        (str(one.level), f"{one.time_us / SECOND_US:.3f}", str(one.waiting), str(one.selected)) for one in levels
+    total_us = sum(one.time_us for one in levels) or 1
+    titles = ("time s", "share", "groups waiting", "chosen")
+    print_rows(call, [Column("level"), *[Column(title, figures=True) for title in titles]], [
+        (
+            str(one.level), f"{one.time_us / SECOND_US:.3f}", f"{100 * one.time_us / total_us:.1f}%", str(one.waiting),
+            str(one.selected),
+        ) for one in levels
     ])
     return DONE
 
@@ -34,8 +40,8 @@ def show_group(call: Call, name: str) -> int:
     with reading(call) as (client, server):
         found = client.sched_group(name, server=server)
     call.answer(
-        f"{name}: level {found.level}, {found.used_us / SECOND_US:.3f} s used, {found.waiting} waiting, "
-        f"{found.running} running",
+        f"{name}: level {found.level}, {found.used_us / SECOND_US:.3f} s used, "
+        f"{counted(found.waiting, 'job')} waiting, {found.running} running",
         {"group": name, **found._asdict()},
     )
     return DONE
@@ -45,5 +51,4 @@ def config(call: Call, settings: Mapping[str, Any]) -> int:
     """Change settings and show them all (SCHED CONFIG)."""
     with cluster_of(call, serving=True) as (client, _):
         told = client.sched_config(**settings)
-    call.answer("\n".join(f"{name} {value}" for name, value in told.items()), told)
-    return DONE
+    return show_settings(call, {}, told)

@@ -46,6 +46,16 @@ def put(
     return DONE
 
 
+def publish(call: Call, topic: str, body: bytes, route: str | None, priority: int, item: str | None) -> int:
+    """Put a job into all queues bound to a topic (PUT @<topic>)."""
+    with cluster_of(call, serving=True) as (client, _):
+        count = client.publish(topic, body, priority, item, route=route)
+    call.answer(f"{counted(len(body), 'byte')} queued in {counted(count, 'queue')}", {
+        "topic": topic, "route": route, "priority": priority, "item": item, "bytes": len(body), "queues": count,
+    })
+    return DONE
+
+
 def get(
     call: Call, queues: Sequence[str], expire: float, then: str | None, wait: float | None, item: str | None,
     by: str | None = None,

@@ -28,14 +28,14 @@ def config(call: Call, queue: str, settings: Mapping[str, Any]) -> int:
     """Change a queue's settings and show them all (QUEUE CONFIG)."""
     with cluster_of(call, serving=True) as (client, _):
         told = client.queue_config(queue, **settings)
-    return _show(call, {"queue": queue}, told)
+    return show_settings(call, {"queue": queue}, told)
 
 
 def cluster_config(call: Call, settings: Mapping[str, Any]) -> int:
     """Change the cluster's settings and show them all (CONFIG)."""
     with cluster_of(call, serving=True) as (client, _):
         told = client.config(**settings)
-    return _show(call, {}, told)
+    return show_settings(call, {}, told)
 
 
 def delete(call: Call, queue: str, force: bool, yes: bool) -> int:
@@ -75,7 +75,8 @@ def resume(call: Call, queue: str) -> int:
     return DONE
 
 
-def _show(call: Call, whose: Mapping[str, object], settings: Mapping[str, str]) -> int:
+def show_settings(call: Call, whose: Mapping[str, object], settings: Mapping[str, str]) -> int:
+    """Print settings; `whose`: what stands before them in JSON."""
     if call.as_json:
         call.answer("", {**whose, "settings": dict(settings)})
         return DONE

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
+from sockpq import BadArguments
+
 from pqctl.connect import cluster_of, reading
 from pqctl.invocation import Call
 from pqctl.output.exit_codes import DONE, REFUSED
 
-WORKER_DOES = {"run": "runs", "pause": "pauses", "stop": "stops"}
+WORKER_SHALL = {"run": "go on", "pause": "pause", "stop": "stop"}
 
 
 def show_list(call: Call) -> int:
@@ -68,8 +70,13 @@ def show_workers(call: Call) -> int:
 def set_worker(call: Call, name: str, most: int | None, least: int | None) -> int:
     """Tell a pool how many jobs to run at a time (WORKER SET)."""
     with cluster_of(call, serving=True) as (client, _):
-        client.worker_set(name, most=most, least=least)
-    call.answer(f"{name} is told with its next heartbeat", {"worker": name, "max": most, "min": least})
+        try:
+            client.worker_set(name, most=most, least=least)
+        except BadArguments as error:
+            if most is not None and least is not None and least > most:
+                raise
+            raise BadArguments("its --min would be above its --max: give both") from error
+    call.answer(f"{name} is told its new bounds", {"worker": name, "max": most, "min": least})
     return DONE
 
 
@@ -77,5 +84,5 @@ def steer_worker(call: Call, name: str, state: Literal["run", "pause", "stop"]) 
     """Tell a pool to run, pause or stop (WORKER SET .. STATE)."""
     with cluster_of(call, serving=True) as (client, _):
         client.worker_set(name, state=state)
-    call.answer(f"{name} {WORKER_DOES[state]} with its next heartbeat", {"worker": name, "state": state})
+    call.answer(f"{name} is told to {WORKER_SHALL[state]}", {"worker": name, "state": state})
     return DONE

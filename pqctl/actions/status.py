@@ -67,7 +67,7 @@ def picture(health: Health) -> Group:
     columns = (
         Column("node", folds=True), Column("role"), Column("id", figures=True), Column("client", folds=True),
         Column("online"), Column("term", figures=True), Column("applied", figures=True), Column("lag", figures=True),
-        Column("version"),
+        Column("version"), Column("level"),
     )
     return Group(
         Text(headline(health), HEAD_STYLES[health.exit_code]),
@@ -80,4 +80,12 @@ def _row(node: NodeStatus) -> tuple[str, ...]:
     online = "-" if node.online is None else "yes" if node.online else "no"
     figures = (node.term, node.applied, node.lag, node.version)
     known = ("-" if value is None else str(value) for value in figures)
-    return (node.name, node.role, "-" if node.id is None else str(node.id), node.client or "-", online, *known)
+    server_id = "-" if node.id is None else str(node.id)
+    return (node.name, node.role, server_id, node.client or "-", online, *known, _level(node))
+
+
+def _level(node: NodeStatus) -> str:
+    """The feature level of the cluster as the node has it, and what it knows itself if that is more."""
+    if node.cluster_level is None:
+        return "-"
+    return f"{node.cluster_level}" if node.level == node.cluster_level else f"{node.cluster_level} (knows {node.level})"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import click
 
 from pqctl.invocation import Call, Seconds, command, given, group
 from pqctl.output import exit_codes
 
 POLICIES = ["random", "weight", "rr", "order", "sorted", "priority", "oldest", "fair"]
+LEVELS_MAX = 16
 SWITCH = click.Choice(["on", "off"])
 
 
@@ -71,6 +74,9 @@ def configure(
     call: Call, levels: tuple[int, ...], cap: float | None, multiplier: int | None, group_keep: float | None,
 ) -> int:
     """Change how shares are computed, and show all settings."""
+    if levels and (levels[0] != 0 or not 2 <= len(levels) <= LEVELS_MAX or any(a >= b for a, b in pairwise(levels))):
+        raise click.UsageError(f"--level: give it 2 to {LEVELS_MAX} times, rising from 0: --level 0 --level 5")
+
     from pqctl.actions import fair_shares
 
     return fair_shares.config(call, given(

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pqctl.invocation import Call, Seconds, command, given, group
+from pqctl.invocation import Call, Seconds, command, files, given, group
 from pqctl.output import exit_codes
 
 STATES = ["ready", "delayed", "running", "dead"]
@@ -209,6 +209,23 @@ def unbind(call: Call, name: str, queue: str, pattern: str | None) -> int:
     from pqctl.actions import queue_settings
 
     return queue_settings.unbind(call, name, queue, pattern)
+
+
+@command(topic, timeout=10.0)
+@click.argument("name")
+@click.argument("body", required=False)
+@click.option("--file", "file", metavar="FILE", shell_complete=files,
+              help="Read the body from FILE, - for standard input.")
+@click.option("--route", metavar="KEY", help="The routing key that the patterns of bindings are compared with.")
+@click.option("--priority", type=int, default=0, show_default=True, help="Higher priorities go first.")
+@click.option("--item", metavar="ITEM", help="The item (group of jobs) it belongs to.")
+def publish(
+    call: Call, name: str, body: str | None, file: str | None, route: str | None, priority: int, item: str | None,
+) -> int:
+    """Put a job into all queues that are bound to topic NAME. Its body is given as to `pqctl job put`."""
+    from pqctl.actions import jobs
+
+    return jobs.publish(call, name, jobs.body_from(body, file), route, priority, item)
 
 
 @command(topic, "delete", timeout=10.0)

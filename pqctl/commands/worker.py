@@ -23,12 +23,14 @@ def list_(call: Call) -> int:
 
 @command(worker, "set", timeout=10.0)
 @click.argument("name")
-@click.option("--max", "most", type=click.IntRange(0, 2**31), metavar="N", help="How many jobs at a time at most.")
+@click.option("--max", "most", type=click.IntRange(1, 2**31), metavar="N", help="How many jobs at a time at most.")
 @click.option("--min", "least", type=click.IntRange(0, 2**31), metavar="N", help="How many places to keep at least.")
 def set_(call: Call, name: str, most: int | None, least: int | None) -> int:
-    """Tell pool NAME how many jobs it may run at a time. It learns that with its next heartbeat."""
+    """Tell pool NAME how many jobs it may run at a time. It hears of it at once."""
     from pqctl.actions import sessions
 
+    if most is None and least is None:
+        raise click.UsageError("say --max, --min, or both")
     return sessions.set_worker(call, name, most, least)
 
 

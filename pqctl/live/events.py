@@ -34,9 +34,12 @@ def follow(call: Call, types: tuple[str, ...], names: tuple[str, ...], after: in
 
 
 def sentence(event: Event) -> str:
-    """The line of an event."""
-    data = f" {event.data!r}" if event.type == "MSG" else ""
-    return f"{event.seq} {event.type} {' '.join(event.words)}{data}"
+    """The line of an event; data of a message that are not text of one line are written as escapes."""
+    if event.type != "MSG":
+        return f"{event.seq} {event.type} {' '.join(event.words)}"
+    text = event.data.decode(errors="backslashreplace")
+    shown = "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+    return f"{event.seq} MSG {' '.join(event.words)} {shown}"
 
 
 def told(event: Event) -> dict[str, Any]:

@@ -1,7 +1,9 @@
-"""Writes the man pages and completions beside this file, from the programs themselves: `make manual`."""
+"""Writes man pages and completions beside this file, and docs/reference, from the programs: `make manual`."""
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +15,7 @@ from gateway.main import main as sockpqd
 from pqctl.program import pqctl
 
 HERE = Path(__file__).parent
+REFERENCE = HERE.parents[1] / "docs" / "reference"
 PROGRAMS: dict[str, click.Command] = {"sockpqd": sockpqd, "pqctl": pqctl}
 WIDTH = 76
 
@@ -28,6 +31,24 @@ def page(name: str, program: click.Command) -> str:
         lines += [f'.SH "{path}"', ".nf", *map(_plain, command.get_help(context).splitlines()), ".fi"]
     lines += [".SH SEE ALSO", "docs/PROTOCOL.md, docs/CONFIGURATION.md and docs/OPERATIONS.md of the sources"]
     return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def reference(name: str, program: click.Command) -> str:
+    """Return the page of a program on the documentation site, with a section for each of its commands."""
+    parts = [f"# {name}"]
+    for path, command in commands(name, program):
+        context = click.Context(command, info_name=path, max_content_width=WIDTH, terminal_width=WIDTH)
+        parts += [f"## {path}", _block(command.get_help(context))]
+    return "\n\n".join(parts) + "\n"
+
+
+def reference_of_pqworker() -> str:
+    """Return the page of pqworker, whose package is that of the client library and does without click."""
+    help_ = subprocess.run(
+        [Path(sys.executable).parent / "pqworker", "--help"], env={**os.environ, "COLUMNS": str(WIDTH + 2)},
+        capture_output=True, text=True, check=True,
+    ).stdout
+    return f"# pqworker\n\nWhat the options are for is told in [Workers](../WORKERS.md).\n\n{_block(help_)}\n"
 
 
 def commands(path: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
@@ -58,6 +79,16 @@ def files() -> dict[str, str]:
     return made
 
 
+def documents() -> dict[str, str]:
+    """Return the content of every page of the reference."""
+    pages = {f"{name}.md": reference(name, program) for name, program in PROGRAMS.items()}
+    return {**pages, "pqworker.md": reference_of_pqworker()}
+
+
+def _block(text: str) -> str:
+    return "\n".join(("```text", *(line.rstrip() for line in text.strip().splitlines()), "```"))
+
+
 def _plain(line: str) -> str:
     """Return a line in which troff sees nothing to obey."""
     line = line.replace("\\", "\\e").replace("-", "\\-")
@@ -65,6 +96,8 @@ def _plain(line: str) -> str:
 
 
 if __name__ == "__main__":
-    for file, content in files().items():
-        (HERE / file).write_text(content, "utf-8")
+    REFERENCE.mkdir(exist_ok=True)
+    for folder, written in ((HERE, files()), (REFERENCE, documents())):
+        for file, content in written.items():
+            (folder / file).write_text(content, "utf-8")
     sys.exit(0)

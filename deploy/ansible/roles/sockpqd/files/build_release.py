@@ -67,8 +67,8 @@ def digest(files: list[Path], base: Path) -> str:
 
 def build(source: Path, wheels: Path) -> None:
     """The wheels, with pip's own so that hosts need none, and the archive beside their folder."""
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--wheel-dir", str(wheels), str(source / "client"),
-               str(source), "pip"]
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--use-pep517", "--wheel-dir", str(wheels),
+               str(source / "client"), str(source), "pip"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"the wheels could not be built: {done.stderr.strip()}")

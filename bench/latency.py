@@ -25,6 +25,8 @@ from bench.reports.recording import Result, finish
 
 QUEUE = "latency"
 SETTLE_S = 0.2      # until the workers wait
+FINISH_S = 30.0     # for the last jobs, on a busy machine
+POLL_S = 0.02
 
 
 @click.command()
@@ -66,11 +68,19 @@ async def deliver(
             Cycle(wire, ("GETB", "DONE"), jobs, figures, shift).start()
         await asyncio.sleep(SETTLE_S)
         elapsed_s = await Pacer(producer, jobs, rate, figures).run(seconds)
-        await asyncio.sleep(SETTLE_S)       # until the last jobs are finished
+        await _finished(figures)
         return elapsed_s, None
     finally:
         for wire in [*producer, *waiting]:
             wire.close()
+
+
+async def _finished(figures: LoadFigures) -> None:
+    """Wait until every job that was put is done."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + FINISH_S
+    while len(figures.latencies_us["DONE"]) < len(figures.latencies_us["PUT"]) and loop.time() < until:
+        await asyncio.sleep(POLL_S)
 
 
 if __name__ == "__main__":

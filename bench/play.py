@@ -1,6 +1,6 @@
 """`make play`: a cluster of three nodes that stays, with a producer and a pqworker, so that there is something to see.
 
-    python -m bench.play [DIR]
+    python -m bench.play [--celery] [DIR]
 
 The cluster is `sockpqd --dev --nodes 3`, with its data below DIR (default: here). The producer puts jobs of three
 priorities into the queue `mail`, two in a second; a pqworker with two children takes them. All go on through the loss
@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import click
-from sockpq import Client, SockpqError
+from sockpq import Client, Job, SockpqError
 from sockpq.worker import App
 
 from devcluster.node import NodeError, program
@@ -41,10 +41,35 @@ SERVERS = "export SOCKPQ_SERVERS="      # in what sockpqd prints
 app = App()
 
 
-@app.task(QUEUE, name="letter", expire=LEASE_S)
-def letter(number: int) -> None:
-    """Work on a letter."""
+@app.handler(QUEUE, expire=LEASE_S)
+def deliver(job: Job) -> None:
+    """Work on a letter, whatever it says: people put some by hand."""
     time.sleep(WORK_S)
+
+
+class Celery:
+    """A worker and a producer of the Celery project in examples/celery."""
+
+    COMMANDS = (
+        ("celery", "-A", "shop", "worker", "-c", str(WORKERS), "--loglevel", "warning"), ("python", "-m", "shop"),
+    )
+
+    def __init__(self, servers: str) -> None:
+        self._servers = servers
+        self._running: list[subprocess.Popen[bytes]] = []
+
+    def start(self) -> None:
+        """Start both."""
+        for name, *arguments in self.COMMANDS:
+            self._running.append(subprocess.Popen(
+                [Path(sys.executable).with_name(name), *arguments], cwd=ROOT / "examples" / "celery",
+                env={**os.environ, "SOCKPQ_SERVERS": self._servers},
+            ))
+
+    def stop(self) -> None:
+        """End both."""
+        for one in self._running:
+            _end(one)
 
 
 class Play:
@@ -68,17 +93,14 @@ class Play:
     def stop(self) -> None:
         """End the pqworker."""
         if self._worker is not None:
-            self._worker.terminate()
-            try:
-                self._worker.wait(STOP_S)
-            except subprocess.TimeoutExpired:
-                self._worker.kill()
+            _end(self._worker)
 
     def _produce(self) -> None:
-        for number in itertools.count(1):
-            letter.options(priority=random.choice((0, 0, 0, 5, 9))).put(number)
-            self._put += 1
-            time.sleep(PUT_EVERY_S)
+        with Client(self._servers) as client:
+            for number in itertools.count(1):
+                client.put(QUEUE, f"letter {number}", priority=random.choice((0, 0, 0, 5, 9)))
+                self._put += 1
+                time.sleep(PUT_EVERY_S)
 
     def _tell(self) -> None:
         with Client(self._servers) as client:
@@ -86,6 +108,14 @@ class Play:
                 time.sleep(TELL_EVERY_S)
                 done = client.queue_stat(QUEUE)["total_done"]
                 _say(f"producer: {self._put} jobs put into {QUEUE}; workers: {done} done")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(STOP_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
 
 
 def _telling_errors(run: Callable[[], None]) -> None:
@@ -101,7 +131,8 @@ def _say(what: str) -> None:
 
 @click.command()
 @click.argument("folder", metavar="[DIR]", default=".", type=click.Path(path_type=Path, file_okay=False, exists=True))
-def main(folder: Path) -> None:
+@click.option("--celery", is_flag=True, help="Instead a producer and a worker of Celery's, from examples/celery.")
+def main(folder: Path, celery: bool) -> None:
     """Run three nodes with a producer and workers until Ctrl-C."""
     try:
         command = [str(program()), "--dev", "--nodes", str(NODES)]
@@ -109,13 +140,13 @@ def main(folder: Path) -> None:
         raise click.UsageError(str(error)) from None
     cluster = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
     assert cluster.stdout is not None
-    play: Play | None = None
+    play: Play | Celery | None = None
     while True:
         try:
             for line in cluster.stdout:
                 print(line, end="", flush=True)
                 if SERVERS in line and play is None:
-                    play = Play(line.partition(SERVERS)[2].strip())
+                    play = (Celery if celery else Play)(line.partition(SERVERS)[2].strip())
                     play.start()
             if play is not None:
                 play.stop()

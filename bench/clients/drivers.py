@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import os
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
@@ -87,7 +88,7 @@ class RedisLists:
     def __init__(self, address: str, prefetch: int) -> None:
         host, _, port = address.rpartition(":")
         self._client: Any = importlib.import_module("redis").Redis(host, int(port))
-        self._own = f"{QUEUE}-{id(self)}"
+        self._own = f"{QUEUE}-{os.getpid()}"
 
     def put(self, body: bytes) -> None:
         """See Contender."""
@@ -172,7 +173,7 @@ class Nats:
                 return
             for message in messages:
                 yield message.data
-                self._run(message.ack_sync())
+                self._run(message.ack())
 
     def close(self) -> None:
         """See Contender."""

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 from bench.clients.drivers import DRIVERS, IDLE_S, LEASE_S, QUEUE
 
+ASYNCIO_TASKS = 100
+
 
 class Took(NamedTuple):
     """What all processes together did."""
@@ -51,6 +53,29 @@ def put(system: str, address: str, prefetch: int, tasks: int, size: int, ready: 
     return took
 
 
+def put_in_tasks(system: str, address: str, prefetch: int, tasks: int, size: int, ready: Any) -> One:
+    """The same by a hundred tasks of one asyncio client of sockpq."""
+    import sockpq.aio
+
+    left = iter(range(tasks))       # which all tasks share
+    body = b"x" * size
+
+    async def producer(client: sockpq.aio.Client) -> None:
+        for _ in left:
+            await client.put(QUEUE, body)
+
+    async def main() -> One:
+        async with sockpq.aio.Client(address) as client:
+            ready.wait()
+            begun, cpu = time.monotonic(), time.process_time()
+            async with asyncio.TaskGroup() as group:
+                for _ in range(ASYNCIO_TASKS):
+                    group.create_task(producer(client))
+            return One(tasks, begun, time.monotonic(), time.process_time() - cpu)
+
+    return asyncio.run(main())
+
+
 def work(system: str, address: str, prefetch: int, tasks: int, size: int, ready: Any) -> One:
     """Work off whatever there is."""
     driver = DRIVERS[system](address, prefetch)
@@ -81,7 +106,7 @@ def work_in_tasks(system: str, address: str, prefetch: int, tasks: int, size: in
             ready.wait()
             begun, cpu = time.monotonic(), time.process_time()
             async with asyncio.TaskGroup() as group:
-                for _ in range(100):
+                for _ in range(ASYNCIO_TASKS):
                     group.create_task(worker(client, cpu))
             return One(count, begun, ended or begun, used)
 

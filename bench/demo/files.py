@@ -11,11 +11,13 @@ from pathlib import Path
 CHUNK_BYTES = 1 << 20
 
 
-def list_files(folder: Path) -> dict[bytes, int]:
-    """Every file below `folder`, as path and size in bytes; folders that cannot be read are left out."""
+def list_files(folder: Path, most: int | None = None) -> dict[bytes, int]:
+    """The files below `folder`, as path and size in bytes, `most` at most; folders that cannot be read are left out."""
     files: dict[bytes, int] = {}
     for parent, _, names in os.walk(os.fsencode(folder)):
         for name in names:
+            if len(files) == most:
+                return files
             path = os.path.join(parent, name)
             try:
                 files[path] = os.lstat(path).st_size

@@ -12,6 +12,11 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from bench.author import AUTHORS_RATES
 from bench.reports.recording import Record
 
+STYLE: Any = {
+    "font.family": "sans-serif", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False,
+    "axes.grid": True, "axes.axisbelow": True, "grid.color": "#dddddd", "grid.linewidth": 0.6,
+    "legend.frameon": False, "svg.fonttype": "none", "svg.hashsalt": "sockpqd",
+}
 BLUE, ORANGE, GREEN, RED, GREY = COLOURS = ("#2b6cb0", "#dd7a1e", "#2f855a", "#c53030", "#777777")
 STYLES = ("-", "--", ":", "-.")
 GOAL: dict[str, Any] = {"color": GREY, "linestyle": (0, (4, 3)), "linewidth": 1.0}
@@ -21,7 +26,7 @@ PLAIN = FuncFormatter(lambda value, _: f"{value:g}")
 
 def author(records: list[Record]) -> Figure:
     """The rate of each round over the jobs that waited."""
-    figure, (axes,) = _figure(1, "Jobs per second with more and more jobs waiting")
+    figure, (axes,) = new_figure(1, "Jobs per second with more and more jobs waiting")
     for record, style in zip(records, _styles(records), strict=True):
         for (phase, points), colour in zip(record.curves.items(), COLOURS, strict=False):
             axes.plot(*_coordinates(points), style, color=colour, marker="o", markersize=3,
@@ -40,7 +45,7 @@ def author(records: list[Record]) -> Figure:
 def depth(records: list[Record]) -> Figure:
     """Rates, latencies and memory at each depth, of the last record."""
     rows = records[-1].rows
-    figure, (rates, latencies, memory) = _figure(3, "With many jobs waiting")
+    figure, (rates, latencies, memory) = new_figure(3, "With many jobs waiting")
     names = [f"{row['waiting']:,}" for row in rows]
     _bars(rates, names, {"PUT": [row["PUT_per_second"] for row in rows],
                          "GET + DONE": [row["GET_DONE_per_second"] for row in rows]})
@@ -57,7 +62,7 @@ def depth(records: list[Record]) -> Figure:
 
 def fan(records: list[Record]) -> Figure:
     """Jobs per second of few and of many clients; each measurement is a point, the bar is their middle."""
-    figure, panels = _figure(len(records), "Jobs per second from producers to workers", width=4.0)
+    figure, panels = new_figure(len(records), "Jobs per second from producers to workers", width=4.0)
     for axes, record in zip(panels, records, strict=True):
         names = list(dict.fromkeys(str(row["clients"]) for row in record.rows))
         rates = [sorted(float(row["jobs_per_second"] or 0) for row in record.rows if row["clients"] == name)
@@ -75,7 +80,7 @@ def fan(records: list[Record]) -> Figure:
 def latency(records: list[Record]) -> Figure:
     """The share of commands that took longer, on a scale on which each further nine has the same width."""
     record = records[-1]
-    figure, (axes,) = _figure(1, f"Latencies at {record.options.get('rate', 0):g} jobs per second")
+    figure, (axes,) = new_figure(1, f"Latencies at {record.options.get('rate', 0):g} jobs per second")
     for (step, points), colour in zip(record.curves.items(), (BLUE, ORANGE, GREEN, GREY), strict=False):
         inner = [point for point in points if point[0] < 100]
         axes.plot([1 / (1 - part / 100) for part, _ in inner], [ms for _, ms in inner], color=colour, marker="o",
@@ -91,7 +96,7 @@ def latency(records: list[Record]) -> Figure:
 
 def tails(records: list[Record]) -> Figure:
     """For each record the latencies of PUT in each phase, and how the worst ones went in time."""
-    figure, panels = _figure(2, "PUT while other things happen", width=5.2, rows=len(records))
+    figure, panels = new_figure(2, "PUT while other things happen", width=5.2, rows=len(records))
     for record, bars, course in zip(records, panels[::2], panels[1::2], strict=True):
         names = [str(row["phase"]).replace(" ", "\n", 1) for row in record.rows]
         _bars(bars, names, {part: [row[f"{part}_ms"] for row in record.rows] for part in ("p50", "p99", "max")})
@@ -110,7 +115,7 @@ def tails(records: list[Record]) -> Figure:
 
 def failover(records: list[Record]) -> Figure:
     """Which share of the trials was over when."""
-    figure, (axes,) = _figure(1, "From the end of a leader to the next acknowledged PUT")
+    figure, (axes,) = new_figure(1, "From the end of a leader to the next acknowledged PUT")
     for record, colour in zip(records, COLOURS, strict=False):
         gaps = sorted(gap for _, gap in record.curves["gaps"])
         shares = [100 * (number + 1) / len(gaps) for number in range(len(gaps))]
@@ -123,7 +128,16 @@ def failover(records: list[Record]) -> Figure:
     return figure
 
 
-def _figure(panels: int, title: str, width: float = 6.0, rows: int = 1) -> tuple[Figure, Sequence[Axes]]:
+def children(points: Sequence[tuple[float, int]], put_at: float) -> Figure:
+    """The number of a worker's children over time, with a burst of tasks."""
+    figure, (axes,) = new_figure(1, "pqworker --autoscale 10,3 with a burst of tasks")
+    axes.step([at for at, _ in points], [count for _, count in points], where="post", color=BLUE)
+    axes.axvline(put_at, **GOAL)
+    _from_zero(axes, "seconds; dashed: 40 tasks of a second are put", "children")
+    return figure
+
+
+def new_figure(panels: int, title: str, width: float = 6.0, rows: int = 1) -> tuple[Figure, Sequence[Axes]]:
     """Panels side by side, each so many inches wide; narrower ones when there are several. All rows in one list."""
     size = (width if panels == 1 else panels * min(width, 10.0 / panels), 3.2 * rows)
     figure = Figure(figsize=size, layout="constrained")

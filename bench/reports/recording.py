@@ -10,16 +10,30 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import click
 from rich.console import Console
 from rich.table import Table
 
 from bench.load_generator.figures import Curve, Row, Value
-from bench.load_generator.target import Target
 
-NOT_OPTIONS = ("servers", "record_to")      # options that do not influence the figures
+NOT_OPTIONS = ("servers", "record_to", "before")        # places: they do not influence the figures
+
+
+class Measured(Protocol):
+    """What was measured: a cluster, or a part of the program alone. `cluster`: None if it was not started for it."""
+
+    @property
+    def kind(self) -> str:
+        """A description for the record."""
+
+    @property
+    def cluster(self) -> object | None:
+        """The cluster that was started."""
+
+    def version(self) -> str | None:
+        """The version of sockpqd, None if it is not known."""
 
 
 @dataclass
@@ -71,7 +85,7 @@ def _cpu_model() -> str:
                 platform.machine())
 
 
-def finish(console: Console, result: Result, target: Target, record_to: Path | None) -> None:
+def finish(console: Console, result: Result, target: Measured, record_to: Path | None) -> None:
     """Show the result, record it, and end the program, with exit code 1 if there were problems."""
     show(console, result)
     if record_to is not None:
@@ -79,7 +93,7 @@ def finish(console: Console, result: Result, target: Target, record_to: Path | N
     sys.exit(1 if result.problems else 0)
 
 
-def record(result: Result, target: Target, path: Path) -> None:
+def record(result: Result, target: Measured, path: Path) -> None:
     """Append the result to this file, with the options of the running program."""
     context = click.get_current_context()
     names = [option.name for option in context.command.params if option.name]     # always in the same order

@@ -1,7 +1,7 @@
 """Tasks per second and CPU per task of worker programs.
 
     python -m bench.workers pqworker [--place HOST:PORT] [--task noop] [--tasks 20000] [--children 2]
-    python -m bench.workers pqworker --long          one task of 10 s and nine of 0.2 s: how long each short one waited
+    python -m bench.workers pqworker --long          one task of 10 s, nine of 0.2 s: how long these waited
     python -m bench.workers pqworker --burst FILE    a burst, with --autoscale 10,3: the number of children as a picture
 
 The brokers of the others must run already (bench/README.md says how); a cluster of three nodes is started here unless
@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import click
@@ -25,7 +26,7 @@ from devcluster.cluster import LocalCluster
 
 WARM_SHARE = 0.1        # of the tasks, before anything is counted
 TASKS_S = 600.0
-LONG_S, SHORT_S = 10.0, 0.2
+LONG_S, SHORT_S, SHORT_ONES = 10.0, 0.2, 9
 BURST_S = 45.0
 
 
@@ -71,7 +72,7 @@ def main(
 
 def rate(run: WorkerRun, task: str, tasks: int) -> dict[str, object]:
     """Work off a queue; counted from a tenth of it on, when all children are there."""
-    run.put(task, tasks)
+    put_s = run.put(task, tasks)
     run.start()
     warm = int(tasks * WARM_SHARE)
     run.wait(lambda: run.over() >= warm, TASKS_S)
@@ -79,21 +80,21 @@ def rate(run: WorkerRun, task: str, tasks: int) -> dict[str, object]:
     run.wait(lambda: run.over() >= tasks, TASKS_S)
     done, took, used = run.over() - first, time.monotonic() - begun, run.cpu_s() - cpu_s
     return {
-        "tasks": done, "per_second": round(done / took, 1), "cpu_us": round(used / done * 1e6, 1),
+        "tasks": done, "put_per_second": round((tasks - 1) / put_s, 1), "per_second": round(done / took, 1),
+        "cpu_us": round(used / done * 1e6, 1),
         "per_cpu_second": round(done / used, 1) if used else None,
     }
 
 
 def long_and_short(run: WorkerRun) -> dict[str, object]:
-    """One long task, then short ones: when the last short one was over, in seconds."""
+    """One long task, then short ones: the longest that one of these waited until it began, in seconds."""
     run.start()
     run.put("noop", 4)
     run.wait(lambda: run.over() == 4, TASKS_S)
-    begun = time.monotonic()
     run.put("sleeping", 1, LONG_S)
-    run.put("sleeping", 9, SHORT_S)
-    run.wait(lambda: run.over(b"s") == 9, TASKS_S)
-    return {"short_ones_over_s": round(time.monotonic() - begun, 2), "long_one_over": run.over(b"L") == 1}
+    run.put("sleeping", SHORT_ONES, SHORT_S)
+    run.wait(lambda: run.over() == 4 + 1 + SHORT_ONES, TASKS_S)
+    return {"longest_wait_s": max(run.waits(SHORT_S))}
 
 
 def burst_of(run: WorkerRun, picture: Path) -> dict[str, object]:
@@ -113,19 +114,10 @@ def burst_of(run: WorkerRun, picture: Path) -> dict[str, object]:
 
 def draw(points: list[tuple[float, int]], put_at: float, picture: Path) -> None:
     """The picture; needs the extra `bench`."""
-    import matplotlib as mpl
+    from bench.plots import write
+    from bench.reports.plots import children
 
-    mpl.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(7, 3))
-    axes.step([at for at, _ in points], [count for _, count in points], where="post")
-    axes.axvline(put_at, linestyle=":", color="grey")
-    axes.set_xlabel("seconds; dotted: 40 tasks of 1 s are put")
-    axes.set_ylabel("children")
-    axes.set_ylim(0, 11)
-    figure.tight_layout()
-    figure.savefig(picture)
+    write(partial(children, points, put_at), picture)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,16 @@ from bench.workers.systems import System
 TICKS_S = os.sysconf("SC_CLK_TCK")
 POLL_S = 0.01
 STOP_S = 20.0
+# From outside the module, as its name is part of the names of tasks.
+# The first one, which connects, is not timed.
+PUT = """
+import sys, time, tasks
+task, count, args = getattr(tasks, sys.argv[1]), int(sys.argv[2]), tuple(map(float, sys.argv[3:]))
+tasks.put(task, 1, *args)
+begun = time.perf_counter()
+tasks.put(task, count - 1, *args)
+print(time.perf_counter() - begun)
+"""
 
 
 class RunError(Exception):
@@ -35,12 +45,13 @@ class WorkerRun:
         self._words = [word.format(children=children, place=place) for word in system.command]
         self._worker: subprocess.Popen[bytes] | None = None
 
-    def put(self, task: str, count: int, *args: float) -> None:
-        """Queue so many of a task."""
-        subprocess.run(
-            [sys.executable, "tasks.py", task, str(count), *map(str, args)], cwd=self._folder, env=self._environment,
-            check=True,
+    def put(self, task: str, count: int, *args: float) -> float:
+        """Queue so many of a task; returns the seconds that all but the first one took."""
+        told = subprocess.run(
+            [sys.executable, "-c", PUT, task, str(count), *map(str, args)], cwd=self._folder, env=self._environment,
+            check=True, stdout=subprocess.PIPE,
         )
+        return float(told.stdout.split()[-1])
 
     def start(self) -> None:
         """Start the worker."""
@@ -49,9 +60,14 @@ class WorkerRun:
                 self._words, cwd=self._folder, env=self._environment, stdout=log, stderr=log, start_new_session=True,
             )
 
-    def over(self, kind: bytes = b"") -> int:
-        """How many tasks are over, of all kinds or of one."""
-        return self._count.read_bytes().count(kind) if kind else self._count.stat().st_size
+    def over(self) -> int:
+        """How many tasks are over."""
+        return self._count.stat().st_size
+
+    def waits(self, seconds: float) -> list[float]:
+        """How long each task that sleeps for so long waited until it began, in seconds."""
+        lines = self._count.with_name("count.waits").read_text().splitlines()
+        return [float(waited) for slept, waited in map(str.split, lines) if float(slept) == seconds]
 
     def wait(self, condition: Callable[[], bool], seconds: float) -> None:
         """Until it holds. Raises RunError."""

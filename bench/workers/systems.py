@@ -1,6 +1,7 @@
 """The same three tasks for each worker program: one that does nothing, one of a millisecond, one that sleeps.
 
-Each task appends one byte to a file when it is over: that is how all of them are counted alike.
+Each task appends one byte to a file when it is over: that is how all of them are counted alike. One that sleeps also
+appends how long it waited for its turn to another file.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-BIN = Path(sys.executable).parent
+PQWORKER = Path(sys.executable).with_name("pqworker")
 
 HEAD = '''
 import os, sys, time
@@ -32,15 +33,16 @@ def millisecond():
     busy(0.001); over()
 
 {decorator}
-def sleeping(seconds):
-    time.sleep(seconds); over(b"s" if seconds < 5 else b"L")
+def sleeping(seconds, put_at):
+    with open(os.environ["BENCH_COUNT"] + ".waits", "a") as file:
+        file.write("%.3f %.3f\\n" % (seconds, time.time() - put_at))
+    time.sleep(seconds); over()
 '''
 PUT = '''
-def put(task, count, *args):
+def put(task, count, *seconds):
     for _ in range(count):
+        args = (*seconds, time.time()) if seconds else ()
         {put}
-if __name__ == "__main__":
-    put(globals()[sys.argv[1]], int(sys.argv[2]), *map(float, sys.argv[3:]))
 '''
 
 
@@ -61,7 +63,7 @@ class System(NamedTuple):
 SYSTEMS = {
     "pqworker": System(
         "from sockpq.worker import App\napp = App(PLACE)\n", '@app.task("bench")', "task.put(*args)",
-        (str(BIN / "pqworker"), "tasks:app", "-c", "{children}"), None,
+        (str(PQWORKER), "tasks:app", "-c", "{children}"), None,
     ),
     "celery": System(
         "from celery import Celery\napp = Celery('tasks', broker=PLACE)\n"
@@ -69,23 +71,24 @@ SYSTEMS = {
         "if PLACE.startswith('amqp'): app.conf.task_default_queue_type = 'quorum'; "
         "app.conf.broker_transport_options = {'confirm_publish': True}\n",
         "@app.task", "task.delay(*args)",
-        (str(BIN / "celery"), "-A", "tasks", "worker", "-c", "{children}", "-l", "warning", "-O", "fair"),
+        (sys.executable, "-m", "celery", "-A", "tasks", "worker", "-c", "{children}", "-l", "warning", "-O", "fair"),
         "redis://127.0.0.1:6379/0",
     ),
     "rq": System(
         "from redis import Redis\nfrom rq import Queue\nqueue = Queue(connection=Redis.from_url(PLACE))\n", "",
-        "queue.enqueue(task if __name__ != '__main__' else 'tasks.' + task.__name__, *args)",
-        (str(BIN / "rq"), "worker-pool", "-n", "{children}", "-q", "--url", "{place}"), "redis://127.0.0.1:6379/1",
+        "queue.enqueue(task, *args)",
+        (sys.executable, "-m", "rq.cli", "worker-pool", "-n", "{children}", "-q", "--url", "{place}"), "redis://127.0.0.1:6379/1",
     ),
     "dramatiq": System(
         "import dramatiq\nfrom dramatiq.brokers.redis import RedisBroker\n"
         "dramatiq.set_broker(RedisBroker(url=PLACE))\n",
         "@dramatiq.actor", "task.send(*args)",
-        (str(BIN / "dramatiq"), "tasks", "-p", "{children}", "-t", "1"), "redis://127.0.0.1:6379/2",
+        (sys.executable, "-m", "dramatiq", "tasks", "-p", "{children}", "-t", "1"), "redis://127.0.0.1:6379/2",
     ),
     "huey": System(
         "from huey import RedisHuey\nhuey = RedisHuey('tasks', url=PLACE, results=False)\n", "@huey.task()",
-        "task(*args)", (str(BIN / "huey_consumer"), "tasks.huey", "-k", "process", "-w", "{children}", "-q"),
+        "task(*args)",
+        (sys.executable, "-m", "huey.bin.huey_consumer", "tasks.huey", "-k", "process", "-w", "{children}", "-q"),
         "redis://127.0.0.1:6379/3",
     ),
 }

@@ -1,0 +1,88 @@
+"""Tasks that Celery publishes and executes per second, and the worker's CPU for one that does nothing.
+
+    python -m bench.celery [--brokers sockpqd] [--tasks 1000] [--rounds 5] [--children 2]
+
+Each round measures all brokers, one after the other; printed are the medians, as Markdown. One process publishes, one
+task after the other. Tasks are acknowledged late, results ignored; the worker has a prefork pool. Redis and RabbitMQ of
+Debian (`redis-server`, `rabbitmq-server`) are started here like sockpqd; a broker whose program is missing is left out.
+"""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import sys
+import tempfile
+from collections import defaultdict
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bench.celery.brokers import BROKERS, RABBITMQ, BrokerError
+from bench.workers.__main__ import rate
+from bench.workers.running import RunError, WorkerRun
+from bench.workers.systems import SYSTEMS
+
+NEEDED: dict[str, str | Path] = {
+    "sockpqd": Path(sys.executable).with_name("sockpqd"), "Redis": "redis-server",
+    "RabbitMQ": RABBITMQ / "rabbitmq-server",
+}
+
+
+@click.command(help=__doc__.split("\n", maxsplit=1)[0] if __doc__ else None)
+@click.option("--brokers", default="", help="Only those whose names begin so.")
+@click.option("--tasks", type=click.IntRange(10), default=1000, show_default=True)
+@click.option("--rounds", type=click.IntRange(1), default=5, show_default=True)
+@click.option("--children", type=click.IntRange(1, 100), default=2, show_default=True)
+def main(brokers: str, tasks: int, rounds: int, children: int) -> None:
+    """Print the table."""
+    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    try:
+        measure(found, brokers, tasks, rounds, children)
+    finally:                # also what was measured before Ctrl-C
+        print("\n".join(table(found)))
+
+
+def measure(found: dict[str, list[dict[str, Any]]], brokers: str, tasks: int, rounds: int, children: int) -> None:
+    """Add what each round finds."""
+    with ExitStack() as stack:
+        places = {}
+        for name, start in BROKERS.items():
+            if name.startswith(brokers) and shutil.which(NEEDED[name.partition(" ")[0].rstrip(",")]):
+                try:
+                    places[name] = stack.enter_context(start())
+                except BrokerError as error:
+                    print(f"{name} was not started: {error}", file=sys.stderr)
+        for number in range(rounds):
+            for name, place in places.items():
+                try:
+                    found[name].append(measured(place, tasks, children))
+                except RunError as error:
+                    print(f"{name}: {error}", file=sys.stderr)
+                    continue
+                print(f"round {number + 1}, {name}: {found[name][-1]}", file=sys.stderr, flush=True)
+
+
+def measured(place: str, tasks: int, children: int) -> dict[str, Any]:
+    """One run: publish all, then work them off."""
+    with tempfile.TemporaryDirectory() as folder, \
+            WorkerRun(SYSTEMS["celery"], place, Path(folder), children) as run:
+        return rate(run, "noop", tasks)
+
+
+def table(found: dict[str, list[dict[str, Any]]]) -> list[str]:
+    """Medians, with the lowest and the highest."""
+    lines = ["| | publish/s | execute/s | worker CPU µs for a task |", "|---|--:|--:|--:|"]
+    for name, runs in found.items():
+        cells = []
+        for key in ("put_per_second", "per_second", "cpu_us"):
+            values = [run[key] for run in runs]
+            cells.append(f"{statistics.median(values):,.0f} ({min(values):,.0f} to {max(values):,.0f})")
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return lines
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What events cost, and how soon and in what number they are heard."""

@@ -1,0 +1,57 @@
+"""The tables of docs/FAIRNESS.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+from bench.fairness.cases import FULL_MS, NARROW_S, Case, customers, dependent, full, hung, stream, ten
+from bench.fairness.simulation import DISCIPLINES, FAIR, FIFO, PRIORITY, simulate
+
+CaseOf = Callable[[int], Case]
+FULL_WORKERS = 4
+PART_MS = 900_000
+
+
+def latencies(case_of: CaseOf, workers: tuple[int, ...]) -> str:
+    """Mean and p99 of the short queries, and the latency of the long one, by each policy and for so many workers."""
+    heads = [f"{count} worker{'s' * (count > 1)}" for count in workers]
+    lines = [f"{case_of(1).title}:", "", f"| | {' | '.join(heads)} |"]
+    lines.append("|---" * (len(workers) + 1) + "|")
+    for discipline in DISCIPLINES:
+        cells = []
+        for count in workers:
+            course = simulate(case_of(count), discipline, count)
+            cells.append(f"{course.mean_s:.1f} / {course.p99_s:.0f} / {course.long_s:.0f}")
+        lines.append(f"| {discipline.name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def levels() -> str:
+    """Which share of the workers' time each level had: in parts of the hour by FAIR, in all of it by the others."""
+    parts = FULL_MS // PART_MS
+    bounds = [f"{low} to {high} s" for low, high in pairwise(NARROW_S)] + [f"above {NARROW_S[-1]} s"]
+    lines = ["| | " + " | ".join(bounds) + " |", "|---" * (len(bounds) + 1) + "|"]
+    for discipline in (FIFO, PRIORITY):
+        (whole,) = simulate(full(FULL_WORKERS), discipline, FULL_WORKERS).shares(FULL_MS)
+        lines.append(_share_row(discipline.name, whole))
+    windows = simulate(full(FULL_WORKERS), FAIR, FULL_WORKERS).shares(PART_MS)
+    for number in range(parts):
+        minutes = PART_MS // 60_000
+        lines.append(_share_row(f"FAIR, minutes {number * minutes} to {(number + 1) * minutes}", windows[number]))
+    return "\n".join(lines)
+
+
+def _share_row(name: str, shares: list[float]) -> str:
+    return f"| {name} | " + " | ".join(f"{100 * share:.1f}%" for share in shares) + " |"
+
+
+def sections() -> dict[str, str]:
+    """The text for each place in the document."""
+    return {
+        "latencies": "\n\n".join([
+            latencies(ten, (1, 2, 4, 8)), latencies(dependent, (1, 2, 4, 8)), latencies(hung, (2, 4, 8)),
+            latencies(stream, (1, 2, 4, 8)), latencies(customers, (1, 2, 4, 8)),
+        ]) + "\n",
+        "levels": levels() + "\n",
+    }

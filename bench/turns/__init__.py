@@ -1,0 +1,1 @@
+"""How many turns of a pulse a second, and what pulses cost."""

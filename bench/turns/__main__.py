@@ -1,0 +1,42 @@
+"""How many turns of a pulse a second and what each costs, and what pulses cost others.
+
+    python -m bench.turns [rate] [together] [beside] [entries] [--clients 1000] [--seconds 12]
+
+A local cluster of three nodes, which shares the machine with the clients. `rate`: turns a second, and the processor
+time of each. `together`: how close together those of one period are. `beside`: the time of commands for a queue beside
+a flooded one with a rate. `entries`: what a thousand slow pulses write into the log. All of it, unless some are named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import click
+
+from bench.turns import measures
+from devcluster.cluster import LocalCluster
+
+PARTS = ("rate", "together", "beside", "entries")
+
+
+@click.command()
+@click.argument("parts", nargs=-1, type=click.Choice(PARTS))
+@click.option("--clients", default=1000, show_default=True, type=click.IntRange(1, 10_000), help="Of `rate`.")
+@click.option("--seconds", default=12.0, show_default=True, type=click.FloatRange(1, 3600), help="Of each part.")
+def main(parts: tuple[str, ...], clients: int, seconds: float) -> None:
+    """Measure turns of pulses."""
+    measured: dict[str, Callable[[LocalCluster], Iterator[str]]] = {
+        "rate": lambda cluster: measures.rate(cluster, clients, seconds),
+        "together": lambda cluster: measures.together(cluster, seconds),
+        "beside": lambda cluster: measures.beside(cluster, 2 * seconds),
+        "entries": lambda cluster: measures.entries(cluster, max(seconds, 2.0 * measures.PER_S)),
+    }
+    with LocalCluster(3) as cluster:
+        cluster.wait_until_level()
+        for part in parts or PARTS:
+            for line in measured[part](cluster):
+                print(f"{part}: {line}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

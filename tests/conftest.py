@@ -2,8 +2,10 @@
 
     pytest -m "not processes"               # everything in this process: the lane that computes (tests/lanes.py)
     pytest -m "not processes and not long" --fast
+    pytest -m "not processes" --laws 10     # tests of hypothesis alone, with other examples in each run (tests/laws.py)
 
-`--fast` gives tests of hypothesis a tenth of their examples, and lets no test start a process.
+Tests of hypothesis draw the same examples in each run, as a gate must be repeatable; others are for `--laws`, with so
+many times the examples. `--fast` gives them a tenth of their examples, and lets no test start a process.
 """
 
 from __future__ import annotations
@@ -26,12 +28,14 @@ ROOT = Path(__file__).parent
 
 # Folders and files whose tests start processes, most of them whole clusters.
 PROCESSES = (
-    "bench", "chaos/test_clocks.py", "chaos/test_faults.py", "chaos/test_proxies.py", "chaos/test_scenarios.py",
+    "bench", "chaos/test_clocks.py", "chaos/test_faults.py", "chaos/test_proxies.py", "chaos/test_pulses.py",
+    "chaos/test_scenarios.py", "chaos/test_workers.py",
     "browser", "deploy", "packaging", "hostile/test_runner.py", "system", "upgrade",
     "client/test_against_sockpqd.py", "client/test_events.py", "client/test_examples.py",
     "client/test_faces.py", "client/test_jobs_in_time.py",
     "client/test_leader_kills.py", "client/test_old_client.py", "client/test_readme.py", "client/test_testing.py",
-    "core/laws/test_hash_seed.py",
+    "core/laws/test_hash_seed.py", "client/test_consumer.py", "kombu/test_celery.py", "kombu/test_kombu_suite.py",
+    "kombu/test_transport.py", "kombu/test_event_loop.py", "kombu/test_access.py",
     "gateway/process/test_logs.py", "gateway/process/test_restarts.py", "gateway/process/test_systemd.py",
     "gateway/server/test_half_open.py", "gateway/test_daemon.py", "gateway/test_dev_cluster.py",
     "gateway/test_users_of_a_node.py",
@@ -40,16 +44,19 @@ PROCESSES = (
     "pqctl/test_sessions.py", "pqctl/test_shell.py",
     "pqctl/test_signals.py", "pqctl/test_snapshots.py",
     "pqctl/test_status.py", "pqctl/test_streams.py", "pqctl/test_terminal.py", "pqctl/test_usage.py",
-    "test_forkserver.py", "test_lanes.py", "worker/program/test_chaos.py",
+    "test_forkserver.py", "test_lanes.py",
+    "worker/children/test_process_child.py", "worker/program/test_all_ends.py", "worker/program/test_page.py",
     "worker/program/test_pqworker.py",
 )
+# Those of them that are run in the lane of chaos: so both lanes of processes take about as long.
+CHAOS_LANE = ("chaos", "bench", "upgrade")
 # What takes long without any process: a test is listed here if it needs more than 0.5 s of processor time with --fast.
 LONG = (
     "chaos/test_checker_mutants.py", "chaos/test_checker_speed.py",
     "cluster/test_journal_tears.py", "cluster/test_limits_of_commands.py", "cluster/test_random_faults.py",
     "cluster/test_real_files.py",
     "sim/test_cures.py", "sim/test_digest.py", "sim/test_faults.py", "sim/test_repeatable.py", "sim/test_scenarios.py",
-    "sim/test_seeds.py",
+    "sim/test_seeds.py", "sim/gateway/test_pulses.py",
     "client/test_batches.py::test_many_jobs_are_put_in_order",
     "client/test_unknown.py::test_half_a_command_is_not_executed_and_not_unknown",
     "cluster/test_compaction.py::test_one_node_after_the_other_writes_a_snapshot",
@@ -73,6 +80,7 @@ LONG = (
     "core/sessions/test_owners.py::test_111_sessions_a_second_for_an_hour_do_no_harm",
     "core/snapshot/test_snapshot.py::test_every_flipped_bit_is_refused",
     "core/store/test_retained_keys.py::test_keys_are_forgotten_as_fast_as_they_are_remembered",
+    "gateway/dashboard/test_portions.py",
     "gateway/protocol/test_grammar.py::test_get_reads_exactly_what_the_original_grammar_forms",
     "gateway/protocol/test_grammar.py::test_get_reads_new_words_behind_explicit_queues_only",
     "gateway/protocol/test_grammar.py::test_put_reads_exactly_what_the_original_grammar_forms",
@@ -88,19 +96,25 @@ LONG = (
 
 EXAMPLES_SHARE = 10         # with --fast hypothesis draws one example of so many, and no fewer than so many
 EXAMPLES_MIN = 10
+LAW_TIMEOUT_S = 900         # of a law: hypothesis may take 300 s for making a failure simple before it is told
 FAST_MAX_S = 2.0            # four times what is allowed: slow and busy machines need more for the same
 
 _forbidding = False         # processes, at present
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add --fast."""
+    """Add --fast and --laws."""
     parser.addoption("--fast", action="store_true", help="small budgets for tests with random input, and no processes")
+    parser.addoption("--laws", type=float, metavar="N", help="tests of hypothesis alone, with N times their examples")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse lists that have become wrong; watch for processes that are started."""
+    """Refuse lists that have become wrong; say how examples are drawn; watch for processes that are started."""
     check_lists()
+    settings.register_profile("gate", derandomize=True, database=None)
+    # where CI is set hypothesis itself derandomizes, and each round of a campaign would draw the same
+    settings.register_profile("laws", derandomize=False, print_blob=True)
+    settings.load_profile("gate" if config.getoption("--laws") is None else "laws")
     if config.getoption("--fast"):
         sys.addaudithook(_forbid_processes)
 
@@ -124,17 +138,23 @@ def pytest_collection() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Add the markers."""
+    """Add the markers, and say how many examples are drawn."""
     for item in items:
         place = item.path.relative_to(ROOT).as_posix() if item.path.is_relative_to(ROOT) else ""
         if _listed(place, PROCESSES):
             item.add_marker(pytest.mark.processes)
-            if place.startswith("chaos/"):
+            if _listed(place, CHAOS_LANE):
                 item.add_marker(pytest.mark.chaos)
         if _listed(place, LONG) or f"{place}::{getattr(item, 'originalname', item.name)}" in LONG:
             item.add_marker(pytest.mark.long)
+        if config.getoption("--laws") is None and _law(item) is not None:
+            item.add_marker(pytest.mark.timeout(LAW_TIMEOUT_S))
     if config.getoption("--fast"):
-        draw_less(_laws(items))
+        draw(laws_among(items), 1 / EXAMPLES_SHARE)
+    if (times := config.getoption("--laws")) is not None:
+        config.hook.pytest_deselected(items=[item for item in items if _law(item) is None])
+        items[:] = [item for item in items if _law(item) is not None]
+        draw(laws_among(items), times)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -181,28 +201,29 @@ def check_lists() -> None:
         raise pytest.UsageError(f"listed in tests/conftest.py, and not there: {', '.join(missing)}")
 
 
-def draw_less(tests: Iterable[Any]) -> None:
-    """Let these draw fewer examples: functions under @given, and test cases of state machines."""
-    for test in tests:
-        if isinstance(test, type):
-            test.settings = _less(test.settings)
+def draw(laws: Iterable[Any], times: float) -> None:
+    """Let these draw so many times their examples: functions under @given, and test cases of state machines."""
+    for law in laws:
+        if isinstance(law, type):
+            law.settings = _more(law.settings, times)
         else:       # there is no public way: what a decorator says goes before any profile
-            test._hypothesis_internal_use_settings = _less(test._hypothesis_internal_use_settings)
+            law._hypothesis_internal_use_settings = _more(law._hypothesis_internal_use_settings, times)
 
 
-def _laws(items: Iterable[Any]) -> set[Any]:
+def laws_among(items: Iterable[Any]) -> set[Any]:
     """What of hypothesis is behind the items, each once."""
-    laws: set[Any] = set()
-    for item in items:
-        if issubclass(getattr(item, "cls", None) or object, unittest.TestCase):
-            laws.add(item.cls)
-        elif is_hypothesis_test(getattr(item, "obj", None)):
-            laws.add(item.obj)
-    return laws
+    return {law for item in items if (law := _law(item)) is not None}
 
 
-def _less(budget: settings) -> settings:
-    return settings(budget, max_examples=max(EXAMPLES_MIN, budget.max_examples // EXAMPLES_SHARE))
+def _law(item: Any) -> Any:
+    """What of hypothesis is behind the item, or None."""
+    if issubclass(getattr(item, "cls", None) or object, unittest.TestCase):
+        return item.cls
+    return item.obj if is_hypothesis_test(getattr(item, "obj", None)) else None
+
+
+def _more(budget: settings, times: float) -> settings:
+    return settings(budget, max_examples=max(EXAMPLES_MIN, int(budget.max_examples * times)))
 
 
 def _listed(place: str, places: tuple[str, ...]) -> bool:

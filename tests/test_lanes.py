@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests import conftest, lanes
+from tests import conftest, lanes, laws
 
 ROOT = Path(__file__).parents[1]
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 def python(program: str) -> list[str]:
@@ -111,7 +111,8 @@ def test_what_is_listed_must_be_there(name: str, monkeypatch: pytest.MonkeyPatch
             conftest.check_lists()
 
 
-def test_a_test_of_hypothesis_can_be_given_less() -> None:
+@pytest.mark.parametrize(("times", "count"), [(1 / conftest.EXAMPLES_SHARE, 20), (2, 400)])
+def test_a_test_of_hypothesis_can_be_given_less_or_more(times: float, count: int) -> None:
     drawn = []
 
     @settings(max_examples=200)
@@ -119,9 +120,50 @@ def test_a_test_of_hypothesis_can_be_given_less() -> None:
     def law(number: int) -> None:
         drawn.append(number)
 
-    conftest.draw_less(conftest._laws([SimpleNamespace(obj=law), SimpleNamespace(obj=time.sleep)]))
+    conftest.draw(conftest.laws_among([SimpleNamespace(obj=law), SimpleNamespace(obj=time.sleep)]), times)
     law()
-    assert len(drawn) == 200 // conftest.EXAMPLES_SHARE
+    assert len(drawn) == count
+
+
+def test_examples_are_the_same_in_each_run() -> None:
+    runs: list[list[int]] = [[], []]
+
+    @settings(max_examples=20)
+    @given(st.integers())
+    def law(number: int) -> None:
+        runs[-1].append(number)
+
+    law()
+    runs.reverse()
+    law()
+    assert runs[0] == runs[1] != []
+
+
+LAW = """
+from hypothesis import given, settings, strategies as st
+
+def test_no_law() -> None:
+    raise AssertionError
+
+@settings(max_examples=20)
+@given(st.integers())
+def test_it(number: int) -> None:
+    print("drawn", number)
+"""
+
+
+def test_a_campaign_draws_more_examples_and_others(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text("from tests.conftest import *")
+    (tmp_path / "test_it.py").write_text(LAW)
+    campaigns = []
+    for seed in (1, 2):
+        ended = subprocess.run(
+            [*laws.command(seed, 2, 1, [str(tmp_path)]), "-s", "-p", "no:cacheprovider"], cwd=tmp_path,
+            env={**os.environ, "CI": "true", "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False)
+        assert ended.returncode == 0, ended.stdout
+        campaigns.append([line for line in ended.stdout.splitlines() if "drawn" in line])
+    assert [len(drawn) for drawn in campaigns] == [40, 40]
+    assert campaigns[0] != campaigns[1]
 
 
 def test_with_fast_no_process_is_started(tmp_path: Path) -> None:

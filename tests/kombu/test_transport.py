@@ -1,0 +1,266 @@
+"""The transport against a real server: what becomes of messages, queues and bindings, and what is left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import kombu
+import pytest
+from kombu.exceptions import OperationalError
+from kombu.pidbox import Mailbox
+from sockpq import Client
+from sockpq.testing import Server
+
+from tests.waiting import PATIENCE_S, until
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with Server() as started:
+        yield started
+
+
+@pytest.fixture
+def client(server: Server) -> Iterator[Client]:
+    with Client(server.address) as connected:
+        yield connected
+
+
+@pytest.fixture
+def connect(server: Server) -> Iterator[Callable[..., kombu.Connection]]:
+    made: list[kombu.Connection] = []
+
+    def make(vhost: str = "", **options: Any) -> kombu.Connection:
+        made.append(kombu.Connection(f"sockpq://{server.address}/{vhost}", transport_options=options))
+        return made[-1]
+
+    yield make
+    for connection in made:
+        connection.release()
+
+
+def plain(name: str, **settings: Any) -> kombu.Queue:
+    """A queue of the default exchange."""
+    return kombu.Queue(name, routing_key=name, **settings)
+
+
+def send(connection: kombu.Connection, queue: kombu.Queue, *bodies: Any, **options: Any) -> None:
+    producer = connection.Producer()
+    for body in bodies:
+        producer.publish(body, exchange=queue.exchange, routing_key=queue.routing_key, declare=[queue], **options)
+
+
+def consume(
+    connection: kombu.Connection, queue: kombu.Queue, found: list[Any], prefetch: int = 0, **options: Any
+) -> kombu.Consumer:
+    """A consumer that only notes its messages."""
+    consumer = connection.Consumer([queue], on_message=found.append, **options)
+    if prefetch:
+        consumer.qos(prefetch_count=prefetch)
+    consumer.consume()
+    return consumer
+
+
+def drain(connection: kombu.Connection, found: list[Any], count: int) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while len(found) < count:
+        assert time.monotonic() < end
+        with contextlib.suppress(TimeoutError):
+            connection.drain_events(timeout=0.2)
+
+
+def test_a_prefetch_limit_is_never_exceeded(connect: Any, client: Client) -> None:
+    connection, queue, found = connect(), plain("prefetch"), []
+    send(connection, queue, *range(10))
+    consume(connection, queue, found, prefetch=3)
+    drain(connection, found, 3)
+    time.sleep(0.3)
+    assert client.queue_stat("prefetch")["running"] == 3
+    found[0].ack()
+    drain(connection, found, 4)
+    def held() -> tuple[int, int]:
+        stat = client.queue_stat("prefetch")
+        return stat["ready"], stat["running"]
+
+    until(lambda: held() == (6, 3))         # the next job may be taken before the acknowledgement of the first is told
+    time.sleep(0.3)
+    assert (held(), len(found)) == ((6, 3), 4)
+
+
+def test_unacknowledged_messages_go_back_in_order_and_are_flagged(connect: Any) -> None:
+    first, queue, found = connect(), plain("back"), []
+    send(first, queue, 1, 2, 3)
+    consume(first, queue, found)
+    drain(first, found, 3)
+    first.release()
+    second, again = connect(), []
+    consume(second, queue, again)
+    drain(second, again, 3)
+    assert [message.decode() for message in again] == [1, 2, 3]
+    assert [message.delivery_info["redelivered"] for message in again] == [True] * 3
+    assert not found[0].delivery_info["redelivered"]
+
+
+def test_a_message_that_is_worked_on_for_three_times_the_ttl_is_not_delivered_again(connect: Any) -> None:
+    connection, queue, found = connect(session_ttl=1), plain("long"), []
+    send(connection, queue, 1, 2)
+    consume(connection, queue, found)
+    drain(connection, found, 2)
+    time.sleep(3)
+    other, again = connect(), []
+    consume(other, queue, again)
+    with pytest.raises(TimeoutError):
+        other.drain_events(timeout=0.5)
+
+
+def test_a_cancelled_consumer_gives_back_what_was_not_delivered(connect: Any, client: Client) -> None:
+    connection, queue, found = connect(), plain("cancel"), []
+    send(connection, queue, *range(5))
+    consumer = consume(connection, queue, found)
+    until(lambda: client.queue_stat("cancel")["running"] == 5)
+    consumer.cancel()
+    until(lambda: client.queue_stat("cancel")["ready"] == 5)
+    assert not found
+
+
+def test_reject(connect: Any, client: Client) -> None:
+    connection, queue, found = connect(bury_rejected=True), plain("reject"), []
+    send(connection, queue, 1, 2)
+    consume(connection, queue, found, prefetch=1)
+    drain(connection, found, 1)
+    found[0].reject()
+    drain(connection, found, 2)
+    assert client.queue_stat("reject")["dead"] == 1
+
+
+def test_a_kept_fanout_reaches_each_queue_also_of_publishers_that_did_not_declare_it(connect: Any) -> None:
+    exchange = kombu.Exchange("broadcast", "fanout")
+    queues = [kombu.Queue(f"broadcast.{name}", exchange) for name in "ab"]
+    hearing, telling = connect(), connect()
+    for queue in queues:
+        queue(hearing.default_channel).declare()
+    telling.Producer().publish("x", exchange="broadcast", routing_key="whatever")
+    for queue in queues:
+        found = queue(hearing.default_channel).get()
+        assert found.decode() == "x"
+        found.ack()
+
+
+def test_topics(connect: Any) -> None:
+    exchange = kombu.Exchange("weather", "topic")
+    connection = connect()
+    queue = kombu.Queue("weather.north", exchange, routing_key="north.*.#")(connection.default_channel)
+    queue.declare()
+    for key in ("north", "north.wind", "south.wind", "north.wind.cold"):
+        connection.Producer().publish(key, exchange=exchange, routing_key=key)
+    assert [queue.get(no_ack=True).decode() for _ in range(2)] == ["north.wind", "north.wind.cold"]
+    assert queue.get() is None
+
+
+def test_settings_reach_the_server(connect: Any, client: Client) -> None:
+    queue = plain("settings", expires=600, message_ttl=60, max_length=2)
+    connection = connect()
+    send(connection, queue, 1, 2, 3)
+    until(lambda: client.queue_stat("settings")["ready"] == 2)
+    assert queue(connection.default_channel).get(no_ack=True).decode() == 2
+
+
+def test_a_refusal_is_an_operational_error_that_says_why(connect: Any, client: Client) -> None:
+    client.queue_create("full", capacity=1)
+    connection = connect()
+    connection.Producer().publish(1, routing_key="full")
+    with pytest.raises(OperationalError, match="503"):
+        connection.Producer().publish(2, routing_key="full")
+
+
+def test_virtual_hosts_do_not_see_each_other(connect: Any, client: Client) -> None:
+    queue = plain("same")
+    send(connect("one"), queue, 1)
+    assert queue(connect("two").default_channel).get() is None
+    assert client.queue_stat("one.same")["ready"] == 1
+
+
+def test_remote_control_leaves_nothing_behind_and_nothing_in_the_log(connect: Any, client: Client) -> None:
+    mailbox = Mailbox("control", type="fanout")
+    hearing, asking = connect(), connect()
+    node = mailbox(hearing).Node("n", handlers={"ping": lambda state, **_: "pong"}, channel=hearing.default_channel)
+    node.listen()
+    before = client.total()
+    names = [one.name for one in client.queues()]
+    stop = threading.Event()
+
+    def hear() -> None:
+        while not stop.is_set():
+            with contextlib.suppress(TimeoutError):
+                hearing.drain_events(timeout=0.1)
+
+    thread = threading.Thread(target=hear)
+    thread.start()
+    try:
+        for _ in range(5):
+            assert mailbox(asking).multi_call("ping", timeout=PATIENCE_S, limit=1) == [{"n": "pong"}]
+    finally:
+        stop.set()
+        thread.join()
+    assert [one.name for one in client.queues()] == names
+    assert client.total() == before
+
+
+def _live(url: str, ready: Any) -> None:
+    """A program that publishes, consumes and asks, and then is there until it is killed."""
+    connection = kombu.Connection(url, transport_options={"session_ttl": 1})
+    queue = kombu.Queue("replies.7", kombu.Exchange("replies"), routing_key="7", auto_delete=True, expires=1)
+    found: list[Any] = []
+    consume(connection, queue, found)
+    connection.Producer().publish("x", exchange="replies", routing_key="7")
+    drain(connection, found, 1)
+    Mailbox("control", type="fanout")(connection).multi_call("ping", timeout=0.1)
+    ready.set()
+    time.sleep(PATIENCE_S)
+
+
+def test_a_killed_client_leaves_no_queue_no_binding_and_no_job(server: Server, client: Client) -> None:
+    processes = multiprocessing.get_context("fork")
+    ready = processes.Event()
+    child = processes.Process(target=_live, args=(f"sockpq://{server.address}/killed", ready))
+    child.start()
+    try:
+        assert ready.wait(PATIENCE_S)
+        (name,) = [one.name for one in client.queues() if one.name.startswith("killed.")]
+        assert client.queue_stat(name)["running"] == 1
+        assert [one.queue for one in client.topic_list()].count(name) == 1
+    finally:
+        child.kill()
+        child.join()
+    until(lambda: not [one for one in client.queues() if one.name.startswith("killed.")])
+    assert not [one for one in client.topic_list() if one.queue.startswith("killed.")]
+
+
+def _close(connection: kombu.Connection) -> None:
+    connection.collect()
+
+
+def test_a_forked_child_closes_nothing_of_its_parent(connect: Any) -> None:
+    connection, queue, found = connect(), plain("fork"), []
+    send(connection, queue, 1)
+    consume(connection, queue, found)
+    drain(connection, found, 1)
+    child = multiprocessing.get_context("fork").Process(target=_close, args=(connection,))
+    child.start()
+    child.join(PATIENCE_S)
+    assert child.exitcode == 0
+    send(connection, queue, 2)
+    drain(connection, found, 2)
+    for message in found:
+        message.ack()
+
+
+def test_no_server(connect: Any) -> None:
+    connection = kombu.Connection("sockpq://127.0.0.1:1/", connect_timeout=1)
+    with pytest.raises(connection.connection_errors):
+        connection.connect()

@@ -24,7 +24,8 @@ FOREIGN = {"worker.py", "syncobj.py", "app.py", "tasks.py", "test_mail.py"}
 def files() -> set[str]:
     """All Python files of the project, by their paths and by the ends of these."""
     found = set()
-    for folder in ("bench", "client", "cluster", "core", "deploy", "devcluster", "gateway", "pqctl", "tests"):
+    folders = "bench", "client", "cluster", "core", "deploy", "devcluster", "gateway", "integrations", "pqctl", "tests"
+    for folder in folders:
         for path in (ROOT / folder).rglob("*.py"):
             parts = path.relative_to(ROOT).parts
             found |= {"/".join(parts[start:]) for start in range(len(parts))}

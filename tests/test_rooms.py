@@ -16,13 +16,13 @@ ROOT = Path(__file__).parents[1]
 # Modules directly in the package are rooms of their own.
 ORDER = {
     "core": (
-        "limits", "ops", "store", "pulse", "fair", "sessions", "members", "state", "undo", "rules", "snapshot",
-        "handlers", "queries", "machine",
+        "levels", "limits", "ops", "store", "pulse", "fair", "sessions", "members", "state", "undo", "rules",
+        "snapshot", "handlers", "queries", "machine",
     ),
     "cluster": (
         "limits", "metrics", "api", "settings", "errors", "storage", "journal", "snapshots", "wire", "raft", "capacity",
-        "leader", "execution", "recording", "notices", "questions", "driver", "stats", "administration", "exit_codes",
-        "node",
+        "leader", "execution", "recording", "notices", "questions", "driver", "driven_node", "stats", "administration",
+        "exit_codes", "node",
     ),
     "gateway": (
         "limits", "link", "rights", "audit", "events", "protocol", "config", "process", "waiting", "pulses", "auth",
@@ -37,11 +37,15 @@ ORDER = {
         "_version", "errors", "model", "configuration", "_protocol", "_backends", "_engine", "_async", "_sync", "aio",
         "worker", "_guardian", "testing",
     ),
+    "sockpq_kombu": (
+        "_version", "hook", "mapping", "client", "background", "transient", "link", "channels", "transport", "results",
+    ),
     "devcluster": ("ports", "authority", "guardian", "node", "cluster"),
 }
 ROOM_MODULES_MAX = 16
 
-FOLDERS = {"sockpq": "client/src/sockpq"}       # the others have their package's name
+# Of the others it is their package's name.
+FOLDERS = {"sockpq": "client/src/sockpq", "sockpq_kombu": "integrations/kombu/src/sockpq_kombu"}
 
 Imports = dict[str, set[str]]
 
@@ -96,7 +100,7 @@ def test_no_files_import_each_other_in_a_circle(package: str) -> None:
     assert circle(imports_of(package)) == []
 
 
-@pytest.mark.parametrize("package", ["core", "cluster", "gateway", "pqctl", "sockpq", "bench"])
+@pytest.mark.parametrize("package", ["core", "cluster", "gateway", "pqctl", "sockpq", "sockpq_kombu", "bench"])
 def test_a_room_has_few_modules_and_says_what_it_is(package: str) -> None:
     rooms = [path.parent for path in (ROOT / FOLDERS.get(package, package)).glob("*/__init__.py")]
     assert rooms

@@ -17,6 +17,7 @@ PACKAGES = {
     "cluster": ("cluster", ("core",)),
     "gateway": ("gateway", ("core", "cluster")),
     "sockpq": ("client/src/sockpq", ()),
+    "sockpq_kombu": ("integrations/kombu/src/sockpq_kombu", ("sockpq",)),
     "pqctl": ("pqctl", ("sockpq",)),
     "devcluster": ("devcluster", ("sockpq",)),
     "bench": ("bench", ("core", "sockpq", "devcluster")),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -15,20 +14,12 @@ from sockpq import Client
 from devcluster.cluster import LocalCluster, say, serves
 from devcluster.node import NodeError
 from devcluster.ports import free_ports
-
-
-def gone(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+from tests.waiting import gone
 
 
 def test_a_killed_leader_is_replaced_and_comes_back() -> None:
     with LocalCluster(nodes=3, config={"raft": {"failover_grace_ms": 1000}}) as cluster:
-        leader = cluster.leader()
-        assert leader is not None
+        leader = cluster.wait_for_leader()
         assert serves(cluster.server(leader))
         with Client(cluster.servers) as client:
             client.put("q", b"before")
@@ -75,7 +66,7 @@ def test_nothing_survives_the_death_of_the_program_that_started_it() -> None:
         assert process.stdout
         pid, folder = process.stdout.readline().split()
         process.send_signal(signal.SIGKILL)
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while not gone(int(pid)) or Path(folder).exists():
         assert time.monotonic() < until, "the guardian left something behind"
         time.sleep(0.05)

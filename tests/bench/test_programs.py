@@ -54,6 +54,24 @@ def left(servers: str) -> int:
         return totals.jobs + totals.running
 
 
+def test_events(servers: str, recorded: Path) -> None:
+    for options, rows in (
+        (("cost", "--subscribers", "3", "--rate", "100", "--seconds", "1", "--rounds", "1"), 2),
+        (("notify", "--seconds", "1"), 2), (("delay", "--rate", "200", "--seconds", "1"), 1),
+    ):
+        ended = run("bench.events", *options, "--servers", servers, "--record", recorded)
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+        record = read([recorded])[-1]
+        assert (record.program, len(record.rows), record.problems) == (f"events {options[0]}", rows, {})
+        if options[0] == "notify":
+            sent, heard = record.rows[1]["sent"], record.rows[1]["heard_of_each"]
+            assert sent == heard
+        if options[0] == "cost":
+            assert record.rows[0]["heard_per_second"] == 0
+            assert float(record.rows[1]["heard_per_second"] or 0) > 0
+    assert left(servers) == 0
+
+
 def test_author(servers: str, recorded: Path) -> None:
     record = measure(recorded, "author", "--servers", servers, "--rounds", "2", "--jobs", "150", "--queues", "3",
                      "--connections", "4")

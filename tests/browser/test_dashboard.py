@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import pytest
 from sockpq import Client
 
 from devcluster.cluster import LocalCluster
+from gateway.dashboard.actions import ACTIONS
+from gateway.dashboard.site import PAGES
 
 pytest.importorskip("selenium", reason="selenium is not installed: make test-browser")
 
@@ -76,6 +80,12 @@ def picture(browser: Any, name: str) -> None:
         browser.save_screenshot(str(Path(PICTURES, f"{name}.png")))
 
 
+def client_address(cluster: LocalCluster) -> tuple[str, int]:
+    """Of the leader."""
+    host, _, port = cluster.server(cluster.wait_for_leader()).rpartition(":")
+    return host, int(port)
+
+
 def complaints(browser: Any) -> list[str]:
     """What the browser has to complain of: policies that were violated, scripts that failed."""
     return [entry["message"] for entry in browser.get_log("browser") if "favicon" not in entry["message"]]
@@ -84,30 +94,179 @@ def complaints(browser: Any) -> list[str]:
 def test_every_page_is_shown_and_nothing_is_complained_of(cluster: LocalCluster, browser: Any) -> None:
     with Client(cluster.servers) as client:
         for number in range(5):
-            client.put("mail", b"letter %d" % number, priority=number, key=f"k{number}")
+            client.put("mail", b"letter %d" % number, priority=number, key=f"k{number}", group="ann")
         client.put("mail", b"later", delay=600)
         client.get("mail", expire=600)
+        client.topic_bind("news", "mail", pattern="eu.#")
+        client.pulse_create("mails", rate=10)
     base = f"http://{cluster.http(cluster.wait_for_leader())}"
-    for path, expected in (
-        ("/", "may be lost"), ("/queues", "mail"), ("/queue?name=mail", "letter 3"),
-        ("/job?queue=mail&key=k1", "letter 1"),
-        ("/pulses", "0 pulses"), ("/sessions", "sessions"), ("/users", "No users are required"),
-    ):
+    shown = {
+        "/": "may be lost", "/queues": "mail", "/queue?name=mail": "letter 3", "/job?queue=mail&key=k1": "letter 1",
+        "/groups": "ann", "/pulses": "mails", "/workers": "No worker is running", "/topics": "news",
+        "/topics?name=news": "eu.#", "/slow": "since this node was started", "/sessions": "sessions",
+        "/users": "No users are required", "/events-live": "as it happens",
+    }
+    for node in cluster.names:
+        if not base.endswith(cluster.http(node)):
+            with_age(f"http://{cluster.http(node)}", browser)
+    assert {path.partition("?")[0] for path in shown} == set(PAGES)
+    for path, expected in shown.items():
         browser.get(base + path)
         assert expected in text(browser), path
         picture(browser, path.strip("/").partition("?")[0] or "cluster")
         assert complaints(browser) == [], path
 
 
-def test_what_jobs_contain_does_nothing(cluster: LocalCluster, browser: Any) -> None:
+def with_age(base: str, browser: Any) -> None:
+    """A follower says how old its pages are."""
+    browser.get(f"{base}/queues")
+    assert "less than 1 s old" in text(browser)
+
+
+def test_what_strangers_write_does_nothing(cluster: LocalCluster, browser: Any) -> None:
+    """Names, keys, groups, patterns, reasons and bodies, as far as the protocol lets them be anything."""
+    word = "<img/src=x/onerror=document.title='owned'>"
     with Client(cluster.servers) as client:
         client.put("xss", XSS.encode(), key="a1")
+        client.put("xss", XSS.encode())
+        client.queue_create("xss_tries", tries=1)
+        with socket.create_connection(client_address(cluster), PATIENCE_S) as raw:
+            raw.settimeout(PATIENCE_S)
+            for line in (
+                f"PUT xss 0 1 KEY {word}\r\nx", f"PUT xss 0 1 GROUP {word}\r\nx",
+                f"TOPIC BIND xss xss PATTERN {word}\r\n", "PUT xss_tries 0 1\r\nx", "GET xss_tries\r\n",
+            ):
+                raw.sendall(line.encode())
+                answer = raw.recv(1000).decode()
+            number = answer.split()[3]
+            raw.sendall(f"BURY {number} REASON {word}\r\n".encode())
+            raw.recv(1000)
     base = f"http://{cluster.http(cluster.names[0])}"
-    for path in ("/queue?name=xss", "/job?queue=xss&key=a1", "/queues?search=" + XSS.replace(" ", "%20")):
+    hostile = quote(XSS)
+    for path in (
+        "/queue?name=xss", "/job?queue=xss&key=a1", "/job?queue=xss&key=a1&form=text", "/queue?name=xss_tries",
+        "/groups", "/topics", "/topics?name=xss", "/slow", "/workers?cron=xss",
+        *(f"{page}?search={hostile}" for page in PAGES),
+        f"/queue?name={hostile}", f"/job?queue={hostile}&key={hostile}", f"/topics?name={hostile}",
+        f"/queues?sort={hostile}&first={hostile}&note={hostile}", f"/workers?cron={hostile}", f"/{hostile}",
+    ):
         browser.get(base + path)
-        assert "owned" not in browser.title
-        assert "onerror" in browser.page_source
-        assert complaints(browser) == []
+        assert browser.title != "owned", path          # which is all that the scripts would do
+        assert not browser.find_elements(By.CSS_SELECTOR, "img, main script"), path
+        assert [one for one in complaints(browser) if "404" not in one] == [], path
+    browser.get(f"{base}/job?queue=xss&key=a1")
+    assert XSS in text(browser)
+
+
+class Press(NamedTuple):
+    """A button to be pressed, and what the page then tells; `action`: of gateway.dashboard.actions."""
+
+    path: str
+    action: str
+    button: str
+    told: str
+    fields: Mapping[str, str] = {}
+
+
+JOBS_AND_QUEUES = (
+    Press("/queue?name=acts", "job.put", "Put", "PUT acts 3 7 KEY k2: 200 OK",
+          {"priority": "3", "options": "KEY k2", "body": "by hand"}),
+    Press("/queue?name=acts", "queue.resume", "Resume", "QUEUE RESUME acts: 200 OK"),
+    Press("/job?queue=acts&key=k2", "job.change", "Change", "CHANGE KEY acts k2 PRI 3 DATA 7: 200 OK",
+          {"body": "changed"}),
+    Press("/job?queue=acts&key=k2", "job.delete", "Delete", "DELETE KEY acts k2: 200 OK"),
+    Press("/queue?name=acts", "queue.config", "Change", "QUEUE CONFIG acts TRIES 3: 200 OK", {"settings": "TRIES 3"}),
+    Press("/job?id={late}", "job.later", "Put back", "LATER {late}: 200 OK"),
+    Press("/job?id={dead}", "job.bury", "Bury", "BURY {dead}: 200 OK"),
+    Press("/queue?name=acts", "job.kick", "Kick", "KICK acts 1: 200 OK 1", {"count": "1"}),
+    Press("/job?id={moved}", "job.move", "Move", "MOVE {moved} other: 200 OK", {"to": "other"}),
+    Press("/queue?name=acts", "queue.purge", "Purge", "QUEUE PURGE acts READY: 200 OK"),
+)
+SERVICE = (
+    Press("/groups", "fair.config", "Change", "SCHED CONFIG CAP 20: 200 OK", {"settings": "CAP 20"}),
+    Press("/topics", "topic.bind", "Bind", "TOPIC BIND all acts: 200 OK", {"topic": "all", "queue": "acts"}),
+    Press("/topics?name=all", "topic.unbind", "Unbind", "TOPIC UNBIND all acts: 200 OK"),
+    Press("/topics", "topic.bind", "Bind", "TOPIC BIND all acts: 200 OK", {"topic": "all", "queue": "acts"}),
+    Press("/topics?name=all", "topic.delete", "Delete the topic", "TOPIC DELETE all: 200 OK"),
+    Press("/workers", "worker.state", "Tell", "WORKER SET w1 STATE RUN: 200 OK"),
+    Press("/workers", "worker.bounds", "Set", "WORKER SET w1 MIN 2 MAX 5: 200 OK", {"least": "2", "most": "5"}),
+    Press("/users", "user.set", "Set", "USER SET eva get: 200 OK",
+          {"user": "eva", "rights": "get", "secret": "correct-horse-battery"}),
+    Press("/users", "user.delete", "Delete", "USER DELETE eva: 200 OK"),
+    Press("/sessions", "session.end", "End", "SESSION END"),
+    Press("/", "node.snapshot", "Write a snapshot here", "CLUSTER SNAPSHOT: 200 OK"),
+    Press("/", "node.offline", "Switch {here} offline", "OFFLINE: 200 OK"),
+    Press("/", "node.online", "Switch {here} online", "ONLINE: 200 OK"),
+    Press("/", "cluster.offline", "Switch the service offline", "CLUSTER OFFLINE: 200 OK"),
+    Press("/", "cluster.online", "Switch the service online", "CLUSTER ONLINE: 200 OK"),
+    Press("/", "cluster.transfer", "Let {here} lead", "CLUSTER TRANSFER {here}: 200 OK"),
+)
+BY_KEYBOARD = {"queue.create", "queue.pause", "queue.delete"}       # in the next test
+
+
+def test_each_action_is_pressed_somewhere() -> None:
+    assert {press.action for press in (*JOBS_AND_QUEUES, *SERVICE)} | BY_KEYBOARD == set(ACTIONS)
+
+
+def follower_of(cluster: LocalCluster) -> str:
+    leader = cluster.wait_for_leader()
+    return next(name for name in cluster.names if name != leader)
+
+
+def act(cluster: LocalCluster, browser: Any, node: str, chosen: Press, names: Mapping[str, str]) -> None:
+    """Fill in the form, press its button, say yes where harm is asked about, and see the outcome told."""
+    told, button = chosen.told.format(**names), chosen.button.format(**names)
+    browser.get(f"http://{cluster.http(node)}{chosen.path.format(**names)}")
+    browser.execute_script("document.querySelectorAll('details').forEach(one => { one.open = true })")
+    form = browser.find_element(
+        By.XPATH, f"//form[input[@name='action'][@value='{chosen.action}']][.//button[normalize-space()='{button}']]"
+    )
+    for name, value in chosen.fields.items():
+        field = form.find_element(By.NAME, name)
+        field.clear()
+        field.send_keys(value)
+    form.find_element(By.TAG_NAME, "button").click()
+    if ACTIONS[chosen.action].harm:
+        wait(lambda: "Are you sure?" in text(browser), f"asked: {told}")
+        press(browser, "Yes, do it")
+    wait(lambda: told in text(browser), told)
+    assert "correct-horse" not in browser.page_source
+    assert "correct-horse" not in browser.current_url
+
+
+def test_actions_on_jobs_and_queues(cluster: LocalCluster, browser: Any) -> None:
+    """On a follower: each action travels to the leader and its outcome is told; harm is asked about."""
+    node = follower_of(cluster)
+    with Client(cluster.servers) as client:
+        for _ in range(3):
+            client.put("taken", b"body")
+        taken = [client.get("taken", expire=600) for _ in range(3)]
+        for key in ("k1", None):
+            client.put("acts", b"body", key=key)
+        client.put("acts", b"dies")
+        dead = client.get("acts", expire=600)
+        names = {"late": str(taken[0].id), "moved": str(taken[1].id), "dead": str(dead.id)}
+        for chosen in JOBS_AND_QUEUES:
+            act(cluster, browser, node, chosen, names)
+        assert client.total("acts").jobs == 0
+        assert client.total("other").jobs == 1
+    assert complaints(browser) == []
+
+
+def test_actions_on_the_service(cluster: LocalCluster, browser: Any) -> None:
+    """On a follower, which leads at the end."""
+    node = follower_of(cluster)
+    with Client(cluster.servers) as client, socket.create_connection(client_address(cluster), PATIENCE_S) as raw:
+        client.queue_create("acts_on_service")
+        raw.settimeout(PATIENCE_S)
+        for line in ("SESSION", "WORKER w1 2 0"):
+            raw.sendall(f"{line}\r\n".encode())
+            assert raw.recv(1000).startswith(b"200 "), line
+        for chosen in SERVICE:
+            act(cluster, browser, node, chosen, {"here": node})
+    wait(lambda: cluster.wait_for_leader() == node, "the follower leads")
+    cluster.wait_until_level()
+    complaints(browser)
 
 
 def test_actions_by_keyboard_and_mouse_on_a_follower(cluster: LocalCluster, browser: Any) -> None:
@@ -141,6 +300,21 @@ def test_a_page_is_kept_fresh_while_the_leader_is_killed(cluster: LocalCluster, 
     wait(lambda: "DOWN" not in text(browser), "the old leader is back")
 
 
+def test_a_page_says_that_its_node_is_gone_and_goes_on_when_it_is_back(cluster: LocalCluster, browser: Any) -> None:
+    follower = next(name for name in cluster.names if name != cluster.wait_for_leader())
+    browser.get(f"http://{cluster.http(follower)}/queues")
+    wait(lambda: "less than 1 s old" in text(browser), "young")
+    cluster.kill(follower)
+    wait(lambda: "this node does not answer" in text(browser), "it is gone")
+    cluster.restart(follower)
+    cluster.wait_until_level()
+    wait(lambda: "less than 1 s old" in text(browser), "and back")
+    with Client(cluster.servers) as client:
+        client.put("after_all", b"x")
+    wait(lambda: "after_all" in text(browser), "fresh again")
+    complaints(browser)             # of connections that were refused
+
+
 def test_events_are_told_as_they_happen(cluster: LocalCluster, browser: Any) -> None:
     browser.get(f"http://{cluster.http(cluster.wait_for_leader())}/events-live")
     with Client(cluster.servers) as client:
@@ -152,7 +326,7 @@ def test_events_are_told_as_they_happen(cluster: LocalCluster, browser: Any) -> 
 def test_it_fits_a_phone(cluster: LocalCluster, browser: Any) -> None:
     browser.set_window_size(500, 900)
     try:
-        for path in ("/", "/queues", "/queue?name=mail"):
+        for path in (*PAGES, "/queue?name=mail", "/job?queue=mail&key=k1", "/topics?name=news"):
             browser.get(f"http://{cluster.http(cluster.names[0])}{path}")
             width = browser.execute_script("return document.documentElement.scrollWidth - window.innerWidth")
             assert width <= 0, path

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -14,6 +16,7 @@ from sockpq import Client, survey
 
 from devcluster.cluster import say
 from tests.chaos.checker import Facts, Node, Running, availability, check, rate_before
+from tests.chaos.checker.told import judge_events, summary
 from tests.chaos.faults.fault import during
 from tests.chaos.machines.cluster import ProxiedCluster
 from tests.chaos.proxies.toxiproxy_api import ToxiproxyError
@@ -22,16 +25,19 @@ from tests.chaos.workload import load
 from tests.chaos.workload.bodies import name_of
 from tests.chaos.workload.bystander import Bystander
 from tests.chaos.workload.extended_actors import TRIES
+from tests.chaos.workload.heard import Heard
 from tests.chaos.workload.history import History
+from tests.chaos.workload.listeners import Listeners
 
 CONFIG = {"raft": {"failover_grace_ms": 1000}}
-RATE_MIN = 100.0        # acknowledged commands a second before the fault: fewer prove nothing
+RATE_MIN = 40.0         # acknowledged commands a second before the fault: fewer prove nothing
 WARM_S = 1.0
 WARM_MAX_S = 20.0
 LATE_MS = 20_000        # how much later than it should a lease may end, beside the outage: grace, and a slow machine
 LEASE_SLACK_MS = 200    # how much sooner: it is measured on the clients' side
-STALL_S = 0.3           # a machine on which a thread wakes up so late tells nothing about a cluster's timing
-TICK_S = 0.01
+STALL_S = 0.3           # a machine on which a thread or a node is held up so long tells nothing about timing
+TICK_S = 0.02
+WINDOW_S = 0.5          # what holds up a node within so long adds up: an election begins after 0.6 s
 LEVEL_S = 60.0
 SECOND = 1_000_000_000
 
@@ -48,7 +54,7 @@ class Result(Struct):
     rate: float = 0.0               # acknowledged commands a second before the fault
     commands: int = 0
     report: str = ""                # what the faults saw
-    stall_s: float = 0.0            # the worst delay of a thread that should have woken up
+    stall_s: float = 0.0            # how long the machine held up a thread that should have woken up, or a node
 
     @property
     def passed(self) -> bool:
@@ -62,7 +68,7 @@ def run(scenario: Scenario, seed: int, keep: Path | None = None) -> Result:
     cluster = ProxiedCluster(
         scenario.nodes, {**CONFIG, **scenario.config}, fake_clocks=scenario.fake_clocks, disk_mb=scenario.disk_mb,
     )
-    with cluster, _stalls(result):
+    with cluster, _stalls(cluster, result):
         try:
             facts = _play(scenario, cluster, history, result)
             facts = structs.replace(
@@ -85,10 +91,11 @@ def _play(scenario: Scenario, cluster: ProxiedCluster, history: History, result:
     """The run from the first command to the last; what the checker must know beside the history."""
     start_ns = time.monotonic_ns()
     servers = {name: cluster.server(name) for name in cluster.names}
-    faults = scenario.faults(result.seed)
+    faults, heard = scenario.faults(result.seed), Heard()
     with load.Running(scenario.load, servers, history, result.seed) as running, ExitStack() as held:
         _warm_up(history, result)
         terms = {_term(cluster)}
+        listeners = held.enter_context(Listeners(servers, heard)) if scenario.listeners else None
         bystander = held.enter_context(closing(Bystander(cluster))) if scenario.bystander else None
         begun_ns = time.monotonic_ns()
         with during(cluster, *faults):
@@ -104,11 +111,16 @@ def _play(scenario: Scenario, cluster: ProxiedCluster, history: History, result:
         running.check()
         cluster.wait_until_level(LEVEL_S)
         running.drain()
+        if listeners is not None:
+            listeners.finish()
         if bystander is not None:
             result.silence_s = bystander.silence_s()
     terms.add(_term(cluster))
     history.cuts += [cut for fault in faults for cut in fault.cuts]
     result.report = "; ".join(fault.report() for fault in faults)
+    if listeners is not None:
+        result.violations += tuple(f"{found.rule}: {found.text}" for found in judge_events(heard, history.records))
+        result.report += f"; {summary(heard, history.records)}"
     _judge(scenario, result, [fault.report() for fault in faults if not fault.fired], terms)
     return _facts(scenario, cluster, start_ns)
 
@@ -170,15 +182,21 @@ def _term(cluster: ProxiedCluster) -> int:
 
 
 @contextmanager
-def _stalls(result: Result) -> Iterator[None]:
-    """Measure how late a thread wakes up that wants little."""
+def _stalls(cluster: ProxiedCluster, result: Result) -> Iterator[None]:
+    """Measure how late a thread wakes up that wants little, and how long nodes that could run wait for a processor."""
     ended = threading.Event()
+    waited: deque[tuple[float, dict[int, float]]] = deque()
 
     def watch() -> None:
         before = time.monotonic()
         while not ended.wait(TICK_S):
             now = time.monotonic()
-            result.stall_s = max(result.stall_s, now - before - TICK_S)
+            waited.append((now, _waited_s(cluster)))
+            while waited[0][0] < now - WINDOW_S:
+                waited.popleft()
+            first, last = waited[0][1], waited[-1][1]
+            held_up = [seconds - first.get(pid, seconds) for pid, seconds in last.items()]
+            result.stall_s = max(result.stall_s, now - before - TICK_S, *held_up)
             before = now
 
     thread = threading.Thread(target=watch, name="stalls", daemon=True)
@@ -188,6 +206,16 @@ def _stalls(result: Result) -> Iterator[None]:
     finally:
         ended.set()
         thread.join()
+
+
+def _waited_s(cluster: ProxiedCluster) -> dict[int, float]:
+    """For how long each node that runs was ready to and had to wait, since it began; nothing if Linux does not tell."""
+    waited: dict[int, float] = {}
+    for pid in map(cluster.pid, cluster.names):
+        if pid is not None:
+            with contextlib.suppress(OSError):
+                waited[pid] = int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / SECOND
+    return waited
 
 
 def _keep(folder: Path, cluster: ProxiedCluster, history: History, result: Result) -> None:

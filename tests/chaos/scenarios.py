@@ -55,6 +55,7 @@ class Scenario(Struct, frozen=True):
     goal_s: float | None = None             # of the longest time without service; reported, not asserted
     same_term: bool = False                 # nothing befalls the leader: it must go on leading
     bystander: bool = False                 # measure how long clients of a leader that is cut off hear nothing
+    listeners: bool = False                 # subscribers on all nodes write down what they hear
     fake_clocks: bool = False
     disk_mb: int | None = None
 
@@ -118,6 +119,15 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario("follower's clock behind", lambda seed: [ClockJump(a_follower, -60.0), Kill(leader)], fake_clocks=True),
     Scenario("follower's disk full", _one(lambda: FullDisk(a_follower)), disk_mb=96, same_term=True),
     Scenario("leader's disk full", _one(lambda: FullDisk(leader)), disk_mb=96),
+    # subscribers on all nodes
+    Scenario("heard: leader killed", _one(lambda: Kill(leader)), listeners=True),
+    Scenario("heard: all killed", _one(lambda: Kill(everyone)), lasts_s=0.2, after_s=2.5, listeners=True),
+    Scenario("heard: leader paused", _one(lambda: Pause(leader)), listeners=True),
+    Scenario("heard: rolling restart", _one(RollingRestart), lasts_s=0.0, listeners=True),
+    Scenario("heard: leader silent", _one(lambda: Partition(leader, silent)), lasts_s=3.0, listeners=True),
+    Scenario("heard: follower cut off", _one(lambda: Partition(a_follower, cut)), same_term=True, listeners=True),
+    Scenario("heard: peers reset", lambda seed: [Storm(all_peers, [reset, cut_off], seed=seed)], listeners=True),
+    Scenario("heard: follower left behind", _one(lambda: LeftBehind(a_follower, None)), same_term=True, listeners=True),
     # everything at once, in three ways
     Scenario("slow and cut everywhere, leader killed", lambda seed: [
         LinkFault(all_peers, delayed(20, 10)), Kill(leader),

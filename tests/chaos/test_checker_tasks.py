@@ -53,6 +53,16 @@ def test_nor_when_it_was_moved(taken: float, broken: list[str]) -> None:
     assert written.took(taken, taken + 0.1, A=2, queue="r").broken() == broken
 
 
+# ---- groups
+
+
+@pytest.mark.parametrize(("group", "broken"), [("g", []), ("h", ["invented"]), (None, ["invented"])])
+def test_the_group_stays_with_the_job(group: str | None, broken: list[str]) -> None:
+    written = WrittenExtended().wish("A", 1, 1.1, group="g").took(1.2, 1.3, A=1, group="g").off(1, 10, 1.4, 1.5)
+    assert written.took(2, 2.1, A=2, attempt=2, group=group).broken() == broken
+    assert WrittenExtended().wish("A", 1, 1.1).took(1.2, 1.3, A=1, group="g").broken() == ["invented"]
+
+
 # ---- lost
 
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("toxiproxy_server")
 LEASE_S = 4.0
 BLUR_S = 0.2                    # messages between the nodes wait that long, on a machine with other work
 SHORT_S = 1.0                   # what is promised
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 @pytest.mark.parametrize("ahead_s", [60.0, -60.0, 3600.0, -3600.0])
@@ -24,9 +24,8 @@ def test_a_leader_whose_clock_is_wrong_is_neither_early_nor_short(ahead_s: float
         pytest.skip("no libfaketime")
     with ProxiedCluster(fake_clocks=True) as cluster, Client(cluster.servers) as client:
         cluster.set_clock("n2", ahead_s)
-        if cluster.wait_for_leader() != "n2":
+        while cluster.wait_for_leader() != "n2":
             client.cluster_transfer("n2")
-        assert cluster.leader() == "n2"
         client.put("leased", b"x")
         asked = time.monotonic()
         assert client.get("leased", expire=LEASE_S)

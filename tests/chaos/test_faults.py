@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -40,10 +39,10 @@ from tests.chaos.faults.snapshots import LeftBehind
 from tests.chaos.machines import clocks, disks
 from tests.chaos.machines.cluster import ProxiedCluster
 from tests.system.load import Producer, check, drain
+from tests.waiting import PATIENCE_S, gone, until
 
 pytestmark = pytest.mark.usefixtures("toxiproxy_server")
 
-PATIENCE_S = 40.0
 HOLD_S = 0.8
 
 
@@ -60,10 +59,8 @@ class Working:
     def progress(self) -> None:
         """Wait until each producer has had further jobs acknowledged."""
         before = [len(producer.acknowledged) for producer in self._producers]
-        until = time.monotonic() + PATIENCE_S
-        while any(len(p.acknowledged) < then + 3 for p, then in zip(self._producers, before, strict=True)):
-            assert time.monotonic() < until, "no progress"
-            time.sleep(0.01)
+        until(lambda: all(len(producer.acknowledged) >= then + 3
+                          for producer, then in zip(self._producers, before, strict=True)), "no progress")
 
     def healthy(self) -> None:
         """Wait until all nodes are level and jobs are taken again."""
@@ -136,9 +133,7 @@ def test_a_fault_fires_and_is_healed(healthy: Working, make: Callable[[], Fault]
 def test_without_its_leader_the_rest_goes_on(healthy: Working, make: Callable[[], Fault]) -> None:
     cluster, fault = healthy.cluster, make()
     with during(cluster, fault):
-        until = time.monotonic() + PATIENCE_S
-        while (now := cluster.leader()) is None or now in fault.names:
-            assert time.monotonic() < until, "no new leader"
+        until(lambda: cluster.leader() not in (None, *fault.names), "no new leader")
         if isinstance(fault, Partition):
             assert not serves(cluster.direct(fault.names[0]))
         healthy.progress()
@@ -242,14 +237,6 @@ def test_a_fault_without_effect_says_so(healthy: Working) -> None:
 # nothing stays behind
 
 
-def gone(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-
-
 def children() -> set[int]:
     return {int(pid) for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()}
 
@@ -284,8 +271,6 @@ def test_nothing_is_left_when_the_test_process_is_killed() -> None:
         folder, *pids = process.stdout.readline().split()
         server = {int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()}
         process.send_signal(signal.SIGKILL)
-    until = time.monotonic() + PATIENCE_S
-    while not all(gone(pid) for pid in {*map(int, pids), *server}) or Path(folder).exists():
-        assert time.monotonic() < until, "something is left behind"
-        time.sleep(0.05)
+    until(lambda: all(gone(pid) for pid in {*map(int, pids), *server}) and not Path(folder).exists(),
+          "something is left behind")
     assert folder not in Path("/proc/self/mounts").read_text()

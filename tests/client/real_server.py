@@ -25,8 +25,9 @@ T = TypeVar("T")
 class RealServer:
     """One server; `address` is where it listens."""
 
-    def __init__(self, host: str = "127.0.0.1") -> None:
-        self._host = host
+    def __init__(self, host: str = "127.0.0.1", port: int = 0) -> None:
+        """Listen on this port, 0: on any that is free."""
+        self._host, self._port = host, port
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -41,7 +42,7 @@ class RealServer:
         hub.attach(self.cluster)
         self._server = Server(hub)
         self.cluster.start(hub)
-        host, port = (await self._server.start(self._host, 0))[:2]
+        host, port = (await self._server.start(self._host, self._port))[:2]
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     def do(self, action: Callable[[FakeCluster], T]) -> T:

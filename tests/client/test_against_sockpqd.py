@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Iterator
+from typing import Literal
+from uuid import uuid4
 
 import pytest
 from sockpq import (
+    BadArguments,
     Client,
     DataTooLarge,
     Finished,
@@ -18,6 +22,7 @@ from sockpq import (
     Refused,
     Unavailable,
 )
+from sockpq.aio import Client as AsyncClient
 
 from devcluster.cluster import LocalCluster
 from tests.client.conftest import MakeClient
@@ -32,7 +37,7 @@ def servers() -> Iterator[list[str]]:
 
 @pytest.fixture
 def client(servers: list[str], make_client: MakeClient) -> Client:
-    return make_client(servers, timeout=10)
+    return make_client(servers, timeout=60)
 
 
 def test_every_byte_of_a_body_comes_back(client: Client) -> None:
@@ -187,3 +192,68 @@ def test_calls_of_many_threads_on_one_client(client: Client) -> None:
     for thread in threads:
         thread.join()
     assert client.total().running == 0
+
+
+# ---- fair shares: consume() measures how long the work takes; the margins are for a busy machine
+
+def test_consume_by_fair_charges_the_work_once_whatever_waits_or_beats(client: Client) -> None:
+    for prefetch in (1, 3):
+        group = uuid4().hex
+        client.put("measured", b"x", group=group)
+        client.put("measured", b"x", group=group)
+        worked = 0.0
+        for job in client.consume(
+            "measured", expire=3, wait=0.1, heartbeat=True, prefetch=prefetch, policy="fair",
+        ):
+            began = time.monotonic()
+            time.sleep(1.2)             # there is a heartbeat after a second
+            worked += time.monotonic() - began
+            assert not job.lost
+        assert worked <= client.sched_group(group).used_us / 1e6 < worked + 0.3
+
+
+def test_consume_by_fair_charges_what_was_not_begun_with_nothing(client: Client) -> None:
+    name = uuid4().hex
+    for _ in range(3):
+        client.put("left", b"x", group=name)
+    for _ in client.consume("left", expire=30, wait=0.1, prefetch=3, policy="fair"):
+        time.sleep(0.4)
+        break
+    group = client.sched_group(name)
+    client.queue_delete("left", force=True)
+    assert 0.4 <= group.used_us / 1e6 < 0.7
+    assert (group.waiting, group.running) == (3, 0)
+
+
+def compute() -> None:
+    """Use a tenth of a second of the processor."""
+    end = time.thread_time() + 0.1
+    while time.thread_time() < end:
+        pass
+
+
+def test_consume_by_fair_charges_processor_time_if_that_is_asked_for(servers: list[str]) -> None:
+    with Client(servers, timeout=60) as client:
+        client.put("computed", b"x", group="computed")
+        for _ in client.consume("computed", expire=30, wait=0.1, policy="fair", ran="cpu"):
+            time.sleep(0.5)
+            compute()
+        assert 0.1 <= client.sched_group("computed").used_us / 1e6 < 0.4
+        with pytest.raises(BadArguments, match="'wall' or 'cpu'"):
+            client.consume("computed", expire=30, policy="fair", ran="sun")     # type: ignore[arg-type]
+
+
+def test_consume_by_fair_measures_in_asyncio_as_well(servers: list[str]) -> None:
+    async def measured(ran: Literal["wall", "cpu"]) -> tuple[float, float]:
+        async with AsyncClient(servers, timeout=60) as client:
+            await client.put("awaited", b"x", group=ran)
+            async for _ in client.consume("awaited", expire=60, wait=0.1, policy="fair", ran=ran):
+                began = time.monotonic()
+                await asyncio.sleep(0.4)
+                compute()
+                worked = time.monotonic() - began
+            return worked, (await client.sched_group(ran)).used_us / 1e6
+
+    worked, used_s = asyncio.run(measured("wall"))
+    assert worked <= used_s < worked + 0.3
+    assert 0.1 <= asyncio.run(measured("cpu"))[1] < 0.4

@@ -13,7 +13,7 @@ from sockpq.testing import Server
 
 from devcluster.cluster import LocalCluster
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 @pytest.fixture(scope="module")

@@ -106,10 +106,17 @@ def test_a_peak_is_smoothed(server: str) -> None:
 def test_rate_limited_api(server: str, tmp_path: Path) -> None:
     picture = tmp_path / "picture.svg"
     lines = output(server, "rate_limited_api", "30", "1.5", str(picture)).splitlines()
-    assert [line.partition(":")[0] for line in lines] == ["normal", "half as fast", "normal again", "daily limit"]
-    assert int(lines[0].split()[1]) <= 20
-    assert int(lines[3].split()[2]) <= 10          # then it sleeps
+    names = [line.partition(":")[0] for line in lines]
+    assert names == ["normal", "slow", "normal again", "daily limit", "together"]
+    assert 1 <= int(lines[0].split()[1]) <= 11      # one in 0.15 s
+    assert int(lines[3].split()[2]) <= 2            # then it sleeps
     assert picture.read_text().startswith("<svg")
+
+
+def test_more_workers_than_the_rate_allows(server: str) -> None:
+    words = output(server, "analyse_answers", "30", "20", "0.5").split()
+    assert words[:5] == ["30", "jobs", "by", "20", "workers,"]
+    assert float(words[5]) <= 10                    # however many workers there are
 
 
 def test_a_periodic_job_is_there_once(server: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,6 +12,7 @@ import pytest
 from sockpq import Client, JobNotFound
 
 from devcluster.cluster import LocalCluster
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -38,7 +40,7 @@ def test_batches_are_put_taken_and_done_once(nodes: LocalCluster) -> None:
 
     def take() -> None:
         with Client(nodes.servers) as client:
-            while jobs := client.get_many(50, "q", expire=60, block=True, wait=20 if not over.is_set() else 1):
+            while (jobs := client.get_many(50, "q", expire=60, block=True, wait=1)) or not over.is_set():
                 ends = client.done_many(jobs)
                 assert None not in ends
                 taken.extend(job.data for job in jobs)
@@ -64,14 +66,14 @@ def test_a_wait_ends_in_time_though_its_leader_dies(nodes: LocalCluster) -> None
         time.sleep(1)
         kill_leader(nodes)
         assert waiting.result() is None
-        assert 2.9 < time.monotonic() - begun < 10
+        assert 2.9 < time.monotonic() - begun < 60
         client.put("nothing", b"x")
         assert client.total("nothing") == (1, 1, 1, 0)      # the job is not handed out to a wait that is over
 
 
 def test_a_transaction_is_executed_once(nodes: LocalCluster) -> None:
     """Each hands one token on; none is ever lost or doubled."""
-    over = threading.Event()
+    over, handed_on = threading.Event(), Counter[str]()
 
     def hand_on() -> int:
         count = 0
@@ -85,6 +87,7 @@ def test_a_transaction_is_executed_once(nodes: LocalCluster) -> None:
                     t.put("token", job.data)
                     t.put("count", b"")
                 count += 1
+                handed_on["all"] += 1
         return count
 
     with Client(nodes.servers) as client, ThreadPoolExecutor() as pool:
@@ -93,10 +96,9 @@ def test_a_transaction_is_executed_once(nodes: LocalCluster) -> None:
         for _ in range(2):
             time.sleep(0.7)
             kill_leader(nodes)
-        time.sleep(0.5)
+        until(lambda: handed_on["all"] > 50)
         over.set()
         counts = [worker.result() for worker in workers]
-        assert sum(counts) > 50
         assert client.total("count").jobs == sum(counts)
         assert client.total("token") == (1, 1, 2, 0)
 
@@ -104,9 +106,9 @@ def test_a_transaction_is_executed_once(nodes: LocalCluster) -> None:
 def test_a_heartbeat_survives_a_failover(nodes: LocalCluster) -> None:
     with Client(nodes.servers) as client:
         client.put("long", b"x")
-        for job in client.consume("long", expire=2, heartbeat=True, wait=0.5):
+        for job in client.consume("long", expire=4, heartbeat=True, wait=0.5):
             kill_leader(nodes)
-            time.sleep(4)
+            time.sleep(6)
             assert not job.lost
         with pytest.raises(JobNotFound):
             client.touch(job)

@@ -72,6 +72,7 @@ def lines(*made: Command[Any]) -> list[bytes]:
         (queues.topic_unbind("t", "q"), b"TOPIC UNBIND t q\r\n"),
         (queues.topic_list("t"), b"TOPIC LIST t*\r\n"),
         (queues.queue_create("q", {}), b"QUEUE CREATE q\r\n"),
+        (queues.queue_create("q", {"limit": 2}, bound=True), b"QUEUE CREATE q LIMIT 2 BOUND\r\n"),
         (queues.queue_config("q", {
             "expire": 300, "then": "later", "order": "time", "tries": 5, "dead": "d", "weight": 3, "limit": 1,
             "item_limit": 2, "capacity": 4, "data_bytes_max": 5, "batch": 6, "portion": 7, "keep": 0.5, "ttl": 60,

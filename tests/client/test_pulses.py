@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from sockpq import (
@@ -19,6 +25,8 @@ from sockpq import (
 
 from core import GiveResult, TakeTurn
 from tests.client.real_server import RealServer
+
+LISTEN = "0A"                   # the state of a socket in /proc/net/tcp
 
 
 @pytest.fixture
@@ -127,8 +135,11 @@ def test_settings_and_refusals(client: Client) -> None:
     for wrong in ({"rate": 0}, {"per": 0.001}, {"step": 0}, {"max_wait": 1}):
         with pytest.raises(BadArguments):
             client.pulse_create("gb", **wrong)      # type: ignore[arg-type]
-    with pytest.raises(BadArguments):
+    with pytest.raises(BadArguments, match="give a setting"):
         client.pulse_config("gb")
+    for name in ("OFF", "queue:gb"):
+        with pytest.raises(BadArguments, match="cannot be called"):
+            client.pulse_create(name)
 
 
 def test_workers_of_a_queue_with_a_rate(client: Client) -> None:
@@ -145,3 +156,45 @@ def test_workers_of_a_queue_with_a_rate(client: Client) -> None:
     assert "rate" not in client.queue_config("q", rate=0)
 
 
+
+
+def listening() -> int:
+    """How many TCP sockets this process listens on."""
+    numbers = {os.readlink(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd") if _open(name)}
+    rows = [row.split() for name in ("tcp", "tcp6") for row in Path(f"/proc/net/{name}").read_text().splitlines()[1:]]
+    return sum(row[3] == LISTEN and f"socket:[{row[9]}]" in numbers for row in rows)
+
+
+def _open(name: str) -> bool:
+    return os.path.lexists(f"/proc/self/fd/{name}")
+
+
+def test_one_port_is_all_that_a_pulse_needs() -> None:
+    before = listening()
+    with RealServer() as server, Client(server.address, timeout=5) as boss, Client(server.address, timeout=5) as worker:
+        boss.pulse_create("ga", rate=100)
+        boss.pulse_set("ga", b"hello")
+        with worker.pulse("ga").turn(within=5) as turn, boss.pulse("ga").turn(within=5):
+            assert turn.payload == b"hello"
+        boss.pulse_config("ga", rate=5)
+        assert boss.pulse_stat("ga")["granted"] == 2
+        assert listening() == before + 1
+
+
+def test_workers_may_start_before_the_server_and_before_the_pulse() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with ThreadPoolExecutor(1) as pool, Client(f"127.0.0.1:{port}", timeout=20) as early:
+        def work() -> bytes:
+            """What a worker does that knows nothing of who starts when."""
+            while True:
+                with suppress(PulseNotFound), early.pulse("ga").turn(within=5) as turn:
+                    return turn.payload
+                time.sleep(0.02)
+        worked = pool.submit(work)
+        time.sleep(0.2)                             # it dials, and nobody is there
+        with RealServer(port=port) as server, Client(server.address, timeout=5) as client:
+            with pytest.raises(PulseNotFound), client.pulse("ga").turn():
+                pass
+            client.pulse_create("ga")
+            assert worked.result(20) == b""

@@ -91,14 +91,14 @@ def test_a_child_that_lives_on_does_not_keep_the_server() -> None:
     server.start()
     child = os.fork()
     if child == 0:
-        time.sleep(30)
+        time.sleep(600)
         os._exit(0)
     begun = time.monotonic()
     server.stop()
     taken = time.monotonic() - begun
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    assert taken < 15
+    assert taken < 150
 
 
 def test_a_killed_test_run_leaves_nothing_behind() -> None:
@@ -110,7 +110,7 @@ def test_a_killed_test_run_leaves_nothing_behind() -> None:
         assert run.stdout
         address, folder = run.stdout.readline().split()
         run.send_signal(signal.SIGKILL)
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while Path(folder).exists():
         assert time.monotonic() < until
         time.sleep(0.02)

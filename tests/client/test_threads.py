@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 from sockpq import Client
+from sockpq._backends.sync import SocketStream, run
 
 from tests.client.conftest import MakeClient
 from tests.client.fake_server import FakeCluster
@@ -62,3 +65,39 @@ def test_threads_that_find_no_leader_all_end_at_their_deadline(
     with ThreadPoolExecutor(20) as pool:
         errors = [task.exception(timeout=10) for task in [pool.submit(client.put, "q", b"x") for _ in range(20)]]
     assert all(type(error).__name__ == "Unavailable" for error in errors)
+
+
+def connected() -> tuple[socket.socket, socket.socket]:
+    """The two ends of a connection."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        ours = socket.create_connection(listener.getsockname())
+        ours.settimeout(1.0)
+        return ours, listener.accept()[0]
+
+
+def test_a_large_command_right_after_a_look_at_the_connection_waits_for_room() -> None:
+    ours, theirs = connected()
+    with ours, theirs, ThreadPoolExecutor(1) as pool:
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        stream = SocketStream(ours, 1.0)
+        assert stream.quiet()
+        body = bytes(range(256)) * 4096
+
+        def receive() -> bytes:
+            time.sleep(0.05)
+            return b"".join(iter(lambda: theirs.recv(len(body)), b""))
+
+        received = pool.submit(receive)
+        sent = run(stream.send((b"PUT q 0 1048576\r\n", body), 10.0))
+        ours.shutdown(socket.SHUT_WR)
+        assert sent == 17 + len(body)
+        assert received.result() == b"PUT q 0 1048576\r\n" + body
+
+
+def test_a_command_for_which_there_is_no_room_in_time_is_counted_as_sent_in_part() -> None:
+    ours, theirs = connected()
+    with ours, theirs:
+        stream = SocketStream(ours, 1.0)
+        assert stream.quiet()
+        body = bytes(8 << 20)
+        assert 0 < run(stream.send((body,), 0.05)) < len(body)

@@ -65,6 +65,28 @@ def test_connections_leaders_and_retries_are_logged_and_counted(
     assert stats.leader_changes == 1
 
 
+def test_a_program_that_finds_no_server_for_long_is_told_so_once(
+    cluster: FakeCluster, client: Client, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sockpq._engine.executor.SILENT_S", 0.05)
+    client.put("q", b"1")
+    cluster.servers[0].fail("PUT", Fault.CLOSE)
+    client.put("q", b"2")
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING], "a retry is nothing special"
+    for server in cluster.servers:
+        server.stop()
+    with pytest.raises(Unavailable):
+        client.put("q", b"3", timeout=0.8)
+    (told,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert told.startswith("no server has executed a command for 0 s, it is tried for another ")
+    assert "connection refused" in told
+
+
+def test_a_call_without_the_queue_of_its_answer_is_a_mistake(client: Client) -> None:
+    with pytest.raises(BadArguments, match="needs output"):
+        client.call("q", b"x")
+
+
 def test_a_body_is_bytes_or_text_or_json(client: Client) -> None:
     client.put("q", "grün")
     client.put("q", json={"to": "ann", "size": [1, None]})

@@ -118,3 +118,19 @@ def test_a_gap_is_told_when_another_node_leads_or_the_link_to_the_leader_changes
     notices.link_changed("n3")
     notices.received("n3", Notice("", b"", lost=True))
     assert ears.heard[2:] == [b"LOST", b"LOST"]
+
+
+def test_what_a_leader_sent_before_comes_too_late_once_another_leads() -> None:
+    leader: list[str | None] = ["n2"]
+    notices, _, ears = node(leader)
+    notices.received("n2", Notice("c", b"1"))
+    leader[0] = "n3"
+    notices.received("n3", Notice("c", b"4"))
+    for data in (b"2", b"3"):
+        notices.received("n2", Notice("c", data))
+    notices.received("n3", Notice("c", b"5"))
+    notices.received("n2", Notice("", b"", lost=True))
+    assert ears.heard == [b"1", b"LOST", b"4", b"LOST", b"5", b"LOST"]
+    leader[0] = None                    # between two leaders
+    notices.received("n3", Notice("c", b"6"))
+    assert ears.heard[6:] == [b"6"]

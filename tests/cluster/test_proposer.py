@@ -83,6 +83,20 @@ def test_operations_of_one_turn_share_one_entry_and_keep_their_order() -> None:
     assert log.proposer.backlog_bytes == 0
 
 
+def test_what_is_proposed_while_one_entry_is_collected_is_in_that_entry() -> None:
+    log = Log()
+    first, second = log.proposer.collecting, object()
+    log.put()
+    assert log.proposer.collecting == first
+    log.proposer.flush(0.0)
+    log.put()
+    log.proposer.flush(0.0)         # one is in flight
+    assert log.proposer.collecting == first + 1
+    for _ in range(ENTRY_OPERATIONS_MAX):
+        log.proposer.propose_for(second, Done(1), Outcome())
+    assert log.proposer.collecting == 0, "now they take turns"
+
+
 def test_only_so_many_entries_are_in_flight() -> None:
     log = Log()
     for k in range(ENTRIES_IN_FLIGHT_MAX + 3):

@@ -17,7 +17,7 @@ from tests.cluster.test_journal_tears import LAST_FRAMES, SEGMENT_BYTES, state_o
 from tests.cluster.test_snapshots import Node
 
 SEED = int(os.environ.get("SOCKPQ_SEED", "20240611"))
-FLIPS = 10_000
+FLIPS = 2500
 SMALL_SEGMENT_BYTES = 1 << 12
 
 
@@ -108,7 +108,7 @@ def flip(path: Path, data: bytes, position: int) -> None:
         file.write(bytes([data[position // 8] ^ 1 << position % 8]))
 
 
-def test_of_ten_thousand_flipped_bits_none_makes_a_silent_difference(directory: Directory) -> None:
+def test_of_thousands_of_flipped_bits_none_makes_a_silent_difference(directory: Directory) -> None:
     print(f"SOCKPQ_SEED={SEED}")
     rng = random.Random(SEED)
     journal, snapshots = directory.files("journal-*"), directory.files("snapshot-*")

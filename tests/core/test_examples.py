@@ -497,6 +497,22 @@ def test_a_topic_has_ten_thousand_bindings_at_most(machine: Machine) -> None:
     assert ask(machine, BindQueue("t", "q", "one.more"), BindQueue("t", "q", "a1")) == [TooManyBindings(), Accepted()]
 
 
+def test_a_put_to_a_topic_is_refused_whose_key_would_take_too_long_to_match(machine: Machine) -> None:
+    ask(machine, *[BindQueue("t", f"q{number}", f"#.{number}") for number in range(1000)], BindQueue("t", "all"))
+    long = ".".join(["a"] * 61)
+    assert ask(machine, PutTopic("t", long[:-2], SPREAD), PutTopic("t", long, SPREAD)) == [Spread(1), DataTooLarge()]
+    ask(machine, *[BindQueue("u", f"q{number}") for number in range(2000)])
+    assert ask(machine, PutTopic("u", long, SPREAD)) == [Spread(2000)]       # nothing is matched there
+
+
+def test_a_put_with_options_reaches_fewer_queues(machine: Machine) -> None:
+    ask(machine, *[BindQueue("t", f"q{number}") for number in range(5001)])
+    keyed = PutWith(SPREAD.put, key="k")
+    assert ask(machine, PutTopic("t", "", keyed), PutTopic("t", "", SPREAD)) == [DataTooLarge(), Spread(5001)]
+    ask(machine, UnbindQueue("t", "q7"))
+    assert ask(machine, PutTopic("t", "", keyed)) == [Spread(5000)]
+
+
 @pytest.mark.parametrize(("pattern", "key", "matches"), [
     ("a", "a", True), ("a", "a.b", False), ("*", "a", True), ("*", "", False), ("*", "a.b", False), ("#", "", True),
     ("#", "a.b.c", True), ("a.#", "a", True), ("a.#", "a.b.c", True), ("a.#", "b.a", False), ("#.b", "b", True),

@@ -30,6 +30,7 @@ from core import (
     MoreSettings,
     Move,
     NotFound,
+    OnDup,
     Operation,
     PauseQueue,
     Policy,
@@ -206,6 +207,36 @@ def test_a_hung_job_delays_the_others_of_its_level_by_at_most_the_cap(cluster: C
     assert cluster.group("hung").used_us == 1_000_000_000
 
 
+def test_the_level_of_a_hung_job_waits_for_thirty_seconds_worth_of_share_and_no_longer(cluster: Cluster) -> None:
+    cluster.do(ConfigureFair((0, 1000)))
+    for name in ("hung", "other"):
+        cluster.put(name, queue=name)
+        cluster.do(LaterRan(LaterWith(cluster.get().id), 1_000_000))
+    cluster.put("low", 2)
+    for _ in range(100):
+        cluster.run(1)
+    job = cluster.get(Get(("hung",)))
+    cluster.now_ms += 1_000_000
+    cluster.do(Later(job.id))
+    waits = 0
+    while cluster.run(1) == "low":
+        waits += 1
+    assert 58 <= waits <= 62                # level 0 has twice the share of level 1
+
+
+def test_a_charge_moves_all_jobs_of_the_group_before_the_next_choice(cluster: Cluster) -> None:
+    cluster.put("a", 3)
+    cluster.put("b")
+    first, other = cluster.get(), cluster.get()
+    assert (first.data, other.data) == (b"a", b"b")
+    cluster.do(DoneRan(first.id, 5000))
+    assert cluster.waiting() == [0, 1, 0, 0, 0]             # both jobs that are left, at once
+    selected = [level.selected for level in cluster.machine.fair_levels()]
+    assert cluster.get().data == b"a"
+    assert [level.selected for level in cluster.machine.fair_levels()] == [2, 1, 0, 0, 0]
+    assert selected == [2, 0, 0, 0, 0]
+
+
 # ---- groups
 
 def test_the_group_stays_with_the_job(cluster: Cluster) -> None:
@@ -337,6 +368,19 @@ def test_queues_at_their_limit_and_paused_are_passed_over(cluster: Cluster) -> N
     assert cluster.get().data == b"b"
 
 
+def test_an_item_at_its_limit_keeps_its_jobs_back_and_the_next_group_has_its_turn(cluster: Cluster) -> None:
+    cluster.do(ConfigureQueue("q", QueueChange(item_limit=1)))
+    for group, item in (("a", "i"), ("a", "i"), ("b", "j"), ("b", "i")):
+        cluster.do(PutGrouped(Put("q", 0, group.encode() + item.encode(), item), group))
+    assert [cluster.get().data for _ in range(2)] == [b"ai", b"bj"]     # the other two wait for i
+    assert isinstance(cluster.do(BY_FAIR)[0], Empty)
+    cluster.do(Done(1))
+    assert cluster.get().data == b"ai"
+    assert isinstance(cluster.do(BY_FAIR)[0], Empty)
+    cluster.do(Done(3))
+    assert cluster.get().data == b"bi"
+
+
 def test_resume_offers_groups_in_portions(cluster: Cluster) -> None:
     names = [f"g{number:05}" for number in range(PORTION_MAX + 5)]
     cluster.do(*[PutGrouped(Put("q", 0, b""), name) for name in names])
@@ -366,6 +410,18 @@ def test_the_first_use_offers_groups_in_portions(cluster: Cluster) -> None:
     assert snapshot_of(twin) == snapshot_of(cluster.machine)
     assert cluster.waiting()[0] == PORTION_MAX + 6
     assert cluster.get(GetWith(Get(("q01004",)), policy=Policy.FAIR)).queue == "q01004"
+
+
+def test_the_first_use_offers_also_the_group_of_the_job_that_it_replaces(cluster: Cluster) -> None:
+    cluster.do(PutWith(Put("a", 0, b"1"), key="k"), Put("b", 0, b"2"))
+    cluster.do(PutGrouped(Put("a", 0, b"3"), "a", key="k", on_dup=OnDup.REPLACE))
+    assert [cluster.get().data for _ in range(2)] == [b"3", b"2"]       # groups in sorted order
+
+
+def test_the_group_of_a_job_that_leaves_it_at_the_first_use_has_an_account(cluster: Cluster) -> None:
+    cluster.do(PutWith(Put("a", 0, b"1"), key="k"))
+    cluster.do(PutGrouped(Put("a", 0, b"2"), "g", key="k", on_dup=OnDup.REPLACE))
+    assert cluster.group("a") == FairGroup(0, 0, 0, 0, 0)
 
 
 # ---- settings

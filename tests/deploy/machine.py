@@ -21,7 +21,7 @@ HIERARCHIES = ("/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified", "/sys/fs/cgro
 
 
 class Machine:
-    """`name` is the host's name; `number` the last part of its address."""
+    """`name` is the host's name; `number` the last part of its address; `root` is where its files are, from outside."""
 
     def __init__(
         self, name: str, number: int, system: Path, folder: Path, network: Network, guardian: Guardian,
@@ -33,27 +33,27 @@ class Machine:
         self._machine = f"{network.bridge}-{name}"
         self._cable = f"vb-{self._machine}"         # the name systemd-nspawn gives it
         self._folder = folder / name
-        self._root = self._folder / "root"
+        self.root = self._folder / "root"
         self._process: subprocess.Popen[bytes] | None = None
         self._init = 0
         for part in ("upper", "work", "root"):
             (self._folder / part).mkdir(parents=True)
         options = f"lowerdir={system},upperdir={self._folder / 'upper'},workdir={self._folder / 'work'}"
-        subprocess.run(["mount", "-t", "overlay", "overlay", "-o", options, self._root], check=True)
+        subprocess.run(["mount", "-t", "overlay", "overlay", "-o", options, self.root], check=True)
         self._set_up(public_key)
         self._groups = self._own_groups()
         # The kernel keeps a network for minutes while a connection in it waits for an answer to its FIN.
         leftovers.later("sh", "-c", f"! ip link show {self._cable} >/dev/null || ip link delete {self._cable}")
 
     def _set_up(self, public_key: str) -> None:
-        (self._root / "etc/hostname").write_text(f"{self.name}\n")
-        (self._root / "etc/systemd/network/10-host0.network").write_text(
+        (self.root / "etc/hostname").write_text(f"{self.name}\n")
+        (self.root / "etc/systemd/network/10-host0.network").write_text(
             f"[Match]\nName=host0\n[Network]\nAddress={self.address}/24\n"
         )
-        keys = self._root / "home" / LOGIN / ".ssh/authorized_keys"
+        keys = self.root / "home" / LOGIN / ".ssh/authorized_keys"
         keys.parent.mkdir(mode=0o700)
         keys.write_text(public_key)
-        owner = (self._root / "home" / LOGIN).stat()
+        owner = (self.root / "home" / LOGIN).stat()
         for path in (keys.parent, keys):
             os.chown(path, owner.st_uid, owner.st_gid)
 
@@ -75,7 +75,7 @@ class Machine:
         enter = 'for group; do echo $$ > "$group/cgroup.procs" || exit; done; exec '
         nspawn = (
             f"systemd-nspawn --boot --quiet --register=no --keep-unit --network-bridge={self._network.bridge} "
-            f"--machine={self._machine} --hostname={self.name} --directory={self._root} --console=pipe"
+            f"--machine={self._machine} --hostname={self.name} --directory={self.root} --console=pipe"
         )
         with (self._folder / "console.log").open("ab") as console:
             self._process = subprocess.Popen(

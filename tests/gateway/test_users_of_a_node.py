@@ -179,6 +179,31 @@ def test_users_of_the_file_and_of_the_log_outlive_the_process(node: Node) -> Non
     assert key not in snapshot
 
 
+def test_only_an_administrator_changes_how_time_is_shared(node: Node) -> None:
+    key, admin = b"key-of-the-printer", b"AUTH op secret-of-op\r\n"
+    user = b"USER SET printer put:print*,get,queue %s\r\n" % key.hex().encode()
+    assert node.talk(admin + user) == b"200 OK\r\n" * 2
+    printer = b"AUTH printer %s\r\n" % key
+    as_they_are = node.talk(printer + b"SCHED CONFIG\r\n")
+    assert as_they_are == b"200 OK\r\n200 OK 4\r\nLEVELS 0|1|10|60|300\r\nCAP 30\r\nMULTIPLIER 2\r\nGROUPKEEP 600\r\n"
+    assert node.talk(printer + b"SCHED SHOW\r\n").count(b"LEVEL ") == 5
+    assert node.talk(printer + b"SCHED GROUP g\r\n").endswith(b"\r\n404 Group Not Found\r\n")
+    assert node.talk(printer + b"SCHED CONFIG CAP 5\r\n").endswith(b"\r\n403 Forbidden\r\n")
+    for settings in (
+        b"LEVELS 0|5|5", b"LEVELS 0|2|1", b"LEVELS 1|2", b"LEVELS 0", b"MULTIPLIER 0", b"MULTIPLIER 101", b"CAP 0.999",
+        b"CAP 86401", b"GROUPKEEP -1", b"CAP 5 CAP", b"CAP 5 MULTIPLIER 0", b"SPEED 1",
+    ):
+        for who in (admin, printer):
+            assert node.talk(who + b"SCHED CONFIG %s\r\n" % settings).endswith(b"\r\n400 Bad Arguments\r\n"), settings
+    for line in (
+        b"GET q BY BEST", b"GET q BY", b"POLICY BEST", b"CONFIG POLICY BEST", b"QUEUE CONFIG q SCHED BEST",
+        b"SCHED GROUP a|b", b"SCHED GROUP", b"SCHED BEST", b"DONE 1 RAN x", b"LATER 1 RAN", b"TOUCH 1 RAN -1",
+    ):
+        assert node.talk(admin + line + b"\r\n").endswith(b"\r\n400 Bad Arguments\r\n"), line
+    assert node.talk(admin + b"PUT q 0 1 GROUP a|b\r\nx").endswith(b"\r\n400 Bad Arguments\r\n")
+    assert node.talk(printer + b"SCHED CONFIG\r\n") == as_they_are
+
+
 def test_a_wrong_secret_is_answered_late_and_logged_without_it(node: Node) -> None:
     began = time.monotonic()
     assert node.talk(b"AUTH op not-this-one\r\nTOTAL\r\n") == b"403 Forbidden\r\n401 Auth Required\r\n"

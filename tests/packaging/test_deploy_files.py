@@ -34,12 +34,19 @@ def test_the_default_configuration_is_good() -> None:
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
-def test_systemd_understands_the_unit(tmp_path: Path) -> None:
-    text = (SYSTEMD / "sockpqd.service").read_text().replace("/opt/sockpqd/bin/sockpqd", "/bin/true")
-    unit = tmp_path / "sockpqd.service"
-    unit.write_text(text)
+@pytest.mark.parametrize(
+    ("name", "program", "instance"), [
+        ("sockpqd.service", "/opt/sockpqd/bin/sockpqd", "sockpqd.service"),
+        ("pqworker@.service", "/opt/pqworker/bin/pqworker", "pqworker@mail.service"),
+    ],
+)
+def test_systemd_understands_the_units(name: str, program: str, instance: str, tmp_path: Path) -> None:
+    text = (SYSTEMD / name).read_text()
+    assert program in text
+    unit = tmp_path / instance
+    unit.write_text(text.replace(program, "/bin/true"))
     done = subprocess.run(["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True, check=False)
-    assert [line for line in done.stderr.splitlines() if "sockpqd.service" in line] == []
+    assert [line for line in done.stderr.splitlines() if instance in line] == []
 
 
 def test_the_unit_is_that_of_the_role() -> None:

@@ -6,13 +6,18 @@ import os
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 280
+SOURCES = ROOT / "client", ROOT / "integrations" / "kombu", ROOT
+PIP = sys.executable, "-m", "pip", "--disable-pip-version-check"
+QUICKLY = "-q", "--no-compile"
 
 PROGRAM = """
 import sockpq, sockpq.aio
@@ -23,20 +28,33 @@ assert files("sockpq").joinpath("py.typed").is_file()
 """
 
 
-def run(*command: str | Path, folder: Path) -> str:
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "SOCKP"))}
-    done = subprocess.run(command, cwd=folder, env=environment, text=True, capture_output=True, timeout=PATIENCE_S,
-                          check=False)
+def run(*command: str | Path, folder: Path, **environment: str) -> str:
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "SOCKP"))}
+    done = subprocess.run(command, cwd=folder, env={**clean, **environment}, text=True, capture_output=True,
+                          timeout=PATIENCE_S, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def backend(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the sources say that building them needs: once, where a build in isolation would install it six times."""
+    folder = tmp_path_factory.mktemp("backend")
+    needs = {need for source in SOURCES for need in tomllib.loads(
+        (source / "pyproject.toml").read_text("utf-8"))["build-system"]["requires"]}
+    run(*PIP, "install", *QUICKLY, "--target", folder, *needs, folder=folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def built(backend: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Wheels and sources, made as by `make dist`."""
     folder = tmp_path_factory.mktemp("dist")
-    for source in (ROOT / "client", ROOT):
-        run(sys.executable, "-m", "build", "--outdir", folder, source, folder=folder)
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda source: run(
+            sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, source,
+            folder=folder, PYTHONPATH=str(backend),
+        ), SOURCES))
     return folder
 
 
@@ -47,13 +65,18 @@ def version(built: Path) -> str:
 
 
 def empty_environment(folder: Path) -> Path:
-    run(sys.executable, "-m", "venv", folder / "env", folder=folder)
+    run(sys.executable, "-m", "venv", "--without-pip", folder / "env", folder=folder)
     return folder / "env" / "bin"
+
+
+def install(bin_: Path, *arguments: str | Path, folder: Path) -> None:
+    run(*PIP, "--python", bin_ / "python", "install", *QUICKLY, "--pre", *arguments, folder=folder)
 
 
 def test_there_is_one_version(version: str, built: Path) -> None:
     assert sorted(path.name for path in built.iterdir()) == [
         f"sockpq-{version}-py3-none-any.whl", f"sockpq-{version}.tar.gz",
+        f"sockpq_kombu-{version}-py3-none-any.whl", f"sockpq_kombu-{version}.tar.gz",
         f"sockpqd-{version}-py3-none-any.whl", f"sockpqd-{version}.tar.gz",
     ]
     changes = (ROOT / "CHANGELOG.md").read_text()
@@ -76,15 +99,25 @@ def test_the_wheel_has_everything_and_nothing_else(built: Path) -> None:
 
 def test_the_client_installs_alone(built: Path, version: str, tmp_path: Path) -> None:
     bin_ = empty_environment(tmp_path)
-    run(bin_ / "python", "-m", "pip", "install", "-q", "--no-index", "--find-links", built, "sockpq", "--pre",
-        folder=tmp_path)
+    install(bin_, "--no-index", "--find-links", built, "sockpq", folder=tmp_path)
     run(bin_ / "python", "-c", PROGRAM.replace("VERSION", repr(version), 1), folder=tmp_path)
+    assert "--autoscale" in run(bin_ / "pqworker", "--help", folder=tmp_path)       # without sockpq[worker], too
+    share = bin_.parent / "share"
+    assert (share / "man/man1/pqworker.1").exists()
+    assert (share / "bash-completion/completions/pqworker").exists()
+
+
+def test_celery_knows_the_broker_and_the_backend_after_the_installation_alone(built: Path, tmp_path: Path) -> None:
+    bin_ = empty_environment(tmp_path)
+    install(bin_, "--find-links", built, "sockpq-kombu", "celery", folder=tmp_path)
+    told = run(bin_ / "celery", "-b", "sockpq://127.0.0.1:1", "--result-backend", "sockpq://127.0.0.1:1", "report",
+               folder=tmp_path)
+    assert "transport:sockpq results:sockpq" in told.replace("\n", " ")
 
 
 def test_the_server_installs_from_wheels_and_runs(built: Path, version: str, tmp_path: Path) -> None:
     bin_ = empty_environment(tmp_path)
-    run(bin_ / "python", "-m", "pip", "install", "-q", "--find-links", built, "--pre", f"sockpqd=={version}",
-        folder=tmp_path)
+    install(bin_, "--find-links", built, f"sockpqd=={version}", folder=tmp_path)
     assert run(bin_ / "sockpqd", "--version", folder=tmp_path).strip() == f"sockpqd, version {version}"
     assert run(bin_ / "pqctl", "--version", folder=tmp_path).strip().endswith(version)
     config = ROOT / "deploy" / "systemd" / "sockpqd.toml"
@@ -92,9 +125,10 @@ def test_the_server_installs_from_wheels_and_runs(built: Path, version: str, tmp
     assert (bin_.parent / "share" / "man" / "man1" / "pqctl.1").exists()
 
 
-def test_the_server_can_be_made_from_its_sources(built: Path, version: str, tmp_path: Path) -> None:
+def test_the_server_can_be_made_from_its_sources(built: Path, backend: Path, tmp_path: Path) -> None:
     (sources,) = built.glob("sockpqd-*.tar.gz")
-    run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--wheel-dir", tmp_path, sources, folder=tmp_path)
+    run(*PIP, "wheel", "-q", "--no-deps", "--no-build-isolation", "--wheel-dir", tmp_path, sources,
+        folder=tmp_path, PYTHONPATH=str(backend))
     (made,) = tmp_path.glob("*.whl")
     (wheel,) = built.glob("sockpqd-*.whl")
     assert zipfile.ZipFile(made).namelist() == zipfile.ZipFile(wheel).namelist()

@@ -16,7 +16,8 @@ from devcluster.cluster import LocalCluster
 from gateway.dev.folder import CLIENT, HTTP, PEER, PORTS_STEP
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = ("README.md", "docs/TUTORIAL.md", "docs/HOWTO.md", "docs/CONCEPTS.md", "docs/index.md")
+DOCUMENTS = ("README.md", "docs/TUTORIAL.md", "docs/HOWTO.md", "docs/CONCEPTS.md", "docs/CELERY.md", "docs/index.md")
+BIN = Path(sys.executable).parent
 PATIENCE_S = 200
 
 
@@ -61,10 +62,65 @@ def test_what_the_tutorial_types_is_accepted(cluster: LocalCluster) -> None:
                 client.done(job)
     typed = re.sub("DONE 1$", "TOTAL letters", typed, flags=re.MULTILINE)       # ids go on from test to test
     done = subprocess.run(
-        [Path(sys.executable).parent / "pqctl", "shell"], input=typed, env={**os.environ, "SOCKPQ_SERVERS":
+        [BIN / "pqctl", "shell"], input=typed, env={**os.environ, "SOCKPQ_SERVERS":
         ",".join(cluster.servers)}, capture_output=True, text=True, timeout=PATIENCE_S, check=True,
     )
     assert re.fullmatch(r"200 OK\n200 OK letters \d+ 5 5\nhello\n?200 OK 1 0 0 1\n", done.stdout.replace("\r", ""))
+
+
+# Each command that the documents tell newcomers to type, and the test that runs it, with what is to be found in it.
+RUN_BY = {
+    "make demo": ("tests/bench/test_demo.py", "bench.demo"),
+    "make play": ("tests/gateway/test_dev_cluster.py", "bench.play"),
+    "make test-fast": ("tests/test_lanes.py", "fast"),
+    "make test": ("tests/test_lanes.py", "all"),
+    "make dev": ("Makefile", "dev:"),                       # nothing else would run
+    "make install": ("Makefile", "install:"),
+    ".venv/bin/python -m pytest tests/core/store/test_leases.py": ("tests/core/store/test_leases.py", "def test_"),
+    ".venv/bin/python -m pytest tests/gateway/test_transcripts.py -k puts": (
+        "tests/gateway/test_transcripts.py", "def test_"),
+    ".venv/bin/sockpqd --dev &": ("tests/gateway/test_daemon.py", "--dev"),
+    ".venv/bin/sockpqd --dev --nodes 3": ("tests/gateway/test_dev_cluster.py", '"--nodes", "3"'),
+    ".venv/bin/sockpqd --check-config n1.toml": ("tests/packaging/test_documents.py", '"--check-config"'),
+    ".venv/bin/sockpqd --config n1.toml": ("devcluster/node.py", "--config"),
+    ".venv/bin/pqctl shell": ("tests/packaging/test_documents.py", '"shell"'),
+    ".venv/bin/pqctl --servers 127.0.0.1:11361,127.0.0.1:11461,127.0.0.1:11561 cluster status": (
+        "tests/packaging/test_documents.py", '"cluster", "status"'),
+}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_command_is_run_by_a_test(document: str) -> None:
+    for line in shell((ROOT / document).read_text()):
+        command = line.partition("  #")[0].strip()
+        file, text = RUN_BY[command]
+        assert text in (ROOT / file).read_text(), command
+
+
+def test_the_configuration_of_the_readme_is_good(tmp_path: Path) -> None:
+    (block,) = re.findall(r"^    \[node\]\n(?:    .*\n)+", (ROOT / "README.md").read_text(), re.MULTILINE)
+    (tmp_path / "n1.toml").write_text(block.replace("/var/lib/sockpqd", str(tmp_path / "data")))
+    done = subprocess.run([BIN / "sockpqd", "--check-config", tmp_path / "n1.toml"], capture_output=True, text=True,
+                          timeout=PATIENCE_S, check=True)
+    assert "good; node n1 of 3" in done.stdout
+
+
+def test_the_status_of_the_readme_is_shown(cluster: LocalCluster) -> None:
+    done = subprocess.run([BIN / "pqctl", "--servers", ",".join(cluster.servers), "cluster", "status"],
+                          capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+    assert all(name in done.stdout for name in cluster.names)
+
+
+def test_what_the_readme_types_is_answered_so() -> None:
+    block = re.search(r"^    > PUT(?:.*\n)+?    < 221 .*\n", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert block is not None
+    lines = [line.strip() for line in block[0].splitlines()]
+    typed = "".join(f"{line[2:]}\n" for line in lines if line.startswith("> "))
+    with LocalCluster(nodes=1) as alone:
+        done = subprocess.run([BIN / "pqctl", "--servers", ",".join(alone.servers), "shell"], input=typed,
+                              capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+    answers = [line[2:] for line in lines if line.startswith("< ")]
+    assert re.split(r"[\r\n]+", done.stdout.replace("hello200", "hello\n200").strip()) == answers
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

@@ -20,7 +20,7 @@ import pytest
 from pqctl.main import main
 
 PROGRAM = Path(sys.executable).parent / "pqctl"
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

@@ -8,9 +8,10 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from sockpq import Client
+from sockpq import Client, Event
 
 from devcluster.cluster import LocalCluster
+from pqctl.live.events import sentence
 from pqctl.output.exit_codes import DONE, INTERRUPTED, REFUSED, USAGE_ERROR
 from tests.pqctl.running import PATIENCE_S, Terminal, execute, start
 
@@ -29,6 +30,13 @@ def finish(client: Client, queue: str, item: str) -> None:
     job = client.get(queue, expire=60)
     assert job is not None
     job.done()
+
+
+def test_a_message_is_shown_in_one_line() -> None:
+    shown_as = {b"hello": "hello", "grün".encode(): "grün", b"a\nb\x1b[0m": r"a\nb\x1b[0m", b"\xff": r"\xff"}
+    for data, shown in shown_as.items():
+        event = Event(7, "MSG", "news", None, None, ("news", str(len(data))), data)
+        assert sentence(event) == f"7 MSG news {len(data)} {shown}"
 
 
 def test_events_are_followed_through_a_killed_leader(cluster: LocalCluster) -> None:

@@ -12,7 +12,7 @@ import pytest
 from sockpq import Client, QueueNotFound
 
 from devcluster.cluster import LocalCluster
-from pqctl.output.exit_codes import DONE, REFUSED
+from pqctl.output.exit_codes import DONE, REFUSED, USAGE_ERROR
 from tests.pqctl.running import Terminal, ask, execute, run
 
 
@@ -38,6 +38,10 @@ def test_topics_are_bound_and_shown(servers: list[str], capsys: pytest.CaptureFi
     assert tell(capsys, servers, "topic", "list", "news")["bindings"] == [
         {"topic": "news", "queue": "q1", "pattern": "a.#"}, {"topic": "news", "queue": "q2", "pattern": None}]
     assert "a.#" in run(capsys, "--servers", servers[0], "topic", "list")[1]
+    assert tell(capsys, servers, "topic", "publish", "news", "hello", "--route", "a.b")["queues"] == 2
+    assert tell(capsys, servers, "topic", "publish", "news", "hello")["queues"] == 1
+    for queue in ("q1", "q2"):
+        assert tell(capsys, servers, "queue", "purge", queue, "all", "--yes")
     tell(capsys, servers, "topic", "unbind", "news", "q2")
     assert ask(capsys, servers, "topic", "unbind", "news", "q2")[0] == REFUSED
     assert tell(capsys, servers, "topic", "delete", "news") == {"topic": "news"}
@@ -56,6 +60,9 @@ def test_pools_of_workers_are_shown_and_steered(servers: list[str], capsys: pyte
         tell(capsys, servers, "worker", "stop", "pool")
         assert client.worker_beat("pool", 8, 3) == (4, 1, "stop")
         assert ask(capsys, servers, "worker", "stop", "nobody")[0] == REFUSED
+        for wrong, told in ((("--min", "5"), "give both"), ((), "say --max, --min"), (("--max", "0"), "range")):
+            code, _, error = run(capsys, "--servers", servers[0], "worker", "set", "pool", *wrong)
+            assert (code, told in error) == (USAGE_ERROR, True), error
 
 
 def test_a_queue_from_its_making_to_its_end(servers: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,7 +47,7 @@ def test_a_node_can_be_asked_when_no_majority_is_left(tmp_path: Path, capsys: py
     with LocalCluster(3) as nodes:
         run(capsys, "--servers", nodes.servers[0], "job", "put", "mail", "kept")
         with Client(nodes.servers) as client:       # a follower executes an entry a moment after the leader
-            until = time.monotonic() + 20
+            until = time.monotonic() + 60
             while not client.total("mail", server=nodes.server("n3")).jobs:
                 assert time.monotonic() < until
                 time.sleep(0.01)

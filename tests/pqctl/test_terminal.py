@@ -35,7 +35,7 @@ def test_a_usual_cluster_needs_a_line_for_each_node(nodes: LocalCluster) -> None
     lines = shown(nodes.servers, "cluster", "status")
     assert len(lines) == 5
     assert all(len(line) <= 80 for line in lines)
-    assert lines[1].split() == ["node", "role", "id", "client", "online", "term", "applied", "lag", "version"]
+    assert lines[1].split() == ["node", "role", "id", "client", "online", "term", "applied", "lag", "version", "level"]
 
 
 def test_long_names_and_addresses_fold_and_no_figure_is_lost(cluster: FakeCluster) -> None:

@@ -26,7 +26,7 @@ NAMES = {
     "job": ["bury", "change", "delete", "done", "get", "kick", "later", "peek", "put", "running", "show", "touch"],
     "snapshot": ["restore", "save"],
     "session": ["close", "list"],
-    "topic": ["bind", "delete", "list", "unbind"],
+    "topic": ["bind", "delete", "list", "publish", "unbind"],
     "worker": ["list", "pause", "resume", "set", "stop"],
     "user": ["delete", "list", "set"],
     "cron": ["delete", "list"],
@@ -66,6 +66,7 @@ NEEDED = {                      # arguments with which each command is complete
     ("snapshot", "save"): ["/dev/null/x"], ("snapshot", "restore"): [__file__, "--yes"],
     ("session", "close"): ["1"], **{("worker", verb): ["pool"] for verb in ("pause", "resume", "stop")},
     ("topic", "bind"): ["t", "q"], ("topic", "unbind"): ["t", "q"], ("topic", "delete"): ["t"],
+    ("topic", "publish"): ["t", "body"],
     ("worker", "set"): ["pool", "--max", "1"], ("cron", "delete"): ["task"], ("sched", "group"): ["g"],
     ("user", "set"): ["ann", "--rights", "put"], ("user", "delete"): ["ann"],
 }

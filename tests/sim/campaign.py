@@ -88,7 +88,7 @@ def one(seed: int, *, digesting: bool = False, **fixed: Any) -> tuple[World, str
 def run(seeds: Iterable[int], **fixed: Any) -> Iterator[Report]:
     """Run the seeds; the same report again and again, one run longer each time."""
     report = Report()
-    with _rare_collections():
+    with rare_collections():
         for seed in seeds:
             began = time.process_time()
             world, failure = one(seed, **fixed)
@@ -100,7 +100,7 @@ def run(seeds: Iterable[int], **fixed: Any) -> Iterator[Report]:
 
 
 @contextlib.contextmanager
-def _rare_collections() -> Iterator[None]:
+def rare_collections() -> Iterator[None]:
     thresholds = gc.get_threshold()
     gc.set_threshold(GC_OBJECTS, *thresholds[1:])
     try:
@@ -122,7 +122,7 @@ def spread(seeds: Sequence[int], jobs: int) -> Iterator[Report]:
     report = Report()
     size = max(1, min(PART_SEEDS, len(seeds) // jobs))
     parts = [seeds[start:start + size] for start in range(0, len(seeds), size)]
-    with _processes(jobs) as pool:
+    with processes(jobs) as pool:
         try:
             for part in as_completed([pool.submit(_whole, part) for part in parts]):
                 report.merge(part.result())
@@ -131,7 +131,7 @@ def spread(seeds: Sequence[int], jobs: int) -> Iterator[Report]:
             pool.shutdown(cancel_futures=True)
 
 
-def _processes(jobs: int) -> ProcessPoolExecutor:
+def processes(jobs: int) -> ProcessPoolExecutor:
     context = multiprocessing.get_context("spawn")
     return ProcessPoolExecutor(jobs, context, _leave_interrupts_to_the_first_process)
 
@@ -150,10 +150,10 @@ def digest(seed: int) -> str:
 def digests(seeds: Iterable[int], jobs: int = 1) -> Iterator[str]:
     """That of each run, in order, by so many processes."""
     if jobs == 1:
-        with _rare_collections():
+        with rare_collections():
             yield from map(digest, seeds)
         return
-    with _processes(jobs) as pool:
+    with processes(jobs) as pool:
         try:
             yield from pool.map(digest, seeds, chunksize=PART_SEEDS)
         finally:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.sim import campaign
-from tests.sim.scenarios import members
+from tests.sim.scenarios import levels, members
 from tests.sim.scenarios import sessions as session_scenarios
 from tests.sim.scenarios import time as time_scenarios
 from tests.sim.scenarios.members import SCRIPTED
@@ -33,6 +33,13 @@ def name(value: Any) -> str:
 def test_nothing_is_broken(script: Callable[[World], Iterator[float]], nodes: int) -> None:
     for seed in SEEDS:
         world, failure = campaign.one(seed, script=script, **{**SCRIPTED, "nodes": nodes})
+        assert not failure, failure
+        assert world.trace.faults["script"]
+
+
+def test_a_cluster_is_upgraded_and_its_level_rises() -> None:
+    for seed in SEEDS:
+        world, failure = campaign.one(seed, script=levels.a_cluster_is_upgraded_node_by_node, **levels.SCRIPTED)
         assert not failure, failure
         assert world.trace.faults["script"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from tests.sim import campaign
 from tests.sim.test_faults import SEEDS
 
-# With those of test_faults.py there are 600 runs: what goes wrong in one run of 200 is missed once in twenty times
-# (0.995 ** 600 = 0.05). A fixed number finds the same on every machine. What is rarer is left to `make sim`.
-RUNS = range(SEEDS.stop, 600)
+# With those of test_faults.py there are 300 runs: what goes wrong in one run of 100 is missed once in twenty times
+# (0.99 ** 300 = 0.05). A fixed number finds the same on every machine. What is rarer is left to `make sim`.
+RUNS = range(SEEDS.stop, 300)
 
 
 def test_no_promise_is_broken() -> None:

@@ -11,6 +11,7 @@ from tests.oracles.inventory import differences
 from tests.wire import Broken, Wire
 
 ANSWER_S = 5.0
+PAUSE_S = 0.004     # of a producer between two jobs: as fast as it can, it takes the processor from what is tested
 AT_ONCE = 100
 
 
@@ -29,7 +30,7 @@ class Producer(threading.Thread):
     def finish(self) -> None:
         """Stop after the present command."""
         self._stopping.set()
-        self.join(30)
+        self.join(60)
         assert not self.is_alive()
         if self.error is not None:
             raise self.error
@@ -53,6 +54,7 @@ class Producer(threading.Thread):
             answer = self._put(wire, body)
             if answer == "200 OK":
                 self.acknowledged.append(body)
+                self._stopping.wait(PAUSE_S)
                 continue
             if answer in ("500 Offline Mode", "503 Busy"):
                 self.refused.append(body)

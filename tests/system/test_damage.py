@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,10 +15,9 @@ from devcluster.cluster import LocalCluster
 from devcluster.node import NodeError
 from tests.system.load import Producer, check, drain
 from tests.system.test_kill import wait_for_progress
-from tests.upgrade.directories import DATA, stopped_node, unpack
+from tests.upgrade.directories import DATA, start_in_vain, stopped_node, unpack
 from tests.upgrade.test_upgrade import check_all_is_there, description
 
-PROGRAM = Path(sys.executable).parent / "sockpqd"
 NAME = "format5"            # two snapshots, and the journal behind the older one
 SEED = 20240611
 START_EMPTY = "Stop it, move its data directory away and start it again with an empty one"
@@ -28,12 +25,11 @@ START_EMPTY = "Stop it, move its data directory away and start it again with an 
 
 def start_refused(cluster: LocalCluster, name: str) -> str:
     """The node must not start; returns what it says."""
-    command = [PROGRAM, "--config", cluster.config_file(name)]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=30)
-    assert ended.returncode == 70, ended.stderr
-    assert "Traceback" not in ended.stderr
-    assert START_EMPTY in ended.stderr.splitlines()[-1]
-    return ended.stderr
+    code, said = start_in_vain(cluster, name)
+    assert code == 70, said
+    assert "Traceback" not in said
+    assert START_EMPTY in said.splitlines()[-1]
+    return said
 
 
 def flip(path: Path, rng: random.Random) -> None:

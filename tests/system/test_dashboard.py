@@ -14,7 +14,7 @@ from sockpq import Client
 
 from devcluster.cluster import LocalCluster
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 @pytest.fixture(scope="module")

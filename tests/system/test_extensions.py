@@ -14,7 +14,7 @@ import pytest
 from devcluster.cluster import LocalCluster, say
 from tests.wire import Wire
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 NEAR_S = 20         # so far a time in an answer may be from the one that is expected
 
 
@@ -250,6 +250,48 @@ def test_what_was_promised_is_kept_when_the_leader_is_killed(cluster: LocalClust
     while len({say(cluster.server(name), "CLUSTER HASH", 2.0) for name in cluster.names}) > 1:
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_fan_out_topics_workers_and_queues_that_go_by_themselves_when_the_leader_is_killed(
+    cluster: LocalCluster,
+) -> None:
+    victim = cluster.wait_for_leader()
+    other = next(name for name in cluster.names if name != victim)
+    fan_out = b"REQ 1 PUT fan_a|fan_b|fan_c 0 1\r\nxREQ 2 PUT @fan 0 1 ROUTE a.b\r\ny"
+    with Speaker(cluster.server(victim)) as client, Speaker(cluster.server(other)) as listener:
+        listener.send(b"SUBSCRIBE IDLE idle_*\r\n")
+        assert listener.line().startswith(b"200 OK ")
+        client.send(b"SESSION\r\n")
+        session = client.line().split()[3]
+        client.say(b"QUEUE CREATE bound_q BOUND\r\nQUEUE CREATE idle_q IDLE 2\r\nPUT idle_q 0 1\r\nz"
+                   b"TOPIC BIND fan fan_a PATTERN a.*\r\nTOPIC BIND fan bound_q\r\n", b"200 OK\r\n" * 5)
+        client.say(fan_out, b"200 OK 3\r\n200 OK 2\r\n")
+        client.say(b"WORKER pool@host 8 5\r\nWORKER SET pool@host MAX 4 STATE PAUSE\r\n", b"200 OK\r\n" * 2)
+        begun = time.monotonic()
+        cluster.kill(victim)
+        with Speaker(cluster.server(cluster.wait_for_leader())) as next_client:
+            next_client.send(b"WORKER LIST\r\n")
+            assert next_client.line() == b"200 OK 1\r\n"
+            name, _, slots, busy, _ = next_client.line().split()
+            assert (name, slots, busy) == (b"pool@host", b"8", b"5")
+            next_client.send(b"SESSION " + session + b"\r\n")
+            assert next_client.line().endswith(b" LAST 2\r\n")
+            next_client.say(b"WORKER pool@host 8 0\r\n", b"200 OK MAX 4 STATE PAUSE\r\n")
+            next_client.say(fan_out, b"200 OK 3\r\n200 OK 2\r\n")       # again, and not done again
+            next_client.say(b"TOTAL fan_a\r\nTOTAL fan_b\r\nTOTAL fan_c\r\nTOTAL bound_q\r\n",
+                            b"200 OK 1 1 2 0\r\n" + b"200 OK 1 1 1 0\r\n" * 3)
+            for queue in (b"fan_b", b"fan_c"):
+                next_client.send(b"GET " + queue + b"\r\n")
+                id_ = int(next_client.line().split()[3])
+                next_client.say(b"DONE %d\r\n" % id_, b"x200 OK FINQ\r\n")
+            assert listener.line().endswith(b" IDLE idle_q\r\n")
+            assert time.monotonic() >= begun + 2                # the next leader counts from its beginning
+            next_client.say(b"TOTAL idle_q\r\nSESSION CLOSE\r\n", b"200 OK 0 0 0 0\r\n200 OK\r\n")
+            next_client.say(b"WORKER LIST\r\nTOTAL bound_q\r\n", b"200 OK 0\r\n200 OK 0 0 0 0\r\n")
+            next_client.say(b"PUT @fan 0 1 ROUTE a.b\r\ny", b"200 OK 1\r\n")      # its binding went with it
+            next_client.say(b"QUEUE DELETE fan_a FORCE\r\nTOPIC LIST\r\n", b"200 OK\r\n200 OK 0\r\n")
+        listener.say(b"PING\r\n", b"200 OK\r\n")                # and nothing was said twice
+    cluster.restart(victim)
 
 
 def test_a_purge_that_a_dead_leader_left_is_ended_by_its_repetition(cluster: LocalCluster) -> None:

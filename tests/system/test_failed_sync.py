@@ -15,7 +15,7 @@ from tests.system.load import Producer, check, drain
 from tests.system.test_kill import wait_for_progress
 from tests.wire import Broken, Wire
 
-PATIENCE_S = 5.0            # it should be over within one second, on a machine that has nothing else to do
+PATIENCE_S = 60.0           # a safety limit: on a quiet machine it is over within one second
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +48,7 @@ def wait_for_end(cluster: LocalCluster, name: str) -> None:
 
 def test_what_cannot_be_synced_is_never_acknowledged() -> None:
     with LocalCluster(1) as cluster:
-        with Wire(cluster.server(cluster.wait_for_leader()), 5.0) as wire:
+        with Wire(cluster.server(cluster.wait_for_leader()), PATIENCE_S) as wire:
             for number in range(20):
                 assert wire.say("PUT load 0 2", b"%02d" % number) == "200 OK"
             marker = fail_syncs(cluster, "n1")

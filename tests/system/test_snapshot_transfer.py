@@ -14,7 +14,7 @@ from tests.system.test_kill import wait_for_progress
 
 BIG_JOBS = 80
 BODY = bytes(1 << 20)
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 def incoming_bytes(cluster: LocalCluster, name: str) -> int:

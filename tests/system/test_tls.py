@@ -6,7 +6,6 @@ import re
 import socket
 import ssl
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,16 +14,13 @@ import pytest
 from devcluster.authority import Authority
 from devcluster.cluster import LocalCluster
 from devcluster.node import program
+from tests.waiting import PATIENCE_S, until
 
-PATIENCE_S = 30.0
-QUICK_S = 5.0
+QUICK_S = 30.0
 
 
 def wait_for(condition: Callable[[], bool], cluster: LocalCluster) -> None:
-    until = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < until, "\n".join(cluster.logs(name)[-1000:] for name in cluster.names)
-        time.sleep(0.02)
+    until(condition, lambda: "\n".join(cluster.logs(name)[-1000:] for name in cluster.names))
 
 
 def linked(cluster: LocalCluster, name: str) -> bool:

@@ -6,10 +6,9 @@ import json
 import os
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,8 +17,8 @@ from sockpq import Client
 
 from devcluster.cluster import LocalCluster
 from tests.system.test_operation import PlainClient
+from tests.waiting import PATIENCE_S, until
 
-PATIENCE_S = 30.0
 Samples = dict[tuple[str, tuple[str, ...]], float]
 
 
@@ -39,14 +38,6 @@ def samples(address: str) -> Samples:
     assert status == 200
     return {(sample.name, tuple(sample.labels.values())): sample.value
             for family in text_string_to_metric_families(body) for sample in family.samples}
-
-
-def until(condition: Callable[[], bool], what: str) -> None:
-    """Wait for something that must happen."""
-    end = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < end, what
-        time.sleep(0.02)
 
 
 @pytest.fixture(scope="module")

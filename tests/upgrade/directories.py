@@ -25,6 +25,7 @@ from typing import IO, Any, Literal
 import sockpq
 
 from devcluster.cluster import LocalCluster, say
+from tests.waiting import until
 
 DATA = Path(__file__).parent / "data"
 BLOCK_BYTES = 64 << 10
@@ -134,6 +135,14 @@ def _fill_the_journal(client: sockpq.Client, data_dir: Path, snapshots: int) -> 
         if written() == snapshots:
             return
     raise RuntimeError("the node writes no snapshot")
+
+
+def start_in_vain(cluster: LocalCluster, name: str) -> tuple[int | None, str]:
+    """Start a node that must end by itself; its exit code and what it said."""
+    before = len(cluster.logs(name))
+    cluster.restart(name, wait=False)
+    until(lambda: not cluster.running(name), lambda: cluster.logs(name))
+    return cluster.terminate(name), cluster.logs(name)[before:]
 
 
 def pack(directory: Path, archive: Path) -> None:

@@ -47,8 +47,9 @@ LONG = "EXPIRE 3000000000"      # 95 years
 JOBS_MAX = 50           # of one queue and state in a description
 ANSWER_LISTS = ("PUTS", "COMMIT", "TAKEN")
 
-# What is left out of the journal: Resume, which a node writes after its disk was full.
-NOT_RECORDED = {"Resume"}
+# What is left out of the journal: Resume, which a node writes after its disk was full, and RaiseLevel, as there is one
+# level only.
+NOT_RECORDED = {"Resume", "RaiseLevel"}
 
 
 class Connection:

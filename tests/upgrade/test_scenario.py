@@ -95,7 +95,7 @@ def served(request: pytest.FixtureRequest) -> Iterator[tuple[str, LocalCluster]]
         cluster.wipe("n1")
         unpack(SCENARIO / f"{request.param}.tar.xz", cluster.data_dir("n1"))
         cluster.restart("n1")
-        until = time.monotonic() + 20.0
+        until = time.monotonic() + 60
         while cluster.say("n1", "CLUSTER ONLINE", 5.0) != "200 OK Switched to Online Mode":
             assert time.monotonic() < until
         yield request.param, cluster

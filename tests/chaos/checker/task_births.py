@@ -41,6 +41,8 @@ def _wrong(task: Task, facts: Facts) -> Iterator[tuple[Turn, str]]:
             yield turn, "was handed out before it was put"
         if handed.priority != task.put.priority or handed.item is not None:
             yield turn, f"came with priority {handed.priority} and item {handed.item}"
+        if handed.attempt is not None and handed.group != task.put.group:
+            yield turn, f"came with group {handed.group} and was put with {task.put.group}"
         if handed.queue not in places:
             yield turn, f"came from {handed.queue} and can have been in {', '.join(sorted(places))} only"
             return

@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 
 from tests.chaos.machines.cluster import ProxiedCluster
 from tests.chaos.proxies.proxies import Link
 from tests.chaos.workload.history import Cut
+from tests.waiting import eventually
 
-POLL_S = 0.02
 SEEN_S = 5.0            # how long a fault waits to see that it had its first effect
 
 
@@ -83,16 +82,6 @@ class Fault(ABC):
     def _logged(self, cluster: ProxiedCluster, name: str, text: str) -> bool:
         """Has this node logged this since the fault began?"""
         return text in cluster.logs(name)[self._log_sizes[name]:]
-
-
-def eventually(condition: Callable[[], bool], timeout: float = SEEN_S) -> bool:
-    """Does this become true in time?"""
-    until = time.monotonic() + timeout
-    while not condition():
-        if time.monotonic() > until:
-            return False
-        time.sleep(POLL_S)
-    return True
 
 
 class LinkedFault(Fault):

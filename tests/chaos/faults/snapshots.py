@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from devcluster.cluster import say
-from tests.chaos.faults.fault import Fault, called, eventually
+from tests.chaos.faults.fault import Fault, called
 from tests.chaos.faults.partitions import How, Partition
 from tests.chaos.faults.processes import Kill
 from tests.chaos.faults.roles import Role
 from tests.chaos.machines.cluster import ProxiedCluster
+from tests.waiting import eventually
 
 SNAPSHOT_S = 30.0
 PROGRESS_S = 10.0

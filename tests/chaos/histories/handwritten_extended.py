@@ -27,8 +27,8 @@ class WrittenExtended(Written):
         self._wishes: dict[str, PutWith] = {}
 
     def wish(self, body: str, start: float, end: float | None, *, good: bool = True, **rest: Any) -> Self:
-        """PUT of this body with `queue`, `delay_ms`, `key`, if given."""
-        named = {name: rest.pop(name) for name in ("queue", "delay_ms", "key", "priority") if name in rest}
+        """PUT of this body with `queue`, `delay_ms`, `key`, `group`, if given."""
+        named = {name: rest.pop(name) for name in ("queue", "delay_ms", "key", "priority", "group") if name in rest}
         put = self._wishes[body] = PutWith(body, **{"queue": "q", **named})
         return self._say(put, start, end, (good,), **rest)
 
@@ -38,12 +38,14 @@ class WrittenExtended(Written):
         self._wishes |= {put.body: put for put in puts}
         return self._say(Puts(puts), start, end, good or (True,) * len(puts), **rest)
 
-    def took(self, start: float, end: float, *, queue: str = "", attempt: int = 1, **ids: int) -> Self:
+    def took(
+        self, start: float, end: float, *, queue: str = "", attempt: int = 1, group: str | None = None, **ids: int
+    ) -> Self:
         """GET COUNT that gave these bodies under these ids."""
         given = []
         for body, number in ids.items():
             put = self._wishes.get(body, PutWith(body, "q"))
-            given.append(Handed(number, queue or put.queue, put.priority, body, None, attempt))
+            given.append(Handed(number, queue or put.queue, put.priority, body, None, attempt, group))
         queues = tuple({handed.queue for handed in given})
         self._add(GetMany(queues, 1000), start, end, given=tuple(given))
         return self

@@ -66,6 +66,7 @@ class World:
         self.now = 5 * SECOND
         self.history = History()
         self.machine = core.Machine()
+        self.events: list[tuple[int, core.Event]] = []      # with the time of each, if the machine records any
         self.leader: str | None = None
         self._term = self._index = self._events_made = 0
         self._events: list[tuple[int, int, Callable[[], None]]] = []
@@ -191,6 +192,7 @@ class World:
         applied = self.machine.apply(self._index, BASE_MS + self.now // MS, self.random.getrandbits(64), operations)
         if applied.effects.ready or applied.effects.ended:
             self.after(self.random.uniform(0.5, 4), self._wake)
+        self.events += [(self.now, event) for event in applied.events]
         return applied.replies
 
     def _wake(self) -> None:

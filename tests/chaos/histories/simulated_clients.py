@@ -19,6 +19,13 @@ ATTEMPTS_MAX = 12
 def true_history(seed: int, knobs: Knobs = Knobs()) -> tuple[History, Facts]:   # noqa: B008
     """A history in which nothing went wrong, and the facts of its run."""
     world = World(seed, knobs)
+    live(world)
+    return world.history, _facts(world)
+
+
+def live(world: World) -> None:
+    """Let the clients of the world come, work and drain it."""
+    knobs = world.knobs
     world.lead()
     clients = [Client(world, f"p{number}", None) for number in range(knobs.clients)]
     for number in range(knobs.session_clients):
@@ -44,7 +51,6 @@ def true_history(seed: int, knobs: Knobs = Knobs()) -> tuple[History, Facts]:   
     drain = Drain(world)
     drain.step()
     world.run(lambda: drain.finished)
-    return world.history, _facts(world)
 
 
 def _facts(world: World) -> Facts:

@@ -17,6 +17,8 @@ QUEUES = (DELAYED, KEYED, FRAIL, STEPS, NEXT, MOVED, DEAD)
 
 TOUCH_MS = 2500
 DELAYS_MS = (100, 300, 700, 1500)
+GROUPS = (None, "group_1", "group_2", DELAYED)     # the last one is that of a queue as well
+RAN_MS = (None, 0, 900, 20_000)
 BACKLOG_MAX = 300
 
 
@@ -70,7 +72,8 @@ class Planner:
         return f"{self._client.name}-{next(self._numbers)}"
 
     def _job(self, queue: str, delay_ms: int, key: str | None = None) -> PutWith:
-        return PutWith(self._name(), queue, self._random.choice(PRIORITIES), delay_ms, key)
+        chance = self._random
+        return PutWith(self._name(), queue, chance.choice(PRIORITIES), delay_ms, key, chance.choice(GROUPS))
 
 
 class Handler:
@@ -85,7 +88,8 @@ class Handler:
 
     def __call__(self) -> None:
         queues = tuple(self._random.sample(QUEUES, self._random.randint(4, len(QUEUES))))
-        record = self._client.get_many(GetMany(queues, LEASE_MS, self._random.randint(1, 8), self._waits))
+        fair = self._random.random() < 0.3
+        record = self._client.get_many(GetMany(queues, LEASE_MS, self._random.randint(1, 8), self._waits, fair))
         if record is None or not record.given:
             time.sleep(0.05)
             return
@@ -105,7 +109,7 @@ class Handler:
                 self._client.put_off(PutOff(job.id, DELAYS_MS[0]))
             return False
         if fate < 0.15:
-            self._client.put_off(PutOff(job.id, delay_ms))
+            self._client.put_off(PutOff(job.id, delay_ms, self._random.choice(RAN_MS)))
             return False
         if fate < 0.3 and job.queue == DELAYED:     # no key goes with it, which might be taken there
             self._client.move(Move(job.id, MOVED, delay_ms if fate < 0.2 else 0))

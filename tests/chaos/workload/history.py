@@ -60,13 +60,14 @@ class Later(Struct, frozen=True, tag="later"):
 
 
 class PutWith(Struct, frozen=True, tag="put with"):
-    """PUT of a body nobody else puts, with DELAY and KEY."""
+    """PUT of a body nobody else puts, with DELAY, KEY and GROUP."""
 
     body: str
     queue: str
     priority: int = 0
     delay_ms: int = 0
     key: str | None = None
+    group: str | None = None
 
 
 class Puts(Struct, frozen=True, tag="puts"):
@@ -76,12 +77,13 @@ class Puts(Struct, frozen=True, tag="puts"):
 
 
 class GetMany(Struct, frozen=True, tag="get many"):
-    """GET or GETB with COUNT and META; when the lease ends a job goes back."""
+    """GET or GETB with COUNT and META, perhaps BY FAIR; when the lease ends a job goes back."""
 
     queues: tuple[str, ...]
     expire_ms: int
     count: int = 10
     blocks: bool = False
+    fair: bool = False
 
 
 class DoneMany(Struct, frozen=True, tag="done many"):
@@ -91,10 +93,11 @@ class DoneMany(Struct, frozen=True, tag="done many"):
 
 
 class PutOff(Struct, frozen=True, tag="put off"):
-    """LATER .. DELAY of the job handed out as `id`."""
+    """LATER .. DELAY of the job handed out as `id`, perhaps with RAN."""
 
     id: int
     delay_ms: int
+    ran_ms: int | None = None
 
 
 class Touch(Struct, frozen=True, tag="touch"):
@@ -125,7 +128,7 @@ Command = Put | Get | Done | Later | PutWith | Puts | GetMany | DoneMany | PutOf
 
 
 class Handed(Struct, frozen=True):
-    """The job that was the answer to a Get, or one of those to a GetMany. `attempt`: TRY, if it was asked for."""
+    """The job that was the answer to a Get, or one of those to a GetMany. `attempt`, `group`: if META was asked for."""
 
     id: int
     queue: str
@@ -133,6 +136,7 @@ class Handed(Struct, frozen=True):
     body: str
     item: str | None = None
     attempt: int | None = None
+    group: str | None = None
 
 
 class Finished(Struct, frozen=True):

@@ -26,7 +26,7 @@ class PlainExtendedClient(PlainClient):
     """Each method writes a record and returns it; None when no server was found."""
 
     def put_with(self, put: PutWith) -> Record | None:
-        """PUT with DELAY and KEY."""
+        """PUT with DELAY, KEY and GROUP."""
         def execute(start: int) -> Record:
             line = self._say(f"PUT {_arguments(put)}", body(put.body))
             if line not in (STORED, EXISTS) or (line == EXISTS and put.key is None):
@@ -45,11 +45,11 @@ class PlainExtendedClient(PlainClient):
         return self._run(puts, execute)
 
     def get_many(self, get: GetMany) -> Record | None:
-        """GET or GETB with COUNT and META."""
+        """GET or GETB with COUNT and META, perhaps BY FAIR."""
         def execute(start: int) -> Record:
             verb = "GETB" if get.blocks else "GET"
             expire = f"EXPIRE {get.expire_ms / 1000:g} THEN LATER"
-            self._send(f"{verb} {'|'.join(get.queues)} {expire} COUNT {get.count} META")
+            self._send(f"{verb} {'|'.join(get.queues)} {expire} COUNT {get.count} META{' BY FAIR' * get.fair}")
             line = self._wait() if get.blocks else self._line()
             if line == "404 Queue Empty" and not get.blocks:
                 return self._record(get, start, Outcome.OK)
@@ -66,8 +66,9 @@ class PlainExtendedClient(PlainClient):
         return self._run(DoneMany(ids), execute)
 
     def put_off(self, later: PutOff) -> Record | None:
-        """LATER .. DELAY."""
-        return self._on_running(later, f"LATER {later.id} DELAY {later.delay_ms / 1000:g}")
+        """LATER .. DELAY, perhaps RAN."""
+        ran = "" if later.ran_ms is None else f" RAN {later.ran_ms / 1000:g}"
+        return self._on_running(later, f"LATER {later.id} DELAY {later.delay_ms / 1000:g}{ran}")
 
     def touch(self, touch: Touch) -> Record | None:
         """TOUCH .. EXPIRE."""
@@ -131,13 +132,15 @@ class PlainExtendedClient(PlainClient):
         for queue, number, priority, length, *meta in lines:
             told = dict(zip(meta[::2], meta[1::2], strict=True))
             data = self._wire.exactly(int(length))
-            jobs.append(Handed(int(number), queue, int(priority), name_of(data), None, int(told["TRY"])))
+            meta_of_job = int(told["TRY"]), told.get("GROUP")
+            jobs.append(Handed(int(number), queue, int(priority), name_of(data), None, *meta_of_job))
         return tuple(jobs)
 
 
 def _arguments(put: PutWith) -> str:
     key = "" if put.key is None else f" KEY {put.key}"
-    return f"{put.queue} {put.priority} {len(body(put.body))}{_delay(put.delay_ms)}{key}"
+    group = "" if put.group is None else f" GROUP {put.group}"
+    return f"{put.queue} {put.priority} {len(body(put.body))}{_delay(put.delay_ms)}{key}{group}"
 
 
 def _delay(delay_ms: int) -> str:

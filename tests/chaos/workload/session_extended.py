@@ -28,10 +28,12 @@ class SessionExtendedClient(SessionClient):
     """Has the interface of PlainExtendedClient."""
 
     def put_with(self, put: PutWith) -> Record | None:
-        """PUT with DELAY and KEY."""
+        """PUT with DELAY, KEY and GROUP."""
         def execute() -> bool:
             try:
-                self._client.put(put.queue, body(put.body), put.priority, delay=_seconds(put.delay_ms), key=put.key)
+                self._client.put(
+                    put.queue, body(put.body), put.priority, delay=_seconds(put.delay_ms), key=put.key, group=put.group,
+                )
             except JobExists:
                 return False
             return True
@@ -66,10 +68,10 @@ class SessionExtendedClient(SessionClient):
         def execute(start: int) -> Record:
             jobs = self._client.get_many(
                 get.count, get.queues, expire=get.expire_ms / 1000, then="later", block=get.blocks,
-                wait=WAIT_S if get.blocks else None, meta=True,
+                wait=WAIT_S if get.blocks else None, meta=True, policy="fair" if get.fair else None,
             )
             given = tuple(
-                Handed(job.id, job.queue, job.priority, name_of(job.data), job.item, job.meta.attempt)
+                Handed(job.id, job.queue, job.priority, name_of(job.data), job.item, job.meta.attempt, job.meta.group)
                 for job in jobs if job.meta is not None
             )
             outcome = Outcome.UNKNOWN if get.blocks and not given else Outcome.OK
@@ -84,8 +86,9 @@ class SessionExtendedClient(SessionClient):
         return self._run(DoneMany(ids), execute)
 
     def put_off(self, later: PutOff) -> Record | None:
-        """LATER .. DELAY."""
-        return self._try(later, lambda: self._client.later(later.id, delay=later.delay_ms / 1000))
+        """LATER .. DELAY, perhaps RAN."""
+        ran = None if later.ran_ms is None else later.ran_ms / 1000
+        return self._try(later, lambda: self._client.later(later.id, delay=later.delay_ms / 1000, ran=ran))
 
     def touch(self, touch: Touch) -> Record | None:
         """TOUCH .. EXPIRE."""

@@ -88,6 +88,7 @@ from core import (
     PutTopic,
     PutWith,
     QueueChange,
+    RaiseLevel,
     RemoveMember,
     Request,
     Resume,
@@ -108,12 +109,13 @@ from core import (
     UnbindQueue,
     decode_entry,
 )
+from core.limits import ROUTE_STEPS_MAX, SPREAD_MARKED_MAX
 from gateway.commands.context.splitting import split
 
 QUEUES = 100_000
 JOBS = 1_000_000
 COPIES = 700                # of a command, from as many connections
-ENTRIES = 4                 # that are looked at for each
+ENTRIES = 2                 # that are looked at for each
 MANY = 10_000               # jobs of one command
 NAMES = 17_000              # as many as a line of 65,536 bytes has
 NOW_MS = 1_700_000_000_000
@@ -175,6 +177,11 @@ class World:
             assert isinstance(reply, HandedMany), reply
             ids += [job.id for job in reply.jobs]
         return ids
+
+    def use_groups(self) -> None:
+        """Groups are counted from now on, those of all queues."""
+        self.apply(ConfigureFair(cap_ms=30_000))
+        self.settle()
 
     def settle(self) -> None:
         """Let time do what it has to do now."""
@@ -340,11 +347,13 @@ def _spread(job: PutWith, count: int) -> Case:
 
 
 def _topic(job: PutWith, patterns: bool, bindings: int = MANY) -> Case:
-    """PUT to a topic with so many bindings, all of which match, or none."""
+    """PUT to a topic with so many bindings, all of which match, or none, after as much looking as there may be."""
+    key = ".".join(["a"] * (ROUTE_STEPS_MAX // bindings if patterns else 4))
+
     def case(world: World) -> list[Operation]:
         topic = world.name()
-        world.apply(*[BindQueue(topic, f"q{at}", f"*.*.no{at}.#" if patterns else None) for at in range(bindings)])
-        return [PutTopic(topic, "one.of.four.words", job)] * 3
+        world.apply(*[BindQueue(topic, f"q{at}", f"#.a.#.no{at}.#" if patterns else None) for at in range(bindings)])
+        return [PutTopic(topic, key, job)] * 3
     return case
 
 
@@ -462,6 +471,49 @@ def _puts_of_groups(world: World) -> list[Operation]:
     ), False))]
 
 
+def _first_use_of_groups(world: World) -> list[Operation]:
+    """And the Ticks after it. It is the first if no other case with groups was before."""
+    return [ConfigureFair(cap_ms=30_000), *[Tick()] * COPIES]
+
+
+def _with_groups(name: str) -> Case:
+    """A case from above while groups are in use."""
+    def case(world: World) -> list[Operation]:
+        world.use_groups()
+        return CASES[name](world)
+    return case
+
+
+def _gets_by_fair(queues: Callable[[int], tuple[str, ...] | None], count: int | None) -> Case:
+    """While the queues have groups of their own, and those asked for a few more."""
+    def case(world: World) -> list[Operation]:
+        world.use_groups()
+        names = [f"q{number}" for number in range(1000)]
+        world.apply_many([PutGrouped(Put(name, 9, b"x"), f"h{at}") for name in names for at in range(10)])
+        return [GetWith(Get(queues(number), LEASE_MS), count, Policy.FAIR) for number in range(20)]
+    return case
+
+
+def _group_in_many_queues(groups: int, queues: int) -> Case:
+    """It moves to another level with each end; in each of its queues there are so many other groups."""
+    def case(world: World) -> list[Operation]:
+        group, names = world.name(), [world.name() for _ in range(queues)]
+        world.apply_many([PutGrouped(Put(name, 0, b"x"), f"{group}_{at}") for name in names for at in range(groups)])
+        world.apply_many([PutGrouped(Put(name, 9, b"x"), group) for name in names])
+        world.settle()
+        (given,) = world.apply(GetWith(Get(tuple(names[:5])), 5))
+        return [DoneRan(job.id, 10 ** (number + 2)) for number, job in enumerate(given.jobs)]
+    return case
+
+
+def _resume_of_many_groups(world: World) -> list[Operation]:
+    """None of which has left its level; and one that has, behind all others."""
+    queue = world.name()
+    world.apply_many([PutGrouped(Put(queue, 0, b"x"), f"{queue}_{number:05}") for number in range(30_000)])
+    world.apply(PauseQueue(queue, False, True), PutGrouped(Put(queue, 0, b"x"), f"{queue}_z"))
+    return [ResumeQueue(queue), *[Tick()] * COPIES]
+
+
 def _everything_due(world: World) -> list[Operation]:
     """Leases, TTLs, activations and releases at once, and as many commands as an entry takes."""
     parents = world.queue_of(1)
@@ -495,7 +547,7 @@ CASES: dict[str, Case] = {
     "PUT to a topic": _topic(PutWith(Put("", 0, b"x" * 40)), patterns=False),
     "PUT to a topic, with everything": _topic(
         PutWith(Put("", 3, b"x" * 40, "i"), Due(10**6), key="to a topic", tries=3), patterns=False,
-        bindings=5000,
+        bindings=SPREAD_MARKED_MAX,
     ),
     "PUT to a topic, no pattern matches": _topic(PutWith(Put("", 0, b"x")), patterns=True),
     "COMMIT": _transaction,
@@ -576,12 +628,14 @@ CASES: dict[str, Case] = {
     "USER": lambda world: [SetUser("u1", "get", b"k" * 16), DeleteUser("u2")] * 300,
     "CLUSTER ADD, REMOVE": lambda world: [
         AddLearner("n4", "h:1", "h:2"), PromoteLearner("n4", 0), RemoveMember("n4", 1),
+        RaiseLevel(2, ("n1", "n2", "n3")),
     ],
     "CLONE": lambda world: [CloneBegin(1, 1 << 20), *[CloneChunk(1, bytes(48 << 10))] * 21],
     "all that time does": _everything_due,
     "a new leader": _grace(Lead("n2", 2, ("n1", "n2", "n3"), b"", 10_000)),
     "after full disks": _grace(Resume(10_000)),
     "CLUSTER ONLINE": _grace(SwitchService(True, 10_000)),
+    "first use of groups": _first_use_of_groups,
     "PUT GROUP": lambda world: [
         PutGrouped(Put(f"q{number}", 0, b"x", f"f{number}"), f"g{number}", Due(10**6)) for number in range(COPIES)
     ],
@@ -590,7 +644,22 @@ CASES: dict[str, Case] = {
     "LATER RAN": _each(lambda number: LaterRan(LaterWith(number, Due(10**6), 3), 10**6)),
     "TOUCH RAN": _each(lambda number: TouchRan(Touch(number, 10**6), 10**6)),
     "SCHED CONFIG": lambda world: [ConfigureFair((*range(16),), 10**6, 100, 10**6)] * COPIES,
+    "GET * BY FAIR": _gets_by_fair(lambda number: None, None),
+    "GET * BY FAIR COUNT": _gets_by_fair(lambda number: None, MANY),
+    "GET of many names BY FAIR": _gets_by_fair(_names, None),
+    "GET of one name BY FAIR COUNT": _gets_by_fair(lambda number: ("q1",), MANY),
+    "a group in many queues": _group_in_many_queues(1, 10_000),
+    "a group in many queues with many groups": _group_in_many_queues(9, 1000),
+    "QUEUE RESUME of many groups": _resume_of_many_groups,
 }
+# What takes the most steps of its kind, or many more with groups.
+CASES |= {f"{name}, with groups": _with_groups(name) for name in (
+    "PUTS", "PUT to many queues", "PUT to a topic", "PUT to a topic, with everything", "COMMIT of DELETE by key",
+    "GET * IS BY PRIORITY", "GET * COUNT", "GET of many names BY PRIORITY COUNT", "GET COUNT with BATCH", "GET in turn",
+    "GET with a rate", "GET COUNT of all that jobs can have", "REQ GET COUNT, repeated", "DONE of parents",
+    "LATER of many", "LATER FIRST of many", "KICK", "QUEUE CONFIG", "QUEUE PURGE", "QUEUE IDLE", "SESSION CLOSE FIRST",
+    "all that time does",
+)}
 
 
 class _Ignored:
@@ -630,11 +699,15 @@ def steps(call: Callable[[], None]) -> int:
     """Lines of Python and calls, what comprehensions and sortedcontainers do included."""
     count = 0
 
-    def trace(frame: FrameType, event: str, argument: object) -> Any:
+    def step(frame: FrameType, event: str, argument: object) -> None:
         nonlocal count
         count += 1
-        return trace
-    sys.settrace(trace)
+
+    def enter(frame: FrameType, event: str, argument: object) -> Any:
+        nonlocal count
+        count += 1
+        return step
+    sys.settrace(enter)
     try:
         call()
     finally:

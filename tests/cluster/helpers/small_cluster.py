@@ -14,7 +14,7 @@ from cluster.driver import Driver
 from cluster.journal.journal import Journal
 from cluster.settings import Member, NodeSettings
 from cluster.snapshots.snapshot_store import SnapshotStore
-from cluster.wire.messages import Hello, Message
+from cluster.wire.messages import Hello, Message, incompatible
 from core import Effects, Event, Machine, Operation, Put, Reply
 from tests.cluster.helpers.memory_disk import MemoryDisk
 
@@ -54,6 +54,8 @@ class SmallNode:
         self.name = name
         self.disk = MemoryDisk()
         self.driver: Driver | None = None
+        self.known_level: int | None = None     # the feature level that its program knows; None: this program's
+        self.feature_level_max = 0              # of its configuration
         self.machine = Machine()
         self.life = 0
         self.early: list[tuple[str, Message]] = []
@@ -155,6 +157,7 @@ class SmallCluster:
         self.cuts: set[frozenset[str]] = set()
         self.links: dict[frozenset[str], int] = {}      # connection number while up
         self._connections = 0
+        self.refusals: list[str] = []                   # why nodes did not talk
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._serial = 0
         self.filter: Callable[[str, str, Message], bool] = lambda source, target, message: True
@@ -178,7 +181,7 @@ class SmallCluster:
     def start(self, name: str, *, bootstrap: bool = False) -> SmallNode:
         node = self.nodes[name]
         node.life += 1
-        node.machine = Machine()
+        node.machine = Machine(node.known_level)
         node.failure = None
         node.peers = {}
         journal = Journal.open(Path("/journal"), node.disk, segment_bytes=1 << 20)
@@ -187,7 +190,7 @@ class SmallCluster:
         )
         settings = NodeSettings(
             name=name, data_dir=Path("/"), peer_listen="", members=self.configured(name), version="test",
-            bootstrap=bootstrap, **self.settings,
+            bootstrap=bootstrap, feature_level_max=node.feature_level_max, **self.settings,
         )
         node.driver = Driver(settings, journal, store, node.machine, node, node, node, random.Random(self.rng.random()))
         node.driver.recover()
@@ -267,6 +270,9 @@ class SmallCluster:
             if other.name not in node.peers and node.name in other.peers:
                 node.up.meet(other.up.hello(node.name))
         if a.name not in b.peers or b.name not in a.peers or pair in self.links:
+            return
+        if reason := incompatible(a.up.hello(b.name), b.up.hello(a.name)):
+            self.refusals.append(reason)
             return
         self._connections += 1
         self.links[pair] = self._connections

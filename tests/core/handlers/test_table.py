@@ -8,7 +8,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core import (
@@ -61,7 +61,7 @@ def anything(kind: Any) -> st.SearchStrategy[Any]:
 
 @pytest.mark.parametrize("kind", get_args(Operation), ids=lambda kind: kind.__name__)
 def test_no_operation_is_longer_than_it_says(kind: type[Any]) -> None:
-    @LAW
+    @settings(LAW, max_examples=50)
     @given(anything(kind))
     def law(operation: Any) -> None:
         size, work = cost(operation)

@@ -9,7 +9,7 @@ from core import Then
 LATER = Then.LATER.value
 HEAD: list[Any] = [
     "head", 9, 1, "n1", 1000, b"id", LATER, [["n1", 1], ["n2", 2]], 2, 10, 20, 5,
-    [["n1", "h:1", "h:2"], ["n2", "", ""]], None, 3, False, 0, 7,
+    [["n1", "h:1", "h:2"], ["n2", "", ""]], None, 3, False, 0, 7, 1,
 ]
 WAITING: list[Any] = ["waiting", "q", [[0, 0, 3, None, b"a", 0, None, None], [0, 0, 4, "x", b"b", 0, None, None]]]
 RUNNING: list[Any] = [

@@ -21,6 +21,7 @@ from core import (
     CloseSession,
     CloseSessionFirst,
     Configure,
+    ConfigureFair,
     ConfigureQueue,
     ConfigureQueueWith,
     CreateQueue,
@@ -32,6 +33,7 @@ from core import (
     Done,
     DoneAll,
     DoneLast,
+    DoneRan,
     Due,
     ExpireQueue,
     Get,
@@ -44,6 +46,7 @@ from core import (
     Later,
     LaterAll,
     LaterAllFirst,
+    LaterRan,
     LaterWith,
     LaterWithReason,
     Machine,
@@ -59,6 +62,7 @@ from core import (
     Policy,
     PurgeQueue,
     Put,
+    PutGrouped,
     PutMany,
     PutTopic,
     PutWith,
@@ -67,21 +71,24 @@ from core import (
     Requested,
     ResumeQueue,
     Return,
+    Sched,
     Selector,
     SetWorker,
     Then,
     Touch,
     TouchAll,
+    TouchRan,
     UnbindQueue,
     WorkerState,
 )
 from tests.core.helpers.logs import LogEntry, lead, operations
 from tests.core.helpers.session_logs import KINDS
 
-POLICIES = tuple(policy for policy in Policy if policy is not Policy.FAIR)      # that has a model of its own
 QUEUES = ("a", "b", "a_dead")
 ITEMS = ("x", "y", "i1")
 KEYS = ("k", "l")
+GROUPS = ("g", "h", "a", "a_dead")      # the last two are also those of queues
+RAN_MS = (0, 7, 999, 1000, 12_000, 400_000)
 
 # --- for Hypothesis: little of everything, so that operations meet each other
 
@@ -113,6 +120,11 @@ put_with = st.builds(
     st.sampled_from(OnDup),
     st.sampled_from([None, None, 0, 1, 2]),
 )
+_put_grouped = st.builds(
+    PutGrouped, _put, st.sampled_from(GROUPS), _maybe_when, key=st.sampled_from([None, None, *KEYS]),
+    on_dup=st.sampled_from(OnDup),
+)
+_ran_ms = st.sampled_from(RAN_MS)
 _get = st.builds(
     Get,
     often(st.none(), st.none(), st.lists(_queue, max_size=3).map(tuple)),
@@ -123,11 +135,11 @@ _get = st.builds(
     st.sampled_from([None] * 5 + [1]),
 )
 pick = st.builds(
-    GetWith, _get, st.sampled_from([None, 1, 2, 3, 10]), st.sampled_from([None, *POLICIES]), st.booleans()
+    GetWith, _get, st.sampled_from([None, 1, 2, 3, 10]), st.sampled_from([None, *Policy]), st.booleans()
 )
 pick_in_turn = st.builds(
     GetInTurn, _get, st.sampled_from([None, 1, 2, 3, 10]),
-    st.sampled_from([None, Policy.RR, Policy.RR, Policy.PRIORITY, *POLICIES]), st.booleans(),
+    st.sampled_from([None, Policy.RR, Policy.RR, Policy.PRIORITY, *Policy]), st.booleans(),
     st.sampled_from([None, "", "a", "b", "zz"]),
 )
 later_with = st.builds(
@@ -162,9 +174,12 @@ _on_running: st.SearchStrategy[Atomic] = often(
     st.builds(LaterWithReason, _id, st.sampled_from(["slow", "busy"]), _maybe_when, st.none() | _priority),
     st.builds(Touch, _id, st.sampled_from([None, None, 0, 20, 10**30]), st.sampled_from(Then)),
     st.builds(Move, _id, _queue, st.none() | _priority, _maybe_when, st.none() | _data),
+    st.builds(DoneRan, _id, _ran_ms, st.booleans()),
+    st.builds(LaterRan, later_with, _ran_ms),
+    st.builds(TouchRan, st.builds(Touch, _id, st.sampled_from([None, 20])), _ran_ms),
 )
 _atomic: st.SearchStrategy[Atomic] = often(
-    put_with, put_with, _on_running, _on_running, change, st.builds(Delete, selector), _on_place
+    put_with, put_with, _put_grouped, _on_running, _on_running, change, st.builds(Delete, selector), _on_place
 )
 batch = st.builds(Batch, st.lists(_atomic, max_size=5).map(tuple), st.booleans())
 _ids = st.lists(_id, max_size=4).map(tuple)
@@ -196,6 +211,7 @@ _more = st.builds(
     st.sampled_from([None, None, 0, 50, 100]),
     st.sampled_from([None, None, *Overflow]),
     st.sampled_from([None, None, 0, 1, 2, 3]),
+    sched=st.sampled_from([None, None, Sched.FIFO, Sched.FAIR]),
 )
 _pool = st.sampled_from(["p", "r"])
 _bound_of_pool = st.sampled_from([None, 0, 2, 9])
@@ -235,27 +251,26 @@ on_queue: st.SearchStrategy[Requested] = often(
     st.builds(ResumeQueue, _queue),
     st.builds(ResumeQueue, _queue),
     st.builds(
+        ConfigureFair, st.sampled_from([None, None, (0, 1), (0, 1, 2, 7, 13), (0, 0)]),
+        st.sampled_from([None, 1000, 5000, 10]), st.sampled_from([None, 0, 1, 2, 5]), st.sampled_from([None, 0, 40]),
+    ),
+    st.builds(
         Configure,
         st.sampled_from([None, Then.DONE, Then.LATER]),
         st.sampled_from([None, None, True, False]),
-        st.sampled_from([None, *POLICIES]),
+        st.sampled_from([None, *Policy]),
         st.sampled_from([None, 0, 40]),
         st.sampled_from([None, 5000]),
         st.sampled_from([None, True, False]),
     ),
 )
 requested: st.SearchStrategy[Requested] = often(
-    put_with, put_with, _get, pick, pick_in_turn, _on_running, change, st.builds(Delete, selector), _on_place, _many,
-    batch, on_queue,
+    put_with, put_with, _put_grouped, _get, pick, pick_in_turn, _on_running, change, st.builds(Delete, selector),
+    _on_place, _many, batch, on_queue,
 )
 time_operations: st.SearchStrategy[Operation] = often(
-    put_with, put_with, put_with, _put, pick, pick, _get, _on_running, _on_running, _on_running, change, _many, batch,
-    put_with, put_with, _get, pick, pick_in_turn, _on_running, change, st.builds(Delete, selector), _on_place, _many,
-    batch, on_queue,
-)
-time_operations: st.SearchStrategy[Operation] = often(
-    put_with, put_with, put_with, _put, pick, pick, _get, _on_running, _on_running, _on_running, change, _many, batch,
-    st.builds(Delete, selector), _on_place, on_queue, st.builds(Return, _id), _expire_queue,
+    put_with, put_with, _put_grouped, _put, pick, pick, _get, _on_running, _on_running, _on_running, change, _many,
+    batch, st.builds(Delete, selector), _on_place, on_queue, st.builds(Return, _id), _expire_queue,
     often(
         operations, operations, st.builds(CloseSession, st.just(1), st.booleans()),
         st.builds(CloseSessionFirst, st.just(1)),
@@ -295,7 +310,7 @@ def aimed(operation: Any, ids: list[int], found: list[Place]) -> Any:
             changes["ids"] = tuple(ids[number % len(ids)] for number in value)
         elif field.name == "operations":
             changes["operations"] = tuple(aimed(one, ids, found) for one in value)
-        elif field.name in ("selector", "operation"):
+        elif field.name in ("selector", "operation", "later", "touch"):
             changes[field.name] = aimed(value, ids, found)
     return structs.replace(operation, **changes)
 
@@ -371,7 +386,7 @@ def random_time_operation(random: Random, ids: list[int], now_ms: int) -> Operat
         queues = random.choice([None, (queue,), QUEUES])
         get = Get(queues, random.choice([None, None, 30, 300]), random.choice(list(Then)), random.choice(
             [None, None, None, *ITEMS]))
-        count, policy, meta = random.choice([None, 1, 3]), random.choice([None, *POLICIES]), random.random() < 0.5
+        count, policy, meta = random.choice([None, 1, 3]), random.choice([None, *Policy]), random.random() < 0.5
         if random.random() < 0.4:
             return GetInTurn(get, count, policy, meta, random.choice([None, *QUEUES]))
         return GetWith(get, count, policy, meta)
@@ -383,6 +398,9 @@ def random_time_operation(random: Random, ids: list[int], now_ms: int) -> Operat
             Move(number, queue, None, when), Change(Selector(number), 1, when, random.choice(ITEMS)),
             Change(Selector(0, queue, random.choice(KEYS)), -1, when, data=b"changed"),
             Delete(Selector(0, queue, random.choice(KEYS))), _random_put(random, now_ms),
+            PutGrouped(Put(queue, 0, b"of a group", random.choice([None, *ITEMS])), random.choice(GROUPS)),
+            DoneRan(number, random.choice(RAN_MS)), TouchRan(Touch(number), random.choice(RAN_MS)),
+            LaterRan(LaterWith(number, when, yielded=True), random.choice(RAN_MS)),
         ]
         if kind < 0.8:
             return random.choice(one)
@@ -431,9 +449,10 @@ def _random_on_queue(random: Random, queue: str) -> Operation:
         ConfigureQueue(queue, change), ConfigureQueue(queue, change),
         ConfigureQueueWith(queue, change, MoreSettings(
             random.choice([None, 0, 300]), random.choice([None, 0, 1000]), random.choice([None, *Overflow]),
-            random.choice([None, 0, 1, 4]),
+            random.choice([None, 0, 1, 4]), sched=random.choice([None, *Sched]),
         )),
+        ConfigureFair(multiplier=random.choice([None, 1, 3]), keep_ms=random.choice([None, 0, 300])),
         PauseQueue(queue, random.random() < 0.2, random.random() < 0.3), ResumeQueue(queue), ResumeQueue(queue),
         DeleteQueue(queue, random.random() < 0.1), PurgeQueue(queue, random.choice(states)),
-        Configure(policy=random.choice(list(POLICIES))),
+        Configure(policy=random.choice(list(Policy))),
     ])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from core import (
@@ -37,7 +37,7 @@ def places(replies: list[Reply]) -> list[tuple[str, bytes]]:
     return [(reply.queue, reply.data) for reply in replies if isinstance(reply, Handed)]
 
 
-@settings(LAW, max_examples=750)
+@settings(LAW, max_examples=300)
 @given(logs)
 def test_machine_equals_reference_model(log: list[LogEntry]) -> None:
     assert_equal_to_model(log, Machine(), Model())
@@ -45,7 +45,7 @@ def test_machine_equals_reference_model(log: list[LogEntry]) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_machine_equals_reference_model_over_a_long_log(seed: int) -> None:
-    assert_equal_to_model(random_log(seed, 400), Machine(), Model())
+    assert_equal_to_model(random_log(seed, 400), Machine(), Model(), every=10)
 
 
 @LAW
@@ -200,6 +200,7 @@ def test_clone_equals_reference_model(
         replica.apply(1, 0, 0, [Lead("n1", 1, MEMBERS, cluster, 0)])
     assert_equal_to_model(source, other, other_model)
     assert_equal_to_model(target, machine, model)
+    assume(other_model.level <= model.level)        # else it is refused, in the chunk that ends its head
     snapshot = snapshot_of(other)
     model.known_bytes[snapshot] = other_model
     chunks = [CloneChunk(1, snapshot[start : start + chunk_bytes]) for start in range(0, len(snapshot), chunk_bytes)]

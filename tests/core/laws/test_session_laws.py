@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from core import (
@@ -46,7 +46,7 @@ def request(number: int, operation: Requested, *, keep_waiting: bool = False, se
     return Request(session, number, DIGEST, 0, keep_waiting, operation)
 
 
-@settings(LAW, max_examples=750)
+@settings(LAW, max_examples=300)
 @given(session_logs())
 def test_machine_equals_reference_model(log: list[LogEntry]) -> None:
     assert_equal_to_model(log, Machine(), Model())
@@ -54,7 +54,7 @@ def test_machine_equals_reference_model(log: list[LogEntry]) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_machine_equals_reference_model_over_a_long_log(seed: int) -> None:
-    assert_equal_to_model(random_session_log(seed, 400), Machine(), Model())
+    assert_equal_to_model(random_session_log(seed, 400), Machine(), Model(), every=10)
 
 
 @LAW
@@ -125,7 +125,7 @@ def final(machine: Machine) -> bytes:
     return snapshot_of(machine)
 
 
-@settings(LAW, max_examples=400)
+@settings(LAW, max_examples=200)
 @given(_repeated)
 def test_request_is_executed_once_whatever_is_repeated_and_however_entries_are_cut(plan: Repeated) -> None:
     once, again = opened(), opened()
@@ -286,6 +286,7 @@ def test_clone_equals_reference_model(
         replica.apply(1, 0, 0, [Lead("n1", 1, MEMBERS, CLUSTER if same_cluster else b"another clusters", 0)])
     assert_equal_to_model(source, other, other_model)
     assert_equal_to_model(target, machine, model)
+    assume(other_model.level <= model.level)        # else it is refused, in the chunk that ends its head
     snapshot = snapshot_of(other)
     model.known_bytes[snapshot] = other_model
     chunks = [CloneChunk(1, snapshot[start : start + chunk_bytes]) for start in range(0, len(snapshot), chunk_bytes)]

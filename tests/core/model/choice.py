@@ -43,7 +43,7 @@ def chosen_queue(
                 return equal[0], len(equal) > 1 and in_turn
             return sorted(equal)[_draw(len(equal), bits)], False
         case Policy.FAIR:
-            raise NotImplementedError("tests/core/fair_model.py has it")
+            raise NotImplementedError("groups choose a job, and so its queue: see fair.py")
 
 
 def _draw(count: int, bits: int) -> int:

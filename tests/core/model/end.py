@@ -112,10 +112,13 @@ class ModelEnd(ModelSpread):
     def undo(self, job: ModelJob) -> None:
         job.attempts -= 1
         fade_ms = job.fade_ms
-        self.become_ready(job, None)
+        self.become_ready(job, None, charged=False)
         job.fade_ms = fade_ms
 
     def _touch(self, job: ModelJob, touch: Touch) -> Reply:
+        if self.fair is not None or self.ran_ms is not None:
+            self.charge(job)
+            job.since_ms = self.clock_ms
         if touch.expire_ms is not None:
             then = touch.then
             if then is Then.DEFAULT:

@@ -14,7 +14,9 @@ from core import (
     HandedMany,
     JobState,
     Meta,
+    Policy,
     Reply,
+    Sched,
     SessionNotFound,
     Then,
 )
@@ -51,11 +53,11 @@ class ModelGive(ModelTime):
 
     def get(self, get: Get, bits: int) -> Reply:
         """One job, and nobody is told whether it turned a cycle."""
-        reply = self.pick(GetWith(get), bits)
+        reply = self.pick(GetWith(get), bits, of_put=get.item_of_put)
         return replace(reply, turned=UNSET) if isinstance(reply, Handed) else reply
 
-    def pick(self, pick: GetWith | GetInTurn, bits: int) -> Reply:
-        """One job, or several."""
+    def pick(self, pick: GetWith | GetInTurn, bits: int, *, of_put: bool = False) -> Reply:
+        """One job, or several; of a PUT .. WAIT groups choose none."""
         get = pick.get
         if get.session is not None and not self.sessions.use(get.session, self.clock_ms):
             return SessionNotFound()
@@ -65,6 +67,8 @@ class ModelGive(ModelTime):
             self.use(queue)
         item = self.put_item if get.item_of_put else get.item
         policy = self.settings.policy if pick.policy is None else pick.policy
+        if policy is Policy.FAIR and of_put:
+            policy = Policy.RANDOM
         given: list[ModelJob] = []
         turned: list[ModelJob] = []
         order = list(dict.fromkeys(get.queues or ()))
@@ -72,14 +76,24 @@ class ModelGive(ModelTime):
         room = PICK_BYTES - self.spent
         while len(given) < (1 if pick.count is None else pick.count):
             lists = self._candidates(get.queues, item, given)
-            name, by_turn = chosen_queue(
-                lists, None if get.queues is None else order, policy, (bits + len(given) * GOLDEN) % 2**64,
-                in_turn=isinstance(pick, GetInTurn), after=after,
-                weights={name: self.settings_of(name).weight for name in lists},
-            )
-            job = None if name is None else first(lists[name])
+            by_turn = False
+            if policy is not Policy.FAIR:
+                name, by_turn = chosen_queue(
+                    lists, None if get.queues is None else order, policy, (bits + len(given) * GOLDEN) % 2**64,
+                    in_turn=isinstance(pick, GetInTurn), after=after,
+                    weights={name: self.settings_of(name).weight for name in lists},
+                )
+                lists = {} if name is None else {name: lists[name]}
+            if policy is Policy.FAIR:
+                self.use_fair()
+            if policy is Policy.FAIR or self._by_groups(lists, of_put=of_put):
+                job = self.next_by_fair(lists)
+            else:
+                job = next((first(jobs) for jobs in lists.values()), None)
             if job is None or (given and sum(len(one.data) for one in [*given, job]) > room):
                 break
+            if policy is Policy.FAIR or self._by_groups(lists, of_put=of_put):
+                self.fair_chose(job)
             self._hand_out(job, get)
             self.end_operation()
             given.append(job)
@@ -100,6 +114,10 @@ class ModelGive(ModelTime):
         lists = {name: self.givable(name, item) for name in names if not self._has_given(name, given)}
         return {name: jobs for name, jobs in sorted(lists.items()) if jobs}
 
+    def _by_groups(self, lists: dict[str, list[ModelJob]], *, of_put: bool) -> bool:
+        """Whether the chosen queue gives its jobs by FAIR."""
+        return not of_put and any(self.settings_of(name).sched is Sched.FAIR for name in lists)
+
     def _has_given(self, queue: str, given: list[ModelJob]) -> bool:
         batch = self.settings_of(queue).batch
         return 0 < batch <= len([job for job in given if job.queue == queue])
@@ -109,6 +127,7 @@ class ModelGive(ModelTime):
         self.count(job.queue, "taken")
         self.use(job.queue)
         job.id = self.next_id
+        job.since_ms = self.clock_ms
         self.tell("TAKE", job.queue, job.priority, self.next_id)
         self.next_id += 1
         job.session = get.session
@@ -117,6 +136,7 @@ class ModelGive(ModelTime):
         expire_ms, then = (settings.expire_ms, settings.then) if get.expire_ms is None else (get.expire_ms, get.then)
         self.lease(job, expire_ms, then)
         job.lease_ms = None if job.deadline_ms is None else job.deadline_ms - self.clock_ms
+        self.regroup()
 
     def lease(self, job: ModelJob, expire_ms: int, then: Then) -> None:
         """It has so long from now on."""

@@ -44,6 +44,7 @@ class ModelJob:
     then: Then = Then.LATER
     graced: bool = False
     session: int | None = None          # the session it is bound to
+    since_ms: int = 0                   # its hand-out, or the last charge for it
 
     def state(self) -> JobState:
         """Where it is."""
@@ -55,6 +56,11 @@ class ModelJob:
     def ready(self) -> bool:
         """Can it be handed out?"""
         return self.state() is JobState.READY
+
+    @property
+    def unit(self) -> str:
+        """Its group: the queue in which it lies if it was put for none."""
+        return self.queue if self.group is None else self.group
 
     def place(self) -> tuple[int, int, int]:
         """Jobs that can be handed out sort by this."""
@@ -72,7 +78,7 @@ class ModelJob:
         """What PEEK shows, for one who asked for jobs in this state."""
         return JobView(
             self.queue, self.id, self.priority, self.data, state or self.state(), self.item, self.key, self.attempts,
-            self.at_ms, self.deadline_ms, self.reason, self.seq,
+            self.at_ms, self.deadline_ms, self.reason, self.seq, self.group,
         )
 
 

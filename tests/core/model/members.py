@@ -11,6 +11,7 @@ from core import (
     Lead,
     NodeExists,
     PromoteLearner,
+    RaiseLevel,
     RemoveMember,
     Reply,
     UnknownNode,
@@ -27,6 +28,7 @@ class ModelMembers:
         self.addresses: dict[str, tuple[str, str]] = {}     # peer and client, by name
         self.server_ids: dict[str, int] = {}
         self.max_id = 0
+        self.level = 1
 
     def follow(self, lead: Lead) -> None:
         """The part of a Lead that concerns them."""
@@ -77,6 +79,13 @@ class ModelMembers:
             self.configuration += 1
         del self.addresses[node]
         del self.server_ids[node]
+        return Accepted()
+
+    def raise_level(self, operation: RaiseLevel) -> Reply:
+        """A higher feature level, if these are all members."""
+        if list(operation.members) != sorted(self.addresses):
+            return ChangeInProgress()
+        self.level = max(self.level, operation.level)
         return Accepted()
 
     def _new_server_id(self, name: str) -> None:

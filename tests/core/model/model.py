@@ -11,6 +11,7 @@ import copy
 from msgspec import structs
 
 from core import (
+    DURATION_MS_MAX,
     Aborted,
     Accepted,
     AddLearner,
@@ -29,18 +30,23 @@ from core import (
     CloseSession,
     CloseSessionFirst,
     Configure,
+    ConfigureFair,
+    ConfigurePulse,
     ConfigureQueue,
     ConfigureQueueWith,
+    CreatePulse,
     CreateQueue,
     CreateQueueWith,
     Delete,
     DeletePlace,
+    DeletePulse,
     DeleteQueue,
     DeleteTopic,
     DeleteUser,
     Done,
     DoneAll,
     DoneLast,
+    DoneRan,
     Empty,
     ExpireQueue,
     Finished,
@@ -48,6 +54,8 @@ from core import (
     GetAllowed,
     GetInTurn,
     GetWith,
+    GiveResult,
+    Grant,
     Handed,
     HandedMany,
     InvalidSnapshot,
@@ -57,6 +65,7 @@ from core import (
     Later,
     LaterAll,
     LaterAllFirst,
+    LaterRan,
     LaterWith,
     LaterWithReason,
     Lead,
@@ -65,6 +74,7 @@ from core import (
     OpenSession,
     Operation,
     PauseQueue,
+    Policy,
     PromoteLearner,
     PurgeQueue,
     Put,
@@ -72,6 +82,7 @@ from core import (
     PutMany,
     PutTopic,
     PutWith,
+    RaiseLevel,
     Rearmed,
     Removed,
     RemoveMember,
@@ -83,16 +94,20 @@ from core import (
     ResumeQueue,
     Return,
     SessionNotFound,
+    SetPulse,
     SetUser,
     SetWorker,
     Spread,
     Stored,
     SwitchService,
+    TakeTurn,
     Tick,
     TooManyUsers,
     Touch,
     TouchAll,
+    TouchRan,
     TouchSession,
+    Turn,
     UnbindQueue,
     UserNotFound,
     WorkerBounds,
@@ -100,9 +115,10 @@ from core import (
     WorkerPool,
     WorkerState,
 )
-from tests.core.model.end import ModelEnd
+from tests.core.model.end import ModelEnd, OnRunning
 from tests.core.model.jobs import ModelApplied, note
 from tests.core.model.members import ModelMembers
+from tests.core.model.pulses import ModelPulses
 from tests.core.model.sessions import ModelSession
 from tests.core.model.time import DUE_MAX
 from tests.core.model.view import ModelView
@@ -116,7 +132,7 @@ There = tuple[list[tuple[int, str, str | None]], list[tuple[str, str | None]]]
 Fine = Stored | Spread | JobIgnored | JobReplaced | Finished | Rearmed | Accepted | Leased
 
 
-class Model(ModelView, ModelEnd, ModelMembers):
+class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
     """The reference model; `apply` and what can be read have the names of core's Machine.
 
     It cannot read snapshots. `known_bytes` tells it what the bytes used in CLONEs mean: the state of the model at the
@@ -147,6 +163,7 @@ class Model(ModelView, ModelEnd, ModelMembers):
         if self.online and not (operations and isinstance(operations[0], Lead | Resume)):
             before = self._there()
             self.end_due()
+            self.judge_pulses()
             self._tell(before, applied)
         self.put_item = None
         self.spent = 0
@@ -159,6 +176,7 @@ class Model(ModelView, ModelEnd, ModelMembers):
             self.end_operation()
             before = self._tell(before, applied)
         self.kept = {name: until_ms for name, until_ms in self.kept.items() if until_ms > self.clock_ms}
+        self.note_idle()
         return applied
 
     def _there(self) -> There:
@@ -193,6 +211,8 @@ class Model(ModelView, ModelEnd, ModelMembers):
                 return self._clone(operation, applied)
             case AddLearner() | PromoteLearner() | RemoveMember():
                 return self.change(operation)
+            case RaiseLevel():
+                return self.raise_level(operation)
             case SwitchService():
                 return self._switch(operation)
             case Resume():
@@ -218,6 +238,8 @@ class Model(ModelView, ModelEnd, ModelMembers):
                 return self.on_queue(operation)
             case Return():
                 return self.on_running(operation)
+            case Grant():
+                return self.on_pulse(operation)
             case SetUser():
                 if len({*self.users, operation.name}) > USERS_MAX:
                     return TooManyUsers()
@@ -265,6 +287,8 @@ class Model(ModelView, ModelEnd, ModelMembers):
                 return self.spread(operation)
             case BindQueue() | UnbindQueue() | DeleteTopic():
                 return self.on_topic(operation)
+            case CreatePulse() | ConfigurePulse() | DeletePulse() | SetPulse() | TakeTurn() | GiveResult():
+                return self.on_pulse(operation)
             case BeatWorker():
                 return self._heartbeat(operation)
             case SetWorker():
@@ -273,11 +297,30 @@ class Model(ModelView, ModelEnd, ModelMembers):
                 return self.on_queue(operation)
             case Configure():
                 return self.on_queue(operation)
+            case ConfigureFair():
+                return self.configure_fair(operation)
+            case DoneRan() | LaterRan() | TouchRan():
+                return self._measured(operation)
+
+    def _measured(self, operation: DoneRan | LaterRan | TouchRan) -> Reply:
+        """The end of a hand-out, or not, that says how long it ran."""
+        self.ran_ms = min(max(operation.ran_ms, 0), DURATION_MS_MAX)
+        match operation:
+            case DoneRan():
+                end: OnRunning = DoneLast(operation.id) if operation.last else Done(operation.id)
+            case LaterRan():
+                end = operation.later
+            case TouchRan():
+                end = operation.touch
+        reply = self.on_running(end)
+        self.ran_ms = None
+        return reply
 
     def _batch(self, batch: Batch, bits: int, applied: ModelApplied) -> Reply:
         untouched = ("known_bytes", "sessions", "events")
         told = len(self.events)
-        before = copy.deepcopy({name: value for name, value in vars(self).items() if name not in untouched})
+        before = copy.deepcopy(
+            {name: value for name, value in vars(self).items() if name not in untouched} if batch.atomic else {})
         put_item = self.put_item
         replies: list[Reply] = []
         for position, operation in enumerate(batch.operations, start=1):
@@ -371,6 +414,8 @@ class Model(ModelView, ModelEnd, ModelMembers):
     def _known(self, session: ModelSession, request: Request) -> Reply | None:
         """What was answered, if it is still true."""
         answer = session.answers.get((request.number, request.part))
+        if isinstance(answer, Turn):
+            return answer if self.ticket_is_open(answer.ticket) else None
         if not isinstance(answer, Handed | HandedMany):
             return answer
         asked = request.operation
@@ -395,6 +440,7 @@ class Model(ModelView, ModelEnd, ModelMembers):
         self.follow(lead)
         client = self.addresses[lead.node][1] if lead.node in self.addresses else ""
         self.tell("LEADER", "", self.server_ids.get(lead.node, 0), lead.node, client)
+        self.lead_pulses()
         self.grant_grace(lead.grace_ms if self.settings.grace_ms is None else self.settings.grace_ms)
         return Accepted()
 
@@ -429,15 +475,19 @@ class Model(ModelView, ModelEnd, ModelMembers):
         self.jobs = other.jobs
         self.releases = other.releases
         self.topics = other.topics
+        self.adopt_pulses(other.pulses)
         self.queues = {name: structs.replace(one, bound=0) for name, one in other.queues.items()}
         self.used = dict.fromkeys(other.used, self.clock_ms)
         self.kept = other.kept
         self.past = other.past
+        self.fair = other.fair
         self.given_ms = other.given_ms
         for job in self.running():
             job.session = bound.get(job.id)
             if (other.cluster_id is None or other.cluster_id != self.cluster_id) and (job.id or 0) < self.next_id:
                 self.undo(job)
+        if self.settings.policy is Policy.FAIR:
+            self.use_fair()
         self.next_id = max(self.next_id, other.next_id)
         self.next_seq = max(self.next_seq, other.next_seq)
         self.next_item = max(self.next_item, other.next_item)

@@ -62,6 +62,8 @@ class ModelPut(ModelGive):
         waits = [one for one in dict.fromkeys(wish.after) if self.unfinished(None, one)]
         if twin is not None and twin.item is not None:
             self.left.append(twin.item)
+        if isinstance(wish, PutGrouped):
+            self.use_fair()
         job = twin or ModelJob(put.queue, put.priority, self.new_seq(), put.data, item, self.next_seq)
         if twin is None:
             self.jobs.append(job)
@@ -150,6 +152,7 @@ class ModelPut(ModelGive):
         self.use(old)
         self.count(old, "done")
         self.tell("DONE", old, job.priority, move.id)
+        self.charge(job)
         job.queue = move.queue
         self.count(move.queue, "put")
         job.data = data
@@ -172,6 +175,9 @@ class ModelPut(ModelGive):
         """Dead jobs come back."""
         dead = self.in_state(kick.queue, JobState.DEAD)[: max(0, kick.count)]
         for job in dead[:PORTION]:
+            self.jobs.remove(job)           # its group leaves its level and comes back
+            self.regroup()
+            self.jobs.append(job)
             job.origin = job.reason = None
             job.attempts = 0
             self.set_time(job, None)

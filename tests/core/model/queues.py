@@ -21,6 +21,7 @@ from core import (
     MoreSettings,
     Order,
     PauseQueue,
+    Policy,
     PurgeQueue,
     QueueExists,
     QueueNotEmpty,
@@ -127,6 +128,20 @@ class ModelQueues:
                 self.queues[queue] = structs.replace(settings, alarmed=not settings.alarmed)
                 self.tell("DEPTH", queue, half if settings.alarmed else settings.alarm)
 
+    # --- what groups of FAIR are told (fair.py)
+
+    def regroup(self) -> None:
+        """A job has taken a step."""
+        raise NotImplementedError
+
+    def charge(self, job: ModelJob) -> None:
+        """A hand-out ends."""
+        raise NotImplementedError
+
+    def use_fair(self) -> object:
+        """Groups are counted from now on."""
+        raise NotImplementedError
+
     # --- what happens to jobs
 
     def count(self, queue: str, event: str) -> None:
@@ -145,7 +160,10 @@ class ModelQueues:
 
     def remove(self, job: ModelJob) -> None:
         """The job ends for good."""
+        if job.id is not None:
+            self.charge(job)
         self.jobs.remove(job)
+        self.regroup()
         self.left_queue(job.queue)
         if job.item is not None:
             self.left.append(job.item)
@@ -175,7 +193,10 @@ class ModelQueues:
                 settings = _changed(QueueSettings(), operation.change)
                 if isinstance(operation, CreateQueueWith):
                     settings = structs.replace(_more(settings, operation.more), bound=operation.session or 0)
-                return self._give_settings(operation.queue, settings)
+                reply = self._give_settings(operation.queue, settings)
+                if isinstance(operation, CreateQueueWith):
+                    self._use_sched(operation.more, reply)
+                return reply
             case ExpireQueue():
                 return self._expire(operation)
             case ConfigureQueue() | ConfigureQueueWith():
@@ -197,6 +218,7 @@ class ModelQueues:
                     old = self.queues[operation.queue]
                     self.queues[operation.queue] = structs.replace(old, paused_in=False, paused_out=False)
                     self.use(operation.queue)
+                    self.regroup()
                 return Accepted()
             case DeleteQueue():
                 return self._delete_queue(operation)
@@ -205,7 +227,13 @@ class ModelQueues:
             case Configure():
                 changes = {name: value for name, value in structs.asdict(operation).items() if value is not None}
                 self.settings = structs.replace(self.settings, **changes)
+                if operation.policy is Policy.FAIR:
+                    self.use_fair()
                 return Accepted()
+
+    def _use_sched(self, more: MoreSettings, reply: Reply) -> None:
+        if more.sched is not None and reply == Accepted():
+            self.use_fair()
 
     def _give_settings(self, queue: str, settings: QueueSettings) -> Reply:
         if queue not in self.queues and len(self.queues) >= QUEUES_MAX:
@@ -230,6 +258,8 @@ class ModelQueues:
         if (new.order, new.item_limit) != (old.order, old.item_limit) and len(waiting) > RESORTED_MAX:
             return QueueNotEmpty()
         reply = self._give_settings(queue, new)
+        if isinstance(operation, ConfigureQueueWith):
+            self._use_sched(operation.more, reply)
         if reply == Accepted() and new.order != old.order:
             for job in self.jobs:
                 if job.queue == queue and job.ready:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from core import Due, JobState, Order, Then, WorkerPool
+from tests.core.model.fair import ModelFair
 from tests.core.model.jobs import ModelJob
-from tests.core.model.queues import ModelQueues
 from tests.core.model.sessions import ModelSessions
 
 BUCKET_MS = 16          # leases and sessions end when the 16 ms in which their deadline lies are over
@@ -14,7 +14,7 @@ LATEST_MS = 2**62       # a time beyond is this one
 DEAD_SUFFIX = "_dead"
 
 
-class ModelTime(ModelQueues):
+class ModelTime(ModelFair):
     """Ends of leases and sessions, TTLs, dependencies, activations."""
 
     def __init__(self) -> None:
@@ -25,9 +25,11 @@ class ModelTime(ModelQueues):
 
     # --- steps of a job
 
-    def become_ready(self, job: ModelJob, seq: int | None, time_ms: int | None = None) -> None:
+    def become_ready(
+        self, job: ModelJob, seq: int | None, time_ms: int | None = None, *, charged: bool = True,
+    ) -> None:
         """It can be handed out, at this place, or at its old one without `seq`; `time_ms`: that of its activation."""
-        self._stop(job)
+        self._stop(job, charged=charged)
         if seq is None:
             self.place_at(job, job.place_ms)
         else:
@@ -37,6 +39,7 @@ class ModelTime(ModelQueues):
         job.due_ms = None
         job.waits, job.told = [], []
         job.fade_ms = None if job.ttl_ms is None else self.clock_ms + job.ttl_ms
+        self.regroup()
 
     def become_delayed(self, job: ModelJob, due_ms: int | None) -> None:
         """It is deferred; None: until items are finished."""
@@ -44,6 +47,7 @@ class ModelTime(ModelQueues):
         job.delayed = True
         job.due_ms = due_ms
         job.fade_ms = None
+        self.regroup()
 
     def place_at(self, job: ModelJob, time_ms: int) -> None:
         """It became active then."""
@@ -123,9 +127,11 @@ class ModelTime(ModelQueues):
         job.seq = self.new_seq()
         return next_ms
 
-    def _stop(self, job: ModelJob) -> None:
+    def _stop(self, job: ModelJob, *, charged: bool = True) -> None:
         if job.id is not None:
             self.use(job.queue)
+            if charged:
+                self.charge(job)
         job.id = None
         job.deadline_ms = None
         job.lease_ms = None
@@ -144,15 +150,22 @@ class ModelTime(ModelQueues):
             if left > 0:
                 left -= self.end_session(number, left) if kind == "session" else self._end_lease(number)
                 self.end_operation()
+        shared = self.fair is not None          # then all that is due is one portion
+        for portion in (self._end_ttls, self._release, self._activate, self.forget_groups, self.offer_more):
+            done = portion(left if shared else DUE_MAX)
+            left -= done
+            self.settle()
+            self.note_idle()
+
+    def _end_ttls(self, most: int) -> int:
         fading = [(job.fade_ms, job.seq, job) for job in self.jobs if job.ready and job.fade_ms is not None]
-        for _, _, job in sorted(one for one in fading if one[0] <= self.clock_ms)[:DUE_MAX]:
+        over = sorted(one for one in fading if one[0] <= self.clock_ms)[:most]
+        for _, _, job in over:
             self.count(job.queue, "faded")
             self.tell("TTL", job.queue)
             self.remove(job)
             self.end_operation()
-        self.settle()
-        self._release()
-        self._activate()
+        return len(over)
 
     def _over(self, deadline_ms: int | None) -> bool:
         return deadline_ms is not None and deadline_ms // BUCKET_MS < self.clock_ms // BUCKET_MS
@@ -204,15 +217,17 @@ class ModelTime(ModelQueues):
         self.releases = [(job, item) for job, item in self.releases if job in self.jobs and item in job.told]
         self.left = []
 
-    def _release(self) -> None:
-        for job, item in self.releases[:DUE_MAX]:
+    def _release(self, most: int) -> int:
+        portion = self.releases[:most]
+        for job, item in portion:
             job.told.remove(item)
             if not job.waits and not job.told:
                 job.due_ms = self.clock_ms if job.at_ms is None else job.at_ms
-        del self.releases[:DUE_MAX]
+        del self.releases[:most]
+        return len(portion)
 
-    def _activate(self) -> None:
-        left = DUE_MAX
+    def _activate(self, most: int) -> int:
+        left = most
         due = [job for job in self.jobs if job.delayed and job.due_ms is not None and job.due_ms <= self.clock_ms]
         first: dict[str, int] = {}
         for job in due:
@@ -223,6 +238,7 @@ class ModelTime(ModelQueues):
             for job in jobs[: min(portion, left)]:
                 self.become_ready(job, self.new_seq(), job.at_ms)
                 left -= 1
+        return most - left
 
     # --- running jobs
 

@@ -81,5 +81,11 @@ class ModelView(ModelEnd):
         times = [(time_ms // BUCKET_MS + 1) * BUCKET_MS for time_ms in ends if time_ms is not None]
         starts = [job.due_ms for job in self.jobs] + [job.fade_ms for job in self.jobs if job.ready]
         times += [(time_ms + BUCKET_MS - 1) // BUCKET_MS * BUCKET_MS for time_ms in starts if time_ms is not None]
-        times += [(until_ms + SECOND_MS - 1) // SECOND_MS * SECOND_MS for until_ms in self.kept.values()]
-        return min([*times, *(self.clock_ms for _ in self.releases)], default=None)
+        ends = [*self.kept.values()]
+        pending = [*self.releases]
+        if self.fair is not None:
+            keep_ms = self.fair.settings.keep_ms
+            ends += [one.idle_ms + keep_ms for one in self.fair.groups.values() if one.idle_ms is not None]
+            pending += self.fair.pending
+        times += [(until_ms + SECOND_MS - 1) // SECOND_MS * SECOND_MS for until_ms in ends]
+        return min([*times, *(self.clock_ms for _ in pending)], default=None)

@@ -224,6 +224,19 @@ def test_a_repeated_wait_gets_its_ticket_while_that_is_open(log: Log) -> None:
     assert wait(free=True) == Turn(2)
 
 
+def test_a_new_leader_counts_what_a_session_was_told_again(log: Log) -> None:
+    log(OpenSession(1, 60_000))
+
+    def wait() -> Reply:
+        return log(Request(1, 1, b"d", 0, True, TakeTurn("p", True)))
+    assert wait() == Turn(1)
+    log(Tick(), after_ms=6500)                          # more than P + PAUSE + 5 s, and its ticket is open
+    assert wait() == Turn(1)
+    log(lead(), after_ms=500)
+    assert list(log.pulse().window) == [(log.now_ms, 1)]
+    assert log.pulse().granted == 1
+
+
 def test_data_and_denial_are_part_of_the_state(log: Log) -> None:
     log(SetPulse("p", b"pause", True))
     assert (log.pulse().payload, log.pulse().deny) == (b"pause", True)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from types import FrameType
+
 import pytest
 
 from core import (
@@ -48,6 +52,7 @@ from core import (
     TooManyPulses,
     Touch,
 )
+from tests.core.helpers.logs import lead
 from tests.core.pulse.test_pulses import Log
 
 
@@ -222,3 +227,71 @@ def test_a_snapshot_has_the_pulse_of_a_running_job(log: Log) -> None:
     assert log.machine.pulse_of_job(number) == "queue:q"
     from tests.core.helpers.logs import restored, snapshot_of
     assert restored(snapshot_of(log.machine)).pulse_of_job(number) == "queue:q"
+
+
+def test_a_new_leader_counts_jobs_that_a_session_was_told_again() -> None:
+    log = Log()
+    log(configured("q", rate=1, per_ms=1000))
+    log(OpenSession(1, 60_000), Put("q", 0, b"x"))
+    take = Request(1, 1, b"d", 0, False, allowed(Get(("q",))))
+    first = log(take)
+    assert isinstance(first, Handed)
+    assert log(take, after_ms=10_000) == first
+    log(lead(), after_ms=500)
+    assert list(log.pulse("queue:q").window) == [(log.now_ms, 1)]
+    assert log.pulse("queue:q").granted == 1
+
+
+def _steps(log: Log, operation: Operation) -> int:
+    """Opcodes that the operation takes: a cost that does not depend on the machine."""
+    steps = 0
+
+    def trace(frame: FrameType, event: str, argument: object) -> Callable[..., object]:
+        nonlocal steps
+        frame.f_trace_opcodes = True
+        steps += event == "opcode"
+        return trace
+    index, now_ms = log.index + 1, log.now_ms
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        log.machine.apply(index, now_ms, 1, [operation])
+    finally:
+        sys.settrace(before)
+    log.index = index
+    return steps
+
+
+def test_a_get_of_all_queues_costs_no_more_for_those_without_jobs() -> None:
+    def cost(queues: int) -> int:
+        log = Log()
+        log(CreatePulse("p", PulseChange()))
+        log(*[configured(f"q{number}", pulse="p") for number in range(queues)], *[Put("q7", 0, b"")] * 3)
+        _steps(log, allowed(Get(None), "p"))
+        return _steps(log, allowed(Get(None), "p"))
+    assert cost(2000) < 1.2 * cost(10)
+
+
+def test_a_get_of_all_queues_looks_at_so_many_with_jobs() -> None:
+    def cost(queues: int) -> int:
+        log = Log()
+        log(CreatePulse("p", PulseChange()))
+        names = [f"q{number}" for number in range(queues)]
+        log(*[configured(name, pulse="p") for name in names], *[Put(name, 0, b"") for name in names])
+        _steps(log, allowed(Get(None), "p"))
+        return _steps(log, allowed(Get(None), "p"))
+    assert cost(2000) < 2 * cost(256)
+
+
+def test_of_very_many_queues_with_jobs_each_has_its_turn() -> None:
+    log = Log()
+    log(CreatePulse("p", PulseChange()))
+    names = [f"q{number}" for number in range(600)]
+    log(*[configured(name, pulse="p") for name in names], *[Put(name, 0, b"") for name in names])
+    seen: set[str] = set()
+    for seed in range(600):
+        log.index += 1
+        (reply,) = log.machine.apply(log.index, log.now_ms, seed * 7919, [allowed(Get(None), "p")]).replies
+        assert isinstance(reply, Handed)
+        seen.add(reply.queue)
+    assert seen == set(names)

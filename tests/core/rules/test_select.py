@@ -135,6 +135,28 @@ def test_weights_of_1_2_and_7_give_shares_of_10_20_and_70_percent(asked: tuple[s
     assert abs(found["c"] - 70) < 2
 
 
+def test_weights_of_1_and_3_with_limits_hold_both() -> None:
+    machine = filled(a=8, b=8)
+    for name, weight in (("a", 1), ("b", 3)):
+        ask(machine, ConfigureQueue(name, QueueChange(weight=weight, limit=3)))
+    running: list[Handed] = []
+    free: Counter[str] = Counter()
+    for number in range(20_000):
+        held = Counter(job.queue for job in running)
+        get = GetWith(Get(None), policy=Policy.WEIGHT)
+        (reply,) = machine.apply(machine.index + 1, 0, splitmix64(number), [get]).replies
+        assert isinstance(reply, Handed)
+        assert held[reply.queue] < 3                # the LIMIT
+        if max(held.values(), default=0) < 3:
+            free[reply.queue] += 1                  # both could have given it
+        running.append(reply)
+        if len(running) == 4:
+            ended = running.pop(0)
+            ask(machine, DoneAll((ended.id,)), Put(ended.queue, 0, b""))
+    assert free.total() > 5000
+    assert abs(100 * free["b"] / free.total() - 75) < 2
+
+
 def test_weights_follow_changes_and_queues_that_come_and_go() -> None:
     machine = filled(a=1, b=1)
     ask(machine, ConfigureQueue("b", QueueChange(weight=1_000_000)))

@@ -207,7 +207,7 @@ def test_forged_snapshot_is_right_as_it_stands() -> None:
         "garbage frame": (HEAD, b"\xc1\xc1", ["end", 0, 0]),
         "frame with a tail": (HEAD, b"\x93\xa3end\x00\x00\x00"),
         "too many fields": ([*HEAD, 1], ["end", 0, 0]),
-        "too few fields": (HEAD[:-2], ["end", 0, 0]),
+        "too few fields": (HEAD[:-3], ["end", 0, 0]),
         "string for a number": (changed(HEAD, 1, "9"), ["end", 0, 0]),
         "float for a number": (changed(HEAD, 1, 9.5), ["end", 0, 0]),
         "negative index": (changed(HEAD, 1, -1), ["end", 0, 0]),

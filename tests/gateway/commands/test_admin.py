@@ -179,6 +179,7 @@ def test_a_snapshot_that_cannot_be_written_is_busy_and_logged(caplog: pytest.Log
 
 @pytest.mark.parametrize("client", ["", ":0"])
 def test_an_address_nobody_knows_is_a_dash(client: str) -> None:
-    node = NodeStatus(3, "n3", client, "FOLLOWER", True, 1, 2, 0, "0.1.0", -3)
-    assert responses.cluster_status([node], Machine()) == b"200 OK 1\r\n3 n3 - - FOLLOWER ONLINE 1 2 0 0.1.0 -3\r\n"
+    node = NodeStatus(3, "n3", client, "FOLLOWER", True, 1, 2, 0, "0.1.0", -3, 2, 1)
+    line = b"3 n3 - - FOLLOWER ONLINE 1 2 0 0.1.0 -3 2 1\r\n"
+    assert responses.cluster_status([node], Machine()) == b"200 OK 1\r\n" + line
     assert responses.cluster_leader(node) == b"200 OK 3 - -\r\n"

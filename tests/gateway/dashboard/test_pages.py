@@ -3,127 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import html
 import logging
 import re
-import time
-from collections.abc import Awaitable, Callable
 from urllib.parse import quote, urlencode
 
 import pytest
-import uvloop
 
 from cluster.api import NodeStatus, NotLeader, OutcomeUnknown
-from core import Put
-from gateway import rights
-from gateway.auth.users_file import Account
-from gateway.dashboard import Dashboard, site
-from gateway.dashboard.history import SAMPLES, History
-from gateway.dashboard.pages import queues
+from gateway.dashboard.forms import FIELD_BYTES_MAX, FIELDS_MAX, FORM_BYTES_MAX
 from gateway.dashboard.pages.cluster import who_may_be_lost
-from gateway.monitoring import HttpServer, LoopLag, Pages, Sources, start
-from gateway.rights import Rights
-from tests.gateway.helpers.sockets import Gateway
-
-PATIENCE_S = 20.0
-HOST = "127.0.0.1"
-XSS = '"><script>alert(1)</script><img src=x onerror=alert(1)>'
-
-
-class Users:
-    """Users with a secret each, as the HTTP port and the guard of commands see them."""
-
-    known = {"eva": rights.of_text("admin"), "max": rights.of_text("put:mail*,queue:mail*"),
-             "bare": rights.of_text("-")}
-
-    async def check(self, user: str, secret: str, peer: str) -> Rights | None:
-        return self.known.get(user) if secret == "secret" else None
-
-
-class Site:
-    """A gateway with a dashboard, and a browser of sorts."""
-
-    def __init__(self, users: Users | None) -> None:
-        self.gateway = Gateway()
-        self.hub, self.cluster = self.gateway.hub, self.gateway.cluster
-        self.users = users
-        if users is not None:
-            self.hub.access.required = True
-            self.hub.access.file_users = {
-                name: Account(known, None, None) for name, known in users.known.items()
-            }
-        self.dashboard = Dashboard(self.hub, users, "1.2.3", HOST)
-        sources = Sources(self.hub, "1.2.3", LoopLag(), lambda: 0, list)
-        self.pages = Pages(sources, users, self.dashboard)
-        self.user: str | None = None if users is None else "eva"
-        self.secret = "secret"
-
-    async def __aenter__(self) -> Site:
-        await self.gateway.start()
-        self.http: HttpServer = await start(HOST, 0, None, self.pages)
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.http.close()
-        await self.gateway.close()
-
-    async def ask(self, method: str, path: str, body: str = "", **headers: str) -> tuple[int, dict[str, str], str]:
-        """Status, headers and body."""
-        given = {"Host": f"{HOST}:{self.http.address[1]}", "Content-Length": str(len(body.encode()))}
-        if self.user is not None:
-            given["Authorization"] = "Basic " + base64.b64encode(f"{self.user}:{self.secret}".encode()).decode()
-        given |= {name.replace("_", "-"): value for name, value in headers.items()}
-        head = f"{method} {path} HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in given.items())
-        reader, writer = await asyncio.open_connection(*self.http.address)
-        try:
-            writer.write(f"{head}\r\n{body}".encode())
-            answer = (await asyncio.wait_for(reader.read(-1), PATIENCE_S)).decode()
-        finally:
-            writer.close()
-        head, _, content = answer.partition("\r\n\r\n")
-        first, *rest = head.split("\r\n")
-        return int(first.split()[1]), dict(line.split(": ", 1) for line in rest), content
-
-    async def get(self, path: str, status: int = 200) -> str:
-        """The page."""
-        found, headers, body = await self.ask("GET", path)
-        assert found == status, body
-        assert headers["Content-Security-Policy"].startswith("default-src 'none'")
-        assert "unsafe" not in headers["Content-Security-Policy"]
-        assert "style=" not in body
-        assert not re.search(r"<script(?! src=\"/assets/script\.js\")", body)
-        return body
-
-    async def token(self) -> str:
-        """That of the forms."""
-        return await self.of_form(await self.get("/queues"))
-
-    async def of_form(self, page: str) -> str:
-        match = re.search(r'name="token" value="([0-9a-f]+)"', page)
-        assert match is not None
-        return match[1]
-
-    async def act(self, action: str, token: str | None = None, **fields: str) -> tuple[int, str, str]:
-        """Do it, being sure: status, where to go, page."""
-        form = {"token": await self.token() if token is None else token, "action": action, "sure": "yes", **fields}
-        status, headers, page = await self.ask("POST", "/act", urlencode(form))
-        return status, headers.get("Location", ""), page
-
-    async def say(self, data: bytes) -> bytes:
-        """As a client of the protocol."""
-        client = await self.gateway.connect()
-        client.send(data)
-        client.writer.write_eof()
-        return await client.rest()
-
-
-def run(test: Callable[[Site], Awaitable[None]], users: Users | None = None) -> None:
-    async def around() -> None:
-        async with Site(users) as found:
-            await test(found)
-
-    uvloop.run(asyncio.wait_for(around(), 3 * PATIENCE_S))
+from gateway.dashboard.pages.view import PAGES
+from gateway.dashboard.site import PAGES as SHOWN
+from gateway.monitoring.http import CONNECTIONS_MAX
+from tests.gateway.helpers.dashboard import HOST, PATIENCE_S, XSS, Site, Users, run
 
 
 async def fill(found: Site) -> None:
@@ -184,6 +77,7 @@ def test_nothing_a_stranger_writes_becomes_part_of_a_page() -> None:
             assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
         for path in (f"/queues?search={quote(XSS)}&sort={quote(XSS)}&first={quote(XSS)}", f"/queues?note={quote(XSS)}"):
             assert "<script>alert" not in await found.get(path)
+        assert "<script>alert" not in await found.get(f"/topics?name={quote(XSS)}")
         for path in (f"/queue?name={quote(XSS)}", f"/job?queue={quote(XSS)}&key={quote(XSS)}"):
             assert "<script>alert" not in await found.get(path, 404)
         status, _, page = await found.act("queue.pause", queue=XSS, direction="IN")
@@ -270,6 +164,7 @@ def test_forms_of_other_pages_do_nothing() -> None:
             status, _, page = await found.ask("POST", "/act", f"{form}&token={token}")
             assert (status, "too old" in page) == (403, True)
         for headers in ({"Origin": "http://evil.example"}, {"Sec_Fetch_Site": "cross-site"}, {"Origin": "null"},
+                        {"Origin": "http://["},
                         {"Sec_Fetch_Site": "same-site"}):
             assert (await found.ask("POST", "/act", f"{form}&token={good}", **headers))[0] == 403
         assert found.cluster.machine.counts("mail") is not None
@@ -277,7 +172,7 @@ def test_forms_of_other_pages_do_nothing() -> None:
         status, _, _ = await found.ask("POST", "/act", f"{form}&token={good}", Origin=f"http://{host}")
         assert status == 303
         assert found.cluster.machine.counts("mail") is None
-        assert (await found.ask("POST", "/act", "x" * (site.FORM_BYTES_MAX + 1)))[0] in (403, 413)
+        assert (await found.ask("POST", "/act", "x" * (FORM_BYTES_MAX + 1)))[0] in (403, 413)
 
     run(test)
 
@@ -285,7 +180,9 @@ def test_forms_of_other_pages_do_nothing() -> None:
 def test_where_nobody_proves_anything_a_stranger_s_name_is_not_answered() -> None:
     async def test(found: Site) -> None:
         for name, status in (("evil.example", 421), ("evil.example:80", 421), ("localhost", 200), ("[::1]:80", 200),
-                             ("10.1.2.3", 200), ("", 421)):
+                             ("10.1.2.3", 200), ("", 421),
+                             ("127.0.0.1@evil.example", 421), ("127.0.0.1.evil.example", 421), ("[::1", 421),
+                             ("2130706433", 421)):
             assert (await found.ask("GET", "/", Host=name))[0] == status, name
 
     run(test)
@@ -294,7 +191,8 @@ def test_where_nobody_proves_anything_a_stranger_s_name_is_not_answered() -> Non
 def test_where_to_go_afterwards_is_never_elsewhere() -> None:
     async def test(found: Site) -> None:
         await fill(found)
-        for back in ("//evil.example/", "http://evil.example/", "/\\evil.example", "javascript:alert(1)", "/act", "x"):
+        for back in ("//evil.example/", "http://evil.example/", "/\\evil.example", "javascript:alert(1)", "/act", "x",
+                     "//[::1", "http://[", "/queues\r\nSet-Cookie: a=b"):
             _, to, _ = await found.act("queue.resume", queue="mail", back=back)
             assert to.startswith("/?note="), to
 
@@ -318,8 +216,8 @@ def test_rights_decide_what_is_seen_and_done() -> None:
         await found.get("/queue?name=mail")
         await found.get("/queue?name=other", 403)
         await found.get("/job?queue=other&key=k", 403)
-        await found.get("/sessions", 403)
-        await found.get("/users", 403)
+        for path in ("/sessions", "/users", "/slow"):
+            await found.get(path, 403)
         assert "Switch" not in await found.get("/")
         assert (await found.act("queue.delete", token, queue="mail"))[0] == 403         # a token of somebody else
         status, _, page = await found.act("queue.delete", queue="other")
@@ -330,7 +228,7 @@ def test_rights_decide_what_is_seen_and_done() -> None:
         found.user = "bare"
         await found.get("/queue?name=mail", 403)
         found.user = "eva"
-        assert "users file" in await found.get("/users")
+        assert "the users file" in await found.get("/users")
 
     run(test, Users())
 
@@ -400,47 +298,6 @@ def test_assets_are_ours_and_load_nothing() -> None:
     run(test)
 
 
-def test_ten_thousand_queues_are_shown_in_pages_that_hold_the_loop_for_moments() -> None:
-    async def test(found: Site) -> None:
-        machine = found.cluster.machine
-        puts = [Put(f"q{number:05}", 0, b"x") for number in range(10_000)]
-        machine.apply(machine.index + 1, machine.clock_ms, 0, puts)
-        longest, last = 0.0, time.perf_counter()
-
-        async def watch() -> None:
-            nonlocal longest, last
-            while True:
-                await asyncio.sleep(0)
-                now = time.perf_counter()
-                longest, last = max(longest, now - last), now
-
-        watching = asyncio.create_task(watch())
-        page = await found.get("/queues?sort=ready&first=5000")
-        watching.cancel()
-        assert "10000 queues" in page
-        assert page.count("<tr>") == queues.ROWS + 1
-        assert "after →" in page
-        assert "before" in page
-        assert longest < 0.2            # 5 ms are promised; the machine of the tests may be busy
-
-    run(test)
-
-
-def test_the_history_is_of_an_hour_and_forgets_queues_that_are_gone() -> None:
-    async def test(found: Site) -> None:
-        history = History()
-        await fill(found)
-        for _ in range(SAMPLES + 5):
-            await history.sample(found.cluster)
-        assert len(history.depths("mail")) == SAMPLES
-        assert history.depths("mail")[-1] == 2
-        await found.say(b"QUEUE DELETE mail FORCE\r\n")
-        await history.sample(found.cluster)
-        assert history.depths("mail") == ()
-
-    run(test)
-
-
 def test_who_may_be_lost() -> None:
     def node(name: str, role: str) -> NodeStatus:
         return NodeStatus(1, name, "h:1", role, True, 1, 1, 0, "1", 0)
@@ -476,5 +333,227 @@ def test_the_page_of_events_is_told_them_by_the_script() -> None:
         assert 'data-types="' in page
         assert "data-live" not in page
         assert "FINQ" in page
+
+    run(test)
+
+
+def test_all_pages_are_in_the_navigation_but_those_of_one_thing() -> None:
+    assert {path for path, _ in PAGES} == set(SHOWN) - {"/queue", "/job"}
+
+
+def test_groups_are_listed_with_what_they_used() -> None:
+    async def test(found: Site) -> None:
+        await fill(found)
+        assert "Nothing is counted yet" in await found.get("/groups")
+        await found.say(b"PUT mail 0 1 GROUP ann\r\nxPUT mail 0 1 GROUP bob\r\nxGET mail BY FAIR\r\n")
+        page = await found.get("/groups?sort=waiting")
+        assert "Nothing is counted yet" not in page
+        for name in ("ann", "bob", "mail", "other"):
+            assert f"<td>{name}</td>" in page
+        assert "<td>bob</td>" not in await found.get("/groups?search=an")
+        status, to, _ = await found.act("fair.config", settings="CAP 20", back="/groups")
+        assert (status, "<dd>20</dd>" in await found.get(to)) == (303, True)
+        assert (await found.act("fair.config", settings="CAP x"))[0] == 409
+        found.user = "max"
+        assert "<td>ann</td>" not in await found.get("/groups")         # names of others are not told,
+        assert "<td>ann</td>" in await found.get("/groups?search=ann")  # but SCHED GROUP is for everybody
+        assert 'name="settings"' not in await found.get("/groups")
+
+    run(test, Users())
+
+
+def test_topics_are_listed_bound_and_unbound() -> None:
+    async def test(found: Site) -> None:
+        assert "0 topics" in await found.get("/topics")
+        for fields in ({"pattern": ""}, {"pattern": "eu.*.#"}):
+            assert (await found.act("topic.bind", topic="news", queue="mail", **fields))[0] == 303
+        page = await found.get("/topics")
+        assert 'href="/topics?name=news"' in page
+        assert '<td class="n">2</td>' in page
+        page = await found.get("/topics?name=news")
+        assert "<code>eu.*.#</code>" in page
+        assert "all messages" in page
+        assert "No queue is bound to it" in await found.get("/topics?name=olds")
+        assert (await found.act("topic.unbind", topic="news", queue="mail", pattern="eu.*.#"))[0] == 303
+        assert "<code>eu." not in await found.get("/topics?name=news")
+        assert (await found.act("topic.bind", topic="news", queue="mail", pattern="a b"))[0] == 400
+        assert (await found.act("topic.delete", topic="news"))[0] == 303
+        assert "No queue is bound to it" in await found.get("/topics?name=news")
+        await found.act("topic.bind", topic="news", queue="mail")
+        found.user = "max"                  # who has rights on mail, but not on @news
+        assert "0 topics" in await found.get("/topics")
+        await found.get("/topics?name=news", 403)
+
+    run(test, Users())
+
+
+def test_workers_are_listed_and_steered() -> None:
+    async def test(found: Site) -> None:
+        assert "No worker is running" in await found.get("/workers")
+        worker = await found.gateway.connect()
+        worker.send(b"SESSION\r\nWORKER pool@host 4 3\r\n")
+        await found.gateway.until(lambda: found.cluster.machine.workers())
+        page = await found.get("/workers")
+        assert '<td>pool@host</td><td>127.0.0.1:' in page
+        assert '<td class="n">4</td><td class="n">3</td><td>its own</td><td>run</td>' in page
+        assert (await found.act("worker.state", worker="pool@host", state="PAUSE"))[0] == 303
+        assert (await found.act("worker.bounds", worker="pool@host", least="1", most="9"))[0] == 303
+        assert "<td>at least 1, at most 9</td><td>pause</td>" in await found.get("/workers")
+        for wrong in ({"state": "DANCE"}, {"state": "RUN X"}):
+            assert (await found.act("worker.state", worker="pool@host", **wrong))[0] == 400
+        assert (await found.act("worker.bounds", worker="pool@host", least="5", most="2"))[0] == 409
+
+    run(test)
+
+
+def test_periodic_tasks_are_shown_and_what_looks_like_them_is_not() -> None:
+    async def test(found: Site) -> None:
+        run_ = b'{"task":"app.nightly","cron":{"line":"0 3 * * *","tz":"Europe/Berlin","at":1999999999}}'
+        for body in (run_, b"[1]", b'{"cron":5}', b'{"task":1,"cron":{"line":1,"tz":1,"at":1e400}}', b"[" * 20_000,
+                     b'{"task":"far","cron":{"line":"x","tz":"y","at":99999999999999999}}'):
+            await found.say(b"PUT cron 0 %d KEY k%d DELAY 600\r\n%s" % (len(body), len(body), body))
+        page = await found.get("/workers")
+        assert "2033-05-18 03:33:19 UTC" in page
+        assert "<code>0 3 * * *</code>" in page
+        assert page.count(">DELAYED</td>") == 2
+        assert "app.nightly" not in await found.get("/workers?cron=other")
+        assert (await found.act("job.delete", queue="cron", key=f"k{len(run_)}"))[0] == 303
+        assert "app.nightly" not in await found.get("/workers")
+
+    run(test)
+
+
+def test_users_are_made_changed_and_deleted_and_their_secrets_are_shown_nowhere(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    secret = "correct-horse-battery"
+
+    async def test(found: Site) -> None:
+        status, to, _ = await found.act("user.set", user="new", rights="put:mail*  get", secret=secret, back="/users")
+        assert (status, secret in to) == (303, False)
+        page = await found.get(to)
+        assert "USER SET new put:mail*,get: 200 OK" in page
+        assert "<td>put:mail*,get</td><td>the cluster</td>" in page
+        assert secret not in page
+        assert secret.encode().hex() not in page
+        assert found.cluster.machine.users["new"].key == secret.encode()
+        assert (await found.act("user.set", user="new", rights="", secret=secret))[0] == 303
+        assert found.cluster.machine.users["new"].rights == "-"
+        for wrong in ("short", "x" * 65, "sixteen letters ", "sechzehn-größer-als"):
+            status, _, page = await found.act("user.set", user="new", rights="get", secret=wrong)
+            assert (status, wrong in page) == (400, False)
+        assert (await found.act("user.set", user="new", rights="dance", secret=secret))[0] == 409
+        assert (await found.act("user.set", user="eva", rights="get", secret=secret))[0] == 409      # of the file
+        assert (await found.act("user.delete", user="new"))[0] == 303
+        assert "new" not in found.cluster.machine.users
+        found.user = "max"
+        status, _, page = await found.act("user.set", user="max", rights="admin", secret=secret)
+        assert (status, "403 Forbidden" in page) == (409, True)
+
+    with caplog.at_level(logging.INFO, "sockpqd.audit"):
+        run(test, Users())
+    assert "action=user.set object='USER SET new put:mail*,get' outcome='200 OK'" in caplog.text
+    assert secret not in caplog.text
+    assert secret.encode().hex() not in caplog.text
+
+
+def test_secrets_do_not_travel_unencrypted(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(found: Site) -> None:
+        monkeypatch.setattr("gateway.dashboard.visitor.is_loopback", lambda address: False)
+        page = await found.get("/users")
+        assert 'type="password"' not in page
+        assert "over TLS" in page
+        status, _, page = await found.act("user.set", user="new", rights="get", secret="correct-horse-battery")
+        assert (status, "unencrypted" in page) == (400, True)
+        assert not found.cluster.machine.users
+
+    run(test, Users())
+
+
+def test_slow_commands_are_shown_without_what_is_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(found: Site) -> None:
+        assert "0 since" in await found.get("/slow")
+        monkeypatch.setattr("gateway.server.pipeline.SLOW_S", -1.0)
+        answers = await found.say(b"SESSION\r\nPUT mail 0 11\r\nvery secretGET mail\r\nGET nope\r\nQUEUE STAT mail\r\n"
+                                  b"AUTH somebody somewhere\r\n")
+        secret = re.search(rb"SESSION (\S+)", answers)
+        assert secret is not None
+        page = await found.get("/slow")
+        monkeypatch.undo()
+        rows = re.findall(r"<td class=\"n\">\d+</td><td>(.*?)</td><td>(.*?)</td><td>(.*?)</td><td>-</td>", page)
+        assert rows[::-1] == [
+            ("SESSION", "", "200 OK"), ("PUT", "mail", "200 OK"), ("GET", "mail", "200 OK"),
+            ("GET", "nope", "404 Queue Empty"), ("QUEUE STAT", "mail", "200 OK"), ("AUTH", "", "403 Forbidden"),
+        ]
+        for hidden in (secret[1].decode(), "very secret", "somebody", "somewhere"):
+            assert hidden not in page
+
+    run(test)
+
+
+def test_the_age_of_what_is_shown_is_told_on_a_follower() -> None:
+    async def test(found: Site) -> None:
+        assert '<span id="age">the newest</span>' in await found.get("/")
+        found.cluster.follow("n2")
+        assert "less than 1 s old" in await found.get("/")
+        found.cluster.silence_s = 41.7
+        assert '<span id="age">42 s old</span>' in await found.get("/queues")
+        found.cluster.silence_s = float("inf")
+        assert "has heard no leader yet" in await found.get("/")
+
+    run(test)
+
+
+def test_forms_are_bounded() -> None:
+    async def test(found: Site) -> None:
+        token = await found.token()
+        for fields in ({"queue": "q" * (FIELD_BYTES_MAX + 1)}, {"body": "x" * FORM_BYTES_MAX},
+                       {f"f{number}": "" for number in range(FIELDS_MAX)}):
+            status, _, page = await found.act("queue.create", token, **fields)
+            assert (status, "too large" in page) == (413, True)
+        body = "ü%&=+ \n" * 2000
+        status, _, page = await found.act("job.put", token, queue="mail", priority="0", body=body)
+        assert status == 303, page
+        assert (await found.say(b"GET mail\r\n")).endswith(body.encode())
+
+    run(test)
+
+
+def test_requests_of_other_kinds_and_paths_get_nowhere() -> None:
+    async def test(found: Site) -> None:
+        before = found.cluster.machine.index
+        for method, path, headers, status in (
+            ("GET", "/act", {"X_HTTP_Method_Override": "POST"}, 405), ("PUT", "/act", {}, 405), ("TRACE", "/", {}, 405),
+            ("OPTIONS", "/act", {"Origin": "http://evil.example"}, 405), ("DELETE", "/queue?name=mail", {}, 405),
+            ("GET", "/assets/../../../../etc/passwd", {}, 404), ("GET", "/assets/%2e%2e/%2e%2e/etc/passwd", {}, 404),
+            ("GET", "/assets/style.css%00.html", {}, 404), ("GET", "//queues", {}, 404),
+            ("GET", "/queues?first=%C2%B2", {}, 200), ("GET", "/queues?first=-1", {}, 200),
+            ("GET", "/queues?first=99999999999999999999", {}, 200), ("GET", "/queues?search=%ed%a0%80%ff%00", {}, 200),
+            ("GET", "/queue?name=%ed%a0%80", {}, 404), ("GET", "/job?id=%d9%a1", {}, 404),
+        ):
+            assert (await found.ask(method, path, **headers))[0] == status, path
+        assert found.cluster.machine.index == before
+
+    run(test)
+
+
+def test_connections_that_say_nothing_keep_nobody_out_who_asks() -> None:
+    async def test(found: Site) -> None:
+        begun = await asyncio.open_connection(*found.http.address)
+        begun[1].write(b"GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert b"200 OK" in await asyncio.wait_for(begun[0].readline(), PATIENCE_S)
+        silent = [await asyncio.open_connection(*found.http.address) for _ in range(3 * CONNECTIONS_MAX)]
+        for number, (_, writer) in enumerate(silent):
+            if number % 2:          # the rest of the form will never come
+                writer.write(b"POST /act HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999\r\n\r\nx")
+        assert "LEADER" in await found.get("/")
+        text = b""
+        while text.count(b"data: ") < 4:                # it is told on, though it was there before all of them
+            piece = await asyncio.wait_for(begun[0].read(1000), PATIENCE_S)
+            assert piece
+            text += piece
+        assert await asyncio.wait_for(silent[0][0].read(1), PATIENCE_S) == b""
+        for _, writer in (begun, *silent):
+            writer.close()
 
     run(test)

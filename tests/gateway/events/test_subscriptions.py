@@ -228,3 +228,59 @@ def test_a_snapshot_of_another_node_is_told_as_a_gap(cluster: FakeCluster, node:
     assert not node.may_begin(ALL_PUTS, before)
     put(cluster, "q")
     assert numbers(hearer)[-1] == newest + 1
+
+
+def take_over(cluster: FakeCluster, node: Subscriptions, *, puts: int) -> None:
+    """The snapshot of another node that has executed so many more."""
+    other = Machine()
+    other.restore(cluster.machine.snapshot())
+    other.apply(other.index + 1, 0, 0, [Put("q", 0, b"")] * puts)
+    cluster.machine.restore(other.snapshot())
+    cluster._index = cluster.machine.index
+    node.replaced()
+    node.turn_ended()
+
+
+def test_who_is_not_answered_yet_when_a_snapshot_comes_is_told_of_the_gap(
+    cluster: FakeCluster, node: Subscriptions
+) -> None:
+    put(cluster, "q")
+    cluster.follow("n2")
+    now = cluster.machine.event_seq
+    hearers = {after: Hearer() for after in (now - 1, now, now + 2, now + 9, None)}
+    waiting = {after: node.add(hearer, ALL_PUTS, after) for after, hearer in hearers.items()}
+    take_over(cluster, node, puts=5)
+    newest = cluster.machine.event_seq
+    assert newest == now + 5
+    assert all(not hearer.lines for hearer in hearers.values())
+    put(cluster, "q")
+    waiting[None].seq = cluster.machine.event_seq       # as who asks from now on is answered
+    for subscription in waiting.values():
+        node.begin(subscription)
+    put(cluster, "q")
+    node.turn_ended()
+    put_lines = [b"250 %d PUT q 0" % number for number in (newest + 1, newest + 2)]
+    for after in (now - 1, now, now + 2):
+        assert hearers[after].lines == [b"250 %d GAP %d %d" % (newest, after + 1, newest), *put_lines]
+    assert hearers[None].lines == put_lines[1:]
+    assert hearers[now + 9].lines == []
+
+
+def test_messages_do_not_run_ahead_of_the_past_that_is_still_told(cluster: FakeCluster, node: Subscriptions) -> None:
+    wish = Filter(("PUT", "MSG"))
+    first, late = Hearer(), Hearer()
+    subscribe(node, first, wish, None)
+    put(cluster, "q", 2)
+    node.turn_ended()
+    begin = cluster.machine.event_seq - 2
+    subscribe(node, late, wish, begin)
+    node.notices_lost()
+    node.notice("c", b"")
+    node.turn_ended()
+    node.notice("c", b"")
+    node.turn_ended()
+    assert late.lines == [
+        b"250 %d GAP %d %d" % (begin, begin, begin), b"250 %d MSG c 0" % begin, b"250 %d PUT q 0" % (begin + 1),
+        b"250 %d PUT q 0" % (begin + 2), b"250 %d MSG c 0" % (begin + 2),
+    ]
+    assert numbers(first)[2:] == [begin + 2] * 3

@@ -89,10 +89,12 @@ class FakeCluster:
         self.share = 1 << 20                    # operations of one client
         self.withdrawn = 0              # clients that have gone
         self.lag = 0                            # of this node
+        self.silence_s = 0.0                    # since its leader was heard
         self.impossible: str | None = None      # why REMOVE and TRANSFER are refused
         self.broken_disk = False
         self.recorded: frozenset[str] = frozenset()     # types of events
         self.channels: list[Channels] = []              # of NOTIFY, that somebody listens to
+        self.listening_known = True
         self._listener: ClusterListener | None = None
         self._leader: str | None = None
         self._in_flight: list[tuple[Operation, ClientPending]] = []
@@ -193,6 +195,11 @@ class FakeCluster:
         self._append(operation, pending)
         return self.sated or self.backlog_bytes > BACKLOG_BYTES_MAX
 
+    @property
+    def collecting(self) -> int:
+        """As cluster.api; whatever is in flight becomes one entry."""
+        return len(self.log) + 1
+
     def subscribed(self, types: frozenset[str]) -> None:
         """As cluster.api, but nothing is recorded longer than somebody listens."""
         if types != self.recorded:
@@ -204,11 +211,6 @@ class FakeCluster:
     def listen(self, channels: list[Channels]) -> None:
         """As cluster.api."""
         self.channels = channels
-
-    @property
-    def listening_known(self) -> bool:
-        """As cluster.api."""
-        return True
 
     def notify(self, channel: str, data: bytes) -> int:
         """As cluster.api; nobody listens elsewhere."""
@@ -244,9 +246,13 @@ class FakeCluster:
             proposals=len(self._in_flight), backlog_bytes=self.backlog_bytes, memory_bytes=0, memory_used_bytes=0,
             memory_mark_bytes=0,
             memory_reached=False, disk_free_bytes=0, disk_free_bytes_min=0, disk_reached=False, journal_reached=False,
-            full=self.full, clock_ahead_ms=0, time_ahead_ms=None,
+            full=self.full, clock_ahead_ms=0, time_ahead_ms=None, level=1, cluster_level=1,
             peers=(PeerFigures("n2", True, 0), PeerFigures("n3", False, None)),
         )
+
+    def age_s(self) -> float:
+        """As cluster.api."""
+        return self.silence_s
 
     def state_hash(self) -> tuple[int, bytes]:
         """As cluster.api."""
@@ -333,7 +339,7 @@ class FakeCluster:
         return NodeStatus(
             server_id=server_id, name=address.name, client=address.client,
             role="LEADER" if address.name == self._leader else follower, online=self.online, term=self._term,
-            applied=self._index, lag=0, version="0.1.0", ahead_ms=0,
+            applied=self._index, lag=0, version="0.1.0", ahead_ms=0, level=1, cluster_level=1,
         )
 
     def _automatic_commit(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import time
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 class Ear:

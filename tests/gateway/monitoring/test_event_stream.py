@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
+import ssl
+import sys
+from pathlib import Path
 
 import pytest
 
 from core import Operation, Put
-from gateway.monitoring import event_stream
 from gateway.monitoring import http as http_module
+from gateway.monitoring import stream_thread
+from tests.client.certificates import ca_file, server_tls
 from tests.gateway.helpers.sockets import Client
 from tests.gateway.monitoring.test_metrics import Secrets, Watched, run
 
@@ -27,7 +32,7 @@ def put(watched: Watched, *queues: str) -> None:
 async def listening(watched: Watched, path: str, headers: str = "") -> Client:
     """A client of a stream, behind the head of the answer."""
     client = await watched.connect()
-    client.send(f"GET {path} HTTP/1.1\r\nHost: x\r\n{headers}\r\n".encode())
+    client.send(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n".encode())
     head = (await client.reader.readuntil(b"\r\n\r\n")).decode()
     assert head.startswith("HTTP/1.1 200 OK\r\n")
     assert "\r\nContent-Type: text/event-stream\r\n" in head
@@ -65,6 +70,17 @@ def test_events_come_as_they_happen_with_their_numbers() -> None:
     run(test)
 
 
+def test_where_nobody_proves_anything_a_stranger_s_name_is_not_answered() -> None:
+    async def test(watched: Watched) -> None:
+        for name, status in (("evil.example", 421), ("", 421), ("localhost:80", 200), ("127.0.0.1", 200)):
+            client = await watched.connect()
+            client.send(f"GET /events HTTP/1.1\r\nHost: {name}\r\n\r\n".encode())
+            assert (await client.reader.readline()).split()[1] == str(status).encode(), name
+            client.writer.close()
+
+    run(test)
+
+
 def test_who_comes_back_goes_on_behind_the_last_event() -> None:
     async def test(watched: Watched) -> None:
         first = await listening(watched, "/events?type=PUT")
@@ -84,7 +100,7 @@ def test_what_is_wrong_is_said() -> None:
     async def test(watched: Watched) -> None:
         for query in ("types=NOTHING", "types=finq", "names=a%20b", "from=x", "from=-1", "types=PUT|", "names=a*b"):
             assert await watched.get(f"/events?{query}") == (400, "bad arguments\n")
-        assert (await watched.ask(b"HEAD /events HTTP/1.1\r\nHost: x\r\n\r\n"))[:12] == b"HTTP/1.1 405"
+        assert (await watched.ask(b"HEAD /events HTTP/1.1\r\nHost: localhost\r\n\r\n"))[:12] == b"HTTP/1.1 405"
 
     run(test)
 
@@ -126,7 +142,7 @@ def test_streams_are_few_and_spare_the_other_pages(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_silent_stream_says_that_it_lives(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_stream, "ALIVE_S", 0.05)
+    monkeypatch.setattr(stream_thread, "ALIVE_S", 0.05)
 
     async def test(watched: Watched) -> None:
         client = await listening(watched, "/events")
@@ -142,10 +158,96 @@ def test_a_client_that_does_not_read_is_cut() -> None:
         client.writer.transport.pause_reading()     # type: ignore[attr-defined]
         for _ in range(400):
             put(watched, *["q" * 250] * 100)
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.01)
             if not len(watched.hub.subscriptions):
                 break
         assert not len(watched.hub.subscriptions)
         client.writer.close()
 
     run(test)
+
+
+async def calls_of_the_loop(watched: Watched, streams: int, turns: int) -> int:
+    """How many functions the loop's thread calls while so many streams hear so many events, each in a turn."""
+    connections = []
+    for _ in range(streams):
+        client = await listening(watched, "/events?types=PUT&names=q*")
+        connection = client.writer.get_extra_info("socket").dup()
+        client.writer.transport.pause_reading()     # type: ignore[attr-defined]
+        connections.append((client, connection))
+    calls = 0
+
+    def count(*ignored: object) -> None:
+        nonlocal calls
+        calls += 1
+
+    for turn in range(turns):
+        sys.setprofile(count)
+        put(watched, f"q{turn}")
+        await asyncio.sleep(0)
+        sys.setprofile(None)
+        await asyncio.sleep(0)
+    last = f"data: PUT q{turns - 1} 3\n".encode()
+    for client, connection in connections:
+        got = b""
+        while last not in got:
+            with contextlib.suppress(BlockingIOError):
+                got += connection.recv(1 << 16)
+            await asyncio.sleep(0.001)
+        assert got.count(b"event: PUT") == turns
+        connection.close()
+        client.writer.close()
+    while len(watched.hub.subscriptions):
+        await asyncio.sleep(0.01)
+    return calls
+
+
+def test_twenty_streams_cost_the_loop_no_more_than_one() -> None:
+    async def test(watched: Watched) -> None:
+        watched.lag.stop()
+        await calls_of_the_loop(watched, 1, 5)
+        one = await calls_of_the_loop(watched, 1, 100)
+        twenty = await calls_of_the_loop(watched, 20, 100)
+        assert twenty < one * 1.1, (one, twenty)
+
+    run(test)
+
+
+def test_a_stream_reads_the_past_before_what_is_new_and_hears_of_a_gap() -> None:
+    async def test(watched: Watched) -> None:
+        first = await listening(watched, "/events?type=PUT")
+        put(watched, *["a"] * 2500)
+        late = await listening(watched, "/events?type=PUT&from=1")
+        put(watched, "b")
+        state = watched.cluster.machine._state
+        newest = state.events.seq
+        state.events.seq += 5               # a snapshot of others is installed
+        watched.hub.state_replaced()
+        watched.hub.notices_lost()          # no concern of who does not listen to messages
+        put(watched, "c")
+        told = [b"id: %d\nevent: PUT\ndata: PUT a 3\n\n" % number for number in range(2, newest)]
+        told += [
+            b"id: %d\nevent: PUT\ndata: PUT b 3\n\n" % newest,
+            b"id: %d\nevent: GAP\ndata: GAP %d %d\n\n" % (newest + 5, newest + 1, newest + 5),
+            b"id: %d\nevent: PUT\ndata: PUT c 3\n\n" % (newest + 6),
+        ]
+        await heard(late, b"".join(told))
+        late.writer.close()
+        first.writer.close()
+
+    run(test)
+
+
+def test_streams_over_tls_are_the_same(tmp_path: Path) -> None:
+    async def test(watched: Watched) -> None:
+        tls = ssl.create_default_context(cafile=ca_file(tmp_path))
+        client = await watched.connect(tls)
+        client.send(b"GET /events?types=PUT HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        await client.reader.readuntil(b"\r\n\r\n")
+        await heard(client, b":\n\n")
+        for number in range(2, 5):
+            put(watched, "q")
+            await heard(client, b"id: %d\nevent: PUT\ndata: PUT q 3\n\n" % number)
+        client.writer.close()
+
+    run(test, tls=server_tls("localhost"))

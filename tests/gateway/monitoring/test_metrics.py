@@ -12,7 +12,7 @@ import pytest
 import uvloop
 from prometheus_client.parser import text_string_to_metric_families
 
-from core import Bury, Done, Due, Get, Operation, PauseQueue, Put, PutWith
+from core import Bury, Done, Due, Get, Operation, PauseQueue, Put, PutGrouped, PutWith
 from gateway import rights
 from gateway.limits import Limits
 from gateway.monitoring import Access, HttpServer, LoopLag, Pages, Sources, start
@@ -79,7 +79,7 @@ class Watched:
 
     async def get(self, path: str, headers: str = "", tls: ssl.SSLContext | None = None) -> tuple[int, str]:
         """Status and body."""
-        answer = await self.ask(f"GET {path} HTTP/1.1\r\nHost: x\r\n{headers}\r\n".encode(), tls)
+        answer = await self.ask(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n".encode(), tls)
         head, _, body = answer.decode().partition("\r\n\r\n")
         assert "\r\nServer: sockpqd\r\n" in head
         assert "Connection: close" in head
@@ -294,6 +294,38 @@ def test_what_has_happened_in_a_queue_is_told() -> None:
         assert [found[f"sockpqd_jobs_{event}_total", ("q",)] for event in events] == [3, 2, 1, 0, 0, 0, 0]
         assert found["sockpqd_oldest_ready_seconds", ("q",)] == 2.5
         assert ("sockpqd_jobs_put_total", ("",)) not in found       # who the others are changes: it is no counter
+
+    run(test)
+
+
+def test_levels_and_groups_of_fair_are_shown() -> None:
+    async def test(watched: Watched) -> None:
+        names = ("fair_time_seconds_total", "fair_choices_total", "fair_waiting_groups")
+        found = await watched.samples()
+        for name in names:
+            assert [found[f"sockpqd_{name}", (str(level),)] for level in range(5)] == [0] * 5
+        assert found["sockpqd_fair_groups", ()] == 0
+        client = await watched.gateway.connect()
+        client.send(b"PUT q 0 1 GROUP a\r\nxPUT q 0 1 GROUP a\r\nyPUT q 0 1 GROUP b\r\nzPUT r 0 1\r\nw")
+        client.send(b"GET q BY FAIR\r\nLATER 1 RAN 2.5\r\nGET q BY FAIR\r\nDONE 2 RAN 0.25\r\n")
+        answers = [await client.line() for _ in range(4)]
+        answers += [(await client.line()) + await client.exactly(1), await client.line()]
+        answers += [(await client.line()) + await client.exactly(1), await client.line()]
+        assert [answer[-1:] for answer in (answers[4], answers[6])] == [b"x", b"z"]
+        found = await watched.samples()
+        shown = {name: [found[f"sockpqd_{name}", (str(level),)] for level in range(5)] for name in names}
+        assert shown == {
+            "fair_time_seconds_total": [1.25, 1.5, 0, 0, 0],
+            "fair_choices_total": [2, 0, 0, 0, 0],
+            "fair_waiting_groups": [1, 1, 0, 0, 0],
+        }
+        assert found["sockpqd_fair_groups", ()] == 2        # a and r; b has no job any more
+        before = len(found)
+        put = [PutGrouped(Put("q", 0, b""), f"group_{number}") for number in range(2000)]
+        watched.cluster.machine.apply(1_000_000, watched.cluster.now_ms, 1, put)
+        found = await watched.samples()
+        assert len(found) == before
+        assert found["sockpqd_fair_groups", ()] == found["sockpqd_fair_waiting_groups", ("0",)] + 1 == 2002
 
     run(test)
 

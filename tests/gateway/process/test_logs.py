@@ -110,7 +110,7 @@ def test_a_pipe_nobody_reads_stops_nobody_and_the_loss_is_told(pipe: tuple[int, 
     begun = time.monotonic()
     for number in range(3 * LINES_MAX):
         log.warning("line %d %s", number, "x" * 100)
-    assert time.monotonic() - begun < 20         # it would be for ever
+    assert time.monotonic() - begun < 60         # it would be for ever
     lost = logs.lines_lost
     assert LINES_MAX // 2 < lost < 3 * LINES_MAX
     got = b""

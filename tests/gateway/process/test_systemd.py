@@ -37,6 +37,7 @@ def manager(tmp_path: Path, status: str = "leader", **environment: str) -> Servi
 
 def test_a_node_says_that_it_started_how_it_is_that_it_lives_and_that_it_stops(tmp_path: Path, ear: Ear) -> None:
     environment = {**os.environ, "NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "200000"}
+    begun = time.monotonic()
     process = subprocess.Popen(
         [SOCKPQD, "--dev"], cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -44,9 +45,8 @@ def test_a_node_says_that_it_started_how_it_is_that_it_lives_and_that_it_stops(t
         assert ear.hear() == ["READY=1"]
         heard = ear.hear_until("STATUS=leader, term 1")
         assert heard.count("WATCHDOG=1") >= 1
-        begun = time.monotonic()
         assert [ear.hear() for _ in range(5)] == [["WATCHDOG=1"]] * 5
-        assert 0.3 < time.monotonic() - begun < 3
+        assert heard.count("WATCHDOG=1") + 5 <= (time.monotonic() - begun) / 0.1 + 1    # at half the time that is left
         process.send_signal(signal.SIGTERM)
         ear.hear_until("STOPPING=1")
         assert process.wait(PATIENCE_S) == 0

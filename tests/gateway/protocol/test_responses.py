@@ -2,8 +2,27 @@
 
 from __future__ import annotations
 
-from gateway.protocol.responses import CAPS, FEATURES
+import pytest
+
+from core.levels import FEATURE_LEVEL, FIRST_LEVEL
+from gateway.protocol import responses
+from gateway.protocol.responses import FEATURES, caps
+
+
+def words(answer: bytes) -> list[bytes]:
+    """The words of CAPS."""
+    head, _, data = answer.partition(b"\r\n")
+    assert head == b"200 OK %d" % len(data)
+    return data.splitlines()
 
 
 def test_caps_lists_each_feature_once() -> None:
-    assert CAPS.partition(b"\r\n")[2].splitlines() == list(dict.fromkeys(FEATURES))
+    assert words(caps(FEATURE_LEVEL)) == list(dict.fromkeys(word for some in FEATURES.values() for word in some))
+    assert all(FIRST_LEVEL <= level <= FEATURE_LEVEL for level in FEATURES)
+
+
+def test_caps_lists_a_feature_from_its_level_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(responses, "FEATURES", {1: (b"old",), 3: (b"new",)})
+    caps.cache_clear()
+    assert [words(caps(level)) for level in (1, 2, 3, 4)] == [[b"old"], [b"old"], [b"old", b"new"], [b"old", b"new"]]
+    caps.cache_clear()

@@ -50,6 +50,22 @@ def test_never_more_than_the_rate_in_any_window_and_in_order() -> None:
     with_gateway(test)
 
 
+def test_who_has_a_number_and_who_has_none_stand_in_one_line() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        await create(gateway, b"RATE 1 PER 0.05")
+        numbered = await attached(gateway)
+        first, second = waiting(gateway, 2)
+        await gateway.settle()
+        assert GO.fullmatch(first.take())
+        numbered.send(b"REQ 1 PULSE WAIT p\r\n")
+        await gateway.settle()
+        (last,) = waiting(gateway, 1)
+        writes = Writes([second, numbered, last], GO)
+        await asyncio.wait_for(writes.come(3), 30)
+        assert writes.order == [0, 1, 2]
+    with_gateway(test)
+
+
 def test_all_that_is_free_is_one_operation() -> None:
     async def test(gateway: MemoryGateway) -> None:
         await create(gateway, b"RATE 100")
@@ -165,9 +181,9 @@ def test_a_sleep_ends_by_replicated_time() -> None:
         client.send(b"PULSE RESULT " + ticket[1] + b" SLEEP 0.05\r\nPULSE WAIT p WITHIN 0\r\nPULSE WAIT p\r\n")
         await gateway.settle()
         assert client.take() == b"200 OK\r\n408 Wait Timeout\r\n"
+        writes = Writes([client], GO)
         gateway.cluster.pass_time(0.05)
-        await asyncio.sleep(0.06)
-        assert GO.fullmatch(client.take())
+        await asyncio.wait_for(writes.come(1), 30)
     with_gateway(test)
 
 
@@ -196,8 +212,9 @@ def test_a_repeated_wait_takes_the_place_of_the_first() -> None:
         await gateway.settle()
         assert other.take().startswith(b"200 OK SESSION")
         assert client.closed
+        writes = Writes([other], GO)
         taken.send(b"PULSE CONFIG p PER 0.01\r\n")      # the window is over: it goes
-        await asyncio.sleep(0.05)
+        await asyncio.wait_for(writes.come(1), 30)
         assert (go := GO.fullmatch(other.take()))
         again = gateway.connect()
         again.send(b"SESSION 1_9f3c5a7e11d0c2b4\r\nREQ 1 PULSE WAIT p\r\n")

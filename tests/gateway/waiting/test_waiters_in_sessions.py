@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -160,5 +161,30 @@ def test_a_hand_off_to_a_request_costs_one_commit() -> None:
         gateway.cluster.commit()
         assert worker.take() == b"200 OK q 1 0 1\r\nx"
         assert gateway.cluster.in_flight == []
+        await gateway.close()
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("first", "answer"), [(1, b"409 Request Mismatch\r\n"), (65, b"409 Request Too Old\r\n")])
+def test_a_number_that_a_command_in_flight_may_use_is_asked_about_at_once(first: int, answer: bytes) -> None:
+    async def run() -> None:
+        gateway = MemoryGateway(Path("unused"))
+        await gateway.talk(b"SESSION\r\n")
+        client = await member(gateway, 0)
+        client.send(b"REQ %d PUT other 0 1\r\nxREQ 1 GETB q\r\n" % first)
+        await gateway.settle()
+        assert client.take() == b"200 OK\r\n" + answer
+        await gateway.close()
+    asyncio.run(run())
+
+
+def test_a_number_that_no_command_in_flight_can_use_waits_without_an_operation() -> None:
+    async def run() -> None:
+        gateway = MemoryGateway(Path("unused"))
+        await gateway.talk(b"SESSION\r\n")
+        client = await member(gateway, 0)
+        gateway.cluster.automatic = False
+        client.send(b"REQ 64 PUT other 0 1\r\nxREQ 2 DONE 5\r\nPUT other 0 1\r\nxREQ 1 GETB q\r\n")
+        assert len(gateway.cluster.in_flight) == 3
         await gateway.close()
     asyncio.run(run())

@@ -124,6 +124,57 @@ def test_put_wait_finds_an_output_that_came_in_the_entry_of_its_put() -> None:
     with_gateway(test, automatic=False)
 
 
+@pytest.mark.parametrize("line", ["GETB q", "GETB p|q", "GETB", "GETB q IS x", "REQ 1 GETB q COUNT 3"])
+def test_who_comes_behind_a_put_whose_entry_is_open_is_in_that_entry(line: str) -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        worker, second, other = await attached(gateway), gateway.connect(), gateway.connect()
+        gateway.cluster.automatic = False
+        before = entries(gateway)
+        gateway.connect().send(b"PUT q 0 1 IS x\r\nj")
+        worker.send(f"{line}\r\n".encode())
+        second.send(b"GETB q\r\n")
+        other.send(b"GETB q IS y\r\n")
+        assert len(gateway.cluster.in_flight) == 2, "one Get for one job"
+        await commit_all(gateway)
+        assert b"q 1 0 1" in worker.take()
+        assert second.take() + other.take() == b""
+        assert entries(gateway) == before + 1
+        gateway.connect().send(b"PUT q 0 1\r\nk")
+        await commit_all(gateway)
+        assert second.take() == b"200 OK q 2 0 1\r\nk"
+        assert_nobody_is_forgotten(gateway)
+    with_gateway(test)
+
+
+def test_nothing_is_asked_for_behind_a_put_once_its_entry_is_closed() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        worker, producer = gateway.connect(), gateway.connect()
+        producer.send(b"PUT q 0 1\r\nx")
+        gateway.cluster.log.append([])          # as when its entry is sent and not applied yet
+        worker.send(b"GETB q\r\n")
+        assert gateway.cluster.in_flight == [Put("q", 0, b"x")]
+        await commit_all(gateway)
+        assert worker.take() == b"200 OK q 1 0 1\r\nx"
+    with_gateway(test, automatic=False)
+
+
+def test_who_came_behind_a_put_that_is_refused_waits_in_line() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        worker, producer = gateway.connect(), gateway.connect()
+        producer.send(b"PUT q 0 1 KEY k\r\nxGET q\r\n")
+        await commit_all(gateway)
+        producer.send(b"PUT q 0 1 KEY k\r\ny")
+        worker.send(b"GETB q\r\n")
+        await commit_all(gateway)
+        assert worker.take() == b""
+        assert len(gateway.hub.waiters) == 1
+        producer.send(b"PUT q 0 1\r\nz")
+        await commit_all(gateway)
+        assert worker.take() == b"200 OK q 2 0 1\r\nz"
+        assert_nobody_is_forgotten(gateway)
+    with_gateway(test, automatic=False)
+
+
 # ---- who is sent
 
 def test_of_many_workers_that_come_for_one_job_one_is_sent() -> None:

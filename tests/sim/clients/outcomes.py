@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cluster.api import Pending
-from core import Operation, Reply
+from core import NotYet, Operation, Reply
 from tests.sim.world.trace import Violation
 
 
@@ -33,7 +33,7 @@ class Outcome(Pending):
     def applied(self, reply: Reply) -> None:
         """See Pending."""
         self.reply = reply
-        self._end("applied")
+        self._end("refused" if isinstance(reply, NotYet) else "applied")
 
     def refused(self) -> None:
         """See Pending."""

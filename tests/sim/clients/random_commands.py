@@ -59,6 +59,7 @@ from core import (
     Order,
     PauseQueue,
     Policy,
+    PulseChange,
     PurgeQueue,
     Put,
     PutGrouped,
@@ -68,6 +69,7 @@ from core import (
     QueueChange,
     Requested,
     ResumeQueue,
+    Sched,
     Selector,
     SetPulse,
     SetWorker,
@@ -85,21 +87,20 @@ if TYPE_CHECKING:
     from tests.sim.clients.without_session import Client
 
 # Not covered by any run, because no oracle here could judge it:
-# - Pulses: the reference model has none, so it cannot say when a grant is due. All that is drawn of them is GetAllowed
-#   with no free grant and EndWith of a job that no pulse granted, which amount to plain GET, DONE and LATER.
-# - Which job a FAIR queue or BY FAIR gives: groups, RAN and SCHED CONFIG are drawn, but no queue is FAIR.
-# - Queues with TTL, IDLE, OVERFLOW, BOUND, RATE or PULSE: the ledger does not know which jobs they end or hold back.
+# - Queues with a rate, so that GetAllowed and EndWith amount to plain GET, DONE and LATER: a model of its own has them
+#   (tests/core/pulse/test_pulse_model.py).
+# - Queues with TTL, IDLE, OVERFLOW, BOUND: the ledger does not know which jobs they end or hold back.
 # - A job put to two queues at once: the ledger knows a job by its data. So PutMany names one queue, a topic has one.
 # - Changing the time or the data of a job by its place: the reply does not say which job it was.
-NOT_DRAWN = frozenset({CreatePulse, ConfigurePulse, SetPulse, DeletePulse, TakeTurn, GiveResult})
-POLICIES = tuple(policy for policy in Policy if policy is not Policy.FAIR)      # that has a model of its own
 QUEUES = ("a", "b", "c")
 KEYS = ("k1", "k2", "k3")
 GROUPS = ("g", "h")
 ROUTES = ("", "x", "x.y")
 PATTERNS = (None, "x", "*.y", "#")
 WORKERS = ("w", "v")
-RAN_MS = (0, 7, 5000)
+PULSES = ("p", "p", "s")
+TICKETS = 6                     # a run has few more
+RAN_MS = (0, 7, 5000, 70_000)
 DELAYS_MS = (0, 1, 20, 90, 400)
 FAR_MS = 86_400_000             # so late that somebody has to change the time: by its key
 PERIODS_MS = (40, 300)
@@ -129,7 +130,9 @@ class RandomCommands:
             return self._end_some()
         if draw < 0.8:
             return self._atomic()
-        if draw < 0.89:
+        if draw < 0.87:
+            return self._about_pulses()
+        if draw < 0.93:
             return Batch(tuple(self._part() for _ in range(self._rng.randrange(1, 5))), self._rng.random() < 0.7)
         return self._about_queue()
 
@@ -162,7 +165,7 @@ class RandomCommands:
         rng = self._rng
         queues = None if rng.random() < 0.3 else tuple(sorted(rng.sample(QUEUES, rng.randrange(1, 4))))
         get = Get(queues, rng.choice(EXPIRES_MS), rng.choice(sorted(Then)), rng.choice((None, None, None, "i")))
-        return GetWith(get, rng.choice((None, 1, 2, 5)), rng.choice((None, *POLICIES)), rng.random() < 0.5)
+        return GetWith(get, rng.choice((None, 1, 2, 5)), rng.choice((None, *sorted(Policy))), rng.random() < 0.5)
 
     def _take(self) -> Taking | GetAllowed:
         pick, draw = self._pick(), self._rng.random()
@@ -298,22 +301,42 @@ class RandomCommands:
             return CreateQueue(queue, self._settings(queue))
         return Configure(
             rng.choice((None, Then.LATER, Then.DONE)), rng.choice((None, True, True, False)),
-            rng.choice((None, *POLICIES)), rng.choice((None, 0, 400)),
+            rng.choice((None, *sorted(Policy))), rng.choice((None, 0, 400)),
         )
 
     def _about_others(self, queue: str) -> Requested:
         """Topics, each of which has the name of the only queue bound to it, workers, and settings that came later."""
         rng = self._rng
         worker, pattern = rng.choice(WORKERS), rng.choice(PATTERNS)
-        more = MoreSettings(alarm=rng.choice((0, 3)))
+        more = MoreSettings(alarm=rng.choice((0, 3)), sched=rng.choice((None, None, *sorted(Sched))))
         kinds: tuple[Callable[[], Requested], ...] = (
             lambda: BindQueue(queue, queue, pattern), lambda: BindQueue(queue, queue, pattern),
             lambda: UnbindQueue(queue, queue, pattern), lambda: DeleteTopic(queue),
             lambda: CreateQueueWith(queue, self._settings(queue), more),
             lambda: ConfigureQueueWith(queue, self._settings(queue), more),
-            lambda: ConfigureFair((0, rng.randrange(1, 100)), rng.choice((None, 5000)), rng.choice((None, 2)), None),
+            lambda: ConfigureFair(
+                (0, rng.randrange(1, 100)), rng.choice((None, 5000)), rng.choice((None, 1, 2)),
+                rng.choice((None, 0, 600)),
+            ),
             lambda: BeatWorker(worker, 4, rng.randrange(5)), lambda: BeatWorker(worker, 4, rng.randrange(5)),
             lambda: SetWorker(worker, rng.choice((None, 1, 4)), rng.choice((None, 2)), rng.choice(sorted(WorkerState))),
+        )
+        return rng.choice(kinds)()
+
+    def _about_pulses(self) -> Requested:
+        """Turns and their results; whether there is room for a turn is said at random here."""
+        rng, client = self._rng, self._client
+        pulse = rng.choice(PULSES)
+        change = PulseChange(
+            rng.choice((None, 1, 3)), rng.choice((None, 100, 2000)), rng.choice((None, 50)), rng.choice((None, 200)),
+            rng.choice((None, 300)),
+        )
+        kinds: tuple[Callable[[], Requested], ...] = (
+            *3 * [lambda: CreatePulse(pulse, change, rng.random() < 0.3, rng.choice((None, 1)))],
+            lambda: ConfigurePulse(pulse, change), lambda: SetPulse(pulse, client.body(), rng.random() < 0.3),
+            lambda: DeletePulse(pulse) if rng.random() < 0.3 else TakeTurn(pulse, True),
+            *6 * [lambda: TakeTurn(pulse, rng.random() < 0.8)],
+            *4 * [lambda: GiveResult(rng.randrange(1, TICKETS), rng.choice(sorted(Feedback)), rng.choice((20, 500)))],
         )
         return rng.choice(kinds)()
 

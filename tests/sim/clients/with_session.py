@@ -29,6 +29,7 @@ from core import (
     SessionNotFound,
     SessionOpened,
     Stored,
+    TakeTurn,
     TouchSession,
 )
 from tests.sim.clients.outcomes import Outcome
@@ -184,7 +185,7 @@ class SessionClient(Client):
                     operation = self._bound(operation)
                 if isinstance(operation, BeatWorker):
                     operation = replace(operation, session=self._session)
-                waits = behind or (blocked and isinstance(operation, Get | GetWith))
+                waits = behind or (blocked and isinstance(operation, Get | GetWith | TakeTurn))
                 operations.append(
                     Request(self._session, number, digest, int(behind), waits, operation, until_finished and not behind)
                 )

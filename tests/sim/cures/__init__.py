@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tests.sim.cures import jobs, raft, sessions, time
+from tests.sim.cures import jobs, levels, raft, sessions, time
 from tests.sim.cures.cure import Cure
 
 __all__ = ["CURES", "Cure"]
 
-CURES: tuple[Cure, ...] = (*raft.CURES, *sessions.CURES, *jobs.CURES, *time.CURES)
+CURES: tuple[Cure, ...] = (*raft.CURES, *sessions.CURES, *jobs.CURES, *time.CURES, *levels.CURES)

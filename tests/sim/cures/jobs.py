@@ -94,9 +94,9 @@ def sleep_on(patch: pytest.MonkeyPatch) -> None:
 EXTENDED: dict[str, Any] = {"nodes": 3, "clones": 0.0, "extended": 0.6}
 
 CURES = (
-    Cure(hand_out_before_the_time, EXTENDED, red=6),
+    Cure(hand_out_before_the_time, EXTENDED, red=13),
     Cure(leave_half_a_transaction, EXTENDED, red=2),
-    Cure(forget_keys, EXTENDED, red=0),
+    Cure(forget_keys, EXTENDED, red=1),
     Cure(promise_the_next_time, EXTENDED, red=4),
     Cure(end_only_the_first, EXTENDED, red=0),
     Cure(sleep_on, EXTENDED, red=0),

@@ -215,14 +215,14 @@ LEFT_OUT = {
 }
 
 CURES = (
-    Cure(compare_nothing, CUTS, red=89),
+    Cure(compare_nothing, CUTS, red=7),
     Cure(believe_stale_answers, DEPOSED, red=11),
     Cure(send_before_sync, DISKS, red=4),
     Cure(count_what_is_being_synced, LARGE, red=0),
     Cure(vote_with_an_empty_disk, LOSSY, red=10),
-    Cure(believe_commit_indexes, CUTS, red=2),
+    Cure(believe_commit_indexes, CUTS, red=3),
     Cure(leave_the_journal_unaligned, {}, red=0),
-    Cure(vote_for_anybody, CUTS, red=0),
+    Cure(vote_for_anybody, CUTS, red=3),
     Cure(admit_at_once, scripted(SCRIPTED, members.a_wiped_voter_votes_before_it_has_caught_up), red=0),
     Cure(count_answers_of_the_forgetful, scripted(SCRIPTED, members.a_wiped_voter_meets_a_deposed_leader), red=0),
     Cure(count_learners, ADDED, red=26),

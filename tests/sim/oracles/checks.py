@@ -23,6 +23,7 @@ from core import (
     Put,
     PutGrouped,
     PutWith,
+    RaiseLevel,
     Reply,
     Request,
     Results,
@@ -38,10 +39,11 @@ from tests.sim.oracles.session_promises import SessionPromises
 from tests.sim.world.digest_codes import Kind, node_number
 from tests.sim.world.trace import Trace, Violation
 
-LEADERS_OWN = (Lead, Resume, Tick, PromoteLearner)      # proposed by the leader itself, not by a client or an operator
+# Proposed by the leader itself, not by a client or an operator.
+LEADERS_OWN = (Lead, Resume, Tick, PromoteLearner, RaiseLevel)
 
 
-class _Past(NamedTuple):
+class Past(NamedTuple):
     """An applied entry."""
 
     now_ms: int
@@ -57,7 +59,7 @@ class Checks:
         self._trace = trace
         self.model = Reference()
         self.configurations = Configurations(founders)
-        self.history: dict[int, _Past] = {}
+        self.history: dict[int, Past] = {}
         self.ledger = SessionPromises(trace.seen)
         self._index_of: dict[int, int] = {}             # an entry's seed -> its index
         self._outcomes: dict[Outcome, None] = {}        # of all entries that were given to Raft
@@ -158,14 +160,14 @@ class Checks:
             raise Violation(f"{name} answers {replies} at entry {index}, right is {past.replies}")
         return first
 
-    def _first(self, name: str, index: int, now_ms: int, seed: int, operations: list[Operation]) -> _Past:
+    def _first(self, name: str, index: int, now_ms: int, seed: int, operations: list[Operation]) -> Past:
         if index < self.model.index:
             raise Violation(f"{name} applies entry {index}, which nobody did when {self.model.index} was applied")
         if seed in self._index_of:
             raise Violation(f"{name} applies at {index} what was applied at {self._index_of[seed]}")
         self._index_of[seed] = index
         replies = self.model.apply(index, now_ms, seed, operations).replies
-        past = self.history[index] = _Past(now_ms, seed, operations, replies)
+        past = self.history[index] = Past(now_ms, seed, operations, replies)
         self._trace.seen["entries committed"] += 1
         self.ledger.applied(now_ms, operations, replies)
         return past

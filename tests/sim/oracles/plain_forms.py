@@ -1,4 +1,4 @@
-"""What an operation does to jobs, said with less: without what decides nothing but shares of time, rates or reasons."""
+"""What an operation does to jobs, said with less: without rates, shares of time or reasons."""
 
 from __future__ import annotations
 
@@ -22,23 +22,27 @@ from core import (
 )
 
 
-def unmeasured(operation: Operation) -> Operation:
-    """The same without the time that a group used and without a pulse.
-
-    That decides nothing while no queue is FAIR and none has a rate, as in all runs.
-    """
+def unrated(operation: Operation) -> Operation:
+    """The same without a pulse. That decides nothing while no queue has a rate, as in all runs."""
     match operation:
-        case DoneRan():
-            return DoneLast(operation.id) if operation.last else Done(operation.id)
-        case LaterRan():
-            return operation.later
-        case TouchRan():
-            return operation.touch
         case EndWith():
-            return unmeasured(operation.end)
+            return operation.end
         case GetAllowed():
             return operation.taking
     return operation
+
+
+def unmeasured(operation: Operation) -> Operation:
+    """The same also without the time that a group used: it decides which job comes next, not what is done to one."""
+    bare = unrated(operation)
+    match bare:
+        case DoneRan():
+            return DoneLast(bare.id) if bare.last else Done(bare.id)
+        case LaterRan():
+            return bare.later
+        case TouchRan():
+            return bare.touch
+    return bare
 
 
 def plain(operation: Operation) -> Operation:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from core import Aborted, Accepted, Batch, ConfigureFair, Reply, Requested, Results
+from core import Aborted, Batch, Reply, Requested, Results
 from tests.core.model.jobs import ModelApplied, ModelJob
 from tests.core.model.model import Fine, Model
-from tests.sim.oracles.plain_forms import unmeasured
+from tests.sim.oracles.plain_forms import unrated
 
 _Seen = tuple[list[tuple[int, str, str | None]], list[tuple[str, str | None]]]
 
@@ -32,10 +32,8 @@ class Reference(Model):
         return sorted((job for job in ready if item in (None, job.item)), key=ModelJob.place)
 
     def _requested(self, operation: Requested, bits: int, applied: ModelApplied) -> Reply:
-        """As in the model, which knows nothing of shares of time and of rates."""
-        if isinstance(operation, ConfigureFair):
-            return Accepted()           # clients ask for settings that may be
-        return super()._requested(unmeasured(operation), bits, applied)     # type: ignore[arg-type]
+        """As in the model, which knows nothing of rates."""
+        return super()._requested(unrated(operation), bits, applied)        # type: ignore[arg-type]
 
     def _batch(self, batch: Batch, bits: int, applied: ModelApplied) -> Reply:
         before = jobs_of(self) if batch.atomic else {}
@@ -54,7 +52,7 @@ class Remembered(Model):
     """What a CLONE needs of a model. It is never changed, so that it can be used again and again."""
 
     def __init__(self, model: Model) -> None:
-        vars(self).update(vars(model) | jobs_of(model), known_bytes={})
+        vars(self).update(vars(model) | jobs_of(model), pulses=copy.deepcopy(model.pulses), known_bytes={})
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Remembered:
         return Remembered(self)
@@ -69,7 +67,7 @@ def jobs_of(model: Model) -> dict[str, Any]:
         "jobs": [copies[id(job)] for job in model.jobs],
         "releases": [(copies[id(job)], item) for job, item in model.releases],
         "queues": dict(model.queues), "topics": {name: list(bound) for name, bound in model.topics.items()},
-        "kept": dict(model.kept), "left": list(model.left),
+        "kept": dict(model.kept), "left": list(model.left), "fair": copy.deepcopy(model.fair),
         "next_seq": model.next_seq, "next_item": model.next_item, "put_item": model.put_item,
     }
 

@@ -48,6 +48,7 @@ from core import (
     SwitchService,
     Then,
     TouchSession,
+    Turn,
     limits,
 )
 from tests.sim.oracles.deadlines import Deadline
@@ -254,7 +255,12 @@ class SessionPromises:
                 account.answers[number, request.part] = reply
 
     def _repeated(self, request: Request, reply: Reply, first: Reply) -> bool:
-        """Is this the first answer again? It must be, unless the job that was handed out runs no more."""
+        """Is this the first answer again? It must be, unless what was handed out is over: a job, or a turn.
+
+        Whether a ticket is still open is known to the model, which also judges each reply.
+        """
+        if isinstance(first, Turn) and reply != first:
+            return False
         handing = isinstance(first, Handed | HandedMany)
         same = self._handed_again(request, reply, first) if isinstance(first, Handed | HandedMany) else reply == first
         if same is False:

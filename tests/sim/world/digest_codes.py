@@ -129,6 +129,7 @@ REPLIES: dict[type[Any], int] = {
     core.WorkerBounds: 51,
     core.WorkerNotFound: 52,
     core.TooManyWorkers: 53,
+    core.NotYet: 54,
 }
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -52,7 +52,7 @@ class Ending:
     def run(self) -> None:
         """Raises Violation."""
         world = self._world
-        self._heal()
+        self.heal()
         self._end = world.events.now + LIVENESS_S
         self._until(self._well, "is not whole and serving", self._help)
         self._until(lambda: all(client.content for client in world.clients), "does not answer", self._help)
@@ -67,7 +67,8 @@ class Ending:
         world.checks.nothing_lost(world.outcomes)
         world.trace.note(Kind.WELL, "all is well")
 
-    def _heal(self) -> None:
+    def heal(self) -> None:
+        """Nothing goes wrong any more."""
         world = self._world
         world.trace.note(Kind.FAULTS_STOP, "faults stop")
         world.healed = world.clients_stopped = True

@@ -11,7 +11,7 @@ import random
 from collections import deque
 from typing import NamedTuple, Protocol
 
-from cluster.wire.messages import Hello, Message, decode, encode
+from cluster.wire.messages import Hello, Message, decode, encode, incompatible
 from tests.sim.world.events import Events
 from tests.sim.world.trace import Trace
 
@@ -198,6 +198,9 @@ class Network:
         elif not other.knows(a):
             other.meet(node.hello(b))
         if not (node.knows(b) and other.knows(a)):
+            self._dial(pair, REDIAL_REFUSED_S)
+            return
+        if incompatible(node.hello(b), other.hello(a)):
             self._dial(pair, REDIAL_REFUSED_S)
             return
         self._connections += 1

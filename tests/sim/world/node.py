@@ -52,6 +52,7 @@ class SimNode:
         self._monotonic = clock.monotonic
         self.disk = SimDisk(random.Random(world.rng.random()), self._now)
         self.driver: Driver | None = None
+        self.known_level: int | None = None     # the feature level that its program knows; None: this program's
         self.machine = ObservedMachine(self)
         self.serving = False
         self.voter = False
@@ -159,9 +160,13 @@ class SimNode:
             submit(entry, landed)
 
         proposer._submit = watched
+        self._built(driver)
         driver.recover()
         self.memory.vouch(journal, damaged=self.damaged)
         return driver
+
+    def _built(self, driver: Driver) -> None:
+        """A process has its driver, which is to recover."""
 
     def _left_out(self, outcomes: list[Outcome | None]) -> None:
         """An entry had enough before these: they are the first to be proposed again, in their order."""
@@ -293,20 +298,29 @@ class SimNode:
             self._applied_before = self.machine.index
             driver.capacity.free_bytes = PLENTY_BYTES if self.disk.free_bytes is None else self.disk.free_bytes
             try:
-                driver.turn()
+                self._take_turn(driver)
                 self.disk.step()
             except (Crash, Exception) as error:
                 self._ended(error)
                 return
             self._after_turn(driver, self.disk.errors - errors)
             if self.disk.spent_s:
-                self._blocked_until = self._events.now + self.disk.spent_s
+                self._blocked_until = max(self._blocked_until, self._events.now + self.disk.spent_s)
                 break
-            if not driver.busy:
+            if not self._busy(driver):
                 break
         else:
             raise Violation(f"{self.name} is always busy")
-        self.wake(self._events.now if driver.busy else idle_until(self, driver, self._children))
+        self.wake(self._events.now if self._busy(driver) else self._idle_until(driver))
+
+    def _take_turn(self, driver: Driver) -> None:
+        driver.turn()
+
+    def _busy(self, driver: Driver) -> bool:
+        return driver.busy
+
+    def _idle_until(self, driver: Driver) -> float:
+        return idle_until(self, driver, self._children)
 
     def _after_turn(self, driver: Driver, errors: int) -> None:
         if driver.capacity.stuck:
@@ -414,6 +428,10 @@ class SimNode:
 
     def notices_lost(self) -> None:
         """As ClusterListener."""
+
+    async def asked(self, user: str | None, address: str, command: bytes) -> bytes | None:
+        """As ClusterListener."""
+        return None
 
     def state_replaced(self) -> None:
         """See Listener."""

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from cluster.journal.journal import Journal
 from cluster.storage.fork import BackgroundTask
-from core import Applied, Machine, Operation
+from core import Applied, Machine, Operation, level_of
 from tests.sim.world.disk import SimDisk
+from tests.sim.world.trace import Violation
 
 if TYPE_CHECKING:
     from tests.sim.world.node import SimNode
@@ -66,11 +67,13 @@ class ObservedMachine(Machine):
     """Reports each applied entry. `frozen`: the state that a forked child sees while the node goes on."""
 
     def __init__(self, node: SimNode) -> None:
-        super().__init__()
+        super().__init__(node.known_level)
         self._node = node
         self.frozen: list[bytes] | None = None
 
     def apply(self, index: int, now_ms: int, seed: int, operations: Sequence[Operation]) -> Applied:
+        if any(level_of(operation) > self.known_level for operation in operations):
+            raise Violation(f"{self._node.name} is given an operation that it does not know, at entry {index}")
         applied = super().apply(index, now_ms, seed, operations)
         node, checks = self._node, self._node.checks
         node.world.timekeeping.applied(node.name, seed)

@@ -52,7 +52,7 @@ class World:
         names = [f"n{number + 1}" for number in range(self.plan.nodes + self.plan.spares)]
         self.addresses = {name: Member(name, f"h:{k + 1}", f"h:{k + 101}") for k, name in enumerate(names)}
         founders = tuple(names[:self.plan.nodes])
-        self.checks = Checks(self.trace, founders)
+        self.checks = self._new_checks(founders)
         self.strangers: set[str] = set(founders)        # who was a member once, or is to become one
         self.commits: list[tuple[float, int, int | None]] = []      # when an entry was first applied, index, term
         self.removals: list[tuple[str, int]] = []       # proposed, with the configuration that they were made for
@@ -61,12 +61,18 @@ class World:
         self.tale = Tale(self.trace.seen)
         self.roamer = Hearer("the roaming subscriber", self.tale)
         self.roams_on = ""                              # the node that it listens to
-        self.nodes = {name: SimNode(self, name, self._clock(clocks)) for name in names}
+        self.nodes = {name: self._new_node(name, self._clock(clocks)) for name in names}
         self.wrong_clock = clocks.choice(founders)      # the only one whose wall clock anybody sets
         self.timekeeping = TimePromises(self.events, self.wrong_clock)
         for name in founders:
             self.nodes[name].configured = tuple(self.addresses[name] for name in founders)
         self.network.nodes.update(self.nodes)
+
+    def _new_checks(self, founders: tuple[str, ...]) -> Checks:
+        return Checks(self.trace, founders)
+
+    def _new_node(self, name: str, clock: DriftingClock) -> SimNode:
+        return SimNode(self, name, clock)
 
     def _clock(self, clocks: random.Random) -> DriftingClock:
         drift = self.plan.drift
@@ -82,7 +88,7 @@ class World:
         try:
             with plans.surroundings(self.seed, self.plan):
                 self._trouble()
-                Ending(self).run()
+                self._end()
         finally:
             logging.disable(level)
             log.disabled = False
@@ -100,6 +106,9 @@ class World:
         else:
             self._play(self.plan.script(self))
             self.steps += self.events.run_until(SCRIPT_S)
+
+    def _end(self) -> None:
+        Ending(self).run()
 
     def _play(self, script: Iterator[float]) -> None:
         """Let a script go on, which says after how many seconds it wants to be called again."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
+from collections.abc import Sequence
+from time import monotonic
 
 from sockpq.model import Handed
-from sockpq.worker.children.child import Parent, Usage
+from sockpq.worker.children.child import Parent, Result, Usage
 from sockpq.worker.children.spawning import Spawner
 from sockpq.worker.outcome import Outcome
 from sockpq.worker.pool.settings import PoolSettings
@@ -20,6 +22,7 @@ class FakeChild:
         self.parent = parent
         self.family = family
         self.job: Handed | None = None
+        self.inbox: deque[tuple[Handed, float]] = deque()
         self.stopped = False
 
     def start(self) -> None:
@@ -29,8 +32,24 @@ class FakeChild:
         else:
             self.later(self.parent.ready, self.number)
 
-    def give(self, job: Handed) -> None:
-        assert self.job is None, "two jobs at a time"
+    def give(self, jobs: Sequence[Handed], until: float) -> None:
+        self.inbox += [(job, until) for job in jobs]
+        self.go_on()
+
+    def take_back(self) -> set[int]:
+        ids = {job.id for job, _ in self.inbox}
+        self.inbox.clear()
+        return ids
+
+    def go_on(self) -> None:
+        """Begin the next job."""
+        if self.job or not self.inbox:
+            return
+        job, until = self.inbox.popleft()
+        if monotonic() >= until:
+            self.later(self.parent.ended, self.number, [Result(job.id, None, Usage())])
+            self.go_on()
+            return
         self.job = job
         self.family.given[self.number] += 1
         self.family.seen.append(job)
@@ -49,8 +68,9 @@ class FakeChild:
         """The work is over."""
         job, self.job = self.job, None
         if job and self.number in self.family.alive:
-            self.parent.ended(self.number, job.id, outcome or Outcome("done"), usage or Usage())
-            if self.stopped:
+            self.go_on()
+            self.parent.ended(self.number, [Result(job.id, outcome or Outcome("done"), usage or Usage())])
+            if self.stopped and not self.job:
                 self._go("stopped")
 
     def _go(self, why: str) -> None:

@@ -32,7 +32,7 @@ def test_older_servers_get_what_they_know() -> None:
 def test_what_was_not_begun_goes_back_as_if_it_had_not_been_taken() -> None:
     assert give_back(JOB).line == b"LATER 7 FIRST YIELD\r\n"
     assert give_back(JOB, counts=True).line == b"LATER 7 FIRST\r\n"
-    assert done([1, 2]).line == b"DONE 1 2\r\n"
+    assert done([1, 2], lambda answers: None).line == b"DONE 1 2\r\n"
 
 
 def test_the_request() -> None:

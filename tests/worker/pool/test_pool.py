@@ -91,6 +91,22 @@ def test_fair_jobs_go_to_idle_children_only_and_a_busy_pool_sends_no_get() -> No
     run(main)
 
 
+def test_fair_jobs_behind_a_busy_child_go_to_the_next_idle_one() -> None:
+    async def main() -> None:
+        async with stage(most=2, least=2, prefetch=4) as on:
+            await on.put(8)
+            await on.until(lambda: on.pool.held == 8)
+            stuck, quick = on.children.busy
+            for _ in range(7):                          # all but the one of the stuck child
+                await on.until(lambda: quick.job is not None)
+                quick.end()
+            await on.until(lambda: len(on.client.running()) == 1)
+            assert stuck.job
+            assert on.pool.held == 1
+            assert sorted(int(job.data) for job in on.children.seen) == list(range(8))
+    run(main)
+
+
 def test_fast_spreads_jobs_to_busy_children_as_well() -> None:
     async def main() -> None:
         async with stage(most=2, least=2, prefetch=3, strategy="fast") as on:
@@ -157,6 +173,33 @@ def test_pools_compete_for_jobs() -> None:
             await on.until(lambda: len(one.seen) + len(two.seen) == 300)
             assert min(len(one.seen), len(two.seen)) > 60
             other.stop()
+            await asyncio.wait_for(work, WAIT_S)
+    run(main)
+
+
+def test_three_levels_of_choice_lead_a_job_to_a_child() -> None:
+    async def main() -> None:
+        one, two = FakeChildren(), FakeChildren()
+        async with stage(one, queues=("a", "b"), most=2, least=2, prefetch=1, by="priority") as on:
+            on.pool.pause()
+            await asyncio.to_thread(on.client.put_many, "a", [b"a0", b"a1", b"a2"], 1)
+            await asyncio.to_thread(on.client.put_many, "b", [b"b0", b"b1", b"b2"], 5)
+            on.pool.pause(False)
+            await on.until(lambda: len(one.seen) == 2)
+            app = App(on.server.address)
+            for queue in ("a", "b"):
+                app.handler(queue)(lambda job: None)
+            other = Pool(app, PoolSettings(most=3, least=3, prefetch=1, by="priority"), children=two.spawner())
+            work = asyncio.create_task(other.run())
+            await on.until(lambda: len(two.seen) == 3)
+            taken = [job.data for job in (*one.seen, *two.seen)]
+            assert sorted(taken[:3]) == [b"b0", b"b1", b"b2"]       # the server: the queue of more priority first
+            assert (len(one.seen), len(two.seen)) == (2, 3)         # the pools: the one with idle children
+            assert set(two.given.values()) == {1}                   # the children: each in its turn
+            one.busy[0].end()
+            await on.until(lambda: len(one.seen) == 3)
+            assert one.seen[2].data == b"a2"
+            other.halt()
             await asyncio.wait_for(work, WAIT_S)
     run(main)
 
@@ -254,6 +297,18 @@ def test_a_child_that_is_silent_after_its_start_is_replaced() -> None:
     run(main)
 
 
+def test_a_fault_in_one_look_does_not_end_the_looks(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with stage(FakeChildren(silent=1), most=1, least=1, start_limit=0.2) as on:
+            with monkeypatch.context() as broken:
+                broken.setattr(on.pool, "_judge", None)
+                await on.until(lambda: "a fault of the worker itself" in caplog.text)
+            await on.until(lambda: on.children.ends == [(1, "killed", False)])
+    run(main)
+
+
 def test_the_usual_time_to_report_is_4_seconds() -> None:
     assert PoolSettings().start_limit == 4.0
 
@@ -295,13 +350,28 @@ def test_a_job_whose_lease_has_ended_is_not_begun() -> None:
             await on.put(2)
             await on.until(lambda: on.pool.held == 2)
             await asyncio.to_thread(on.server.pass_time, 61)
-            on.pool._leases._leases[on.pool._waiting[0].id].renewed_at -= 61    # the pool stood still
-            on.children.busy[0].end()
+            (child,) = on.children.busy
+            ((job, until),) = child.inbox
+            on.pool._leases._leases[job.id].renewed_at -= 61                    # the pool stood still
+            child.inbox[0] = job, until - 61
+            child.end()
             await on.until(lambda: len(on.children.seen) == 2)
             assert on.pool.counters.lost >= 1
             assert len({job.id for job in on.children.seen}) == 2
             assert on.children.seen[1].meta
             assert on.children.seen[1].meta.attempt == 2                        # taken again, not begun from here
+    run(main)
+
+
+def test_work_that_was_done_when_its_lease_had_ended_is_counted_as_lost() -> None:
+    async def main() -> None:
+        async with stage(most=1, least=1, prefetch=1, expire=60) as on:
+            await on.put(1)
+            await on.until(lambda: bool(on.children.busy))
+            await asyncio.to_thread(on.server.pass_time, 61)
+            on.children.busy[0].end()                   # its DONE rides with the GETB that takes the job again
+            await on.until(lambda: len(on.children.seen) == 2)
+            assert on.pool.counters.lost == 1
     run(main)
 
 

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any
 
 PROGRAM = "import sys; from sockpq.worker.program.main import main; sys.exit(main())"
-WAIT_S = 30.0
+WAIT_S = 60.0
 
 # The start of every app: what a task does is recorded outside, in a file.
 HEAD = '''
@@ -94,7 +94,20 @@ class Worker:
 
 def children_of(pid: int) -> list[int]:
     """The child processes of this one, zombies too."""
-    found = []
+    return list(_children(pid))
+
+
+def zombies(pid: int, seconds: float = 60.0) -> list[int]:
+    """Its children that have ended and of which it has not taken note within that time."""
+    end = time.monotonic() + seconds
+    while (found := [child for child, state in _children(pid).items() if state == "Z"]) and time.monotonic() < end:
+        time.sleep(0.02)
+    return found
+
+
+def _children(pid: int) -> dict[int, str]:
+    """The child processes of this one, and the state of each."""
+    found = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
@@ -102,7 +115,7 @@ def children_of(pid: int) -> list[int]:
             except OSError:
                 continue
             if int(fields[1]) == pid:
-                found.append(int(entry.name))
+                found[int(entry.name)] = fields[0]
     return found
 
 
@@ -111,7 +124,7 @@ def is_there(pid: int) -> bool:
     return Path(f"/proc/{pid}").exists()
 
 
-def all_gone(pids: list[int], seconds: float = 10.0) -> bool:
+def all_gone(pids: list[int], seconds: float = 60.0) -> bool:
     """Are these gone within that time?"""
     end = time.monotonic() + seconds
     while any(map(is_there, pids)) and time.monotonic() < end:

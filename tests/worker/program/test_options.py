@@ -32,6 +32,9 @@ def test_the_file_has_the_same_names_and_the_command_line_goes_first(tmp_path: P
     file = tmp_path / "worker.toml"
     file.write_text('queues = ["a", "b"]\nconcurrency = 7\nprefetch = 9\nautoscale = [10, 3]\n"time-limit" = 2.5\n')
     settings = pool_settings(parse(["app:app", "--config", str(file), "--prefetch", "1"]))
+    assert (settings.most, settings.least) == (10, 3)
+    fixed = pool_settings(parse(["app:app", "--config", str(file), "-c", "2"]))
+    assert (fixed.most, fixed.least) == (2, 2)      # the line said so
     file.write_text(file.read_text() + 'app = "mail.tasks:app"\n')
     assert parse(["--config", str(file)]).app == "mail.tasks:app"
     assert (settings.queues, settings.most, settings.prefetch, settings.time_limit) == (("a", "b"), 10, 1, 2.5)
@@ -52,10 +55,16 @@ def test_a_file_with_a_fault_is_refused(tmp_path: Path, text: str) -> None:
     [
         ([], "name an app"),
         (["app:app", "--exec", "cat"], "one of them"),
-        (["app:app", "--prefetch", "x"], "prefetch = 'x'"),
+        (["app:app", "--prefetch", "x"], "--prefetch x: needs a whole number of 1 or more"),
+        (["app:app", "--prefetch", "1.5"], "--prefetch 1.5: needs a whole number"),
+        (["app:app", "--time-limit", "nan"], "--time-limit nan: needs a number of seconds above 0"),
+        (["--exec", "cat", "--backoff", "9,3"], "--backoff 9,3: needs the first pause and the longest"),
+        (["app:app", "--soft-time-limit", "5", "--time-limit", "5"], "is not below the time limit"),
+        (["app:app", "--bogus"], "unrecognized arguments: --bogus"),
+        (["app:app", "--name"], "--name: expected one argument"),
         (["app:app", "--memory-share", "60"], "share"),
         (["app:app", "--name", "LIST"], "neither LIST nor SET"),
-        (["app:app", "--config", "/no/such/file"], "No such file"),
+        (["app:app", "--config", "/no/such/file"], "--config /no/such/file: No such file or directory$"),
         (["app:app", "--pool", "threads", "--time-limit", "5"], "a thread cannot be ended"),
         (["app:app", "--pool", "asyncio", "--max-tasks-per-child", "5"], "need processes"),
         (["app:app", "-c", "100000"], "children"),
@@ -80,16 +89,29 @@ def test_an_app_is_found_by_its_module(tmp_path: Path, monkeypatch: pytest.Monke
         "from sockpq.worker import App\napp = App()\nother = 5\nempty = App()\n"
         "@app.handler('q')\ndef f(job): ...\n"
     )
+    for number, text in enumerate((
+        "\nimport no_lib_1", "def f(:", "from sockpq.worker import App\napp = App()\napp.task('q', tries=0)",
+        "raise SystemExit(3)",
+    ), 1):
+        (tmp_path / f"broken_app_{number}.py").write_text(text)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     assert load(parse(["some_app_1"])).queues == ("q",)
     assert isinstance(load(parse(["some_app_1:app", "--servers", "h:1"])), App)
     for wrong, told in (
-        (["some_app_1:other"], "is not a sockpq.worker.App"), (["no_such_module_1:app"], "there is no module"),
-        (["some_app_1:nothing"], "is not a sockpq.worker.App"), (["some_app_1:empty"], "neither a task nor a handler"),
+        (["some_app_1:other"], "'other' of module 'some_app_1' is no App; its apps: app, empty"),
+        (["no_such_module_1:app"], "there is no module 'no_such_module_1' in "),
+        (["some_app_1.py:app"], "is some_app_1:app meant"), (["some_app_1.sub:app"], "there is no module"),
+        ([".x:app"], "is not MODULE:APP"), (["a/b:app"], "is not MODULE:APP"), ([":app"], "is not MODULE:APP"),
+        (["broken_app_1"], r"cannot be imported: ModuleNotFoundError: No module named 'no_lib_1' .*app_1.py, line 2"),
+        (["broken_app_2"], r"cannot be imported: SyntaxError: .*broken_app_2.py, line 1"),
+        (["broken_app_3"], r"cannot be imported: BadArguments: tries .*broken_app_3.py, line 3"),
+        (["broken_app_4"], r"cannot be imported: SystemExit: 3 .*broken_app_4.py, line 1"),
+        (["some_app_1:nothing"], "is no App"), (["some_app_1:empty"], "neither a task nor a handler"),
         (["some_app_1", "--queues", "x"], "no handler for queue x"), (["some_app_1", "--tries", "2"], "is for --exec"),
         (["--exec", "cat"], "needs --queues"), (["--exec", "cat '", "--queues", "q"], "No closing quotation"),
         (["--exec", "cat %z", "--queues", "q"], "there is no %z"),
+        (["--exec", "no-program-1 %k", "--queues", "q"], "there is no program 'no-program-1'"),
     ):
         with pytest.raises(BadArguments, match=told):
             load(parse(wrong))
@@ -105,7 +127,7 @@ def test_the_words_of_a_program_have_the_jobs_values() -> None:
         queue = "thumbs"
         meta: Any = Meta
 
-    line = ExecLine("convert - 'out dir/%k.png' %q:%i:%a 100%% $HOME")
-    assert line.words(Job()) == ["convert", "-", "out dir/a.b.png", "thumbs:7:2", "100%", "$HOME"]
+    line = ExecLine("cat - 'out dir/%k.png' %q:%i:%a 100%% $HOME")
+    assert line.words(Job()) == ["cat", "-", "out dir/a.b.png", "thumbs:7:2", "100%", "$HOME"]
     Job.meta = None
     assert ExecLine("cat %k").words(Job()) == ["cat", "7"]

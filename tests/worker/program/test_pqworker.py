@@ -119,7 +119,7 @@ def test_term_finishes_what_runs_and_gives_back_the_rest(start: Start, client: C
     children = worker.children()
     begun = time.monotonic()
     assert worker.end(signal.SIGTERM) == 0
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 40
     assert all_gone(children)
     assert client.running() == []
     back = client.get_many(10, "q", expire=60, meta=True)
@@ -137,7 +137,7 @@ def test_twice_or_quit_stops_at_once_and_jobs_go_back(
     children = worker.children()
     begun = time.monotonic()
     assert worker.end(*signals) == 0
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 40
     assert all_gone(children)
     assert client.running() == []
     assert sorted(job.data for job in client.get_many(10, "q", expire=60)) == [b"%d" % one for one in range(6)]
@@ -151,9 +151,9 @@ def test_a_pool_that_is_killed_takes_its_children_along_and_its_jobs_come_back(s
     children = worker.children()
     assert len(children) == 2
     worker.process.kill()
-    worker.process.wait(20)
+    worker.process.wait(60)
     assert all_gone(children)
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while client.total("q").jobs < 3 and time.monotonic() < end:
         time.sleep(0.05)
     assert client.total("q").jobs == 3
@@ -311,7 +311,7 @@ def test_a_worker_is_seen_and_steered_from_anywhere(
     assert ask(capsys, servers, "worker", "resume", "steered")[0] == 0
     worker.until(lambda: len(worker.record) == 1)
     assert ask(capsys, servers, "worker", "stop", "steered")[0] == 0
-    assert worker.process.wait(20) == 0
+    assert worker.process.wait(60) == 0
     assert client.running() == []
     assert ask(capsys, servers, "worker", "pause", "nobody")[0] == 1
 
@@ -354,6 +354,18 @@ def test_a_program_is_run_for_each_job(start: Start, client: Client, tmp_path: P
     assert client.running() == []
 
 
+def test_a_program_that_cannot_be_started_is_a_failure_in_one_sentence(
+    start: Start, client: Client, tmp_path: Path
+) -> None:
+    worker = start("", "--exec", "%k", "--queues", "thumbs", "-c", "1", "--tries", "1")
+    client.put("thumbs", b"x", key="no-such-program")
+    worker.until(lambda: client.queue_stat("thumbs")["dead"] == 1)
+    (told,) = [line for line in worker.log if "error" in line]
+    assert told["error_message"] == "no-such-program cannot be started: No such file or directory"
+    assert told["error"] == "ProgramFailed"
+    assert worker.end(signal.SIGTERM) == 0
+
+
 def test_a_program_that_runs_ends_with_its_pool(start: Start, client: Client) -> None:
     worker = start("", "--exec", "sh -c 'echo pid $$ >> record; sleep 60; true'", "--queues", "q", "-c", "1")
     client.put("q", b"")
@@ -366,6 +378,7 @@ def test_a_program_that_runs_ends_with_its_pool(start: Start, client: Client) ->
 @pytest.mark.parametrize("arguments", [("--prefetch", "x"), ("--exec", "cat"), ("--no-such-option",)])
 def test_misuse_is_told_in_one_line(start: Start, arguments: tuple[str, ...]) -> None:
     worker = start(APP, *arguments)
-    assert worker.process.wait(20) in (2, 64)
+    assert worker.process.wait(60) == 64
+    assert len(worker.text.splitlines()) == 1
     assert "Traceback" not in worker.text
     assert "pqworker" in worker.text

@@ -14,7 +14,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 from sockpq import BadArguments, Client
-from sockpq.model import WorkerBounds
+from sockpq.aio import Client as AsyncClient
+from sockpq.model import WorkerBounds, WorkerInfo
 from sockpq.worker import App
 from sockpq.worker.failures import JsonLines, TextLines
 from sockpq.worker.outcome import Outcome
@@ -22,6 +23,7 @@ from sockpq.worker.pool.pool import Pool
 from sockpq.worker.pool.settings import PoolSettings
 from sockpq.worker.program import metrics, progress
 from sockpq.worker.program.heartbeat import Heartbeat
+from sockpq.worker.program.main import keep
 
 from tests.client.real_server import RealServer
 from tests.worker.pool.fake_children import FakeChildren
@@ -63,6 +65,90 @@ def test_wishes_are_followed_when_they_change() -> None:
     ):
         beat.follow(WorkerBounds(most, least, state))
     assert pool.told == [(5, 2), "pause True", "pause False", (7, None), "stop"]
+
+
+def test_a_wish_is_heard_at_once_and_not_only_with_the_next_heartbeat() -> None:
+    async def main() -> None:
+        with RealServer() as server, Client(server.address) as operator:
+            pool = FakePool()
+            async with AsyncClient(server.address, session_ttl=15) as voice:
+                beats = asyncio.create_task(Heartbeat(pool, "w").run(voice, period=3600))
+                async with asyncio.timeout(15):
+                    while not (operator.workers() and server.do(lambda cluster: "WORKER" in cluster.recorded)):
+                        await asyncio.sleep(0.01)
+                    operator.worker_set("w", state="pause")
+                    while pool.told != ["pause True"]:
+                        await asyncio.sleep(0.01)
+                    operator.worker_set("w", most=7)
+                    while pool.told[1:] != [(7, None)]:
+                        await asyncio.sleep(0.01)
+                beats.cancel()
+                await asyncio.gather(beats, return_exceptions=True)
+
+    asyncio.run(main())
+
+
+def test_a_name_that_two_workers_have_at_the_same_time_is_told(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def main() -> None:
+        with RealServer() as server:
+            async with AsyncClient(server.address) as client, AsyncClient(server.address) as other:
+                looked = client.workers
+
+                async def workers(timeout: float) -> list[WorkerInfo]:
+                    """Let the other worker speak behind each look of the one."""
+                    found = await looked(timeout=timeout)
+                    await other.worker_beat("w", 1, 0)
+                    return found
+
+                monkeypatch.setattr(client, "workers", workers)
+                beat = asyncio.create_task(Heartbeat(FakePool(), "w").run(client, period=0.05))
+                async with asyncio.timeout(15):
+                    while "another worker has the name w" not in caplog.text:
+                        await asyncio.sleep(0.01)
+                beat.cancel()
+                await asyncio.gather(beat, return_exceptions=True)
+
+    asyncio.run(main())
+    assert "--name of its own" in caplog.text
+
+
+def test_a_worker_that_has_died_and_come_back_has_its_name_for_itself(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        with RealServer() as server:
+            async with AsyncClient(server.address) as dead, AsyncClient(server.address) as voice:
+                await dead.worker_beat("w", 1, 1)           # its session lasts on
+                beat = Heartbeat(FakePool(), "w")
+                beats = asyncio.create_task(beat.run(voice, period=0.05))
+                async with asyncio.timeout(15):
+                    while beat._looks:
+                        await asyncio.sleep(0.01)
+                beats.cancel()
+                await asyncio.gather(beats, return_exceptions=True)
+
+    asyncio.run(main())
+    assert "another worker" not in caplog.text
+
+
+def test_heartbeats_go_on_after_a_fault_which_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        pool = FakePool()
+        with RealServer() as server, Client(server.address) as operator:
+            async with AsyncClient(server.address) as voice:
+                pool.bounds = None                          # type: ignore[assignment]
+                beats = asyncio.create_task(keep(lambda: Heartbeat(pool, "w").run(voice, period=0.05), pause_s=0.05))
+                async with asyncio.timeout(15):
+                    while "a fault of the worker itself" not in caplog.text:
+                        await asyncio.sleep(0.01)
+                    pool.bounds = (4, 2)
+                    while not operator.workers():
+                        await asyncio.sleep(0.01)
+                beats.cancel()
+                await asyncio.gather(beats, return_exceptions=True)
+
+    asyncio.run(main())
+    assert "TypeError" in caplog.text
 
 
 def test_metrics() -> None:

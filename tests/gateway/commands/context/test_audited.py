@@ -5,23 +5,29 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from pathlib import Path
 
 import pytest
 
+from gateway.auth import permissions as may
+from gateway.commands.catalog import ROWS
+from gateway.protocol.command import Kind
 from tests.gateway.helpers.sockets import Gateway
 
 KEY = "00112233445566778899aabbccddeeff"
 SCRIPT = (
     "PUT q 0 1\r\nxGET q\r\nQUEUE CREATE a\r\nUSER LIST\r\nCONFIG AUTOCREATE OFF\r\nCLUSTER OFFLINE\r\n"
     f"CLUSTER ONLINE\r\nSESSION END 9\r\nUSER SET eva put:mail* {KEY}\r\nUSER DELETE nobody\r\n"
-    "CLUSTER TRANSFER n1\r\nSHUTDOWN\r\n"
+    "SCHED CONFIG CAP 20\r\nWORKER SET nobody STATE PAUSE\r\nSNAPSHOT\r\nCLONE 4\r\nabcd"
+    "SESSION\r\nREQ 1 CONFIG AUTOCREATE ON\r\nCLUSTER TRANSFER n1\r\nSHUTDOWN\r\n"
 ).encode()
 
 
-def test_administrative_commands_are_noted(caplog: pytest.LogCaptureFixture) -> None:
+def test_administrative_commands_are_noted(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
     async def talk() -> bytes:
         gateway = Gateway()
         await gateway.start()
+        gateway.hub._export_dir = tmp_path
         client = await gateway.connect()
         client.send(SCRIPT)
         try:
@@ -35,13 +41,50 @@ def test_administrative_commands_are_noted(caplog: pytest.LogCaptureFixture) -> 
     noted = [re.fullmatch(r"user=- address=127\.0\.0\.1:\d+ action=(.*) object='(.*)' outcome='(.*)'", line)
              for line in lines]
     assert all(noted), lines
-    assert [match[1] for match in noted if match] == [
-        "CONFIG", "CLUSTER OFFLINE", "CLUSTER ONLINE", "SESSION END", "USER SET", "USER DELETE",
-        "CLUSTER TRANSFER", "SHUTDOWN",
-    ], (lines, answers)
-    outcomes = [match[3] for match in noted if match]
-    assert outcomes[0] == "200 OK"
-    assert outcomes[3] == "404 Session Not Found"
-    assert [match[2] for match in noted if match][:1] == ["autocreate=False"]
+    outcomes = [(match[1], match[3]) for match in noted if match]
+    assert outcomes == [
+        ("CONFIG", "200 OK"), ("CLUSTER OFFLINE", "200 OK Switched to Offline Mode"),
+        ("CLUSTER ONLINE", "200 OK Switched to Online Mode"), ("SESSION END", "404 Session Not Found"),
+        ("USER SET", "200 OK"), ("USER DELETE", "404 User Not Found"), ("SCHED CONFIG", "200 OK"),
+        ("WORKER SET", "404 Worker Not Found"), ("SNAPSHOT", "sent"), ("CLONE", "begun"),
+        ("CLONE", "500 Invalid Snapshot"), ("CONFIG", "200 OK"), ("CLUSTER TRANSFER", "200 OK 1 10.0.0.1 11361"),
+        ("SHUTDOWN", "221 Shutting Down"),
+    ], (outcomes, answers)
+    assert "autocreate=False" in lines[0]
     assert "eva put:mail*" in lines[4]
     assert KEY[:16] not in "".join(lines)
+
+
+def test_a_refusal_is_noted_and_so_is_what_nobody_waits_for(caplog: pytest.LogCaptureFixture) -> None:
+    async def talk() -> None:
+        gateway = Gateway()
+        await gateway.start()
+        try:
+            gateway.cluster.follow("n2")
+            client = await gateway.connect()
+            client.send(b"CONFIG AUTOCREATE OFF\r\n")
+            client.writer.write_eof()
+            assert await client.rest() == b"500 Offline Mode\r\n"
+            gateway.cluster.lead()
+            gateway.cluster.automatic = False           # nothing is committed any more
+            client = await gateway.connect()
+            client.send(b"CLUSTER OFFLINE\r\n")
+            await gateway.until(lambda: gateway.cluster.in_flight)
+            client.reset()
+            await gateway.until(lambda: len(caplog.records) > 1)
+        finally:
+            await gateway.close()
+
+    with caplog.at_level(logging.INFO, "sockpqd.audit"):
+        asyncio.run(asyncio.wait_for(talk(), 30))
+    first, second = [record.getMessage() for record in caplog.records if record.name == "sockpqd.audit"]
+    assert "action=CONFIG" in first
+    assert "outcome='REFUSED'" in first
+    assert "action=CLUSTER OFFLINE" in second
+    assert "the client has gone; perhaps it was executed" in second
+
+
+def test_whatever_needs_the_right_admin_and_is_more_than_a_look_is_audited() -> None:
+    run = {row.word: row.run for row in ROWS if row.right is may.admin and row.kind is not Kind.READ}
+    assert len(run) > 15
+    assert [word for word, one in run.items() if not hasattr(one, "__wrapped__")] == []

@@ -1,0 +1,37 @@
+"""The promise of a pulse, judged by what its clients saw (spec/pulse 2.1, 3.3).
+
+A grant was written at some time between two known ones. So only those count as written in a window whose whole interval
+lies in it: what is accused has surely happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tests.chaos.workload.turns import Grant
+
+
+def too_many(grants: Iterable[Grant], rate: int, length_s: float) -> list[list[Grant]]:
+    """The groups of more than `rate` grants that were surely written within less than `length_s`."""
+    found: list[list[Grant]] = []
+    by_end = sorted(grants, key=lambda grant: grant.before)
+    for first in by_end:                # a window that begins with its interval
+        inside = [one for one in by_end if one.after >= first.after and one.before < first.after + length_s]
+        if len(inside) > rate:
+            found.append(inside)
+    return found
+
+
+def given_twice(grants: Iterable[Grant]) -> list[tuple[Grant, Grant]]:
+    """Pairs of answers with one ticket, or to one request of a session."""
+    found: list[tuple[Grant, Grant]] = []
+    seen: dict[object, Grant] = {}
+    for grant in grants:
+        whats: list[object] = [grant.ticket]
+        if grant.session is not None:
+            whats.append((grant.session, grant.request))
+        for what in whats:
+            first = seen.setdefault(what, grant)
+            if first is not grant:
+                found.append((first, grant))
+    return found

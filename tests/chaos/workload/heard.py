@@ -1,0 +1,91 @@
+"""What subscribers heard, on which node and in which order: the evidence about events."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+
+class Line(Struct, frozen=True):
+    """One line. `first`: of a GAP the first number that may be missing, otherwise the number itself."""
+
+    number: int
+    type: bytes
+    words: tuple[bytes, ...]
+    first: int
+    at_ns: int
+
+
+class Span(Struct):
+    """What one connection heard. `after`: the number behind which it began; `again`: it asked for that (FROM)."""
+
+    after: int
+    again: bool
+    newest: int                         # the number in the answer
+    lines: list[Line | int]             # an int: a message, by its number
+    begun_ns: int
+
+
+class Ear:
+    """One listener, over all of its connections."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.listening = False
+        self.position: int | None = None        # the last number it heard of
+        self.spans: list[Span] = []
+
+    def begun(self, newest: int, *, again: bool) -> None:
+        """It was answered."""
+        if not again or self.position is None:
+            self.position = newest
+        self.spans.append(Span(self.position, again, newest, [], time.monotonic_ns()))
+        self.listening = True
+
+    def hear(self, words: Sequence[bytes], data: bytes) -> None:
+        """A line has come."""
+        number, kind = int(words[1]), words[2]
+        span = self.spans[-1]
+        if kind == b"MSG":
+            span.lines.append(int(data))
+            return
+        first = int(words[3]) if kind == b"GAP" else number
+        span.lines.append(Line(number, kind, tuple(words[3:]), first, time.monotonic_ns()))
+        self.position = max(number, self.position or 0)
+
+    def left(self) -> None:
+        """The connection ended."""
+        self.listening = False
+
+    @property
+    def last_message(self) -> int | None:
+        """The number of the last message it heard on this connection."""
+        return next((line for line in reversed(self.spans[-1].lines) if isinstance(line, int)), None)
+
+
+class Heard:
+    """All listeners, and the messages that were answered."""
+
+    def __init__(self) -> None:
+        self.ears: dict[str, Ear] = {}
+        self.all_came_to_the_end = False
+        self.messages: dict[int, int] = {}      # each that was acknowledged, with the time of that
+
+    def ear(self, name: str) -> Ear:
+        """A new listener."""
+        self.ears[name] = Ear(name)
+        return self.ears[name]
+
+    def said(self, number: int) -> None:
+        """A message was acknowledged."""
+        self.messages[number] = time.monotonic_ns()
+
+    def level(self) -> bool:
+        """Whether all listen, have heard the last message, and are at the same number."""
+        ears = self.ears.values()
+        if not all(ear.listening and ear.spans for ear in ears):
+            return False
+        last = max(self.messages, default=None)
+        return len({ear.position for ear in ears}) == 1 and all(ear.last_message == last for ear in ears)

@@ -1,0 +1,262 @@
+"""Fair shares in the reference model: groups, levels, charges, and which group is next (spec/fair 1 to 4).
+
+Everything is found out anew from the list of jobs, and compared as fractions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from msgspec import structs
+
+from core import Accepted, BadSetting, ConfigureFair, FairGroup, FairLevel, FairSettings, Reply
+from tests.core.model.jobs import ModelJob, first
+from tests.core.model.queues import PORTION, ModelQueues
+
+SECOND_US = 1_000_000
+LEVELS = 16
+
+
+@dataclass
+class ModelGroup:
+    """What is known of a group."""
+
+    used_us: int = 0
+    level: int = 0
+    priority_us: int = 0
+    turn: int = 0
+    offered: bool = False
+    idle_ms: int | None = None
+
+
+@dataclass
+class Fairness:
+    """All groups and levels, from the first use on."""
+
+    started_ms: int
+    settings: FairSettings = field(default_factory=FairSettings)
+    groups: dict[str, ModelGroup] = field(default_factory=dict)
+    time_us: list[int] = field(default_factory=lambda: [0] * LEVELS)
+    least_us: dict[int, int] = field(default_factory=dict)
+    selected: list[int] = field(default_factory=lambda: [0] * LEVELS)
+    turns: int = 0
+    could: set[str] = field(default_factory=set)        # groups that had a READY job in a queue that was not paused
+    pending: list[str] = field(default_factory=list)    # groups to be offered in portions
+
+    def levels(self) -> list[int]:
+        """Those of the settings, and others on which a group stands."""
+        count = len(self.settings.thresholds_s)
+        return sorted({*range(count)} | {group.level for group in self.groups.values()})
+
+    def level0_us(self) -> int:
+        """The time of level 0 from which the targets follow."""
+        return max(self.time_us[level] * self.settings.multiplier**level for level in self.levels())
+
+    def offered(self, level: int) -> list[str]:
+        """The groups of the level in the order of their turns."""
+        groups = [(one.priority_us, one.turn, name) for name, one in self.groups.items()
+                  if one.offered and one.level == level]
+        return [name for _, _, name in sorted(groups)]
+
+    def offer(self, name: str) -> None:
+        """The group takes its place in its level."""
+        group = self.groups[name]
+        if not self.offered(group.level):
+            self.time_us[group.level] = self.level0_us() // self.settings.multiplier**group.level
+        group.priority_us = max(group.priority_us, self.least_us.get(group.level, group.priority_us))
+        self.turns += 1
+        group.turn = self.turns
+        group.offered = True
+
+    def charge(self, name: str, q_us: int) -> None:
+        """The rules of spec/fair 3, in their words."""
+        group = self.groups.setdefault(name, ModelGroup())
+        thresholds_us = [seconds * SECOND_US for seconds in self.settings.thresholds_s]
+        group.used_us += q_us
+        old = group.level
+        new = max(level for level, threshold_us in enumerate(thresholds_us) if threshold_us <= group.used_us)
+        rest_us, own_us = min(q_us, self.settings.cap_ms * 1000), q_us
+        if new == old:
+            self.time_us[old] += rest_us
+            group.priority_us += q_us
+            return
+        for level in range(old, new):
+            part_us = min(thresholds_us[level + 1] - thresholds_us[level], rest_us)
+            self.time_us[level] += part_us
+            rest_us -= part_us
+            own_us -= part_us
+        self.time_us[new] += rest_us
+        group.priority_us = self.least_us.setdefault(new, group.used_us) + own_us
+        group.level = new
+        if group.offered:
+            group.offered = False
+            self.offer(name)
+
+    def by_lag(self) -> list[int]:
+        """The levels with an offered group, the one that lags most first."""
+        level0_us = self.level0_us()
+
+        def ratio(level: int) -> Fraction:
+            time_us = self.time_us[level]
+            return Fraction(level0_us // self.settings.multiplier**level, time_us) if time_us else Fraction(0)
+        return sorted((level for level in self.levels() if self.offered(level)), key=lambda one: (-ratio(one), one))
+
+
+class ModelFair(ModelQueues):
+    """What jobs and time do to groups."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fair: Fairness | None = None
+        self.ran_ms: int | None = None          # as the present operation says
+
+    def use_fair(self) -> Fairness:
+        """Groups are counted from now on."""
+        if self.fair is None:
+            self.fair = Fairness(self.clock_ms)
+            self.regroup()
+        return self.fair
+
+    def _paused(self, job: ModelJob) -> bool:
+        return self.settings_of(job.queue).paused_out
+
+    def regroup(self) -> None:
+        """A job has taken a step: which groups are offered now, and which are not any more?"""
+        fair = self.fair
+        if fair is None:
+            return
+        ready = [job for job in self.jobs if job.ready]
+        for name in [job.unit for job in ready] + [job.unit for job in self.jobs if job.unit != job.queue]:
+            fair.groups.setdefault(name, ModelGroup())
+        for name in {job.unit for job in self.jobs} & {*fair.groups}:
+            fair.groups[name].idle_ms = None
+        can = {job.unit for job in ready if not self._paused(job)}
+        new = [name for name in sorted(can - fair.could) if not fair.groups[name].offered]
+        for name in new[:PORTION]:
+            fair.offer(name)
+        fair.pending += new[PORTION:]
+        fair.pending = [name for name in fair.pending if name in can and not fair.groups[name].offered]
+        fair.could = can
+        for name in {*fair.groups} - {job.unit for job in ready}:
+            fair.groups[name].offered = False
+
+    def offer_more(self, most: int) -> int:
+        """The next portion; how many were that?"""
+        fair = self.fair
+        names = [] if fair is None else fair.pending[:most]
+        for name in names:
+            assert fair is not None
+            fair.offer(name)
+            fair.pending.remove(name)
+        return len(names)
+
+    def note_idle(self) -> None:
+        """At the end of an entry, and of what is due before it."""
+        busy = {job.unit for job in self.jobs}
+        for name, group in ({} if self.fair is None else self.fair.groups).items():
+            if name not in busy and group.idle_ms is None:
+                group.idle_ms = self.clock_ms
+
+    def forget_groups(self, most: int) -> int:
+        """Those that have been idle for long; how many were that?"""
+        if self.fair is None:
+            return 0
+        keep_ms = self.fair.settings.keep_ms
+        idle = sorted((one.idle_ms, name) for name, one in self.fair.groups.items() if one.idle_ms is not None)
+        over = [name for since_ms, name in idle if since_ms + keep_ms <= self.clock_ms][:most]
+        for name in over:
+            del self.fair.groups[name]
+        return len(over)
+
+    def charge(self, job: ModelJob) -> None:
+        """The job has run since its hand-out or its last charge, or for as long as is said."""
+        if self.fair is None and self.ran_ms is None:
+            return
+        fair = self.use_fair()
+        since_ms = max(job.since_ms, fair.started_ms)
+        q_ms = max(0, self.clock_ms - since_ms if self.ran_ms is None else self.ran_ms)
+        fair.charge(job.unit, q_ms * 1000)
+
+    def next_by_fair(self, lists: dict[str, list[ModelJob]]) -> ModelJob | None:
+        """The next of these jobs, which queues would give."""
+        fair = self.use_fair()
+        lists = {queue: self._let_through(queue, jobs) for queue, jobs in lists.items()}
+        chosen = self._next(fair, lists)
+        if chosen is None and lists:            # they are all of groups whose portion is still to come
+            name = first(next(iter(lists.values()))).unit
+            fair.offer(name)
+            chosen = self._next(fair, lists)
+        return chosen
+
+    def fair_chose(self, job: ModelJob) -> None:
+        """The job is given by FAIR: its group goes behind its equals."""
+        fair = self.use_fair()
+        group = fair.groups[job.unit]
+        group.priority_us = max(group.priority_us, fair.least_us.get(group.level, group.priority_us))
+        fair.least_us[group.level] = group.priority_us
+        fair.selected[group.level] += 1
+        fair.turns += 1
+        group.turn = fair.turns
+
+    def _let_through(self, queue: str, jobs: list[ModelJob]) -> list[ModelJob]:
+        """Of each item the first jobs, as many as ITEMLIMIT lets run besides those that do."""
+        most = self.settings_of(queue).item_limit
+        counts = Counter(job.item for job in self.jobs if job.queue == queue and job.id is not None)
+        through = []
+        for job in sorted(jobs, key=ModelJob.place):
+            counts[job.item] += 1
+            if most == 0 or job.item is None or counts[job.item] <= most:
+                through.append(job)
+        return through
+
+    def _next(self, fair: Fairness, lists: dict[str, list[ModelJob]]) -> ModelJob | None:
+        for level in fair.by_lag():
+            for name in fair.offered(level):
+                of_group = [[job for job in jobs if job.unit == name] for jobs in lists.values()]
+                firsts = [first(jobs) for jobs in of_group if jobs]
+                if firsts:
+                    return min(firsts, key=lambda job: (-job.priority, job.seq))
+                if all(self._paused(job) for job in self.jobs if job.ready and job.unit == name):
+                    fair.groups[name].offered = False
+                    fair.could.discard(name)        # it was there before the PAUSE
+        return None
+
+    def configure_fair(self, operation: ConfigureFair) -> Reply:
+        """SCHED CONFIG."""
+        thresholds_s = (0, 1) if operation.thresholds_s is None else operation.thresholds_s
+        rises = list(thresholds_s) == sorted({*thresholds_s}) and thresholds_s[:1] == (0,)
+        if not rises or not 2 <= len(thresholds_s) <= LEVELS:
+            return BadSetting()
+        for value, least, most in (
+            (operation.cap_ms, 1000, 86_400_000), (operation.multiplier, 1, 100), (operation.keep_ms, 0, 86_400_000),
+        ):
+            if value is not None and not least <= value <= most:
+                return BadSetting()
+        fair = self.use_fair()
+        changes = {name: value for name, value in structs.asdict(operation).items() if value is not None}
+        fair.settings = structs.replace(fair.settings, **changes)
+        return Accepted()
+
+    # --- what can be read
+
+    @property
+    def fair_settings(self) -> FairSettings:
+        """Those in force."""
+        return FairSettings() if self.fair is None else self.fair.settings
+
+    def fair_levels(self) -> list[FairLevel]:
+        """Time, offered groups and choices of each level."""
+        fair = self.fair or Fairness(0)
+        return [FairLevel(level, fair.time_us[level], len(fair.offered(level)), fair.selected[level])
+                for level in fair.levels()]
+
+    def fair_group(self, name: str) -> FairGroup | None:
+        """One group."""
+        jobs = [job for job in self.jobs if job.unit == name]
+        running = len([job for job in jobs if job.id is not None])
+        known = None if self.fair is None else self.fair.groups.get(name)
+        if known is None:
+            return FairGroup(0, 0, 0, len(jobs) - running, running) if jobs else None
+        return FairGroup(known.level, known.used_us, known.priority_us, len(jobs) - running, running)

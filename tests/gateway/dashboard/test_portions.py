@@ -1,0 +1,135 @@
+"""However much there is, a page holds the loop of its node for moments: what it does between two waits is counted.
+
+A page is driven by hand from one suspension to the next, and the bytecode instructions in between are counted. That is
+the same on every machine; 5 ms, which are promised, are some 100,000 instructions on a slow one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Generator
+from types import FrameType
+from typing import Any, cast
+
+import pytest
+
+from core import BindQueue, CreatePulse, PulseChange, Put, PutGrouped, PutWith
+from gateway.dashboard import site
+from gateway.dashboard.forms import FORM_BYTES_MAX, fields_of
+from gateway.dashboard.history import SAMPLES, History, Samples
+from gateway.dashboard.pages.listing import ROWS
+from gateway.dashboard.pages.view import View
+from gateway.dashboard.visitor import EVERYTHING, Visitor
+from tests.gateway.helpers.dashboard import Site, run
+
+STEPS_MAX = 45_000
+QUEUES = 3000               # with more there are more turns, and none is longer
+
+
+def steps(page: Awaitable[Any]) -> tuple[Any, list[int]]:
+    """The result of a coroutine that waits for nothing but its turn, and the instructions of each of its turns."""
+    counted = 0
+
+    def trace(frame: FrameType, event: str, argument: object) -> Any:
+        nonlocal counted
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        counted += event == "opcode"
+        return trace
+
+    found: list[int] = []
+    running = cast("Generator[None, None, Any]", page.__await__())
+    while True:
+        counted, before = 0, sys.gettrace()
+        sys.settrace(trace)
+        try:
+            assert running.send(None) is None, "it waits for something else"
+        except StopIteration as end:
+            return end.value, found
+        finally:
+            sys.settrace(before)
+            found.append(counted)
+
+
+def filled(found: Site) -> View:
+    """A node with very much of everything, and somebody who looks at it."""
+    machine = found.cluster.machine
+    body = b'{"a":[' + b"[1]," * 800 + b"0]}"
+    operations: list[Any] = [Put(f"q{number:05}", number % 7, b"x" * 100) for number in range(QUEUES)]
+    operations += [CreatePulse(f"p{number}", PulseChange(rate=10)) for number in range(1000)]
+    operations += [BindQueue(f"t{number}", "q00001", None) for number in range(1000)]
+    operations += [BindQueue("wide", f"q{number:05}", None) for number in range(1000)]
+    operations += [PutGrouped(Put("q00001", 0, bytes(200)), f"g{number}") for number in range(1000)]
+    operations += [PutWith(Put("bodies", 0, content), key=key) for key, content in (
+        ("json", body), ("control", b"\x01" * 40_000), ("wide", "\u202e".encode() * 10_000),
+        ("deep", b"[" * 900 + b"]" * 900),
+    )]
+    machine.apply(machine.index + 1, machine.clock_ms, 0, operations)
+    history, samples = History(), Samples(0, 0)
+    for number in range(SAMPLES):
+        samples.add(number, number * 1000, 7 * number, 5 * number)
+    history._samples = dict.fromkeys(machine.queue_names(""), samples)
+    return View(found.hub, Visitor(None, EVERYTHING, "here", True), {}, "token", "1", history)
+
+
+PAGES = (
+    ("/queues", {"sort": "ready", "first": "2900"}), ("/queue", {"name": "q00001"}),
+    ("/groups", {"sort": "waiting", "first": "500"}), ("/pulses", {}), ("/topics", {}), ("/topics", {"name": "wide"}),
+    ("/workers", {"cron": "q00001"}), ("/", {}), ("/sessions", {}), ("/users", {}), ("/slow", {}),
+    *(("/job", {"queue": "bodies", "key": key, "form": form}) for key, form in (
+        ("json", ""), ("json", "hex"), ("control", "text"), ("wide", "json"), ("deep", "json"))),
+)
+
+
+@pytest.fixture(scope="module")
+def counted() -> dict[str, tuple[str, list[int]]]:
+    """Each page, and the instructions of its turns."""
+    made: dict[str, tuple[str, list[int]]] = {}
+
+    async def test(found: Site) -> None:
+        view = filled(found)
+        for path, words in PAGES:
+            asked = View(view.hub, view.visitor, words, view.token, view.version, view.history)
+            made[f"{path} {words}"] = steps(site.PAGES[path](asked))
+        made["the history"] = "", steps(view.history.sample(found.cluster))[1]
+
+    run(test)
+    return made
+
+
+@pytest.mark.parametrize("page", ["the history", *(f"{path} {words}" for path, words in PAGES)])
+def test_a_page_does_little_at_a_time(page: str, counted: dict[str, tuple[str, list[int]]]) -> None:
+    assert max(counted[page][1]) < STEPS_MAX
+
+
+def test_pages_of_lists_are_bounded(counted: dict[str, tuple[str, list[int]]]) -> None:
+    page, turns = counted[f"/queues {PAGES[0][1]}"]
+    assert f"{QUEUES + 1} queues" in page
+    assert page.count("<tr>") == ROWS + 1
+    assert "after →" in page
+    assert "before" in page
+    assert len(turns) > QUEUES // 250
+    assert all(len(one) < 400_000 for one, _ in counted.values())
+
+
+def test_a_form_is_read_a_little_at_a_time() -> None:
+    class Request:
+        class content:      # noqa: N801
+            @staticmethod
+            async def iter_chunked(size: int) -> Any:
+                yield b"body=" + b"%41" * ((FORM_BYTES_MAX - 5) // 3)
+
+    fields, turns = steps(fields_of(Request()))       # type: ignore[arg-type]
+    assert fields["body"] == "A" * ((FORM_BYTES_MAX - 5) // 3)
+    assert max(turns) < STEPS_MAX
+
+
+def test_what_is_counted_is_what_is_done_between_two_waits() -> None:
+    async def page() -> str:
+        total = sum(number for number in range(10_000))
+        await asyncio.sleep(0)
+        return str(total)
+
+    _, (first, second) = steps(page())
+    assert first > 30_000
+    assert second < 100

@@ -1,0 +1,141 @@
+"""Grants that a session is told again: the same grant, which the window counts from the last time on."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+import pytest
+
+from core import Pulse
+from gateway.pulses.window import Number, Window
+from tests.gateway.helpers.memory import MemoryClient, MemoryGateway, attached, with_gateway
+from tests.gateway.pulses.writes import Writes
+
+SESSION = b"SESSION 1_9f3c5a7e11d0c2b4\r\n"
+GO = re.compile(rb"200 OK GO (\d+) 0\r\n")
+JOB = re.compile(rb"200 OK q (\d+) 0 1\r\nx")
+ONE = Number("ticket", 1)
+
+
+def back(gateway: MemoryGateway, command: bytes) -> MemoryClient:
+    """A client that comes back to the session and repeats a command."""
+    client = gateway.connect("again")
+    client.send(SESSION + command)
+    return client
+
+
+async def done(gateway: MemoryGateway, client: MemoryClient, commands: bytes) -> bytes:
+    """The answers of commands that do not block."""
+    client.send(commands)
+    await gateway.settle()
+    while gateway.cluster.in_flight:
+        gateway.cluster.commit()
+        await gateway.settle()
+    return client.take()
+
+
+def test_what_is_in_the_window_is_told_again_at_once_and_counts_from_then_on() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = await attached(gateway)
+        assert await done(gateway, client, b"PULSE CREATE p RATE 1 PER 0.3\r\nREQ 1 PULSE WAIT p\r\n") == (
+            b"200 OK\r\n200 OK GO 1 0\r\n")
+        await asyncio.sleep(0.15)
+        again = back(gateway, b"REQ 1 PULSE WAIT p\r\n")
+        other = gateway.connect("other")
+        writes = Writes([again, other], GO)
+        await gateway.settle()
+        assert writes.order == [0]
+        other.send(b"PULSE WAIT p\r\n")
+        await asyncio.wait_for(writes.come(2), 30)
+        assert writes.keep(1, 0.3)
+    with_gateway(test)
+
+
+def test_what_is_not_waits_for_room_before_all_others() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = await attached(gateway)
+        assert await done(gateway, client, b"PULSE CREATE p RATE 1 PER 0.2\r\nREQ 1 PULSE WAIT p\r\n") == (
+            b"200 OK\r\n200 OK GO 1 0\r\n")
+        await asyncio.sleep(0.25)
+        others = [gateway.connect(str(number)) for number in range(2)]
+        again = gateway.connect("again")
+        writes = Writes([*others, again], GO)
+        for other in others:
+            other.send(b"PULSE WAIT p\r\n")
+        await gateway.settle()
+        again.send(SESSION + b"REQ 1 PULSE WAIT p\r\n")
+        await asyncio.wait_for(writes.come(3), 30)
+        assert writes.order == [0, 2, 1]
+        assert writes.keep(1, 0.2)
+    with_gateway(test)
+
+
+@pytest.mark.parametrize("verb", [b"GET", b"GETB"])
+def test_a_job_waits_for_room_as_well(verb: bytes) -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = await attached(gateway)
+        await done(gateway, client, b"QUEUE CONFIG q RATE 1 PER 0.2\r\n" + 3 * b"PUT q 0 1\r\nx")
+        assert JOB.fullmatch(await done(gateway, client, b"REQ 1 " + verb + b" q\r\n"))
+        await asyncio.sleep(0.25)
+        other, again, last = (gateway.connect(name) for name in ("other", "again", "last"))
+        writes = Writes([other, again, last], JOB)
+        other.send(b"GETB q\r\n")
+        await asyncio.wait_for(writes.come(1), 30)
+        again.send(SESSION + b"REQ 1 " + verb + b" q\r\n")
+        await gateway.settle()
+        last.send(b"GETB q\r\n")
+        await asyncio.wait_for(writes.come(3), 30)
+        assert writes.order == [0, 1, 2]
+        assert writes.keep(1, 0.2)
+    with_gateway(test)
+
+
+def test_the_room_of_a_client_that_does_not_wait_for_its_job_goes_on() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = await attached(gateway)
+        await done(gateway, client, b"QUEUE CONFIG q RATE 1 PER 0.2\r\n" + 3 * b"PUT q 0 1\r\nx")
+        assert JOB.fullmatch(await done(gateway, client, b"REQ 1 GETB q\r\n"))
+        await asyncio.sleep(0.25)
+        other, again, last = (gateway.connect(name) for name in ("other", "again", "last"))
+        writes = Writes([other, last], JOB)
+        other.send(b"GETB q\r\n")
+        await asyncio.wait_for(writes.come(1), 30)
+        again.send(SESSION + b"REQ 1 GETB q\r\n")
+        await gateway.settle()
+        again.vanish()
+        last.send(b"GETB q\r\n")
+        await asyncio.wait_for(writes.come(2), 30)
+        assert writes.keep(1, 0.2)
+    with_gateway(test)
+
+
+def test_more_jobs_than_the_pulse_gives_by_now_wait_for_all_of_it() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = await attached(gateway)
+        commands = b"PULSE CREATE p RATE 3 PER 0.2\r\nQUEUE CONFIG q PULSE p\r\n" + 3 * b"PUT q 0 1\r\nx"
+        await done(gateway, client, commands)
+        assert (await done(gateway, client, b"REQ 1 GET q COUNT 3\r\n")).startswith(b"200 OK 3\r\n")
+        await done(gateway, client, b"PULSE CONFIG p RATE 1\r\n")
+        await asyncio.sleep(0.25)
+        other = gateway.connect("other")
+        assert GO.fullmatch(await done(gateway, other, b"PULSE WAIT p\r\n"))
+        again = back(gateway, b"REQ 1 GET q COUNT 3\r\n")
+        await gateway.settle()
+        assert again.take().startswith(b"200 OK SESSION")
+        await asyncio.sleep(0.3)
+        assert again.take().startswith(b"200 OK 3\r\n")
+    with_gateway(test)
+
+
+def test_a_grant_that_is_written_again_leaves_its_first_place() -> None:
+    window, pulse = Window(), Pulse("p", rate=2, now=2, per_ms=1000)
+    for at in (0.0, 0.5):
+        window.under_way += 1
+        window.write(1, (ONE,))
+        window.stamp(at)
+    assert window.free(pulse, 0.5) == 1
+    assert window.holds(ONE, pulse, 0.5)
+    assert window.free(pulse, 1.4) == 1
+    assert window.free(pulse, 1.6) == 2
+    assert not window.holds(ONE, pulse, 1.6)

@@ -1,0 +1,1 @@
+"""integrations/kombu: the transport and the result backend."""

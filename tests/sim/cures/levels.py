@@ -1,0 +1,28 @@
+"""What keeps nodes of several releases together, taken out of the product."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.leader.feature_level import FeatureLevel
+from tests.sim.cures.cure import Cure, scripted
+from tests.sim.scenarios import levels
+from tests.sim.scenarios.levels import SCRIPTED
+
+
+def raise_the_level_without_asking(patch: pytest.MonkeyPatch) -> None:
+    """A leader raises the level to what it knows itself, whatever the others do."""
+    patch.setattr(FeatureLevel, "_allowed_by", lambda self, name: self.raise_to)
+
+
+def refuse_nothing(patch: pytest.MonkeyPatch) -> None:
+    """A leader proposes what is above the level of the cluster."""
+    patch.setattr(FeatureLevel, "_refuses", lambda self, operation: False)
+
+
+_UPGRADE = scripted(SCRIPTED, levels.a_cluster_is_upgraded_node_by_node)
+
+CURES = (
+    Cure(raise_the_level_without_asking, _UPGRADE, red=0),
+    Cure(refuse_nothing, _UPGRADE, red=0),
+)

@@ -1,0 +1,111 @@
+"""What keeps the promises about pulses and events, taken out of the product: each must make some run go red."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from cluster.leader.leadership import Leadership
+from core import Granted, Pulse
+from core.pulse.pulses import Pulses
+from gateway.events.subscriptions import Subscriptions
+from gateway.pulses import turns
+from gateway.pulses.turn_waiter import Going, TurnWaiter
+from gateway.pulses.turns import Line, Turns
+from gateway.pulses.window import Window
+from tests.sim.cures.cure import Cure
+
+RUN: dict[str, Any] = {"seconds": 60.0, "failovers": 6}
+
+
+def forget_at_a_lead_entry(patch: pytest.MonkeyPatch) -> None:
+    """A new leader does not count what the ones before may have written."""
+    def lead(pulses: Pulses, clock_ms: int) -> None:
+        for pulse in pulses.by_name.values():
+            pulse.window.clear()
+    patch.setattr(Pulses, "lead", lead)
+
+
+def begin_with_empty_windows(patch: pytest.MonkeyPatch) -> None:
+    """The same, and the state would know it."""
+    patch.setattr(Turns, "serve", lambda self: self._windows.clear())
+
+
+def write_without_a_lease(patch: pytest.MonkeyPatch) -> None:
+    """A leader that was frozen writes what it had."""
+    patch.setattr(Turns, "may_write", lambda self, stamp_ms: True)
+
+
+def count_what_was_written_only(patch: pytest.MonkeyPatch) -> None:
+    """Grants under way are not counted."""
+    free = Window.free
+
+    def without(window: Window, pulse: Pulse, now: float) -> int:
+        under_way, window.under_way = window.under_way, 0
+        found = free(window, pulse, now)
+        window.under_way = under_way
+        return found
+    patch.setattr(Window, "free", without)
+
+
+def tell_before_it_is_committed(patch: pytest.MonkeyPatch) -> None:
+    """Grants are written when they are proposed."""
+    propose, tickets = Turns._propose, itertools.count(1_000_000)
+
+    def at_once(its: Turns, line: Line, pulse: Pulse, count: int) -> None:
+        propose(its, line, pulse, count)
+        for _ in range(len(line.sent)):
+            its.hand_out(pulse.name, its.window(pulse.name), Granted(next(tickets), 1))
+    patch.setattr(Turns, "_propose", at_once)
+    for word in ("applied", "refused", "unknown"):
+        patch.setattr(turns._Granting, word, lambda self, reply=None: None)
+
+
+def stamp_the_lead_entry_late(patch: pytest.MonkeyPatch) -> None:
+    """When clocks were set, grants seem too old to count."""
+    patch.setattr(Leadership, "_jumps_over_grants", lambda self, known_ms, clocks_ms: False)
+
+
+def repeat_at_once(patch: pytest.MonkeyPatch) -> None:
+    """A session is told a grant again whether there is room or not."""
+    patch.setattr(Turns, "_may_repeat", lambda self, name, ticket: True)
+    patch.setattr(Turns, "room", lambda self, name, own, numbers: True)
+
+
+def serve_the_last_first(patch: pytest.MonkeyPatch) -> None:
+    """Whoever comes goes to the head of the line."""
+    stand = Turns._stand
+    patch.setattr(Turns, "_stand", lambda self, waiter, ahead=False: stand(self, waiter, ahead=True))
+
+
+def release_one_after_the_other(patch: pytest.MonkeyPatch) -> None:
+    """Not all grants of a group are written at one moment."""
+    go = Turns._go
+
+    def late(its: Turns, waiter: TurnWaiter, going: Going) -> None:
+        if going.ticket % 2:
+            its._loop.call_later(0.05, go, its, waiter, going)
+        else:
+            go(its, waiter, going)
+    patch.setattr(Turns, "_go", late)
+
+
+def continue_anywhere(patch: pytest.MonkeyPatch) -> None:
+    """A subscription goes on behind any number, whether the node has what came after it or not."""
+    patch.setattr(Subscriptions, "may_begin", lambda self, wish, after: True)
+
+
+CURES = (
+    Cure(forget_at_a_lead_entry, RUN, red=0),
+    Cure(begin_with_empty_windows, RUN, red=0),
+    Cure(write_without_a_lease, RUN, red=2),
+    Cure(count_what_was_written_only, RUN, red=0),
+    Cure(tell_before_it_is_committed, RUN, red=11),
+    Cure(stamp_the_lead_entry_late, RUN, red=10),
+    Cure(repeat_at_once, RUN, red=2),
+    Cure(serve_the_last_first, RUN, red=1),
+    Cure(release_one_after_the_other, RUN, red=0),
+    Cure(continue_anywhere, RUN, red=1),
+)

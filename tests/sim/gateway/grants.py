@@ -1,0 +1,208 @@
+"""The promise about pulses: in no window of P + PAUSE seconds do all nodes together write more than NOW grants.
+
+The monitor sees what each process writes to its clients, at the moment of writing and by the true time: grants, and
+jobs of queues with a rate. NOW, P and PAUSE are those of the history that all nodes share. They may change while a
+grant is under way: one that was right at some moment between its proposal and its writing is right.
+
+An answer that a session asks for again is the same grant: its client acts on it once. So in each window it counts once
+as long as it is there, however often it was written, and from its last time on; when it has left the window it needs
+room like any other. To let it wait for room in any case would count bytes better and keep the promise of sessions
+worse: with a long period the ticket would be closed before it is told again, and the turn lost by a retry.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator
+from itertools import islice, takewhile
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from core import GetAllowed, Grant, Granted, Handed, HandedMany, Machine, Operation, Reply, Request, TakeTurn, Turn
+from tests.sim.gateway.answers import Answer
+from tests.sim.world.events import Events
+from tests.sim.world.trace import Violation
+
+if TYPE_CHECKING:
+    from tests.sim.gateway.node import GatewayNode
+
+ROUNDING_S = 1e-7
+MOMENT_S = 0.020                # in which those who are released together must be written
+REMEMBERED_S = 60.0             # longer than any window
+
+
+class Moment(NamedTuple):
+    """A time, and how many changes of speed there had been: what a node proposes may be older than one of that time."""
+
+    at: float
+    changes: int
+
+
+class Speed(NamedTuple):
+    """So many grants in so many seconds, since this moment."""
+
+    since: Moment
+    now: int
+    length_s: float
+
+
+class Written(NamedTuple):
+    """A grant of a pulse: which, when it was written, by whom, when it was proposed, was it told before."""
+
+    number: tuple[str, int]
+    at: float
+    node: str
+    proposed_at: Moment
+    again: bool
+
+
+class GrantMonitor:
+    """Of one run. `fast`: the speed of the fastest clock there may be."""
+
+    def __init__(self, events: Events, seen: Counter[str], fast: float) -> None:
+        self._events = events
+        self._seen = seen
+        self._fast = fast
+        self._pulse_of: dict[bytes, str] = {}           # a queue -> its pulse
+        self._together: set[str] = set()
+        self._speeds: dict[str, deque[Speed]] = {}
+        self._changes = 0
+        self._proposed: dict[tuple[str, int], Moment] = {}   # ("ticket" or "job", number) -> when
+        self._told: set[tuple[str, int]] = set()
+        self._written: dict[str, deque[Written]] = {}
+        self.fullest = 0.0                              # of all windows, as a part of NOW
+        self.last: dict[str, float] = {}                # when a pulse's last grant was written
+
+    # The truth
+
+    @property
+    def moment(self) -> Moment:
+        """Now."""
+        return Moment(self._events.now, self._changes)
+
+    def history(self, machine: Machine) -> None:
+        """An entry was executed for the first time."""
+        for name, pulse in machine.pulses.items():
+            speeds = self._speeds.setdefault(name, deque())
+            if pulse.together:
+                self._together.add(name)
+            if not speeds or (speeds[-1].now, speeds[-1].length_s) != (pulse.now, pulse.length_ms / 1000):
+                self._changes += 1
+                speeds.append(Speed(self.moment, pulse.now, pulse.length_ms / 1000))
+        for name, queues in machine.rated.items():
+            self._pulse_of.update(dict.fromkeys((queue.encode() for queue in queues), name))
+
+    # From the nodes
+
+    def decided(self, node: GatewayNode, operation: Operation, pending: Any) -> Any:
+        """A node proposes an operation; returns who is to hear of its outcome."""
+        inner = operation.operation if isinstance(operation, Request) else operation
+        if isinstance(inner, Grant | GetAllowed) or (isinstance(inner, TakeTurn) and inner.free):
+            return _Proposal(self, node, pending)
+        return pending
+
+    def granted(self, node: GatewayNode, reply: Reply, proposed_at: Moment) -> None:
+        """A node hears that these grants are given, which it proposed then."""
+        if isinstance(reply, Granted):
+            numbers = [("ticket", number) for number in range(reply.first, reply.first + reply.count)]
+        elif isinstance(reply, Turn):
+            numbers = [("ticket", reply.ticket)]
+        else:
+            jobs = reply.jobs if isinstance(reply, HandedMany) else (reply,) if isinstance(reply, Handed) else ()
+            numbers = [("job", job.id) for job in jobs]
+        for number in numbers:
+            self._proposed[number] = proposed_at        # what is asked for again takes its place anew
+        node.has_grants = node.has_grants or bool(numbers)
+
+    def wrote(self, node: GatewayNode, answer: Answer, pulse: str | None) -> None:
+        """A process writes an answer; `pulse`: whose turn was asked for."""
+        if answer.ticket is not None:
+            assert pulse is not None
+            self._grant(node, pulse, ("ticket", answer.ticket))
+        for queue, number in answer.jobs:
+            if queue in self._pulse_of:
+                self._grant(node, self._pulse_of[queue], ("job", number))
+
+    # The promise
+
+    def _grant(self, node: GatewayNode, pulse: str, number: tuple[str, int]) -> None:
+        now = self._events.now
+        written = self._written.setdefault(pulse, deque())
+        again = number in self._told
+        self._seen[f"grants written {'again' if again else 'once'}"] += 1
+        self._told.add(number)
+        proposed_at = self._proposed.get(number, self.moment)
+        one = Written(number, now, node.name, self.moment if again else proposed_at, again)
+        while written and written[0].at < now - REMEMBERED_S:
+            written.popleft()
+        written.append(one)
+        self.last[pulse] = now
+        speeds = self._since(pulse, one.proposed_at)
+        part, speed = min((self._count(written, speed, now) / speed.now, speed) for speed in speeds)
+        if again and any(one.number == number for one in self._window(written, speed, now, before=True)):
+            return                              # it is there already
+        self.fullest = max(self.fullest, part)
+        self._seen["full windows"] += part == 1
+        if part > 1:
+            raise Violation(
+                f"{node.name} writes {number[0]} {number[1]}{' again' if again else ''}: {round(part * speed.now)} of"
+                f" {pulse} in {speed.length_s:g} s, and there may be {speed.now}: {self._tell(written, speed, now)}"
+            )
+        if pulse in self._together and not again:
+            self._one_group(pulse, written, min(speeds, key=lambda speed: speed.length_s))
+
+    def _since(self, pulse: str, moment: Moment) -> list[Speed]:
+        """The speeds that were in force from this moment on."""
+        speeds = self._speeds[pulse]
+        first = max((place for place, speed in enumerate(speeds) if speed.since <= moment), default=0)
+        return list(speeds)[first:]
+
+    def _window(self, written: deque[Written], speed: Speed, now: float, *, before: bool = False) -> Iterator[Written]:
+        """What was written in the window that ends now; `before`: without the last of it."""
+        begin = now - speed.length_s / self._fast + ROUNDING_S
+        return takewhile(lambda one: one.at >= begin, islice(reversed(written), before, None))
+
+    def _count(self, written: deque[Written], speed: Speed, now: float) -> int:
+        return len({one.number for one in self._window(written, speed, now)})
+
+    def _tell(self, written: deque[Written], speed: Speed, now: float) -> str:
+        return ", ".join(f"{one.at:.4f} {one.node}" for one in written if one.at > now - speed.length_s - 0.1)
+
+    def _one_group(self, pulse: str, written: deque[Written], speed: Speed) -> None:
+        """Grants of a group come at one moment, those of two a period apart; what is told again goes along with any."""
+        last = written[-1]
+        for one in self._window(written, speed, last.at):
+            if one.again:
+                continue
+            apart_s = last.at - one.at
+            if (one.node, one.proposed_at) != (last.node, last.proposed_at):
+                raise Violation(f"two groups of {pulse} come within {apart_s:.4f} s")
+            if apart_s > MOMENT_S:
+                raise Violation(f"two grants of a group of {pulse} come {apart_s:.4f} s after each other")
+            self._seen["grants together"] += one is not last
+
+
+class _Proposal:
+    """Hears of an outcome first."""
+
+    __slots__ = ("_at", "_monitor", "_node", "_pending")
+
+    def __init__(self, monitor: GrantMonitor, node: GatewayNode, pending: Any) -> None:
+        self._monitor, self._node, self._pending = monitor, node, pending
+        self._at = monitor.moment
+
+    def applied(self, reply: Reply) -> None:
+        """See Pending."""
+        self._monitor.granted(self._node, reply, self._at)
+        self._pending.applied(reply)
+
+    def refused(self) -> None:
+        """See Pending."""
+        self._pending.refused()
+
+    def unknown(self) -> None:
+        """See Pending."""
+        self._pending.unknown()
+
+    def overdue(self) -> None:
+        """See ClientPending."""
+        self._pending.overdue()

@@ -1,0 +1,54 @@
+"""The promises about pulses and events hold while leaders fail; without what keeps them some run goes red."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.sim.cures import Cure
+from tests.sim.gateway import campaign
+from tests.sim.gateway.cures import CURES, RUN
+
+SEEDS = range(4)
+
+
+def name(cure: Cure) -> str:
+    return cure.name
+
+
+@pytest.fixture(scope="module")
+def report() -> campaign.GatewayReport:
+    return campaign.run(SEEDS, **RUN)
+
+
+def test_no_window_has_too_many_grants(report: campaign.GatewayReport) -> None:
+    assert not report.failures, "\n".join([*report.failures.values(), *report.lines()])
+    assert report.fullest == 1          # else nothing was tried
+
+
+def test_leaders_failed_and_grants_were_written(report: campaign.GatewayReport) -> None:
+    assert report.seen["failovers"] == len(SEEDS) * RUN["failovers"]
+    assert report.seen["grants written once"] > 50 * len(SEEDS)
+    assert report.seen["grants written again"] > 5
+    assert report.seen["full windows"] > 100
+    assert report.seen["grants together"] > 20
+
+
+def test_subscribers_heard_events_over_failovers(report: campaign.GatewayReport) -> None:
+    assert report.seen["events heard"] > 50 * len(SEEDS)
+    assert report.seen["messages heard"] > 50 * len(SEEDS)
+    assert report.seen["subscriptions continued"] > 10
+
+
+def test_a_seed_repeats_itself() -> None:
+    first, _ = campaign.one(3, seconds=20.0, failovers=2)
+    second, _ = campaign.one(3, seconds=20.0, failovers=2)
+    assert (first.steps, first.trace.seen, first.trace.last()) == (second.steps, second.trace.seen, second.trace.last())
+
+
+@pytest.mark.parametrize("cure", CURES, ids=name)
+def test_a_removed_cure_breaks_the_promise(cure: Cure, monkeypatch: pytest.MonkeyPatch) -> None:
+    cure.remove(monkeypatch)
+    seed = next((seed for seed in cure.seeds() if campaign.one(seed, **cure.fixed)[1]), None)
+    assert seed is not None
+    if seed != cure.red:
+        print(f"{cure.name}: seed {cure.red} is not red any more; record red={seed}, which saves the search")

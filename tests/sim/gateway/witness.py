@@ -1,0 +1,86 @@
+"""What all nodes must agree on in a simulated cluster with gateways: the replicated truth, and who departs from it.
+
+The reference model of the queue knows no pulses, so replies are not judged here: a machine of the simulation's own
+executes each entry first, and every node must do and answer the same. What clients are told is judged by others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from core import Entry, Event, Machine, Operation, decode_entry
+from tests.sim.clients.outcomes import Outcome
+from tests.sim.oracles.checks import Checks, Past
+from tests.sim.world.trace import Trace, Violation
+
+
+class Witness:
+    """Executes the history; what the simulation asks of a model, and the machine."""
+
+    def __init__(self) -> None:
+        self.machine = Machine()
+
+    @property
+    def index(self) -> int:
+        """The last entry."""
+        return self.machine.index
+
+    @property
+    def clock_ms(self) -> int:
+        """Replicated time."""
+        return self.machine.clock_ms
+
+    @property
+    def voters(self) -> tuple[str, ...]:
+        """Those of the founders."""
+        return self.machine.membership.voters
+
+    @property
+    def configuration(self) -> int:
+        """The number of their set."""
+        return self.machine.membership.configuration
+
+    @property
+    def learner(self) -> str | None:
+        """The node that joins."""
+        return self.machine.membership.learner
+
+    @property
+    def online(self) -> bool:
+        """Is the service switched online?"""
+        return self.machine.online
+
+
+class WitnessedChecks(Checks):
+    """`told` hears of each entry that is applied for the first time, and of its events of these `types`."""
+
+    def __init__(
+        self, trace: Trace, founders: tuple[str, ...], types: Iterable[str],
+        told: Callable[[Machine, list[Event]], None],
+    ) -> None:
+        super().__init__(trace, founders)
+        self.witness = Witness()
+        self.witness.machine.record(types)
+        self.model: Any = self.witness
+        self._told = told
+
+    def launched(self, data: bytes, proposed: list[Outcome]) -> list[tuple[Operation, Outcome | None]]:
+        """A leader gives an entry to Raft: once."""
+        entry: Entry = decode_entry(data)
+        if entry.seed in self._launched:
+            raise Violation(f"entry with seed {entry.seed} was proposed twice")
+        self._launched.add(entry.seed)
+        return []
+
+    def _first(self, name: str, index: int, now_ms: int, seed: int, operations: list[Operation]) -> Past:
+        if index <= self.witness.index:
+            raise Violation(f"{name} applies entry {index}, which nobody did when {self.witness.index} was applied")
+        if seed in self._index_of:
+            raise Violation(f"{name} applies at {index} what was applied at {self._index_of[seed]}")
+        self._index_of[seed] = index
+        applied = self.witness.machine.apply(index, now_ms, seed, operations)
+        past = self.history[index] = Past(now_ms, seed, operations, applied.replies)
+        self._trace.seen["entries committed"] += 1
+        self._told(self.witness.machine, applied.events)
+        return past

@@ -1,0 +1,41 @@
+"""Nodes of two releases in one cluster: Later stands for an operation that came with feature level 2."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from core import Later
+from core.handlers import dispatch
+from tests.sim.scenarios import members
+from tests.sim.scenarios.members import served_by, transfers, until
+from tests.sim.world.world import World
+
+SCRIPTED: dict[str, Any] = {**members.SCRIPTED, "constants": [(dispatch, "LEVELS", {Later: 2})]}
+
+
+def a_cluster_is_upgraded_node_by_node(world: World) -> Iterator[float]:
+    """Each node that is upgraded leads next; when the last one is, the level rises."""
+    nodes = [world.nodes[name] for name in world.voters]
+    for node in nodes:
+        node.known_level = 1
+    yield from served_by(world)
+    for node in nodes:
+        if any(one.machine.level > 1 for one in nodes):
+            return                          # too early: the checks say so if somebody does not know it
+        node.crash(power=False)
+        node.known_level = 2
+        node.start_again()
+        yield from until(world, lambda node=node: node.voter and world.serving() is not None and _together(world))
+        if world.serving() is not node:
+            yield from transfers(world, node)
+        yield 0.5
+    yield from until(world, lambda: all(node.machine.level == 2 for node in nodes))
+    world.trace.fault("script", "all nodes are upgraded, and so is the cluster")
+
+
+def _together(world: World) -> bool:
+    """Is everybody connected to the one that serves, and up to date?"""
+    leader = world.serving()
+    return leader is not None and all(
+        peer.up and peer.match == leader.up.journal.last_index for peer in leader.up.peers.values())

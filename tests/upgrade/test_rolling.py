@@ -1,0 +1,127 @@
+"""A rolling upgrade to a release of a higher feature level, and the way back: nobody stops, and no call fails.
+
+The next release is next_release.py. Its nodes and those of this program are real processes with clients at work.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+import sockpq
+
+from devcluster.cluster import LocalCluster
+from tests.wire import Wire
+
+NEXT = (sys.executable, "-m", "tests.upgrade.next_release")
+HELD_BACK = {"SOCKPQD_RAFT_FEATURE_LEVEL_MAX": "1"}
+CALL_S = 20.0
+
+
+class Rolling(LocalCluster):
+    """A cluster whose nodes can be given another release."""
+
+    def replace(self, name: str, *, newer: bool, held_back: bool = False) -> None:
+        """Stop this node and start the other release there; then let another one lead, if none had to yet."""
+        led = self.wait_for_leader() == name
+        assert self.terminate(name) == 0
+        self.install(name, newer=newer, held_back=held_back)
+        self.restart(name)
+        self.wait_until_level()
+        if not led:
+            assert (self.say(self.wait_for_leader(), "CLUSTER TRANSFER", CALL_S) or "").startswith("200 OK")
+            self.wait_until_level()
+
+    def install(self, name: str, *, newer: bool, held_back: bool = False) -> None:
+        """What is started next on this node, which does not run."""
+        node = self._nodes[name]
+        node.wrapper, node.environment = NEXT if newer else (), HELD_BACK if held_back else {}
+
+    def levels(self) -> set[tuple[int | None, int | None]]:
+        """What the nodes know, and the level of the cluster, as the leader has it."""
+        with sockpq.Client([self.server(self.wait_for_leader())]) as client:
+            return {(node.level, node.cluster_level) for node in client.cluster_status()}
+
+    def poke(self) -> tuple[bool, str]:
+        """Whether the leader lists the new command, and what it answers to it."""
+        wire = Wire(self.server(self.wait_for_leader()), CALL_S)
+        try:
+            wire.send("CAPS")
+            listed = b"poke\n" in wire.exactly(int(wire.line().split()[2]))
+            wire.send("POKE poked")
+            return listed, wire.line()
+        finally:
+            wire.close()
+
+
+class Worker(threading.Thread):
+    """Puts a job, takes it and reports it done, again and again, until it is told to stop or a call fails."""
+
+    def __init__(self, servers: list[str]) -> None:
+        super().__init__(daemon=True)
+        self._servers = servers
+        self._stopping = threading.Event()
+        self.error: Exception | None = None
+        self.calls = 0
+
+    def run(self) -> None:
+        try:
+            with sockpq.Client(self._servers, timeout=CALL_S) as client:
+                while not self._stopping.is_set():
+                    client.put("work", b"%d" % self.calls)
+                    job = client.get("work")
+                    assert job is not None
+                    assert job.data == b"%d" % self.calls
+                    job.done()
+                    self.calls += 1
+                    self._stopping.wait(0.02)
+        except Exception as error:
+            self.error = error
+
+    def finish(self) -> int:
+        """How often it has worked; raises what has failed."""
+        self._stopping.set()
+        self.join(2 * CALL_S)
+        if self.error is not None:
+            raise self.error
+        return self.calls
+
+
+@pytest.fixture
+def cluster() -> Iterator[Rolling]:
+    with Rolling() as cluster:
+        yield cluster
+
+
+def test_a_rolling_upgrade_and_the_way_back(cluster: Rolling) -> None:
+    worker = Worker(cluster.servers)
+    worker.start()
+    for name in cluster.names:
+        cluster.replace(name, newer=True, held_back=True)
+        listed, said = cluster.poke()
+        assert not listed
+        assert said in ("400 Bad Command", "501 Not Yet")
+    assert cluster.levels() == {(2, 1)}
+    assert cluster.poke() == (False, "501 Not Yet")
+    for name in cluster.names:
+        cluster.replace(name, newer=False)
+    assert cluster.levels() == {(1, 1)}
+    assert cluster.poke() == (False, "400 Bad Command")
+    for name in cluster.names:
+        assert {level for _, level in cluster.levels()} == {1}
+        cluster.replace(name, newer=True)
+    cluster.wait_until(lambda views: all(
+        (node.level, node.cluster_level) == (2, 2) for view in views for node in view.nodes), "the level is raised")
+    assert cluster.poke() == (True, "200 OK")
+    assert worker.finish() > 10
+    assert all(cluster.running(name) for name in cluster.names)
+
+    late = next(name for name in cluster.names if name != cluster.wait_for_leader())
+    assert cluster.terminate(late) == 0
+    cluster.wipe(late)
+    cluster.install(late, newer=False)
+    cluster.restart(late)
+    cluster.wait_until_logged(late, f"start a newer version of sockpqd on {late}")
+    assert cluster.poke() == (True, "200 OK")

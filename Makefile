@@ -2,29 +2,39 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+# As new versions of pip do it: pysyncobj's old way needs the package wheel, which Debian's environments lack.
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517
 DIR    ?=
 SEEDS  ?= 1000
 FIRST  ?= 0
 JOBS   ?= 1
+SECONDS   ?= 120
+FAILOVERS ?= 5
 MINUTES ?= 60
+TIMES   ?= 10
 TOOLS  := .tools
 TOXIPROXY         := github.com/Shopify/toxiproxy/v2/cmd/server
 TOXIPROXY_VERSION := v2.12.0
+KOMBU_VERSION     := 5.7.0
+CELERY_VERSION    := 5.7.0
+NODES   ?= 3
+BACKEND ?= sockpq
 
-.PHONY: install dev check test-fast test test-deploy client-faces toxiproxy sim chaos chaos-long hostile docs test-browser demo play dist manual bench-plots clean
+.PHONY: install dev check test-fast test test-deploy client-faces toxiproxy kombu-tests test-celery celery-faults laws sim sim-pulses chaos chaos-long hostile docs test-browser demo play play-celery dist manual bench-plots clean
 
 install: $(VENV)/.installed          ## .venv with sockpqd and pqctl, nothing for developers
 dev: $(VENV)/.installed-dev          ## the same with the test tools
 
+# Half an environment, as Debian leaves it without the package python3-venv, would not be made anew.
 $(BIN)/python:
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 $(VENV)/.installed: pyproject.toml client/pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ./client -e .
+	$(PIP_INSTALL) -e ./client -e .
 	touch $@
 
-$(VENV)/.installed-dev: pyproject.toml client/pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ./client -e '.[dev]'
+$(VENV)/.installed-dev: pyproject.toml client/pyproject.toml integrations/kombu/pyproject.toml | $(BIN)/python
+	$(PIP_INSTALL) -e ./client -e ./integrations/kombu -e '.[dev]'
 	touch $@ $(VENV)/.installed
 
 check: dev                           ## style and types
@@ -35,14 +45,14 @@ test-fast: dev                       ## style, types, and all tests that are qui
 	$(BIN)/python -m tests.lanes fast
 
 # With SOCKPQD_TEST_DEPLOY=1 also the tests on containers; without it they are skipped, with one line.
-test: dev toxiproxy $(if $(filter 1,$(SOCKPQD_TEST_DEPLOY)),$(VENV)/.installed-deploy)   ## everything, in three lanes at once
+test: dev toxiproxy kombu-tests $(if $(filter 1,$(SOCKPQD_TEST_DEPLOY)),$(VENV)/.installed-deploy)   ## everything, in three lanes at once
 	$(BIN)/python -m tests.lanes all
 
 test-deploy: $(VENV)/.installed-deploy   ## Ansible on three containers: root, systemd-nspawn, debootstrap; else skipped
 	SOCKPQD_TEST_DEPLOY=1 $(BIN)/python -m pytest --capture=tee-sys tests/deploy
 
 $(VENV)/.installed-deploy: $(VENV)/.installed-dev
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ./client -e '.[deploy]'
+	$(PIP_INSTALL) -e ./client -e '.[deploy]'
 	touch $@
 
 client-faces: $(BIN)/python          ## the methods of both clients, from their declarations
@@ -61,8 +71,32 @@ $(TOOLS)/.toxiproxy-$(TOXIPROXY_VERSION):
 		GOBIN="$$build" timeout 300 go install $(TOXIPROXY)@$(TOXIPROXY_VERSION) \
 		&& mv "$$build/server" $(TOOLS)/toxiproxy-server && touch $@
 
+kombu-tests: dev                     ## kombu's own tests of transports, from its sources on the package index
+	@test -e $(TOOLS)/kombu-$(KOMBU_VERSION)/t || { mkdir -p $(TOOLS) \
+		&& $(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps \
+			--no-binary kombu --dest $(TOOLS) kombu==$(KOMBU_VERSION) \
+		&& tar -xzf $(TOOLS)/kombu-$(KOMBU_VERSION).tar.gz -C $(TOOLS); } \
+		|| echo "no sources of kombu: its tests will be skipped"
+
+test-celery: dev                     ## Celery's own integration tests, about 20 minutes: NODES=3 BACKEND=sockpq; needs redis-server
+	$(PIP_INSTALL) -e ./client -e ./integrations/kombu -e '.[celery]'
+	@test -e $(TOOLS)/celery-$(CELERY_VERSION)/t || { mkdir -p $(TOOLS) \
+		&& $(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary celery \
+			--dest $(TOOLS) celery==$(CELERY_VERSION) \
+		&& tar -xzf $(TOOLS)/celery-$(CELERY_VERSION).tar.gz -C $(TOOLS); }
+	$(BIN)/python -m tests.kombu.celery_suite $(TOOLS)/celery-$(CELERY_VERSION) --nodes $(NODES) --backend $(BACKEND)
+
+celery-faults: dev toxiproxy         ## 2,000 of Celery's tasks through each fault of servers, workers and publishers
+	$(BIN)/python -m tests.kombu.faults
+
+laws: dev                            ## tests of hypothesis with other examples, TIMES=10 as many: rounds for MINUTES=60, by JOBS=1 processes
+	$(BIN)/python -m tests.laws --minutes $(MINUTES) --times $(TIMES) --jobs $(JOBS)
+
 sim: dev                             ## whole clusters, simulated: SEEDS=1000 runs from FIRST=0 on, by JOBS=1 processes
 	$(BIN)/python -m tests.sim --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS)
+
+sim-pulses: dev                      ## simulated clusters with gateways whose leaders fail: SEEDS, FIRST, JOBS, SECONDS=120, FAILOVERS=5
+	$(BIN)/python -m tests.sim.gateway --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS) --seconds $(SECONDS) --failovers $(FAILOVERS)
 
 chaos: dev toxiproxy                 ## real processes with faults, each scenario once
 	$(BIN)/python -m pytest tests/chaos
@@ -74,11 +108,11 @@ hostile: dev                         ## attacks on real nodes, beside an ordinar
 	$(BIN)/python -m tests.hostile
 
 docs: dev                            ## the documentation as a site, in build/site: open index.html
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ./client -e '.[docs]'
+	$(PIP_INSTALL) -e ./client -e '.[docs]'
 	$(BIN)/python -m mkdocs build --quiet
 
 test-browser: dev                    ## the dashboard in chromium (Debian: chromium, chromium-driver); else skipped
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ./client -e '.[browser]'
+	$(PIP_INSTALL) -e ./client -e '.[browser]'
 	$(BIN)/python -m pytest tests/browser
 
 demo: install                        ## three nodes, real work, a killed leader; DIR=folder to hash
@@ -87,17 +121,23 @@ demo: install                        ## three nodes, real work, a killed leader;
 play: install                        ## three nodes that stay, a producer and workers; kill what you like, Ctrl-C ends it
 	$(BIN)/python -m bench.play
 
-dist: dev manual                     ## wheels and sources of sockpqd and sockpq, in dist/
+play-celery: dev                     ## the same with a worker and a producer of Celery's
+	$(BIN)/python -m bench.play --celery
+
+dist: dev manual                     ## wheels and sources of sockpqd, sockpq and sockpq-kombu, in dist/
 	$(BIN)/python -m build --outdir dist client
+	$(BIN)/python -m build --outdir dist integrations/kombu
 	$(BIN)/python -m build --outdir dist .
 
-manual: $(VENV)/.installed           ## man pages and completions, from the programs
+manual: $(VENV)/.installed           ## man pages, completions and docs/reference, from the programs
 	$(BIN)/python deploy/manual/make.py
+	$(BIN)/python client/tools/manual.py
 
-bench-plots: dev                     ## tables and pictures of docs/BENCHMARKS.md anew, from what is in bench/results
+bench-plots: dev                     ## tables and pictures of docs/BENCHMARKS.md anew, from bench/results, and of docs/FAIRNESS.md
 	$(BIN)/python -m bench.tables bench/results/*.jsonl --into docs/BENCHMARKS.md
 	$(BIN)/python -m bench.others bench/results/others/*.jsonl --into docs/BENCHMARKS.md
 	$(BIN)/python -m bench.plots bench/results/*.jsonl --to docs/benchmarks
+	$(BIN)/python -m bench.fairness --into docs/FAIRNESS.md --pictures docs/pictures
 
 clean:
 	rm -rf $(VENV) $(TOOLS) build dist .mypy_cache .pytest_cache .ruff_cache

@@ -20,7 +20,7 @@ CELERY_VERSION    := 5.7.0
 NODES   ?= 3
 BACKEND ?= sockpq
 
-.PHONY: install dev check test-fast test test-deploy client-faces toxiproxy kombu-tests test-celery celery-faults laws sim sim-pulses chaos chaos-long hostile docs test-browser demo play play-celery dist manual bench-plots clean
+.PHONY: install dev check test-fast test test-deploy client-faces toxiproxy kombu-tests test-celery celery-faults laws sim sim-pulses chaos chaos-long damage hostile docs test-browser demo play play-celery dist manual bench-plots clean
 
 install: $(VENV)/.installed          ## .venv with sockpqd and pqctl, nothing for developers
 dev: $(VENV)/.installed-dev          ## the same with the test tools
@@ -103,6 +103,9 @@ chaos: dev toxiproxy                 ## real processes with faults, each scenari
 
 chaos-long: dev toxiproxy            ## real processes with faults, rotating: MINUTES=60; goes on after a failure
 	$(BIN)/python -m tests.chaos --minutes $(MINUTES)
+
+damage: dev                          ## random damage to the files of one of three nodes under load: TIMES=10 rounds
+	$(BIN)/python -m tests.system.damage_rounds --times $(TIMES)
 
 hostile: dev                         ## attacks on real nodes, beside an ordinary client; all of them as root only
 	$(BIN)/python -m tests.hostile

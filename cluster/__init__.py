@@ -7,7 +7,7 @@ from cluster.limits import reserved_descriptors
 from cluster.metrics.histogram import Histogram
 from cluster.node import ClusterNode
 from cluster.settings import Member, NodeSettings, PeerTls
-from cluster.storage.errors import StorageError, StorageInUse
+from cluster.storage.errors import RejoinNeeded, StorageError, StorageInUse
 from cluster.wire.refusal_log import RefusalLog
 from cluster.wire.tls import TlsTransport
 from cluster.wire.tls_handshakes import Handshakes
@@ -32,6 +32,7 @@ __all__ = [
     "Pending",
     "RaftViolated",
     "RefusalLog",
+    "RejoinNeeded",
     "StorageError",
     "StorageInUse",
     "TlsTransport",

@@ -23,7 +23,7 @@ from typing import Protocol
 from cluster import limits
 from cluster.api import Channels, ClusterListener
 from cluster.capacity import Capacity
-from cluster.errors import FailStop, OutOfMemory
+from cluster.errors import FailStop, OutOfMemory, RejoinFailed
 from cluster.execution import Execution
 from cluster.journal.journal import Journal
 from cluster.leader.clock import Clock, ReplicatedTime
@@ -98,6 +98,7 @@ class Driver:
         self._level_at = float("-inf")          # when this node last had all that was committed
         self._led = False                       # the last known values of what _changed() compares
         self._online = True
+        self._led_at = clock.monotonic()        # when there was a leader last, or the start
         self._info_at = float("-inf")
         self._info_sent = ("", False)
         self.full = False
@@ -262,6 +263,7 @@ class Driver:
         self.proposer.expire(now)
         self.recording.update(now)
         self.notices.tick()
+        self._check_rejoining(now)
         if self.store.load_error is not None:
             raise self.store.load_error
         self._send_info(now)
@@ -320,6 +322,7 @@ class Driver:
             self.transport.link_down(name)
             self.notices.link_changed(name)
         elif isinstance(event, Hello):
+            self._check_end_of_log(name, event)
             self.transport.link_up(name, event)
             self.notices.link_changed(name)
             self._info_at = float("-inf")       # introduce ourselves at once
@@ -335,6 +338,30 @@ class Driver:
                 self.leadership.heard(event)
                 if event.checkpoint:
                     self._comparison.claimed(name, event.checkpoint, event.chain)
+
+    def _check_end_of_log(self, name: str, hello: Hello) -> None:
+        """Check that this node has what another one knows to have been on its disk. Raises JournalDamaged.
+
+        A log that was cut between two frames, or replaced by an older copy, looks whole. It does not matter without the
+        right to vote: such a node counts for nothing before it is admitted. And --bootstrap is an operator's decision.
+        """
+        last = self.journal.last_index
+        if hello.acknowledged > last and self.journal.voter and not self.settings.bootstrap:
+            raise JournalDamaged(
+                f"the journal ends with entry {last}, but {name} knows that entry {hello.acknowledged} was on its own"
+                f" disk: the journal was cut, or an older copy was put in its place. {START_EMPTY}"
+            )
+
+    def _check_rejoining(self, now: float) -> None:
+        """Give up if nobody can bring this node up to date, which has set its damaged files aside."""
+        if not self.journal.forgetful or self.journal.voter or self.transport.elections.leader_alive():
+            self._led_at = now
+        elif now - self._led_at > limits.REJOIN_S:
+            raise RejoinFailed(
+                f"this node has set its damaged files aside and found no leader within {limits.REJOIN_S:.0f} s, so it"
+                " cannot rejoin. Start the other nodes, then this one. If they are damaged as well, acknowledged jobs"
+                " may be in the files set aside only: docs/OPERATIONS.md says how to go on after losing a majority."
+            )
 
     def _effects(self, effects: Effects) -> None:
         if self.leadership.serving:
@@ -389,6 +416,7 @@ class Driver:
             address=self.members.peer_address(self.settings.name), wall_ms=self._clock.wall_ms(),
             time_ms=self.leadership.time_ms(), level=self.machine.known_level,
             raise_to=self.leadership.feature_level.raise_to, cluster_level=self.machine.level,
+            acknowledged=self.transport.acknowledged_by(receiver),
         )
 
     def meet(self, hello: Hello) -> None:

@@ -5,6 +5,7 @@
     │   ├── EntryTooNew     the log holds an entry that only a newer version can read
     │   ├── ApplyFailed     an exception inside the machine: a bug; skipping the entry would make replicas differ
     │   ├── OutOfMemory     no memory to execute an entry; it is executed when the node is started again
+    │   ├── RejoinFailed    it rejoins without its damaged files, and no majority of the others serves
     │   └── RaftViolated    a peer asks for something Raft forbids (such as cutting committed entries)
     └── LibraryMismatch     the installed pysyncobj is not the version the adapter is written against
 
@@ -31,6 +32,10 @@ class ApplyFailed(FailStop):
 
 class OutOfMemory(FailStop):
     """Memory ran out while a committed entry was executed; it will be executed after a restart."""
+
+
+class RejoinFailed(FailStop):
+    """The others cannot bring this node up to date; its damaged files may be needed."""
 
 
 class RaftViolated(FailStop):

@@ -7,11 +7,11 @@ look first, and running meanwhile could break a promise.
 
 from __future__ import annotations
 
-from cluster.errors import EntryTooNew, LibraryMismatch, RaftViolated
+from cluster.errors import EntryTooNew, LibraryMismatch, RaftViolated, RejoinFailed
 from cluster.raft.replica_check import Diverged
 from cluster.storage.errors import StorageDamaged, StorageTooNew
 
-_LASTING = (StorageDamaged, StorageTooNew, EntryTooNew, RaftViolated, Diverged, LibraryMismatch)
+_LASTING = (StorageDamaged, StorageTooNew, EntryTooNew, RaftViolated, RejoinFailed, Diverged, LibraryMismatch)
 
 
 def restart_cures(error: BaseException) -> bool:

@@ -105,6 +105,8 @@ COMPACTION_ENTRIES = 200_000    # or when it has this many entries, however smal
 COMPACTION_REST_S = 10.0        # at most one snapshot in this time, in which each node has its own place,
 COMPACTION_BYTES_MAX = 1 << 30  # unless the journal is larger than this, or there is no room
 SNAPSHOTS_KEPT = 2              # the journal reaches back to the older one
+DAMAGED_KEPT = 2                # folders with damaged files that a node has set aside; older ones are removed
+REJOIN_S = 30.0                 # a node that set its files aside waits so long for a leader before it gives up
 SNAPSHOT_RETRY_S = 10.0         # pause after a snapshot could not be written, for example on a full disk
 # A snapshot is synced in portions: the journal's own sync waits for the portion under way, and one large sync at the
 # end would delay it for seconds.

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import random
+import time
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from cluster.api import (
     NotPossible,
     RemoveNodeReply,
 )
+from cluster.damage.rejoining import Rejoining
 from cluster.driven_node import DrivenNode
 from cluster.driver import Driver
 from cluster.journal.journal import Journal
@@ -31,6 +33,7 @@ from cluster.settings import NodeSettings
 from cluster.snapshots.snapshot_store import SnapshotStore
 from cluster.stats import figures
 from cluster.storage.disk import Disk, TimedDisk
+from cluster.storage.errors import StorageDamaged
 from cluster.wire.messages import Answered, Ask, Hello, Message
 from cluster.wire.peer_network import PeerNetwork
 from core import Machine
@@ -50,10 +53,11 @@ class ClusterNode(DrivenNode):
         self._disk = TimedDisk()
         self._disk.make_directory(settings.data_dir)
         self._disk.hold_descriptors(limits.HELD_FILES)
-        journal = Journal.open(settings.data_dir / "journal", self._disk)
         snapshots = Disk()
         snapshots.hold_descriptors(limits.HELD_FILES)
-        store = SnapshotStore.open(settings.data_dir / "snapshots", snapshots, journal, machine)
+        self._rejoining = Rejoining(self._disk, settings, lambda: int(time.time()))
+        journal, store = self._rejoining.open(lambda: open_storage(settings.data_dir, self._disk, snapshots, machine))
+        self._rejoining.tell(journal)
         super().__init__(Driver(
             settings, journal, store, machine, self._network, listener, self._clock, random.Random(),
         ))
@@ -73,7 +77,10 @@ class ClusterNode(DrivenNode):
 
     async def start(self) -> None:
         """Recover from disk, then join the others. Raises if this node is not fit to run."""
-        self._driver.recover()
+        try:
+            self._driver.recover()
+        except StorageDamaged as error:
+            raise self._rejoining.order(error) from error
         self._watch.start()
         await self._network.start()
         self._tick()
@@ -131,6 +138,9 @@ class ClusterNode(DrivenNode):
         try:
             self._driver.capacity.marked, self._driver.capacity.free_bytes = self._marks.reached, self._marks.free_bytes
             self._driver.turn()
+        except StorageDamaged as error:
+            self.failed.set_exception(self._rejoining.order(error))
+            return
         except Exception as error:
             self.failed.set_exception(error)
             return
@@ -209,3 +219,13 @@ class ClusterNode(DrivenNode):
     async def compact(self) -> int:
         """See Cluster."""
         return await self._administration.compact()
+
+
+def open_storage(data_dir: Path, disk: Disk, snapshots: Disk, machine: Machine) -> tuple[Journal, SnapshotStore]:
+    """Open the journal and the snapshots of a node; `disk`: for the journal. Raises OSError and StorageError."""
+    journal = Journal.open(data_dir / "journal", disk)
+    try:
+        return journal, SnapshotStore.open(data_dir / "snapshots", snapshots, journal, machine)
+    except BaseException:
+        journal.close()
+        raise

@@ -43,6 +43,8 @@ class NodeSettings(Struct, frozen=True):
     memory_mark_bytes: int = 0          # with more memory in use no more jobs are accepted; 0: no limit
     disk_free_bytes_min: int = 0        # nor with less free space on the disk
     tls: PeerTls | None = None
+    rejoin: bool = False                # when its files are damaged; False: it stops
+    rejoins_per_hour: int = 3           # more often it stops; 0: no limit
     feature_level_max: int = 0          # the cluster's level is not raised beyond that; 0: no limit
 
     def member(self, name: str) -> Member:

@@ -18,6 +18,7 @@ from cluster import (
     ClusterNode,
     Member,
     NodeSettings,
+    RejoinNeeded,
     StorageError,
     StorageInUse,
     reserved_descriptors,
@@ -44,6 +45,7 @@ from gateway.server.server import Server
 log = logging.getLogger("sockpqd")
 
 EXPORTS = "exports"             # below data_dir: snapshots on their way to clients
+REJOIN_MEMBERS = 3              # of a cluster in which a damaged node rejoins, unless told otherwise
 DAY_S = 86_400                  # between two warnings about expiring certificates
 
 
@@ -51,13 +53,13 @@ class NodeFailed(Exception):  # noqa: N818  (the field's word for it)
     """The node cannot start, or had to stop itself; the message says why.
 
     `cured_by_restart`: another start may help. `counts`: the failure counts towards the pause before that start. (A
-    process that finds the data directory in use must not write to it.)
+    process that finds the data directory in use must not write to it; how often a node rejoins has a limit of its own.)
     """
 
     def __init__(self, what: str, error: BaseException) -> None:
         super().__init__(f"{what}: {type(error).__name__}: {error}")
         self.cured_by_restart = restart_cures(error)
-        self.counts = not isinstance(error, StorageInUse)
+        self.counts = not isinstance(error, StorageInUse | RejoinNeeded)
 
 
 async def run(
@@ -211,6 +213,8 @@ def settings(config: Config, *, bootstrap: bool, certificates: Certificates | No
         election_max_ms=raft.election_max_ms,
         lease_ms=raft.lease_ms,
         failover_grace_ms=raft.failover_grace_ms,
+        rejoin=_rejoins(config),
+        rejoins_per_hour=config.node.rejoins_per_hour,
         feature_level_max=raft.feature_level_max,
         expire_default=Then[config.queue.expire_default.upper()],
         bootstrap=bootstrap,
@@ -218,6 +222,13 @@ def settings(config: Config, *, bootstrap: bool, certificates: Certificates | No
         disk_free_bytes_min=config.limits.disk_free_bytes_min,
         tls=None if certificates is None else certificates.peers,
     )
+
+
+def _rejoins(config: Config) -> bool:
+    """Whether the node comes back by itself without damaged files; fewer than two others could not help it."""
+    if config.node.on_damage is None:
+        return len(config.cluster.members) >= REJOIN_MEMBERS
+    return config.node.on_damage == "rejoin"
 
 
 def _stop_by_signal(stopping: asyncio.Event, number: signal.Signals) -> None:

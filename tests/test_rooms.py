@@ -20,9 +20,9 @@ ORDER = {
         "snapshot", "handlers", "queries", "machine",
     ),
     "cluster": (
-        "limits", "metrics", "api", "settings", "errors", "storage", "journal", "snapshots", "wire", "raft", "capacity",
-        "leader", "execution", "recording", "notices", "questions", "driver", "driven_node", "stats", "administration",
-        "exit_codes", "node",
+        "limits", "metrics", "api", "settings", "errors", "storage", "journal", "snapshots", "damage", "wire", "raft",
+        "capacity", "leader", "execution", "recording", "notices", "questions", "driver", "driven_node", "stats",
+        "administration", "exit_codes", "node",
     ),
     "gateway": (
         "limits", "link", "rights", "audit", "events", "protocol", "config", "process", "waiting", "pulses", "auth",

@@ -89,6 +89,7 @@ class Journal(LogView):
         self._synced_state = self._state.restated()     # what a new segment begins with
         self._replayed = False                      # a frame was found when the journal was opened
         self._lock: int | None = None
+        self.forgetful = False                      # what was here before was set aside (damage/rejoining.py)
 
     # Opening
 
@@ -239,6 +240,8 @@ class Journal(LogView):
     @property
     def empty(self) -> bool:
         """Has this journal never held more than pysyncobj's first entry (index 1, term 0), and no term or vote?"""
+        if self.forgetful:
+            return False
         return self.last_index <= 1 and self.last_term == 0 and self._state.term == 0 and self._state.vote is None
 
     def has_room_for(self, entries: Sequence[Entry]) -> bool:

@@ -53,6 +53,7 @@ class RaftTransport(Transport):  # type: ignore[misc]
         )
         self._receiver = Receiver(self.context)
         self.members_leaving = False            # some peer is leaving
+        self._acknowledged: dict[str, int] = {}     # entries that are committed and were durable there
         self.leader_commit = 0                  # the commit index last reported by the present leader
         self._receive: dict[type, Callable[[Peer, Any], None]] = {
             messages.Info: self._info,
@@ -165,6 +166,7 @@ class RaftTransport(Transport):  # type: ignore[misc]
         """Note that the connection to this peer is lost."""
         peer = self.context.peers[name]
         log.info("connection to %s lost", name)
+        self._note_acknowledged(peer)
         peer.up = False
         peer.choked = False
         peer.acked_sent_at = float("-inf")      # it may have voted for another node since
@@ -198,24 +200,39 @@ class RaftTransport(Transport):  # type: ignore[misc]
     def _info(self, peer: Peer, message: messages.Info) -> None:
         peer.info, peer.info_at = message, self.context.now
 
-    def _leader_heard(self, commit: int) -> None:
+    def _leader_heard(self, peer: Peer, commit: int) -> None:
         self.elections.leader_heard()
         self.leader_commit = commit
+        # A leader commits nothing that is not durable on its own disk.
+        self._acknowledged[peer.name] = max(self._acknowledged.get(peer.name, 0), commit)
+
+    def _note_acknowledged(self, peer: Peer) -> None:
+        context = self.context
+        if context.leads() and peer.term == context.replica.term:
+            index = min(peer.match, context.replica.commit_index)
+            self._acknowledged[peer.name] = max(self._acknowledged.get(peer.name, 0), index)
+
+    def acknowledged_by(self, name: str) -> int:
+        """The index up to which this node knows committed entries to have been durable on that one; 0: none.
+
+        Such entries are never removed from a log. A voter whose log ends before it has lost something.
+        """
+        return self._acknowledged.get(name, 0)
 
     def _append(self, peer: Peer, message: messages.Append) -> None:
         if message.term >= self.context.replica.term:
-            self._leader_heard(message.commit)
+            self._leader_heard(peer, message.commit)
         self._receiver.append(peer, message)
 
     def _heartbeat(self, peer: Peer, message: messages.Heartbeat) -> None:
         if message.term >= self.context.replica.term:
-            self._leader_heard(message.commit)
+            self._leader_heard(peer, message.commit)
         self._receiver.heartbeat(peer, message)
 
     def _snapshot_chunk(self, peer: Peer, message: messages.SnapshotChunk) -> None:
         if message.term < self.context.replica.term:
             return
-        self._leader_heard(message.commit)
+        self._leader_heard(peer, message.commit)
         receiver = self._receiver
         receiver.begin(message.term, message.epoch, message.sent)
         try:
@@ -248,6 +265,8 @@ class RaftTransport(Transport):  # type: ignore[misc]
     def tick(self, now: float) -> None:
         """Housekeeping before the library's own tick. `now`: monotonic seconds."""
         self.context.now = now
+        for peer in self.peers.values():
+            self._note_acknowledged(peer)
         self._transfers.send_chunks()
         self._sender.tick()
         self.admission.found_cluster()

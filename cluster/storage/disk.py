@@ -185,6 +185,10 @@ class Disk:
         """Remove a name; the file stays readable where it is open."""
         os.unlink(path)
 
+    def remove_directory(self, directory: Path) -> None:
+        """Remove an empty directory."""
+        os.rmdir(directory)
+
     def random_bytes(self, count: int) -> bytes:
         """Unpredictable random bytes."""
         return os.urandom(count)

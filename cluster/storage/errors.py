@@ -7,6 +7,7 @@
     ├── StorageTooNew       written by a newer version of this program
     │   ├── JournalTooNew
     │   └── SnapshotTooNew
+    ├── RejoinNeeded        the next start sets damaged files aside, and the node rejoins the others without them
     ├── StorageInUse        another process has the directory open
     └── NoRoom              no space or no descriptor: nothing was written, and the call can be repeated
 
@@ -39,6 +40,10 @@ class JournalDamaged(StorageDamaged):
 
 class SnapshotDamaged(StorageDamaged):
     """No snapshot can be trusted, or none matches the journal."""
+
+
+class RejoinNeeded(StorageError):  # noqa: N818  (says what is to be done)
+    """Damage was found while the node ran; it must be started again to come back without the damaged files."""
 
 
 class StorageTooNew(StorageError):  # noqa: N818

@@ -26,7 +26,8 @@ class Hello(Struct, tag="hello", frozen=True):
     `cluster_id` is empty while unknown. `voter`: has the right to vote; `empty`: has never held an entry nor voted
     (voter_admission.py). `refused`: why the sender refuses the receiver and closes the connection. `configuration`:
     number of the membership that the sender knows; `address`: where to dial it, for a receiver that does not know it
-    yet. `wall_ms`, `time_ms`, `level`, `raise_to` and `cluster_level`: as in Info.
+    yet. `wall_ms`, `time_ms`, `level`, `raise_to` and `cluster_level`: as in Info. `acknowledged`: the sender
+    knows committed entries up to this index to have been durable on the receiver.
     """
 
     format: int
@@ -44,6 +45,7 @@ class Hello(Struct, tag="hello", frozen=True):
     level: int = FIRST_LEVEL
     raise_to: int = FIRST_LEVEL
     cluster_level: int = FIRST_LEVEL
+    acknowledged: int = 0
 
 
 class Info(Struct, tag="info", frozen=True):

@@ -32,6 +32,8 @@ def _require(right: bool, key: str, reason: str) -> None:
 
 def _check_names(config: Config) -> None:
     _require(bool(config.node.data_dir), "node.data_dir", "must not be empty")
+    _require(config.node.on_damage in (None, "rejoin", "stop"), "node.on_damage", 'must be "rejoin" or "stop"')
+    _require(config.node.rejoins_per_hour >= 0, "node.rejoins_per_hour", "must not be negative")
     _require(bool(config.cluster.members), "cluster.members", "must list every node, this one included")
     names = [member.name for member in config.cluster.members]
     for index, name in enumerate(names):

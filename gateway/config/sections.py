@@ -8,10 +8,12 @@ from gateway.limits import Limits
 
 
 class Node(Struct, frozen=True, forbid_unknown_fields=True):
-    """[node]: the name of this node and its data directory."""
+    """[node]: the name of this node, its data directory, and what it does when that is damaged."""
 
     name: str
     data_dir: str
+    on_damage: str | None = None    # "rejoin" or "stop"; None: "rejoin" in a cluster of three or more
+    rejoins_per_hour: int = 3       # more often it stops; 0: no limit
 
 
 class LegacyListen(Struct, frozen=True, forbid_unknown_fields=True):

@@ -32,8 +32,8 @@ def test_every_kind_of_fault_fires(report: campaign.Report) -> None:
 
 @pytest.mark.parametrize(
     "what", [
-        "crashes between two steps", "stopped by its disk", "damage refused", "errors survived", "clones", "lost",
-        "AddLearner Joined", "RemoveMember Accepted", "transfer done", "SwitchService Accepted",
+        "crashes between two steps", "stopped by its disk", "damaged nodes that rejoined", "errors survived", "clones",
+        "lost", "AddLearner Joined", "RemoveMember Accepted", "transfer done", "SwitchService Accepted",
     ],
 )
 def test_faults_have_consequences(report: campaign.Report, what: str) -> None:

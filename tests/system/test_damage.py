@@ -13,13 +13,17 @@ import sockpq
 
 from devcluster.cluster import LocalCluster
 from devcluster.node import NodeError
+from tests.system.damage_rounds import CONFIG, Rounds
+from tests.system.damages import Damage, cut_between_frames, flip_bits, put_back, swap
 from tests.system.load import Producer, check, drain
 from tests.system.test_kill import wait_for_progress
 from tests.upgrade.directories import DATA, start_in_vain, stopped_node, unpack
 from tests.upgrade.test_upgrade import check_all_is_there, description
+from tests.waiting import until
 
 NAME = "format5"            # two snapshots, and the journal behind the older one
 SEED = 20240611
+GENEROUS_S = 90.0           # on a machine that does a lot else
 START_EMPTY = "Stop it, move its data directory away and start it again with an empty one"
 
 
@@ -146,7 +150,7 @@ def test_what_may_lack_something_is_refused(damage: Callable[[Path], str], lone:
 
 def test_a_refused_node_of_three_is_repaired_by_emptying_its_directory() -> None:
     rng = random.Random(SEED)
-    with LocalCluster(3) as cluster:
+    with LocalCluster(3, config={"node": {"on_damage": "stop"}}) as cluster:
         producers = [Producer(cluster.servers, f"p{k}") for k in range(2)]
         for producer in producers:
             producer.start()
@@ -165,6 +169,59 @@ def test_a_refused_node_of_three_is_repaired_by_emptying_its_directory() -> None
         for producer in producers:
             producer.finish()
         check(producers, drain(cluster))
+
+
+@pytest.mark.parametrize("damage", [flip_bits, cut_between_frames, swap, put_back], ids=lambda damage: damage.__name__)
+def test_a_damaged_node_of_three_comes_back_by_itself(rounds: Rounds, damage: Damage) -> None:
+    rounds.run()                        # has made an older copy, perhaps
+    print(rounds.run(damage))
+
+
+@pytest.fixture(scope="module")
+def rounds() -> Iterator[Rounds]:
+    """Three nodes; in the end nothing acknowledged is missing."""
+    with LocalCluster(3, config=CONFIG) as cluster:
+        rounds = Rounds(cluster, random.Random(SEED), GENEROUS_S)
+        yield rounds
+        rounds.check()
+        assert rounds.rejoined
+
+
+def test_two_damaged_nodes_of_three_stop_and_say_what_to_do() -> None:
+    with LocalCluster(3) as cluster:
+        with sockpq.Client(cluster.servers) as client:
+            client.put_many("kept", [b"%d" % k for k in range(20)])
+        for name in cluster.names:
+            cluster.kill(name)
+        damaged = cluster.names[:2]
+        for name in damaged:
+            flip(segments(cluster.data_dir(name))[0], random.Random(SEED))
+        for name in cluster.names:
+            cluster.restart(name, wait=False)
+        for name in damaged:
+            until(lambda: not cluster.running(name), lambda: cluster.logs(name), 120)       # noqa: B023
+            assert cluster.terminate(name) == 70
+            said = cluster.logs(name)
+            assert "RejoinFailed: this node has set its damaged files aside and found no leader" in said
+            assert "docs/OPERATIONS.md says how to go on" in said
+            kept = list(cluster.data_dir(name).glob("damaged-*/journal-*"))
+            assert kept
+        assert cluster.leader() is None
+
+
+def test_a_node_that_is_damaged_too_often_stops() -> None:
+    with LocalCluster(3, config={"node": {"rejoins_per_hour": 1}}) as cluster:
+        victim = cluster.names[0]
+        for often in range(2):
+            cluster.kill(victim)
+            flip(segments(cluster.data_dir(victim))[-1], random.Random(SEED))
+            before = len(cluster.logs(victim))
+            if often:
+                said = start_refused(cluster, victim)
+                assert "node.rejoins_per_hour = 1" in said
+            else:
+                cluster.restart(victim)
+                cluster.wait_until_logged(victim, "this node votes from now on", before)
 
 
 def test_a_wiped_node_elects_nobody_before_it_has_caught_up() -> None:

@@ -233,5 +233,8 @@ class FaultyDisk(Disk):
             self.free_bytes += len(self.names_now[str(path)].data)
         self._changes.append((str(path), "", self.names_now.pop(str(path))))
 
+    def remove_directory(self, directory: Path) -> None:
+        assert not self.names(directory)
+
     def random_bytes(self, count: int) -> bytes:
         return self._next.to_bytes(count, "big")

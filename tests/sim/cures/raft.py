@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from cluster import limits
+from cluster.damage.rejoining import Rejoining
 from cluster.driver import Driver
 from cluster.journal.journal import Journal
 from cluster.leader.leadership import Leadership
@@ -77,6 +78,17 @@ def send_before_sync(patch: pytest.MonkeyPatch) -> None:
 def vote_with_an_empty_disk(patch: pytest.MonkeyPatch) -> None:
     """A wiped node votes as if it knew what it promised."""
     patch.setattr(Journal, "voter", property(lambda self: True))
+
+
+def vote_after_damage(patch: pytest.MonkeyPatch) -> None:
+    """A node that has set its damaged files aside keeps its right to vote."""
+    real = Rejoining.tell
+
+    def tell(self: Rejoining, journal: Journal) -> None:
+        if self.waiting:
+            journal.set_voter()
+        real(self, journal)
+    patch.setattr(Rejoining, "tell", tell)
 
 
 def believe_commit_indexes(patch: pytest.MonkeyPatch) -> None:
@@ -195,6 +207,7 @@ def queue_at_the_end_what_was_left_out(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Proposer, "_put_back", behind)
 
 
+DAMAGED = {"nodes": 3, "weights": only("damage", "crash", "isolated leader", "one-way", "slow link", "pause")}
 LOSSY = {"nodes": 3, "weights": only("wiped disk", "crash", "isolated leader", "one-way", "slow link", "pause")}
 DISKS = {"nodes": 3, "weights": only("slow disk", "crash at a step", "power loss", "isolated leader")}
 LARGE = {**DISKS, "constants": [(limits, "BACKGROUND_SYNC_BYTES", 0)]}
@@ -220,6 +233,7 @@ CURES = (
     Cure(send_before_sync, DISKS, red=4),
     Cure(count_what_is_being_synced, LARGE, red=0),
     Cure(vote_with_an_empty_disk, LOSSY, red=10),
+    Cure(vote_after_damage, DAMAGED),
     Cure(believe_commit_indexes, CUTS, red=3),
     Cure(leave_the_journal_unaligned, {}, red=0),
     Cure(vote_for_anybody, CUTS, red=3),

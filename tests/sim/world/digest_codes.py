@@ -30,7 +30,7 @@ class Kind(IntEnum):
     STARTED = 8
     KILLED = 9
     LOST_POWER = 10
-    REFUSED = 11            # a node will not use its damaged disk
+    REFUSED = 11            # a running node found damage
     STOPPED = 12            # by an error of its disk
     SERVES = 13
     SERVES_NO_MORE = 14
@@ -39,6 +39,7 @@ class Kind(IntEnum):
     FAULTS_STOP = 17
     WELL = 18
     END = 19
+    REJOINED = 20           # a node has set its damaged files aside
 
 
 FAULTS = {

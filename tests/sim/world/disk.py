@@ -117,11 +117,11 @@ class SimDisk(FaultyDisk):
 
     def sync_directory(self, directory: Path) -> None:
         self._step("sync_directory")
-        folder = f"{directory}/"
+        folder = f"{directory}".rstrip("/")
         later = []
         for change in self._changes:
             removed, given, file = change
-            if not (removed or given).startswith(folder):
+            if (removed or given).rpartition("/")[0] != folder:
                 later.append(change)
                 continue
             self.names_durable.pop(removed, None)

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, cast
 from pysyncobj import syncobj
 
 from cluster.api import Cluster
+from cluster.damage.rejoining import Rejoining
 from cluster.driver import Driver
 from cluster.raft.pysyncobj_adapter import Callback
 from cluster.settings import Member, NodeSettings
 from cluster.snapshots.snapshot_store import SnapshotStore
-from cluster.storage.errors import StorageDamaged
+from cluster.storage.errors import RejoinNeeded, StorageDamaged
 from cluster.wire.messages import Hello, Message
 from core import Applied, Effects, Event, PromoteLearner, decode_entry
 from gateway.events.subscriptions import Subscriptions
@@ -57,6 +58,7 @@ class SimNode:
         self.serving = False
         self.voter = False
         self.damaged = False
+        self._set_aside = ""                # the folder of its damaged files
         self.lost = False                   # a voter's disk was lost, and it has not been admitted since
         self.held_down = False              # nobody is to start it now
         self.configured: tuple[Member, ...] = ()    # what its configuration file says
@@ -133,14 +135,15 @@ class SimNode:
 
     def _build(self) -> Driver:
         plan = self.world.plan
-        journal = open_journal(self, JOURNAL, self.disk, plan.segment_bytes, plan.window_bytes)
-        self.memory.found(journal)
-        store = SnapshotStore.open(SNAPSHOTS, self.disk, journal, self.machine, fork=False, clock=self.clock.monotonic)
-        store._start_task = self._fork
         settings = NodeSettings(
             name=self.name, data_dir=Path("/"), peer_listen="", members=self.configured, version="sim",
             heartbeat_ms=plan.heartbeat_ms, failover_grace_ms=plan.grace_ms, expire_default=plan.expire_default,
+            rejoin=True, rejoins_per_hour=0,
         )
+        self._rejoining = Rejoining(self.disk, settings, lambda: int(self._events.now))
+        journal, store = self._rejoining.open(self._open_storage)
+        self._rejoining.tell(journal)
+        store._start_task = self._fork
         rng = random.Random(self.world.rng.random())
         driver = Driver(settings, journal, store, self.machine, self._outbox, self, self.clock, rng)
         proposer = driver.proposer
@@ -164,6 +167,24 @@ class SimNode:
         driver.recover()
         self.memory.vouch(journal, damaged=self.damaged)
         return driver
+
+    def _open_storage(self) -> tuple[ObservedJournal, SnapshotStore]:
+        """Open the storage, perhaps for the second time, after damaged files were set aside."""
+        if self._rejoining.folder != self._set_aside:
+            if not self.damaged:
+                raise Violation(f"{self.name} sets aside what is not damaged")
+            self._set_aside = self._rejoining.folder
+            self._note(Kind.REJOINED, "rejoins without its damaged files")
+            self.world.trace.seen["damaged nodes that rejoined"] += 1
+            self._forget()
+        journal = open_journal(self, JOURNAL, self.disk, self.world.plan.segment_bytes, self.world.plan.window_bytes)
+        try:
+            self.memory.found(journal)
+            return journal, SnapshotStore.open(
+                SNAPSHOTS, self.disk, journal, self.machine, fork=False, clock=self.clock.monotonic)
+        except BaseException:
+            journal.close()
+            raise
 
     def _built(self, driver: Driver) -> None:
         """A process has its driver, which is to recover."""
@@ -223,6 +244,11 @@ class SimNode:
         self.disk = SimDisk(random.Random(self.world.rng.random()), self._now)
         if self.world.healed:
             self.disk.repair()
+        self._set_aside = ""
+        self._forget()
+
+    def _forget(self) -> None:
+        """What it promised is known to nobody any more."""
         self.lost = self.voter or self.damaged or self.lost
         self.voter = self.damaged = False
         self.memory = Durability(self.name, self.world.events, self.checks)
@@ -236,10 +262,13 @@ class SimNode:
             self._note(what[0], f"{what[1]} between two steps")
             trace.seen["crashes between two steps"] += 1
         elif isinstance(error, StorageDamaged) and self.damaged:
-            self._note(Kind.REFUSED, f"refused: {error}")
-            trace.seen["damage refused"] += 1
-            self._gone()
-            self.wipe()
+            try:
+                ended = self._rejoining.order(error)
+            except Crash:
+                ended = RejoinNeeded()
+            if not isinstance(ended, RejoinNeeded):
+                raise Violation(f"{self.name} is damaged and does not rejoin: {ended}") from error
+            self._note(Kind.REFUSED, f"will rejoin: {error}")
         elif isinstance(error, OSError) and disk.errors and (starting or error.errno != errno.ENOSPC):
             self._note(Kind.STOPPED, f"stopped: {error}", error.errno or 0)
             trace.seen["stopped by its disk"] += 1

@@ -1,0 +1,187 @@
+"""How a node whose files are damaged comes back by itself: it sets them aside and rejoins as a node with an empty disk.
+
+It has then forgotten what it acknowledged and for whom it voted, so it neither votes nor counts until a leader has
+brought it up to date and admitted it (raft/voter_admission.py). Nothing acknowledged is lost as long as the others are
+whole: a majority without this node has it. And unlike an empty node it never founds a cluster, not even among nodes
+that are empty as well: if all of them came back like that, everything would be lost without a word.
+
+The file `rejoins` in the data directory remembers all this. It says that files are to be set aside before the first of
+them is moved, so a crash in between does no harm; and the file is written before a running node that found damage
+ends, because some damage (an older copy of the files put back) shows only when others tell of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from cluster import limits
+from cluster.journal.journal import Journal
+from cluster.settings import NodeSettings
+from cluster.storage.disk import Disk
+from cluster.storage.errors import START_EMPTY, RejoinNeeded, StorageDamaged, StorageInUse
+
+log = logging.getLogger("sockpqd.cluster")
+
+Opened = TypeVar("Opened")
+
+HOUR_S = 3600
+_LOCK = "lock"              # of the journal's directory; it holds no data
+
+
+class Record(Struct):
+    """The contents of the file, as JSON."""
+
+    times: list[int] = []       # when the node rejoined in the last hour, Unix seconds
+    folders: list[str] = []     # with files set aside, the newest last; names in the data directory
+    damage: str = ""            # why the files of now must still be moved into the newest folder; "": they need not
+    waiting: bool = False       # the node has forgotten its promises, and was not admitted since
+
+
+class Rejoining:
+    """Sets damaged files aside. `waiting`: see Record."""
+
+    def __init__(self, disk: Disk, settings: NodeSettings, now_s: Callable[[], int]) -> None:
+        """Read the file; one that cannot be understood counts as that of a waiting node. `now_s()`: Unix time.
+
+        Raises OSError.
+        """
+        self._disk = disk
+        self._data_dir = settings.data_dir
+        self._may = settings.rejoin
+        self._per_hour = settings.rejoins_per_hour
+        self._now_s = now_s
+        self._file = settings.data_dir / "rejoins"
+        self._record = self._read()
+
+    @property
+    def waiting(self) -> bool:
+        """Has this node forgotten its promises, and not been admitted since?"""
+        return self._record.waiting
+
+    @property
+    def folder(self) -> str:
+        """Where the files are that were set aside last; "" if there are none."""
+        return str(self._data_dir / self._record.folders[-1]) if self._record.folders else ""
+
+    def open(self, files: Callable[[], Opened]) -> Opened:
+        """Open the storage by `files`, setting it aside first if it is damaged.
+
+        Raises what `files` raises: StorageDamaged if this node must not or may not rejoin.
+        """
+        if self._record.damage:
+            self._set_aside()
+        try:
+            return files()
+        except StorageDamaged as error:
+            self._begin(error)
+        self._set_aside()
+        return files()
+
+    def order(self, error: StorageDamaged) -> Exception:
+        """Let the next start set the files aside; returns the error with which the running node has to end."""
+        try:
+            self._begin(error)
+        except (StorageDamaged, OSError) as refusal:
+            return refusal
+        return RejoinNeeded(f"{_what(error)} Started again, this node sets its files aside and rejoins the others.")
+
+    def tell(self, journal: Journal) -> None:
+        """Let the opened journal know whether this node is a forgetful one; it is none any more if it was admitted."""
+        if self._record.waiting and journal.voter:
+            self._record.waiting = False
+            self._write()
+        journal.forgetful = self._record.waiting
+
+    def _begin(self, error: StorageDamaged) -> None:
+        """Durably decide to rejoin because of this damage. Raises StorageDamaged if this node may not."""
+        if not self._may:
+            raise error
+        record, now_s = self._record, self._now_s()
+        record.times = [time_s for time_s in record.times if now_s - HOUR_S < time_s <= now_s]
+        if self._per_hour and len(record.times) >= self._per_hour:
+            raise StorageDamaged(
+                f"{_what(error)} It has rejoined {len(record.times)} times within an hour and does not do so again by"
+                f" itself (node.rejoins_per_hour = {self._per_hour}): check its disk and memory first. {START_EMPTY}"
+            ) from error
+        newest = record.folders[-1] if record.folders else "damaged-0"
+        record.folders.append(f"damaged-{max(now_s, int(newest.partition('-')[2]) + 1)}")
+        record.times.append(now_s)
+        record.damage, record.waiting = _what(error), True
+        self._write()
+        log.error("%s", record.damage)
+
+    def _set_aside(self) -> None:
+        """Move all files of journal and snapshots away. Raises StorageInUse and OSError."""
+        record, disk = self._record, self._disk
+        folder = self._data_dir / record.folders[-1]
+        disk.make_directory(folder)
+        journal = self._data_dir / "journal"
+        disk.make_directory(journal)
+        lock = disk.lock(journal / _LOCK)
+        if lock is None:
+            raise StorageInUse(f"{journal} is in use by another process: two nodes must never share a data directory")
+        try:
+            for directory in (journal, self._data_dir / "snapshots"):
+                disk.make_directory(directory)
+                for name in disk.names(directory):
+                    if name != _LOCK:
+                        disk.rename(directory / name, folder / name)
+                disk.sync_directory(folder)
+                disk.sync_directory(directory)
+        finally:
+            disk.close(lock)
+        record.damage = ""
+        self._forget_old_folders()
+        self._write()
+        log.error(
+            "the damaged files of this node are in %s now. It rejoins the others, which bring it up to date; it does"
+            " not vote until then. Nothing is lost while they are whole. Check the disk of this node.", folder,
+        )
+
+    def _forget_old_folders(self) -> None:
+        record, disk = self._record, self._disk
+        for name in record.folders[:-limits.DAMAGED_KEPT]:
+            folder = self._data_dir / name
+            with contextlib.suppress(FileNotFoundError):
+                for file in disk.names(folder):
+                    disk.unlink(folder / file)
+                disk.remove_directory(folder)
+        record.folders = record.folders[-limits.DAMAGED_KEPT:]
+
+    def _read(self) -> Record:
+        try:
+            file = self._disk.open(self._file)
+        except FileNotFoundError:
+            return Record()
+        try:
+            return msgspec.json.decode(self._disk.read(file, self._disk.size(file), 0), type=Record)
+        except msgspec.DecodeError:
+            return Record(waiting=True)
+        finally:
+            self._disk.close(file)
+
+    def _write(self) -> None:
+        """Replace the file durably."""
+        disk, temporary = self._disk, Path(f"{self._file}.tmp")
+        with contextlib.suppress(FileNotFoundError):
+            disk.unlink(temporary)
+        file = disk.create(temporary)
+        try:
+            disk.write(file, [msgspec.json.encode(self._record)], 0)
+            disk.sync(file)
+        finally:
+            disk.close(file)
+        disk.rename(temporary, self._file)
+        disk.sync_directory(self._data_dir)
+
+
+def _what(error: StorageDamaged) -> str:
+    """What is damaged, without what an operator would have to do about it."""
+    return str(error).removesuffix(START_EMPTY).rstrip()

@@ -1,0 +1,161 @@
+"""A node sets its damaged files aside: what it remembers of that, however often it is interrupted."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from cluster.damage.rejoining import HOUR_S, Rejoining
+from cluster.journal.journal import Journal
+from cluster.settings import NodeSettings
+from cluster.storage.errors import START_EMPTY, JournalDamaged, RejoinNeeded, StorageDamaged
+from tests.cluster.helpers.faulty_disk import Crash, FaultyDisk
+
+DATA = Path("/data")
+FILES = ("/data/journal/journal-00000001", "/data/snapshots/snapshot-0000000000000007")
+
+
+class Machine:
+    """A disk, a clock, and a node whose files are damaged as long as they are there."""
+
+    def __init__(self) -> None:
+        self.disk = FaultyDisk()
+        self.now_s = 1_700_000_000
+        self.opened = 0
+
+    def damage(self) -> None:
+        for name in FILES:
+            self.disk.close(self.disk.create(Path(name)))
+            self.disk.sync_directory(Path(name).parent)
+
+    def start(self, per_hour: int = 3, *, may: bool = True) -> Rejoining:
+        rejoining = Rejoining(self.disk, NodeSettings(
+            "n1", DATA, "", (), "test", rejoin=may, rejoins_per_hour=per_hour,
+        ), lambda: self.now_s)
+        rejoining.open(self.files)
+        return rejoining
+
+    def files(self) -> None:
+        if any(name in self.disk.names_now for name in FILES):
+            raise JournalDamaged(f"it is damaged. {START_EMPTY}")
+        self.opened += 1
+
+    def folders(self) -> set[str]:
+        return {name.split("/")[2] for name in self.disk.names_now if name.startswith("/data/damaged-")}
+
+
+def test_damaged_files_are_set_aside_and_the_node_has_forgotten(caplog: pytest.LogCaptureFixture) -> None:
+    machine = Machine()
+    machine.damage()
+    rejoining = machine.start()
+    assert machine.opened == 1
+    assert rejoining.waiting
+    assert machine.folders() == {f"damaged-{machine.now_s}"}
+    assert rejoining.folder in caplog.text
+    assert START_EMPTY not in caplog.text           # the node does it itself
+    assert machine.start().waiting                  # also another time, when nothing is damaged
+
+
+def test_a_sound_node_remembers_nothing() -> None:
+    machine = Machine()
+    assert not machine.start().waiting
+    assert not machine.disk.names_now
+
+
+def test_a_node_that_may_not_rejoin_refuses_and_touches_nothing() -> None:
+    machine = Machine()
+    machine.damage()
+    with pytest.raises(JournalDamaged):
+        machine.start(may=False)
+    assert set(machine.disk.names_now) == set(FILES)
+
+
+def test_too_often_within_an_hour_is_refused_and_later_allowed_again() -> None:
+    machine = Machine()
+    for _ in range(3):
+        machine.damage()
+        machine.start()
+        machine.now_s += 60
+    machine.damage()
+    with pytest.raises(StorageDamaged, match=r"node.rejoins_per_hour = 3.*Stop it, move its data directory away"):
+        machine.start()
+    machine.now_s += HOUR_S
+    machine.start()
+
+
+def test_zero_is_no_limit_and_the_newest_two_folders_are_kept() -> None:
+    machine = Machine()
+    for _ in range(6):
+        machine.damage()
+        machine.start(per_hour=0)               # all in one second
+    first = machine.now_s
+    assert machine.folders() == {f"damaged-{first + 4}", f"damaged-{first + 5}"}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_crash_at_any_step_loses_no_file_and_the_next_start_goes_on(seed: int) -> None:
+    whole = Machine()
+    whole.damage()
+    begun = whole.disk.steps
+    whole.start()
+    for step in range(begun, whole.disk.steps):
+        machine = Machine()
+        machine.damage()
+        machine.disk.crash_at = step
+        with pytest.raises(Crash):
+            machine.start()
+        machine.disk.crash(random.Random(seed))
+        rejoining = machine.start(per_hour=2)
+        assert rejoining.waiting
+        assert machine.opened >= 1
+        names = {Path(name).name for name in machine.disk.names_now if "/damaged-" in name}
+        assert names == {Path(name).name for name in FILES}, step
+
+
+def test_a_running_node_orders_it_and_the_next_start_does_it() -> None:
+    machine = Machine()
+    rejoining = machine.start()
+    for name in FILES:
+        machine.disk.close(machine.disk.create(Path(name)))
+    error = rejoining.order(JournalDamaged(f"its end is missing. {START_EMPTY}"))
+    assert isinstance(error, RejoinNeeded)
+    assert not machine.folders()
+    machine.opened = 0
+    after = Rejoining(machine.disk, NodeSettings("n1", DATA, "", (), "test", rejoin=True), lambda: machine.now_s)
+    after.open(machine.files)
+    assert machine.opened == 1
+    assert machine.folders()
+    assert after.waiting
+
+
+def test_an_order_that_is_refused_is_the_damage_itself() -> None:
+    machine = Machine()
+    rejoining = machine.start(may=False)
+    error = JournalDamaged("its end is missing")
+    assert rejoining.order(error) is error
+
+
+def test_a_file_that_cannot_be_read_makes_the_node_a_forgetful_one() -> None:
+    machine = Machine()
+    file = machine.disk.create(DATA / "rejoins")
+    machine.disk.write(file, [b"\x00rubbish"], 0)
+    machine.disk.close(file)
+    assert machine.start().waiting
+
+
+def test_a_forgetful_journal_is_not_empty_and_an_admitted_one_is_not_forgetful() -> None:
+    machine = Machine()
+    machine.damage()
+    rejoining = machine.start()
+    journal = Journal.open(Path("/journal"), machine.disk)
+    assert journal.empty
+    rejoining.tell(journal)
+    assert not journal.empty
+    journal.set_voter()
+    rejoining.tell(journal)
+    assert not rejoining.waiting
+    assert not msgspec.json.decode(machine.disk.file(DATA / "rejoins"))["waiting"]
+    journal.close()

@@ -1,0 +1,109 @@
+"""What can happen to the files of a node that is down."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+Damage = Callable[[Path, Path, random.Random], str]     # (data directory, older copy of it, ..) -> what was done
+
+
+def files(data_dir: Path) -> list[Path]:
+    """Those of the journal and the snapshots that hold something."""
+    journal, snapshots = sorted(data_dir.glob("journal/journal-*")), sorted(data_dir.glob("snapshots/snapshot-*"))
+    return [path for path in (*journal, *snapshots) if used_bytes(path)]
+
+
+def used_bytes(path: Path) -> int:
+    """The length without the zeros at the end."""
+    return len(path.read_bytes().rstrip(b"\0"))
+
+
+def flip_bits(data_dir: Path, copy: Path, rng: random.Random) -> str:
+    """One bit, or some of them, of one file."""
+    path = rng.choice(files(data_dir))
+    used, count = used_bytes(path), rng.choice((1, 1, 8))
+    with path.open("r+b") as file:
+        for _ in range(count):
+            place = rng.randrange(used)
+            file.seek(place)
+            byte = file.read(1)[0]
+            file.seek(place)
+            file.write(bytes([byte ^ 1 << rng.randrange(8)]))
+    return f"{count} bits of {path.name} flipped"
+
+
+def overwrite(data_dir: Path, copy: Path, rng: random.Random) -> str:
+    """Some sectors hold something else."""
+    path = rng.choice(files(data_dir))
+    place = rng.randrange(used_bytes(path)) // 512 * 512
+    with path.open("r+b") as file:
+        file.seek(place)
+        file.write(rng.randbytes(512 * rng.randrange(1, 9)))
+    return f"sectors of {path.name} overwritten at {place}"
+
+
+def cut(data_dir: Path, copy: Path, rng: random.Random) -> str:
+    """A file ends early."""
+    path = rng.choice(files(data_dir))
+    with path.open("r+b") as file:
+        file.truncate(rng.randrange(used_bytes(path)))
+    return f"{path.name} cut at {path.stat().st_size}"
+
+
+def cut_between_frames(data_dir: Path, copy: Path, rng: random.Random) -> str:
+    """The end of the journal is zeros, as if the last writes had never been."""
+    path = [path for path in files(data_dir) if path.parent.name == "journal"][-1]
+    data = path.read_bytes()
+    starts = [place for place in range(512, len(data), 512) if data.startswith(b"SPQJ", place)]
+    if not starts:
+        return flip_bits(data_dir, copy, rng)
+    place = rng.choice(starts)
+    with path.open("r+b") as file:
+        file.truncate(place)
+        file.truncate(len(data))
+    return f"{path.name} without what is behind {place}"
+
+
+def swap(data_dir: Path, copy: Path, rng: random.Random) -> str:
+    """Two files have each other's contents."""
+    found = files(data_dir)
+    if len(found) < 2:
+        return remove(data_dir, copy, rng)
+    one, other = rng.sample(found, 2)
+    between = data_dir / "between"
+    one.rename(between)
+    other.rename(one)
+    between.rename(other)
+    return f"{one.name} and {other.name} swapped"
+
+
+def remove(data_dir: Path, copy: Path, rng: random.Random) -> str:
+    """A file is gone, or a whole folder, or everything."""
+    what = rng.choice((*files(data_dir), data_dir / "journal", data_dir / "snapshots", data_dir))
+    if what.is_dir():
+        shutil.rmtree(what)
+    else:
+        what.unlink()
+    return f"{what.name} removed"
+
+
+def put_back(data_dir: Path, copy: Path, rng: random.Random) -> str:
+    """An older copy of everything, of the journal, of the snapshots, or of one file."""
+    if not copy.exists():
+        return remove(data_dir, copy, rng)
+    whole = [copy, copy / "journal", copy / "snapshots"]
+    what = rng.choice((*whole, rng.choice(files(copy))))
+    target = data_dir / what.relative_to(copy)
+    if what.is_dir():
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(what, target)
+    else:
+        target.parent.mkdir(exist_ok=True)
+        shutil.copy(what, target)
+    return f"an older copy of {what.relative_to(copy.parent)} put back"
+
+
+DAMAGES: tuple[Damage, ...] = (flip_bits, overwrite, cut, cut_between_frames, swap, remove, put_back)

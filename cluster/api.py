@@ -166,6 +166,9 @@ class Figures(Struct, frozen=True):
     time_ahead_ms: int | None   # replicated time ahead of that median
     level: int                  # the feature level that it knows
     cluster_level: int          # that of the cluster
+    rejoining: bool             # it has set damaged files aside, and does not vote yet
+    damaged_files: int          # found while it runs
+    scrubbed_bytes: int         # read again to look for damage
     peers: tuple[PeerFigures, ...]
 
 

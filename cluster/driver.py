@@ -23,6 +23,7 @@ from typing import Protocol
 from cluster import limits
 from cluster.api import Channels, ClusterListener
 from cluster.capacity import Capacity
+from cluster.damage.mending import Mending
 from cluster.errors import FailStop, OutOfMemory, RejoinFailed
 from cluster.execution import Execution
 from cluster.journal.journal import Journal
@@ -88,6 +89,7 @@ class Driver:
         self.chain = store.chain
         self.members = Members(settings, machine)
         self._compaction = Compaction(settings.name, self.members, journal, store)
+        self.mending = Mending(journal, store)
         self._stale = True                      # the transport does not have these members yet
         self._linked: dict[str, str] = {}       # peers of the network and their addresses
         self._network = network
@@ -268,7 +270,8 @@ class Driver:
             raise self.store.load_error
         self._send_info(now)
         self.full = self.capacity.full()
-        if self._compaction.begins(now, no_room=self.capacity.lacking):
+        mending = self.mending.due(now, self.replica.applied_index)
+        if mending or self._compaction.begins(now, no_room=self.capacity.lacking):
             self.capacity.make_way()
             self.replica.compact()
 

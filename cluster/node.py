@@ -21,6 +21,7 @@ from cluster.api import (
     RemoveNodeReply,
 )
 from cluster.damage.rejoining import Rejoining
+from cluster.damage.scrubber import Finding, Scrubber, Task, tasks
 from cluster.driven_node import DrivenNode
 from cluster.driver import Driver
 from cluster.journal.journal import Journal
@@ -69,6 +70,7 @@ class ClusterNode(DrivenNode):
         self._watch = WatermarkMonitor(settings.data_dir, self._marks, self._loop)
         self._administration = Administration(self._driver, self._wake)
         self._questions = Questions(self._driver.peers, self._driver.leader, listener, self._send_beside)
+        self._scrubber = Scrubber(self._to_scrub, self._damaged)
         self._syncing: Future[None] | None = None       # wakes this node when it ends
         self._stopped = False
         self._woken_at = 0.0            # when the first event of the next turn arrived, monotonic seconds
@@ -82,6 +84,7 @@ class ClusterNode(DrivenNode):
         except StorageDamaged as error:
             raise self._rejoining.order(error) from error
         self._watch.start()
+        self._scrubber.start()
         await self._network.start()
         self._tick()
 
@@ -93,6 +96,7 @@ class ClusterNode(DrivenNode):
         if self._timer is not None:
             self._timer.cancel()
         self._watch.stop()
+        self._scrubber.stop()
         self._questions.stop()
         await self._network.stop()
         self._driver.store.close()
@@ -158,6 +162,21 @@ class ClusterNode(DrivenNode):
         with contextlib.suppress(RuntimeError):         # the loop is closed
             self._loop.call_soon_threadsafe(self._wake)
 
+    def _to_scrub(self) -> list[Task]:
+        """What the scrubber is to read; called in its thread, and found out by the loop's."""
+        found: Future[list[Task]] = Future()
+        store = self._driver.store
+
+        def look() -> None:
+            snapshots = [store.path(index) for index in store.kept()]
+            found.set_result(tasks(self._driver.journal.segments, snapshots))
+        self._loop.call_soon_threadsafe(look)
+        return found.result()
+
+    def _damaged(self, finding: Finding) -> None:
+        """The scrubber found damage; called in its thread."""
+        self._loop.call_soon_threadsafe(self._driver.mending.begin, finding)
+
     def _tick(self) -> None:
         if not self._stopped:
             if self._clock.monotonic() - self._turned_at > limits.TICK_S / 2:
@@ -172,7 +191,8 @@ class ClusterNode(DrivenNode):
 
     def figures(self) -> Figures:
         """See Cluster."""
-        return figures(self._driver, self.status(), self._marks, self._disk.syncs, self._turns)
+        scrubbed = self._scrubber.disk.read_bytes
+        return figures(self._driver, self.status(), self._marks, self._disk.syncs, self._turns, scrubbed)
 
     async def go_offline(self) -> None:
         """See Cluster."""

@@ -13,6 +13,7 @@ from cluster.metrics.watermarks import Watermarks
 
 def figures(
     driver: Driver, nodes: Iterable[NodeStatus], marks: Watermarks, syncs: Histogram, turns: LoopTurns,
+    scrubbed_bytes: int,
 ) -> Figures:
     """The present figures of a node. `nodes`: the rows of CLUSTER STATUS; `syncs`: those of the journal."""
     replica, journal, store, proposer = driver.replica, driver.journal, driver.store, driver.proposer
@@ -50,6 +51,9 @@ def figures(
         time_ahead_ms=time_ahead_ms,
         level=driver.machine.known_level,
         cluster_level=driver.machine.level,
+        rejoining=journal.forgetful and not journal.voter,
+        damaged_files=driver.mending.found,
+        scrubbed_bytes=scrubbed_bytes,
         peers=tuple(_peer(node) for node in nodes if node.name != mine),
     )
 

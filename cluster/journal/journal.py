@@ -82,6 +82,7 @@ class Journal(LogView):
         self._written = 0                           # the last entry in a frame, synced or not
         self._commit_due = False                    # write a frame even if only the commit index changed
         self._commit_written = 0                    # commit index in the last frame, synced or not
+        self._leave = False                         # the next frame begins a new segment
         self._shrunk = False                        # there may be segments to delete
         self._failed: OSError | None = None
         self._disk = disk
@@ -295,6 +296,10 @@ class Journal(LogView):
         """Make the next sync() write a new commit index even if nothing else has changed."""
         self._commit_due = min(self._commit, self.last_index) != self._commit_written
 
+    def leave_segment(self) -> None:
+        """Begin a new segment with the next frame, because the one in use is damaged."""
+        self._leave = True
+
     def sync(self) -> None:
         """Make all changes durable with one write and one fdatasync; does nothing if there are none.
 
@@ -384,8 +389,9 @@ class Journal(LogView):
         segments = self.segments
         commit, sequence = min(self._commit, self.last_index), segments.sequence + 1
         pieces, length = journal_format.encode(records, segments.journal_id, sequence, commit)
-        if not segments.fits(length):
+        if self._leave or not segments.fits(length):
             segments.advance(length + _STATE_BYTES_MAX)
+            self._leave = False
             records = [self._state_record(self._synced_state), *records]
             pieces, length = journal_format.encode(records, segments.journal_id, sequence, commit)
         offset = segments.position + journal_format.HEADER.size + journal_format.RECORD.size * len(records)

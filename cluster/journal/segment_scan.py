@@ -33,6 +33,7 @@ class Scan:
     def __init__(self, segments: Files, replay: Replay) -> None:
         self.active = 0             # segment of the last valid frame
         self.position = 0           # end of that frame
+        self.ends: dict[int, int] = {}      # segment -> end of its last valid frame
         self._segments = segments
         self._replay = replay
         self._torn: tuple[int, int] | None = None       # segment and offset of an incomplete frame
@@ -54,6 +55,7 @@ class Scan:
             self._accept(number, position, data, header, records)
             position += header.length
         self._check_rest(number, position, data)
+        self.ends[number] = position
         if position == 0:
             self._empty(number)
         return len(data)

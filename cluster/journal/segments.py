@@ -45,6 +45,7 @@ class Segments:
         self._torn: tuple[int, int, int] | None = None      # where a part of a frame may be: segment, start, end
         self._before = (0, 0, 0)    # segment, size and position before the last advance()
         self._begun = False         # the first frame of the active segment may not be synced yet
+        self._ends: dict[int, int] = {}             # earlier segment -> end of its last frame
         self._read_ahead: tuple[int, int, bytes] = (0, 0, b"")
         self._large: tuple[int, int, int] | None = None     # file, length and position of the last frame, if large
 
@@ -77,6 +78,16 @@ class Segments:
     def segment_bytes(self) -> int:
         """Size of a segment, unless a frame needs a larger one."""
         return self._segment_bytes
+
+    @property
+    def oldest(self) -> int:
+        """Number of the oldest segment."""
+        return self._oldest
+
+    def written(self) -> list[tuple[int, int]]:
+        """All segments in use, each with the end of its last frame."""
+        ends = {number: end for number, end in self._ends.items() if self._oldest <= number < self.active}
+        return [*sorted(ends.items()), (self.active, self.position)]
 
     def takes(self, length: int) -> bool:
         """Can a frame of this length be written without using the reserve? Allocates space if necessary."""
@@ -117,6 +128,7 @@ class Segments:
             self._never_used(numbers)
             return
         self.active, self.position, self.active_bytes = scan.active, scan.position, sizes[scan.active]
+        self._ends = scan.ends
         self._wipe(self.active, self.position)
         # A killed process leaves frames that are only in the page cache. They must be on disk before this node
         # acknowledges anything in them.
@@ -182,6 +194,7 @@ class Segments:
         self._mend()
         self.prepare(length)
         self._before = self.active, self.active_bytes, self.position
+        self._ends[self.active] = self.position
         spare = self.active + 1
         self.active, self.active_bytes, self.position, self._spare_bytes = spare, self._spare_bytes, 0, 0
         self._begun = True
@@ -317,6 +330,7 @@ class Segments:
         if self._oldest < segment:
             with contextlib.suppress(FileNotFoundError):        # deleted before a crash
                 self._unlink(self._oldest)
+            self._ends.pop(self._oldest, None)
             self._oldest += 1
         return self._oldest < segment
 

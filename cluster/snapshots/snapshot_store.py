@@ -115,6 +115,14 @@ class SnapshotStore:
         """Make this the newest snapshot."""
         self.newest_index, self.newest_bytes = index, self._files.size(index)
 
+    def kept(self) -> list[int]:
+        """The indexes of all snapshots on the disk, the newest last."""
+        return self._files.indexes()
+
+    def path(self, index: int) -> Path:
+        """The file of a snapshot."""
+        return self._files.path(index)
+
     def newest_path(self) -> str:
         """A path for pysyncobj, which only checks whether it exists: it does if there is a snapshot."""
         return __file__ if self.newest_index else ""

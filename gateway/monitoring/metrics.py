@@ -194,6 +194,9 @@ def _raft(figures: Figures) -> Iterator[Metric]:
     yield _gauge("lag_entries", "Entries committed but not applied here.", figures.lag)
     yield _gauge("feature_level", "Feature level of the cluster.", figures.cluster_level)
     yield _gauge("feature_level_known", "Feature level that this node knows.", figures.level)
+    yield _gauge("rejoining", "1 while this node, which has set damaged files aside, has no vote.", figures.rejoining)
+    yield _counter("damaged_files", "Damaged files found while this process runs.", figures.damaged_files)
+    yield _counter("scrubbed_bytes", "Read again to look for damage.", figures.scrubbed_bytes)
     yield _counter("leader_changes", "New leaderships seen.", figures.leader_changes)
     yield _counter("elections", "Elections that this node started.", figures.elections)
     yield _histogram("commit_latency_seconds", "From proposing an entry to applying it, on the leader.",

@@ -42,6 +42,10 @@ class MemoryDisk(Disk):
         self._open.clear()
         self._locks.clear()
 
+    def file(self, path: Path) -> bytearray:
+        """The bytes of a file, to be damaged."""
+        return self._files[str(path)].data
+
     def make_directory(self, directory: Path) -> None:
         pass
 

@@ -247,6 +247,7 @@ class FakeCluster:
             memory_mark_bytes=0,
             memory_reached=False, disk_free_bytes=0, disk_free_bytes_min=0, disk_reached=False, journal_reached=False,
             full=self.full, clock_ahead_ms=0, time_ahead_ms=None, level=1, cluster_level=1,
+            rejoining=False, damaged_files=0, scrubbed_bytes=0,
             peers=(PeerFigures("n2", True, 0), PeerFigures("n3", False, None)),
         )
 

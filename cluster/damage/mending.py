@@ -1,0 +1,57 @@
+"""How a running node gets rid of a damaged file: the state in memory is whole, and is written anew.
+
+The node begins a new segment of its journal and writes snapshots until nothing it keeps is in the damaged file, which
+is then removed as any other that is not needed any more. Should it have to read the damaged part before, or end, it
+rejoins the others (rejoining.py).
+"""
+
+from __future__ import annotations
+
+import logging
+
+from cluster import limits
+from cluster.damage.scrubber import Finding
+from cluster.journal.journal import Journal
+from cluster.snapshots.snapshot_store import SnapshotStore
+
+log = logging.getLogger("sockpqd.cluster")
+
+
+class Mending:
+    """`found`: how many damaged files were found since the start."""
+
+    def __init__(self, journal: Journal, store: SnapshotStore) -> None:
+        self.found = 0
+        self._journal = journal
+        self._store = store
+        self._segment = 0                       # the newest damaged one, 0 for none
+        self._snapshot = 0
+        self._not_before = float("-inf")
+
+    def begin(self, finding: Finding) -> None:
+        """Get rid of this file."""
+        self.found += 1
+        log.error(
+            "%s is damaged: %s. The state in memory is whole: this node writes it anew and removes the file. Check its"
+            " disk and memory: they changed data that were written.", finding.path, finding.what,
+        )
+        if finding.segment:
+            self._segment = max(self._segment, finding.segment)
+            if finding.segment == self._journal.segments.active:
+                self._journal.leave_segment()
+        else:
+            self._snapshot = max(self._snapshot, self._store.newest_index)
+
+    def due(self, now: float, applied: int) -> bool:
+        """Is a snapshot to be written now? If so, it counts as begun. `applied`: the last entry applied."""
+        if not self._segment and not self._snapshot:
+            return False
+        kept = self._store.kept()
+        if self._journal.segments.oldest > self._segment and (not kept or kept[0] > self._snapshot):
+            log.info("the damaged files are removed")
+            self._segment = self._snapshot = 0
+            return False
+        if now < self._not_before or self._store.busy or applied <= self._store.newest_index:
+            return False
+        self._not_before = now + limits.COMPACTION_REST_S
+        return True

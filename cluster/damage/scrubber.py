@@ -1,0 +1,138 @@
+"""Reads the files of a node again while it runs, so that damage is found while the other nodes are whole.
+
+What nobody reads may have changed long ago: the journal is read at a start, and the snapshots when they are loaded or
+sent. A thread reads all of it once in SCRUB_PAUSE_S, slowly, and past the page cache, which would show what was written
+and not what is on the disk. The journal is checked frame by frame as at a start (journal/segment_scan.py), except for
+what the node has cut off or has not written yet.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from cluster import limits
+from cluster.journal import journal_format
+from cluster.journal.segments import Segments
+from cluster.snapshots import snapshot_file
+from cluster.storage.disk import Disk
+from cluster.storage.errors import StorageDamaged, StorageTooNew
+
+
+class Task(NamedTuple):
+    """A file to read. `segment` and `journal_id`: of the journal; 0 for a snapshot. `end`: what is written of it."""
+
+    path: Path
+    segment: int
+    journal_id: bytes
+    end: int
+
+
+class Finding(NamedTuple):
+    """A damaged file; `segment`: its number in the journal, 0 for a snapshot."""
+
+    path: Path
+    segment: int
+    what: str
+
+
+class Stopped(Exception):  # noqa: N818
+    """The scrubber is to end."""
+
+
+class PacedDisk(Disk):
+    """Reads slowly, from the disk itself. `read_bytes`: how much."""
+
+    def __init__(self) -> None:
+        self.read_bytes = 0
+        self.stopping = threading.Event()
+
+    def read(self, file: int, length: int, offset: int) -> bytes:
+        """See Disk. Raises Stopped."""
+        self.forget(file, length, offset)
+        data = super().read(file, length, offset)
+        self.read_bytes += len(data)
+        if self.stopping.wait(len(data) / limits.SCRUB_BYTES_PER_S):
+            raise Stopped
+        return data
+
+
+def tasks(segments: Segments, snapshots: list[Path]) -> list[Task]:
+    """All that there is to read now."""
+    return [
+        *(Task(segments.path(number), number, segments.journal_id, end) for number, end in segments.written()),
+        *(Task(path, 0, b"", 0) for path in snapshots),
+    ]
+
+
+def examine(disk: Disk, task: Task) -> Finding | None:
+    """Read a file; returns what is wrong with it. One that was removed meanwhile is not."""
+    try:
+        if task.segment:
+            _examine_segment(disk, task)
+        else:
+            snapshot_file.verify(disk, task.path)
+    except FileNotFoundError:
+        return None
+    except (OSError, StorageDamaged, StorageTooNew) as error:
+        return Finding(task.path, task.segment, str(error))
+    return None
+
+
+def _examine_segment(disk: Disk, task: Task) -> None:
+    """Check every frame. Raises StorageDamaged and OSError."""
+    file = disk.open(task.path)
+    try:
+        position, sequence = 0, 0
+        for length, header in _frames(disk, file, task):
+            if sequence and header.sequence != sequence + 1:
+                raise StorageDamaged(f"at offset {position} is frame {header.sequence}, not {sequence + 1}")
+            position, sequence = position + length, header.sequence
+    finally:
+        disk.close(file)
+
+
+def _frames(disk: Disk, file: int, task: Task) -> Iterator[tuple[int, journal_format.Header]]:
+    position, data, start = 0, b"", 0
+    while position < task.end:
+        if position + journal_format.HEADER.size > start + len(data):
+            data, start = disk.read(file, min(limits.READ_AHEAD_BYTES, task.end - position), position), position
+        header = journal_format.read_header(data, position - start)
+        if header is None or header.journal_id != task.journal_id or position + header.length > task.end:
+            raise StorageDamaged(f"the frame at offset {position} has changed since it was written")
+        if position + header.length > start + len(data):
+            data, start = disk.read(file, max(header.length, limits.READ_AHEAD_BYTES), position), position
+        if journal_format.read_records(data, position - start, header) is None:
+            raise StorageDamaged(f"the frame at offset {position} has changed since it was written")
+        yield header.length, header
+        position += header.length
+
+
+class Scrubber:
+    """The thread. `found` is called in it, with each damaged file."""
+
+    def __init__(self, tasks_now: Callable[[], list[Task]], found: Callable[[Finding], None]) -> None:
+        """`tasks_now()`: what there is to read, called in the thread."""
+        self.disk = PacedDisk()
+        self._tasks_now = tasks_now
+        self._found = found
+        self._thread = threading.Thread(target=self._run, name="scrubber", daemon=True)
+
+    def start(self) -> None:
+        """Start to read after the first pause."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End at the next read."""
+        self.disk.stopping.set()
+
+    def _run(self) -> None:
+        try:
+            while not self.disk.stopping.wait(limits.SCRUB_PAUSE_S):
+                for task in self._tasks_now():
+                    if finding := examine(self.disk, task):
+                        self._found(finding)
+        except (Stopped, RuntimeError):     # the loop is closed
+            return

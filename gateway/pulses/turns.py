@@ -89,7 +89,7 @@ class Turns:
         self._term = -1                             # of the Lead entry that the windows begin with
         self._due: dict[str, None] = {}             # pulses to look at in this round
         self._hungry: dict[str, dict[str, None]] = {}   # queues whose blocked clients wait for grants, by their pulse
-        self._held: dict[str, list[Callable[[], None]]] = {}    # answers that are to be written again, by their pulse
+        self._held: dict[str, list[Callable[[], None]]] = {}    # answers that there is no room for, by their pulse
         self._timers: dict[str, asyncio.TimerHandle] = {}   # when all these should be looked at again
         self._feed: Callable[[str], None] = lambda queue: None
         self._writing: dict[str, Window] = {}       # pulses with grants written in this round
@@ -119,16 +119,24 @@ class Turns:
         return self.window(pulse.name).free(pulse, self._loop.time())
 
     def room(self, name: str, own: int, numbers: tuple[Number, ...]) -> bool:
-        """Whether these grants of hand-outs may be written; `own` of them are under way already.
+        """Whether there is room for these grants of hand-outs, for which `own` are under way already.
 
-        Those that are written again may be more than the pulse gives at once by now: then they wait for all of that.
+        Those that are written again may be more than the pulse gives at once by now: then for all of that.
         """
-        pulse, now = self._cluster.machine.pulses.get(name), self._loop.time()
+        pulse = self._cluster.machine.pulses.get(name)
         if pulse is None or not self._cluster.serving:
             return True                         # nothing is counted, or nothing will be written
-        window = self.window(name)
-        needed = sum(not window.holds(number, pulse, now) for number in numbers)
-        return own + window.free(pulse, now) >= min(needed, pulse.now)
+        free = self.window(name).free(pulse, self._loop.time(), own)
+        return free >= min(len(self._needing_room(pulse, numbers)), pulse.now)
+
+    def beyond(self, name: str, numbers: tuple[Number, ...]) -> list[Number]:
+        """Those of these grants that can never be written together with the others: the pulse gives fewer by now."""
+        pulse = self._cluster.machine.pulses.get(name)
+        return [] if pulse is None else self._needing_room(pulse, numbers)[pulse.now:]
+
+    def _needing_room(self, pulse: Pulse, numbers: tuple[Number, ...]) -> list[Number]:
+        window, now = self.window(pulse.name), self._loop.time()
+        return [number for number in numbers if not window.holds(number, pulse, now)]
 
     def may_write(self, stamp_ms: int) -> bool:
         """Whether a grant with this stamp may be written now: a new leader counts on it that later it is not."""
@@ -164,7 +172,7 @@ class Turns:
             self._feed_later(pulse)
 
     def hold(self, pulse: str, again: Callable[[], None]) -> None:
-        """There is no room for jobs that are to be written again: call `again` when there may be."""
+        """There is no room for jobs that were handed out before: call `again` when there may be."""
         self._held.setdefault(pulse, []).append(again)
         if pulse not in self._timers:
             self._feed_later(pulse)
@@ -174,7 +182,10 @@ class Turns:
         if pulse is None or (pulse.deny and name not in self._held):
             return                              # until it is changed
         asleep_s = (pulse.sleep_until_ms - self._cluster.time_ms) / 1000
-        pause_s = asleep_s if asleep_s > 0 else self.window(name).first_leaves_s(now)
+        if asleep_s > 0 and name not in self._held:     # these were granted before
+            pause_s: float | None = asleep_s
+        else:
+            pause_s = self.window(name).first_leaves_s(now)
         if pause_s is not None:                 # else what is under way will tell
             self._timers[name] = self._loop.call_later(max(pause_s, 0.0) + TIMER_S, self.feed, name)
 

@@ -77,10 +77,10 @@ class Window:
                     self._count -= times is self._written
                     return
 
-    def free(self, pulse: Pulse, now: float) -> int:
-        """How many more grants there may be now."""
+    def free(self, pulse: Pulse, now: float, own: int = 0) -> int:
+        """How many more grants there may be now; `own` of those under way are not to be counted."""
         self._pass(pulse, now)
-        return max(0, pulse.now - self._count - self.under_way - self.unstamped)
+        return max(0, pulse.now - self._count - self.under_way + own - self.unstamped)
 
     def clear(self, pulse: Pulse, now: float) -> bool:
         """Whether no grant is in the window or under way."""

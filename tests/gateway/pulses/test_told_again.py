@@ -188,3 +188,14 @@ def test_a_grant_that_is_written_again_leaves_its_first_place() -> None:
     assert window.free(pulse, 1.4) == 1
     assert window.free(pulse, 1.6) == 2
     assert not window.holds(ONE, pulse, 1.6)
+
+
+def test_what_has_left_comes_back_when_the_window_grows_by_a_step() -> None:
+    window, pulse = Window(), Pulse("p", rate=1, now=1, per_ms=1000, step_ms=60_000)
+    window.under_way += 1
+    window.write(1)
+    window.stamp(0.0)
+    assert window.free(pulse, 30.0) == 1
+    pulse.pause_ms = pulse.step_ms
+    assert window.free(pulse, 30.1) == 0
+    assert window.free(pulse, 61.1) == 1

@@ -71,10 +71,6 @@ class Allowances:
         """Clients wait for jobs that are there, but no grant is free: tell when one may be."""
         self.turns.starve(pulse, queue)
 
-    def may_write(self, stamp_ms: int) -> bool:
-        """See Turns."""
-        return self.turns.may_write(stamp_ms)
-
     @property
     def now_ms(self) -> int:
         """The stamp of the entry that was just applied."""
@@ -193,12 +189,13 @@ class _Going(Struct, eq=False):
 
     def write(self) -> bytes:
         """The answer. If it is too late for that the jobs go back, unless their session will ask for them again."""
-        if not self.allowances.may_write(self.granted.stamp_ms):
+        turns, stamp_ms = self.allowances.turns, self.granted.stamp_ms
+        if not all(turns.may_write(stamp_ms, pulse, window) for pulse, window in self.windows.items()):
             self.drop()
             return responses.OFFLINE_MODE
         for pulse, window in self.windows.items():
             numbers = self.granted.used[pulse]
-            self.allowances.turns.written(pulse, window, len(numbers), numbers if self.numbered else ())
+            turns.written(pulse, window, len(numbers), numbers if self.numbered else ())
         return answer(self.granted.reply)
 
     def drop(self) -> None:

@@ -138,8 +138,13 @@ class Turns:
         window, now = self.window(pulse.name), self._loop.time()
         return [number for number in numbers if not window.holds(number, pulse, now)]
 
-    def may_write(self, stamp_ms: int) -> bool:
-        """Whether a grant with this stamp may be written now: a new leader counts on it that later it is not."""
+    def may_write(self, stamp_ms: int, pulse: str, window: Window) -> bool:
+        """Whether a grant with this stamp may be written now: a new leader counts on it that later it is not.
+
+        That may be this node itself, and then the pulse has another window; also when it was deleted and made anew.
+        """
+        if self._windows.get(pulse, window) is not window:
+            return False
         return self._cluster.holds_lease and self._cluster.time_ms - stamp_ms <= WRITTEN_MS_MAX
 
     def written(self, pulse: str, window: Window, count: int, numbers: tuple[Number, ...] = ()) -> None:
@@ -291,10 +296,8 @@ class Turns:
         going, waiter.going = waiter.going, None
         if self._in_line(waiter):
             self._leave(waiter)
-        elif going is not None and waiter.numbering is None:
-            self._pass_on(waiter.pulse, going)
         elif going is not None:
-            self.free_again(waiter.pulse, going.window, 1)
+            going.drop()
         waiter.end(NoReply.CANCELLED)
 
     def use_session(self, session: int) -> None:
@@ -450,10 +453,11 @@ class Turns:
         """Give these grants to the clients for whom they were asked, or to those that wait now."""
         stamp_ms = self._cluster.machine.clock_ms
         for ticket in range(granted.first, granted.first + granted.count):
-            self._pass_on(pulse, Going(window, ticket, stamp_ms))
+            self._pass_on(Going(self, pulse, window, ticket, stamp_ms))
 
-    def _pass_on(self, pulse: str, going: Going) -> None:
+    def _pass_on(self, going: Going) -> None:
         """Give the grant to the first client that waits; if there is none it is not used."""
+        pulse = going.pulse
         line = self._lines.get(pulse)
         waiter = None if line is None else self._next(line)
         if waiter is None:
@@ -474,19 +478,25 @@ class Turns:
         return None
 
     def _go(self, waiter: TurnWaiter, going: Going) -> None:
+        going.numbered, going.over = waiter.numbered, False
         waiter.going = going
-        waiter.end(AtWriting(lambda: self._write(waiter), lambda: self.cancel(waiter)))
+        waiter.end(AtWriting(going.write, going.drop))
 
-    def _write(self, waiter: TurnWaiter) -> bytes:
-        """The answer, at the moment when it is written."""
-        going, waiter.going = waiter.going, None
-        pulse = self._cluster.machine.pulses.get(waiter.pulse)
-        assert going is not None
-        if pulse is None or not self.may_write(going.stamp_ms):
-            self.free_again(waiter.pulse, going.window, 1)
+    def write(self, going: Going) -> bytes:
+        """The answer that gives this grant, if this node may still write it."""
+        pulse = self._cluster.machine.pulses.get(going.pulse)
+        if pulse is None or not self.may_write(going.stamp_ms, going.pulse, going.window):
+            self.free_again(going.pulse, going.window, 1)
             return responses.OFFLINE_MODE if pulse is not None else responses.PULSE_NOT_FOUND
-        self.written(waiter.pulse, going.window, 1, (_number(going.ticket),) if waiter.numbered else ())
+        self.written(going.pulse, going.window, 1, (_number(going.ticket),) if going.numbered else ())
         return responses.turn(going.ticket, pulse)
+
+    def drop(self, going: Going) -> None:
+        """Give the grant to the next: it was not written. That of a numbered command stays its own."""
+        if going.numbered:
+            self.free_again(going.pulse, going.window, 1)
+        else:
+            self._pass_on(going)
 
     def take_back(self, pulse: str, window: Window, count: int) -> None:
         """Grants asked for will not come: those for whom they were stand in line again."""
@@ -509,7 +519,7 @@ class Turns:
             claimed = self.window(waiter.pulse)
             claimed.under_way += 1
         if isinstance(reply, Turn) and claimed is not None and waiter.outcome is None:
-            self._go(waiter, Going(claimed, reply.ticket, self._cluster.machine.clock_ms))
+            self._go(waiter, Going(self, waiter.pulse, claimed, reply.ticket, self._cluster.machine.clock_ms))
             return
         if claimed is not None:
             self.free_again(waiter.pulse, claimed, 1)

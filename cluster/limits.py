@@ -133,6 +133,7 @@ HELLO_S = 2.0                   # time for the greeting
 DIAL_S = 1.0                    # time for a TCP connection
 REDIAL_S = 0.03, 0.1            # pause before dialling again, drawn from this range
 REDIAL_REFUSED_S = 1.0          # a peer that refuses us is dialled less and less often, down to once in this time
+TWIN_S = 1.0                    # who was heard within this time keeps its place when another comes with its name
 SILENCE_S = 3.0                 # silence of a dead connection: nodes describe themselves every INFO_S
 STRANGERS_MAX = 64              # connections that have not greeted yet, and TLS handshakes under way
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import random
 import time
 from concurrent.futures import Future
 from pathlib import Path
+
+import msgspec
 
 from cluster import limits
 from cluster.administration import Administration
@@ -41,6 +44,8 @@ from core import Machine
 
 log = logging.getLogger("sockpqd.cluster")
 
+PROCESS_BYTES = 8
+
 class ClusterNode(DrivenNode):
     """Implements cluster.api.Cluster. All methods must be called on the loop that start() runs on."""
 
@@ -49,6 +54,7 @@ class ClusterNode(DrivenNode):
         machine = Machine()
         self._loop = asyncio.get_running_loop()
         self.failed: asyncio.Future[None] = self._loop.create_future()
+        self._process = os.urandom(PROCESS_BYTES)   # tells this process from any other (wire/twins.py)
         self._network = PeerNetwork(settings, self._hello, self._event, self._receiving, self._meet)
         self._clock = SystemClock()
         self._disk = TimedDisk()
@@ -105,7 +111,7 @@ class ClusterNode(DrivenNode):
     # Turns
 
     def _hello(self, receiver: str) -> Hello:
-        return self._driver.hello(receiver)
+        return msgspec.structs.replace(self._driver.hello(receiver), process=self._process)
 
     def _send_beside(self, name: str, message: Message) -> None:
         """Send a message that has nothing to do with Raft, in the next turn."""

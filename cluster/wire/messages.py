@@ -27,7 +27,8 @@ class Hello(Struct, tag="hello", frozen=True):
     (voter_admission.py). `refused`: why the sender refuses the receiver and closes the connection. `configuration`:
     number of the membership that the sender knows; `address`: where to dial it, for a receiver that does not know it
     yet. `wall_ms`, `time_ms`, `level`, `raise_to` and `cluster_level`: as in Info. `acknowledged`: the sender
-    knows committed entries up to this index to have been durable on the receiver.
+    knows committed entries up to this index to have been durable on the receiver. `journal`: random bytes of
+    the journal, made when it was; `process`: random bytes of the process; both empty from older versions (twins.py).
     """
 
     format: int
@@ -46,6 +47,8 @@ class Hello(Struct, tag="hello", frozen=True):
     raise_to: int = FIRST_LEVEL
     cluster_level: int = FIRST_LEVEL
     acknowledged: int = 0
+    journal: bytes = b""
+    process: bytes = b""
 
 
 class Info(Struct, tag="info", frozen=True):

@@ -102,6 +102,10 @@ class PeerConnection(asyncio.Protocol):
         if self.transport is not None:
             self.transport.close()
 
+    def unlink(self) -> None:
+        """Let it belong to no link any more."""
+        self.link = None
+
     def abort(self) -> None:
         """Close the connection at once, dropping unsent bytes."""
         if self.transport is not None:

@@ -26,6 +26,12 @@ class LinkConnection(Protocol):
     def abort(self) -> None:
         """Close the connection at once."""
 
+    def close(self) -> None:
+        """Close the connection when everything queued is sent."""
+
+    def unlink(self) -> None:
+        """Let it belong to no link any more."""
+
 
 class PeerLink:
     """A link is up while both connections are established and greetings were exchanged on them."""

@@ -22,10 +22,11 @@ from cluster import limits
 from cluster.settings import NodeSettings
 from cluster.wire.messages import Hello, Message, encode, incompatible
 from cluster.wire.peer_connection import PeerConnection
-from cluster.wire.peer_link import PeerLink
+from cluster.wire.peer_link import LinkConnection, PeerLink
 from cluster.wire.refusal_log import RefusalLog
 from cluster.wire.tls import TlsTransport, certificate_names
 from cluster.wire.tls_handshakes import Handshakes
+from cluster.wire.twins import address, copied, refused_twin, same_process, twins
 
 log = logging.getLogger("sockpqd.peers")
 
@@ -169,6 +170,7 @@ class PeerNetwork:
             raise ValueError(objection)
         connection.greeting = hello
         link = self._links[hello.sender]
+        self._part_twins(connection, hello, link)
         if connection.dialed:
             link.outgoing = connection
         else:
@@ -184,6 +186,19 @@ class PeerNetwork:
             for message in link.waiting:
                 self._inbox(link.name, message)
             link.waiting = []
+
+    def _part_twins(self, connection: PeerConnection, hello: Hello, link: PeerLink) -> None:
+        """Close what belongs to another process than this greeting: a link never has two processes at its end."""
+        dialed = connection.dialed
+        other = link.incoming if dialed else link.outgoing
+        if other is None or other.greeting is None or same_process(other.greeting, hello):
+            return
+        if dialed:                      # who answers at the node's address is the node
+            link.incoming, link.waiting = None, []
+            other.unlink()
+            self.refuse(other, twins(hello.sender, address(other), address(connection)))
+        else:                           # it may have been restarted: dial again, and see who answers
+            self._close(link)
 
     def _unproven(self, connection: PeerConnection, name: str) -> str:
         """Why the certificate does not prove that this is the node `name`; "" if it does."""
@@ -209,7 +224,8 @@ class PeerNetwork:
             self._stranger(hello)
         if sender not in self._links:
             return f"{sender} is not a member of the cluster, as far as {name} knows"
-        return ""
+        link = self._links[sender]
+        return refused_twin(connection, hello, link, self._loop.time()) or copied(hello, mine, self._links.values())
 
     def now(self) -> float:
         """The loop's time, seconds."""
@@ -231,7 +247,7 @@ class PeerNetwork:
         else:
             link.waiting.append(message)
 
-    def refuse(self, connection: PeerConnection, why: str) -> None:
+    def refuse(self, connection: LinkConnection, why: str) -> None:
         """Close an invalid connection, with a rate-limited line in the log."""
         address = connection.transport.get_extra_info("peername") if connection.transport else None
         self._refusals.refused(address, why)

@@ -22,13 +22,15 @@ class End:
     """One node's network and what arrived."""
 
     def __init__(
-        self, name: str, members: tuple[Member, ...], cluster_id: bytes = b"", tls: PeerTls | None = None
+        self, name: str, members: tuple[Member, ...], cluster_id: bytes = b"", tls: PeerTls | None = None,
+        *, process: bytes = b"", journal: bytes = b"", listen: str = "",
     ) -> None:
         self.name = name
         self.tls = tls
         self.cluster_id = cluster_id
+        self.process, self.journal = process, journal
         self.events: list[tuple[str, Hello | Message | None]] = []
-        listen = next(member.peer for member in members if member.name == name)
+        listen = listen or next(member.peer for member in members if member.name == name)
         self.address = listen.split(":")
         settings = NodeSettings(
             name=name, data_dir=Path("/"), peer_listen=listen, members=members, version="1", tls=tls,
@@ -40,7 +42,10 @@ class End:
                 self.network.add_peer(member.name, member.peer)
 
     def hello(self, receiver: str) -> Hello:
-        return Hello(WIRE_FORMAT, self.name, receiver, self.cluster_id, "1", True, False)
+        return Hello(
+            WIRE_FORMAT, self.name, receiver, self.cluster_id, "1", True, False, journal=self.journal,
+            process=self.process,
+        )
 
     def messages(self) -> list[Message]:
         return [event for _, event in self.events if event is not None and not isinstance(event, Hello)]

@@ -234,7 +234,7 @@ CURES = (
     Cure(send_before_sync, DISKS, red=4),
     Cure(count_what_is_being_synced, LARGE, red=0),
     Cure(vote_with_an_empty_disk, LOSSY, red=10),
-    Cure(vote_after_damage, DAMAGED),
+    Cure(vote_after_damage, DAMAGED, red=10),
     Cure(believe_commit_indexes, CUTS, red=3),
     Cure(leave_the_journal_unaligned, {}, red=0),
     Cure(vote_for_anybody, CUTS, red=3),

@@ -1,0 +1,59 @@
+"""Two processes with the name of one node, and two nodes with copies of one data directory.
+
+Each greeting carries random bytes of the process and of its journal (older versions send none, and are not examined).
+When a second process comes with the name of a node, the one that answers keeps the place: it is the one that was heard
+a moment ago, or the one at the address that others dial. If the second one were let in, both would lose their
+connections to each other again and again, and while another node is down the cluster would stand still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from cluster import limits
+from cluster.wire.messages import Hello
+from cluster.wire.peer_connection import PeerConnection
+from cluster.wire.peer_link import LinkConnection, PeerLink
+
+
+def same_process(one: Hello, other: Hello) -> bool:
+    """May these greetings come from one process?"""
+    return not one.process or not other.process or one.process == other.process
+
+
+def refused_twin(connection: PeerConnection, hello: Hello, link: PeerLink, now: float) -> str:
+    """Why a greeting with the name of this link's node is refused; "" if it is not. `now`: the loop's time, seconds."""
+    present = link.incoming
+    if connection.dialed or not link.up or present is None or present is connection or present.greeting is None:
+        return ""
+    if same_process(present.greeting, hello) or now - present.heard_at > limits.TWIN_S:
+        return ""
+    return twins(hello.sender, address(connection), address(present))
+
+
+def twins(name: str, second: str, first: str) -> str:
+    """What is told of two processes with one name, at these addresses."""
+    return (
+        f"a second process with the name {name} comes from {second}, while the one from {first} answers and keeps its"
+        f" place: stop one of them, and never run two nodes with one name or with copies of one data directory"
+    )
+
+
+def copied(hello: Hello, mine: Hello, links: Iterable[PeerLink]) -> str:
+    """Why a node with the journal of another one is refused; "" if its journal is its own."""
+    if not hello.journal:
+        return ""
+    others = [mine, *(link.incoming.greeting for link in links
+                      if link.up and link.incoming is not None and link.incoming.greeting is not None)]
+    for other in others:
+        if other.journal == hello.journal and other.sender != hello.sender:
+            return (f"{hello.sender} has a copy of the data directory of {other.sender}: stop {hello.sender} and start"
+                    " it with an empty one")
+    return ""
+
+
+def address(connection: LinkConnection) -> str:
+    """The other side's address, for people."""
+    peer: Any = connection.transport.get_extra_info("peername") if connection.transport is not None else None
+    return f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "somewhere"

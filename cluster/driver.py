@@ -111,18 +111,16 @@ class Driver:
         self.transport = RaftTransport(settings, journal, store, network, rng)
         self.peers = self.transport.peers
         self.replica = Replica(
-            PeerNode(settings.name),
-            transport=self.transport, journal=journal, snapshots=store, dump_path=store.newest_path(),
-            monotonic=clock.monotonic,
-            heartbeat_s=settings.heartbeat_ms / 1000,
+            PeerNode(settings.name), transport=self.transport, journal=journal, snapshots=store,
+            dump_path=store.newest_path(), monotonic=clock.monotonic, heartbeat_s=settings.heartbeat_ms / 1000,
             step_down_s=settings.election_min_ms / 1000,    # after its lease it must not keep others from leading
             apply=Execution(machine, store.chain, listener.events).apply,
         )
         self.transport.bind(self.replica)
         self.recording = Recording(machine, listener.recording)
         self.notices = Notices(settings.name, network, self.peers, self.leader, listener)
-        ballast = Ballast(store.disk, settings.data_dir / "ballast")
-        self.capacity = Capacity(journal, store, self.transport.quorum, ballast)
+        self.capacity = Capacity(
+            journal, store, self.transport.quorum, Ballast(store.disk, settings.data_dir / "ballast"))
         self._comparison = ReplicaCheck(store.chain, self.transport.quorum)
         time = ReplicatedTime(clock)
         self.proposer = Proposer(self.replica.propose, time.now_ms, self._effects, clock.monotonic)

@@ -24,7 +24,7 @@ from cluster.api import (
     RemoveNodeReply,
 )
 from cluster.damage.rejoining import Rejoining
-from cluster.damage.scrubber import Finding, Scrubber, Task, tasks
+from cluster.damage.scrubber import FileToRead, Finding, Scrubber, files_to_read
 from cluster.driven_node import DrivenNode
 from cluster.driver import Driver
 from cluster.journal.journal import Journal
@@ -168,14 +168,14 @@ class ClusterNode(DrivenNode):
         with contextlib.suppress(RuntimeError):         # the loop is closed
             self._loop.call_soon_threadsafe(self._wake)
 
-    def _to_scrub(self) -> list[Task]:
+    def _to_scrub(self) -> list[FileToRead]:
         """What the scrubber is to read; called in its thread, and found out by the loop's."""
-        found: Future[list[Task]] = Future()
+        found: Future[list[FileToRead]] = Future()
         store = self._driver.store
 
         def look() -> None:
             snapshots = [store.path(index) for index in store.kept()]
-            found.set_result(tasks(self._driver.journal.segments, snapshots))
+            found.set_result(files_to_read(self._driver.journal.segments, snapshots))
         self._loop.call_soon_threadsafe(look)
         return found.result()
 

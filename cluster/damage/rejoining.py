@@ -35,7 +35,7 @@ HOUR_S = 3600
 _LOCK = "lock"              # of the journal's directory; it holds no data
 
 
-class Record(Struct):
+class RejoinRecord(Struct):
     """The contents of the file, as JSON."""
 
     times: list[int] = []       # when the node rejoined in the last hour, Unix seconds
@@ -45,7 +45,7 @@ class Record(Struct):
 
 
 class Rejoining:
-    """Sets damaged files aside. `waiting`: see Record."""
+    """Sets damaged files aside. `waiting`: see RejoinRecord."""
 
     def __init__(self, disk: Disk, settings: NodeSettings, now_s: Callable[[], int]) -> None:
         """Read the file; one that cannot be understood counts as that of a waiting node. `now_s()`: Unix time.
@@ -155,15 +155,15 @@ class Rejoining:
                 disk.remove_directory(folder)
         record.folders = record.folders[-limits.DAMAGED_KEPT:]
 
-    def _read(self) -> Record:
+    def _read(self) -> RejoinRecord:
         try:
             file = self._disk.open(self._file)
         except FileNotFoundError:
-            return Record()
+            return RejoinRecord()
         try:
-            return msgspec.json.decode(self._disk.read(file, self._disk.size(file), 0), type=Record)
+            return msgspec.json.decode(self._disk.read(file, self._disk.size(file), 0), type=RejoinRecord)
         except msgspec.DecodeError:
-            return Record(waiting=True)
+            return RejoinRecord(waiting=True)
         finally:
             self._disk.close(file)
 

@@ -21,7 +21,7 @@ from cluster.storage.disk import Disk
 from cluster.storage.errors import StorageDamaged, StorageTooNew
 
 
-class Task(NamedTuple):
+class FileToRead(NamedTuple):
     """A file to read. `segment` and `journal_id`: of the journal; 0 for a snapshot. `end`: what is written of it."""
 
     path: Path
@@ -59,34 +59,34 @@ class PacedDisk(Disk):
         return data
 
 
-def tasks(segments: Segments, snapshots: list[Path]) -> list[Task]:
+def files_to_read(segments: Segments, snapshots: list[Path]) -> list[FileToRead]:
     """All that there is to read now."""
     return [
-        *(Task(segments.path(number), number, segments.journal_id, end) for number, end in segments.written()),
-        *(Task(path, 0, b"", 0) for path in snapshots),
+        *(FileToRead(segments.path(number), number, segments.journal_id, end) for number, end in segments.written()),
+        *(FileToRead(path, 0, b"", 0) for path in snapshots),
     ]
 
 
-def examine(disk: Disk, task: Task) -> Finding | None:
+def examine(disk: Disk, given: FileToRead) -> Finding | None:
     """Read a file; returns what is wrong with it. One that was removed meanwhile is not."""
     try:
-        if task.segment:
-            _examine_segment(disk, task)
+        if given.segment:
+            _examine_segment(disk, given)
         else:
-            snapshot_file.verify(disk, task.path)
+            snapshot_file.verify(disk, given.path)
     except FileNotFoundError:
         return None
     except (OSError, StorageDamaged, StorageTooNew) as error:
-        return Finding(task.path, task.segment, str(error))
+        return Finding(given.path, given.segment, str(error))
     return None
 
 
-def _examine_segment(disk: Disk, task: Task) -> None:
+def _examine_segment(disk: Disk, given: FileToRead) -> None:
     """Check every frame. Raises StorageDamaged and OSError."""
-    file = disk.open(task.path)
+    file = disk.open(given.path)
     try:
         position, sequence = 0, 0
-        for length, header in _frames(disk, file, task):
+        for length, header in _frames(disk, file, given):
             if sequence and header.sequence != sequence + 1:
                 raise StorageDamaged(f"at offset {position} is frame {header.sequence}, not {sequence + 1}")
             position, sequence = position + length, header.sequence
@@ -94,13 +94,13 @@ def _examine_segment(disk: Disk, task: Task) -> None:
         disk.close(file)
 
 
-def _frames(disk: Disk, file: int, task: Task) -> Iterator[tuple[int, journal_format.Header]]:
+def _frames(disk: Disk, file: int, given: FileToRead) -> Iterator[tuple[int, journal_format.Header]]:
     position, data, start = 0, b"", 0
-    while position < task.end:
+    while position < given.end:
         if position + journal_format.HEADER.size > start + len(data):
-            data, start = disk.read(file, min(limits.READ_AHEAD_BYTES, task.end - position), position), position
+            data, start = disk.read(file, min(limits.READ_AHEAD_BYTES, given.end - position), position), position
         header = journal_format.read_header(data, position - start)
-        if header is None or header.journal_id != task.journal_id or position + header.length > task.end:
+        if header is None or header.journal_id != given.journal_id or position + header.length > given.end:
             raise StorageDamaged(f"the frame at offset {position} has changed since it was written")
         if position + header.length > start + len(data):
             data, start = disk.read(file, max(header.length, limits.READ_AHEAD_BYTES), position), position
@@ -113,10 +113,10 @@ def _frames(disk: Disk, file: int, task: Task) -> Iterator[tuple[int, journal_fo
 class Scrubber:
     """The thread. `found` is called in it, with each damaged file."""
 
-    def __init__(self, tasks_now: Callable[[], list[Task]], found: Callable[[Finding], None]) -> None:
-        """`tasks_now()`: what there is to read, called in the thread."""
+    def __init__(self, files_now: Callable[[], list[FileToRead]], found: Callable[[Finding], None]) -> None:
+        """`files_now()`: what there is to read, called in the thread."""
         self.disk = PacedDisk()
-        self._tasks_now = tasks_now
+        self._tasks_now = files_now
         self._found = found
         self._thread = threading.Thread(target=self._run, name="scrubber", daemon=True)
 
@@ -131,8 +131,8 @@ class Scrubber:
     def _run(self) -> None:
         try:
             while not self.disk.stopping.wait(limits.SCRUB_PAUSE_S):
-                for task in self._tasks_now():
-                    if finding := examine(self.disk, task):
+                for given in self._tasks_now():
+                    if finding := examine(self.disk, given):
                         self._found(finding)
         except (Stopped, RuntimeError):     # the loop is closed
             return

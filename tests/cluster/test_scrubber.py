@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cluster import limits
-from cluster.damage.scrubber import Finding, Scrubber, examine, tasks
+from cluster.damage.scrubber import Finding, Scrubber, examine, files_to_read
 from cluster.journal.journal import Journal
 from cluster.storage.disk import Disk
 from core import Put
@@ -20,7 +20,7 @@ from tests.waiting import until
 def findings(node: SmallNode) -> list[Finding]:
     store = node.up.store
     paths = [store.path(index) for index in store.kept()]
-    found = [examine(node.disk, task) for task in tasks(node.up.journal.segments, paths)]
+    found = [examine(node.disk, file) for file in files_to_read(node.up.journal.segments, paths)]
     return [finding for finding in found if finding is not None]
 
 
@@ -95,7 +95,7 @@ def test_the_thread_reads_real_files_and_tells_of_each(tmp_path: Path, monkeypat
         journal.add(b"%d" % index * 500, index, 1)
         journal.sync()
     told: list[Finding] = []
-    scrubber = Scrubber(lambda: tasks(journal.segments, []), told.append)
+    scrubber = Scrubber(lambda: files_to_read(journal.segments, []), told.append)
     scrubber.start()
     until(lambda: scrubber.disk.read_bytes > 1 << 20)
     assert not told                         # several times, also beyond the ends of what is written
@@ -111,7 +111,7 @@ def test_the_thread_reads_real_files_and_tells_of_each(tmp_path: Path, monkeypat
 
 def test_a_file_that_was_removed_meanwhile_is_not_damaged(tmp_path: Path) -> None:
     journal = Journal.open(tmp_path, Disk(), segment_bytes=1 << 16)
-    (task,) = tasks(journal.segments, [])
+    (file,) = files_to_read(journal.segments, [])
     journal.close()
-    task.path.unlink()
-    assert examine(Disk(), task) is None
+    file.path.unlink()
+    assert examine(Disk(), file) is None

@@ -12,6 +12,7 @@ from tests.cluster.test_peer_network import End, members, run, until
 
 ALIVE_S = 0.05
 WATCHED_S = 3.0
+CLOSED_S = 0.2                  # what was refused a moment ago is closed by then
 
 
 def info() -> Message:
@@ -63,6 +64,7 @@ def test_the_one_that_answers_keeps_its_place(*, known: bool, caplog: pytest.Log
             task.cancel()
         for end in (twin, first, node):
             await end.network.stop()
+        await asyncio.sleep(CLOSED_S)
     run(test)
 
 
@@ -86,6 +88,7 @@ def test_a_process_that_comes_first_from_elsewhere_gives_way_to_the_one_at_the_a
             task.cancel()
         for end in (twin, first, node):
             await end.network.stop()
+        await asyncio.sleep(CLOSED_S)
     run(test)
 
 
@@ -102,6 +105,7 @@ def test_a_node_that_is_restarted_takes_its_place_again_at_once() -> None:
         await until(lambda: second.events and links(node, "n2") == 3)
         for end in (second, node):
             await end.network.stop()
+        await asyncio.sleep(CLOSED_S)
     run(test)
 
 
@@ -121,6 +125,7 @@ def test_a_copy_of_a_data_directory_is_refused_under_another_name(caplog: pytest
         assert "n3 has a copy of the data directory of n2" in caplog.text
         for end in ends:
             await end.network.stop()
+        await asyncio.sleep(CLOSED_S)
     run(test)
 
 
@@ -133,4 +138,5 @@ def test_nodes_of_an_older_version_are_not_examined() -> None:
         await until(lambda: new.events and old.events)
         for end in (new, old):
             await end.network.stop()
+        await asyncio.sleep(CLOSED_S)
     run(test)

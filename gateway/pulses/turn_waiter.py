@@ -98,6 +98,13 @@ class TurnWaiter(Struct, gc=False, eq=False):
             return Grant(self.pulse, 0)
         return self.numbering.request(TakeTurn(self.pulse, self.claimed is not None), keep_waiting=True)
 
+    def refused_meanwhile(self) -> bool:
+        """Whether its client may not have a turn any more: then this ends it."""
+        refusal = self.client.guard.refusal_of_turn(self.pulse)
+        if refusal is not None:
+            self.end(refusal)
+        return refusal is not None
+
     def end(self, outcome: Outcome) -> None:
         """Set its answer."""
         self.outcome = outcome

@@ -411,8 +411,9 @@ class Turns:
                 anonymous += 1
             else:
                 self._forget_request(waiter)
-                self._claim(waiter)
-                self.ask_anew(waiter)
+                if not waiter.refused_meanwhile():
+                    self._claim(waiter)
+                    self.ask_anew(waiter)
         if anonymous:
             window.under_way += anonymous
             self._cluster.propose(Grant(pulse.name, anonymous), _Granting(self, pulse.name, window, anonymous))
@@ -468,6 +469,13 @@ class Turns:
             self._close(pulse, line)
 
     def _next(self, line: Line) -> TurnWaiter | None:
+        """Take the first client out of the line that still may have a turn."""
+        while (waiter := self._first(line)) is not None:
+            if not waiter.refused_meanwhile():
+                return waiter
+        return None
+
+    def _first(self, line: Line) -> TurnWaiter | None:
         if line.sent:
             return line.sent.pop(next(iter(line.sent)))
         for number, waiter in line.standing.items():
@@ -518,7 +526,10 @@ class Turns:
         if isinstance(reply, Turn) and claimed is None and self._may_repeat(waiter.pulse, reply.ticket):
             claimed = self.window(waiter.pulse)
             claimed.under_way += 1
-        if isinstance(reply, Turn) and claimed is not None and waiter.outcome is None:
+        if (
+            isinstance(reply, Turn) and claimed is not None and waiter.outcome is None
+            and not waiter.refused_meanwhile()
+        ):
             self._go(waiter, Going(self, waiter.pulse, claimed, reply.ticket, self._cluster.machine.clock_ms))
             return
         if claimed is not None:

@@ -78,6 +78,11 @@ class Waiter(Struct, gc=False, eq=False):
         return self.wanted.request is not None
 
     @property
+    def refusal(self) -> bytes | None:
+        """The answer if its client may not have its jobs any more, else None."""
+        return self.client.guard.refusal_to_take(self.wanted.get)
+
+    @property
     def unknown_outcome(self) -> NoReply:
         """The fate of the command if the outcome of an operation is unknown."""
         return NoReply.UNKNOWN if self.wanted.request is None else NoReply.UNKNOWN_REQUEST

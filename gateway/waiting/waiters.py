@@ -252,6 +252,12 @@ class Waiters:
         """Propose a waiter's Get again: it had no turn."""
         self._propose(waiter)
 
+    def ask_granted(self, waiter: Waiter) -> None:
+        """Propose a waiter's Get with the grants that it has."""
+        assert waiter.allowed is not None
+        waiter.asked = True
+        self._cluster.propose_for(waiter.client, waiter.wanted.within(waiter.allowed), waiter)
+
     def end_of_input(self, waiter: Waiter) -> None:
         """Handle that the client has sent its last byte, while commands before this one have no answer yet.
 

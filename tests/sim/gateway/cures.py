@@ -35,7 +35,7 @@ def begin_with_empty_windows(patch: pytest.MonkeyPatch) -> None:
 
 def write_without_a_lease(patch: pytest.MonkeyPatch) -> None:
     """A leader that was frozen writes what it had."""
-    patch.setattr(Turns, "may_write", lambda self, stamp_ms: True)
+    patch.setattr(Turns, "may_write", lambda self, stamp_ms, pulse, window: True)
 
 
 def count_what_was_written_only(patch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,6 @@ NAMES = {
     "pulse": ["config", "create", "delete", "list", "set", "stat", "watch"],
     "sched": ["show", "group", "config"],
     "job": ["bury", "change", "delete", "done", "get", "kick", "later", "peek", "put", "running", "show", "touch"],
-    "snapshot": ["restore", "save"],
     "session": ["close", "list"],
     "topic": ["bind", "delete", "list", "publish", "unbind"],
     "worker": ["list", "pause", "resume", "set", "stop"],
@@ -74,7 +73,8 @@ NEEDED = {                      # arguments with which each command is complete
 
 def test_the_commands() -> None:
     expected = [(group, name) for group, names in NAMES.items() for name in names or []]
-    single = [("bench",), ("config",), ("doctor",), ("shell",), ("events",), ("top",)]
+    single = [("backup",), ("verify",), ("restore",), ("bench",), ("config",), ("doctor",), ("shell",), ("events",),
+              ("top",)]
     assert sorted(LEAVES) == sorted([*expected, *single])
 
 

@@ -2,7 +2,8 @@
 
     python -m bench.exactly_once [--jobs 100000] [--clients 50] [--every 5] [--prefetch N]
 
-With `--prefetch` workers use consume(), where the end of a job and the request for the next travel in one packet.
+With `--prefetch` workers use consume(), where the end of a job and the request for the next travel in one packet. They
+put as many numbers at once as they may take at once, otherwise there would be little to take.
 
 Half of the clients are blocking, each in its own thread; the others are asyncio clients on one loop. Every number must
 be done exactly once, and no call may raise; otherwise the exit code is 1.
@@ -29,7 +30,7 @@ from devcluster.cluster import LocalCluster
 QUEUE = "numbers"
 EXPIRE_S = 60.0
 IDLE_S = 0.02           # pause when there is nothing to get
-WAIT_S = 1.0            # how long consume() waits for a job before all is taken to be over
+WAIT_S = 1.0            # how long consume() waits for a job at the end, when others may still put some
 TELL_S = 5.0
 
 
@@ -40,7 +41,8 @@ class SharedCount:
         self.jobs = jobs
         self.done: Counter[int] = Counter()
         self.errors: list[BaseException] = []
-        self.longest_s = 0.0
+        self.longest_pause_s = 0.0      # between two jobs done by anyone
+        self._last = time.monotonic()
         self._lock = threading.Lock()
 
     @property
@@ -48,14 +50,13 @@ class SharedCount:
         """Are all jobs done, or has an error occurred?"""
         return len(self.done) >= self.jobs or bool(self.errors)
 
-    def took(self, begun: float) -> None:
-        """Note the duration of a call that began at this time and has returned."""
-        self.longest_s = max(self.longest_s, time.monotonic() - begun)
-
     def finished(self, data: bytes) -> None:
-        """Count a job whose DONE was acknowledged."""
+        """Count a job that is done, or worked on in a loop that will say so."""
         with self._lock:
             self.done[int(data)] += 1
+            now = time.monotonic()
+            self.longest_pause_s = max(self.longest_pause_s, now - self._last)
+            self._last = now
 
 
 def work(servers: list[str], numbers: Iterator[int], record: SharedCount) -> None:
@@ -65,18 +66,12 @@ def work(servers: list[str], numbers: Iterator[int], record: SharedCount) -> Non
             while not record.over:
                 number = next(numbers, None)
                 if number is not None:
-                    begun = time.monotonic()
                     client.put(QUEUE, b"%d" % number)
-                    record.took(begun)
-                begun = time.monotonic()
                 job = client.get(QUEUE, expire=EXPIRE_S)
-                record.took(begun)
                 if job is None:
                     time.sleep(IDLE_S)
                     continue
-                begun = time.monotonic()
                 job.done()
-                record.took(begun)
                 record.finished(job.data)
     except Exception as error:
         record.errors.append(error)
@@ -89,34 +84,30 @@ async def work_async(servers: list[str], numbers: Iterator[int], record: SharedC
             while not record.over:
                 number = next(numbers, None)
                 if number is not None:
-                    begun = time.monotonic()
                     await client.put(QUEUE, b"%d" % number)
-                    record.took(begun)
-                begun = time.monotonic()
                 job = await client.get(QUEUE, expire=EXPIRE_S)
-                record.took(begun)
                 if job is None:
                     await asyncio.sleep(IDLE_S)
                     continue
-                begun = time.monotonic()
                 await job.done()
-                record.took(begun)
                 record.finished(job.data)
     except Exception as error:
         record.errors.append(error)
 
 
 def consume(servers: list[str], numbers: Iterator[int], record: SharedCount, prefetch: int) -> None:
-    """A blocking client that consumes, and puts one for each job it gets."""
+    """A blocking client that consumes, and puts as many as it gets."""
     try:
         with sockpq.Client(servers) as client:
             while not record.over:
-                for number in islice(numbers, 1):
-                    client.put(QUEUE, b"%d" % number)
-                for job in client.consume(QUEUE, expire=EXPIRE_S, wait=WAIT_S, prefetch=prefetch):
+                wait = WAIT_S
+                if portion := bodies(numbers, prefetch):
+                    client.put_many(QUEUE, portion)
+                    wait = IDLE_S       # whoever has numbers must not wait for those of others
+                for count, job in enumerate(client.consume(QUEUE, expire=EXPIRE_S, wait=wait, prefetch=prefetch), 1):
                     record.finished(job.data)
-                    for number in islice(numbers, 1):
-                        client.put(QUEUE, b"%d" % number)
+                    if count % prefetch == 0 and (portion := bodies(numbers, prefetch)):
+                        client.put_many(QUEUE, portion)
     except Exception as error:
         record.errors.append(error)
 
@@ -126,14 +117,23 @@ async def consume_async(servers: list[str], numbers: Iterator[int], record: Shar
     try:
         async with sockpq.aio.Client(servers) as client:
             while not record.over:
-                for number in islice(numbers, 1):
-                    await client.put(QUEUE, b"%d" % number)
-                async for job in client.consume(QUEUE, expire=EXPIRE_S, wait=WAIT_S, prefetch=prefetch):
+                wait = WAIT_S
+                if portion := bodies(numbers, prefetch):
+                    await client.put_many(QUEUE, portion)
+                    wait = IDLE_S
+                count = 0
+                async for job in client.consume(QUEUE, expire=EXPIRE_S, wait=wait, prefetch=prefetch):
                     record.finished(job.data)
-                    for number in islice(numbers, 1):
-                        await client.put(QUEUE, b"%d" % number)
+                    count += 1
+                    if count % prefetch == 0 and (portion := bodies(numbers, prefetch)):
+                        await client.put_many(QUEUE, portion)
     except Exception as error:
         record.errors.append(error)
+
+
+def bodies(numbers: Iterator[int], count: int) -> list[bytes]:
+    """The bodies of the next jobs to put; none at the end."""
+    return [b"%d" % number for number in islice(numbers, count)]
 
 
 async def all_async(servers: list[str], shares: list[Iterator[int]], record: SharedCount, prefetch: int | None) -> None:
@@ -199,7 +199,7 @@ def main(jobs: int, clients: int, every_s: float, prefetch: int | None) -> None:
     twice = sum(1 for count in record.done.values() if count > 1)
     console.print(f"{len(record.done)} of {jobs} jobs done in {seconds:.0f} s, {kills} leaders killed")
     console.print(f"done twice: {twice}, left in the queue: {left}, errors: {len(record.errors)}")
-    console.print(f"longest call: {record.longest_s:.2f} s")
+    console.print(f"longest time without a job done: {record.longest_pause_s:.2f} s")
     for error in record.errors[:5]:
         console.print(f"{type(error).__name__}: {error}")
     sys.exit(1 if twice or left or record.errors or len(record.done) < jobs else 0)

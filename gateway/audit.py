@@ -1,4 +1,6 @@
-"""The audit log: a line for each administrative command and each action on the dashboard, logger `sockpqd.audit`."""
+"""The audit log: a line for each administrative command, each action on the dashboard and each signal that stops the
+node or makes it read its files anew; logger `sockpqd.audit`.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ import logging
 log = logging.getLogger("sockpqd.audit")
 
 TEXT_MAX = 300              # characters of each part that are logged
+SIGNAL = "signal"           # the address of whoever sends a signal to the process
 DASHBOARD = ":HTTP"         # ends the address of clients whose actions are logged by the dashboard
 
 

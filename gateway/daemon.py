@@ -24,6 +24,7 @@ from cluster import (
     restart_cures,
 )
 from core import Then
+from gateway import audit
 from gateway.auth.authenticator import Access
 from gateway.auth.users_file import users_of
 from gateway.config import Config, is_loopback, split_address
@@ -88,7 +89,7 @@ async def _run(
         server = Server(hub, handshakes_max)
         certificates = None if config.tls is None else Certificates(config.tls, config.node.name)
         manager = ServiceManager(os.environ, lambda: describe(node))
-        loop.add_signal_handler(signal.SIGHUP, manager.reload, lambda: _reload(certificates, hub.access))
+        loop.add_signal_handler(signal.SIGHUP, manager.reload, lambda: _reload(certificates, hub.access, logs))
         node = ClusterNode(settings(config, bootstrap=bootstrap, certificates=certificates), hub)
         hub.attach(node)
         hub.execute = partial(execute, hub)
@@ -109,7 +110,7 @@ async def _run(
     if certificates is not None:
         _warn_daily(certificates)
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, _stop, stopping, signal.Signals(number).name)
+        loop.add_signal_handler(number, _stop_by_signal, stopping, signal.Signals(number))
     manager.started()
     restarts.begin_anew_when(lambda: node.leader() is not None)
     if announce is not None:
@@ -182,8 +183,10 @@ def with_dashboard(config: Config) -> bool:
     return config.auth.users_file is not None or is_loopback(split_address(config.listen.http)[0])
 
 
-def _reload(certificates: Certificates | None, access: Access) -> None:
-    """Handle SIGHUP: reread the files that can change while the node runs."""
+def _reload(certificates: Certificates | None, access: Access, logs: Logs) -> None:
+    """Handle SIGHUP: reread the files that can change while the node runs, and open anew the one that it writes."""
+    logs.reopen()
+    audit.note(None, audit.SIGNAL, signal.SIGHUP.name, "", "files are read anew")
     if certificates is not None:
         certificates.reload()
     access.reload()
@@ -215,6 +218,11 @@ def settings(config: Config, *, bootstrap: bool, certificates: Certificates | No
         disk_free_bytes_min=config.limits.disk_free_bytes_min,
         tls=None if certificates is None else certificates.peers,
     )
+
+
+def _stop_by_signal(stopping: asyncio.Event, number: signal.Signals) -> None:
+    audit.note(None, audit.SIGNAL, number.name, "", "this node stops")
+    _stop(stopping, number.name)
 
 
 def _stop(stopping: asyncio.Event, reason: str) -> None:

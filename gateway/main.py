@@ -77,7 +77,11 @@ def main(
     if check_file is not None:
         print(f"{check_file}: good; node {config.node.name} of {len(config.cluster.members)}")
         return
-    logs = Logs(config.log, config.node.name)
+    try:
+        logs = Logs(config.log, config.node.name)
+    except ConfigError as error:
+        print(f"sockpqd: {error}", file=sys.stderr)
+        sys.exit(EXIT_CONFIG)
     logs.start()
     atexit.register(logs.close)         # on every exit, including by an uncaught error
     if bootstrap:

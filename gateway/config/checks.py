@@ -133,3 +133,5 @@ def _check_log(log: Log) -> None:
     _require(log.format in ("auto", "json", "text"), "log.format", 'must be "auto", "json" or "text"')
     _require(log.level in ("debug", "info", "warning", "error"), "log.level",
              'must be "debug", "info", "warning" or "error"')
+    _require(log.when_full in ("drop", "wait"), "log.when_full", 'must be "drop" or "wait"')
+    _require(log.audit_file != "", "log.audit_file", "must not be empty")

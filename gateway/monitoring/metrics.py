@@ -161,7 +161,7 @@ class _Gathered(Collector):
                          sources.loop_lag.seconds)
         yield _histogram("turn_seconds", "Turns of the loop, from the first event to the last answer.", figures.turns)
         yield _gauge("turn_longest_seconds", "The longest turn of the last one to two minutes.", figures.turn_longest_s)
-        yield _counter("log_lines_lost", "Log lines dropped because standard error was not read in time.",
+        yield _counter("log_lines_lost", "Log lines dropped because they could not be written in time.",
                        sources.lines_lost())
         yield _labelled("certificate_expiry_seconds", "Unix time at which a certificate expires.", "certificate",
                         sources.certificates())

@@ -1,33 +1,30 @@
-"""Logging: one line per event to standard error, as JSON or as text, without ever blocking the event loop.
+"""Logging: one line per event to standard error, as JSON or as text; the audit log can have a file of its own.
 
-Formatted lines go into a queue; a thread writes them. If standard error is not being read (a full pipe, a stopped
-terminal) the queue fills up, and further lines are dropped and counted; the number lost is logged as soon as there is
-room. Clients' data are never logged. Messages can contain names and reasons from the network, so non-printable
-characters are escaped, and messages are truncated to a length that none of our own reaches.
+Clients' data are never logged. Messages can contain names and reasons from the network, so non-printable characters are
+escaped, and messages are truncated to a length that none of our own reaches. log_writer.py says what happens to lines
+that cannot be written.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import queue
-import select
 import sys
 import threading
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import msgspec
 
-from gateway.config import Log
+from gateway import audit
+from gateway.config import ConfigError, Log
+from gateway.process.log_writer import FileWriter, LogWriter
 
-LINES_MAX = 2000                # waiting to be written
 MESSAGE_CHARACTERS_MAX = 4096
 EXCEPTION_CHARACTERS_MAX = 16384
-FLUSH_S = 2.0                   # how long the process waits on exit for lines to be written
-RETRY_S = 1.0
 
 log = logging.getLogger("sockpqd")
 
@@ -36,99 +33,56 @@ class Logs:
     """The logging of this process, between start() and close()."""
 
     def __init__(self, settings: Log, node: str, descriptor: int = 2) -> None:
-        """`node`: the name put in each line; `descriptor`: where lines are written."""
+        """`node`: the name put in each line; `descriptor`: where lines are written.
+
+        Raises ConfigError if the file of the audit log cannot be opened.
+        """
         as_json = settings.format == "json" or (settings.format == "auto" and not os.isatty(descriptor))
-        self._handler = _Handler(JsonFormatter(node) if as_json else TextFormatter(), descriptor)
+        formatter = JsonFormatter(node) if as_json else TextFormatter()
+        waits = settings.when_full == "wait"
         self._level = settings.level.upper()
+        self._audit: FileWriter | None = None
+        if settings.audit_file is not None:
+            try:
+                self._audit = FileWriter(formatter, Path(settings.audit_file), waits=waits)
+            except OSError as error:
+                raise ConfigError(f"log.audit_file: {settings.audit_file}: {error.strerror}") from None
+        self._main = LogWriter(formatter, descriptor, "standard error was not read in time", waits=waits)
 
     @property
     def lines_lost(self) -> int:
-        """Lines dropped since the start because the output was not being read."""
-        return self._handler.lost
+        """Lines dropped since the start because they could not be written in time."""
+        return self._main.lost + (0 if self._audit is None else self._audit.lost)
 
     def start(self) -> None:
         """Handle all logging from here on, and uncaught exceptions."""
         root = logging.getLogger()
-        root.handlers[:] = [self._handler]
+        root.handlers[:] = [self._main]
         root.setLevel(self._level)
         sys.excepthook = _uncaught
         threading.excepthook = _uncaught_in_thread
-        self._handler.start()
+        self._main.start()
+        if self._audit is not None:
+            audit.log.handlers[:] = [self._audit]
+            audit.log.setLevel(logging.INFO)    # whoever names a file for it wants it, whatever `level` is
+            audit.log.propagate = False
+            self._audit.start()
 
-    def close(self) -> None:
-        """Write the lines still queued; gives up after FLUSH_S."""
-        self._handler.close()
-
-
-class _Handler(logging.Handler):
-    """Queues lines for the thread that writes them."""
-
-    def __init__(self, formatter: logging.Formatter, descriptor: int) -> None:
-        super().__init__()
-        self.setFormatter(formatter)
-        self.lost = 0
-        self._untold = 0                # lines lost but not reported yet
-        self._descriptor = descriptor
-        # A forked child can log without harm: its lines are never written, and its queue has no lock that another
-        # thread could have held at the fork.
-        self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._writer = threading.Thread(target=self._write_all, name="log", daemon=True)
-
-    def start(self) -> None:
-        """Start the writing thread."""
-        self._writer.start()
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Queue one line."""
-        waiting = self._lines.qsize()
-        if waiting >= LINES_MAX:
-            self._drop()
+    def reopen(self) -> None:
+        """Open the file of the audit log anew; if that fails, go on with the old one and log why."""
+        if self._audit is None:
             return
-        if self._untold and waiting < LINES_MAX // 2:
-            self._tell()
         try:
-            self._lines.put(self.format(record).encode("utf-8", "backslashreplace") + b"\n")
-        except Exception:               # logging must not end a node; a failure counts as a lost line
-            self._drop()
-
-    def _drop(self) -> None:
-        self.lost += 1
-        self._untold += 1
-
-    def _tell(self) -> None:
-        count, self._untold = self._untold, 0
-        text = "%d lines of the log were lost: standard error was not read in time"
-        fields = {"fields": {"lost": count}}
-        record = log.makeRecord(log.name, logging.WARNING, "", 0, text, (count,), None, extra=fields)
-        self._lines.put(self.format(record).encode() + b"\n")
+            self._audit.reopen()
+        except OSError as error:
+            log.error("the audit log goes on in the old file, because log.audit_file cannot be opened; correct that "
+                      "and send SIGHUP again: %s", error)
 
     def close(self) -> None:
-        """See Logs."""
-        if self._writer.is_alive():
-            if self._untold:
-                self._tell()
-            self._lines.put(None)
-            self._writer.join(FLUSH_S)
-        super().close()
-
-    # ---- in the thread
-
-    def _write_all(self) -> None:
-        while (line := self._lines.get()) is not None:
-            self._write(line)
-
-    def _write(self, line: bytes) -> None:
-        rest = memoryview(line)
-        while rest:
-            try:
-                rest = rest[os.write(self._descriptor, rest):]
-            except BlockingIOError:     # it was made non-blocking
-                select.select([], [self._descriptor], [], RETRY_S)
-            except OSError:             # the reader is gone, or the disk is full
-                self.acquire()
-                self._drop()
-                self.release()
-                return
+        """Write the lines still queued; gives up after a while."""
+        self._main.close()
+        if self._audit is not None:
+            self._audit.close()
 
 
 class JsonFormatter(logging.Formatter):

@@ -196,3 +196,19 @@ def test_close_ends_a_loop(server: Server) -> None:
     assert len(ended) == 1
 
 
+
+
+def test_a_loop_that_is_stopped_does_not_say_that_the_server_has_closed_the_connection(
+    server: Server, caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "sockpq")
+    with Client(server.address) as client:
+        events = client.events("FINI")
+        events.open()
+        loop = threading.Thread(target=lambda: list(events))
+        loop.start()
+        time.sleep(0.3)         # until it waits
+        events.stop()
+        loop.join(PATIENCE_S)
+        assert not loop.is_alive()
+    assert "closed" not in caplog.text

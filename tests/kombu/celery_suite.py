@@ -1,10 +1,11 @@
 """Celery's own integration tests on this transport, from its sources on the package index: `make test-celery`.
 
     python -m tests.kombu.celery_suite SOURCES [--nodes 3] [--backend sockpq|redis|rpc] [--files tasks canvas ..]
-        [--choose EXPRESSION]
+        [--choose EXPRESSION] [--times 1] [--broker "sockpqd x3"] [--log FILE]
 
 Left out are the files that need docker, RabbitMQ's management interface or other databases. Some tests use a Redis
-whatever the broker is: redis-server must be there. Prints what failed, and `N passed, N failed, N skipped`.
+whatever the broker is: redis-server must be there. Prints what failed, and `N passed, N failed, N skipped`. Other
+brokers, to compare with, are those of bench.celery.
 """
 
 from __future__ import annotations
@@ -16,76 +17,90 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TextIO
+from urllib.parse import urlsplit
 
-from devcluster.cluster import LocalCluster
-from devcluster.ports import free_ports
+from bench.celery.brokers import BROKERS, redis
+from devcluster import HOST
 
-# In this order: test_worker leaves a mark in its process by which others would fail, whatever the broker.
 FILES = (
     "canvas", "group_chains", "inspect", "loader", "logfile_format", "redis_backend", "request_backend_down",
     "security", "serialization", "tasks", "upgrade", "worker",
 )
+ALONE = "worker"        # it leaves a mark in its process by which later waiting for results fails, whatever the broker
+NOTHING_CHOSEN = 5      # pytest's exit code
 LIMIT_S = 300           # for a test, as upstream
 PLUGIN = f"""
+import os
+
 import pytest
 
 def pytest_collection_modifyitems(items):
     for item in items:
         item.own_markers = [mark for mark in item.own_markers if mark.name not in ("flaky", "timeout")]
         item.add_marker(pytest.mark.timeout({LIMIT_S}))
+
+def pytest_generate_tests(metafunc):
+    if (times := int(os.environ["SUITE_TIMES"])) > 1:
+        metafunc.fixturenames.append("time_number")
+        metafunc.parametrize("time_number", range(times))
 """
-
-
-@contextmanager
-def redis(folder: Path) -> Iterator[int]:
-    """A Redis for the tests that need one; its port."""
-    (port,) = free_ports(1)
-    command = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--save", ""]
-    running = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    try:
-        yield port
-    finally:
-        running.terminate()
-        running.wait()
 
 
 def main() -> int:
     """Run them; returns the exit code of pytest."""
     options = argparse.ArgumentParser(description="Celery's own integration tests.")
     options.add_argument("sources", type=Path)
-    options.add_argument("--nodes", type=int, default=3)
+    options.add_argument("--nodes", type=int, choices=(1, 3), default=3)
     options.add_argument("--backend", choices=("sockpq", "redis", "rpc"), default="sockpq")
     options.add_argument("--files", nargs="*", default=FILES)
     options.add_argument("--choose", default="", help="the tests, as pytest's -k names them; all by default")
+    options.add_argument("--times", type=int, default=1, help="all of them, one after the other")
+    options.add_argument("--broker", choices=BROKERS, help="another one than sockpqd")
+    options.add_argument("--log", type=Path, default=Path(os.devnull), help="all that pytest says")
     chosen = options.parse_args()
     if shutil.which("redis-server") is None:
         print("redis-server is needed, and is not on PATH", file=sys.stderr)
         return 2
-    with tempfile.TemporaryDirectory() as place, LocalCluster(chosen.nodes) as cluster, redis(Path(place)) as port:
+    with (
+        tempfile.TemporaryDirectory() as place, BROKERS[chosen.broker or f"sockpqd x{chosen.nodes}"]() as broker,
+        redis(synced=False) as beside, chosen.log.open("w") as log,
+    ):
         (Path(place) / "harness_plugin.py").write_text(PLUGIN)
-        broker = ";".join(f"sockpq://{server}" for server in cluster.servers)
-        backends = {"sockpq": f"sockpq://{cluster.servers[0]}", "redis": f"redis://127.0.0.1:{port}/0", "rpc": "rpc"}
+        port = urlsplit(beside).port
+        backends = {"sockpq": broker.split(";")[0], "redis": beside, "rpc": "rpc"}
         environment = {
-            **os.environ, "TEST_BROKER": broker, "TEST_BACKEND": backends[chosen.backend], "REDIS_HOST": "127.0.0.1",
+            **os.environ, "TEST_BROKER": broker, "TEST_BACKEND": backends[chosen.backend], "REDIS_HOST": HOST,
             "REDIS_PORT": str(port), "WORKER_LOGLEVEL": "INFO", "PYTHONPATH": f"{place}:{chosen.sources.absolute()}",
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "SUITE_TIMES": str(chosen.times),
         }
-        run = subprocess.Popen(
-            [
-                sys.executable, "-m", "pytest", "-p", "harness_plugin", "-p", "no:cacheprovider", "-p",
-                "celery.contrib.pytest", "-c", os.devnull, "--rootdir", ".", "-o", "python_classes=test_*", "-q", "-rf",
-                "-k", chosen.choose, *(f"t/integration/test_{name}.py" for name in chosen.files),
-            ],
-            cwd=chosen.sources, env=environment, stdout=subprocess.PIPE, text=True,
-        )
-        assert run.stdout is not None
-        for line in run.stdout:
-            if re.match(r"FAILED|ERROR|\d+ (passed|failed|skipped)|=+ .*(passed|failed)", line):
-                print(line, end="", flush=True)
-        return run.wait()
+        together = [name for name in chosen.files if name != ALONE]
+        codes = [
+            run(chosen.sources, files, chosen.choose, environment, log)
+            for files in (together, [name for name in chosen.files if name == ALONE]) if files
+        ]
+        return max((code for code in codes if code != NOTHING_CHOSEN), default=NOTHING_CHOSEN)
+
+
+def run(sources: Path, names: Sequence[str], choose: str, environment: Mapping[str, str], log: TextIO) -> int:
+    """Run the tests of these files in one process of pytest, and tell what failed; its exit code."""
+    files = [f"t/integration/test_{name}.py" for name in names]
+    running = subprocess.Popen(
+        [
+            sys.executable, "-m", "pytest", "-p", "harness_plugin", "-p", "no:cacheprovider", "-p",
+            "celery.contrib.pytest", "-c", os.devnull, "--rootdir", ".", "-o", "python_classes=test_*", "-q", "-rf",
+            "-k", choose, *(file for file in files if (sources / file).exists()),     # not each version has all
+        ],
+        cwd=sources, env=environment, stdout=subprocess.PIPE, text=True,
+    )
+    assert running.stdout is not None
+    for line in running.stdout:
+        print(line, end="", file=log, flush=True)
+        if re.match(r"FAILED|ERROR|\d+ (passed|failed|skipped)|=+ .*(passed|failed)", line):
+            print(line, end="", flush=True)
+    return running.wait()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Celery's tasks through faults of servers, workers and publishers: what was lost, what was done twice.
 
-    python -m tests.kombu.faults [--tasks 2000] [--seeds 3] [--only leader_killed ..]
+    python -m tests.kombu.faults [--tasks 2000] [--seeds 0 1 2] [--only leader_killed ..]
 
 Three nodes, two workers of two children, tasks of some milliseconds acknowledged late, a publisher in a process of its
 own. Each task leaves a line outside. Nothing that was published may be lost; a task is done twice only when a worker
@@ -239,14 +239,14 @@ def main() -> int:
     """Run them all; returns the exit code."""
     options = argparse.ArgumentParser(description="Celery's tasks through faults.")
     options.add_argument("--tasks", type=int, default=2000)
-    options.add_argument("--seeds", type=int, default=3)
+    options.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2])
     options.add_argument("--only", nargs="*", default=[fault.__name__ for fault in FAULTS])
     chosen = options.parse_args()
     bad = 0
     for fault in FAULTS:
         if fault.__name__ not in chosen.only:
             continue
-        for seed in range(chosen.seeds):
+        for seed in chosen.seeds:
             found = measure(fault, chosen.tasks, seed)
             good = is_good(fault, found)
             bad += not good

@@ -1,11 +1,13 @@
-"""Commands of administrators, with a line in the audit log for each when it is answered."""
+"""Commands that administer the cluster or its queues, with a line in the audit log for each when it is answered."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from enum import Enum
 from typing import Any, cast
 
+from msgspec import Struct
 from msgspec.structs import asdict
 
 from core import Requested
@@ -86,7 +88,7 @@ class _Audited:
         # bytes are secrets and bodies
         about = [str(one) for one in command.arguments or () if one is not None and not isinstance(one, bytes)]
         if not about and command.operation is not None:
-            about = [f"{name}={value}" for name, value in asdict(command.operation).items() if value is not None]
+            about = list(_said(command.operation))
         audit.note(client.guard.user, client.link.peer, command.row.word.decode(), " ".join(about), _text(outcome))
 
 
@@ -110,6 +112,15 @@ class _NotedSlot:
             note, self._note = self._note, None
             note(outcome)
         return outcome
+
+
+def _said(operation: Struct) -> Iterator[str]:
+    """Yield the fields of an operation that say something, those of what it contains among them."""
+    for name, value in asdict(operation).items():
+        if isinstance(value, Struct):
+            yield from _said(value)
+        elif value is not None and not isinstance(value, bytes):
+            yield f"{name}={value.name if isinstance(value, Enum) else value}"
 
 
 def _text(outcome: Outcome | str) -> str:

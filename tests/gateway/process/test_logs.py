@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 from gateway.config import Log
-from gateway.process.logs import LINES_MAX, MESSAGE_CHARACTERS_MAX, JsonFormatter, Logs, TextFormatter
+from gateway.process.log_writer import LINES_MAX
+from gateway.process.logs import MESSAGE_CHARACTERS_MAX, JsonFormatter, Logs, TextFormatter
 
 log = logging.getLogger("sockpqd.test")
 
@@ -125,7 +126,7 @@ def test_a_pipe_nobody_reads_stops_nobody_and_the_loss_is_told(pipe: tuple[int, 
 
 
 def test_the_end_does_not_wait_for_a_pipe_nobody_reads(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.process.logs.FLUSH_S", 0.05)
+    monkeypatch.setattr("gateway.process.log_writer.FLUSH_S", 0.05)
     logs = started(pipe[1])
     for _ in range(LINES_MAX):
         log.warning("x" * 1000)

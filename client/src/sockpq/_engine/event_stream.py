@@ -75,7 +75,8 @@ class EventStream:
                     self.leave()
                     return None
             except (Lost, ProtocolError) as failure:
-                LOG.info("events: %s", failure)
+                if not self._stopped:       # else this side has ended the connection
+                    LOG.info("events: %s", failure)
                 self._drop()
             except BaseException:
                 self.leave()

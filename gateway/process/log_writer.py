@@ -1,0 +1,131 @@
+"""Writes the lines of a log in a thread of its own, so that the event loop does not wait for whoever reads them.
+
+Formatted lines go into a queue; the thread writes them. If they cannot be written (a full pipe, a stopped terminal, a
+full disk) the queue fills up. What then comes is dropped and counted, and the number lost is logged as soon as there is
+room; or, if that is asked for, whoever logs waits, and with it the node.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import queue
+import select
+import threading
+import time
+from pathlib import Path
+
+LINES_MAX = 2000                # waiting to be written
+FLUSH_S = 2.0                   # how long the process waits on exit for lines to be written
+RETRY_S = 1.0                   # between two attempts at a file that cannot be written
+ROOM_S = 0.005                  # between two looks whether there is room for a line
+FILE_MODE = 0o640
+
+log = logging.getLogger("sockpqd")
+
+
+class LogWriter(logging.Handler):
+    """Queues lines for the thread that writes them to `descriptor`.
+
+    `waits`: lines for which there is no room are waited for, not dropped; `why`: why lines are lost, for people.
+    """
+
+    def __init__(self, formatter: logging.Formatter, descriptor: int, why: str, *, waits: bool) -> None:
+        super().__init__()
+        self.setFormatter(formatter)
+        self._descriptor = descriptor
+        self._why = why
+        self._waits = waits
+        self._dropped = 0               # by those who log
+        self._unwritten = 0             # by the thread, which must not take the lock that those hold while they wait
+        self._told = 0                  # of both, what has been reported
+        # A forked child can log without harm: its lines are never written, and its queue has no lock that another
+        # thread could have held at the fork.
+        self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._writer = threading.Thread(target=self._write_all, name="log", daemon=True)
+
+    @property
+    def lost(self) -> int:
+        """Lines that were not written."""
+        return self._dropped + self._unwritten
+
+    def start(self) -> None:
+        """Start the writing thread."""
+        self._writer.start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Queue one line."""
+        while self._waits and self._lines.qsize() >= LINES_MAX and self._writer.is_alive():
+            time.sleep(ROOM_S)
+        waiting = self._lines.qsize()
+        if waiting >= LINES_MAX:
+            self._dropped += 1
+            return
+        if self.lost > self._told and waiting < LINES_MAX // 2:
+            self._tell()
+        try:
+            self._lines.put(self.format(record).encode("utf-8", "backslashreplace") + b"\n")
+        except Exception:               # logging must not end a node; a failure counts as a lost line
+            self._dropped += 1
+
+    def _tell(self) -> None:
+        count, self._told = self.lost - self._told, self.lost
+        text = "%d lines of the log were lost: %s"
+        fields = {"fields": {"lost": count}}
+        record = log.makeRecord(log.name, logging.WARNING, "", 0, text, (count, self._why), None, extra=fields)
+        self._lines.put(self.format(record).encode() + b"\n")
+
+    def close(self) -> None:
+        """Write the lines still queued; gives up after FLUSH_S."""
+        if self._writer.is_alive():
+            if self.lost > self._told:
+                self._tell()
+            self._lines.put(None)
+            self._writer.join(FLUSH_S)
+        super().close()
+
+    # ---- in the thread
+
+    def _write_all(self) -> None:
+        while (line := self._lines.get()) is not None:
+            self._write(line)
+
+    def _write(self, line: bytes) -> None:
+        rest = memoryview(line)
+        while rest:
+            try:
+                rest = rest[os.write(self._descriptor, rest):]
+            except BlockingIOError:     # it was made non-blocking
+                select.select([], [self._descriptor], [], RETRY_S)
+            except OSError as error:    # the reader is gone, which no waiting cures, or the disk is full
+                if not self._waits or error.errno == errno.EPIPE:
+                    self._unwritten += 1
+                    return
+                time.sleep(RETRY_S)
+
+
+class FileWriter(LogWriter):
+    """Writes lines to the end of a file, which can be opened anew after somebody has moved it away."""
+
+    def __init__(self, formatter: logging.Formatter, path: Path, *, waits: bool) -> None:
+        """Open the file; raises OSError."""
+        super().__init__(formatter, _opened(path), f"{path} could not be written in time", waits=waits)
+        self._path = path
+
+    def reopen(self) -> None:
+        """Open the file anew, under the descriptor that the thread uses. Raises OSError, then the old one stays."""
+        new = _opened(self._path)
+        os.dup2(new, self._descriptor, inheritable=False)
+        os.close(new)
+
+    def close(self) -> None:
+        """See LogWriter; then close the file."""
+        super().close()
+        if not self._writer.is_alive() and self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def _opened(path: Path) -> int:
+    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)

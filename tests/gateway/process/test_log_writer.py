@@ -1,0 +1,190 @@
+"""Where lines go: a full pipe that is waited for, a file of its own for the audit log, and that file moved away."""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from gateway import audit
+from gateway.config import ConfigError, Log
+from gateway.process import log_writer
+from gateway.process.log_writer import LINES_MAX
+from gateway.process.logs import Logs
+from tests.waiting import eventually, until
+
+log = logging.getLogger("sockpqd.test")
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    read, write = os.pipe()
+    yield read, write
+    for end in (read, write):
+        with suppress(OSError):
+            os.close(end)
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    """What Logs.start() changes, as it was."""
+    root = logging.getLogger()
+    handlers, level, hooks = root.handlers[:], root.level, (sys.excepthook, threading.excepthook)
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    sys.excepthook, threading.excepthook = hooks
+    audit.log.handlers[:] = []
+    audit.log.setLevel(logging.NOTSET)
+    audit.log.propagate = True
+
+
+def started(descriptor: int, settings: Log) -> Logs:
+    logs = Logs(settings, "n1", descriptor)
+    logs.start()
+    return logs
+
+
+def messages(path: Path) -> list[str]:
+    return [json.loads(line)["message"] for line in path.read_text().splitlines()]
+
+
+def test_with_wait_no_line_is_lost_and_who_logs_waits(pipe: tuple[int, int]) -> None:
+    logs = started(pipe[1], Log(when_full="wait"))
+    count = 3 * LINES_MAX
+    done = threading.Event()
+
+    def write() -> None:
+        for number in range(count):
+            log.warning("line %d %s", number, "x" * 100)
+        done.set()
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    assert not done.wait(0.5)
+    got = b""
+    while got.count(b"\n") < count:
+        got += os.read(pipe[0], 1 << 16)
+    assert done.wait(60)
+    writer.join()
+    logs.close()
+    assert logs.lines_lost == 0
+    assert [json.loads(line)["message"].split()[1] for line in got.splitlines()] == [str(one) for one in range(count)]
+
+
+def test_with_wait_a_reader_that_went_away_is_not_waited_for(pipe: tuple[int, int]) -> None:
+    os.close(pipe[0])
+    logs = started(pipe[1], Log(when_full="wait"))
+    for _ in range(2 * LINES_MAX):
+        log.warning("nobody will ever read this")
+    logs.close()
+    assert logs.lines_lost >= 2 * LINES_MAX
+
+
+@pytest.mark.parametrize(("when_full", "lost"), [("drop", 1), ("wait", 0)])
+def test_a_full_disk_loses_lines_or_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when_full: str, lost: int,
+) -> None:
+    full, tried, write = [True], [], os.write
+
+    def as_on_a_full_disk(descriptor: int, data: memoryview) -> int:
+        tried.append(bytes(data))
+        if full[0]:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(descriptor, data)
+
+    monkeypatch.setattr(log_writer, "RETRY_S", 0.01)
+    with (tmp_path / "log").open("wb") as file:
+        logs = started(file.fileno(), Log(when_full=when_full))
+        monkeypatch.setattr(log_writer.os, "write", as_on_a_full_disk)
+        log.warning("first")
+        until(lambda: tried)
+        until(lambda: when_full == "wait" or logs.lines_lost)
+        full[0] = False
+        log.warning("second")
+        logs.close()
+    assert logs.lines_lost == lost
+    got = messages(tmp_path / "log")
+    told = "1 lines of the log were lost: standard error was not read in time"
+    assert got == ([told, "second"] if lost else ["first", "second"])
+
+
+def test_a_forked_child_does_not_wait_for_a_thread_that_it_does_not_have(pipe: tuple[int, int]) -> None:
+    program = f"""
+import logging, os, sys
+from gateway.config import Log
+from gateway.process.logs import Logs
+logs = Logs(Log(when_full="wait"), "n1", {pipe[1]})
+logs.start()
+child = os.fork()
+if child == 0:
+    for _ in range({2 * LINES_MAX}):
+        logging.warning("from the child")
+    os._exit(7)
+os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    ended = subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=False, timeout=120, pass_fds=pipe[1:])
+    assert ended.returncode == 7
+
+
+def test_the_audit_log_has_a_file_of_its_own_whatever_the_level(pipe: tuple[int, int], tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    logs = started(pipe[1], Log(level="error", audit_file=str(path)))
+    audit.note("op", "127.0.0.1:5", "USER SET", "eva put", "200 OK")
+    log.error("for the log")
+    logs.close()
+    assert messages(path) == ["user=op address=127.0.0.1:5 action=USER SET object='eva put' outcome='200 OK'"]
+    assert [json.loads(line)["message"] for line in os.read(pipe[0], 1 << 16).splitlines()] == ["for the log"]
+    assert path.stat().st_mode & 0o007 == 0
+
+
+def test_after_the_file_was_moved_away_lines_go_to_a_new_one(pipe: tuple[int, int], tmp_path: Path) -> None:
+    path, moved = tmp_path / "audit.log", tmp_path / "audit.log.1"
+    logs = started(pipe[1], Log(audit_file=str(path)))
+    audit.note(None, "a", "one", "", "")
+    until(lambda: messages(path))
+    path.rename(moved)
+    audit.note(None, "a", "two", "", "")
+    until(lambda: len(messages(moved)) == 2)
+    logs.reopen()
+    audit.note(None, "a", "three", "", "")
+    logs.close()
+    assert [message.split()[2] for message in messages(moved)] == ["action=one", "action=two"]
+    assert [message.split()[2] for message in messages(path)] == ["action=three"]
+
+
+def test_a_file_that_cannot_be_opened_anew_is_told_and_the_old_one_goes_on(
+    pipe: tuple[int, int], tmp_path: Path,
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    logs = started(pipe[1], Log(audit_file=str(folder / "audit.log")))
+    folder.rename(tmp_path / "moved")
+    logs.reopen()
+    audit.note(None, "a", "one", "", "")
+    logs.close()
+    assert "audit log goes on in the old file" in os.read(pipe[0], 1 << 16).decode()
+    assert len(messages(tmp_path / "moved" / "audit.log")) == 1
+
+
+def test_a_file_that_cannot_be_opened_is_an_error_of_the_configuration(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"log.audit_file: .*/none/audit.log: No such file or directory"):
+        Logs(Log(audit_file=str(tmp_path / "none" / "audit.log")), "n1")
+
+
+def test_lines_lost_by_the_audit_log_count_too(
+    pipe: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    logs = started(pipe[1], Log(audit_file="/dev/full"))
+    audit.note(None, "a", "one", "", "")
+    assert eventually(lambda: logs.lines_lost == 1)
+    logs.close()

@@ -27,8 +27,8 @@ class PlainLines:
     """Reads plain lines into commands of these rows, given by their verbs."""
 
     def __init__(self, rows: Mapping[bytes, Row], data_bytes_max: int, line_bytes_max: int) -> None:
-        self._rows = {verb: rows[verb] for verb in (b"PUT", b"GET", b"GETB", b"DONE") if verb in rows}
-        self._put, self._done = rows.get(b"PUT"), rows.get(b"DONE")
+        self._rows = rows
+        self._put, self._done = rows[b"PUT"], rows[b"DONE"]
         self._data_bytes_max = data_bytes_max
         self._line_bytes_max = line_bytes_max
 

@@ -40,7 +40,7 @@ PROCESSES = (
     "gateway/server/test_half_open.py", "gateway/test_daemon.py", "gateway/test_dev_cluster.py",
     "gateway/test_users_of_a_node.py",
     "pqctl/test_bench.py", "pqctl/test_doctor.py", "pqctl/test_emptying.py", "pqctl/test_events.py",
-    "pqctl/test_hash.py", "pqctl/test_jobs.py", "pqctl/test_node.py", "pqctl/test_queues.py",
+    "pqctl/test_hash.py", "pqctl/test_jobs.py", "pqctl/test_missing.py", "pqctl/test_node.py", "pqctl/test_queues.py",
     "pqctl/test_sessions.py", "pqctl/test_shell.py",
     "pqctl/test_signals.py", "pqctl/test_snapshots.py",
     "pqctl/test_status.py", "pqctl/test_streams.py", "pqctl/test_terminal.py", "pqctl/test_usage.py",

@@ -168,7 +168,7 @@ def test_the_new_leader_for_programs(cluster: FakeCluster, capsys: pytest.Captur
 
 
 @pytest.mark.parametrize(("arguments", "code", "told"), [
-    (("remove", "n9"), REFUSED, {"error": "refused", "message": "refused: 404 Node Not Found"}),
+    (("remove", "n9"), REFUSED, {"error": "refused", "message": "there is no node 'n9'; there are: n1, n2, n3"}),
     (("snapshot", "n9"), REFUSED, {"error": "refused", "message": "there is no node 'n9'; there are: n1, n2, n3"}),
 ])
 def test_a_refusal_for_programs(

@@ -20,6 +20,8 @@ from typing import Any
 
 import pytest
 from hypothesis import is_hypothesis_test, settings
+from sockpq import Client
+from sockpq.testing import Server
 
 from devcluster.node import LocalNode, execute
 from tests.forkserver import Forkserver
@@ -186,6 +188,20 @@ def forkserver() -> Iterator[None]:
     yield
     LocalNode.launch = staticmethod(executed)
     server.close()
+
+
+@pytest.fixture(scope="module")
+def own_server() -> Iterator[Server]:
+    """A real node for the tests of one file."""
+    with Server() as server:
+        yield server
+
+
+@pytest.fixture
+def own_client(own_server: Server) -> Iterator[Client]:
+    """A client of that node."""
+    with Client(own_server.address) as client:
+        yield client
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from sockpq import BadArguments, Client, JobNotFound, Stored, Unavailable
 from tests.client.conftest import MakeClient
 from tests.client.fake_faults import Fault
 from tests.client.fake_server import FakeCluster
+from tests.client.scripted_server import ScriptedServer
 
 
 def test_a_client_shows_its_servers_and_the_leader(cluster: FakeCluster) -> None:
@@ -152,3 +153,12 @@ def test_nobody_there_is_said_with_the_address(make_client: MakeClient) -> None:
     client = make_client("127.0.0.1:1", timeout=0.3)
     with pytest.raises(Unavailable, match=r"127\.0\.0\.1:1"):
         client.put("q", b"")
+
+
+def test_a_connection_that_was_reset_is_told_in_words(make_client: MakeClient) -> None:
+    with ScriptedServer(None) as server:
+        client = make_client(server.address, timeout=0.3)
+        with pytest.raises(Unavailable) as caught:
+            client.put("q", b"")
+    assert server.address in str(caught.value)
+    assert "Errno" not in str(caught.value)

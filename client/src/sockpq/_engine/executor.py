@@ -436,7 +436,7 @@ class Executor:
             attempts += 1
             await self.network.sleep(min(pause_s(attempts), max(deadline - self.network.now(), 0)))
 
-    # for streams of events (event_stream.py) and sessions of their own (bound_session.py)
+    # for what lasts longer than a call (_long_lived)
 
     def take_slot(self, session_ttl: float | None = None) -> Slot:
         """A place with a connection, and if need be a session, of its own. Raises ClientClosed."""

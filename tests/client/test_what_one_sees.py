@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import logging
 import pickle
+import socket
 import traceback
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 import sockpq
-from sockpq import BadArguments, Client, JobNotFound, Stored, Unavailable
+from sockpq import BadArguments, Client, JobNotFound, SockpqError, Stored, Unavailable
 
 from tests.client.conftest import MakeClient
 from tests.client.fake_faults import Fault
 from tests.client.fake_server import FakeCluster
-from tests.client.scripted_server import ScriptedServer
+from tests.client.scripted_server import ScriptedServer, reset
 
 
 def test_a_client_shows_its_servers_and_the_leader(cluster: FakeCluster) -> None:
@@ -156,9 +157,13 @@ def test_nobody_there_is_said_with_the_address(make_client: MakeClient) -> None:
 
 
 def test_a_connection_that_was_reset_is_told_in_words(make_client: MakeClient) -> None:
-    with ScriptedServer(None) as server:
+    def end(connection: socket.socket, stream: BinaryIO, line: str) -> None:
+        reset(connection)
+        stream.close()
+
+    with ScriptedServer(end) as server:
         client = make_client(server.address, timeout=0.3)
-        with pytest.raises(Unavailable) as caught:
+        with pytest.raises(SockpqError) as caught:
             client.put("q", b"")
     assert server.address in str(caught.value)
     assert "Errno" not in str(caught.value)

@@ -6,7 +6,7 @@ import random
 from typing import Any, get_args
 
 from core import Atomic, Batch, CloneEnd, Done, Get, Place, Put, PutGrouped, PutMany, PutTopic, PutWith, Requested
-from tests.sim.clients.random_commands import FAR_MS, RandomCommands
+from tests.sim.clients.random_commands import FAR_MS, QUEUES, RandomCommands
 
 DRAWN = 4000
 CLOCK_MS = 10_000
@@ -16,6 +16,8 @@ class OneClient:
     """What RandomCommands needs of a Client."""
 
     clock_ms = CLOCK_MS
+    queues = QUEUES
+    passing = True
 
     def __init__(self) -> None:
         self.bodies = 0

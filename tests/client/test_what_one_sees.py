@@ -67,6 +67,14 @@ def test_connections_leaders_and_retries_are_logged_and_counted(
     assert stats.leader_changes == 1
 
 
+def test_the_time_of_a_done_is_not_that_of_the_wait_for_the_next_job(client: Client) -> None:
+    client.put("q", b"")
+    assert [job.data for job in client.consume("q", expire=60, wait=0.5)] == [b""]
+    calls = client.stats().calls
+    assert (calls["DONE"].calls, calls["GETB"].calls) == (1, 2)
+    assert calls["DONE"].longest_s < calls["GETB"].longest_s
+
+
 def test_a_program_that_finds_no_server_for_long_is_told_so_once(
     cluster: FakeCluster, client: Client, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

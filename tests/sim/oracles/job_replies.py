@@ -6,6 +6,7 @@ does. It knows what a client may rely on once it was answered.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 from msgspec.structs import replace
@@ -16,8 +17,10 @@ from core import (
     Batch,
     Bury,
     Change,
+    ChangeNumber,
     ChangePlace,
     Delete,
+    DeleteNumber,
     DeletePlace,
     DeleteQueue,
     Done,
@@ -46,6 +49,7 @@ from core import (
     PurgeQueue,
     Put,
     PutMany,
+    PutNumbered,
     PutTopic,
     PutWith,
     Rearmed,
@@ -56,6 +60,7 @@ from core import (
     Selector,
     Spread,
     Stored,
+    StoredNumber,
     Then,
     Touch,
     TouchAll,
@@ -63,6 +68,7 @@ from core import (
 from tests.sim.oracles.deadlines import Deadline
 from tests.sim.oracles.job_states import JobStates
 from tests.sim.oracles.plain_forms import plain
+from tests.sim.oracles.settings_in_force import Rules
 from tests.sim.oracles.unfinished_jobs import Life, Run
 from tests.sim.world.trace import Violation
 
@@ -72,6 +78,10 @@ OnRunning = Done | DoneLast | Later | LaterWith | Return | Bury | Touch | Move
 
 class JobReplies(JobStates):
     """Fed with what was executed."""
+
+    def __init__(self, rules: Rules, seen: Counter[str]) -> None:
+        super().__init__(rules, seen)
+        self.numbered: dict[int, Life] = {}
 
     def executed(self, operation: Operation, reply: Reply) -> None:
         """An operation and its reply."""
@@ -89,6 +99,10 @@ class JobReplies(JobStates):
                 self._spread(operation, reply)
             case ChangePlace():
                 self._at_place(operation, reply)
+            case PutNumbered():
+                self._put_numbered(operation, reply)
+            case ChangeNumber() | DeleteNumber():
+                self._on_numbered(operation, reply)
             case DeletePlace():
                 if not isinstance(reply, NotFound):
                     self.remove(self._waits_in(operation.selector.queue), 1, operation)
@@ -157,6 +171,36 @@ class JobReplies(JobStates):
                 self.seen["keys taken"] += 1
                 if put.queue not in self.rules.keepers:
                     self._twin(wish, reply)
+
+    def _put_numbered(self, operation: PutNumbered, reply: Reply) -> None:
+        if operation.number != isinstance(reply, StoredNumber) and isinstance(reply, Stored | StoredNumber):
+            raise Violation(f"{operation} is answered {reply}")
+        if not isinstance(reply, StoredNumber):
+            self.executed(operation.job, reply)
+            return
+        if reply.number <= max(self.numbered, default=0) and not self.lives.blind:
+            raise Violation(f"{operation} is answered {reply}, and a greater number was given before")
+        self.executed(operation.job, Stored(reply.item))
+        life = self.lives.of(operation.job.put.data)
+        if life is not None:
+            self.numbered[reply.number] = life
+
+    def _on_numbered(self, operation: ChangeNumber | DeleteNumber, reply: Reply) -> None:
+        life = self.numbered.get(operation.selector.number)
+        there = any(one is life for one in self.lives)
+        if isinstance(reply, NotFound):
+            if life is not None and there and not (life.may_be_gone(self.clock_ms) or self._vague()):
+                raise Violation(f"{operation} is answered {reply}, and {life} has this number")
+            return
+        if life is None or not there:
+            if not self._vague():
+                raise Violation(f"{operation} is answered {reply}, and no job has this number")
+            return
+        self.seen["jobs found by number"] += 1
+        if isinstance(operation, DeleteNumber):
+            if life.run is not None:
+                self.stop(life.run)
+            self.lives.end(life)
 
     def _spread(self, wish: PutMany | PutTopic, reply: Reply) -> None:
         """Into one queue or none, as clients ask: two jobs with the same data could not be told apart."""

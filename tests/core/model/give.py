@@ -152,5 +152,6 @@ class ModelGive(ModelTime):
         assert job.id is not None
         if not meta:
             return Handed(job.id, job.queue, job.priority, job.data, job.item, UNSET, turned)
-        about = Meta(job.key, job.attempts, job.at_ms, job.deadline_ms, job.reason, job.group)
+        number = job.seq if job.numbered else None
+        about = Meta(job.key, job.attempts, job.at_ms, job.deadline_ms, job.reason, job.group, number)
         return Handed(job.id, job.queue, job.priority, job.data, job.item, about, turned)

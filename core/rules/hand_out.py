@@ -44,7 +44,8 @@ def lease(state: State, queue: Queue, operation: Get, job: Job) -> tuple[int | N
     """The length of a lease in milliseconds (None: no limit) and what follows it, as operation, job or queue say."""
     expire_ms, then = operation.expire_ms, operation.then
     if expire_ms is None:
-        if queue.settings is not None and queue.settings.expire_ms:
+        then = Then.DEFAULT
+        if queue.settings is not None:
             expire_ms, then = queue.settings.expire_ms, queue.settings.then
         if job.extras is not None and job.extras.lease_ms is not None:
             expire_ms = job.extras.lease_ms

@@ -33,7 +33,7 @@ AHEAD_BYTES_MAX = 16 * KIB
 
 # What the account adds to the bytes received, roughly as measured: per command queued in a transaction, and per queue
 # named by a blocked command, once there are more than a few.
-COMMAND_BYTES = 256
+COMMAND_BYTES = 384
 WAITER_QUEUE_BYTES = 110
 FEW_QUEUES = 16
 

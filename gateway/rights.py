@@ -1,7 +1,7 @@
-"""A user's rights (spec/access 3): put, get, queue and admin, each for all queues or for those with a given prefix.
+"""A user's rights (spec/access 3): put, get, queue, item and admin, each for all names or for those with a prefix.
 
 A right is a tuple of prefixes, so that `queue.startswith(rights.put)` is the whole check; the prefix "" stands for all
-queues, an empty tuple for none.
+names, an empty tuple for none.
 """
 
 from __future__ import annotations
@@ -13,20 +13,25 @@ from msgspec import Struct
 
 from gateway.limits import RIGHTS_MAX
 
-KINDS = ("put", "get", "queue", "admin")
+KINDS = ("put", "get", "queue", "admin", "item")
+OF_QUEUES = KINDS[:4]
 NONE = "-"
 
-_RIGHT = re.compile(r"(put|get|queue|admin)(?::([A-Za-z0-9_@][A-Za-z0-9_.:@-]{0,254})?\*)?")
+_RIGHT = re.compile(r"(put|get|queue|admin|item)(?::([A-Za-z0-9_@][A-Za-z0-9_.:@-]{0,254})?\*)?")
 
 
 class Rights(Struct, frozen=True):
-    """The rights of one user. `admin` for all queues implies all other rights; `seen` is the union of them all."""
+    """The rights of one user. `admin` for all queues implies all other rights.
+
+    `seen`: the union of those for queues; `item`: the items that are theirs, those of `put` unless it says otherwise.
+    """
 
     text: str                       # as written
     put: tuple[str, ...] = ()
     get: tuple[str, ...] = ()
     queue: tuple[str, ...] = ()
     admin: tuple[str, ...] = ()
+    item: tuple[str, ...] = ()
     seen: tuple[str, ...] = ()
 
 
@@ -37,7 +42,7 @@ def of_words(words: Iterable[str]) -> Rights:
     for word in words:
         match = _RIGHT.fullmatch(word)
         if match is None:
-            raise ValueError(f"{word!r} is not a right: use put, get, queue or admin, with or without :PREFIX*")
+            raise ValueError(f"{word!r} is not a right: use put, get, queue, item or admin, with or without :PREFIX*")
         kind, prefix = match[1], match[2] or ""
         prefixes[kind][prefix] = None
         granted[f"{kind}:{prefix}*" if prefix else kind] = None
@@ -45,9 +50,9 @@ def of_words(words: Iterable[str]) -> Rights:
         raise ValueError(f"a user has at most {RIGHTS_MAX} rights")
     if "" in prefixes["admin"]:
         prefixes = {kind: {"": None} for kind in KINDS}
-    seen = dict.fromkeys(prefix for kind in KINDS for prefix in prefixes[kind])
-    put, get, queue, admin = (tuple(prefixes[kind]) for kind in KINDS)
-    return Rights(",".join(granted) or NONE, put, get, queue, admin, tuple(seen))
+    seen = dict.fromkeys(prefix for kind in OF_QUEUES for prefix in prefixes[kind])
+    put, get, queue, admin, item = (tuple(prefixes[kind]) for kind in KINDS)
+    return Rights(",".join(granted) or NONE, put, get, queue, admin, item or put, tuple(seen))
 
 
 def of_text(text: str) -> Rights:

@@ -103,11 +103,11 @@ def _put(
     before_us = _leader_cpu_us(measured)
     took_s = uvloop.run(put())
     after_us = _leader_cpu_us(measured)
+    spent_us = None if before_us is None or after_us is None else after_us - before_us
     count = len(figures.latencies_us["PUT"])
-    known = before_us is not None and after_us is not None and count
     return {
         "put_per_second": count / took_s,
-        "leader_cpu_us_per_put": (after_us - before_us) / count if known else None,       # type: ignore[operator]
+        "leader_cpu_us_per_put": spent_us / count if spent_us is not None and count else None,
         "heard_per_second": (heard.heard() - heard_before) / took_s if heard else 0.0,
         **figures.latency("PUT", (50.0, 99.0)),
     }, figures

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from cluster.api import Cluster
-from core import OWN_PREFIX
+from core import OWN_PREFIX, Get
 from gateway.auth.authenticator import Access
-from gateway.auth.permissions import anybody, may_hear
+from gateway.auth.permissions import anybody, may_hear, taking, turning
 from gateway.link import Link
 from gateway.protocol.command import Command
 from gateway.protocol.responses import AUTH_REQUIRED
@@ -55,6 +55,23 @@ class Guard:
             refusal = None if right is anybody else AUTH_REQUIRED
         if refusal is not None:
             self._access.complain("no AUTH" if rights is None else "not permitted", self.user, self._link.peer)
+        return refusal
+
+    def refusal_to_take(self, get: Get) -> bytes | None:
+        """Return the answer that refuses these jobs to a blocked client, None if it still may have them."""
+        return self._refusal_meanwhile(lambda rights: taking(rights, get))
+
+    def refusal_of_turn(self, pulse: str) -> bytes | None:
+        """Return the answer that refuses a turn to a blocked client, None if it still may have it."""
+        return self._refusal_meanwhile(lambda rights: turning(rights, pulse))
+
+    def _refusal_meanwhile(self, rule: Callable[[Rights], bytes | None]) -> bytes | None:
+        if not self._access.required:
+            return None
+        self._refresh()
+        refusal = AUTH_REQUIRED if self._rights is None else rule(self._rights)
+        if refusal is not None:
+            self._access.complain("not permitted any more", self.user, self._link.peer)
         return refusal
 
     def may_hear(self, event_type: str, name: str) -> bool:

@@ -6,6 +6,8 @@ Rules are applied before data are read, and only where authentication is require
 
 from __future__ import annotations
 
+import re
+
 from cluster.api import Cluster
 from core import (
     OWN_PREFIX,
@@ -28,6 +30,8 @@ from gateway.protocol.command import Command
 from gateway.protocol.responses import FORBIDDEN, JOB_NOT_FOUND, TICKET_NOT_FOUND
 from gateway.rights import Rights
 
+MADE_BY_NEW = re.compile(r"i[0-9]+")
+
 
 def anybody(rights: Rights, command: Command, cluster: Cluster) -> None:
     """Allow any client, even before AUTH."""
@@ -45,20 +49,35 @@ def admin(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
 # ---- jobs
 
 def put(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """Require `put` for the job's queue."""
+    """Require `put` for the job's queue, and its items."""
     operation: Put | PutWith | PutGrouped | PutNumbered | PutMany | PutTopic = command.operation
+    if isinstance(operation, PutNumbered):
+        operation = operation.job
     if isinstance(operation, PutMany):
-        return None if all(name.startswith(rights.put) for name in operation.queues) else FORBIDDEN
-    if isinstance(operation, PutTopic):
-        return None if f"@{operation.topic}".startswith(rights.put) else FORBIDDEN
-    queue = operation.queue if isinstance(operation, Put) else operation.put.queue
-    return None if queue.startswith(rights.put) else FORBIDDEN
+        names, job = operation.queues, operation.job
+    elif isinstance(operation, PutTopic):
+        names, job = (f"@{operation.topic}",), operation.job
+    elif isinstance(operation, Put):
+        return None if operation.queue.startswith(rights.put) and _owns(rights, operation.item) else FORBIDDEN
+    else:
+        names, job = (operation.put.queue,), operation
+    if not all(name.startswith(rights.put) for name in names):
+        return FORBIDDEN
+    return None if all(_owns(rights, item) for item in (job.put.item, *job.after)) else FORBIDDEN
+
+
+def _owns(rights: Rights, item: str | None) -> bool:
+    """Whether an item is the user's, whose ITEMLIMIT, FINI and AFTER are affected by jobs of it.
+
+    One that the server made for NEW belongs to whoever has been told its name.
+    """
+    return item is None or item.startswith(rights.item) or MADE_BY_NEW.fullmatch(item) is not None
 
 
 def put_wait(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     """Require `put` for the job's queue and `get` for the queue of its answer."""
     assert command.wait is not None
-    return put(rights, command, cluster) or _get(rights, command.wait)
+    return put(rights, command, cluster) or taking(rights, command.wait)
 
 
 def puts(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
@@ -71,10 +90,11 @@ def puts(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
 def get(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     """Require `get` for each queue named, or for all if none is."""
     operation: Get | GetWith = command.operation
-    return _get(rights, operation.get if isinstance(operation, GetWith) else operation)
+    return taking(rights, operation.get if isinstance(operation, GetWith) else operation)
 
 
-def _get(rights: Rights, get: Get) -> bytes | None:
+def taking(rights: Rights, get: Get) -> bytes | None:
+    """Require `get` for each queue of a Get. Its item needs no right: it only narrows what could be taken."""
     queues = get.queues
     if queues is None:
         return None if "" in rights.get else FORBIDDEN
@@ -162,7 +182,7 @@ def may_hear(rights: Rights, event_type: str, name: str) -> bool:
     if event_type in OPEN:
         return True
     if event_type == "FINI":
-        return name.startswith(rights.put)      # an item belongs to whoever may put jobs under its name
+        return name.startswith(rights.item)
     if event_type == MSG:
         return name.startswith(rights.get)
     return name.removeprefix(OWN_PREFIX).startswith(rights.get + rights.queue)
@@ -208,7 +228,12 @@ def pulse(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
 
 def turn(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     """Require `get` for the pulse, to take turns."""
-    return None if _queue_of(command.arguments[0]).startswith(rights.get) else FORBIDDEN
+    return turning(rights, command.arguments[0])
+
+
+def turning(rights: Rights, pulse: str) -> bytes | None:
+    """Require `get` for the pulse."""
+    return None if _queue_of(pulse).startswith(rights.get) else FORBIDDEN
 
 
 def ticket(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:

@@ -100,10 +100,12 @@ def _commit(client: Client, transaction: Transaction, numbering: Numbering | Non
     cluster = client.hub.cluster
     if transaction.refusal is not None:
         client.say(transaction.refusal)
+    elif client.hub.access.required and (refusal := transaction.refusal_meanwhile(client.guard)) is not None:
+        client.say(refusal)
     elif transaction.adds_data and cluster.full and cluster.serving:
         client.say(responses.BUSY)
     else:
-        operations = tuple(transaction.operations)
+        operations = transaction.operations
         if numbering is not None:
             numbering = numbering.covering(operations)
         client.propose_told(Batch(operations, atomic=True), tell, numbering)
@@ -115,9 +117,7 @@ def _queue(client: Client, command: Command) -> None:
     if adds_data(operation) and (hub.cluster.full or hub.account.high):     # queued data take up memory, too
         client.say(transaction.refuse(responses.BUSY))
         return
-    client.say(transaction.queue(operation))
-    if command.arguments and transaction.refusal is None:       # only DONE and BURY have any: the reason
-        transaction.reasoned.append(command)
+    client.say(transaction.queue(command))
 
 
 def log_end(client: Client, command: Command) -> None:

@@ -189,10 +189,9 @@ def _pick(client: Client, operation: Get | GetWith, numbering: Numbering | None)
         note = partial(rotation.note, named=get.queues is not None)
     rated, numbered = client.hub.cluster.machine.rated, numbering is not None
     if rated and (allowed := client.hub.allowances.take(taking, numbered=numbered)) is not None:
-        slot = AllowedSlot(client, allowed, note or _as_it_is, numbering)
+        slot = AllowedSlot(client, allowed, taking, note or _as_it_is, numbering)
         client.await_slot(slot)
-        within = allowed.around(taking)
-        client.hub.cluster.propose_for(client, within if numbering is None else numbering.request(within), slot)
+        slot.propose()
     elif note is not None:
         client.propose_told(taking, note, numbering)
     else:

@@ -1,8 +1,12 @@
 """Grants for hand-outs from queues with a rate (spec/pulse 5.1).
 
 Which grants are free is known here and travels with the Get. They are under way until the jobs are written to their
-client; then it is decided, as for turns, whether this node may still do that. A numbered Get may be answered with jobs
-that were handed out before: if these need room that there is not, the answer is held until there is.
+client; then it is decided, as for turns, whether this node may still do that.
+
+A numbered Get may be answered with jobs that were handed out before, which need room like any other unless they are in
+the window still. If there is none, the answer is held until there is; then the Get is proposed again with grants for
+these jobs, as by then the stamp of its entry is too old. If they are more than the pulse gives at once by now, those
+beyond that are returned before it: otherwise the answer, which is one, could never be written.
 """
 
 from __future__ import annotations
@@ -26,17 +30,17 @@ class Allowances:
     """Gives out grants to Gets, for all clients of this node."""
 
     def __init__(self, cluster: Cluster, turns: Turns) -> None:
-        self._cluster = cluster
+        self.cluster = cluster
         self.turns = turns
 
     def pulse_of(self, queue: str) -> str | None:
         """The pulse of a queue with a rate."""
-        settings = self._cluster.machine.queue_settings(queue)
+        settings = self.cluster.machine.queue_settings(queue)
         return None if settings is None else settings.pulse
 
     def free(self, pulse: str) -> int:
         """How many grants of the pulse are free for its queues."""
-        found = self._cluster.machine.pulses.get(pulse)
+        found = self.cluster.machine.pulses.get(pulse)
         return 0 if found is None or found.deny else self.turns.free(found)
 
     def take(self, taking: Taking, queue: str | None = None, *, numbered: bool) -> Allowed | None:
@@ -46,7 +50,7 @@ class Allowances:
         """
         get = taking if isinstance(taking, Get) else taking.get
         count = 1 if isinstance(taking, Get) or taking.count is None else taking.count
-        machine, taken = self._cluster.machine, {}
+        machine, taken = self.cluster.machine, {}
         for pulse, queues in machine.rated.items():
             if get.queues is None:
                 asked = machine.ready_of_pulse.get(pulse, ())
@@ -67,23 +71,19 @@ class Allowances:
         """Clients wait for jobs that are there, but no grant is free: tell when one may be."""
         self.turns.starve(pulse, queue)
 
-    def may_write(self, stamp_ms: int) -> bool:
-        """See Turns."""
-        return self.turns.may_write(stamp_ms)
-
     @property
     def now_ms(self) -> int:
         """The stamp of the entry that was just applied."""
-        return self._cluster.machine.clock_ms
+        return self.cluster.machine.clock_ms
 
     def pulses_of(self, jobs: tuple[Handed, ...]) -> list[str | None]:
         """The pulses that granted these hand-outs."""
-        return [self._cluster.machine.pulse_of_job(job.id) for job in jobs]
+        return [self.cluster.machine.pulse_of_job(job.id) for job in jobs]
 
-    def give_back(self, jobs: tuple[Handed, ...]) -> None:
+    def give_back(self, jobs: list[int]) -> None:
         """Return jobs that cannot be delivered to their queues."""
         for job in jobs:
-            self._cluster.propose(Return(job.id), IGNORED)
+            self.cluster.propose(Return(job), IGNORED)
 
 
 class Allowed:
@@ -95,6 +95,11 @@ class Allowed:
         self._allowances = allowances
         self._taken = taken
         self._numbered = numbered
+
+    @property
+    def cluster(self) -> Cluster:
+        """Where Gets are proposed."""
+        return self._allowances.cluster
 
     def around(self, taking: Taking) -> Taking | GetAllowed:
         """The Get with these grants."""
@@ -108,8 +113,11 @@ class Allowed:
         for pulse, (window, count) in taken.items():
             self._allowances.turns.free_again(pulse, window, count)
 
-    def settle(self, outcome: Outcome, tell: Callable[[Outcome], None]) -> None:
-        """Tell the outcome of the Get: jobs with a grant are written only while that is allowed."""
+    def settle(self, outcome: Outcome, tell: Callable[[Outcome], None], again: Callable[[], None]) -> None:
+        """Tell the outcome of the Get: jobs with a grant are written only while that is allowed.
+
+        Or call `again` when there may be room for them, which proposes the Get with the grants that there are then.
+        """
         if not isinstance(outcome, Handed | HandedMany):
             self.release()
             tell(outcome)
@@ -123,23 +131,43 @@ class Allowed:
             self.release()
             tell(outcome)
         else:
-            self._go(_Granted(outcome, jobs, used, self._allowances.now_ms), tell)
+            self._go(_Granted(outcome, jobs, used, self._allowances.now_ms), tell, again)
 
-    def _go(self, granted: _Granted, tell: Callable[[Outcome], None]) -> None:
-        """Tell jobs with grants, now or when there is room."""
+    def _go(self, granted: _Granted, tell: Callable[[Outcome], None], again: Callable[[], None]) -> None:
+        """Tell jobs with grants, if there is room for them."""
         turns = self._allowances.turns
-        for pulse, numbers in granted.used.items():
-            own = self._taken[pulse][1] if pulse in self._taken else 0
-            if self._numbered and not turns.room(pulse, own, numbers):
-                self.release()
-                turns.hold(pulse, lambda: self._go(granted, tell))
-                return
+        own = {pulse: count for pulse, (window, count) in self._taken.items() if window is turns.window(pulse)}
+        if self._numbered and not all(
+            turns.room(pulse, own.get(pulse, 0), numbers) and not turns.beyond(pulse, numbers)
+            for pulse, numbers in granted.used.items()
+        ):
+            self.release()
+            self._go_again(granted.used, again)
+            return
         going = _Going(self._allowances, {}, granted, self._numbered)
         for pulse, numbers in granted.used.items():
             window = going.windows[pulse] = self._taken[pulse][0] if pulse in self._taken else turns.window(pulse)
             window.under_way += len(numbers)
         self.release()
         tell(AtWriting(going.write, going.drop))
+
+    def _go_again(self, used: dict[str, tuple[Number, ...]], again: Callable[[], None]) -> None:
+        """Ask for these jobs once more, with grants, as soon as there is room."""
+        turns = self._allowances.turns
+        for pulse, numbers in used.items():
+            if not turns.room(pulse, 0, numbers):
+                turns.hold(pulse, lambda: self._go_again(used, again))
+                return
+        for pulse, numbers in used.items():
+            beyond = turns.beyond(pulse, numbers)
+            self._allowances.give_back([number.number for number in beyond])
+            self._take(pulse, len(numbers) - len(beyond))
+        again()
+
+    def _take(self, pulse: str, count: int) -> None:
+        window = self._allowances.turns.window(pulse)
+        window.under_way += count
+        self._taken[pulse] = window, count
 
 
 class _Granted(Struct, eq=False):
@@ -161,18 +189,19 @@ class _Going(Struct, eq=False):
 
     def write(self) -> bytes:
         """The answer. If it is too late for that the jobs go back, unless their session will ask for them again."""
-        if not self.allowances.may_write(self.granted.stamp_ms):
+        turns, stamp_ms = self.allowances.turns, self.granted.stamp_ms
+        if not all(turns.may_write(stamp_ms, pulse, window) for pulse, window in self.windows.items()):
             self.drop()
             return responses.OFFLINE_MODE
         for pulse, window in self.windows.items():
             numbers = self.granted.used[pulse]
-            self.allowances.turns.written(pulse, window, len(numbers), numbers if self.numbered else ())
+            turns.written(pulse, window, len(numbers), numbers if self.numbered else ())
         return answer(self.granted.reply)
 
     def drop(self) -> None:
         """The client is gone, or may not be told."""
         if not self.numbered:
-            self.allowances.give_back(self.granted.jobs)
+            self.allowances.give_back([job.id for job in self.granted.jobs])
         for pulse, window in self.windows.items():
             self.allowances.turns.free_again(pulse, window, len(self.granted.used[pulse]))
 
@@ -182,6 +211,7 @@ class AllowedSlot(Struct, gc=False, eq=False):
 
     client: WaitingClient
     allowed: Allowed
+    taking: Taking
     tell: Callable[[Reply], Reply]
     numbering: Numbering | None = None
     outcome: Outcome | None = None
@@ -207,8 +237,14 @@ class AllowedSlot(Struct, gc=False, eq=False):
         """Note that the outcome is unknown."""
         self._end(NoReply.UNKNOWN_REQUEST if self.numbered else NoReply.UNKNOWN)
 
+    def propose(self) -> None:
+        """Propose the GET with its grants."""
+        operation = self.allowed.around(self.taking)
+        request = operation if self.numbering is None else self.numbering.request(operation)
+        self.allowed.cluster.propose_for(self.client, request, self)
+
     def _end(self, outcome: Outcome) -> None:
-        self.allowed.settle(outcome, self._told)
+        self.allowed.settle(outcome, self._told, self.propose)
 
     def _told(self, outcome: Outcome) -> None:
         self.outcome = outcome

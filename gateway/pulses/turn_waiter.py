@@ -16,15 +16,39 @@ from gateway.waiting.slots import NoReply, Outcome
 
 
 class Going(Struct, gc=False, eq=False):
-    """A grant on its way to a client: it counts as written from the moment when the answer is written."""
+    """A grant on its way to a client: it counts as written from the moment when the answer is written.
 
+    It does not know its waiter, whose outcome it makes: the garbage collector would see nothing of that circle.
+    """
+
+    place: Place
+    pulse: str
     window: Window
     ticket: int
     stamp_ms: int               # replicated time of its entry
+    numbered: bool = False
+    over: bool = False          # it was written, or never will be
+
+    def write(self) -> bytes:
+        """The answer, at the moment when it is written."""
+        self.over = True
+        return self.place.write(self)
+
+    def drop(self) -> None:
+        """Its client is gone."""
+        if not self.over:
+            self.over = True
+            self.place.drop(self)
 
 
 class Place(Protocol):
-    """The interface of `Turns` to a waiter; see turns.py."""
+    """The interface of `Turns` to a waiter and its grant; see turns.py."""
+
+    def write(self, going: Going) -> bytes:
+        """The answer that gives this grant, if this node may still write it."""
+
+    def drop(self, going: Going) -> None:
+        """Give the grant to the next: it was not written."""
 
     def settle(self, waiter: TurnWaiter, reply: Reply) -> None:
         """Handle the reply to the waiter's operation."""
@@ -73,6 +97,13 @@ class TurnWaiter(Struct, gc=False, eq=False):
         if self.numbering is None:
             return Grant(self.pulse, 0)
         return self.numbering.request(TakeTurn(self.pulse, self.claimed is not None), keep_waiting=True)
+
+    def refused_meanwhile(self) -> bool:
+        """Whether its client may not have a turn any more: then this ends it."""
+        refusal = self.client.guard.refusal_of_turn(self.pulse)
+        if refusal is not None:
+            self.end(refusal)
+        return refusal is not None
 
     def end(self, outcome: Outcome) -> None:
         """Set its answer."""

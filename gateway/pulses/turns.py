@@ -89,7 +89,7 @@ class Turns:
         self._term = -1                             # of the Lead entry that the windows begin with
         self._due: dict[str, None] = {}             # pulses to look at in this round
         self._hungry: dict[str, dict[str, None]] = {}   # queues whose blocked clients wait for grants, by their pulse
-        self._held: dict[str, list[Callable[[], None]]] = {}    # answers that are to be written again, by their pulse
+        self._held: dict[str, list[Callable[[], None]]] = {}    # answers that there is no room for, by their pulse
         self._timers: dict[str, asyncio.TimerHandle] = {}   # when all these should be looked at again
         self._feed: Callable[[str], None] = lambda queue: None
         self._writing: dict[str, Window] = {}       # pulses with grants written in this round
@@ -119,19 +119,32 @@ class Turns:
         return self.window(pulse.name).free(pulse, self._loop.time())
 
     def room(self, name: str, own: int, numbers: tuple[Number, ...]) -> bool:
-        """Whether these grants of hand-outs may be written; `own` of them are under way already.
+        """Whether there is room for these grants of hand-outs, for which `own` are under way already.
 
-        Those that are written again may be more than the pulse gives at once by now: then they wait for all of that.
+        Those that are written again may be more than the pulse gives at once by now: then for all of that.
         """
-        pulse, now = self._cluster.machine.pulses.get(name), self._loop.time()
+        pulse = self._cluster.machine.pulses.get(name)
         if pulse is None or not self._cluster.serving:
             return True                         # nothing is counted, or nothing will be written
-        window = self.window(name)
-        needed = sum(not window.holds(number, pulse, now) for number in numbers)
-        return own + window.free(pulse, now) >= min(needed, pulse.now)
+        free = self.window(name).free(pulse, self._loop.time(), own)
+        return free >= min(len(self._needing_room(pulse, numbers)), pulse.now)
 
-    def may_write(self, stamp_ms: int) -> bool:
-        """Whether a grant with this stamp may be written now: a new leader counts on it that later it is not."""
+    def beyond(self, name: str, numbers: tuple[Number, ...]) -> list[Number]:
+        """Those of these grants that can never be written together with the others: the pulse gives fewer by now."""
+        pulse = self._cluster.machine.pulses.get(name)
+        return [] if pulse is None else self._needing_room(pulse, numbers)[pulse.now:]
+
+    def _needing_room(self, pulse: Pulse, numbers: tuple[Number, ...]) -> list[Number]:
+        window, now = self.window(pulse.name), self._loop.time()
+        return [number for number in numbers if not window.holds(number, pulse, now)]
+
+    def may_write(self, stamp_ms: int, pulse: str, window: Window) -> bool:
+        """Whether a grant with this stamp may be written now: a new leader counts on it that later it is not.
+
+        That may be this node itself, and then the pulse has another window; also when it was deleted and made anew.
+        """
+        if self._windows.get(pulse, window) is not window:
+            return False
         return self._cluster.holds_lease and self._cluster.time_ms - stamp_ms <= WRITTEN_MS_MAX
 
     def written(self, pulse: str, window: Window, count: int, numbers: tuple[Number, ...] = ()) -> None:
@@ -164,7 +177,7 @@ class Turns:
             self._feed_later(pulse)
 
     def hold(self, pulse: str, again: Callable[[], None]) -> None:
-        """There is no room for jobs that are to be written again: call `again` when there may be."""
+        """There is no room for jobs that were handed out before: call `again` when there may be."""
         self._held.setdefault(pulse, []).append(again)
         if pulse not in self._timers:
             self._feed_later(pulse)
@@ -174,7 +187,10 @@ class Turns:
         if pulse is None or (pulse.deny and name not in self._held):
             return                              # until it is changed
         asleep_s = (pulse.sleep_until_ms - self._cluster.time_ms) / 1000
-        pause_s = asleep_s if asleep_s > 0 else self.window(name).first_leaves_s(now)
+        if asleep_s > 0 and name not in self._held:     # these were granted before
+            pause_s: float | None = asleep_s
+        else:
+            pause_s = self.window(name).first_leaves_s(now)
         if pause_s is not None:                 # else what is under way will tell
             self._timers[name] = self._loop.call_later(max(pause_s, 0.0) + TIMER_S, self.feed, name)
 
@@ -280,10 +296,8 @@ class Turns:
         going, waiter.going = waiter.going, None
         if self._in_line(waiter):
             self._leave(waiter)
-        elif going is not None and waiter.numbering is None:
-            self._pass_on(waiter.pulse, going)
         elif going is not None:
-            self.free_again(waiter.pulse, going.window, 1)
+            going.drop()
         waiter.end(NoReply.CANCELLED)
 
     def use_session(self, session: int) -> None:
@@ -397,8 +411,9 @@ class Turns:
                 anonymous += 1
             else:
                 self._forget_request(waiter)
-                self._claim(waiter)
-                self.ask_anew(waiter)
+                if not waiter.refused_meanwhile():
+                    self._claim(waiter)
+                    self.ask_anew(waiter)
         if anonymous:
             window.under_way += anonymous
             self._cluster.propose(Grant(pulse.name, anonymous), _Granting(self, pulse.name, window, anonymous))
@@ -439,10 +454,11 @@ class Turns:
         """Give these grants to the clients for whom they were asked, or to those that wait now."""
         stamp_ms = self._cluster.machine.clock_ms
         for ticket in range(granted.first, granted.first + granted.count):
-            self._pass_on(pulse, Going(window, ticket, stamp_ms))
+            self._pass_on(Going(self, pulse, window, ticket, stamp_ms))
 
-    def _pass_on(self, pulse: str, going: Going) -> None:
+    def _pass_on(self, going: Going) -> None:
         """Give the grant to the first client that waits; if there is none it is not used."""
+        pulse = going.pulse
         line = self._lines.get(pulse)
         waiter = None if line is None else self._next(line)
         if waiter is None:
@@ -453,6 +469,13 @@ class Turns:
             self._close(pulse, line)
 
     def _next(self, line: Line) -> TurnWaiter | None:
+        """Take the first client out of the line that still may have a turn."""
+        while (waiter := self._first(line)) is not None:
+            if not waiter.refused_meanwhile():
+                return waiter
+        return None
+
+    def _first(self, line: Line) -> TurnWaiter | None:
         if line.sent:
             return line.sent.pop(next(iter(line.sent)))
         for number, waiter in line.standing.items():
@@ -463,19 +486,25 @@ class Turns:
         return None
 
     def _go(self, waiter: TurnWaiter, going: Going) -> None:
+        going.numbered, going.over = waiter.numbered, False
         waiter.going = going
-        waiter.end(AtWriting(lambda: self._write(waiter), lambda: self.cancel(waiter)))
+        waiter.end(AtWriting(going.write, going.drop))
 
-    def _write(self, waiter: TurnWaiter) -> bytes:
-        """The answer, at the moment when it is written."""
-        going, waiter.going = waiter.going, None
-        pulse = self._cluster.machine.pulses.get(waiter.pulse)
-        assert going is not None
-        if pulse is None or not self.may_write(going.stamp_ms):
-            self.free_again(waiter.pulse, going.window, 1)
+    def write(self, going: Going) -> bytes:
+        """The answer that gives this grant, if this node may still write it."""
+        pulse = self._cluster.machine.pulses.get(going.pulse)
+        if pulse is None or not self.may_write(going.stamp_ms, going.pulse, going.window):
+            self.free_again(going.pulse, going.window, 1)
             return responses.OFFLINE_MODE if pulse is not None else responses.PULSE_NOT_FOUND
-        self.written(waiter.pulse, going.window, 1, (_number(going.ticket),) if waiter.numbered else ())
+        self.written(going.pulse, going.window, 1, (_number(going.ticket),) if going.numbered else ())
         return responses.turn(going.ticket, pulse)
+
+    def drop(self, going: Going) -> None:
+        """Give the grant to the next: it was not written. That of a numbered command stays its own."""
+        if going.numbered:
+            self.free_again(going.pulse, going.window, 1)
+        else:
+            self._pass_on(going)
 
     def take_back(self, pulse: str, window: Window, count: int) -> None:
         """Grants asked for will not come: those for whom they were stand in line again."""
@@ -497,8 +526,11 @@ class Turns:
         if isinstance(reply, Turn) and claimed is None and self._may_repeat(waiter.pulse, reply.ticket):
             claimed = self.window(waiter.pulse)
             claimed.under_way += 1
-        if isinstance(reply, Turn) and claimed is not None and waiter.outcome is None:
-            self._go(waiter, Going(claimed, reply.ticket, self._cluster.machine.clock_ms))
+        if (
+            isinstance(reply, Turn) and claimed is not None and waiter.outcome is None
+            and not waiter.refused_meanwhile()
+        ):
+            self._go(waiter, Going(self, waiter.pulse, claimed, reply.ticket, self._cluster.machine.clock_ms))
             return
         if claimed is not None:
             self.free_again(waiter.pulse, claimed, 1)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from core import GRANT_WRITTEN_MS_MAX, Pulse
 
 MARGIN_S = 0.001        # for clients that measure: their clocks do not tick when ours does
-KEEP_S = GRANT_WRITTEN_MS_MAX / 1000        # grants that have left are remembered so long, should the window grow
+KEEP_S = GRANT_WRITTEN_MS_MAX / 1000        # grants that have left are remembered so long at least; see _pass
 
 
 class Number(NamedTuple):
@@ -77,10 +77,10 @@ class Window:
                     self._count -= times is self._written
                     return
 
-    def free(self, pulse: Pulse, now: float) -> int:
-        """How many more grants there may be now."""
+    def free(self, pulse: Pulse, now: float, own: int = 0) -> int:
+        """How many more grants there may be now; `own` of those under way are not to be counted."""
         self._pass(pulse, now)
-        return max(0, pulse.now - self._count - self.under_way - self.unstamped)
+        return max(0, pulse.now - self._count - self.under_way + own - self.unstamped)
 
     def clear(self, pulse: Pulse, now: float) -> bool:
         """Whether no grant is in the window or under way."""
@@ -106,7 +106,8 @@ class Window:
         while self._written and self._written[0][0] < begin:
             self._count -= self._written[0][1]
             self._left.append(self._written.popleft())
-        while self._left and self._left[0][0] < begin - KEEP_S:
+        forgotten = begin - max(KEEP_S, pulse.step_ms / 1000)       # it grows by a step, and then lasts that longer
+        while self._left and self._left[0][0] < forgotten:
             self._left.popleft()
-        while self._numbered and (oldest := next(iter(self._numbered.items())))[1] < begin - KEEP_S:
+        while self._numbered and (oldest := next(iter(self._numbered.items())))[1] < forgotten:
             del self._numbered[oldest[0]]

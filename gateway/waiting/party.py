@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from core import Get
+
 
 class Blocked(Protocol):
     """A blocked command: the slot of its answer, and the place where it waits."""
@@ -29,10 +31,24 @@ class Blocked(Protocol):
         """Use the session it is in, if any: a blocked client sends nothing."""
 
 
+class Guard(Protocol):
+    """What a client may do, at any moment; gateway/auth implements it."""
+
+    def refusal_to_take(self, get: Get) -> bytes | None:
+        """Return the answer that refuses these jobs to a blocked client, None if it still may have them."""
+
+    def refusal_of_turn(self, pulse: str) -> bytes | None:
+        """Return the answer that refuses a turn to a blocked client, None if it still may have it."""
+
+
 class WaitingClient(Protocol):
     """A client with pending answers."""
 
     ended: bool             # it has sent its last byte: it no longer waits for jobs
+
+    @property
+    def guard(self) -> Guard:
+        """What it may do."""
 
     def wake(self) -> None:
         """Note that an answer has become available."""

@@ -18,8 +18,12 @@ class TakenGrants(Protocol):
     def release(self) -> None:
         """None of them was used."""
 
-    def settle(self, outcome: Outcome, tell: Callable[[Outcome], None]) -> None:
-        """Tell the outcome of the Get, now or when it may be written; grants that were not used are free again."""
+    def settle(self, outcome: Outcome, tell: Callable[[Outcome], None], again: Callable[[], None]) -> None:
+        """Tell the outcome of the Get; grants that were not used are free again.
+
+        Or call `again` later, to propose the Get with the grants that there are then: its jobs were handed out before,
+        and there is no room for them now.
+        """
 
 
 class Rates(Protocol):

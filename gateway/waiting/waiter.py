@@ -31,6 +31,9 @@ class Place(Protocol):
     def ask_anew(self, waiter: Waiter) -> None:
         """Propose the waiter's Get again: it had no turn."""
 
+    def ask_granted(self, waiter: Waiter) -> None:
+        """Propose the waiter's Get with the grants that it has."""
+
     def ask_again(self, waiter: Waiter) -> None:
         """Propose the waiter's Get although nothing has happened."""
 
@@ -75,24 +78,39 @@ class Waiter(Struct, gc=False, eq=False):
         return self.wanted.request is not None
 
     @property
+    def refusal(self) -> bytes | None:
+        """The answer if its client may not have its jobs any more, else None."""
+        return self.client.guard.refusal_to_take(self.wanted.get)
+
+    @property
     def unknown_outcome(self) -> NoReply:
         """The fate of the command if the outcome of an operation is unknown."""
         return NoReply.UNKNOWN if self.wanted.request is None else NoReply.UNKNOWN_REQUEST
 
     def end(self, outcome: Outcome) -> None:
-        """Set its answer."""
+        """Set its answer, or wait until that may be written."""
+        if self.allowed is None:
+            self._end(outcome)
+        else:
+            allowed, self.allowed = self.allowed, None
+            allowed.settle(outcome, self._told, lambda: self._granted(allowed))
+
+    def _end(self, outcome: Outcome) -> None:
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
-        if self.allowed is None:
-            self.outcome = outcome
-        else:
-            allowed, self.allowed = self.allowed, None
-            allowed.settle(outcome, self._told)
+        self.outcome = outcome
+
+    def _granted(self, allowed: TakenGrants) -> None:
+        if self.outcome is None:
+            self.allowed = allowed
+            self.place.ask_granted(self)
+        else:                                               # its client has gone meanwhile
+            allowed.release()
 
     def _told(self, outcome: Outcome) -> None:
         if self.outcome is None:
-            self.outcome = outcome
+            self._end(outcome)
             self.client.wake()
         elif isinstance(outcome, responses.AtWriting):      # its client has gone meanwhile
             outcome.drop()

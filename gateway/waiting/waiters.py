@@ -20,6 +20,9 @@ waiters is sent first gets the job, and the machine gives the same one to the ot
 has its answer. And since an answer can be a stored one, it says nothing about the jobs claimed: the claim of such a
 waiter always counts as having taken none.
 
+The rights of a client may be taken from it while it waits, and its user deleted: they are looked up when its Get is
+sent, and when it has a job, which otherwise goes back to its old place.
+
 A number counts from its proposal: a number that has an answer, or may get one from a command in flight, is asked about
 at once, and so is a session that would end before the waiter uses it again.
 """
@@ -30,13 +33,13 @@ import asyncio
 from collections.abc import Iterable
 
 from cluster.api import Cluster
-from core import Effects, Empty, Handed, HandedMany, Operation, Put, Reply, Request
+from core import Effects, Empty, Handed, HandedMany, Operation, Put, Reply, Request, Return
 from gateway.waiting.claims import Claims
 from gateway.waiting.coming_jobs import ComingJobs
 from gateway.waiting.finish_watch import Watchers
 from gateway.waiting.idle_queues import IdleQueues
 from gateway.waiting.rates import Rates
-from gateway.waiting.slots import NoReply, Outcome
+from gateway.waiting.slots import IGNORED, NoReply, Outcome
 from gateway.waiting.wait_lists import WaitLists
 from gateway.waiting.waiter import Waiter
 from gateway.waiting.wanted import Wanted
@@ -189,7 +192,11 @@ class Waiters:
     def settle(self, waiter: Waiter, reply: Reply) -> None:
         """Handle the reply to a waiter's Get: the waiter gets its answer, or joins the lines."""
         queue, claimed = self._unclaim(waiter)
-        if waiter.silent:
+        refusal = waiter.refusal if isinstance(reply, Handed | HandedMany) else None
+        if refusal is not None:
+            self._give_back(reply)
+            waiter.end(refusal)
+        elif waiter.silent:
             waiter.end(b"")
         elif type(reply) is not Empty or (waiter.wanted.until_finished and not reply.unfinished):
             waiter.end(reply)
@@ -210,6 +217,10 @@ class Waiters:
             taken = _taken(reply, queue)
         if queue is not None and taken < claimed:
             self._claim_ended(waiter, queue)
+
+    def _give_back(self, reply: Reply) -> None:
+        for job in reply.jobs if isinstance(reply, HandedMany) else (reply,) if isinstance(reply, Handed) else ():
+            self._cluster.propose(Return(job.id), IGNORED)
 
     def _claim_ended(self, waiter: Waiter, queue: str) -> None:
         """Send others for jobs of the queue that the waiter had claimed and did not take."""
@@ -240,6 +251,12 @@ class Waiters:
     def ask_anew(self, waiter: Waiter) -> None:
         """Propose a waiter's Get again: it had no turn."""
         self._propose(waiter)
+
+    def ask_granted(self, waiter: Waiter) -> None:
+        """Propose a waiter's Get with the grants that it has."""
+        assert waiter.allowed is not None
+        waiter.asked = True
+        self._cluster.propose_for(waiter.client, waiter.wanted.within(waiter.allowed), waiter)
 
     def end_of_input(self, waiter: Waiter) -> None:
         """Handle that the client has sent its last byte, while commands before this one have no answer yet.
@@ -340,9 +357,14 @@ class Waiters:
     def _send(self, waiter: Waiter, queue: str | None, free: int = 1, behind: object | None = None) -> int:
         """Propose the waiter's Get because `queue` has `free` jobs for it; None: for some other reason.
 
-        `behind`: the client whose operation it follows. Returns how many of the jobs it claims.
+        `behind`: the client whose operation it follows. Returns how many of the jobs it claims: none if its client may
+        not have them any more.
         """
         self._leave(waiter)
+        if (refusal := waiter.refusal) is not None:
+            waiter.end(refusal)
+            waiter.client.wake()
+            return 0
         claimed = 0 if queue is None else self._claim(waiter, queue, free)
         self._propose(waiter, behind)
         return claimed

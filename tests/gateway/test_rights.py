@@ -18,6 +18,14 @@ def test_each_right_is_for_all_queues_or_for_those_that_begin_so() -> None:
     assert found.seen == ("mail", "print", "", "a")
 
 
+def test_items_are_those_of_put_unless_there_is_a_right_for_them() -> None:
+    assert rights.of_text("put:mail*,get").item == ("mail",)
+    assert rights.of_text("put:mail*,item:order*,item:doc*").item == ("order", "doc")
+    assert rights.of_text("item:order*").seen == ()
+    assert rights.of_text("item").item == ("",)
+    assert rights.of_text("get").item == ()
+
+
 def test_none_is_a_dash() -> None:
     found = rights.of_text("-")
     assert found == rights.of_words([])

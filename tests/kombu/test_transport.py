@@ -92,6 +92,31 @@ def test_a_prefetch_limit_is_never_exceeded(connect: Any, client: Client) -> Non
     assert (held(), len(found)) == ((6, 3), 4)
 
 
+def test_while_acknowledgements_cannot_be_told_no_more_than_twice_the_prefetch_limit_is_held(
+    connect: Any, client: Client, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    connection, queue, found = connect(), plain("slow"), []
+    told, slow = threading.Event(), connection.transport.link.client
+    at_once = slow.done_many
+
+    def late(jobs: Any) -> Any:
+        assert told.wait(PATIENCE_S)
+        return at_once(jobs)
+
+    monkeypatch.setattr(slow, "done_many", late)
+    send(connection, queue, *range(20))
+    consumer = connection.Consumer([queue], on_message=lambda message: (found.append(message), message.ack()))
+    consumer.qos(prefetch_count=3)
+    consumer.consume()
+    drain(connection, found, 6)
+    with pytest.raises(TimeoutError):
+        connection.drain_events(timeout=0.5)
+    assert client.queue_stat("slow")["running"] == 6
+    told.set()
+    drain(connection, found, 20)
+    until(lambda: client.queue_stat("slow")["running"] == 0)
+
+
 def test_unacknowledged_messages_go_back_in_order_and_are_flagged(connect: Any) -> None:
     first, queue, found = connect(), plain("back"), []
     send(first, queue, 1, 2, 3)

@@ -8,14 +8,17 @@ from __future__ import annotations
 import pytest
 
 from core import (
+    DURATION_MS_MAX,
     Aborted,
     Accepted,
     Batch,
     BeatWorker,
+    BindQueue,
     Bury,
     BuryWithReason,
     Change,
     ChangePlace,
+    CloseSession,
     Configure,
     ConfigureQueue,
     ConfigureQueueWith,
@@ -29,6 +32,7 @@ from core import (
     DoneRan,
     Due,
     EndWith,
+    ExpireQueue,
     Feedback,
     Finished,
     Get,
@@ -54,6 +58,7 @@ from core import (
     Move,
     NotFound,
     OnDup,
+    Overflow,
     Place,
     Policy,
     PurgeQueue,
@@ -77,11 +82,29 @@ from core import (
     Touch,
     TouchAll,
     TouchRan,
+    TouchSession,
+    UnbindQueue,
     WorkerBounds,
     WorkerState,
 )
 from tests.sim.oracles.unfinished_jobs import short
-from tests.sim.test_session_promises import GET, GETB, GONE, NOTHING, OPENED, STORED, Step, X, Y, lead, req, told, x, y
+from tests.sim.test_session_promises import (
+    GET,
+    GETB,
+    GONE,
+    LATE_MS,
+    NOTHING,
+    OPENED,
+    STORED,
+    Step,
+    X,
+    Y,
+    lead,
+    req,
+    told,
+    x,
+    y,
+)
 from tests.sim.world.trace import Violation
 
 Q, KEY = Selector(1), Selector(queue="q", key="k")
@@ -97,6 +120,20 @@ GOT = (0, GET, x())
 TWO = [STORED, (0, Y, Stored()), (0, MANY, HandedMany((x(), y(2))))]
 TRIES = (0, ConfigureQueue("q", QueueChange(tries=1)), OK)
 DEAD = [TRIES, STORED, GOT, (0, Later(1), OK)]
+
+
+COPIES = (0, PutMany(("q", "p"), PutWith(X)), Spread(2))
+GET_P = Get(("p",))
+GET_NONE = Get(("q",), item="none")
+BIND = (0, BindQueue("t", "q"), OK)
+IDLE = (0, ConfigureQueueWith("q", QueueChange(), MoreSettings(idle_ms=100)), OK)
+DROPS = (0, ConfigureQueueWith("q", QueueChange(capacity=1), MoreSettings(overflow=Overflow.DROPOLDEST)), OK)
+FADES = (0, ConfigureQueueWith("q", QueueChange(), MoreSettings(ttl_ms=50)), OK)
+BOUND_QUEUE = (0, CreateQueueWith("q", QueueChange(), MoreSettings(), 1), OK)
+
+
+def x_of(queue: str, id_: int) -> Handed:
+    return Handed(id_, queue, 0, b"x")
 
 
 def dead_x(id_: int = 2) -> Handed:
@@ -203,11 +240,39 @@ BROKEN: dict[str, tuple[list[Step], tuple[int, object], Reply, Reply, str]] = {
         [(0, PutMany(("q",), KEYED), Spread(1))], (0, SECOND), JobExists(), Stored(), "both have key k"),
     "a job is in all queues it was put to": ([], (0, PutMany(("q",), KEYED)), Spread(1), Spread(0), "is answered"),
     "a job is in the queue of its topic": (
-        [(0, PutTopic("q", "", PutWith(X)), Spread(1))], (0, Get(None)), x(), dead_x(1), "waits in q"),
+        [BIND, (0, PutTopic("t", "", PutWith(X)), Spread(1))], (0, Get(None)), x(), dead_x(1), "waits in q"),
     "a job that reached no queue is not there": (
-        [(0, PutTopic("q", "", PutWith(X)), Spread(0))], (0, GET), NOTHING, x(), "was never put"),
+        [(0, PutTopic("t", "", PutWith(X)), Spread(0))], (0, GET), NOTHING, x(), "was never put"),
     "a topic reaches the queue bound to it": (
-        [], (0, PutTopic("q", "", PutWith(X))), Spread(1), Spread(2), "is answered"),
+        [BIND], (0, PutTopic("t", "", PutWith(X))), Spread(1), Spread(2), "is answered"),
+    "a pattern keeps other routes out": (
+        [(0, BindQueue("t", "q", "*.y"), OK), (0, BindQueue("t", "p", "#.y.#"), OK)],
+        (0, PutTopic("t", "y", PutWith(X))), Spread(1), Spread(2), "right is \\['p'\\]"),
+    "a binding that is gone leads nowhere": (
+        [BIND, (0, UnbindQueue("t", "q", None), OK)],
+        (0, PutTopic("t", "", PutWith(X))), Spread(0), Spread(1), "right is \\[\\]"),
+    "a copy is handed out once in each queue": (
+        [COPIES, GOT], (0, Get(None)), x_of("p", 2), x(2), "runs as 1"),
+    "a copy is done once in each queue": (
+        [COPIES, GOT, (0, Done(1), FIN), (0, GET_P, x_of("p", 2)), (0, Done(2), FIN)],
+        (0, Get(None)), NOTHING, x(3), "has ended"),
+    "a job put into a queue that is named twice is there once": (
+        [(0, PutMany(("q", "q"), PutWith(X)), Spread(1)), GOT], (0, GET), NOTHING, x(2), "runs as 1"),
+    "copies moved into one queue are two jobs": (
+        [COPIES, (0, GET_P, x_of("p", 1)), (0, Move(1, "q"), FIN), (0, GET, x(2)), (0, GET, x(3))],
+        (0, GET), NOTHING, x(4), "runs as 2|runs as 3"),
+    "an idle queue is deleted with its jobs": (
+        [IDLE, STORED, (100, ExpireQueue("q", 0), OK)], (100, GET), NOTHING, x(), "has ended"),
+    "a queue that was used is not idle": (
+        [IDLE, (0, KEYED, Stored()), (60, GET_NONE, NOTHING), (100, ExpireQueue("q", 0), OK)],
+        (100, SECOND), JobExists(), Stored(), "both have key k"),
+    "a queue goes with its session": (
+        [OPENED, BOUND_QUEUE, STORED, (LATE_MS, Tick(), OK)], (LATE_MS, GET), NOTHING, x(), "has ended"),
+    "a queue goes when its session is closed": (
+        [OPENED, BOUND_QUEUE, STORED, (0, CloseSession(1, False), OK)], (0, GET), NOTHING, x(), "has ended"),
+    "a queue that is gone is no longer bound to its topic": (
+        [OPENED, BOUND_QUEUE, BIND, (LATE_MS, Tick(), OK)],
+        (LATE_MS, PutTopic("t", "", PutWith(X))), Spread(0), Spread(1), "right is \\[\\]"),
     "what was deleted by its place is gone": (
         [STORED, (0, DeletePlace(FIRST), FIN)], (0, GET), NOTHING, x(), "has ended"),
     "what runs has no place to be deleted by": (
@@ -316,6 +381,28 @@ def test_a_ttl_is_no_loss_when_it_is_over() -> None:
     assert left(*steps, (149, Tick(), OK)) == {"x": "waits"}
     assert left(*steps, (150, Tick(), OK)) == {}
     assert left(*steps, (120, GET, x()), (999, Tick(), OK)) == {"x": "runs as 1"}
+
+
+def test_copies_are_left_until_each_has_ended() -> None:
+    assert left(COPIES, GOT, (0, Done(1), FIN)) == {"x": "waits"}
+    assert left(COPIES, GOT, (0, Done(1), FIN), (0, GET_P, x_of("p", 2)), (0, Done(2), FIN)) == {}
+
+
+def test_a_queue_gives_its_jobs_a_ttl_unless_they_have_one() -> None:
+    assert left(FADES, STORED, (49, Tick(), OK)) == {"x": "waits"}
+    assert left(FADES, STORED, (50, Tick(), OK)) == {}
+    assert left(FADES, (0, PutWith(X, ttl_ms=DURATION_MS_MAX), Stored()), (999, Tick(), OK)) == {"x": "waits"}
+
+
+def test_a_full_queue_that_drops_keeps_the_new_job() -> None:
+    assert left(DROPS, STORED) == {"x": "waits"}
+    assert left(DROPS, STORED, (0, Y, Stored())) == {"y": "waits"}
+
+
+def test_a_queue_that_is_in_use_is_left_with_its_jobs() -> None:
+    assert left(IDLE, STORED, (99, ExpireQueue("q", 0), OK)) == {"x": "waits"}
+    assert left(IDLE, STORED, (100, GET, x()), (300, ExpireQueue("q", 200), OK)) == {"x": "runs as 1"}
+    assert left(OPENED, BOUND_QUEUE, STORED, (900, TouchSession(1), OK), (LATE_MS, Tick(), OK)) == {"x": "waits"}
 
 
 # What a job is put for at 0; what a CHANGE at 40 says; when its TTL of 50 ms may be over.

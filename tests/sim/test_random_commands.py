@@ -20,7 +20,7 @@ from core import (
     PutWith,
     Requested,
 )
-from tests.sim.clients.random_commands import FAR_MS, RandomCommands
+from tests.sim.clients.random_commands import FAR_MS, QUEUES, RandomCommands
 
 DRAWN = 4000
 CLOCK_MS = 10_000
@@ -30,6 +30,8 @@ class OneClient:
     """What RandomCommands needs of a Client."""
 
     clock_ms = CLOCK_MS
+    queues = QUEUES
+    passing = True
 
     def __init__(self) -> None:
         self.bodies = 0

@@ -17,6 +17,7 @@ from core import (
     PutWith,
     cost,
 )
+from gateway.auth.authorizer import Guard
 from gateway.limits import COMMAND_BYTES, TRANSACTION_BYTES_MAX, TRANSACTION_COMMANDS_MAX, TRANSACTION_WORK_MAX
 from gateway.protocol import responses
 from gateway.protocol.command import Command
@@ -33,17 +34,35 @@ class Transaction:
     """The queued commands of a connection, or the reason why their COMMIT will be refused."""
 
     def __init__(self) -> None:
-        self.operations: list[Atomic] = []
+        self.queued: list[Command] = []
         self.refusal: bytes | None = None       # the answer to COMMIT
         self.adds_data = False
-        self.reasoned: list[Command] = []       # DONE and BURY with a reason
         self._commands = 0
         self._bytes = 0
         self._work = 0
 
-    def queue(self, operation: Atomic) -> bytes:
-        """Queue the operation for the COMMIT; return the answer to its command."""
+    @property
+    def operations(self) -> tuple[Atomic, ...]:
+        """What the COMMIT executes."""
+        return tuple([command.operation for command in self.queued])
+
+    @property
+    def reasoned(self) -> list[Command]:
+        """DONE and BURY with a reason, as no other command of a transaction has arguments."""
+        return [command for command in self.queued if command.arguments]
+
+    def refusal_meanwhile(self, guard: Guard) -> bytes | None:
+        """Return the answer to the COMMIT if the client may not do this any more, else None."""
+        for position, command in enumerate(self.queued, 1):
+            refusal = guard.refusal(command)
+            if refusal is not None:
+                return responses.aborted(position, refusal)
+        return None
+
+    def queue(self, command: Command) -> bytes:
+        """Queue a command for the COMMIT; return the answer to it."""
         self._commands += 1
+        operation = command.operation
         if self.refusal is not None:
             return responses.QUEUED
         size, work = cost(operation)
@@ -55,14 +74,14 @@ class Transaction:
             or self._work > TRANSACTION_WORK_MAX
         ):
             return self._refuse(responses.TOO_LARGE)
-        self.operations.append(operation)
+        self.queued.append(command)
         self.adds_data = self.adds_data or adds_data(operation)
         return responses.QUEUED
 
     @property
     def held_bytes(self) -> int:
         """Memory used by the queued commands."""
-        return self._bytes + COMMAND_BYTES * len(self.operations) if self.operations else 0
+        return self._bytes + COMMAND_BYTES * len(self.queued) if self.queued else 0
 
     def refuse(self, answer: bytes) -> bytes:
         """Note that a command cannot be executed, so that none will be; return the answer to it."""
@@ -71,5 +90,5 @@ class Transaction:
 
     def _refuse(self, answer: bytes) -> bytes:
         self.refusal = responses.aborted(self._commands, answer)
-        self.operations.clear()
+        self.queued.clear()
         return answer

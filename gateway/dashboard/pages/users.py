@@ -8,7 +8,7 @@ from gateway.dashboard.markup import Child, Markup, table, tag
 from gateway.dashboard.pages.view import NotAllowed, View, details, field, form, page, section
 
 ROWS = 200
-RIGHTS = "put, get, queue, admin, each for all queues or with a prefix: put:mail* get:mail*"
+RIGHTS = "put, get, queue, item, admin, each for all names or with a prefix: put:mail* get:mail*"
 
 
 async def show(view: View) -> str:

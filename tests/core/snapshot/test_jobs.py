@@ -70,7 +70,10 @@ DELAYED: list[Any] = [
     "delayed",
     "q",
     [
-        [5000, 6, 0, None, b"e", 0, 5000, ["k", 2, 10, None, 60, None, [], None, "why", None, 3, 7000, [1, 2, 3, 4, 5]]],
+        [
+            5000, 6, 0, None, b"e", 0, 5000,
+            ["k", 2, 10, None, 60, None, [], None, "why", None, 3, 7000, [1, 2, 3, 4, 5]],
+        ],
         [NEVER_MS, 5, 0, None, b"f", 0, None, [*[None] * 6, ["x", "y"], *[None] * 6]],
     ],
 ]

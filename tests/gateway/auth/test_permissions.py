@@ -150,6 +150,26 @@ def test_every_queue_that_is_named_counts(line: str, text: str, cluster: FakeClu
     assert refusal(line, text, cluster) == FORBIDDEN
 
 
+@pytest.mark.parametrize("line", [
+    "PUT mail 0 1 IS order_17", "PUT mail 0 1 IS order_17 KEY k", "PUT mail 0 1 IS order_17 GROUP g",
+    "PUT mail|mail_b 0 1 IS order_17", "PUT @mail 0 1 IS order_17", "PUT mail 0 1 IS order_17 WAIT mail",
+    "PUT mail 0 1 AFTER mail_1|order_17", "SUBSCRIBE FINI order_17", "SUBSCRIBE FINI mail_1|order_17",
+])
+def test_an_item_is_whose_right_covers_its_name(line: str, cluster: FakeCluster) -> None:
+    queues = "put:mail*,put:@mail*,get:mail*"
+    assert refusal(line, queues, cluster) == FORBIDDEN
+    assert refusal(line, f"{queues},item:mail*", cluster) == FORBIDDEN
+    assert refusal(line, f"{queues},item:order*,item:mail*", cluster) is None
+    assert refusal(line, f"{queues},item", cluster) is None
+    assert refusal(line.replace("order_17", "mail_17"), queues, cluster) is None
+    if line.startswith("PUT"):
+        assert refusal(line.replace("order_17", "i17"), queues, cluster) is None        # made by NEW
+
+
+def test_an_item_only_narrows_what_may_be_taken(cluster: FakeCluster) -> None:
+    assert refusal("GETBE mail IS order_17", "get:mail*", cluster) is None
+
+
 def test_an_id_that_was_never_given_is_nobodys(cluster: FakeCluster) -> None:
     for line in ("TOUCH 2", "BURY 2", "MOVE 2 q", "LATER 2 FIRST", "CHANGE 2", "DELETE 2", "PEEK 2", "DONE 1 2"):
         assert refusal(line, "put,get:mail*,queue:mail*", cluster) == JOB_NOT_FOUND, line

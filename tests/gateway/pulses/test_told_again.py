@@ -7,14 +7,17 @@ import re
 
 import pytest
 
-from core import Pulse
+from core import Pulse, Request
+from gateway.pulses.turns import WRITTEN_MS_MAX
 from gateway.pulses.window import Number, Window
+from tests.gateway.helpers.fake_cluster import returned
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway, attached, with_gateway
 from tests.gateway.pulses.writes import Writes
 
 SESSION = b"SESSION 1_9f3c5a7e11d0c2b4\r\n"
 GO = re.compile(rb"200 OK GO (\d+) 0\r\n")
 JOB = re.compile(rb"200 OK q (\d+) 0 1\r\nx")
+TURN_OR_JOBS = re.compile(rb"200 OK GO \d+ 0\r\n|200 OK \d+\r\nq .*", re.DOTALL)
 ONE = Number("ticket", 1)
 
 
@@ -110,21 +113,67 @@ def test_the_room_of_a_client_that_does_not_wait_for_its_job_goes_on() -> None:
     with_gateway(test)
 
 
-def test_more_jobs_than_the_pulse_gives_by_now_wait_for_all_of_it() -> None:
+@pytest.mark.parametrize("verb", [b"GET", b"GETB"])
+def test_more_jobs_than_the_pulse_gives_by_now_go_back_but_for_so_many(verb: bytes) -> None:
     async def test(gateway: MemoryGateway) -> None:
         client = await attached(gateway)
         commands = b"PULSE CREATE p RATE 3 PER 0.2\r\nQUEUE CONFIG q PULSE p\r\n" + 3 * b"PUT q 0 1\r\nx"
         await done(gateway, client, commands)
-        assert (await done(gateway, client, b"REQ 1 GET q COUNT 3\r\n")).startswith(b"200 OK 3\r\n")
+        assert (await done(gateway, client, b"REQ 1 " + verb + b" q COUNT 3\r\n")).startswith(b"200 OK 3\r\n")
         await done(gateway, client, b"PULSE CONFIG p RATE 1\r\n")
         await asyncio.sleep(0.25)
-        other = gateway.connect("other")
-        assert GO.fullmatch(await done(gateway, other, b"PULSE WAIT p\r\n"))
-        again = back(gateway, b"REQ 1 GET q COUNT 3\r\n")
+        other, again = gateway.connect("other"), gateway.connect("again")
+        writes = Writes([other, again], TURN_OR_JOBS)
+        other.send(b"PULSE WAIT p\r\n")
+        await asyncio.wait_for(writes.come(1), 30)
+        again.send(SESSION + b"REQ 1 " + verb + b" q COUNT 3\r\n")
+        await asyncio.wait_for(writes.come(2), 30)
+        assert writes.order == [0, 1]
+        assert writes.keep(1, 0.2)
+        assert again.take().endswith(b"200 OK 1\r\nq 1 0 1\r\nx")
+        assert returned(gateway.cluster) == [2, 3]
+        assert gateway.cluster.machine.ready("q") == 2
+        assert await done(gateway, client, b"PULSE CONFIG p RATE 3\r\nREQ 1 " + verb + b" q COUNT 3\r\n") == (
+            b"200 OK\r\n200 OK 1\r\nq 1 0 1\r\nx")
+    with_gateway(test)
+
+
+@pytest.mark.parametrize("verb", [b"GET", b"GETB"])
+def test_a_job_that_had_to_wait_for_long_is_told(verb: bytes) -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = await attached(gateway)
+        await done(gateway, client, b"QUEUE CONFIG q RATE 1 PER 0.2\r\n" + 2 * b"PUT q 0 1\r\nx")
+        assert JOB.fullmatch(await done(gateway, client, b"REQ 1 " + verb + b" q EXPIRE 60\r\n"))
+        await asyncio.sleep(0.25)
+        other, again = gateway.connect("other"), gateway.connect("again")
+        writes = Writes([other, again], JOB)
+        other.send(b"GETB q\r\n")
+        await asyncio.wait_for(writes.come(1), 30)
+        again.send(SESSION + b"REQ 1 " + verb + b" q EXPIRE 60\r\n")
         await gateway.settle()
-        assert again.take().startswith(b"200 OK SESSION")
+        gateway.cluster.now_ms += 2 * WRITTEN_MS_MAX
+        await asyncio.wait_for(writes.come(2), 30)
+        assert writes.keep(1, 0.2)
+    with_gateway(test)
+
+
+def test_a_client_that_leaves_while_its_job_waits_for_room_is_not_asked_for() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = await attached(gateway)
+        await done(gateway, client, b"QUEUE CONFIG q RATE 1 PER 0.2\r\n" + 2 * b"PUT q 0 1\r\nx")
+        assert JOB.fullmatch(await done(gateway, client, b"REQ 1 GETB q\r\n"))
+        await asyncio.sleep(0.25)
+        other, again = gateway.connect("other"), gateway.connect("again")
+        writes = Writes([other], JOB)
+        other.send(b"GETB q\r\n")
+        await asyncio.wait_for(writes.come(1), 30)
+        again.send(SESSION + b"REQ 1 GETB q\r\n")
+        await gateway.settle()
+        asked = len(gateway.cluster.operations(Request))
+        again.vanish()
         await asyncio.sleep(0.3)
-        assert again.take().startswith(b"200 OK 3\r\n")
+        assert len(gateway.cluster.operations(Request)) == asked
+        assert gateway.hub.turns.window("queue:q").under_way == 0
     with_gateway(test)
 
 
@@ -139,3 +188,14 @@ def test_a_grant_that_is_written_again_leaves_its_first_place() -> None:
     assert window.free(pulse, 1.4) == 1
     assert window.free(pulse, 1.6) == 2
     assert not window.holds(ONE, pulse, 1.6)
+
+
+def test_what_has_left_comes_back_when_the_window_grows_by_a_step() -> None:
+    window, pulse = Window(), Pulse("p", rate=1, now=1, per_ms=1000, step_ms=60_000)
+    window.under_way += 1
+    window.write(1)
+    window.stamp(0.0)
+    assert window.free(pulse, 30.0) == 1
+    pulse.pause_ms = pulse.step_ms
+    assert window.free(pulse, 30.1) == 0
+    assert window.free(pulse, 61.1) == 1

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
+import weakref
+
+import pytest
 
 from core import Grant, Tick
+from gateway.commands import pulses
+from gateway.pulses.turn_waiter import TurnWaiter
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway, attached, with_gateway
 from tests.gateway.pulses.writes import Writes
 
@@ -141,6 +147,46 @@ def test_a_new_leader_counts_what_the_old_one_may_have_written() -> None:
             await asyncio.sleep(0.001)
         assert asyncio.get_running_loop().time() - led >= 0.2
     with_gateway(test)
+
+
+def test_a_grant_of_a_former_term_is_not_written() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        await create(gateway, b"RATE 1 PER 60")
+        turns, stamp_ms = gateway.hub.turns, gateway.cluster.machine.clock_ms
+        window = turns.window("p")
+        assert turns.may_write(stamp_ms, "p", window)
+        gateway.cluster.follow("n2")
+        gateway.cluster.lead()
+        assert not turns.may_write(stamp_ms, "p", window)
+        assert turns.may_write(stamp_ms, "p", turns.window("p"))
+    with_gateway(test)
+
+
+def test_a_waiter_is_forgotten_when_it_has_its_turn_or_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the garbage collector, which does not see waiters."""
+    waiters: list[weakref.ref[TurnWaiter]] = []
+
+    class Watched(TurnWaiter, weakref=True, gc=True, eq=False):
+        def __post_init__(self) -> None:
+            waiters.append(weakref.ref(self))
+    monkeypatch.setattr(pulses, "TurnWaiter", Watched)
+
+    async def test(gateway: MemoryGateway) -> None:
+        await create(gateway, b"RATE 1 PER 60")
+        first, second = waiting(gateway, 2)
+        await gateway.settle()
+        gateway.cluster.commit()
+        await gateway.settle()
+        assert GO.fullmatch(first.take())
+        assert [waiter() is None for waiter in waiters] == [True, False]
+        second.vanish()
+        await gateway.settle()
+        assert waiters[1]() is None
+    gc.disable()
+    try:
+        with_gateway(test, automatic=False)
+    finally:
+        gc.enable()
 
 
 def test_a_leader_that_serves_again_remembers_what_it_wrote() -> None:

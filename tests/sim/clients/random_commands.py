@@ -60,6 +60,7 @@ from core import (
     Number,
     OnDup,
     Order,
+    Overflow,
     PauseQueue,
     Policy,
     PulseChange,
@@ -93,10 +94,12 @@ if TYPE_CHECKING:
 # Not covered by any run, because no oracle here could judge it:
 # - Queues with a rate, so that GetAllowed and EndWith amount to plain GET, DONE and LATER: a model of its own has them
 #   (tests/core/pulse/test_pulse_model.py).
-# - Queues with TTL, IDLE, OVERFLOW, BOUND: the ledger does not know which jobs they end or hold back.
-# - A job put to two queues at once: the ledger knows a job by its data. So PutMany names one queue, a topic has one.
 # - Changing the time or the data of a job by its place: the reply does not say which job it was.
 QUEUES = ("a", "b", "c")
+PASSING = "d"                   # in runs with `passing` this queue has TTL, IDLE, OVERFLOW, BOUND, and jobs have copies
+TIED = ("e", "f")               # and these are mostly made by sessions, with which they go
+TOPIC = "all"
+PASSES = 0.25                   # so many commands are about these then
 KEYS = ("k1", "k2", "k3")
 GROUPS = ("g", "h")
 ROUTES = ("", "x", "x.y")
@@ -125,6 +128,8 @@ class RandomCommands:
 
     def draw(self) -> Requested:
         """One operation."""
+        if self._client.passing and self._rng.random() < PASSES:
+            return self._about_passing()
         draw = self._rng.random()
         if draw < 0.3:
             return self._put_with()
@@ -167,7 +172,7 @@ class RandomCommands:
 
     def _pick(self) -> GetWith:
         rng = self._rng
-        queues = None if rng.random() < 0.3 else tuple(sorted(rng.sample(QUEUES, rng.randrange(1, 4))))
+        queues = None if rng.random() < 0.3 else tuple(sorted(rng.sample(self._client.queues, rng.randrange(1, 4))))
         get = Get(queues, rng.choice(EXPIRES_MS), rng.choice(sorted(Then)), rng.choice((None, None, None, "i")))
         return GetWith(get, rng.choice((None, 1, 2, 5)), rng.choice((None, *sorted(Policy))), rng.random() < 0.5)
 
@@ -178,10 +183,10 @@ class RandomCommands:
         if draw < 0.9:
             return GetAllowed(pick, ())
         policy = self._rng.choice((Policy.RR, Policy.PRIORITY))
-        return GetInTurn(pick.get, pick.count, policy, pick.meta, self._rng.choice((None, *QUEUES)))
+        return GetInTurn(pick.get, pick.count, policy, pick.meta, self._rng.choice((None, *self._client.queues)))
 
     def _put_elsewhere(self) -> PutGrouped | PutMany | PutTopic:
-        """A job with a group, or into one queue that is named in another way: no two jobs have the same data."""
+        """A job with a group, or into one queue that is named in another way."""
         rng = self._rng
         wish = self._put_with()
         grouped = PutGrouped(
@@ -203,6 +208,15 @@ class RandomCommands:
         )
         number = self._rng.random() < 0.9
         return PutNumbered(job, number, None if number else 5000)
+
+    def _put_to_several(self) -> PutMany | PutTopic:
+        """Copies of a job: no others have the same data."""
+        rng, wish = self._rng, self._put_with()
+        put = Put(wish.put.queue, wish.put.priority, wish.put.data, wish.put.item)
+        job = replace(wish, put=put, on_dup=OnDup.FAIL)
+        if rng.random() < 0.5:
+            return PutTopic(TOPIC, rng.choice(ROUTES), job)
+        return PutMany(tuple(rng.choices((*self._client.queues, *TIED), k=rng.randrange(2, 5))), job)
 
     def _end_some(self) -> Requested:
         rng = self._rng
@@ -272,14 +286,14 @@ class RandomCommands:
         rng = self._rng
         if rng.random() < 0.5:
             return Selector(id=self._client.release())
-        return Selector(queue=rng.choice(QUEUES), key=rng.choice(KEYS))
+        return Selector(queue=rng.choice(self._client.queues), key=rng.choice(KEYS))
 
     def _change(self) -> Change:
         rng = self._rng
         data = self._client.body() if rng.random() < 0.5 else None
         if rng.random() < 0.4:
             return Change(
-                Selector(queue=rng.choice(QUEUES), key=rng.choice(KEYS)), rng.choice((None, 1)),
+                Selector(queue=rng.choice(self._client.queues), key=rng.choice(KEYS)), rng.choice((None, 1)),
                 self._when(keyed=True), data=data,
             )
         item = rng.choice((None, None, "i", "j"))
@@ -291,13 +305,13 @@ class RandomCommands:
     def _move(self) -> Move:
         rng = self._rng
         data = self._client.body() if rng.random() < 0.5 else None
-        return Move(self._client.release(), rng.choice(QUEUES), rng.choice((None, 2)), self._when(), data)
+        return Move(self._client.release(), rng.choice(self._client.queues), rng.choice((None, 2)), self._when(), data)
 
     # Queues
 
     def _about_queue(self) -> Requested:
         rng = self._rng
-        queue = rng.choice(QUEUES)
+        queue = rng.choice(self._client.queues)
         draw = rng.random()
         if rng.random() < 0.3:
             return self._about_others(queue)
@@ -336,6 +350,28 @@ class RandomCommands:
             ),
             lambda: BeatWorker(worker, 4, rng.randrange(5)), lambda: BeatWorker(worker, 4, rng.randrange(5)),
             lambda: SetWorker(worker, rng.choice((None, 1, 4)), rng.choice((None, 2)), rng.choice(sorted(WorkerState))),
+        )
+        return rng.choice(kinds)()
+
+    def _about_passing(self) -> Requested:
+        """Jobs in several queues, topics that lead there, and a queue that does not last."""
+        rng = self._rng
+        queue, pattern = rng.choice((*self._client.queues, *TIED)), rng.choice(PATTERNS)
+        more = rng.choice((
+            MoreSettings(ttl_ms=rng.choice((0, 30, 400))), MoreSettings(idle_ms=rng.choice((0, 40, 300))),
+            MoreSettings(idle_ms=40), MoreSettings(overflow=rng.choice(sorted(Overflow))),
+            MoreSettings(overflow=Overflow.DROPOLDEST),
+        ))
+        change = QueueChange(capacity=rng.choice((1, 3))) if more.overflow is not None else QueueChange()
+        kinds: tuple[Callable[[], Requested], ...] = (
+            *4 * [self._put_to_several],
+            lambda: BindQueue(TOPIC, queue, pattern), lambda: BindQueue(TOPIC, queue, pattern),
+            lambda: UnbindQueue(TOPIC, queue, pattern),
+            lambda: DeleteTopic(TOPIC) if rng.random() < 0.2 else BindQueue(TOPIC, queue, None),
+            lambda: ConfigureQueueWith(PASSING, change, more), lambda: ConfigureQueueWith(PASSING, change, more),
+            lambda: CreateQueueWith(PASSING, change, more),
+            *4 * [lambda: CreateQueueWith(rng.choice(TIED), change, more)],
+            lambda: DeleteQueue(PASSING, True),
         )
         return rng.choice(kinds)()
 

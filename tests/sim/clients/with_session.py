@@ -16,6 +16,7 @@ from core import (
     AttachSession,
     BeatWorker,
     CloseSession,
+    CreateQueueWith,
     Get,
     GetWith,
     Later,
@@ -47,6 +48,7 @@ CUT = 0.03                      # so often the connection breaks before an answe
 REPEATED = 0.15                 # so often a command is repeated that was answered:
 REMEMBERED = 8                  # one of so many
 BOUND = 0.4                     # so many hand-outs are bound to the session
+QUEUE_BOUND = 0.5               # and so many queues are
 BLOCKED = 0.3                   # so many wait for a job
 WAITS_MAX = 5                   # which look so often whether there is one
 TOUCHED = 0.02                  # so often a client only uses its session,
@@ -184,6 +186,8 @@ class SessionClient(Client):
                 if isinstance(operation, Get | GetWith) and rng.random() < BOUND and not behind:
                     operation = self._bound(operation)
                 if isinstance(operation, BeatWorker):
+                    operation = replace(operation, session=self._session)
+                if self.passing and isinstance(operation, CreateQueueWith) and rng.random() < QUEUE_BOUND:
                     operation = replace(operation, session=self._session)
                 waits = behind or (blocked and isinstance(operation, Get | GetWith | TakeTurn))
                 operations.append(

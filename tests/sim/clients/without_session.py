@@ -10,6 +10,7 @@ from core import (
     CloneChunk,
     CloneEnd,
     Done,
+    ExpireQueue,
     Get,
     Handed,
     HandedMany,
@@ -22,7 +23,7 @@ from core import (
     Then,
 )
 from tests.sim.clients.outcomes import Outcome
-from tests.sim.clients.random_commands import QUEUES, RandomCommands
+from tests.sim.clients.random_commands import PASSING, QUEUES, RandomCommands
 
 if TYPE_CHECKING:
     from tests.sim.world.world import World
@@ -33,6 +34,8 @@ BODY_BYTES = (0, 0, 10, 300, 3000)
 BACKOFF_S = 0.15                # after a refusal
 PATIENCE_S = 5.0                # then the client gives up its connection
 HELD_MAX = 10
+LOOKED = 0.1                    # so often somebody looks whether a queue is idle, as the leader's gateway does,
+UNUSED_MS = (0, 40, 41, 300, 500)       # and finds that nobody has waited for it for so long
 
 
 class Client:
@@ -42,6 +45,8 @@ class Client:
         self._world = world
         self._name = name
         self._rng = random.Random(world.rng.random())
+        self.passing = world.plan.passing       # are there queues that do not last, and jobs in several?
+        self.queues = (*QUEUES, PASSING) if self.passing else QUEUES
         self._sent = 0
         self._held: list[int] = []              # ids of jobs that this client works on
         self._wishes = RandomCommands(self, self._rng)
@@ -109,6 +114,8 @@ class Client:
 
     def _request(self) -> list[Operation]:
         rng = self._rng
+        if self.passing and rng.random() < LOOKED:
+            return [ExpireQueue(PASSING, max(0, self.clock_ms - rng.choice(UNUSED_MS)))]
         if self._world.plan.extended and rng.random() < self._world.plan.extended:
             return [self._wishes.draw()]
         draw = rng.random()
@@ -121,7 +128,7 @@ class Client:
             return [self.put(new_item=True), Get((rng.choice(QUEUES),), 1000, item_of_put=True)]
         if draw < 0.72 + self._world.plan.clones:
             return self._clone() or [self.put(new_item=False)]
-        names = None if rng.random() < 0.2 else tuple(sorted(rng.sample(QUEUES, rng.randrange(1, 3))))
+        names = None if rng.random() < 0.2 else tuple(sorted(rng.sample(self.queues, rng.randrange(1, 3))))
         return [Get(names, rng.choice(EXPIRES_MS), rng.choice(sorted(Then)), rng.choice((None, None, None, "i")))]
 
     @property
@@ -158,7 +165,7 @@ class Client:
         rng = self._rng
         body = self.body()
         item = None if new_item else rng.choice(ITEMS)
-        return Put(rng.choice(QUEUES), rng.randrange(3), body, item, new_item)
+        return Put(rng.choice(self.queues), rng.randrange(3), body, item, new_item)
 
     def _clone(self) -> list[Operation]:
         """SNAPSHOT of the leader, restored a moment later."""

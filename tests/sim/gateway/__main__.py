@@ -25,16 +25,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=1, help="processes that share them")
     chosen = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    report, told_at = campaign.GatewayReport(), time.monotonic()
+    report, told_at, told = campaign.GatewayReport(), time.monotonic(), set[int]()
     seeds = range(chosen.first, chosen.first + chosen.seeds)
     try:
         for report in campaign.spread(seeds, chosen.jobs, seconds=chosen.seconds, failovers=chosen.failovers):
+            for seed in report.failures.keys() - told:
+                told.add(seed)
+                print(f"seed {seed}: {report.failures[seed]}", flush=True)
             if time.monotonic() - told_at > PROGRESS_S:
                 told_at = time.monotonic()
                 print(next(report.lines()), file=sys.stderr)
     except KeyboardInterrupt:
         print("interrupted")
-    for line in (*report.lines(), *report.failures.values()):
+    for line in report.lines():
         print(line)
     return 1 if report.failures else 0
 

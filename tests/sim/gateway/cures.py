@@ -35,14 +35,14 @@ def begin_with_empty_windows(patch: pytest.MonkeyPatch) -> None:
 
 def write_without_a_lease(patch: pytest.MonkeyPatch) -> None:
     """A leader that was frozen writes what it had."""
-    patch.setattr(Turns, "may_write", lambda self, stamp_ms: True)
+    patch.setattr(Turns, "may_write", lambda self, stamp_ms, pulse, window: True)
 
 
 def count_what_was_written_only(patch: pytest.MonkeyPatch) -> None:
     """Grants under way are not counted."""
     free = Window.free
 
-    def without(window: Window, pulse: Pulse, now: float) -> int:
+    def without(window: Window, pulse: Pulse, now: float, own: int = 0) -> int:
         under_way, window.under_way = window.under_way, 0
         found = free(window, pulse, now)
         window.under_way = under_way
@@ -72,6 +72,11 @@ def repeat_at_once(patch: pytest.MonkeyPatch) -> None:
     """A session is told a grant again whether there is room or not."""
     patch.setattr(Turns, "_may_repeat", lambda self, name, ticket: True)
     patch.setattr(Turns, "room", lambda self, name, own, numbers: True)
+
+
+def repeat_all_of_it(patch: pytest.MonkeyPatch) -> None:
+    """A session is told again all jobs of an answer, though the pulse gives fewer at once by now."""
+    patch.setattr(Turns, "beyond", lambda self, name, numbers: [])
 
 
 def serve_the_last_first(patch: pytest.MonkeyPatch) -> None:
@@ -105,6 +110,7 @@ CURES = (
     Cure(tell_before_it_is_committed, RUN, red=11),
     Cure(stamp_the_lead_entry_late, RUN, red=10),
     Cure(repeat_at_once, RUN, red=2),
+    Cure(repeat_all_of_it, {}, red=126),
     Cure(serve_the_last_first, RUN, red=1),
     Cure(release_one_after_the_other, RUN, red=0),
     Cure(continue_anywhere, RUN, red=1),

@@ -8,9 +8,6 @@ An answer that a session asks for again is the same grant: its client acts on it
 as long as it is there, however often it was written, and from its last time on; when it has left the window it needs
 room like any other. To let it wait for room in any case would count bytes better and keep the promise of sessions
 worse: with a long period the ticket would be closed before it is told again, and the turn lost by a retry.
-
-Several jobs in one answer cannot be told apart. If the pulse has become slower than so many at once when they are asked
-for again, they must be alone in the window: waiting until it is fast enough again could take for ever.
 """
 
 from __future__ import annotations
@@ -120,18 +117,14 @@ class GrantMonitor:
         """A process writes an answer; `pulse`: whose turn was asked for."""
         if answer.ticket is not None:
             assert pulse is not None
-            self._grant(node, pulse, ("ticket", answer.ticket), frozenset())
-        jobs = frozenset(("job", number) for _, number in answer.jobs)
+            self._grant(node, pulse, ("ticket", answer.ticket))
         for queue, number in answer.jobs:
             if queue in self._pulse_of:
-                self._grant(node, self._pulse_of[queue], ("job", number), jobs)
+                self._grant(node, self._pulse_of[queue], ("job", number))
 
     # The promise
 
-    def _grant(
-        self, node: GatewayNode, pulse: str, number: tuple[str, int], together: frozenset[tuple[str, int]],
-    ) -> None:
-        """`together`: the jobs of one answer."""
+    def _grant(self, node: GatewayNode, pulse: str, number: tuple[str, int]) -> None:
         now = self._events.now
         written = self._written.setdefault(pulse, deque())
         again = number in self._told
@@ -147,9 +140,6 @@ class GrantMonitor:
         part, speed = min((self._count(written, speed, now) / speed.now, speed) for speed in speeds)
         if again and any(one.number == number for one in self._window(written, speed, now, before=True)):
             return                              # it is there already
-        if again and part > 1 and all(one.number in together for one in self._window(written, speed, now)):
-            self._seen["answers told again in a slower time"] += 1
-            return
         self.fullest = max(self.fullest, part)
         self._seen["full windows"] += part == 1
         if part > 1:

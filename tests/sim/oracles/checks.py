@@ -15,7 +15,9 @@ from typing import NamedTuple
 
 from cluster.driver import Driver
 from core import (
+    GAP,
     Entry,
+    Event,
     HandedMany,
     Lead,
     Operation,
@@ -34,6 +36,7 @@ from core import (
     Tick,
     decode_entry,
 )
+from tests.core.helpers.agreement import lines_of
 from tests.sim.clients.outcomes import Outcome
 from tests.sim.oracles.configurations import Configurations
 from tests.sim.oracles.reference_model import Reference, Remembered
@@ -52,6 +55,8 @@ class Past(NamedTuple):
     seed: int
     operations: list[Operation]
     replies: list[Reply]
+    events: list[Event]
+    event_seq: int                  # after the entry
 
 
 class Checks:
@@ -168,11 +173,22 @@ class Checks:
         if seed in self._index_of:
             raise Violation(f"{name} applies at {index} what was applied at {self._index_of[seed]}")
         self._index_of[seed] = index
-        replies = self.model.apply(index, now_ms, seed, operations).replies
-        past = self.history[index] = Past(now_ms, seed, operations, replies)
+        applied = self.model.apply(index, now_ms, seed, operations)
+        replies = applied.replies
+        past = Past(now_ms, seed, operations, replies, applied.events, self.model.event_seq)
+        self.history[index] = past
         self._trace.seen["entries committed"] += 1
         self.ledger.applied(now_ms, operations, replies)
         return past
+
+    def told(self, name: str, index: int, recorded: frozenset[str], events: list[Event], event_seq: int) -> None:
+        """A node that has applied an entry tells its events, as far as it records their types: the model's."""
+        past = self.history[index]
+        right = [event for event in past.events if event.type in recorded or event.type == GAP]
+        if recorded and lines_of(events) != lines_of(right):
+            raise Violation(f"{name} tells {events} at entry {index}, right is {right}")
+        if event_seq != past.event_seq:
+            raise Violation(f"{name} has counted {event_seq} events at entry {index}, right is {past.event_seq}")
 
     def cloned(self, data: bytes) -> None:
         """A client took this snapshot at the head of history, and will restore it."""

@@ -7,11 +7,12 @@ does. It knows what a client may rely on once it was answered.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
 from core import (
+    DURATION_MS_MAX,
     Aborted,
     Accepted,
     Batch,
@@ -27,6 +28,7 @@ from core import (
     DoneAll,
     DoneLast,
     Due,
+    ExpireQueue,
     Finished,
     Get,
     GetWith,
@@ -58,6 +60,7 @@ from core import (
     Results,
     Return,
     Selector,
+    SessionNotFound,
     Spread,
     Stored,
     StoredNumber,
@@ -116,6 +119,8 @@ class JobReplies(JobStates):
                     self._purge(operation, reply.count)
             case DeleteQueue():
                 self._delete_queue(operation)
+            case ExpireQueue():
+                self._expire(operation)
 
     def _several(self, operation: Severals, reply: Reply) -> None:
         """All of them, or none: what was aborted leaves no trace."""
@@ -136,6 +141,8 @@ class JobReplies(JobStates):
             self.executed(part, its_reply)
 
     def _hand(self, pick: GetWith, reply: Reply) -> None:
+        for queue in pick.get.queues or () if not isinstance(reply, SessionNotFound) else ():
+            self.used_ms[queue] = self.clock_ms
         if isinstance(reply, Handed):
             self.hand(pick, reply)
         elif isinstance(reply, HandedMany):
@@ -156,15 +163,12 @@ class JobReplies(JobStates):
         put = wish.put
         match reply:
             case Stored():
-                life = Life(put.data, put.queue, key=wish.key)
-                self.lives.begin(life)
-                self.lives.claim(life, put.queue, self.clock_ms)
-                self._take_wishes(life, wish)
+                self._stored(wish, (put.queue,))
             case JobReplaced():
                 self.seen["jobs replaced"] += 1
                 life = self._twin(wish, reply)
                 self.lives.rename(life, put.data)
-                self._take_wishes(life, wish)
+                self._take_wishes(life, wish, put.queue)
             case JobRunning():
                 self._twin(wish, reply)
             case JobExists() | JobIgnored():
@@ -181,7 +185,8 @@ class JobReplies(JobStates):
         if reply.number <= max(self.numbered, default=0) and not self.lives.blind:
             raise Violation(f"{operation} is answered {reply}, and a greater number was given before")
         self.executed(operation.job, Stored(reply.item))
-        life = self.lives.of(operation.job.put.data)
+        put = operation.put
+        life = self.lives.of(put.data, put.queue, self.clock_ms)
         if life is not None:
             self.numbered[reply.number] = life
 
@@ -202,17 +207,44 @@ class JobReplies(JobStates):
                 self.stop(life.run)
             self.lives.end(life)
 
+    def _stored(self, wish: PutWith, queues: Sequence[str]) -> None:
+        """There is such a job in each of the queues, one or several."""
+        copies = [Life(wish.put.data, queue, key=wish.key) for queue in queues]
+        self.lives.begin(*copies)
+        for life, queue in zip(copies, queues, strict=True):
+            self.lives.claim(life, queue, self.clock_ms)
+            self._take_wishes(life, wish, queue)
+            self._overflow(life, queue)
+
+    def _overflow(self, new: Life, queue: str) -> None:
+        """The new job may have cost another one its place."""
+        rule = self.rules.of(queue)
+        others = [life for life in self.lives if life.run is None and life.queue in (queue, None) and life is not new]
+        if rule.drops and 0 < rule.capacity <= len(others):
+            self.seen["queues that overflow"] += 1
+            for life in others:
+                life.unsure = True
+
     def _spread(self, wish: PutMany | PutTopic, reply: Reply) -> None:
-        """Into one queue or none, as clients ask: two jobs with the same data could not be told apart."""
+        """Into all that are named, or bound to the topic, or none."""
         if not isinstance(reply, Spread):
             return
-        queue = wish.queues[0] if isinstance(wish, PutMany) else wish.topic
-        if reply.queues != 1 and (isinstance(wish, PutMany) or reply.queues):
-            raise Violation(f"{wish} is answered {reply}")
+        if isinstance(wish, PutMany):
+            queues = list(dict.fromkeys(wish.queues))
+        else:
+            queues = self.rules.topics.reached(wish.topic, wish.route)
+        if reply.queues != len(queues):
+            raise Violation(f"{wish} is answered {reply}, right is {queues}")
         self.seen["jobs spread"] += reply.queues
-        if reply.queues:
-            job = wish.job
-            self.executed(replace(job, put=replace(job.put, queue=queue)), Stored())
+        self.seen["jobs put into several queues"] += reply.queues > 1
+        job = plain(wish.job)
+        if queues:
+            self._stored(job if isinstance(job, PutWith) else PutWith(job), queues)     # type: ignore[arg-type]
+
+    def _ttl_ms(self, queue: str, asked_ms: int | None) -> int | None:
+        if asked_ms is None:
+            return self.rules.of(queue).ttl_ms or None
+        return asked_ms if asked_ms < DURATION_MS_MAX else None
 
     def _twin(self, wish: PutWith, reply: Reply) -> Life:
         """The job that has the key already, because of which this is the reply."""
@@ -229,12 +261,14 @@ class JobReplies(JobStates):
             raise Violation(f"{wish} is answered {reply}, and {life} {'waits' if life.run is None else 'runs'}")
         return life
 
-    def _take_wishes(self, life: Life, wish: PutWith) -> None:
+    def _take_wishes(self, life: Life, wish: PutWith, queue: str) -> None:
         at_ms = self._moment(wish.when)
+        self.used_ms[queue] = self.clock_ms
         life.every_ms = wish.every_ms
         if at_ms is None and life.every_ms is not None:
             at_ms = self.clock_ms
-        life.key, life.tries, life.ttl_ms, life.unsure = wish.key, wish.tries, wish.ttl_ms, False
+        life.key, life.tries, life.unsure = wish.key, wish.tries, False
+        life.ttl_ms = self._ttl_ms(queue, wish.ttl_ms)
         self.put_off(life, at_ms)
         self.wait(life)
 
@@ -302,10 +336,13 @@ class JobReplies(JobStates):
         self.seen["jobs moved"] += 1
         self.stop(move.id)
         self.lives.rename(life, move.data)
-        life.attempts, life.ttl_ms, life.every_ms, life.origin = 0, None, None, None
+        life.attempts, life.every_ms, life.origin = 0, None, None
+        life.ttl_ms = self._ttl_ms(move.queue, None)
         self.put_off(life, self._moment(move.when))
         self.wait(life)
         self.lives.claim(life, move.queue, self.clock_ms)
+        self.used_ms[move.queue] = self.clock_ms
+        self._overflow(life, move.queue)
 
     # Jobs that are selected
 
@@ -391,10 +428,25 @@ class JobReplies(JobStates):
         certain = [life for life in self.lives if life.queue == queue and not life.may_be_gone(self.clock_ms)]
         if certain and not delete.force and not self.blind:
             raise Violation(f"{delete} has ended {certain[0]}")
+        self.remove_queue(queue, delete)
+
+    def _expire(self, expire: ExpireQueue) -> None:
+        """The queue is deleted if it has IDLE, and by all that is known nobody has used it for so long."""
+        queue, since_ms = expire.queue, expire.since_ms
+        idle_ms = self.rules.of(queue).idle_ms
+        if not idle_ms or self.used_ms.get(queue, 0) > since_ms or self.clock_ms < since_ms + idle_ms:
+            return
+        if not any(run.life.queue == queue for run in self.running.values()):
+            self.seen["idle queues deleted"] += 1
+            self.remove_queue(queue, expire)
+
+    def remove_queue(self, queue: str, operation: Operation) -> None:
+        """The queue is no more, nor are its jobs."""
         for number, run in list(self.running.items()):
             if run.life.queue == queue:
                 self.lives.end(self.stop(number))
-        self.remove(lambda life: life.queue == queue, None, delete)
+        self.remove(lambda life: life.queue == queue, None, operation)
         for life in self.lives:
             if life.run is None and life.origin == queue:       # unless it is deferred
                 life.unsure = True
+        self.rules.remove(queue)

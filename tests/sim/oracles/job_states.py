@@ -1,9 +1,10 @@
 """Where each job is, told by the history: it waits, runs under an id, or has ended.
 
-No two jobs have the same data. So a PUT that was executed twice shows when its second job is handed out, which happens
-at the latest when the queues are drained: then the first one runs, or has ended. In the same way it shows when half of
-a transaction was executed, or when a periodic job has two next ones; and that a job was lost, or none follows a DONE of
-a periodic one, shows in the end.
+No two jobs have the same data, but the copies that one PUT has brought into several queues. So a PUT that was executed
+twice shows when its second job is handed out, which happens at the latest when the queues are drained: then the first
+one runs, or has ended. In the same way it shows when half of a transaction was executed, when a queue got two copies,
+or when a periodic job has two next ones; and that a job was lost, or none follows a DONE of a periodic one, shows in
+the end.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class JobStates:
         self.lives = UnfinishedJobs()
         self.running: dict[int, Run] = {}
         self.clock_ms = 0
+        self.used_ms: dict[str, int] = {}       # when somebody last used a queue
         self._issued: set[int] = set()
 
     @property
@@ -48,6 +50,7 @@ class JobStates:
         life = self._given(handed)
         self.seen["jobs handed out that had to wait"] += life.not_before_ms > 0
         life.run, life.queue, life.unsure = number, handed.queue, False
+        self.used_ms[handed.queue] = self.clock_ms
         life.attempts += 1
         lease_ms, then = self.rules.lease(pick.get, handed.queue)
         lease = Deadline(None if lease_ms is None else self.clock_ms + lease_ms)
@@ -56,7 +59,7 @@ class JobStates:
         self.check_meta(pick, handed, run)
 
     def _given(self, handed: Handed) -> Life:
-        life = self.lives.of(handed.data)
+        life = self.lives.of(handed.data, handed.queue, self.clock_ms)
         if life is None and not self.blind:
             raise Violation(f"{short(handed.data)} is handed out as {handed.id}, and {self.lives.fate(handed.data)}")
         if life is None:
@@ -128,6 +131,8 @@ class JobStates:
         """A hand-out is over; its job waits, until somebody says something else."""
         life = self.running.pop(number).life
         life.run = None
+        if life.queue is not None:
+            self.used_ms[life.queue] = self.clock_ms
         return life
 
     def wait(self, life: Life) -> None:
@@ -216,6 +221,7 @@ class JobStates:
         """A CLONE has replaced all jobs; ids are not used again all the same."""
         self.lives.forget()
         self.running.clear()
+        self.used_ms = dict.fromkeys(self.used_ms, self.clock_ms)
 
     def left(self) -> dict[bytes, str]:
         """Where all jobs are that have not ended, as far as one knows."""

@@ -37,12 +37,15 @@ class Reference(Model):
 
     def _batch(self, batch: Batch, bits: int, applied: ModelApplied) -> Reply:
         before = jobs_of(self) if batch.atomic else {}
+        told = len(self.events)
         put_item = self.put_item
         replies: list[Reply] = []
         for position, operation in enumerate(batch.operations, start=1):
             replies.append(self._requested(operation, bits, applied))
+            self.end_operation()
             if batch.atomic and not isinstance(replies[-1], Fine):
                 vars(self).update(before)
+                del self.events[told:]
                 return Aborted(position, replies[-1])
         self.put_item = put_item
         return Results(tuple(replies))
@@ -68,6 +71,7 @@ def jobs_of(model: Model) -> dict[str, Any]:
         "releases": [(copies[id(job)], item) for job, item in model.releases],
         "queues": dict(model.queues), "topics": {name: list(bound) for name, bound in model.topics.items()},
         "kept": dict(model.kept), "left": list(model.left), "fair": copy.deepcopy(model.fair),
+        "used": dict(model.used), "event_seq": model.event_seq, "had": model.had,
         "next_seq": model.next_seq, "next_item": model.next_item, "put_item": model.put_item,
     }
 

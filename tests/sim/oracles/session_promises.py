@@ -19,6 +19,7 @@ from core import (
     Accepted,
     AttachSession,
     BeatWorker,
+    BindQueue,
     CloneBegin,
     CloneChunk,
     CloneEnd,
@@ -29,6 +30,7 @@ from core import (
     CreateQueue,
     CreateQueueWith,
     DeleteQueue,
+    DeleteTopic,
     Empty,
     Get,
     GetWith,
@@ -37,11 +39,13 @@ from core import (
     Lead,
     OpenSession,
     Operation,
+    PauseQueue,
     Reply,
     Request,
     RequestMismatch,
     RequestTooOld,
     Resume,
+    ResumeQueue,
     SessionAttached,
     SessionNotFound,
     SessionOpened,
@@ -49,6 +53,7 @@ from core import (
     Then,
     TouchSession,
     Turn,
+    UnbindQueue,
     limits,
 )
 from tests.sim.oracles.deadlines import Deadline
@@ -58,6 +63,7 @@ from tests.sim.oracles.settings_in_force import Rules
 from tests.sim.world.trace import Violation
 
 SPENT_MAX = 8 << 20             # bytes handed out after which an entry is over
+ON_ONE_QUEUE = CreateQueue | ConfigureQueue | CreateQueueWith | ConfigureQueueWith | PauseQueue | ResumeQueue
 LEASE, SESSION = range(2)       # of deadlines at the same time those of leases come first
 
 
@@ -127,6 +133,9 @@ class SessionPromises:
         for job in self.jobs.bound(number):
             self._seen["bound jobs returned"] += 1
             self.jobs.fail(job)
+        for queue in self.rules.bound(number):
+            self._seen["bound queues gone"] += 1
+            self.jobs.remove_queue(queue, CloseSession(number, True))
 
     def _grant(self, grace_ms: int, *, once: bool = True) -> None:
         if grace_ms > 0:
@@ -162,7 +171,9 @@ class SessionPromises:
                 self._set(operation, reply)
             case CreateQueue() | ConfigureQueue() | CreateQueueWith() | ConfigureQueueWith():
                 self._set(operation, reply)
-            case DeleteQueue() | Configure():
+            case DeleteQueue() | Configure() | BindQueue() | UnbindQueue() | DeleteTopic():
+                self._set(operation, reply)
+            case PauseQueue() | ResumeQueue():
                 self._set(operation, reply)
             case OpenSession() | AttachSession() | TouchSession() | CloseSession():
                 self._session_command(operation, reply)
@@ -176,6 +187,8 @@ class SessionPromises:
         if isinstance(operation, DeleteQueue):
             self.jobs.executed(operation, reply)
         self.rules.executed(operation)
+        if isinstance(operation, ON_ONE_QUEUE):
+            self.jobs.used_ms[operation.queue] = self._clock_ms
         if isinstance(operation, CloneEnd):
             self.jobs.forget()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from core import (
+    BindQueue,
     CloneBegin,
     CloneChunk,
     CloneEnd,
@@ -14,10 +15,15 @@ from core import (
     CreateQueue,
     CreateQueueWith,
     DeleteQueue,
+    DeleteTopic,
     Get,
+    MoreSettings,
     Operation,
+    Overflow,
     Then,
+    UnbindQueue,
 )
+from tests.sim.oracles.bindings import Bindings
 
 
 class Rule(NamedTuple):
@@ -27,6 +33,11 @@ class Rule(NamedTuple):
     then: Then = Then.LATER
     tries: int = 0
     dead: str | None = None
+    capacity: int = 0
+    drops: bool = False             # the oldest job when it is full
+    ttl_ms: int = 0
+    idle_ms: int = 0
+    session: int | None = None      # it goes with this one
 
 
 class Rules:
@@ -36,7 +47,8 @@ class Rules:
         self.expire_default = Then.LATER
         self.grace_ms: int | None = None
         self._queues: dict[str, Rule] = {}
-        self._known: dict[bytes, dict[str, Rule]] = {}      # what the bytes used in CLONEs say
+        self.topics = Bindings()
+        self._known: dict[bytes, tuple[dict[str, Rule], Bindings]] = {}     # what the bytes used in CLONEs say
         self._clone = b""
         self.keepers: set[str] = set()      # queues in which keys of finished jobs were ever to be remembered
 
@@ -46,7 +58,9 @@ class Rules:
             case CreateQueue() | ConfigureQueue() | CreateQueueWith() | ConfigureQueueWith():
                 self._change(operation)
             case DeleteQueue():
-                self._queues.pop(operation.queue, None)
+                self.remove(operation.queue)
+            case BindQueue() | UnbindQueue() | DeleteTopic():
+                self.topics.executed(operation)
             case Configure():
                 if operation.expire_default is not None:
                     self.expire_default = operation.expire_default
@@ -56,11 +70,22 @@ class Rules:
             case CloneChunk():
                 self._clone += operation.data
             case CloneEnd():
-                self._queues = dict(self._known.get(self._clone, {}))
+                queues, topics = self._known.get(self._clone, ({}, Bindings()))
+                self._queues = {name: rule._replace(session=None) for name, rule in queues.items()}
+                self.topics = topics.copy()
 
     def cloned(self, data: bytes) -> None:
         """A client took this snapshot now."""
-        self._known[data] = dict(self._queues)
+        self._known[data] = dict(self._queues), self.topics.copy()
+
+    def remove(self, queue: str) -> None:
+        """The queue is no more."""
+        self._queues.pop(queue, None)
+        self.topics.remove(queue)
+
+    def bound(self, session: int) -> list[str]:
+        """The queues that go with a session."""
+        return [name for name, rule in self._queues.items() if rule.session == session]
 
     def _change(self, operation: CreateQueue | ConfigureQueue | CreateQueueWith | ConfigureQueueWith) -> None:
         change, rule = operation.change, self.of(operation.queue)
@@ -68,6 +93,12 @@ class Rules:
             rule = rule._replace(expire_ms=change.expire_ms, then=change.then)
         if change.tries is not None:
             rule = rule._replace(tries=change.tries, dead=change.dead)
+        if change.capacity is not None:
+            rule = rule._replace(capacity=change.capacity)
+        if isinstance(operation, CreateQueueWith | ConfigureQueueWith):
+            rule = _more(rule, operation.more)
+        if isinstance(operation, CreateQueueWith):
+            rule = rule._replace(session=operation.session)
         self._queues[operation.queue] = rule
         if change.keep_ms:
             self.keepers.add(operation.queue)
@@ -86,3 +117,13 @@ class Rules:
         if expire_ms is None and rule.expire_ms:
             expire_ms, then = rule.expire_ms, rule.then
         return expire_ms or None, self.expire_default if then is Then.DEFAULT else then
+
+
+def _more(rule: Rule, more: MoreSettings) -> Rule:
+    if more.ttl_ms is not None:
+        rule = rule._replace(ttl_ms=more.ttl_ms)
+    if more.idle_ms is not None:
+        rule = rule._replace(idle_ms=more.idle_ms)
+    if more.overflow is not None:
+        rule = rule._replace(drops=more.overflow is Overflow.DROPOLDEST)
+    return rule

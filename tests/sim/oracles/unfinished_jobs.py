@@ -1,4 +1,7 @@
-"""The jobs that have not ended, as the history tells of them. A job is known by its data: no two have the same."""
+"""The jobs that have not ended, as the history tells of them.
+
+A job is known by its data: no two have the same, but those that one PUT has brought into several queues.
+"""
 
 from __future__ import annotations
 
@@ -57,17 +60,17 @@ class UnfinishedJobs:
 
     def __init__(self) -> None:
         self.blind = False
-        self._living: dict[bytes, Life] = {}
+        self._living: dict[bytes, list[Life]] = {}
         self._ended: set[bytes] = set()
         self._loose: set[tuple[str, str]] = set()       # keys of which nobody knows who has them
 
     def __iter__(self) -> Iterator[Life]:
-        return iter(list(self._living.values()))
+        return iter([life for copies in self._living.values() for life in copies])
 
-    def begin(self, life: Life) -> None:
-        """A job is there."""
-        self._check_new(life.body)
-        self._living[life.body] = life
+    def begin(self, *copies: Life) -> None:
+        """A job is there, in one queue or in several."""
+        self._check_new(copies[0].body)
+        self._living[copies[0].body] = list(copies)
 
     def rename(self, life: Life, body: bytes | None) -> None:
         """It has other data from now on, unless None is given."""
@@ -75,7 +78,7 @@ class UnfinishedJobs:
             self._check_new(body)
             self.end(life)
             life.body = body
-            self._living[body] = life
+            self._living[body] = [life]
 
     def _check_new(self, body: bytes) -> None:
         if (body in self._living or body in self._ended) and not self.blind:
@@ -83,7 +86,11 @@ class UnfinishedJobs:
 
     def end(self, life: Life) -> None:
         """It is no more."""
-        self._living.pop(life.body, None)
+        copies = self._living.get(life.body, [])
+        if life in copies:
+            copies.remove(life)
+        if not copies:
+            self._living.pop(life.body, None)
         self._ended.add(life.body)
 
     def forget(self) -> None:
@@ -91,9 +98,18 @@ class UnfinishedJobs:
         self.blind = True
         self._living.clear()
 
-    def of(self, body: bytes) -> Life | None:
-        """The job with these data."""
-        return self._living.get(body)
+    def of(self, body: bytes, queue: str, clock_ms: int) -> Life | None:
+        """The job with these data that is handed out of this queue: if several could be it, any."""
+        copies = self._living.get(body, [])
+        if len(copies) < 2:
+            return copies[0] if copies else None
+        could = [life for life in copies if life.run is None and life.queue in (queue, None)]
+        due = [life for life in could if life.not_before_ms <= clock_ms]
+        if len(could) > 1:
+            for life in could:
+                self.loosen(life, queue)
+                life.unsure, life.not_before_ms = True, 0
+        return (due or could or copies)[0]
 
     def fate(self, body: bytes) -> str:
         """What became of a job that is not there."""
@@ -105,7 +121,7 @@ class UnfinishedJobs:
         """The job of the queue that has this key."""
         if key is None or self.vague(queue, key):
             return None
-        return next((life for life in self._living.values() if life.key == key and life.queue == queue), None)
+        return next((life for life in self if life.key == key and life.queue == queue), None)
 
     def vague(self, queue: str, key: str) -> bool:
         """Can nobody say who has this key?"""
@@ -139,7 +155,7 @@ class UnfinishedJobs:
 
     def doubt(self, key: str) -> None:
         """Something was done to one of those of whom nobody knows whether they have this key."""
-        for life in self._living.values():
+        for life in self:
             if life.run is None and (life.loose or life.key == key):
                 life.unsure = life.loose = True
                 life.not_before_ms = 0

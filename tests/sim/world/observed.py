@@ -70,6 +70,7 @@ class ObservedMachine(Machine):
         super().__init__(node.known_level)
         self._node = node
         self.frozen: list[bytes] | None = None
+        self._recorded: frozenset[str] = frozenset()
 
     def apply(self, index: int, now_ms: int, seed: int, operations: Sequence[Operation]) -> Applied:
         if any(level_of(operation) > self.known_level for operation in operations):
@@ -80,9 +81,14 @@ class ObservedMachine(Machine):
         if checks.applied(node.name, index, now_ms, seed, list(operations), applied.replies):
             node.committed(index)
             node.world.timekeeping.committed(seed, self.clock_ms)
+        checks.told(node.name, index, self._recorded, applied.events, self.event_seq)
         if index % DIGEST_ENTRIES == 0:
             checks.state(node.name, index, self.snapshot())
         return applied
+
+    def record(self, types: Iterable[str]) -> None:
+        self._recorded = frozenset(types)
+        super().record(self._recorded)
 
     def restore(self, chunks: Iterable[bytes]) -> None:
         super().restore(chunks)

@@ -59,6 +59,7 @@ class Plan:
     constants: list[tuple[Any, str, Any]] = field(default_factory=list)
     sessions: float = 0.0       # so many clients work in a session
     extended: float = 0.0       # so much of what clients ask for is beyond the original protocol
+    passing: bool = False       # among that are queues that do not last, and jobs in several queues
     subscribed: bool = False    # there are subscribers to events: nodes hear at once what is committed
     script: Callable[[Any], Iterator[float]] | None = None      # of a world: what happens instead of drawn faults
 
@@ -102,6 +103,7 @@ def draw(seed: int, **fixed: Any) -> Plan:
     if (limits, "ENTRIES_IN_FLIGHT_MAX", 1) in plan.constants:     # else what an entry leaves out could be overtaken
         plan.constants += spent_constants(spent)
     plan.subscribed = rng.random() < 0.5
+    plan.passing = random.Random(f"passing {seed}").random() < 0.5
     for name, value in fixed.items():
         setattr(plan, name, value)
     return plan

@@ -1110,7 +1110,7 @@ class Client:
     ) -> None:
         """Make a user, or give them other rights and another secret, on all servers.
 
-        `rights`: put, get, queue, admin, each for all queues or with a prefix: "put:mail*,get". `secret`: 16 to 64
+        `rights`: put, get, queue, item, admin, each for all or with a prefix: "put:mail*,get". `secret`: 16 to 64
         visible characters. Raises Refused when the user is in the servers' files.
         """
         await run(self._executor.run(cluster.set_user(name, rights, secret), timeout=timeout))

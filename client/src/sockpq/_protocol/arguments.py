@@ -41,7 +41,7 @@ PATTERN = re.compile(r"[A-Za-z0-9_.:@#*-]{1,255}")
 WORKER = re.compile(r"[A-Za-z0-9_.:@-]{1,64}")
 WORKER_SLOTS_MAX = 2**31
 USER = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
-RIGHT = re.compile(r"(?:put|get|queue|admin)(?::[A-Za-z0-9_.:@-]{1,255}\*)?")
+RIGHT = re.compile(r"(?:put|get|queue|item|admin)(?::[A-Za-z0-9_.:@-]{1,255}\*)?")
 HOST = re.compile(r"[A-Za-z0-9_.:-]{1,253}")
 INT64_MAX = 2**63 - 1
 UINT64_MAX = 2**64 - 1
@@ -148,7 +148,7 @@ def rights(value: str | Iterable[str]) -> str:
         if not isinstance(right, str):
             raise TypeError(f"a right must be a string, not {type(right).__name__}")
         if not RIGHT.fullmatch(right):
-            raise BadArguments(f"right {right!r}: it is put, get, queue or admin, and perhaps a prefix: put:mail*")
+            raise BadArguments(f"right {right!r}: put, get, queue, item or admin, perhaps with a prefix: put:mail*")
     return ",".join(dict.fromkeys(given)) or "-"
 
 

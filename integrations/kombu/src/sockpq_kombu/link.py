@@ -39,7 +39,8 @@ class Link:
         self.notices = Notices(self.client)
         self._outbox = Outbox("sockpq outbox", self._not_said)
         self._later: deque[Callable[[], Any]] = deque()     # of the outbox, without acknowledgements
-        self.acknowledgements = Acknowledgements(self.client, self._outbox)
+        self.acknowledgements = Acknowledgements(self.client, self._outbox, self._told)
+        self._looks: list[Callable[[], None]] = []
         self._transient = *TRANSIENT, *options.get("transient_exchanges", ())
         self._failure: Exception | None = None
         self._news = threading.Condition()
@@ -88,6 +89,18 @@ class Link:
         """Wait until all that was said is told."""
         if not self._outbox.flush(FLUSH_S):
             logger.warning("%d acknowledgements or messages were not told in time", len(self._outbox))
+
+    def watch(self, look: Callable[[], None]) -> None:
+        """Call this, in another thread, when the server has learned of acknowledgements."""
+        self._looks.append(look)
+
+    def unwatch(self, look: Callable[[], None]) -> None:
+        """Call it no more."""
+        self._looks.remove(look)
+
+    def _told(self) -> None:
+        for look in list(self._looks):
+            look()
 
     # queues of this program
 

@@ -201,7 +201,7 @@ def users() -> Command[list[User]]:
 def set_user(name: str, rights: str | Iterable[str], secret: str) -> Command[None]:
     """Make a user, or give them other rights and another secret, on all servers.
 
-    `rights`: put, get, queue, admin, each for all queues or with a prefix: "put:mail*,get". `secret`: 16 to 64
+    `rights`: put, get, queue, item, admin, each for all or with a prefix: "put:mail*,get". `secret`: 16 to 64
     visible characters. Raises Refused when the user is in the servers' files.
     """
     line = f"USER SET {arguments.user(name)} {arguments.rights(rights)} {arguments.key(secret)}\r\n"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from enum import Enum
 from functools import partial
 
@@ -24,16 +26,32 @@ class Fate(Enum):
 class Acknowledgements:
     """The jobs of one connection that were finished, or put back. Any thread may add to them."""
 
-    def __init__(self, client: Client, outbox: Outbox) -> None:
+    def __init__(self, client: Client, outbox: Outbox, told: Callable[[], None]) -> None:
+        """`told`: called in the thread of the outbox when there are fewer that the server does not know."""
+        self.untold = 0
+        self._counting = threading.Lock()
+        self._told = told
         self._client = client
         self._outbox = outbox
         self._send: dict[Fate, Send] = {fate: partial(self._tell, fate) for fate in Fate}
 
     def add(self, fate: Fate, *jobs: int) -> None:
         """Tell this soon."""
+        self._count(len(jobs))
         self._outbox.add(self._send[fate], *jobs)
 
+    def _count(self, more: int) -> None:
+        with self._counting:
+            self.untold += more
+
     def _tell(self, fate: Fate, jobs: list[int]) -> None:
+        try:
+            self._say(fate, jobs)
+        finally:
+            self._count(-len(jobs))
+            self._told()
+
+    def _say(self, fate: Fate, jobs: list[int]) -> None:
         try:
             if fate is Fate.DONE:
                 found = [one is not None for one in self._client.done_many(jobs)]

@@ -61,7 +61,7 @@ class Channel(virtual.Channel):
         self._prefix = prefix_of(connection.client.virtual_host, self.queue_prefix)
         self._process = os.getpid()
         self._auto_delete: set[str] = set()
-        self._deliveries = Deliveries(self._link, self.session_ttl, lambda: self.qos.can_consume_max_estimate())
+        self._deliveries = Deliveries(self._link, self.session_ttl, lambda *counts: self.qos.room(*counts))
         self._getter: Any = None
 
     # queues

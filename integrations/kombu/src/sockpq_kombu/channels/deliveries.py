@@ -27,8 +27,11 @@ class Consumed(NamedTuple):
 class Deliveries:
     """Never more than there is room for."""
 
-    def __init__(self, link: Link, session_ttl: float, room: Callable[[], int | None]) -> None:
-        """`session_ttl`: seconds; `room`: how many messages more may be unacknowledged, None for any number."""
+    def __init__(self, link: Link, session_ttl: float, room: Callable[[int, int], int | None]) -> None:
+        """`session_ttl`: seconds; `room`: how many messages more may be taken, None for any number.
+
+        `room` is given how many lie here, and how many were acknowledged and the server was not told yet.
+        """
         self._link = link
         self._session_ttl = session_ttl
         self._room = room
@@ -47,6 +50,7 @@ class Deliveries:
         if self._fetcher is None:
             self._fetcher = Fetcher(self._link.client, self._session_ttl, self._wanted, self._came, self._link.fail)
             self._fetcher.start()
+            self._link.watch(self.look)
         self._fetcher.look()
 
     def end(self, name: str, queue: str) -> None:
@@ -61,8 +65,9 @@ class Deliveries:
 
     def look(self) -> None:
         """There may be room for more messages, or other queues."""
-        if self._fetcher is not None:
-            self._fetcher.look()
+        fetcher = self._fetcher     # another thread may stop it meanwhile
+        if fetcher is not None:
+            fetcher.look()
 
     def waiting(self) -> int:
         """How many messages can be delivered."""
@@ -93,12 +98,13 @@ class Deliveries:
         """Fetch no more; what was not acknowledged goes back to its place."""
         fetcher, self._fetcher = self._fetcher, None
         if fetcher is not None:
+            self._link.unwatch(self.look)
             fetcher.stop()
         self._inbox.clear()
 
     def _wanted(self) -> tuple[int, tuple[str, ...]]:
-        room = self._room()
-        return TOGETHER_MAX if room is None else max(room - len(self._inbox), 0), tuple(self._remote)
+        room = self._room(len(self._inbox), self._link.acknowledgements.untold)
+        return TOGETHER_MAX if room is None else room, tuple(self._remote)
 
     def _came(self, jobs: list[Job]) -> None:
         self._inbox.extend(jobs)

@@ -23,6 +23,18 @@ class QoS(virtual.QoS):
 
     channel: Ending
 
+    def room(self, undelivered: int, untold: int) -> int | None:
+        """How many messages more may be taken; None: any number.
+
+        The server counts a message until it is told of its end: with these it never counts more than twice the limit,
+        however slow it is.
+        """
+        limit: int = self.prefetch_count
+        if not limit:
+            return None
+        held = len(self._delivered) - len(self._dirty) + undelivered
+        return max(min(limit - held, 2 * limit - held - untold), 0)
+
     def ack(self, delivery_tag: str) -> None:
         """The message was worked on."""
         self._quick_ack(delivery_tag)

@@ -19,6 +19,7 @@ KOMBU_VERSION     := 5.7.0
 CELERY_VERSION    := 5.7.0
 NODES   ?= 3
 BACKEND ?= sockpq
+KEY     ?=
 
 .PHONY: install dev check test-fast test test-deploy client-faces toxiproxy kombu-tests test-celery celery-faults laws sim sim-pulses chaos chaos-long hostile docs test-browser demo play play-celery dist manual bench-plots clean
 
@@ -124,10 +125,12 @@ play: install                        ## three nodes that stay, a producer and wo
 play-celery: dev                     ## the same with a worker and a producer of Celery's
 	$(BIN)/python -m bench.play --celery
 
-dist: dev manual                     ## wheels and sources of sockpqd, sockpq and sockpq-kombu, in dist/
+dist: dev manual                     ## wheels and sources of sockpqd, sockpq and sockpq-kombu, with SHA256SUMS, in dist/; KEY= signs
+	rm -f dist/*.whl dist/*.tar.gz dist/SHA256SUMS*
 	$(BIN)/python -m build --outdir dist client
 	$(BIN)/python -m build --outdir dist integrations/kombu
 	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python deploy/release/checksums.py dist $(KEY)
 
 manual: $(VENV)/.installed           ## man pages, completions and docs/reference, from the programs
 	$(BIN)/python deploy/manual/make.py

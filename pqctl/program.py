@@ -18,12 +18,12 @@ from pqctl.output.text import one_line
 from pqctl.settings import Options
 
 COMMANDS = (
-    "cluster", "node", "queue", "topic", "job", "sched", "pulse", "snapshot", "session", "worker", "user", "cron",
-    "config", "bench", "doctor", "shell", "events", "top",
+    "cluster", "node", "queue", "topic", "job", "sched", "pulse", "backup", "verify", "restore", "session", "worker",
+    "user", "cron", "config", "bench", "doctor", "shell", "events", "top",
 )
 
 # In which module a command stands that is not named like it.
-HOMES = {"top": "events", "sched": "config", "topic": "queue"}
+HOMES = {"top": "events", "sched": "config", "topic": "queue", "verify": "backup", "restore": "backup"}
 
 OF_COMMANDS = ("--json", "--timeout")       # options of commands, not of the program
 OF_PROGRAM = ("--ca", "--user", "--secret-file", "--tls", "--no-tls")       # options of the program, not of commands

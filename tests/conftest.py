@@ -42,7 +42,7 @@ PROCESSES = (
     "pqctl/test_bench.py", "pqctl/test_doctor.py", "pqctl/test_emptying.py", "pqctl/test_events.py",
     "pqctl/test_hash.py", "pqctl/test_jobs.py", "pqctl/test_node.py", "pqctl/test_queues.py",
     "pqctl/test_sessions.py", "pqctl/test_shell.py",
-    "pqctl/test_signals.py", "pqctl/test_snapshots.py",
+    "pqctl/test_signals.py", "pqctl/test_backups.py",
     "pqctl/test_status.py", "pqctl/test_streams.py", "pqctl/test_terminal.py", "pqctl/test_usage.py",
     "test_forkserver.py", "test_lanes.py",
     "worker/children/test_process_child.py", "worker/program/test_all_ends.py", "worker/program/test_page.py",

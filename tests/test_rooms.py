@@ -30,8 +30,8 @@ ORDER = {
         "dev", "daemon", "main",
     ),
     "pqctl": (
-        "output", "access", "health", "settings", "parameters", "report", "invocation", "connect", "doctor", "actions",
-        "live", "shell", "commands", "program", "main",
+        "output", "access", "health", "settings", "parameters", "report", "snapshot_file", "invocation", "connect",
+        "doctor", "actions", "live", "shell", "commands", "program", "main",
     ),
     "sockpq": (
         "_version", "errors", "model", "configuration", "_protocol", "_backends", "_engine", "_async", "_sync", "aio",

@@ -65,11 +65,12 @@ def _in_turn(client: Client, command: Get | GetWith, get: Get, policy: Policy) -
 def known_empty(client: Client, get: Get) -> bool:
     """FASTEMPTY: return whether it is certain, without the log, that this GET would come back empty.
 
-    The applied state must include everything this connection has sent, so none of its commands may be in flight.
+    The applied state must include everything this connection has sent, so none of its commands may be in flight. And
+    it must be the newest one: `serving` may be older than a time in which this process stood still.
     """
     cluster = client.hub.cluster
     machine = cluster.machine
-    if not cluster.serving or get.session is not None or not client.nothing_in_flight():
+    if not cluster.holds_lease or get.session is not None or not client.nothing_in_flight():
         return False
     if get.queues is None:
         with_rate = chain.from_iterable(machine.ready_of_pulse.values())

@@ -128,7 +128,7 @@ def online(call: Call) -> int:
 def snapshot(call: Call, name: str | None) -> int:
     """Make NAME, or the leader, write a snapshot to its disk and delete the log up to it.
 
-    (`pqctl snapshot save` saves the state to a file on this machine.)
+    (`pqctl backup` saves the state to a file on this machine.)
     """
     from pqctl.connect import write_snapshot
 

@@ -33,7 +33,7 @@ EXPLAINED = {                   # explanations of error answers, see docs/PROTOC
     "409 Not Possible timeout": "no node took over in time, the leader is the same",
     "409 Not Possible unknown": "there is no such node: `pqctl cluster status` shows them",
     "413 Data Too Large": "a job's data can have up to 8 MiB, or limits.data_bytes_max if set",
-    "500 Invalid Snapshot": "the file is damaged, or was not made by `pqctl snapshot save`; nothing was changed",
+    "500 Invalid Snapshot": "the file is damaged, or was not made by `pqctl backup`; nothing was changed",
     "503 Queue Full": "its capacity is reached: `pqctl queue config`",
     "503 Queue Paused": "`pqctl queue resume` ends it",
     "503 Busy": "too many connections, or no room on the disks: `pqctl doctor --data-dir` on each node",

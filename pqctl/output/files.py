@@ -1,4 +1,4 @@
-"""Reading whole files, and writing files atomically."""
+"""Reading files, and writing them atomically."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import os
 import secrets
 import stat
 import sys
+from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 import click
 
@@ -31,67 +33,58 @@ def read_stream(name: str, bytes_max: int) -> bytes:
     return bytes(data)
 
 
-def read_file(name: str) -> bytes:
-    """Read all bytes of a regular file; raises click.UsageError."""
+def opened(name: str) -> BinaryIO:
+    """Open a regular file for reading; raises click.UsageError."""
     try:
-        with open(name, "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise click.UsageError(f"{name} is not a regular file")
-            return file.read()
-    except (OSError, ValueError) as error:
+        file = open(name, "rb")     # noqa: SIM115 (the caller closes it)
+    except (OSError, ValueError) as error:      # ValueError: a zero byte in the name
         raise click.UsageError(f"cannot read {name}: {_reason(error)}") from error
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise click.UsageError(f"{name} is not a regular file")
+    return file
 
 
 class NewFile:
-    """A file that appears complete and durable, or not at all."""
+    """A file in a folder that appears complete and durable, or not at all, under a name that is known at the end."""
 
-    def __init__(self, name: str, force: bool) -> None:
-        """Check early that the file can be written; raises click.UsageError."""
-        self._force = force
-        if "\0" in name:
-            raise click.UsageError("there is a zero byte in the name of the file")
-        self.path = Path(os.path.realpath(name) if os.path.islink(name) else name)      # a symbolic link is kept
+    def __init__(self, folder: str) -> None:
+        """Check early that there is such a folder; raises click.UsageError."""
+        if "\0" in folder:
+            raise click.UsageError("there is a zero byte in the name of the folder")
+        self.folder = Path(folder)
         try:
-            if not self.path.parent.is_dir():
-                raise click.UsageError(f"there is no directory {self.path.parent}")
-            self._check()
+            if not self.folder.is_dir():
+                raise click.UsageError(f"there is no directory {folder}")
         except OSError as error:
-            raise click.UsageError(f"cannot write {name}: {_reason(error)}") from error
+            raise click.UsageError(f"cannot write to {folder}: {_reason(error)}") from error
 
-    def write(self, data: bytes) -> None:
-        """Write and sync a temporary file, rename it, sync the directory. Raises Failure and leaves nothing behind."""
-        temporary = self.path.with_name(f".{self.path.name[:200]}.{secrets.token_hex(4)}.tmp")
+    def fill(self, write: Callable[[BinaryIO], str]) -> Path:
+        """Let `write` fill a temporary file, sync it, give it the name that `write` returned, sync the folder.
+
+        Raises Failure, and whatever `write` raises, and leaves nothing behind then.
+        """
+        temporary = self.folder / f".backup.{secrets.token_hex(4)}.tmp"
         try:
             try:
-                descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-                with open(descriptor, "wb") as file:
-                    file.write(data)
+                descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+                with open(descriptor, "w+b") as file:
+                    path = self.folder / write(file)
                     file.flush()
                     os.fsync(descriptor)
-                self._check()
-                os.replace(temporary, self.path)
+                os.replace(temporary, path)
             except BaseException:
                 with suppress(OSError):
                     temporary.unlink()
                 raise
-            directory = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
+            directory = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
             try:
                 os.fsync(directory)
             finally:
                 os.close(directory)
         except OSError as error:
-            raise Failure(FILE_ERROR, f"cannot write {self.path}: {_reason(error)}") from error
-
-    def _check(self) -> None:
-        """Check that the name can be used. A device, a pipe or a socket must never be replaced by the file."""
-        if not os.path.lexists(self.path):
-            return
-        if self.path.is_dir():
-            raise click.UsageError(f"{self.path} is a directory")
-        if self.path.exists() and not self.path.is_file():
-            raise click.UsageError(f"{self.path} is not a regular file")
-        if not self._force:
-            raise click.UsageError(f"{self.path} exists; --force overwrites it")
+            raise Failure(FILE_ERROR, f"cannot write to {self.folder}: {_reason(error)}") from error
+        return path
 
 
 def _reason(error: OSError | ValueError) -> str:

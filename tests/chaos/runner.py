@@ -22,7 +22,7 @@ from tests.chaos.machines.cluster import ProxiedCluster
 from tests.chaos.proxies.toxiproxy_api import ToxiproxyError
 from tests.chaos.scenarios import Scenario
 from tests.chaos.workload import load
-from tests.chaos.workload.bodies import name_of
+from tests.chaos.workload.bodies import job_of
 from tests.chaos.workload.bystander import Bystander
 from tests.chaos.workload.extended_actors import TRIES
 from tests.chaos.workload.heard import Heard
@@ -149,7 +149,7 @@ def _facts(scenario: Scenario, cluster: ProxiedCluster, start_ns: int) -> Facts:
     nodes = _nodes(cluster)
     with Client([cluster.direct(name) for name in cluster.names]) as client:
         totals = client.total()
-        running = tuple(Running(job.id, name_of(job.data or b"")) for job in client.running(data=True))
+        running = tuple(Running(job.id, job_of(job.data or b"", job.queue)) for job in client.running(data=True))
     return Facts(
         start_ns=start_ns, lease_slack_ms=LEASE_SLACK_MS, drained=True,
         running=running, waiting=totals.jobs, nodes=nodes, tries=TRIES,

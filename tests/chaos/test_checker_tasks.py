@@ -204,6 +204,31 @@ def test_one_of_unknown_outcome_is_there_entirely_or_not_at_all() -> None:
     assert nothing.done(4, 9.2, 9.3).broken(**DRAINED) == []
 
 
+# ---- copies
+
+
+def _copies(**rest: Any) -> WrittenExtended:
+    return WrittenExtended().copy("A", "pq", 1, 1.1, **rest)
+
+
+def _one_done(**rest: Any) -> WrittenExtended:
+    return _copies(**rest).took(2, 2.1, A_p=1).done(1, 2.2, 2.3)
+
+
+def test_a_job_put_into_two_queues_is_in_both_once() -> None:
+    both = _one_done().took(3, 3.1, A_q=2).done(2, 3.2, 3.3)
+    assert both.broken(**DRAINED) == []
+    assert _one_done().broken(**DRAINED) == ["copies"]
+    assert both.took(4, 4.1, A_q=3, attempt=2).broken(**DRAINED) == ["done"]
+    assert _copies().took(2, 2.1, queue="r", A_p=1).broken() == ["invented"]
+
+
+def test_one_of_unknown_outcome_is_in_both_or_in_none() -> None:
+    assert _copies(outcome=UNKNOWN).broken(**DRAINED) == []
+    assert _one_done(outcome=UNKNOWN).broken(**DRAINED) == ["copies"]
+    assert _one_done(outcome=REFUSED).broken() == ["refused"]
+
+
 # ---- keys
 
 

@@ -93,7 +93,7 @@ class Execution:
         if verb in ("DONE", "LATER"):
             return self._end(words)
         if verb == "CLONE":
-            return b"200 OK\r\n" if data == b"snapshot" else b"500 Invalid Snapshot\r\n"
+            return b"200 OK\r\n" if data == self.cluster.snapshot else b"500 Invalid Snapshot\r\n"
         return b"400 Bad Command\r\n"
 
     def _put(
@@ -166,7 +166,7 @@ class Execution:
         cluster = self.cluster
         with cluster.lock:
             if words[0] == "SNAPSHOT":
-                return b"200 OK 8\r\nsnapshot"
+                return b"200 OK %d\r\n%b" % (len(cluster.snapshot), cluster.snapshot)
             if words[0] == "TOTAL":
                 jobs = sum(len(queue) for name, queue in cluster.waiting.items() if words[1:] in ([], [name]))
                 return f"200 OK 1 1 {jobs} {len(cluster.running)}\r\n".encode()

@@ -42,6 +42,7 @@ class FakeCluster:
         self.online = True                  # CLUSTER OFFLINE, CLUSTER ONLINE
         self.features = ["delay"]           # in CAPS: a server of an older version than this client, see fake_batches
         self.finite = False                 # GETBE finds the queues finished when they are empty
+        self.snapshot = b"snapshot"         # the answer to SNAPSHOT, and what CLONE takes
         self.learners: list[str] = []       # their lines in CLUSTER STATUS
         self.servers = [FakeServer(self, number + 1) for number in range(size)]
         self.lead(self.servers[0])

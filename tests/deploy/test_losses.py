@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from typing import TYPE_CHECKING
@@ -114,3 +115,44 @@ def test_a_backup_is_restored_into_an_empty_cluster(cluster: Installed) -> None:
         assert [job.data for job in jobs] == [b"%d" % number for number in range(1000)]
         client.done_many(jobs)
     shutil.rmtree(backup.parent)
+
+
+def test_a_timer_makes_backups_on_each_host(cluster: Installed) -> None:
+    options = ("-e", "sockpqd_backup_schedule=03:00", "-e", "sockpqd_backup_keep=2")
+    cluster.playbook("site.yml", *options)
+    assert cluster.playbook("site.yml", *options).changed == 0
+    name = cluster.names[0]
+    assert "sockpqd-backup.timer" in cluster.ssh(name, "systemctl list-timers --no-pager")
+    for _ in range(3):
+        cluster.ssh(name, "systemctl start sockpqd-backup.service")
+    files = cluster.ssh(name, "ls /var/backups/sockpqd").split()
+    assert len(files) == 2
+    assert "is good" in cluster.ssh(name, f"pqctl verify /var/backups/sockpqd/{files[-1]}")
+    cluster.playbook("site.yml")
+    assert "sockpqd-backup" not in cluster.ssh(name, "systemctl list-timers --all --no-pager")
+
+
+def test_losing_a_majority_step_by_step(cluster: Installed) -> None:
+    """docs/LOSING_A_MAJORITY.md, as it is written there."""
+    with Client(cluster.servers(), **cluster.options) as client:
+        client.put_many("kept", [b"%d" % number for number in range(1000)])
+    survivor, *lost = cluster.names
+    for name in lost:
+        cluster.machines[name].power_off()
+    time.sleep(2)
+    cluster.ssh(survivor, "pqctl backup /root", check=False)                # no server leads: nothing is saved
+    assert cluster.ssh(survivor, "ls /root/sockpqd-*", check=False) == ""
+    saved = json.loads(cluster.ssh(survivor, f"pqctl backup /root --node {survivor} --json"))
+    assert "is good" in cluster.ssh(survivor, f"pqctl verify {saved['file']}")
+    cluster.ssh(survivor, "systemctl stop sockpqd; mv /var/lib/sockpqd /var/lib/sockpqd.old")
+    for name in lost:
+        cluster.machines[name].power_on()
+        cluster.ssh(name, "systemctl stop sockpqd; rm -rf /var/lib/sockpqd")
+    cluster.playbook("site.yml")
+    cluster.wait_until_well()
+    assert "Nothing was done" in cluster.ssh(survivor, f"pqctl restore {saved['file']} --dry-run")
+    cluster.ssh(survivor, f"pqctl restore {saved['file']} --yes")
+    with Client(cluster.servers(), **cluster.options) as client:
+        jobs = client.get_many(1001, "kept", expire=60)
+        assert [job.data for job in jobs] == [b"%d" % number for number in range(1000)]
+        client.done_many(jobs)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.client.fake_server import FakeCluster
+from tests.pqctl.backup_file import snapshot
 from tests.pqctl.running import PATIENCE_S, Terminal, interruptible, start
 
 NUMBERS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
@@ -28,8 +29,9 @@ def wait_for(file: str, folder: Path) -> None:
 @pytest.mark.parametrize(("number", "code"), NUMBERS)
 def test_a_file_that_is_not_complete_is_removed(number: int, code: int, cluster: FakeCluster, tmp_path: Path) -> None:
     program = "import os, time; os.fsync = lambda _: time.sleep(60); from pqctl.main import main; main()"
-    saving = subprocess.Popen([sys.executable, "-c", program, "--servers", cluster.addresses[0], "snapshot", "save",
-                               str(tmp_path / "state")], stderr=subprocess.PIPE, preexec_fn=interruptible)
+    cluster.snapshot = snapshot()
+    saving = subprocess.Popen([sys.executable, "-c", program, "--servers", cluster.addresses[0], "backup",
+                               str(tmp_path)], stderr=subprocess.PIPE, preexec_fn=interruptible)
     wait_for(".tmp", tmp_path)
     saving.send_signal(number)
     _, errors = saving.communicate(timeout=PATIENCE_S)

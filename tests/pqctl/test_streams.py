@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.client.fake_server import FakeCluster
+from tests.pqctl.backup_file import snapshot
 from tests.pqctl.running import PATIENCE_S, PROGRAM
 
 
@@ -79,7 +80,9 @@ def test_a_question_nobody_sees_is_not_asked(cluster: FakeCluster) -> None:
 
 @pytest.mark.parametrize("name", ["grüße", b"\xff".decode(errors="surrogateescape")])
 def test_characters_the_output_does_not_have(name: str, cluster: FakeCluster, tmp_path: Path) -> None:
-    file = str(tmp_path / name)
-    code, out, err = shell(cluster, "", "snapshot", "save", file, PYTHONIOENCODING="ascii")
-    assert (code, err, out.startswith("8 bytes of n1 saved in ")) == (0, "", True)
-    assert os.listdir(tmp_path) == [name]
+    folder = tmp_path / name
+    folder.mkdir()
+    cluster.snapshot = snapshot()
+    code, out, err = shell(cluster, "", "backup", str(folder), PYTHONIOENCODING="ascii")
+    assert (code, err, f"{len(cluster.snapshot)} bytes, cluster 0123" in out) == (0, "", True)
+    assert len(os.listdir(folder)) == 1

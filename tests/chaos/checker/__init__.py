@@ -24,6 +24,7 @@ done, dedupe and ids, and:
 
     early       a delayed job is not handed out before its time
     transaction a committed one is there entirely, an aborted one not at all, one of unknown outcome either so or so
+    copies      one PUT into several queues is a job in each of them, or in none
     key         of the jobs with one key one at most is unfinished
     attempts    a job is dead after TRIES hand-outs, not before and not later
 

@@ -12,7 +12,20 @@ from itertools import pairwise
 from msgspec import Struct, field
 
 from tests.chaos.checker.moments import NEVER, acted, is_ok, latest, may_have_acted
-from tests.chaos.workload.history import Cascade, Done, Get, GetMany, Handed, Later, Outcome, Put, Puts, PutWith, Record
+from tests.chaos.workload.history import (
+    Cascade,
+    Copies,
+    Done,
+    Get,
+    GetMany,
+    Handed,
+    Later,
+    Outcome,
+    Put,
+    Puts,
+    PutWith,
+    Record,
+)
 
 
 class HandOut(Struct, eq=False):
@@ -114,7 +127,7 @@ class Jobs:
                 for handed in record.given:
                     ends = self.ends.setdefault(handed.id, [])
                     self.portions.append(HandOut(record, one_by_one, handed, record.start_ns, latest(record), ends))
-            case PutWith() | Puts() | Cascade():
+            case PutWith() | Puts() | Cascade() | Copies():
                 self.late_puts |= record.outcome is Outcome.UNKNOWN
             case Done() | Later() as end:
                 if may_have_acted(record):

@@ -10,11 +10,14 @@ from tests.chaos.checker.facts import Facts
 from tests.chaos.checker.moments import is_ok, latest
 from tests.chaos.checker.tasks import Act, Effect, Task, Tasks
 from tests.chaos.checker.violation import Teller, Violation
-from tests.chaos.workload.history import Cascade
+from tests.chaos.workload.history import Cascade, Copies
 
 
 def _rule(rule: str, *acts: Act | None) -> str:
-    return "transaction" if any(act is not None and isinstance(act.command, Cascade) for act in acts) else rule
+    commands = [act.command for act in acts if act is not None]
+    if any(isinstance(command, Cascade) for command in commands):
+        return "transaction"
+    return "copies" if any(isinstance(command, Copies) for command in commands) else rule
 
 
 def vanished(tasks: Tasks, facts: Facts, teller: Teller) -> Iterator[Violation]:

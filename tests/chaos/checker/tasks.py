@@ -1,8 +1,8 @@
 """Jobs that were put or taken with words the original does not have: what was said about each of them.
 
 A part of a command surely took effect, perhaps, or surely not. An acknowledged one did. One of unknown outcome may
-have, unless it is a transaction, which is all or nothing: when one of its jobs was seen it was committed, as a whole,
-and when after a drain none was seen it was not.
+have, unless it is a transaction, or puts copies, which is all or nothing: when one of its jobs was seen it was
+executed, as a whole, and when after a drain none was seen it was not.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from tests.chaos.checker.moments import NEVER
 from tests.chaos.workload.history import (
     Cascade,
     Command,
+    Copies,
     Done,
     DoneMany,
     Later,
@@ -126,10 +127,14 @@ class Tasks:
                 for number, put in enumerate(puts):
                     self._born(put, _act(record, number))
             case Cascade(done, puts):
-                act = self._cascade(record, puts)
+                act = self._together(record, puts)
                 for put in puts:
                     self._born(put, act)
                 self._acted(done, act)
+            case Copies(puts):
+                act = self._together(record, puts)
+                for put in puts:
+                    self._born(put, act)
             case DoneMany(ids):
                 for place, number in enumerate(ids):
                     self._acted(number, _act(record, place))
@@ -151,7 +156,7 @@ class Tasks:
         elif act.record.outcome is Outcome.OK:
             turn.missed.append(act)
 
-    def _cascade(self, record: Record, puts: tuple[PutWith, ...]) -> Act:
+    def _together(self, record: Record, puts: tuple[PutWith, ...]) -> Act:
         act = _act(record, 0)
         if record.outcome is Outcome.UNKNOWN:
             seen = [self.by_body[put.body] for put in puts if put.body in self.by_body]

@@ -8,6 +8,7 @@ from tests.chaos.checker.facts import Facts
 from tests.chaos.workload.history import (
     Cascade,
     Command,
+    Copies,
     Done,
     DoneMany,
     Get,
@@ -76,6 +77,8 @@ def _wish(command: Command) -> str:
             return f"PUT {command.queue} {command.priority}{delay}{key} of {command.body}"
         case Puts():
             return f"PUTS of {', '.join(put.body for put in command.puts)}"
+        case Copies():
+            return f"PUT of {', '.join(put.body for put in command.puts)}"
         case DoneMany():
             return f"DONE {' '.join(map(str, command.ids))}"
         case PutOff():

@@ -8,6 +8,7 @@ from tests.chaos.histories.handwritten import OK, Written
 from tests.chaos.workload.history import (
     Cascade,
     Command,
+    Copies,
     DoneMany,
     GetMany,
     Handed,
@@ -78,6 +79,12 @@ class WrittenExtended(Written):
         puts = tuple(PutWith(body, "next") for body in bodies)
         self._wishes |= {put.body: put for put in puts}
         return self._say(Cascade(number, puts), start, end, (good,), **rest)
+
+    def copy(self, body: str, queues: str, start: float, end: float | None, **rest: Any) -> Self:
+        """One PUT of this body into queues with names of one letter: the jobs are called "A_p", "A_q"."""
+        puts = tuple(PutWith(f"{body}_{queue}", queue) for queue in queues)
+        self._wishes |= {put.body: put for put in puts}
+        return self._say(Copies(puts), start, end, (True,), **rest)
 
     def _say(self, command: Command, start: float, end: float | None, good: tuple[bool, ...], **rest: Any) -> Self:
         known = rest.get("outcome", OK) is OK

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import zlib
 
+COPIED = ("copied1", "copied2", "copied3")        # queues that get the same data by one PUT
 LENGTHS = (0, 10, 30, 100, 100, 300, 1000, 3000, 20_000)
 HUGE, HUGE_ONE_IN = 300_000, 500
 
@@ -23,3 +24,18 @@ def name_of(data: bytes) -> str:
     """The name of the job with these data; a text that is no name when they are not what `body` made."""
     name = data[:100].split(b":", 1)[0].decode("ascii", "replace")
     return name if body(name) == data else f"changed: {data[:100]!r} ({len(data)} bytes)"
+
+
+def job_of(data: bytes, queue: str) -> str:
+    """The name of the job with these data in this queue: copies have one each."""
+    return copy_of(name_of(data), queue) if queue in COPIED else name_of(data)
+
+
+def copy_of(name: str, queue: str) -> str:
+    """The name of the copy in this queue."""
+    return f"{name}@{queue}"
+
+
+def original(copy: str) -> str:
+    """The name that the data of a copy have."""
+    return copy.rpartition("@")[0]

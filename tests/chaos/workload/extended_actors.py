@@ -8,12 +8,27 @@ from itertools import count
 from typing import Protocol
 
 from tests.chaos.workload.actors import LEASE_MS, PRIORITIES, Client, Meter
-from tests.chaos.workload.history import Cascade, GetMany, Handed, Move, Outcome, PutOff, Puts, PutWith, Record, Touch
+from tests.chaos.workload.bodies import COPIED, copy_of
+from tests.chaos.workload.history import (
+    Cascade,
+    Copies,
+    GetMany,
+    Handed,
+    Move,
+    Outcome,
+    PutOff,
+    Puts,
+    PutWith,
+    Record,
+    Touch,
+)
 
 DELAYED, KEYED, FRAIL, STEPS, NEXT, MOVED = "delayed", "keyed", "frail", "steps", "next", "moved"
 TRIES = {FRAIL: 3}
 DEAD = f"{FRAIL}_dead"
-QUEUES = (DELAYED, KEYED, FRAIL, STEPS, NEXT, MOVED, DEAD)
+QUEUES = (DELAYED, KEYED, FRAIL, STEPS, NEXT, MOVED, DEAD, *COPIED)
+TOPIC = "copied"            # which reaches all of these
+IDLE_S = {COPIED[0]: 30.0}  # somebody asks there several times a second: it must stay
 
 TOUCH_MS = 2500
 DELAYS_MS = (100, 300, 700, 1500)
@@ -27,6 +42,7 @@ class ExtendedClient(Client, Protocol):
 
     def put_with(self, put: PutWith) -> Record | None: ...
     def puts(self, puts: Puts) -> Record | None: ...
+    def copies(self, copies: Copies) -> Record | None: ...
     def get_many(self, get: GetMany) -> Record | None: ...
     def done_many(self, ids: tuple[int, ...]) -> Record | None: ...
     def put_off(self, later: PutOff) -> Record | None: ...
@@ -36,7 +52,7 @@ class ExtendedClient(Client, Protocol):
 
 
 class Planner:
-    """Puts jobs for later, jobs with keys, portions of jobs, and jobs that lead to others."""
+    """Puts jobs for later, jobs with keys, portions of jobs, copies of jobs, and jobs that lead to others."""
 
     def __init__(self, client: ExtendedClient, pause_s: float, meter: Meter, seed: str) -> None:
         self._client, self._pause_s, self._meter = client, pause_s, meter
@@ -52,7 +68,9 @@ class Planner:
     def _put(self, fate: float) -> None:
         chance = self._random
         delay_ms = chance.choice((0, *DELAYS_MS))
-        if fate < 0.25:
+        if fate > 0.85:
+            self._copy()
+        elif fate < 0.25:
             if chance.random() < 0.7:
                 self._key = f"{self._client.name}.{next(self._numbers)}"
             self._count(self._client.put_with(self._job(KEYED, delay_ms if chance.random() < 0.3 else 0, self._key)))
@@ -63,6 +81,15 @@ class Planner:
         else:
             queue = DELAYED if fate < 0.6 else FRAIL if fate < 0.75 else STEPS
             self._count(self._client.put_with(self._job(queue, delay_ms if queue == DELAYED else 0)))
+
+    def _copy(self) -> None:
+        chance, name = self._random, self._name()
+        topic = TOPIC if chance.random() < 0.5 else None
+        queues = COPIED if topic else chance.sample(COPIED, chance.randint(2, 3))
+        priority = chance.choice(PRIORITIES)
+        record = self._client.copies(Copies(tuple(PutWith(copy_of(name, one), one, priority) for one in queues), topic))
+        if record is not None and record.outcome is Outcome.OK:
+            self._meter.put += len(queues)
 
     def _count(self, record: Record | None) -> None:
         if record is not None:

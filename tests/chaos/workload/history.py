@@ -124,7 +124,17 @@ class Cascade(Struct, frozen=True, tag="cascade"):
     puts_first: bool = False
 
 
-Command = Put | Get | Done | Later | PutWith | Puts | GetMany | DoneMany | PutOff | Touch | Move | Cascade
+class Copies(Struct, frozen=True, tag="copies"):
+    """One PUT of the same data into several queues, by their names or by a topic: all of them or none.
+
+    The copy in the queue `q` of the job `name` is the job `name@q` here, so that each body is still put once.
+    """
+
+    puts: tuple[PutWith, ...]
+    topic: str | None = None
+
+
+Command = Put | Get | Done | Later | PutWith | Puts | GetMany | DoneMany | PutOff | Touch | Move | Cascade | Copies
 
 
 class Handed(Struct, frozen=True):
@@ -160,7 +170,7 @@ class Record(Struct, frozen=True):
     missing: bool = False           # Done, Later: "404 Job Not Found"
     given: tuple[Handed, ...] = ()  # GetMany: all that was handed out
     # PutWith and what follows it, but for GetMany: did each part do something (the job was there, the key was free)? A
-    # Cascade has one part only.
+    # Cascade has one part only, and so have Copies.
     good: tuple[bool, ...] = ()
     session: bool = False           # repeated inside under one request number until it was answered
 

@@ -11,6 +11,7 @@ from sockpq import Client
 
 from tests.chaos.workload import actors, extended_actors
 from tests.chaos.workload.actors import Actor, Caller, Consumer, Meter, Producer, Servant, Worker
+from tests.chaos.workload.bodies import COPIED
 from tests.chaos.workload.extended_actors import ExtendedClient, Handler, Planner
 from tests.chaos.workload.history import Get, GetMany, History, Outcome
 from tests.chaos.workload.plain_extended import PlainExtendedClient
@@ -81,6 +82,10 @@ class Running:
     def __enter__(self) -> Running:
         for queue, tries in extended_actors.TRIES.items():
             self._client.queue_config(queue, tries=tries)
+        for queue, idle_s in extended_actors.IDLE_S.items():
+            self._client.queue_config(queue, idle=idle_s)
+        for queue in COPIED:
+            self._client.topic_bind(extended_actors.TOPIC, queue)
         for actor in self._actors:
             actor.start()
         return self

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tests.chaos.workload.bodies import body, name_of
+from tests.chaos.workload.bodies import body, job_of, original
 from tests.chaos.workload.history import (
     Cascade,
+    Copies,
     DoneMany,
     GetMany,
     Handed,
@@ -43,6 +44,19 @@ class PlainExtendedClient(PlainClient):
                 raise Unexpected(f"{lines} to a PUTS")
             return self._record(puts, start, Outcome.OK, good=(True,) * len(lines))
         return self._run(puts, execute)
+
+    def copies(self, copies: Copies) -> Record | None:
+        """PUT into several queues."""
+        first, count = copies.puts[0], len(copies.puts)
+        where = "|".join(put.queue for put in copies.puts) if copies.topic is None else f"@{copies.topic}"
+
+        def execute(start: int) -> Record:
+            data = body(original(first.body))
+            line = self._say(f"PUT {where} {first.priority} {len(data)}", data)
+            if line != f"200 OK {count}":
+                raise Unexpected(f"{line!r} to a PUT into {count} queues")
+            return self._record(copies, start, Outcome.OK, good=(True,))
+        return self._run(copies, execute)
 
     def get_many(self, get: GetMany) -> Record | None:
         """GET or GETB with COUNT and META, perhaps BY FAIR."""
@@ -133,7 +147,7 @@ class PlainExtendedClient(PlainClient):
             told = dict(zip(meta[::2], meta[1::2], strict=True))
             data = self._wire.exactly(int(length))
             meta_of_job = int(told["TRY"]), told.get("GROUP")
-            jobs.append(Handed(int(number), queue, int(priority), name_of(data), None, *meta_of_job))
+            jobs.append(Handed(int(number), queue, int(priority), job_of(data, queue), None, *meta_of_job))
         return tuple(jobs)
 
 

@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 from sockpq import Aborted, BatchFailed, JobExists, JobNotFound
 
-from tests.chaos.workload.bodies import body, name_of
+from tests.chaos.workload.bodies import body, job_of, original
 from tests.chaos.workload.history import (
     Cascade,
     Command,
+    Copies,
     DoneMany,
     GetMany,
     Handed,
@@ -60,6 +61,19 @@ class SessionExtendedClient(SessionClient):
             return self._record(puts, start, Outcome.OK, good=(True,) * len(bodies))
         return self._run(puts, execute)
 
+    def copies(self, copies: Copies) -> Record | None:
+        """PUT into several queues."""
+        first, count = copies.puts[0], len(copies.puts)
+
+        def execute() -> None:
+            data = body(original(first.body))
+            if copies.topic is None:
+                reached = self._client.put_to([put.queue for put in copies.puts], data, first.priority)
+            else:
+                reached = self._client.publish(copies.topic, data, first.priority)
+            assert reached == count, f"a PUT into {count} queues reached {reached}"
+        return self._try(copies, execute)
+
     def get_many(self, get: GetMany) -> Record | None:
         """GET or GETB with COUNT and META; see SessionClient.get."""
         if self._stopping.is_set() and get.blocks:
@@ -71,7 +85,10 @@ class SessionExtendedClient(SessionClient):
                 wait=WAIT_S if get.blocks else None, meta=True, policy="fair" if get.fair else None,
             )
             given = tuple(
-                Handed(job.id, job.queue, job.priority, name_of(job.data), job.item, job.meta.attempt, job.meta.group)
+                Handed(
+                    job.id, job.queue, job.priority, job_of(job.data, job.queue), job.item, job.meta.attempt,
+                    job.meta.group,
+                )
                 for job in jobs if job.meta is not None
             )
             outcome = Outcome.UNKNOWN if get.blocks and not given else Outcome.OK

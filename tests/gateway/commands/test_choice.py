@@ -119,6 +119,17 @@ def test_what_is_not_there_is_known_without_the_log(get: bytes) -> None:
     with_gateway(test, automatic=False)
 
 
+def test_a_leader_whose_lease_may_be_over_asks_the_log() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        cluster = await fast(gateway)
+        client = gateway.connect()
+        cluster.leased = False
+        assert cluster.serving
+        client.send(b"GET a\r\n")
+        assert len(cluster.in_flight) == 1
+    with_gateway(test, automatic=False)
+
+
 @pytest.mark.parametrize("get", [b"GET\r\n", b"GET a\r\n", b"GET b|a\r\n", b"GET a IS x\r\n", b"GET a COUNT 2\r\n"])
 def test_what_is_there_is_not_known_to_be_there_still(get: bytes) -> None:
     async def test(gateway: MemoryGateway) -> None:

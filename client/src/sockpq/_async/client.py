@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from types import TracebackType
-from typing import Any, Literal, overload
+from typing import Any, BinaryIO, Literal, overload
 
 from sockpq._async.consume import Consumption, consume
 from sockpq._async.consumer import Consumer
@@ -812,8 +812,15 @@ class Client:
         """The whole state, for clone()."""
         return await run(self._executor.run_where(queue_commands.snapshot(), server, timeout=timeout))
 
+    async def snapshot_into(self, file: BinaryIO, *, server: str | None = None, timeout: float | None = None) -> int:
+        """Write the whole state into a file that can be emptied again, piece by piece; how many bytes it is."""
+        return await run(self._executor.run_where(queue_commands.snapshot_into(file), server, timeout=timeout))
+
     async def clone(self, snapshot: Data, *, timeout: float | None = None, retry_unknown: bool | None = None) -> None:
-        """Replace the state of the whole cluster by a snapshot. Raises InvalidSnapshot; nothing is changed then."""
+        """Replace the state of the whole cluster by a snapshot. Raises InvalidSnapshot; nothing is changed then.
+
+        A memoryview that is read-only, as that of a mapped file, is sent without a copy of it.
+        """
         await run(self._executor.run(queue_commands.clone(snapshot), timeout=timeout, retry_unknown=retry_unknown))
 
     async def queue_create(

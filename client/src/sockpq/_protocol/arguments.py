@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable
 from enum import Enum
 from json import dumps
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, cast
 
 from sockpq._protocol.addresses import parse_server
 from sockpq.errors import BadArguments, DataTooLarge
@@ -252,6 +252,13 @@ def body(value: Data, bytes_max: int = DATA_BYTES_MAX) -> bytes:
     if len(data) > bytes_max:
         raise DataTooLarge(f"{len(data)} bytes of data; the protocol's limit is {bytes_max}")
     return data
+
+
+def large(value: Data, bytes_max: int) -> bytes:
+    """The same, but a memoryview that nobody can write through stays what it is: it is sent like bytes."""
+    if isinstance(value, memoryview) and value.readonly and value.c_contiguous:
+        return cast(bytes, value.cast("B"))
+    return body(value, bytes_max)
 
 
 def job_id(job: HeldJob | int) -> int:

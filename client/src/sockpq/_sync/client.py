@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import Any, Literal, overload
+from typing import Any, BinaryIO, Literal, overload
 
 from sockpq._backends.access import Tls, access
 from sockpq._backends.sync import ThreadNetwork, run
@@ -813,8 +813,15 @@ class Client:
         """The whole state, for clone()."""
         return run(self._executor.run_where(queue_commands.snapshot(), server, timeout=timeout))
 
+    def snapshot_into(self, file: BinaryIO, *, server: str | None = None, timeout: float | None = None) -> int:
+        """Write the whole state into a file that can be emptied again, piece by piece; how many bytes it is."""
+        return run(self._executor.run_where(queue_commands.snapshot_into(file), server, timeout=timeout))
+
     def clone(self, snapshot: Data, *, timeout: float | None = None, retry_unknown: bool | None = None) -> None:
-        """Replace the state of the whole cluster by a snapshot. Raises InvalidSnapshot; nothing is changed then."""
+        """Replace the state of the whole cluster by a snapshot. Raises InvalidSnapshot; nothing is changed then.
+
+        A memoryview that is read-only, as that of a mapped file, is sent without a copy of it.
+        """
         run(self._executor.run(queue_commands.clone(snapshot), timeout=timeout, retry_unknown=retry_unknown))
 
     def queue_create(

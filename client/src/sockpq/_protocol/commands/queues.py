@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Literal, TypedDict
+from typing import BinaryIO, Literal, TypedDict
 
 from sockpq._protocol import arguments
 from sockpq._protocol.arguments import EXPIRE_S_MAX, Data, Direction, Policy, State, Then
 from sockpq._protocol.command import Command, Repeat, Steps, call, single
 from sockpq._protocol.reader import (
     BODY_BYTES_MAX,
+    LINE,
     Reader,
     accepted,
     as_name,
@@ -22,11 +23,13 @@ from sockpq._protocol.reader import (
     fields_of,
     lines_of_list,
     number_of,
+    ok,
 )
 from sockpq.errors import BadArguments
 from sockpq.model import Binding, FairGroup, FairLevel, QueueTotals, RunningJob, Totals
 
 COUNT_MAX = 2**63 - 1
+PIECE_BYTES = 1 << 20       # of a snapshot that goes into a file
 
 
 class QueueSettings(TypedDict, total=False):
@@ -192,10 +195,31 @@ def snapshot() -> Command[bytes]:
     return Command(b"SNAPSHOT\r\n", b"", data_block, Repeat.FREELY)
 
 
+@call("any")
+def snapshot_into(file: BinaryIO) -> Command[int]:
+    """Write the whole state into a file that can be emptied again, piece by piece; how many bytes it is."""
+    return Command(b"SNAPSHOT\r\n", b"", partial(_into, file), Repeat.FREELY)
+
+
+def _into(file: BinaryIO) -> Reader[int]:
+    """Take a length, then that many bytes. What another server has sent before it broke off is dropped."""
+    fields = ok((yield LINE))
+    expect(len(fields) == 1, "one length expected")
+    left = size = as_number(fields[0], arguments.SNAPSHOT_BYTES_MAX)
+    file.seek(0)
+    file.truncate()
+    while left:
+        left -= file.write((yield min(left, PIECE_BYTES)))
+    return size
+
+
 @call(retry=True)
 def clone(snapshot: Data) -> Command[None]:
-    """Replace the state of the whole cluster by a snapshot. Raises InvalidSnapshot; nothing is changed then."""
-    data = arguments.body(snapshot, arguments.SNAPSHOT_BYTES_MAX)
+    """Replace the state of the whole cluster by a snapshot. Raises InvalidSnapshot; nothing is changed then.
+
+    A memoryview that is read-only, as that of a mapped file, is sent without a copy of it.
+    """
+    data = arguments.large(snapshot, arguments.SNAPSHOT_BYTES_MAX)
     return single(b"CLONE %d" % len(data), accepted, Repeat.IF_ASKED, data=data, logged=True)
 
 

@@ -1,0 +1,134 @@
+"""`pqctl backup`, `verify` and `restore`: the state as a file (SNAPSHOT, CLONE), never as a whole in memory."""
+
+from __future__ import annotations
+
+import mmap
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO
+
+from pqctl.connect import Servers, cluster_of
+from pqctl.invocation import Call
+from pqctl.output.confirm import confirm
+from pqctl.output.exit_codes import DONE, FILE_ERROR, REFUSED, Failure
+from pqctl.output.files import NewFile, opened
+from pqctl.output.text import counted
+from pqctl.snapshot_file import Contents, Damaged
+from pqctl.snapshot_file import verify as read
+
+CLUSTER_DIGITS = 8          # of the cluster's identity in names of files
+NONE = "0" * CLUSTER_DIGITS
+NAME = re.compile(r"sockpqd-([0-9a-f]{8})-[0-9]{8}T[0-9]{6}\.[0-9]{3}Z\.snapshot")
+
+
+def backup(call: Call, directory: str, keep: int | None, node: str | None) -> int:
+    """Fetch the state of this node, or of a follower, into a new file, and remove the oldest ones of the cluster."""
+    folder = Path(directory)
+    new = NewFile(directory)
+    contents: Contents | None = None
+    with cluster_of(call) as (client, servers):
+        name, address = servers.find(node or _follower(servers))
+
+        def fetch(file: BinaryIO) -> str:
+            nonlocal contents
+            client.snapshot_into(file, server=address)
+            file.flush()
+            contents = read(file)
+            return _name(contents)
+
+        try:
+            path = new.fill(fetch)
+        except Damaged as error:
+            raise Failure(FILE_ERROR, f"what {name} has sent is damaged: {error}") from error
+    assert contents is not None
+    removed = [] if keep is None else _thin(folder, contents, keep)
+    told = f"{_described(contents)} of {name} saved in {path}"
+    call.answer(told + (f"; {counted(len(removed), 'older backup')} removed" if removed else ""),
+                {"file": str(path), "name": name, "removed": removed, **_as_json(contents)})
+    return DONE
+
+
+def _follower(servers: Servers) -> str | None:
+    """The node to ask: a follower that is not far behind, else None for the leader."""
+    leader = servers.leader
+    if leader is None:
+        return None
+    lines = {line.name: line for view in servers.views for line in view.nodes if view.server == servers.addresses[0]}
+    up = [name for name, _ in servers.named() if name != leader.name]
+    near = [(lines[name].lag, name) for name in up if name in lines and lines[name].role == "FOLLOWER"]
+    return min(((lag, name) for lag, name in near if lag is not None), default=(0, None))[1]
+
+
+def _name(contents: Contents) -> str:
+    now = datetime.now(UTC)
+    time = f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03d}Z"
+    return f"sockpqd-{(contents.cluster or NONE)[:CLUSTER_DIGITS]}-{time}.snapshot"
+
+
+def _thin(folder: Path, contents: Contents, keep: int) -> list[str]:
+    """Remove all but the newest backups of this cluster; their names tell their order."""
+    cluster = (contents.cluster or NONE)[:CLUSTER_DIGITS]
+    ours = sorted(path.name for path in folder.iterdir()
+                  if (match := NAME.fullmatch(path.name)) is not None and match[1] == cluster)
+    removed = ours[:-keep]
+    try:
+        for name in removed:
+            (folder / name).unlink()
+    except OSError as error:
+        raise Failure(FILE_ERROR, f"the backup is made, but an old one cannot be removed: {error}") from error
+    return removed
+
+
+def verify(call: Call, file: str) -> int:
+    """Check every byte of a backup and say what it is."""
+    with opened(file) as stream:
+        contents = _read(file, stream)
+    call.answer(f"{file} is good: {_described(contents)}", {"file": file, **_as_json(contents)})
+    return DONE
+
+
+def restore(call: Call, file: str, *, dry_run: bool, yes: bool) -> int:
+    """Replace the state of the cluster by a backup, or say what that would do."""
+    with opened(file) as stream, cluster_of(call, serving=True) as (client, servers):
+        contents = _read(file, stream)
+        now = client.total()
+        level = None if servers.leader is None else servers.leader.cluster_level
+        if level is not None and contents.level > level:
+            raise Failure(REFUSED, f"{file} needs a cluster of feature level {contents.level}, and this one has "
+                                   f"{level}: upgrade its nodes first")
+        there = (f"{counted(now.jobs, 'waiting job')} and {counted(now.running, 'running job')} "
+                 f"in {counted(now.queues, 'queue')}")
+        told = {"file": file, **_as_json(contents)}
+        replaced = {"waiting": now.jobs, "running": now.running, "queues": now.queues}
+        if dry_run:
+            call.answer(f"{file} is good: {_described(contents)}; it would replace the cluster's {there}. "
+                        "Nothing was done.", {**told, "replaced": replaced, "restored": False})
+            return DONE
+        if not yes:
+            confirm(f"Replace the cluster's {there} by {file} ({_described(contents)})?", yes)
+        with mmap.mmap(stream.fileno(), 0, prot=mmap.PROT_READ) as mapped, memoryview(mapped) as view:
+            client.clone(view)
+    call.answer(f"the cluster has the state of {file}", {**told, "replaced": replaced, "restored": True})
+    return DONE
+
+
+def _read(file: str, stream: BinaryIO) -> Contents:
+    """Check every byte of a file; raises Failure."""
+    try:
+        return read(stream)
+    except Damaged as error:
+        raise Failure(FILE_ERROR, f"{file} is damaged or no backup: {error}") from error
+    except OSError as error:
+        raise Failure(FILE_ERROR, f"cannot read {file}: {error.strerror}") from error
+
+
+def _described(contents: Contents) -> str:
+    when = datetime.fromtimestamp(contents.clock_s, UTC)
+    return (f"{counted(contents.size, 'byte')}, cluster {contents.cluster or 'without identity'}, "
+            f"level {contents.level}, as of {when:%Y-%m-%d %H:%M:%S} UTC")
+
+
+def _as_json(contents: Contents) -> dict[str, object]:
+    return {"bytes": contents.size, "cluster": contents.cluster, "level": contents.level, "format": contents.format,
+            "applied": contents.applied, "time": contents.clock_s, "checksum": contents.checksum}

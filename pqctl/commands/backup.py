@@ -1,0 +1,53 @@
+"""`pqctl backup`, `pqctl verify`, `pqctl restore`: the whole state as a file."""
+
+from __future__ import annotations
+
+import click
+
+from pqctl.invocation import Call, command, directories, files
+from pqctl.output import exit_codes
+
+KEEP_MAX = 100_000
+
+
+@command(None, timeout=600.0, epilog=exit_codes.epilog(unknown=""))
+@click.argument("directory", metavar="DIR", shell_complete=directories)
+@click.option("--keep", type=click.IntRange(1, KEEP_MAX), metavar="N",
+              help="Then remove all but the newest N backups of this cluster in DIR.")
+@click.option("--node", metavar="NAME", help="Ask this node instead of a follower. For use when no majority is left.")
+def backup(call: Call, directory: str, keep: int | None, node: str | None) -> int:
+    """Save all queues with all jobs, as of one moment, to a new file in DIR.
+
+    Its name has the cluster's identity and the time. A follower is asked, so that the leader has no work with it; it
+    may be slightly behind. The file appears once it is complete, verified and on disk. Users are not in it.
+    """
+    from pqctl.actions import backups
+
+    return backups.backup(call, directory, keep, node)
+
+
+@command(None, epilog=exit_codes.epilog(unknown=""))
+@click.argument("file", shell_complete=files)
+def verify(call: Call, file: str) -> int:
+    """Check a backup: that not a byte of FILE has changed, and of which cluster and time it is.
+
+    No server is asked.
+    """
+    from pqctl.actions import backups
+
+    return backups.verify(call, file)
+
+
+@command(None, timeout=600.0)
+@click.argument("file", shell_complete=files)
+@click.option("--dry-run", is_flag=True, help="Only check FILE and say what would be replaced.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def restore(call: Call, file: str, dry_run: bool, yes: bool) -> int:
+    """Replace everything in the cluster by the state saved in FILE.
+
+    All current jobs are lost. Members, settings of the cluster and users stay. A file that is damaged, or of a newer
+    version, changes nothing.
+    """
+    from pqctl.actions import backups
+
+    return backups.restore(call, file, dry_run=dry_run, yes=yes)

@@ -1,0 +1,83 @@
+"""What a file of `pqctl backup` says about itself, read without holding it in memory.
+
+    magic       8 bytes     PQRAFT1 and a newline
+    format      4 bytes     big endian
+    frames                  each: length of its body (4 bytes, big endian), body (MessagePack); the first is the head
+    checksum    32 bytes    BLAKE2b of everything before
+
+It is the answer to SNAPSHOT as it came. What the frames hold is the servers' own business, but for the head.
+"""
+
+from __future__ import annotations
+
+import os
+from hashlib import blake2b
+from typing import Any, BinaryIO, NamedTuple
+
+import msgspec
+
+MAGIC = b"PQRAFT1\n"
+CHECKSUM_BYTES = 32
+HEAD_BYTES_MAX = 1 << 20
+CHUNK_BYTES = 1 << 20
+_FIELD_INDEX, _FIELD_CLOCK, _FIELD_CLUSTER, _FIELD_LEVEL = 1, 4, 5, 18      # of the head, whose name is its field 0
+
+
+class Damaged(Exception):       # noqa: N818 - the name says what it is
+    """The file is no snapshot, or not as it was written; the message says how that is known."""
+
+
+class Contents(NamedTuple):
+    """What the head says."""
+
+    size: int                   # bytes of the file
+    format: int
+    cluster: str                # the identity of the cluster, hexadecimal; "" if it has none yet
+    level: int                  # a cluster needs this feature level to take it
+    applied: int                # the last entry of the log that is in it
+    clock_s: float              # the replicated clock, Unix time
+    checksum: str               # hexadecimal
+
+
+def verify(file: BinaryIO) -> Contents:
+    """Read all of a file and check its form and checksum; raises Damaged and OSError."""
+    size = os.fstat(file.fileno()).st_size
+    if size < len(MAGIC) + 4 + 4 + CHECKSUM_BYTES:
+        raise Damaged("it is too short for a snapshot")
+    file.seek(0)
+    digest = blake2b(digest_size=CHECKSUM_BYTES)
+
+    def take(length: int) -> bytes:
+        data = file.read(length)
+        if len(data) < length:
+            raise Damaged("it became shorter while it was read")
+        digest.update(data)
+        return data
+
+    if take(len(MAGIC)) != MAGIC:
+        raise Damaged("it does not begin like a snapshot")
+    version = int.from_bytes(take(4), "big")
+    length = int.from_bytes(take(4), "big")
+    left = size - file.tell() - CHECKSUM_BYTES
+    if length > min(left, HEAD_BYTES_MAX):
+        raise Damaged("its head is damaged")
+    head = take(length)
+    left -= length
+    while left:
+        chunk = take(min(left, CHUNK_BYTES))
+        left -= len(chunk)
+    checksum = file.read(CHECKSUM_BYTES)
+    if checksum != digest.digest():
+        raise Damaged("its checksum is wrong: it is cut off, or was changed since it was written")
+    return _contents(head, size, version, checksum)
+
+
+def _contents(head: bytes, size: int, version: int, checksum: bytes) -> Contents:
+    try:
+        fields: list[Any] = msgspec.msgpack.decode(head)
+        level = fields[_FIELD_LEVEL] if len(fields) > _FIELD_LEVEL else 1
+        cluster = fields[_FIELD_CLUSTER]
+        return Contents(size, version, cluster.hex() if cluster else "", int(level), int(fields[_FIELD_INDEX]),
+                        fields[_FIELD_CLOCK] / 1000, checksum.hex())
+    except (msgspec.DecodeError, LookupError, TypeError, ValueError, AttributeError) as error:
+        raise Damaged("its head is of no format that this version knows") from error

@@ -1,5 +1,9 @@
 # `make demo` and `make test` are the two commands of the README; both work on a fresh machine.
-PYTHON ?= python3
+# The distribution's Python where it is new enough and can make environments: it is built with optimizations, which is worth
+# up to a third of the processor time; others often are not.
+SYSTEM_PYTHON := /usr/bin/python3
+PYTHON ?= $(shell $(SYSTEM_PYTHON) -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& echo $(SYSTEM_PYTHON) || echo python3)
 VENV   := .venv
 BIN    := $(VENV)/bin
 # As new versions of pip do it: pysyncobj's old way needs the package wheel, which Debian's environments lack.

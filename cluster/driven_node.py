@@ -88,6 +88,7 @@ class DrivenNode:
     def subscribed(self, types: frozenset[str]) -> None:
         """See Cluster."""
         self._driver.subscribed(types)
+        self._wake()
 
     def listen(self, channels: list[Channels]) -> None:
         """See Cluster."""

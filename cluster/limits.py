@@ -43,7 +43,7 @@ LANES_LOOK_S = 0.1              # between two checks for such clients
 
 QUESTION_S = 9.0               # for a command that the leader executes for another node: a page waits no longer
 QUESTIONS_MAX = 64              # of them at a time
-TICK_S = 0.01                   # between turns when nothing happens
+TICK_S = 0.01                   # between turns when nothing happens, unless the next one is known to be later (idle.py)
 HOUSEKEEPING_S = 0.005          # what need not be done in every turn is done at most this often
 INFO_S = 0.25                   # a node describes itself to the others this often
 NOTICES_BYTES_MAX = 4 << 20     # with this much unsent to a peer its messages of NOTIFY are dropped

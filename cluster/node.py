@@ -21,6 +21,7 @@ from cluster.api import (
 )
 from cluster.driven_node import DrivenNode
 from cluster.driver import Driver
+from cluster.idle import next_turn_at
 from cluster.journal.journal import Journal
 from cluster.leader.clock import SystemClock
 from cluster.leader.commit_delay import CommitDelay
@@ -36,6 +37,10 @@ from cluster.wire.peer_network import PeerNetwork
 from core import Machine
 
 log = logging.getLogger("sockpqd.cluster")
+
+NEVER = float("inf")
+ANSWERS_SHARE = 1 / 8           # of the lease: how long an answer that commits nothing, but keeps the lease, may lie
+
 
 class ClusterNode(DrivenNode):
     """Implements cluster.api.Cluster. All methods must be called on the loop that start() runs on."""
@@ -69,14 +74,16 @@ class ClusterNode(DrivenNode):
         self._stopped = False
         self._woken_at = 0.0            # when the first event of the next turn arrived, monotonic seconds
         self._turned_at = 0.0           # when the last turn ended
+        self._patience_s = settings.lease_ms / 1000 * ANSWERS_SHARE
         self._timer: asyncio.TimerHandle | None = None
+        self._look_at = NEVER           # when it rings, monotonic seconds
 
     async def start(self) -> None:
         """Recover from disk, then join the others. Raises if this node is not fit to run."""
         self._driver.recover()
         self._watch.start()
         await self._network.start()
-        self._tick()
+        self._wake()
 
     async def stop(self) -> None:
         """Hand leadership over, then close. Returns within HAND_OVER_S."""
@@ -108,9 +115,11 @@ class ClusterNode(DrivenNode):
         self._driver.inbox.append((name, event))
         if self._driver.urgent(event):
             self._wake()
+        else:
+            self._look_by(self._clock.monotonic() + self._patience_s)
 
     def _receiving(self, name: str) -> None:
-        self._driver.transport.receiving(name)
+        self._driver.transport.receiving(name, self._clock.monotonic())
 
     def _meet(self, hello: Hello) -> None:
         self._driver.meet(hello)
@@ -134,8 +143,12 @@ class ClusterNode(DrivenNode):
         except Exception as error:
             self.failed.set_exception(error)
             return
-        self._turned_at = self._clock.monotonic()
-        self._turns.observe(self._woken_at, self._turned_at)
+        before, now = self._turned_at, self._clock.monotonic()
+        self._turned_at = now
+        self._turns.observe(self._woken_at, now)
+        # A busy node keeps one timer for many turns; when the next one is due by itself is asked once it is quiet.
+        soon = now + limits.TICK_S
+        self._look_by(soon if now - before < limits.TICK_S else next_turn_at(self._driver, now, now))
         if self._driver.busy:
             self._wake()
         syncing = self._driver.journal.syncing
@@ -148,11 +161,25 @@ class ClusterNode(DrivenNode):
         with contextlib.suppress(RuntimeError):         # the loop is closed
             self._loop.call_soon_threadsafe(self._wake)
 
-    def _tick(self) -> None:
-        if not self._stopped:
-            if self._clock.monotonic() - self._turned_at > limits.TICK_S / 2:
-                self._wake()
-            self._timer = self._loop.call_later(limits.TICK_S, self._tick)
+    def _look_by(self, when: float) -> None:
+        """Look whether a turn is due at this time, or sooner; monotonic seconds."""
+        if when >= self._look_at:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._look_at = when
+        self._timer = self._loop.call_later(max(0.0, when - self._clock.monotonic()), self._look)
+
+    def _look(self) -> None:
+        self._timer, self._look_at = None, NEVER
+        if self._stopped or self._scheduled:
+            return                      # the turn that comes calls _look_by()
+        now = self._clock.monotonic()
+        due = next_turn_at(self._driver, self._turned_at, now)
+        if due <= now:
+            self._wake()
+        else:
+            self._look_by(due)
 
     # cluster.api.Cluster; what needs no more than the driver is in DrivenNode
 

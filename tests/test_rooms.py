@@ -21,8 +21,8 @@ ORDER = {
     ),
     "cluster": (
         "limits", "metrics", "api", "settings", "errors", "storage", "journal", "snapshots", "wire", "raft", "capacity",
-        "leader", "execution", "recording", "notices", "questions", "driver", "driven_node", "stats", "administration",
-        "exit_codes", "node",
+        "leader", "execution", "recording", "notices", "questions", "driver", "idle", "driven_node", "stats",
+        "administration", "exit_codes", "node",
     ),
     "gateway": (
         "limits", "link", "rights", "audit", "events", "protocol", "config", "process", "waiting", "pulses", "auth",

@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import sys
+import sysconfig
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -72,8 +73,16 @@ def machine() -> dict[str, Value]:
     """The machine of the load generator, and of local nodes, without its name."""
     return {
         "cores": os.cpu_count(), "cpu": _cpu_model(), "kernel": platform.release(),
-        "python": platform.python_version(),
+        "python": f"{platform.python_version()} ({_build()})",
     }
+
+
+def _build() -> str:
+    """How the interpreter was built, which matters more than most changes of the program."""
+    flags = str(sysconfig.get_config_var("CONFIG_ARGS"))
+    if "--enable-optimizations" not in flags:
+        return "not optimized"
+    return "optimized, LTO" if "--with-lto" in flags else "optimized"
 
 
 def _cpu_model() -> str:

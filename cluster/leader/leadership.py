@@ -156,6 +156,19 @@ class Leadership:
                 self.tick_in_flight = True
                 self._proposer.propose(Tick(), _Ticked(self))
 
+    def due_s(self) -> float | None:
+        """Seconds of replicated time until a Tick is due, negative when it is overdue; None: nothing will be due."""
+        due_ms = None if self.tick_in_flight else self._machine.next_due_ms()
+        return None if due_ms is None else (due_ms - self._time.now_ms()) / 1000
+
+    @property
+    def settled(self) -> bool:
+        """Does this leadership go on as it is: announced, no one to promote, nothing to hand over?"""
+        return (
+            self.announced and self.online and self._members.belongs and not self._transfer and not self.halted
+            and not self._exhausted and self._members.learner is None
+        )
+
     def leading(self) -> bool:
         """Can this node execute operators' commands? Whether it serves clients is another question.
 

@@ -36,10 +36,12 @@ class Sender:
         self._transfers = transfers
         self._connected = connected             # tell the library that a node is connected or not
         self._disconnected = disconnected
+        self.sent_at = float("-inf")            # when the library last sent entries or a heartbeat, monotonic seconds
 
     def append(self, peer: Peer, message: dict[str, Any]) -> None:
         """Send the entries that the library wants to append at `peer`, except those already sent."""
         peer.lead(message["term"])
+        self.sent_at = self._context.now
         if "transmission" in message:
             raise FailStop("an entry is larger than the library can send; data_bytes_max is too high")
         if "serialized" in message:

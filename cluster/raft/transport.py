@@ -177,8 +177,12 @@ class RaftTransport(Transport):  # type: ignore[misc]
         if replica.leader_node is peer.node and not replica.is_leader:
             self.elections.leader_lost()
 
-    def receiving(self, name: str) -> None:
-        """Note that a large message is arriving from this peer, which shows that it is alive if it is the leader."""
+    def receiving(self, name: str, now: float) -> None:
+        """Note that a large message is arriving from this peer, which shows that it is alive if it is the leader.
+
+        `now`: monotonic seconds; the last turn may be a while ago.
+        """
+        self.context.now = now
         replica = self.context.replica
         if replica.leader_node is self.context.peers[name].node and not replica.is_leader:
             self.elections.leader_sends()
@@ -253,6 +257,19 @@ class RaftTransport(Transport):  # type: ignore[misc]
         self.admission.found_cluster()
         self.admission.tick()
         self.elections.tick()
+
+    @property
+    def beat_at(self) -> float:
+        """Leader: when the library last sent something to the peers that do keep up; monotonic seconds."""
+        return self._sender.sent_at
+
+    @property
+    def unsettled(self) -> bool:
+        """Is there a peer that needs more than entries and heartbeats: a snapshot, patience, admission, a farewell?"""
+        return self.members_leaving or any(
+            peer.choked or peer.sending is not None or (peer.up and (peer.info is None or not peer.info.voter))
+            for peer in self.peers.values()
+        )
 
     def lease_until(self) -> float:
         """The monotonic time, in seconds, until which followers that heard us cannot have elected another node.

@@ -33,7 +33,7 @@ import asyncio
 from collections.abc import Iterable
 
 from cluster.api import Cluster
-from core import Effects, Empty, Handed, HandedMany, Operation, Put, Reply, Request, Return
+from core import Effects, Empty, Handed, HandedMany, Operation, Put, Reply, Request, Return, TouchSession
 from gateway.waiting.claims import Claims
 from gateway.waiting.coming_jobs import ComingJobs
 from gateway.waiting.finish_watch import Watchers
@@ -287,6 +287,8 @@ class Waiters:
         """Propose the waiter's Get although nothing has happened, because that counts as a use of its session."""
         if waiter.number in self._standing:
             self._send(waiter, None)
+        elif not waiter.asked and waiter.wanted.request is not None:       # there is no room for its answer yet
+            self._cluster.propose(TouchSession(waiter.wanted.request.session), IGNORED)
 
     def follow(self, put: Put, client: object) -> None:
         """Propose a waiter's Get right behind a `put` just proposed for this client, whose job will be ready

@@ -123,6 +123,12 @@ def test_latency_and_the_processor_time_of_local_nodes(recorded: Path) -> None:
     assert cpu_us_per_job > 0
 
 
+def test_quiet(recorded: Path) -> None:
+    record = measure(recorded, "quiet", "--nodes", "1", "--seconds", "1")
+    assert [row["node"] for row in record.rows] == ["leader"]
+    assert 0 < record.rows[0]["percent of a core"] == record.summary["all, percent of a core"]
+
+
 def test_depth(recorded: Path) -> None:
     record = measure(recorded, "depth", "--nodes", "1", "--depths", "10,2500", "--jobs", "100", "--connections", "3")
     assert [row["waiting"] for row in record.rows] == [10, 2500]

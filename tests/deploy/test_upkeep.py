@@ -25,8 +25,12 @@ AROUND_S = 2.0          # the load goes on so long before and after
 WATCHDOG_PATIENCE_S = 90
 
 
+# Without it the level is raised when the last node knows the next one, and there is no way back.
+HELD_BACK = "-e", '{"sockpqd_raft": {"feature_level_max": 1}}'
+
+
 def newer(folder: Path) -> str:
-    """The repository with another version, as a later release would be."""
+    """The repository with another version and the next feature level, as a later release would be."""
     source = folder / "newer"
     for name in ("core", "cluster", "gateway", "pqctl", "client"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
@@ -37,6 +41,10 @@ def newer(folder: Path) -> str:
     version_file = source / "client" / "src" / "sockpq" / "_version.py"
     text = version_file.read_text()
     version_file.write_text(text.replace('"1.0.0rc1"', '"1.0.0rc2"'))
+    levels = source / "core" / "levels.py"
+    text = levels.read_text()
+    assert "\nFEATURE_LEVEL = 1 " in text
+    levels.write_text(text.replace("\nFEATURE_LEVEL = 1 ", "\nFEATURE_LEVEL = 2 "))
     return str(source)
 
 
@@ -55,15 +63,18 @@ def under_load(cluster: Installed, *arguments: str) -> Run:
 def test_a_rolling_upgrade_and_the_way_back_under_load(cluster: Installed, tmp_path: Path) -> None:
     old = cluster.ssh("n1", "readlink /opt/sockpqd/current").strip()
     leader = cluster.wait_until_well()["leader"]
-    run = under_load(cluster, "-e", f"sockpqd_source={newer(tmp_path)}", "-e", f"sockpqd_build_dir={tmp_path}/build")
-    versions = {node["version"] for node in cluster.wait_until_well()["nodes"]}
-    assert versions == {"1.0.0rc2"}
+    run = under_load(
+        cluster, *HELD_BACK, "-e", f"sockpqd_source={newer(tmp_path)}", "-e", f"sockpqd_build_dir={tmp_path}/build"
+    )
+    nodes = cluster.wait_until_well()["nodes"]
+    assert {(node["version"], node["level"], node["cluster_level"]) for node in nodes} == {("1.0.0rc2", 2, 1)}
     assert re.findall(r"Hand leadership over\] \*+\nchanged: \[(\w+)\]", run.output) == [leader]
     assert run.output.rindex(f"changed: [{leader}]") > max(
         run.output.rindex(f"changed: [{name}]") for name in cluster.names if name != leader
     )
     under_load(cluster, "-e", f"sockpqd_release={old}")
-    assert {node["version"] for node in cluster.wait_until_well()["nodes"]} == {"1.0.0rc1"}
+    nodes = cluster.wait_until_well()["nodes"]
+    assert {(node["version"], node["level"], node["cluster_level"]) for node in nodes} == {("1.0.0rc1", 1, 1)}
     assert cluster.ssh("n1", "readlink /opt/sockpqd/current").strip() == old
 
 

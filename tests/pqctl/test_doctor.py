@@ -38,10 +38,10 @@ def test_a_healthy_cluster_and_its_machine(nodes: LocalCluster, capsys: pytest.C
     code, told = ask(capsys, nodes.servers, "doctor", "--data-dir", str(nodes.data_dir("n2")))
     found = states(told)
     assert list(found) == ["servers", "leader", "members", "peers", "clocks", "versions", "online",
-                           "file system", "fsync", "free space", "open files"]
+                           "file system", "fsync", "free space", "open files", "interpreter"]
     for name in ("servers", "leader", "members", "peers", "clocks", "versions", "online"):
         assert found[name] == OK, told
-    assert [list(check) for check in told["checks"]] == [["state", "name", "found", "advice"]] * 11
+    assert [list(check) for check in told["checks"]] == [["state", "name", "found", "advice"]] * 12
     texts = {check["name"]: check["found"] for check in told["checks"]}
     assert f"process {nodes.pid('n2')} may open" in texts["open files"]
     assert "p99" in texts["fsync"]

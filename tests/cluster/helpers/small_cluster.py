@@ -1,6 +1,7 @@
 """A few real drivers in one process, with a clock, a network and disks that the test moves.
 
 Time passes only in run(). A message takes `delay` seconds; a test may hold messages back or drop them with `filter`.
+By themselves nodes take a turn every TURN_S, or with `sleeps` when one is due (cluster/idle.py).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from cluster.driver import Driver
+from cluster.idle import next_turn_at
 from cluster.journal.journal import Journal
 from cluster.settings import Member, NodeSettings
 from cluster.snapshots.snapshot_store import SnapshotStore
@@ -20,6 +22,7 @@ from tests.cluster.helpers.memory_disk import MemoryDisk
 
 DELAY_S = 0.001
 TURN_S = 0.01
+LOOK_S = 0.001                  # how exactly a sleeping node wakes up
 
 
 class Outcome:
@@ -64,6 +67,8 @@ class SmallNode:
         self.serving_log: list[bool] = []
         self.failure: Exception | None = None
         self.peers: dict[str, str] = {}
+        self.turned_at = 0.0
+        self.woken = 0                          # turns that it took by itself
 
     # Whom to connect to
     def add_peer(self, name: str, address: str) -> None:
@@ -145,11 +150,13 @@ class SmallCluster:
     """Nodes n1..nN, all started and connected; the spare ones behind them are no members yet, and not started."""
 
     def __init__(
-        self, count: int = 3, seed: int = 1, *, start: bool = True, spares: int = 0, **settings: int,
+        self, count: int = 3, seed: int = 1, *, start: bool = True, spares: int = 0, sleeps: bool = False,
+        **settings: int,
     ) -> None:
         self.now = 1000.0
         self.rng = random.Random(seed)
         self.settings = settings
+        self.sleeps = sleeps
         names = [f"n{k + 1}" for k in range(count + spares)]
         self.members = tuple(Member(name, f"127.0.0.1:{k + 1}", f"127.0.0.1:{k + 101}") for k, name in enumerate(names))
         self.founders = self.members[:count]
@@ -218,14 +225,18 @@ class SmallCluster:
 
     def _timer(self, name: str, life: int) -> Callable[[], None]:
         def fire() -> None:
-            if self.nodes[name].life == life:
-                self.turn(name)
-                self._at(self.now + TURN_S, fire)
+            node = self.nodes[name]
+            if node.life == life:
+                if not self.sleeps or next_turn_at(node.up, node.turned_at, self.now) <= self.now:
+                    node.woken += 1
+                    self.turn(name)
+                self._at(self.now + (LOOK_S if self.sleeps else TURN_S), fire)
         return fire
 
     def turn(self, name: str) -> None:
         """One turn of a node, and the next ones as long as it is busy."""
         node = self.nodes[name]
+        node.turned_at = self.now
         for _ in range(100):
             if node.driver is None:
                 return

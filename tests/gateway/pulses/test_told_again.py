@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from core import Pulse, Request
+from core import Pulse, Request, TouchSession
 from gateway.pulses.turns import WRITTEN_MS_MAX
 from gateway.pulses.window import Number, Window
 from tests.gateway.helpers.fake_cluster import returned
@@ -154,6 +154,21 @@ def test_a_job_that_had_to_wait_for_long_is_told(verb: bytes) -> None:
         gateway.cluster.now_ms += 2 * WRITTEN_MS_MAX
         await asyncio.wait_for(writes.come(2), 30)
         assert writes.keep(1, 0.2)
+    with_gateway(test)
+
+
+def test_a_client_whose_job_waits_for_room_keeps_its_session() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = await attached(gateway, b"SESSION TTL 1\r\n")
+        await done(gateway, client, b"QUEUE CONFIG q RATE 1 PER 1\r\nPUT q 0 1\r\nx")
+        assert JOB.fullmatch(await done(gateway, client, b"REQ 1 GETB q EXPIRE 60\r\n"))
+        client.vanish()
+        await asyncio.sleep(1.1)
+        assert GO.fullmatch(await done(gateway, gateway.connect("other"), b"PULSE WAIT queue:q\r\n"))
+        again = back(gateway, b"REQ 1 GETB q EXPIRE 60\r\n")
+        writes = Writes([again], JOB)
+        await asyncio.wait_for(writes.come(1), 30)
+        assert gateway.cluster.operations(TouchSession)
     with_gateway(test)
 
 

@@ -10,9 +10,24 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from core import DoneAll, Due, Finished, LaterAll, Reply, Results, state
+from core import (
+    Accepted,
+    DoneAll,
+    Due,
+    ExpireQueue,
+    Finished,
+    LaterAll,
+    PutMany,
+    PutTopic,
+    Reply,
+    Results,
+    Spread,
+    limits,
+    state,
+)
 from core.handlers.dispatch import EXECUTE, REQUESTED
 from core.rules import activate, complete
+from core.rules.remove_queue import remove_queue
 from core.state import State
 from core.store.delayed import Delays
 from core.store.job import Extras, RunningJob
@@ -86,6 +101,48 @@ def _all(reply: Any, count: int) -> Reply:
     return Results((*reply.replies, *[Finished()] * (count - 1)))
 
 
+def leave_out_a_copy(patch: pytest.MonkeyPatch) -> None:
+    """A PUT into several queues forgets one of them, and says that it has not."""
+    real, model = EXECUTE[PutMany], Model.spread
+
+    def put_many(state: State, operation: PutMany, seed: int) -> Reply:
+        return _counted(real(state, _fewer(operation), seed), operation)
+
+    def spread(self: Model, operation: PutMany | PutTopic) -> Reply:
+        if isinstance(operation, PutTopic):
+            return model(self, operation)
+        return _counted(model(self, _fewer(operation)), operation)
+    requested: dict[Any, Any] = REQUESTED
+    patch.setitem(TABLE, PutMany, put_many)
+    patch.setitem(requested, PutMany, put_many)
+    patch.setattr(Model, "spread", spread)
+
+
+def _fewer(operation: PutMany) -> PutMany:
+    return replace(operation, queues=operation.queues[:1])
+
+
+def _counted(reply: Reply, operation: PutMany) -> Reply:
+    return Spread(len(set(operation.queues))) if isinstance(reply, Spread) else reply
+
+
+def delete_a_queue_in_use(patch: pytest.MonkeyPatch) -> None:
+    """IDLE is over as soon as somebody says so."""
+    def expire(state: State, operation: ExpireQueue, seed: int) -> Reply:
+        if operation.queue in state.queues.expiring:
+            remove_queue(state, operation.queue, limits.PORTION_MAX)
+            state.events.tell("IDLE", operation.queue)
+        return Accepted()
+
+    def as_well(self: Model, operation: ExpireQueue) -> Reply:
+        if self.settings_of(operation.queue).idle_ms:
+            self.delete_all(operation.queue, limits.PORTION_MAX)
+            self.tell("IDLE", operation.queue)
+        return Accepted()
+    patch.setitem(TABLE, ExpireQueue, expire)
+    patch.setattr(Model, "_expire", as_well)
+
+
 def sleep_on(patch: pytest.MonkeyPatch) -> None:
     """A leader proposes no Tick when jobs become active."""
     patch.setattr(Delays, "next_due_ms", lambda self, clock_ms: None)
@@ -93,11 +150,15 @@ def sleep_on(patch: pytest.MonkeyPatch) -> None:
 
 EXTENDED: dict[str, Any] = {"nodes": 3, "clones": 0.0, "extended": 0.6}
 
+PASSING: dict[str, Any] = {**EXTENDED, "extended": 0.8, "passing": True}
+
 CURES = (
     Cure(hand_out_before_the_time, EXTENDED, red=13),
     Cure(leave_half_a_transaction, EXTENDED, red=2),
     Cure(forget_keys, EXTENDED, red=1),
     Cure(promise_the_next_time, EXTENDED, red=4),
     Cure(end_only_the_first, EXTENDED, red=0),
+    Cure(leave_out_a_copy, PASSING, red=8),
+    Cure(delete_a_queue_in_use, PASSING, red=3),
     Cure(sleep_on, EXTENDED, red=0),
 )

@@ -1,4 +1,8 @@
-"""How long nothing can happen on a node by itself. A real one takes an idle turn every 10 ms all the same."""
+"""How long nothing can happen on a node by itself.
+
+A real one sleeps less: it has turns every 10 ms as long as anything is not in order (cluster/idle.py). Nothing may
+depend on these: runs with `fine_turns` have them, the others do not.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ if TYPE_CHECKING:
     from tests.sim.world.node import SimNode
 
 NEVER = float("inf")
-SOON_S = 0.01                   # the idle turn of a real node
+SOON_S = 0.01                   # between turns of a real node that is not quiet
 BEYOND_S = 0.0005               # the library compares times with >, so a turn must come after the moment
 
 

@@ -1,0 +1,40 @@
+"""When a node must take a turn by itself, though nothing arrives and nothing is asked of it.
+
+A turn without a reason costs nearly as much as one with a command, and keeps the processor awake. While everything is
+in order a leader has its heartbeats to send and what falls due in the queues, and a follower has nothing: a heartbeat
+wakes it. Whatever is not in order is looked at every TICK_S, so that nothing here needs to know how it goes on.
+"""
+
+from __future__ import annotations
+
+from cluster import limits
+from cluster.driver import Driver
+
+BEYOND_S = 0.001                # timers count in milliseconds, and the library sends a heartbeat after its time
+BEATS_MISSED_MAX = 3            # of so many heartbeats at least one is answered; otherwise something may be wrong
+CONTACT_SHARE = 1 / 2           # and so it may after this part of the lease
+
+
+def next_turn_at(driver: Driver, turned_at: float, now: float) -> float:
+    """When the next turn is due unless something wakes the node before. All are monotonic times in seconds.
+
+    `turned_at`: when the last turn ended.
+    """
+    soon = turned_at + limits.TICK_S
+    transport = driver.transport
+    if driver.capacity.stuck:
+        return turned_at + limits.NO_ROOM_RETRY_S
+    if driver.inbox or driver.store.busy or transport.unsettled:
+        return soon
+    beat_s = driver.settings.heartbeat_ms / 1000
+    contact_s = min(BEATS_MISSED_MAX * beat_s, CONTACT_SHARE * driver.settings.lease_ms / 1000)
+    if not driver.replica.is_leader:
+        return max(soon, transport.elections.heard_at + contact_s)
+    leadership = driver.leadership
+    if not leadership.settled:
+        return soon
+    at = turned_at + beat_s
+    if transport.peers:
+        at = min(transport.beat_at + beat_s + BEYOND_S, transport.quorum.acked_sent_at() + contact_s)
+    due_s = leadership.due_s() if leadership.serving else None
+    return max(soon, at if due_s is None else min(at, now + due_s + BEYOND_S))

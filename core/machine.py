@@ -18,7 +18,7 @@ from core.ops.cluster import Lead, Resume
 from core.ops.effects import Effects
 from core.ops.entry import Operation
 from core.ops.events import GAP, Event
-from core.ops.jobs import Place, Selector
+from core.ops.jobs import AnySelector
 from core.ops.queues import JobState
 from core.ops.replies import Reply
 from core.ops.settings import ClusterSettings, QueueSettings
@@ -252,7 +252,7 @@ class Machine:
         """The counters of `queue`, and for how long its oldest READY job has been waiting."""
         return queries.history(self._state, queue, now_ms)
 
-    def peek(self, selector: Selector | Place) -> JobView | None:
+    def peek(self, selector: AnySelector) -> JobView | None:
         """The selected job, in any state, or the READY or DELAYED one at a place; None: there is none."""
         return queries.peek(self._state, selector)
 

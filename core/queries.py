@@ -9,11 +9,11 @@ from msgspec import Struct
 
 from core import limits
 from core.fair.levels import FairSettings
-from core.ops.jobs import Place, Selector
+from core.ops.jobs import AnySelector, Number, Place
 from core.ops.queues import JobState
 from core.rules.hand_out import unfinished as any_unfinished
 from core.state import State
-from core.store.job import AnyJob, DelayedJob, RunningJob
+from core.store.job import AnyJob, DelayedJob, JobCounts, RunningJob
 
 
 class JobView(Struct, gc=False, frozen=True):
@@ -32,6 +32,8 @@ class JobView(Struct, gc=False, frozen=True):
     reason: str | None = None   # why it was put back or buried last, if its worker said it
     seq: int = 0                # the number of its place; of a running job that of its old one
     group: str | None = None    # for fair shares
+    number: int | None = None   # of a numbered job,
+    counts: JobCounts | None = None     # and what it has gone through
 
 
 class FairLevel(Struct, gc=False, frozen=True):
@@ -179,11 +181,14 @@ def unfinished_groups(state: State) -> int:
     return 0 if state.fair is None else state.fair.unfinished
 
 
-def peek(state: State, selector: Selector | Place) -> JobView | None:
+def peek(state: State, selector: AnySelector) -> JobView | None:
     """The selected job; None: there is none."""
     if isinstance(selector, Place):
         waiting = state.waiting_at(selector.queue, selector.seq)
         return None if waiting is None else _seen(waiting)
+    if isinstance(selector, Number):
+        numbered = state.numbers.get(selector.number)
+        return None if numbered is None else _seen(numbered)
     if selector.id:
         running = state.running.get(selector.id)
         return None if running is None else _seen(running)
@@ -213,14 +218,16 @@ def _seen(job: AnyJob, ready: JobState = JobState.READY) -> JobView:
     """A job as clients see it. `ready`: the state of one that is READY, which may also be DEAD."""
     extras = job.extras
     key, reason, group = (None, None, None) if extras is None else (extras.key, extras.reason, extras.group)
+    counts = None if extras is None else extras.counts
+    number = None if counts is None else job.seq
     if isinstance(job, RunningJob):
         return JobView(
             job.queue, job.id, job.priority, job.data, JobState.RUNNING, job.item, key, job.attempts, job.at_ms,
-            job.deadline_ms, reason, job.seq, group,
+            job.deadline_ms, reason, job.seq, group, number, counts,
         )
     if isinstance(job, DelayedJob):
         ready = JobState.DELAYED
     return JobView(
         job.queue, None, -job.rank, job.data, ready, job.item, key, job.attempts, job.at_ms, None, reason, job.seq,
-        group,
+        group, number, counts,
     )

@@ -32,7 +32,7 @@ from core.store.delayed import Delays, Release
 from core.store.events import ENDED_ITEM, ENDED_QUEUE, WATCHED_QUEUE, EventLog
 from core.store.item_limit import apply_item_limit
 from core.store.items import ItemQueue, Items
-from core.store.job import AnyJob, DelayedJob, Extras, Job, RunningJob, expiring
+from core.store.job import AnyJob, DelayedJob, Extras, Job, RunningJob, counted, expiring, is_numbered
 from core.store.job_list import JobList
 from core.store.leases import Leases
 from core.store.queues import TAKEN, Queue, Queues
@@ -112,6 +112,7 @@ class State:
         "membership",
         "next_id",
         "next_seq",
+        "numbers",
         "online",
         "opened",
         "pulses",
@@ -156,6 +157,7 @@ class State:
         self.delays = Delays()
         self.ttls: TimerIndex[tuple[int, int, Job]] = TimerIndex(limits.DUE_BITS)   # of READY jobs: (end, seq, job)
         self.dead: dict[str, JobList[Job]] = {}     # the READY dead jobs, by the queue they came from
+        self.numbers: dict[int, AnyJob] = {}        # the numbered jobs
         self.retained_keys = RetainedKeys()
         self.sessions = Sessions()
         self.workers = Workers()
@@ -182,6 +184,10 @@ class State:
         self.next_seq = seq + 1
         return seq
 
+    def next_place(self, job: AnyJob) -> int:
+        """The seq of a job that would go to the tail of its priority; a numbered one keeps its own."""
+        return job.seq if is_numbered(job.extras) else self.new_seq()
+
     def waiting_at(self, queue_name: str, seq: int) -> Job | DelayedJob | None:
         """The READY or DELAYED job of the queue whose place has this number; None: there is none."""
         delayed = self.delays.by_seq.get(seq)
@@ -192,16 +198,26 @@ class State:
 
     # ---- READY
 
-    def make_ready(self, queue: Queue, job: Job, active_ms: int | None = None) -> None:
+    def make_ready(
+        self, queue: Queue, job: Job, active_ms: int | None = None, *, replaces: bool = False,
+    ) -> None:
         """`job` becomes READY at its rank and seq; `when` and the end of its TTL are determined here.
 
-        `active_ms`: since when it counts as active in a queue with ORDER TIME; None: since now.
+        `active_ms`: since when it counts as active in a queue with ORDER TIME; None: since now. `replaces`: a job that
+        has been READY at this place.
         """
         if queue.settings is not None and queue.settings.order is Order.TIME:
             job = replace(job, when=self.clock_ms if active_ms is None else active_ms)
-        if job.extras is not None and job.extras.ttl_ms is not None:
-            job = replace(job, extras=expiring(job.extras, self.clock_ms))
+        if job.extras is not None:
+            extras = expiring(job.extras, self.clock_ms)
+            if extras is not None and extras.counts is not None and not replaces and self._came_before(job):
+                extras = replace(extras, ready_ms=self.clock_ms)
+            if extras is not job.extras:
+                job = replace(job, extras=extras)
         self.add(queue, job)
+
+    def _came_before(self, job: Job) -> bool:
+        return job.seq >> limits.SEQ_BITS < self.clock_ms
 
     def add(self, queue: Queue, job: Job) -> None:
         """`job` becomes READY."""
@@ -320,7 +336,7 @@ class State:
         deadline_ms = None if lease_ms is None else self.clock_ms + lease_ms
         running = RunningJob(
             number, job.queue, -job.rank, job.data, job.item, deadline_ms, then, job.when, job.seq, job.attempts + 1,
-            job.at_ms, job.extras, lease_ms,
+            job.at_ms, counted(job.extras, reserves=1), lease_ms,
         )
         queue.counters[TAKEN] += 1
         events = self.events
@@ -376,8 +392,8 @@ class State:
         self.running[job.id] = job
         if job.deadline_ms is not None:
             self.leases.add(job)
-        if job.extras is not None and job.extras.key is not None:
-            _keys(queue)[job.extras.key] = job
+        if job.extras is not None:
+            self._know(queue, job, job.extras)
         if self.fair is not None:
             self.fair.started(job)
 
@@ -410,8 +426,8 @@ class State:
             self.fair.stopped(job)
         if job.session is not None:
             self.sessions.unbind(job)
-        if job.extras is not None and job.extras.key is not None:
-            _drop_key(queue, job.extras.key)
+        if job.extras is not None:
+            self._forget(queue, job, job.extras)
         return job
 
     def use_fair(self) -> FairBook:
@@ -462,8 +478,8 @@ class State:
             self.leases.remove(old)
         if new.deadline_ms is not None:
             self.leases.add(new)
-        if new.extras is not None and new.extras.key is not None:
-            _keys(queue)[new.extras.key] = new
+        if new.extras is not None:
+            self._know(queue, new, new.extras)
 
     def _apply_item_limit(self, queue: Queue, item_queue: ItemQueue) -> None:
         if queue.settings is not None and queue.settings.item_limit:
@@ -471,9 +487,26 @@ class State:
 
     # ---- extras
 
-    def _index(self, queue: Queue, job: Job | DelayedJob, extras: Extras) -> None:
+    def _know(self, queue: Queue, job: AnyJob, extras: Extras) -> None:
+        """Let the job be found by its key and its number."""
         if extras.key is not None:
             _keys(queue)[extras.key] = job
+        if extras.counts is not None:
+            self.numbers[job.seq] = job
+
+    def _forget(self, queue: Queue, job: AnyJob, extras: Extras) -> None:
+        if extras.key is not None:
+            _drop_key(queue, extras.key)
+        if extras.counts is not None:
+            del self.numbers[job.seq]
+
+    def freed(self, queue: Queue, job: DelayedJob) -> None:
+        """`job` took the place of itself in the DELAYED list: it waits for one item less."""
+        if job.extras is not None:
+            self._know(queue, job, job.extras)
+
+    def _index(self, queue: Queue, job: Job | DelayedJob, extras: Extras) -> None:
+        self._know(queue, job, extras)
         if isinstance(job, Job):
             if extras.expires_at_ms is not None:
                 self.ttls.add((extras.expires_at_ms, job.seq, job))
@@ -481,8 +514,7 @@ class State:
                 self.dead.setdefault(extras.origin, JobList()).add(job)
 
     def _unindex(self, queue: Queue, job: Job | DelayedJob, extras: Extras) -> None:
-        if extras.key is not None:
-            _drop_key(queue, extras.key)
+        self._forget(queue, job, extras)
         if isinstance(job, Job):
             if extras.expires_at_ms is not None:
                 self.ttls.remove((extras.expires_at_ms, job.seq, job))

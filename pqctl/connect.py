@@ -71,10 +71,21 @@ class Servers:
         for told, address in self.named():
             if told == name:
                 return name, address
-        known = sorted({line.name for view in self.views for line in view.nodes})
-        if name in known:
+        if name in self._members():
             raise Failure(UNREACHED, f"{name} does not answer")
-        raise Failure(REFUSED, f"there is no node {name!r}; there are: {', '.join(known)}")
+        raise self.missing(name)
+
+    def missing(self, name: str) -> Failure:
+        """Return the failure for a node that the cluster does not have."""
+        return Failure(REFUSED, f"there is no node {name!r}; there are: {', '.join(self._members())}")
+
+    def must_have(self, name: str) -> None:
+        """Raise Failure if the cluster does not have this node, whether it answers or not."""
+        if name not in self._members():
+            raise self.missing(name)
+
+    def _members(self) -> list[str]:
+        return sorted({line.name for view in self.views for line in view.nodes})
 
 
 def _leadership(view: ServerView) -> tuple[bool, int]:

@@ -20,6 +20,8 @@ from typing import Any
 
 import pytest
 from hypothesis import is_hypothesis_test, settings
+from sockpq import Client
+from sockpq.testing import Server
 
 from devcluster.node import LocalNode, execute
 from tests.forkserver import Forkserver
@@ -40,7 +42,7 @@ PROCESSES = (
     "gateway/server/test_half_open.py", "gateway/test_daemon.py", "gateway/test_dev_cluster.py",
     "gateway/test_users_of_a_node.py",
     "pqctl/test_bench.py", "pqctl/test_doctor.py", "pqctl/test_emptying.py", "pqctl/test_events.py",
-    "pqctl/test_hash.py", "pqctl/test_jobs.py", "pqctl/test_node.py", "pqctl/test_queues.py",
+    "pqctl/test_hash.py", "pqctl/test_jobs.py", "pqctl/test_missing.py", "pqctl/test_node.py", "pqctl/test_queues.py",
     "pqctl/test_sessions.py", "pqctl/test_shell.py",
     "pqctl/test_signals.py", "pqctl/test_backups.py",
     "pqctl/test_status.py", "pqctl/test_streams.py", "pqctl/test_terminal.py", "pqctl/test_usage.py",
@@ -186,6 +188,20 @@ def forkserver() -> Iterator[None]:
     yield
     LocalNode.launch = staticmethod(executed)
     server.close()
+
+
+@pytest.fixture(scope="module")
+def own_server() -> Iterator[Server]:
+    """A real node for the tests of one file."""
+    with Server() as server:
+        yield server
+
+
+@pytest.fixture
+def own_client(own_server: Server) -> Iterator[Client]:
+    """A client of that node."""
+    with Client(own_server.address) as client:
+        yield client
 
 
 @pytest.fixture

@@ -78,7 +78,7 @@ def close_session_first(state: State, operation: ops.CloseSessionFirst, seed: in
     for number in list(islice(session.taken, limits.DUE_MAX)):
         job = state.stop(number)
         assert job is not None
-        put_back(state, job, FIRST)
+        put_back(state, job, FIRST, released=False)
         if state.events.endings:
             state.end_operation()
     if session.taken:

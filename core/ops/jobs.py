@@ -146,6 +146,24 @@ class PutTopic(Struct, array_like=True, tag=74, gc=False, frozen=True):
     job: PutWith | PutGrouped
 
 
+class PutNumbered(Struct, array_like=True, tag=79, gc=False, frozen=True):
+    """A Put with what only few jobs have.
+
+    `number`: the job gets a number, which is that of its first place, and its place stays the same for life.
+    `lease_ms`: how long those may keep it who take it without EXPIRE (0: no limit), instead of what its queue says;
+    None: as the queue says. Replies: those of a Put, but StoredNumber instead of Stored if there is a number.
+    """
+
+    job: PutWith | PutGrouped
+    number: bool
+    lease_ms: int | None = None
+
+    @property
+    def put(self) -> Put:
+        """The Put without options."""
+        return self.job.put
+
+
 class GetWith(Struct, array_like=True, tag=23, gc=False, frozen=True):
     """A Get with options: up to `count` jobs, a `policy`, attempt data.
 
@@ -328,6 +346,32 @@ class DeletePlace(Struct, array_like=True, tag=44, gc=False, frozen=True):
     selector: Place
 
 
+class Number(Struct, array_like=True, gc=False, frozen=True):
+    """One numbered job, in whatever state."""
+
+    number: int
+
+
+class ChangeNumber(Struct, array_like=True, tag=80, gc=False, frozen=True):
+    """A Change of the job with a number; it may run. Replies: those of Change but JobRunning."""
+
+    selector: Number
+    priority: int | None = None
+    when: Due | None = None
+    item: str | None = None
+    no_item: bool = False
+    data: bytes | None = None
+
+
+class DeleteNumber(Struct, array_like=True, tag=81, gc=False, frozen=True):
+    """A Delete of the job with a number; it may run. Replies: Finished, NotFound."""
+
+    selector: Number
+
+
+AnySelector = Selector | Place | Number
+
+
 class Move(Struct, array_like=True, tag=31, gc=False, frozen=True):
     """MOVE (spec/state-machine 9.1): the running job is done here and put into `queue`, with its item, key and tries.
 
@@ -407,8 +451,9 @@ class EndWith(Struct, array_like=True, tag=61, gc=False, frozen=True):
 
 
 Atomic = (
-    Put | PutWith | PutGrouped | PutMany | PutTopic | Done | DoneLast | DoneRan | Later | LaterWith | LaterRan | Move
-    | Change | Delete | Touch | TouchRan | Bury | LaterWithReason | BuryWithReason | ChangePlace | DeletePlace | EndWith
+    Put | PutWith | PutGrouped | PutNumbered | PutMany | PutTopic | Done | DoneLast | DoneRan | Later | LaterWith
+    | LaterRan | Move | Change | Delete | Touch | TouchRan | Bury | LaterWithReason | BuryWithReason | ChangePlace
+    | DeletePlace | ChangeNumber | DeleteNumber | EndWith
 )
 
 

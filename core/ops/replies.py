@@ -13,6 +13,13 @@ class Stored(Struct, gc=False, frozen=True):
     item: str | None = None
 
 
+class StoredNumber(Struct, gc=False, frozen=True):
+    """Put: the job is queued under this number. `item`: see Stored."""
+
+    number: int
+    item: str | None = None
+
+
 class Meta(Struct, gc=False, frozen=True):
     """The attempt data of a job handed out (GET .. META)."""
 
@@ -22,6 +29,7 @@ class Meta(Struct, gc=False, frozen=True):
     deadline_ms: int | None
     reason: str | None = None   # why it was put back last, if its worker said it
     group: str | None = None
+    number: int | None = None   # of a numbered job
 
 
 class Handed(Struct, gc=False, frozen=True):
@@ -287,6 +295,7 @@ class TooManyWorkers(Struct, gc=False, frozen=True):
 
 Reply = (
     Stored
+    | StoredNumber
     | Handed
     | Empty
     | Finished

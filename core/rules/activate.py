@@ -19,17 +19,17 @@ def moment(state: State, when: Due) -> int:
     return state.clock_ms + min(max(when.delay_ms, 0), limits.DURATION_MS_MAX)
 
 
-def place(state: State, queue: Queue, job: Job, active_ms: int | None) -> None:
+def place(state: State, queue: Queue, job: Job, active_ms: int | None, *, replaces: bool = False) -> None:
     """Put a job into the queue: DELAYED while it waits for items or for its `at_ms`, otherwise READY.
 
-    `active_ms`: since when it counts as active in a queue with ORDER TIME; None: since now.
+    `active_ms`: since when it counts as active in a queue with ORDER TIME; None: since now. `replaces`: a READY job.
     """
     if job.extras is not None and job.extras.after:
         state.defer(queue, job.delayed(NEVER_MS))
     elif job.at_ms is not None and job.at_ms > state.clock_ms:
         state.defer(queue, job.delayed(job.at_ms))
     else:
-        state.make_ready(queue, job, active_ms)
+        state.make_ready(queue, job, active_ms, replaces=replaces)
 
 
 def unfinished_items(state: State, items: tuple[str, ...]) -> tuple[str, ...]:
@@ -110,8 +110,7 @@ def _free(state: State, release: Release) -> None:
     at_ms = state.clock_ms if job.at_ms is None else job.at_ms
     freed = replace(job, due_ms=NEVER_MS if extras.after else at_ms, extras=extras)
     state.delays.free(queue, job, freed)
-    if extras.key is not None and queue.keys is not None:
-        queue.keys[extras.key] = freed
+    state.freed(queue, freed)
 
 
 def without_released_items(state: State, job: DelayedJob) -> Extras | None:
@@ -131,7 +130,7 @@ def _activate(state: State, most: int) -> int:
         while portion and queue.delayed is not None and queue.delayed[0].due_ms <= state.clock_ms:
             job = queue.delayed[0]
             state.undefer(queue, job)
-            state.make_ready(queue, job.ready(state.new_seq()), job.at_ms)
+            state.make_ready(queue, job.ready(state.next_place(job)), job.at_ms)
             portion -= 1
             left -= 1
         if not left:

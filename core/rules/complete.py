@@ -13,7 +13,7 @@ from core.ops.queues import Order
 from core.ops.replies import FINISHED, Rearmed, Reply
 from core.rules import activate
 from core.state import State
-from core.store.job import Extras, Job, RunningJob
+from core.store.job import Extras, Job, RunningJob, counted, is_numbered
 from core.store.queues import DEAD, DONE, LATER, PUT
 
 DEAD_SUFFIX = "_dead"
@@ -51,7 +51,7 @@ def _rearm(state: State, job: RunningJob, extras: Extras, every_ms: int) -> int:
     next_ms = job.at_ms
     if next_ms <= state.clock_ms:       # otherwise a Change has set the time
         next_ms += ((state.clock_ms - next_ms) // every_ms + 1) * every_ms
-    again = replace(job.ready(state.new_seq(), attempts=0, extras=extras), at_ms=next_ms)
+    again = replace(job.ready(state.next_place(job), attempts=0, extras=extras), at_ms=next_ms)
     activate.place(state, state.queues.by_name[job.queue], again, active_ms=None)
     return next_ms
 
@@ -67,12 +67,15 @@ def _retain_key(state: State, queue: str, key: str) -> None:
 
 def put_back(
     state: State, job: RunningJob, options: LaterWith = NO_OPTIONS, *, expired: bool = False, reason: str | None = None,
+    released: bool = True,
 ) -> None:
     """The stopped job goes back to its queue, or is dead after its last attempt.
 
     `reason`: why, as its worker says; it is kept with the job. `expired`: because its lease is over, for which
-    there is a counter and an event of its own.
+    there is a counter and an event of its own. `released`: because its worker says so.
     """
+    if released and not expired:
+        job = replace(job, extras=counted(job.extras, releases=1)) if is_numbered(job.extras) else job
     if reason is not None:
         job = replace(job, extras=replace(job.extras or Extras(), reason=reason))
     queue = state.queues.by_name[job.queue]
@@ -90,7 +93,7 @@ def put_back(
     if options.first:
         seq, active_ms = job.seq, job.when
     else:
-        seq = state.new_seq()
+        seq = state.next_place(job)
     attempts = job.attempts - options.yielded
     extras = job.extras
     if options.first:
@@ -105,7 +108,7 @@ def put_back(
 def undo_hand_out(state: State, job: RunningJob) -> None:
     """The stopped job goes back to its old place, as if it had never been handed out."""
     queue = state.queues.by_name[job.queue]
-    back = job.ready(job.seq, attempts=job.attempts - 1, extras=job.extras)
+    back = job.ready(job.seq, attempts=job.attempts - 1, extras=counted(job.extras, reserves=-1))
     if job.when and queue.settings is not None and queue.settings.order is Order.TIME:
         back = replace(back, when=job.when)
     state.add(queue, back)
@@ -130,7 +133,7 @@ def bury(state: State, job: RunningJob, reason: str | None = None) -> bool:
         name = job.queue[: limits.NAME_CHARS_MAX - len(DEAD_SUFFIX)] + DEAD_SUFFIX
     state.events.tell("DEAD", job.queue, name, job.id)
     queue = state.queues.open(name)
-    extras = job.extras or Extras()
+    extras = counted(job.extras, buries=1) or Extras()
     extras = replace(
         extras,
         key=None if queue.keys is not None and extras.key in queue.keys else extras.key,
@@ -140,7 +143,7 @@ def bury(state: State, job: RunningJob, reason: str | None = None) -> bool:
         after=(),
         reason=reason or extras.reason,
     )
-    dead = job.ready(state.new_seq(), attempts=job.attempts, extras=extras)
+    dead = job.ready(state.next_place(job), attempts=job.attempts, extras=extras)
     state.make_ready(queue, replace(dead, queue=queue.name, at_ms=None))
     return state.close(job.queue, job.item)[0]
 
@@ -154,7 +157,7 @@ def kick(state: State, name: str, count: int) -> int:
         state.remove(state.queues.by_name[job.queue], job)
         queue = state.queues.open(name)
         extras = replace(
-            job.extras,
+            counted(job.extras, kicks=1) or job.extras,
             key=None if queue.keys is not None and job.extras.key in queue.keys else job.extras.key,
             expires_at_ms=None,
             origin=None,
@@ -163,7 +166,7 @@ def kick(state: State, name: str, count: int) -> int:
         back = replace(
             job,
             when=0,
-            seq=state.new_seq(),
+            seq=state.next_place(job),
             queue=queue.name,
             attempts=0,
             at_ms=None if extras.every_ms is None else state.clock_ms,      # a periodic job starts anew

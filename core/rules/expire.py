@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from core import limits
 from core.ops.jobs import Then
 from core.rules.complete import bury, finish, put_back
 from core.rules.remove_queue import remove_queue
 from core.sessions.session import Session
 from core.state import State
-from core.store.job import RunningJob
+from core.store.job import RunningJob, counted, is_numbered
 from core.store.queues import EXPIRED
 
 
@@ -40,6 +42,8 @@ def _deadline_ms(job: RunningJob) -> int:
 
 def _end_lease(state: State, job: RunningJob) -> None:
     state.stop(job.id)
+    if is_numbered(job.extras):
+        job = replace(job, extras=counted(job.extras, timeouts=1))
     state.queues.by_name[job.queue].counters[EXPIRED] += 1
     state.events.tell("EXPIRED", job.queue, job.id, job.then.name)
     if job.then is Then.DONE:
@@ -61,7 +65,7 @@ def end_session(state: State, session: Session, ends_max: int) -> int:
     for number in released:
         job = state.stop(number)
         assert job is not None
-        put_back(state, job)
+        put_back(state, job, released=False)
         if state.events.endings:
             state.end_operation()
     left = ends_max - len(released)

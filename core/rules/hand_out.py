@@ -9,7 +9,7 @@ from core.fair.choice import Found, take
 from core.ops.jobs import Get, Then
 from core.state import State
 from core.store.items import ItemQueue
-from core.store.job import RunningJob
+from core.store.job import Job, RunningJob
 from core.store.queues import Queue
 
 
@@ -40,11 +40,15 @@ def unfinished(state: State, queues: tuple[str, ...] | None, item_name: str | No
     return bool(existing) if queues is None else any(name in existing for name in queues)
 
 
-def lease(state: State, queue: Queue, operation: Get) -> tuple[int | None, Then]:
-    """The length of a lease in milliseconds (None: no limit) and what follows it, as operation or queue say."""
+def lease(state: State, queue: Queue, operation: Get, job: Job) -> tuple[int | None, Then]:
+    """The length of a lease in milliseconds (None: no limit) and what follows it, as operation, job or queue say."""
     expire_ms, then = operation.expire_ms, operation.then
-    if expire_ms is None and queue.settings is not None and queue.settings.expire_ms:
-        expire_ms, then = queue.settings.expire_ms, queue.settings.then
+    if expire_ms is None:
+        then = Then.DEFAULT
+        if queue.settings is not None:
+            expire_ms, then = queue.settings.expire_ms, queue.settings.then
+        if job.extras is not None and job.extras.lease_ms is not None:
+            expire_ms = job.extras.lease_ms
     if expire_ms is None or expire_ms <= 0:
         return None, Then.LATER
     return min(expire_ms, limits.DURATION_MS_MAX), state.settings.expire_default if then is Then.DEFAULT else then
@@ -54,9 +58,10 @@ def hand_out(
     state: State, queue: Queue, item: str | None, operation: Get, found: Found | None = None,
 ) -> RunningJob:
     """Hand out the next job of the queue (of the item), or the one `found` by FAIR."""
-    lease_ms, then = lease(state, queue, operation)
     if found is not None and state.fair is not None:
         state.spent += 4 * limits.STEP * len(found.account.ranked)
         take(state.fair, found)
-        return state.hand_out(queue, state.take_this(queue, found.job), lease_ms, then)
-    return state.hand_out(queue, state.take(queue, item), lease_ms, then)
+        job = state.take_this(queue, found.job)
+    else:
+        job = state.take(queue, item)
+    return state.hand_out(queue, job, *lease(state, queue, operation, job))

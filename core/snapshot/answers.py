@@ -61,6 +61,8 @@ def _single_row(answer: Answer) -> frames.SingleAnswer:
     match answer:
         case replies.Stored(str(item)):
             return frames.StoredAnswer(item)
+        case replies.StoredNumber(number, item):
+            return frames.StoredNumberAnswer(number, item)
         case HandedOutMany(numbers):
             return frames.HandedManyAnswer(numbers)
         case replies.Rearmed(next_ms):
@@ -105,6 +107,8 @@ def _reply_of(row: frames.SingleAnswer) -> replies.Reply:
     match row:
         case frames.StoredAnswer(str(item)):
             return replies.Stored(item)
+        case frames.StoredNumberAnswer(number, item):
+            return replies.StoredNumber(number, item)
         case frames.RearmedAnswer(next_ms):
             return replies.Rearmed(next_ms)
         case frames.LeasedAnswer(deadline_ms):

@@ -60,6 +60,16 @@ class Head(AnyHead, array_like=True, tag="head", forbid_unknown_fields=True):
     """Everything that does not grow with the number of jobs."""
 
 
+class CountsRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    """The fields of store.job.JobCounts, in their order."""
+
+    reserves: Counter
+    timeouts: Counter
+    releases: Counter
+    buries: Counter
+    kicks: Counter
+
+
 class ExtrasRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     """The fields of store.job.Extras, in their order."""
 
@@ -74,6 +84,8 @@ class ExtrasRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     reason: str | None = None
     group: str | None = None
     body: Counter | None = None
+    lease_ms: Counter | None = None
+    counts: CountsRow | None = None
 
 
 # priority, when, seq, item, data, attempts, at_ms, extras
@@ -273,6 +285,15 @@ class StoredAnswer(Struct, array_like=True, tag="stored", forbid_unknown_fields=
     item: str | None
 
 
+class StoredNumberAnswer(
+    Struct, array_like=True, tag="stored number", forbid_unknown_fields=True, gc=False, frozen=True,
+):
+    """The answer was StoredNumber."""
+
+    number: Counter
+    item: str | None
+
+
 class HandedAnswer(Struct, array_like=True, tag="handed", forbid_unknown_fields=True, gc=False, frozen=True):
     """The answer was Handed, with this id."""
 
@@ -364,8 +385,8 @@ class ResultsAnswer(Struct, array_like=True, tag="results", forbid_unknown_field
 
 
 SingleAnswer = (
-    StoredAnswer | HandedAnswer | EmptyAnswer | FinishedAnswer | PlainAnswer | HandedManyAnswer | RearmedAnswer
-    | LeasedAnswer | RemovedAnswer | BoundsAnswer | SpreadAnswer | TurnAnswer
+    StoredAnswer | StoredNumberAnswer | HandedAnswer | EmptyAnswer | FinishedAnswer | PlainAnswer | HandedManyAnswer
+    | RearmedAnswer | LeasedAnswer | RemovedAnswer | BoundsAnswer | SpreadAnswer | TurnAnswer
 )
 AnswerRow = SingleAnswer | AbortedAnswer | ResultsAnswer
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from core.ops.jobs import Then
 from core.snapshot.frames import Delayed, End, ExtrasRow, Released, Running, RunningRow, SnapshotError, Waiting, check
 from core.state import State
 from core.store.delayed import Release
-from core.store.job import NEVER_MS, DelayedJob, Extras, Job, RunningJob
+from core.store.job import NEVER_MS, DelayedJob, Extras, Job, JobCounts, RunningJob
 from core.store.job_list import JobList
 from core.store.queues import Queue
 
@@ -129,6 +129,8 @@ class JobBuilder:
         if row is None:
             return queue, item, None
         extras = Extras(*astuple(row))
+        if row.counts is not None:
+            extras = replace(extras, counts=JobCounts(*astuple(row.counts)))
         self.grouped = self.grouped or extras.group is not None
         for name in (extras.key, extras.origin, extras.group, *extras.after):
             if name is not None:

@@ -164,7 +164,12 @@ def _data(job: Job | DelayedJob | RunningJob, bodies: set[int]) -> bytes:
 
 
 def _extras_row(extras: Extras | None) -> frames.ExtrasRow | None:
-    return None if extras is None else frames.ExtrasRow(*astuple(extras))
+    if extras is None:
+        return None
+    row = frames.ExtrasRow(*astuple(extras))
+    if extras.counts is not None:
+        row.counts = frames.CountsRow(*astuple(extras.counts))
+    return row
 
 
 def _settings_frames(state: State) -> Iterator[frames.Settings]:

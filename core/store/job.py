@@ -42,6 +42,9 @@ no other job of the cluster has: a new one puts the job at the tail, the old one
 `when` and `seq` for that. The seqs of an entry begin at its time times 2^SEQ_BITS, so a seq also tells since when the
 job has had its place.
 
+A numbered job (PUT .. NUMBER) has the seq of its first place for life: where the table says "+" or "dead", it comes
+to the place of that seq.
+
 None of these types is tracked by the garbage collector (gc=False), so a million jobs cost it nothing. That is safe
 because they refer to strings, bytes and numbers only and cannot be part of a cycle.
 
@@ -59,6 +62,16 @@ from core.ops.jobs import Then
 NEVER_MS = (1 << 63) - 1        # the due time of a job that waits for items
 
 
+class JobCounts(Struct, gc=False, frozen=True):
+    """What a numbered job has gone through."""
+
+    reserves: int = 0       # hand-outs, but those undone
+    timeouts: int = 0       # leases that ended
+    releases: int = 0       # by Later
+    buries: int = 0
+    kicks: int = 0
+
+
 class Extras(Struct, gc=False, frozen=True):
     """Attributes that most jobs lack."""
 
@@ -73,6 +86,8 @@ class Extras(Struct, gc=False, frozen=True):
     reason: str | None = None           # why it was put back or buried, as its worker said last
     group: str | None = None            # for fair shares: PUT .. GROUP
     body: int | None = None             # the number of a body that it shares with jobs of other queues
+    lease_ms: int | None = None         # of hand-outs that name none; 0: no limit
+    counts: JobCounts | None = None     # of a numbered job: its seq is its number, and stays the same
 
 
 def without_body(extras: Extras | None) -> Extras | None:
@@ -81,6 +96,24 @@ def without_body(extras: Extras | None) -> Extras | None:
         return extras
     extras = replace(extras, body=None)
     return None if extras == Extras() else extras
+
+
+def is_numbered(extras: Extras | None) -> bool:
+    """Whether a job with these extras keeps its place, and is known by the number of it."""
+    return extras is not None and extras.counts is not None
+
+
+def counted(
+    extras: Extras | None, *, reserves: int = 0, timeouts: int = 0, releases: int = 0, buries: int = 0, kicks: int = 0,
+) -> Extras | None:
+    """The extras of a job that has gone through this; only numbered ones are counted."""
+    if extras is None or extras.counts is None:
+        return extras
+    old = extras.counts
+    return replace(extras, counts=JobCounts(
+        old.reserves + reserves, old.timeouts + timeouts, old.releases + releases, old.buries + buries,
+        old.kicks + kicks,
+    ))
 
 
 def expiring(extras: Extras | None, clock_ms: int | None) -> Extras | None:

@@ -11,14 +11,16 @@ import re
 from cluster.api import Cluster
 from core import (
     OWN_PREFIX,
+    AnySelector,
     ConfigureQueueWith,
     CreateQueueWith,
     Get,
     GetWith,
-    Place,
+    Number,
     Put,
     PutGrouped,
     PutMany,
+    PutNumbered,
     PutTopic,
     PutWith,
     Selector,
@@ -48,7 +50,9 @@ def admin(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
 
 def put(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     """Require `put` for the job's queue, and its items."""
-    operation: Put | PutWith | PutGrouped | PutMany | PutTopic = command.operation
+    operation: Put | PutWith | PutGrouped | PutNumbered | PutMany | PutTopic = command.operation
+    if isinstance(operation, PutNumbered):
+        operation = operation.job
     if isinstance(operation, PutMany):
         names, job = operation.queues, operation.job
     elif isinstance(operation, PutTopic):
@@ -135,10 +139,24 @@ def move(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
 
 def selected(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     """Require `get` for a job named by id, as for DONE: only its worker knows the id; else `queue` for its queue."""
-    selector: Selector | Place = command.arguments[0] if command.operation is None else command.operation.selector
+    selector: AnySelector = command.arguments[0] if command.operation is None else command.operation.selector
     if isinstance(selector, Selector) and selector.id:
         return _of_job(rights.get, selector.id, cluster)
+    if isinstance(selector, Number):
+        return _of_number(rights, selector, cluster)
     return None if selector.queue.startswith(rights.queue) else FORBIDDEN
+
+
+def _of_number(rights: Rights, selector: Number, cluster: Cluster) -> bytes | None:
+    """Require `queue` for the queue in which the job lies. A number given out once is not protected when that job is
+    gone; one that is not given out yet is refused, as an id is.
+    """
+    if "" in rights.queue:
+        return None
+    job = cluster.machine.peek(selector)
+    if job is not None:
+        return None if job.queue.startswith(rights.queue) else FORBIDDEN
+    return JOB_NOT_FOUND if cluster.serving and selector.number >= cluster.machine.next_seq else None
 
 
 # ---- events

@@ -10,6 +10,7 @@ from core import (
     SPREAD_JOBS_MAX,
     Batch,
     Change,
+    ChangeNumber,
     ChangePlace,
     Finished,
     Get,
@@ -20,6 +21,7 @@ from core import (
     Put,
     PutGrouped,
     PutMany,
+    PutNumbered,
     PutTopic,
     PutWith,
     Rearmed,
@@ -63,8 +65,10 @@ def put(client: Client, command: Command) -> None:
     _follow(client, operation)
 
 
-def _follow(client: Client, put: Put | PutWith | PutGrouped | PutMany | PutTopic) -> None:
+def _follow(client: Client, put: Put | PutWith | PutGrouped | PutNumbered | PutMany | PutTopic) -> None:
     """Propose a waiter's Get right behind the PUT, if the job will be ready immediately."""
+    if isinstance(put, PutNumbered):
+        put = put.job
     if isinstance(put, Put):
         client.hub.waiters.follow(put, client)
     elif isinstance(put, PutWith) and put.when is None and not put.after:
@@ -151,7 +155,7 @@ def _propose_many(
 
 def with_data(client: Client, command: Command) -> None:
     """CHANGE and MOVE: refused if they bring data and there is no room, like a new job."""
-    operation: Change | ChangePlace | Move = command.operation
+    operation: Change | ChangePlace | ChangeNumber | Move = command.operation
     if operation.data is not None and no_room(client):
         client.say(responses.BUSY)
     else:

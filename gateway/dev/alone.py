@@ -29,7 +29,22 @@ def configuration(folder: Path, environment: Mapping[str, str]) -> Config:
 
 
 def announce(config: Config) -> None:
-    """Print where the node listens and keeps its data."""
-    host, _, port = config.listen.client.rpartition(":")
-    print(f"sockpqd serves on {host} {port}, data in {config.node.data_dir}; try:  "
-          f"{program('pqctl')} --servers {config.listen.client} shell", flush=True)
+    """Print where the node listens and keeps its data; if not where everybody looks, why, and how to reach it."""
+    listen = config.listen
+    dashboard = f"  Dashboard: http://{listen.http}/\n" if listen.http else ""
+    print(f"sockpqd serves on {listen.client}, data in {config.node.data_dir}\n{dashboard}"
+          f"{_elsewhere(config)}  Try:  {program('pqctl')} shell", flush=True)
+
+
+def _elsewhere(config: Config) -> str:
+    """The lines about a port for clients that is not the usual one; none if it is."""
+    listen = config.listen
+    usual = f"{HOST}:{PORTS['client']}"
+    if listen.client == usual:
+        return ""
+    ports = {"client": listen.client, "peer": listen.peer, "http": listen.http}
+    taken = [str(port) for use, port in PORTS.items() if ports[use] != f"{HOST}:{port}" and not free(port)]
+    reason = (f"  In use by another program, perhaps another sockpqd --dev: {', '.join(taken)}. So other ports were "
+              "taken.\n" if taken else "")
+    return (f"{reason}  pqctl and Client() go to {usual} unless they are told otherwise:\n"
+            f"    export SOCKPQ_SERVERS={listen.client}\n")

@@ -8,7 +8,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gateway.dev.folder import DevNode
+from gateway.dev.folder import CLIENT, DevNode
+from gateway.dev.ports import HOST
 
 
 def guide(folder: Path, nodes: Sequence[DevNode], pids: Mapping[str, int], leader: str) -> str:
@@ -20,6 +21,11 @@ def guide(folder: Path, nodes: Sequence[DevNode], pids: Mapping[str, int], leade
         http = node.config.listen.http
         where = f"clients {node.config.listen.client}" + (f"  dashboard http://{http}/" if http else "")
         lines.append(f"  {node.name}  {where}  pid {pids.get(node.name, '-')}{'  leads' * (node.name == leader)}")
+    if nodes[0].config.listen.client != f"{HOST}:{CLIENT}":
+        lines += [
+            "", f"The usual ports ({CLIENT} and more) were in use when this cluster was made, so it has others:",
+            f"without the variable SOCKPQ_SERVERS pqctl and Client() go to {HOST}:{CLIENT}, which is not this cluster.",
+        ]
     lines += [
         "",
         "Try in another terminal:",

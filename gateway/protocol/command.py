@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from core import Get, Put, PutGrouped, PutMany, PutTopic, PutWith
+from core import Get, Put, PutGrouped, PutMany, PutNumbered, PutTopic, PutWith
 from gateway.protocol.request_id import Numbering
 
 Words = list[bytes]
@@ -109,6 +109,8 @@ class Command(Struct, gc=False):
         kind = type(operation)
         if kind is not Put:
             if kind in _SPREADING:
+                operation = operation.job
+            if kind is PutNumbered:
                 operation = operation.job
             operation = operation.put if type(operation) in _WITH_PUT else operation
         force_setattr(operation, "data", data)

@@ -88,7 +88,7 @@ def settings_of_fair(settings: FairSettings) -> list[tuple[str, str]]:
 def seen(job: JobView, places: bool = False) -> str:
     """Format the line of PEEK for a job: `<q> <id|-> <p> <len> <state> [meta] [SEQ <n>]`, with all its meta tokens."""
     number = "-" if job.id is None else str(job.id)
-    tokens = meta(job.item, job.key, job.attempts, job.reason, job.at_ms, job.deadline_ms, job.group)
+    tokens = meta(job.item, job.key, job.attempts, job.reason, job.at_ms, job.deadline_ms, job.group, job.number)
     place = f" SEQ {job.seq}" if places else ""
     return f"{job.queue} {number} {job.priority} {len(job.data)} {job.state.name}{tokens}{place}\r\n"
 

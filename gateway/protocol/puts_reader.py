@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from hashlib import blake2b
 
-from core import Put, PutGrouped, PutMany, PutTopic, PutWith
+from core import Put, PutGrouped, PutMany, PutNumbered, PutTopic, PutWith
 from gateway.limits import BATCH_BYTES_MAX, COMMAND_BYTES, SKIPPED_BYTES_MAX
 from gateway.protocol.arguments import ArgumentError
 from gateway.protocol.command import Command, Words
@@ -37,7 +37,7 @@ class PutsSoFar:
         self._left = command.length or 0        # jobs still to come
         self._digest = command.digest if isinstance(command.digest, blake2b) else None
         # Bytes: the answer to an invalid job.
-        self._puts: list[Put | PutWith | PutGrouped | PutMany | PutTopic | bytes] = []
+        self._puts: list[Put | PutWith | PutGrouped | PutNumbered | PutMany | PutTopic | bytes] = []
         self._kept_bytes = 0
         self._dropped_bytes = 0
         self._job: Command | bytes = BAD_ARGUMENTS

@@ -54,6 +54,7 @@ from core import (
     SessionOpened,
     Spread,
     Stored,
+    StoredNumber,
     TicketNotFound,
     TooManyBindings,
     TooManyPulses,
@@ -144,6 +145,12 @@ class AtWriting(Struct, gc=False, frozen=True):
     drop: Callable[[], None]
 
 
+def _stored_number(reply: StoredNumber) -> bytes:
+    return f"200 OK NUMBER {reply.number}\r\n".encode() if reply.item is None else (
+        f"200 OK IS {reply.item} NUMBER {reply.number}\r\n".encode()
+    )
+
+
 def _stored(reply: Stored) -> bytes:
     return OK if reply.item is None else f"200 OK IS {reply.item}\r\n".encode()
 
@@ -161,7 +168,9 @@ def _meta_of(reply: Handed) -> str:
     given = reply.meta
     if not isinstance(given, Meta):
         return "" if reply.item is None else f" IS {reply.item}"
-    return meta(reply.item, given.key, given.attempt, given.reason, given.at_ms, given.deadline_ms, given.group)
+    return meta(
+        reply.item, given.key, given.attempt, given.reason, given.at_ms, given.deadline_ms, given.group, given.number,
+    )
 
 
 def _handed_many(reply: HandedMany) -> bytes:
@@ -228,6 +237,7 @@ def _always(line: bytes) -> Callable[[Reply], bytes]:
 
 _ENCODERS: dict[type, Callable[[Any], bytes]] = {
     Stored: _stored,
+    StoredNumber: _stored_number,
     Handed: _handed,
     Empty: _always(QUEUE_EMPTY),
     Finished: _finished,

@@ -16,10 +16,12 @@ def unix(time_ms: int) -> int:
 
 def meta(
     item: str | None, key: str | None, attempts: int, reason: str | None, at_ms: int | None, deadline_ms: int | None,
-    group: str | None = None,
+    group: str | None = None, number: int | None = None,
 ) -> str:
     """Format the meta tokens in their fixed order, each preceded by a space."""
     words = "" if item is None else f" IS {item}"
+    if number is not None:
+        words += f" NUMBER {number}"
     if key is not None:
         words += f" KEY {key}"
     if group is not None:

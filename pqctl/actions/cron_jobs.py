@@ -53,7 +53,7 @@ def delete(call: Call, task: str, queue: str) -> int:
                     pass            # a worker has just taken it
     told = {"task": task, "removed": removed}
     if not removed:
-        call.answer_nothing(f"no run of {task} waits in queue {queue}", told)
+        call.answer_nothing(f"no run of {task} waits in queue {queue} (`pqctl cron list` shows all)", told)
         return REFUSED
     call.answer(f"removed {removed} {'run' if removed == 1 else 'runs'} of {task}", told)
     return DONE

@@ -1,14 +1,64 @@
-"""Errors for queues that do not exist, with suggestions for misspelt names."""
+"""Errors for what does not exist: they name it, suggest similar names, and say which command lists what there is."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
+from typing import NamedTuple
 
-from sockpq import BadArguments, Client, QueueNotFound
+from sockpq import BadArguments, Client, JobNotFound, Key, NotExecuted, Place, QueueNotFound, SockpqError
 
 from pqctl.output.exit_codes import REFUSED, Failure
+from pqctl.parameters import told
 
 SIMILAR_MAX = 3
+
+
+class Kind(NamedTuple):
+    """Things with names."""
+
+    called: str
+    words: str                  # a server's answer when there is none of this name, see docs/PROTOCOL.md
+    listed_by: str
+    names: Callable[[Client, str | None], Iterable[str]]
+
+
+QUEUE = Kind("queue", "404 Queue Not Found", "pqctl queue list",
+             lambda client, server: [queue.name for queue in client.queues(server=server)])
+TOPIC = Kind("topic", "404 Topic Not Found", "pqctl topic list",
+             lambda client, server: {binding.topic for binding in client.topic_list(server=server)})
+PULSE = Kind("pulse", "404 Pulse Not Found", "pqctl pulse list", lambda client, server: client.pulses(server=server))
+WORKERS = Kind("pool of workers", "404 Worker Not Found", "pqctl worker list",
+               lambda client, server: [pool.name for pool in client.workers(server=server)])
+USER = Kind("user", "404 User Not Found", "pqctl user list",
+            lambda client, server: [user.name for user in client.users()])
+
+NOT_RUNNING = "is not running (any more): `pqctl job running` shows those that are"
+
+
+@contextmanager
+def existing(client: Client, kind: Kind, name: str, server: str | None = None) -> Iterator[None]:
+    """Turn the answer that there is none of this name into a Failure that says so."""
+    try:
+        yield
+    except NotExecuted as error:
+        if str(error) != kind.words:
+            raise
+        raise missing(client, kind, name, server) from None
+
+
+def missing(client: Client, kind: Kind, name: str, server: str | None = None) -> Failure:
+    """Return the failure for a name that does not exist."""
+    return Failure(REFUSED, f"there is no {kind.called} {name} ({hint(client, kind, name, server)})")
+
+
+def hint(client: Client, kind: Kind, name: str, server: str | None = None) -> str:
+    """Suggest similar names; if there are none, the command that lists all."""
+    similar: list[str] = []
+    with suppress(SockpqError):             # not everybody may list them
+        similar = get_close_matches(name, sorted(kind.names(client, server)), SIMILAR_MAX)
+    return f"did you mean {' or '.join(similar)}?" if similar else f"`{kind.listed_by}` shows all"
 
 
 def must_exist(client: Client, queue: str, server: str | None = None) -> dict[str, int]:
@@ -16,14 +66,26 @@ def must_exist(client: Client, queue: str, server: str | None = None) -> dict[st
     try:
         return client.queue_stat(queue, server=server)
     except QueueNotFound:
-        raise missing(client, queue, server) from None
+        raise missing(client, QUEUE, queue, server) from None
     except BadArguments:
         return {}
 
 
-def missing(client: Client, queue: str, server: str | None = None) -> Failure:
-    """Return the failure for a queue that does not exist."""
-    names = [found.name for found in client.queues(server=server)]
-    similar = get_close_matches(queue, names, SIMILAR_MAX)
-    hint = f"did you mean {' or '.join(similar)}?" if similar else "`pqctl queue list` shows all"
-    return Failure(REFUSED, f"there is no queue {queue} ({hint})")
+@contextmanager
+def existing_job(client: Client, job: int | Key | Place) -> Iterator[None]:
+    """Turn the answer that there is no such job into a Failure that says so."""
+    try:
+        yield
+    except JobNotFound:
+        raise no_job(client, job) from None
+
+
+def no_job(client: Client, job: int | Key | Place, server: str | None = None) -> Failure:
+    """Return the failure for a job that does not exist; its queue may not either."""
+    if isinstance(job, int):
+        return Failure(REFUSED, f"job {job} {NOT_RUNNING}")
+    try:
+        must_exist(client, job.queue, server)
+    except Failure as failure:
+        return failure
+    return Failure(REFUSED, f"there is no {told(job)}: `pqctl queue peek {job.queue}` shows the first that are ready")

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from sockpq import GroupNotFound
+
 from pqctl.actions.queue_settings import show_settings
 from pqctl.connect import cluster_of, reading
 from pqctl.invocation import Call
-from pqctl.output.exit_codes import DONE
+from pqctl.output.exit_codes import DONE, REFUSED, Failure
 from pqctl.output.text import counted
 
 SECOND_US = 1_000_000
@@ -38,7 +40,11 @@ def show(call: Call) -> int:
 def show_group(call: Call, name: str) -> int:
     """Print what a group has used (SCHED GROUP)."""
     with reading(call) as (client, server):
-        found = client.sched_group(name, server=server)
+        try:
+            found = client.sched_group(name, server=server)
+        except GroupNotFound:
+            raise Failure(REFUSED, f"no group {name} has jobs, or had some lately: group_keep of `pqctl sched config` "
+                          "says how many seconds it is remembered") from None
     call.answer(
         f"{name}: level {found.level}, {found.used_us / SECOND_US:.3f} s used, "
         f"{counted(found.waiting, 'job')} waiting, {found.running} running",

@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 import click
 from sockpq import JobNotFound, Key, Place, SockpqError
 
-from pqctl.actions.existence import must_exist
+from pqctl.actions.existence import NOT_RUNNING, existing_job, must_exist
 from pqctl.connect import cluster_of
 from pqctl.invocation import Call
 from pqctl.output.exit_codes import DONE, REFUSED, UNKNOWN, Failure
@@ -20,7 +20,7 @@ def change(call: Call, job: int | Key | Place, changes: Mapping[str, Any]) -> in
     """Change a job (CHANGE)."""
     if not changes:
         raise click.UsageError("nothing to change: give at least one option")
-    with cluster_of(call, serving=True) as (client, _):
+    with cluster_of(call, serving=True) as (client, _), existing_job(client, job):
         client.change(job, **changes)
     call.answer(f"{told(job)} is changed", {"job": _as_json(job)})
     return DONE
@@ -28,7 +28,7 @@ def change(call: Call, job: int | Key | Place, changes: Mapping[str, Any]) -> in
 
 def delete(call: Call, job: int | Key | Place) -> int:
     """Delete a job (DELETE)."""
-    with cluster_of(call, serving=True) as (client, _):
+    with cluster_of(call, serving=True) as (client, _), existing_job(client, job):
         ended = client.delete(job)
     last = [what for what, over in (("its queue", ended.queue_done), ("its item", ended.item_done)) if over]
     sentence = f"{told(job)} is deleted" + (f", the last one of {' and of '.join(last)}" if last else "")
@@ -38,7 +38,7 @@ def delete(call: Call, job: int | Key | Place) -> int:
 
 def touch(call: Call, number: int, expire: float | None, then: str | None) -> int:
     """Renew the lease of a running job (TOUCH)."""
-    with cluster_of(call, serving=True) as (client, _):
+    with cluster_of(call, serving=True) as (client, _), existing_job(client, number):
         ends = client.touch(number, expire, cast(Literal["later", "done", "dead"] | None, then))
     call.answer(f"the lease of job {number} ends {'never' if ends is None else local_time(ends)}",
                 {"id": number, "expires_at": ends})
@@ -61,7 +61,7 @@ def bury(call: Call, ids: Sequence[int], reason: str | None) -> int:
                 dead = ", ".join(str(number) for number, ok in zip(ids, found, strict=False) if ok)
                 raise Failure(UNKNOWN, f"only these are certainly dead: {dead}; then: {error}") from error
     each = list(zip(ids, found, strict=True))
-    lines = [f"{number} is dead" if ok else f"{number} is not running" for number, ok in each]
+    lines = [f"{number} is dead" if ok else f"{number} {NOT_RUNNING}" for number, ok in each]
     call.answer("\n".join(lines), {"jobs": [{"id": number, "dead": ok} for number, ok in each]})
     return DONE if all(found) else REFUSED
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 import click
 from sockpq import Client, Job, JobNotFound, RunningJob, SockpqError
 
-from pqctl.actions.existence import must_exist
+from pqctl.actions.existence import NOT_RUNNING, must_exist
 from pqctl.connect import cluster_of, reading
 from pqctl.invocation import Call
 from pqctl.output.exit_codes import DONE, REFUSED, UNKNOWN, Failure
@@ -50,7 +50,8 @@ def publish(call: Call, topic: str, body: bytes, route: str | None, priority: in
     """Put a job into all queues bound to a topic (PUT @<topic>)."""
     with cluster_of(call, serving=True) as (client, _):
         count = client.publish(topic, body, priority, item, route=route)
-    call.answer(f"{counted(len(body), 'byte')} queued in {counted(count, 'queue')}", {
+    nowhere = "" if count else f": nothing is bound to {topic} for it (`pqctl topic list` shows all bindings)"
+    call.answer(f"{counted(len(body), 'byte')} queued in {counted(count, 'queue')}{nowhere}", {
         "topic": topic, "route": route, "priority": priority, "item": item, "bytes": len(body), "queues": count,
     })
     return DONE
@@ -122,7 +123,7 @@ def done(call: Call, ids: Sequence[int]) -> int:
     for number, answer in zip(ids, answers, strict=True):
         ends = [what for what, ended in (("its queue", answer and answer.queue_done),
                                          ("its item", answer and answer.item_done)) if ended]
-        lines.append(f"{number} is not running" if answer is None else
+        lines.append(f"{number} {NOT_RUNNING}" if answer is None else
                      f"{number} is done" + (f", the last one of {' and of '.join(ends)}" if ends else ""))
         told.append({
             "id": number, "done": answer is not None,
@@ -149,7 +150,7 @@ def later(call: Call, ids: Sequence[int], options: Mapping[str, Any]) -> int:
                 message = f"only these are certainly back in their queues: {back}; then: {error}"
                 raise Failure(UNKNOWN, message) from error
     each = list(zip(ids, found, strict=True))
-    lines = [f"{number} is back in its queue" if ok else f"{number} is not running" for number, ok in each]
+    lines = [f"{number} is back in its queue" if ok else f"{number} {NOT_RUNNING}" for number, ok in each]
     call.answer("\n".join(lines), {"jobs": [{"id": number, "later": ok} for number, ok in each]})
     return DONE if all(found) else REFUSED
 

@@ -7,13 +7,13 @@ from typing import Literal, cast
 
 from sockpq import Key, PeekedJob, Place
 
-from pqctl.actions.existence import must_exist
+from pqctl.actions.existence import must_exist, no_job
 from pqctl.connect import reading
 from pqctl.invocation import Call
 from pqctl.output.exit_codes import DONE, REFUSED
 from pqctl.output.stdio import say
 from pqctl.output.text import counted
-from pqctl.parameters import local_time, told
+from pqctl.parameters import local_time
 
 BODY_CHARACTERS_MAX = 60
 
@@ -24,9 +24,9 @@ def show_job(call: Call, job: int | Key | Place) -> int:
     """Print one job: its body to standard output, a line about it to standard error."""
     with reading(call) as (client, server):
         found = client.peek(job, server=server)
-    if found is None:
-        call.answer_nothing(f"there is no {told(job)}", {"job": None})
-        return REFUSED
+        if found is None:
+            call.answer_nothing(str(no_job(client, job, server)), {"job": None})
+            return REFUSED
     if call.as_json:
         call.answer("", {"job": _as_json(found)})
         return DONE

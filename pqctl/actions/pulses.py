@@ -9,6 +9,7 @@ from typing import Any
 
 from sockpq import PulseNotFound
 
+from pqctl.actions.existence import PULSE, existing
 from pqctl.connect import cluster_of, reading
 from pqctl.invocation import Call
 from pqctl.output.exit_codes import DONE
@@ -51,7 +52,7 @@ def show_list(call: Call) -> int:
 
 def show_stat(call: Call, name: str) -> int:
     """Print the figures of one pulse (PULSE STAT)."""
-    with reading(call) as (client, server):
+    with reading(call) as (client, server), existing(client, PULSE, name, server):
         figures = client.pulse_stat(name, server=server)
     if call.as_json:
         call.answer("", {"pulse": name, **figures})
@@ -71,7 +72,7 @@ def create(call: Call, name: str, settings: Mapping[str, Any]) -> int:
 
 def config(call: Call, name: str, settings: Mapping[str, Any]) -> int:
     """Change settings of a pulse (PULSE CONFIG)."""
-    with cluster_of(call, serving=True) as (client, _):
+    with cluster_of(call, serving=True) as (client, _), existing(client, PULSE, name):
         client.pulse_config(name, **settings)
     call.answer(f"{name} is changed", {"pulse": name})
     return DONE
@@ -79,7 +80,7 @@ def config(call: Call, name: str, settings: Mapping[str, Any]) -> int:
 
 def delete(call: Call, name: str) -> int:
     """Remove a pulse (PULSE DELETE)."""
-    with cluster_of(call, serving=True) as (client, _):
+    with cluster_of(call, serving=True) as (client, _), existing(client, PULSE, name):
         client.pulse_delete(name)
     call.answer(f"{name} is removed", {"pulse": name})
     return DONE
@@ -88,7 +89,7 @@ def delete(call: Call, name: str) -> int:
 def change_payload(call: Call, name: str, payload: str, path: str | None, deny: bool) -> int:
     """Set what comes with each turn (PULSE SET)."""
     data = payload.encode() if path is None else read_stream(path, PAYLOAD_BYTES_MAX)
-    with cluster_of(call, serving=True) as (client, _):
+    with cluster_of(call, serving=True) as (client, _), existing(client, PULSE, name):
         client.pulse_set(name, data, deny=deny)
     what = "turns of it say not to act" if deny else f"{len(data):,} bytes come with each turn of it"
     call.answer(f"{name} is set: {what}", {"pulse": name, "bytes": len(data), "deny": deny})
@@ -100,7 +101,7 @@ def watch(call: Call, name: str, lines: int | None) -> int:
     granted: deque[int] = deque(maxlen=PERIODS)
     before: int | None = None
     while lines is None or lines > 0:
-        with reading(call) as (client, server):
+        with reading(call) as (client, server), existing(client, PULSE, name, server):
             figures = client.pulse_stat(name, server=server)
         total = int(figures["granted"] or 0)
         if before is not None:

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal, cast
 
+from sockpq import BindingNotFound, Client
+
+from pqctl.actions.existence import PULSE, QUEUE, TOPIC, existing, hint, must_exist
 from pqctl.connect import cluster_of
 from pqctl.invocation import Call
 from pqctl.output.confirm import confirm
-from pqctl.output.exit_codes import DONE
+from pqctl.output.exit_codes import DONE, REFUSED, Failure
+from pqctl.output.stdio import say
 from pqctl.output.text import counted
 
 
 def create(call: Call, queue: str, settings: Mapping[str, Any]) -> int:
     """Create a queue (QUEUE CREATE)."""
     with cluster_of(call, serving=True) as (client, _):
-        client.queue_create(queue, **settings)
+        with _pulse_of(client, settings):
+            client.queue_create(queue, **settings)
         told = client.queue_config(queue)
     if call.as_json:
         call.answer("", {"queue": queue, "settings": told})
@@ -27,7 +33,10 @@ def create(call: Call, queue: str, settings: Mapping[str, Any]) -> int:
 def config(call: Call, queue: str, settings: Mapping[str, Any]) -> int:
     """Change a queue's settings and show them all (QUEUE CONFIG)."""
     with cluster_of(call, serving=True) as (client, _):
-        told = client.queue_config(queue, **settings)
+        if settings:
+            _tell_if_new(client, queue)
+        with existing(client, QUEUE, queue), _pulse_of(client, settings):
+            told = client.queue_config(queue, **settings)
     return show_settings(call, {"queue": queue}, told)
 
 
@@ -42,7 +51,7 @@ def delete(call: Call, queue: str, force: bool, yes: bool) -> int:
     """Delete a queue (QUEUE DELETE)."""
     if force:
         confirm(f"Remove {queue} with all its jobs, including running ones?", yes)
-    with cluster_of(call, serving=True) as (client, _):
+    with cluster_of(call, serving=True) as (client, _), existing(client, QUEUE, queue):
         client.queue_delete(queue, force=force)
     call.answer(f"{queue} is removed", {"queue": queue})
     return DONE
@@ -52,7 +61,7 @@ def purge(call: Call, queue: str, state: str, yes: bool) -> int:
     """Remove the jobs of a queue in one state (QUEUE PURGE)."""
     which = "that wait or are dead" if state == "all" else f"that are {state}"
     confirm(f"Remove the jobs of {queue} {which}?", yes)
-    with cluster_of(call, serving=True) as (client, _):
+    with cluster_of(call, serving=True) as (client, _), existing(client, QUEUE, queue):
         removed = client.queue_purge(queue, cast(Literal["ready", "delayed", "dead", "all"], state))
     call.answer(f"{counted(removed, 'job')} removed from {queue}", {"queue": queue, "removed": removed})
     return DONE
@@ -61,6 +70,7 @@ def purge(call: Call, queue: str, state: str, yes: bool) -> int:
 def pause(call: Call, queue: str, direction: str) -> int:
     """Pause a queue (QUEUE PAUSE)."""
     with cluster_of(call, serving=True) as (client, _):
+        _tell_if_new(client, queue)
         client.queue_pause(queue, cast(Literal["in", "out", "all"], direction))
     stopped = {"in": "takes no jobs", "out": "gives no jobs", "all": "takes and gives no jobs"}[direction]
     call.answer(f"{queue} {stopped} until `pqctl queue resume {queue}`", {"queue": queue, "paused": direction})
@@ -69,7 +79,7 @@ def pause(call: Call, queue: str, direction: str) -> int:
 
 def resume(call: Call, queue: str) -> int:
     """Resume a paused queue (QUEUE RESUME)."""
-    with cluster_of(call, serving=True) as (client, _):
+    with cluster_of(call, serving=True) as (client, _), existing(client, QUEUE, queue):
         client.queue_resume(queue)
     call.answer(f"{queue} takes and gives jobs", {"queue": queue, "paused": None})
     return DONE
@@ -97,15 +107,33 @@ def bind(call: Call, topic: str, queue: str, pattern: str | None) -> int:
 
 def unbind(call: Call, topic: str, queue: str, pattern: str | None) -> int:
     """Take a binding back (TOPIC UNBIND)."""
-    with cluster_of(call, serving=True) as (client, _):
-        client.topic_unbind(topic, queue, pattern)
+    with cluster_of(call, serving=True) as (client, _), existing(client, TOPIC, topic):
+        try:
+            client.topic_unbind(topic, queue, pattern)
+        except BindingNotFound:
+            so = "" if pattern is None else f" with the pattern {pattern}"
+            raise Failure(REFUSED, f"{queue} is not bound to {topic}{so}: `pqctl topic list {topic}` shows what is"
+                          ) from None
     call.answer(f"{queue} is no longer bound to {topic}", {"topic": topic, "queue": queue, "pattern": pattern})
     return DONE
 
 
 def delete_topic(call: Call, topic: str) -> int:
     """Take all bindings of a topic back (TOPIC DELETE)."""
-    with cluster_of(call, serving=True) as (client, _):
+    with cluster_of(call, serving=True) as (client, _), existing(client, TOPIC, topic):
         client.topic_delete(topic)
     call.answer(f"{topic} is removed", {"topic": topic})
     return DONE
+
+
+def _pulse_of(client: Client, settings: Mapping[str, Any]) -> AbstractContextManager[None]:
+    """What a queue's settings name must exist."""
+    return existing(client, PULSE, settings["pulse"]) if settings.get("pulse") else nullcontext()
+
+
+def _tell_if_new(client: Client, queue: str) -> None:
+    """Say that a queue did not exist until now: its name may be misspelt."""
+    try:
+        must_exist(client, queue)
+    except Failure:
+        say(f"{queue} is a new queue ({hint(client, QUEUE, queue)})")

@@ -6,6 +6,7 @@ from typing import Literal
 
 from sockpq import BadArguments
 
+from pqctl.actions.existence import WORKERS, existing
 from pqctl.connect import cluster_of, reading
 from pqctl.invocation import Call
 from pqctl.output.exit_codes import DONE, REFUSED
@@ -40,7 +41,9 @@ def close(call: Call, number: int) -> int:
     with cluster_of(call, serving=True) as (client, _):
         ended = client.end_session(number)
     if not ended:
-        call.answer_nothing(f"there is no session {number}", {"number": number, "ended": False})
+        call.answer_nothing(
+            f"there is no session {number} (`pqctl session list` shows all)", {"number": number, "ended": False}
+        )
         return REFUSED
     call.answer(f"session {number} has ended", {"number": number, "ended": True})
     return DONE
@@ -69,7 +72,7 @@ def show_workers(call: Call) -> int:
 
 def set_worker(call: Call, name: str, most: int | None, least: int | None) -> int:
     """Tell a pool how many jobs to run at a time (WORKER SET)."""
-    with cluster_of(call, serving=True) as (client, _):
+    with cluster_of(call, serving=True) as (client, _), existing(client, WORKERS, name):
         try:
             client.worker_set(name, most=most, least=least)
         except BadArguments as error:
@@ -82,7 +85,7 @@ def set_worker(call: Call, name: str, most: int | None, least: int | None) -> in
 
 def steer_worker(call: Call, name: str, state: Literal["run", "pause", "stop"]) -> int:
     """Tell a pool to run, pause or stop (WORKER SET .. STATE)."""
-    with cluster_of(call, serving=True) as (client, _):
+    with cluster_of(call, serving=True) as (client, _), existing(client, WORKERS, name):
         client.worker_set(name, state=state)
     call.answer(f"{name} is told to {WORKER_SHALL[state]}", {"worker": name, "state": state})
     return DONE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 
+from pqctl.actions.existence import USER, existing
 from pqctl.connect import cluster_of
 from pqctl.invocation import Call
 from pqctl.output.exit_codes import DONE
@@ -48,7 +49,7 @@ def change(call: Call, name: str, rights: str, secret_file: str | None) -> int:
 
 def delete(call: Call, name: str) -> int:
     """Delete a user."""
-    with cluster_of(call, serving=True) as (client, _):
+    with cluster_of(call, serving=True) as (client, _), existing(client, USER, name):
         client.delete_user(name)
     call.answer(f"user {name} deleted", {"name": name})
     return DONE

@@ -82,7 +82,8 @@ def remove(call: Call, name: str) -> int:
     """Remove a node. It can be stopped afterwards."""
     from pqctl.connect import cluster_of
 
-    with cluster_of(call, leading=True) as (client, _):
+    with cluster_of(call, leading=True) as (client, servers):
+        servers.must_have(name)
         client.cluster_remove(name)
     call.answer(f"{name} was removed", {"name": name})
     return exit_codes.DONE
@@ -95,6 +96,8 @@ def transfer(call: Call, name: str | None) -> int:
     from pqctl.connect import cluster_of
 
     with cluster_of(call, leading=True) as (client, servers):
+        if name is not None:
+            servers.must_have(name)
         new = client.cluster_transfer(name)
     leads = servers.name(new.id)
     call.answer(f"{leads} leads", {"id": new.id, "name": leads, "client": new.client})

@@ -14,14 +14,12 @@ KINDS = {
 
 EXPLAINED = {                   # explanations of error answers, see docs/PROTOCOL.md
     "403 Forbidden": "the user has no right to do that: `pqctl user list`",
-    "404 Queue Not Found": "`pqctl queue list` shows them",
-    "404 User Not Found": "`pqctl user list` shows them",
     "409 User In File": "this user is in the servers' users file: change it there",
     "409 Change In Progress": "another change is not over: look for a LEARNER in `pqctl cluster status`",
     "409 Job Exists": "an unfinished job of the queue has this key: `pqctl job show QUEUE/KEY`",
     "409 Job Running": "a worker has it: `pqctl job running`",
     "409 Queue Exists": "change it by `pqctl queue config`",
-    "409 Queue Not Empty": "it has jobs: `pqctl queue stat`",
+    "409 Queue Not Empty": "it has jobs: `pqctl queue purge`, or --force",
     "409 Last Node": "there is no other",
     "409 Not Possible alone": "no other node can lead now",
     "409 Not Possible behind": "it has not caught up",

@@ -22,12 +22,6 @@ def cluster() -> Iterator[LocalCluster]:
         yield started
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with Server() as started:
-        yield started
-
-
 def finish(client: Client, item: str) -> None:
     """A job of the item comes and goes."""
     client.put("orders", b"", item=item)
@@ -36,8 +30,8 @@ def finish(client: Client, item: str) -> None:
     job.done()
 
 
-def test_types_fields_and_the_end_of_the_wait(server: Server) -> None:
-    with Client(server.address) as client:
+def test_types_fields_and_the_end_of_the_wait(own_server: Server) -> None:
+    with Client(own_server.address) as client:
         events = client.events(["PUT", "TAKE", "DONE", "FINQ", "FINI", "MSG"], wait=1.0)
         heard: list[Event] = []
 
@@ -63,8 +57,8 @@ def test_types_fields_and_the_end_of_the_wait(server: Server) -> None:
         assert [event.name for event in again] == ["i"]
 
 
-def test_many_messages_are_told_in_order(server: Server) -> None:
-    with Client(server.address) as client, client.events("MSG", "c*") as events:
+def test_many_messages_are_told_in_order(own_server: Server) -> None:
+    with Client(own_server.address) as client, client.events("MSG", "c*") as events:
         begun = threading.Event()
 
         def send() -> None:
@@ -96,8 +90,8 @@ def test_without_a_server_it_ends_after_the_timeout() -> None:
         next(client.events("FINI", timeout=0.3))
 
 
-def test_events_that_nobody_has_any_more_are_lost(server: Server) -> None:
-    with Client(server.address) as client:
+def test_events_that_nobody_has_any_more_are_lost(own_server: Server) -> None:
+    with Client(own_server.address) as client:
         client.put("q", b"")
         newest = client.events("EXPIRED", wait=0.1)
         assert list(newest) == []
@@ -149,9 +143,9 @@ def test_a_loop_goes_on_at_another_server_when_its_own_is_killed(cluster: LocalC
     assert [event.seq for event in heard] == sorted({event.seq for event in heard})
 
 
-def test_asyncio_loops_do_not_hold_up_other_calls(server: Server) -> None:
+def test_asyncio_loops_do_not_hold_up_other_calls(own_server: Server) -> None:
     async def watch() -> list[str]:
-        async with aio.Client(server.address) as client:
+        async with aio.Client(own_server.address) as client:
             events = client.events("FINI", wait=PATIENCE_S)
 
             async def listen() -> list[str]:
@@ -176,8 +170,8 @@ def test_asyncio_loops_do_not_hold_up_other_calls(server: Server) -> None:
     assert asyncio.run(watch()) == ["a", "b", "c"]
 
 
-def test_close_ends_a_loop(server: Server) -> None:
-    client = Client(server.address)
+def test_close_ends_a_loop(own_server: Server) -> None:
+    client = Client(own_server.address)
     ended: list[Exception] = []
 
     def listen() -> None:
@@ -199,10 +193,10 @@ def test_close_ends_a_loop(server: Server) -> None:
 
 
 def test_a_loop_that_is_stopped_does_not_say_that_the_server_has_closed_the_connection(
-    server: Server, caplog: pytest.LogCaptureFixture,
+    own_server: Server, caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("INFO", "sockpq")
-    with Client(server.address) as client:
+    with Client(own_server.address) as client:
         events = client.events("FINI")
         events.open()
         loop = threading.Thread(target=lambda: list(events))

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import logging
 import pickle
+import socket
 import traceback
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 import sockpq
-from sockpq import BadArguments, Client, JobNotFound, Stored, Unavailable
+from sockpq import BadArguments, Client, JobNotFound, SockpqError, Stored, Unavailable
 
 from tests.client.conftest import MakeClient
 from tests.client.fake_faults import Fault
 from tests.client.fake_server import FakeCluster
+from tests.client.scripted_server import ScriptedServer, reset
 
 
 def test_a_client_shows_its_servers_and_the_leader(cluster: FakeCluster) -> None:
@@ -63,6 +65,14 @@ def test_connections_leaders_and_retries_are_logged_and_counted(
     assert stats.retries >= 2
     assert stats.connects >= 2
     assert stats.leader_changes == 1
+
+
+def test_the_time_of_a_done_is_not_that_of_the_wait_for_the_next_job(client: Client) -> None:
+    client.put("q", b"")
+    assert [job.data for job in client.consume("q", expire=60, wait=0.5)] == [b""]
+    calls = client.stats().calls
+    assert (calls["DONE"].calls, calls["GETB"].calls) == (1, 2)
+    assert calls["DONE"].longest_s < calls["GETB"].longest_s
 
 
 def test_a_program_that_finds_no_server_for_long_is_told_so_once(
@@ -152,3 +162,16 @@ def test_nobody_there_is_said_with_the_address(make_client: MakeClient) -> None:
     client = make_client("127.0.0.1:1", timeout=0.3)
     with pytest.raises(Unavailable, match=r"127\.0\.0\.1:1"):
         client.put("q", b"")
+
+
+def test_a_connection_that_was_reset_is_told_in_words(make_client: MakeClient) -> None:
+    def end(connection: socket.socket, stream: BinaryIO, line: str) -> None:
+        reset(connection)
+        stream.close()
+
+    with ScriptedServer(end) as server:
+        client = make_client(server.address, timeout=0.3)
+        with pytest.raises(SockpqError) as caught:
+            client.put("q", b"")
+    assert server.address in str(caught.value)
+    assert "Errno" not in str(caught.value)

@@ -14,6 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 from gateway import main as main_module
+from gateway.dev import alone
+from gateway.dev.ports import HOST, any_port
 from tests.gateway.helpers.program import Dev, read_all, sockpqd, write_config
 
 
@@ -110,6 +112,34 @@ def test_a_second_dev_takes_other_ports_and_refuses_the_same_data(dev: Dev, tmp_
         other.process.wait()
         assert other.process.stdout is not None
         other.process.stdout.close()
+
+
+def test_dev_says_which_ports_are_taken_and_how_it_is_reached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.socket() as other:
+        other.bind((HOST, 0))
+        other.listen()
+        taken = other.getsockname()[1]
+        monkeypatch.setattr(alone, "PORTS", {"client": taken, "peer": any_port(), "http": taken})
+        config = alone.configuration(tmp_path, {})
+        alone.announce(config)
+    told = capsys.readouterr().out
+    assert f"In use by another program, perhaps another sockpqd --dev: {taken}, {taken}. So other ports were" in told
+    assert f"go to {HOST}:{taken} unless" in told
+    assert f"export SOCKPQ_SERVERS={config.listen.client}\n" in told
+    assert f"http://{config.listen.http}/\n" in told
+
+
+def test_dev_on_the_usual_ports_says_nothing_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(alone, "PORTS", {use: any_port() for use in alone.PORTS})
+    alone.announce(alone.configuration(tmp_path, {}))
+    told = capsys.readouterr().out
+    assert f"serves on {HOST}:{alone.PORTS['client']}, data in {tmp_path}" in told
+    assert "SOCKPQ_SERVERS" not in told
+    assert "In use" not in told
 
 
 def test_check_config_says_good_or_what_is_wrong(tmp_path: Path) -> None:

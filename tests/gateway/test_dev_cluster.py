@@ -15,8 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from gateway.dev import folder
 from gateway.dev.child import how_ended
-from gateway.dev.guide import program
+from gateway.dev.guide import guide, program
+from gateway.dev.ports import HOST
 from tests.gateway.helpers.program import PATIENCE_S, SOCKPQD, sockpqd
 from tests.waiting import gone, until
 
@@ -182,6 +184,17 @@ def told(text: str) -> tuple[int, int]:
     """How many jobs were put and done, as the program said last."""
     return max(((int(put), int(done)) for put, done in re.findall(
         r"producer: (\d+) jobs put into mail; workers: (\d+) done\n", text)), default=(0, 0))
+
+
+def test_a_cluster_on_other_ports_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder, "claim", lambda port: port != folder.CLIENT)
+    monkeypatch.setattr(folder, "free", lambda port: True)
+    nodes = folder.prepare(tmp_path, 1, {})
+    assert nodes[0].config.listen.client == f"{HOST}:{folder.CLIENT + folder.OTHER_STEP}"
+    assert f"go to {HOST}:{folder.CLIENT}, which is not this cluster" in guide(tmp_path, nodes, {"n1": 5}, "n1")
+    monkeypatch.setattr(folder, "claim", lambda port: True)
+    nodes = folder.prepare(tmp_path / "usual", 1, {})
+    assert "not this cluster" not in guide(tmp_path, nodes, {"n1": 5}, "n1")
 
 
 def test_play_has_a_producer_and_workers_and_goes_on_without_its_leader(tmp_path: Path) -> None:

@@ -19,24 +19,12 @@ from sockpq.testing import Server
 from tests.waiting import PATIENCE_S, until
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with Server() as started:
-        yield started
-
-
 @pytest.fixture
-def client(server: Server) -> Iterator[Client]:
-    with Client(server.address) as connected:
-        yield connected
-
-
-@pytest.fixture
-def connect(server: Server) -> Iterator[Callable[..., kombu.Connection]]:
+def connect(own_server: Server) -> Iterator[Callable[..., kombu.Connection]]:
     made: list[kombu.Connection] = []
 
     def make(vhost: str = "", **options: Any) -> kombu.Connection:
-        made.append(kombu.Connection(f"sockpq://{server.address}/{vhost}", transport_options=options))
+        made.append(kombu.Connection(f"sockpq://{own_server.address}/{vhost}", transport_options=options))
         return made[-1]
 
     yield make
@@ -74,17 +62,17 @@ def drain(connection: kombu.Connection, found: list[Any], count: int) -> None:
             connection.drain_events(timeout=0.2)
 
 
-def test_a_prefetch_limit_is_never_exceeded(connect: Any, client: Client) -> None:
+def test_a_prefetch_limit_is_never_exceeded(connect: Any, own_client: Client) -> None:
     connection, queue, found = connect(), plain("prefetch"), []
     send(connection, queue, *range(10))
     consume(connection, queue, found, prefetch=3)
     drain(connection, found, 3)
     time.sleep(0.3)
-    assert client.queue_stat("prefetch")["running"] == 3
+    assert own_client.queue_stat("prefetch")["running"] == 3
     found[0].ack()
     drain(connection, found, 4)
     def held() -> tuple[int, int]:
-        stat = client.queue_stat("prefetch")
+        stat = own_client.queue_stat("prefetch")
         return stat["ready"], stat["running"]
 
     until(lambda: held() == (6, 3))         # the next job may be taken before the acknowledgement of the first is told
@@ -143,24 +131,24 @@ def test_a_message_that_is_worked_on_for_three_times_the_ttl_is_not_delivered_ag
         other.drain_events(timeout=0.5)
 
 
-def test_a_cancelled_consumer_gives_back_what_was_not_delivered(connect: Any, client: Client) -> None:
+def test_a_cancelled_consumer_gives_back_what_was_not_delivered(connect: Any, own_client: Client) -> None:
     connection, queue, found = connect(), plain("cancel"), []
     send(connection, queue, *range(5))
     consumer = consume(connection, queue, found)
-    until(lambda: client.queue_stat("cancel")["running"] == 5)
+    until(lambda: own_client.queue_stat("cancel")["running"] == 5)
     consumer.cancel()
-    until(lambda: client.queue_stat("cancel")["ready"] == 5)
+    until(lambda: own_client.queue_stat("cancel")["ready"] == 5)
     assert not found
 
 
-def test_reject(connect: Any, client: Client) -> None:
+def test_reject(connect: Any, own_client: Client) -> None:
     connection, queue, found = connect(bury_rejected=True), plain("reject"), []
     send(connection, queue, 1, 2)
     consume(connection, queue, found, prefetch=1)
     drain(connection, found, 1)
     found[0].reject()
     drain(connection, found, 2)
-    assert client.queue_stat("reject")["dead"] == 1
+    assert own_client.queue_stat("reject")["dead"] == 1
 
 
 def test_a_kept_fanout_reaches_each_queue_also_of_publishers_that_did_not_declare_it(connect: Any) -> None:
@@ -187,36 +175,36 @@ def test_topics(connect: Any) -> None:
     assert queue.get() is None
 
 
-def test_settings_reach_the_server(connect: Any, client: Client) -> None:
+def test_settings_reach_the_server(connect: Any, own_client: Client) -> None:
     queue = plain("settings", expires=600, message_ttl=60, max_length=2)
     connection = connect()
     send(connection, queue, 1, 2, 3)
-    until(lambda: client.queue_stat("settings")["ready"] == 2)
+    until(lambda: own_client.queue_stat("settings")["ready"] == 2)
     assert queue(connection.default_channel).get(no_ack=True).decode() == 2
 
 
-def test_a_refusal_is_an_operational_error_that_says_why(connect: Any, client: Client) -> None:
-    client.queue_create("full", capacity=1)
+def test_a_refusal_is_an_operational_error_that_says_why(connect: Any, own_client: Client) -> None:
+    own_client.queue_create("full", capacity=1)
     connection = connect()
     connection.Producer().publish(1, routing_key="full")
     with pytest.raises(OperationalError, match="503"):
         connection.Producer().publish(2, routing_key="full")
 
 
-def test_virtual_hosts_do_not_see_each_other(connect: Any, client: Client) -> None:
+def test_virtual_hosts_do_not_see_each_other(connect: Any, own_client: Client) -> None:
     queue = plain("same")
     send(connect("one"), queue, 1)
     assert queue(connect("two").default_channel).get() is None
-    assert client.queue_stat("one.same")["ready"] == 1
+    assert own_client.queue_stat("one.same")["ready"] == 1
 
 
-def test_remote_control_leaves_nothing_behind_and_nothing_in_the_log(connect: Any, client: Client) -> None:
+def test_remote_control_leaves_nothing_behind_and_nothing_in_the_log(connect: Any, own_client: Client) -> None:
     mailbox = Mailbox("control", type="fanout")
     hearing, asking = connect(), connect()
     node = mailbox(hearing).Node("n", handlers={"ping": lambda state, **_: "pong"}, channel=hearing.default_channel)
     node.listen()
-    before = client.total()
-    names = [one.name for one in client.queues()]
+    before = own_client.total()
+    names = [one.name for one in own_client.queues()]
     stop = threading.Event()
 
     def hear() -> None:
@@ -232,8 +220,8 @@ def test_remote_control_leaves_nothing_behind_and_nothing_in_the_log(connect: An
     finally:
         stop.set()
         thread.join()
-    assert [one.name for one in client.queues()] == names
-    assert client.total() == before
+    assert [one.name for one in own_client.queues()] == names
+    assert own_client.total() == before
 
 
 def _live(url: str, ready: Any) -> None:
@@ -249,21 +237,21 @@ def _live(url: str, ready: Any) -> None:
     time.sleep(PATIENCE_S)
 
 
-def test_a_killed_client_leaves_no_queue_no_binding_and_no_job(server: Server, client: Client) -> None:
+def test_a_killed_client_leaves_no_queue_no_binding_and_no_job(own_server: Server, own_client: Client) -> None:
     processes = multiprocessing.get_context("fork")
     ready = processes.Event()
-    child = processes.Process(target=_live, args=(f"sockpq://{server.address}/killed", ready))
+    child = processes.Process(target=_live, args=(f"sockpq://{own_server.address}/killed", ready))
     child.start()
     try:
         assert ready.wait(PATIENCE_S)
-        (name,) = [one.name for one in client.queues() if one.name.startswith("killed.")]
-        assert client.queue_stat(name)["running"] == 1
-        assert [one.queue for one in client.topic_list()].count(name) == 1
+        (name,) = [one.name for one in own_client.queues() if one.name.startswith("killed.")]
+        assert own_client.queue_stat(name)["running"] == 1
+        assert [one.queue for one in own_client.topic_list()].count(name) == 1
     finally:
         child.kill()
         child.join()
-    until(lambda: not [one for one in client.queues() if one.name.startswith("killed.")])
-    assert not [one for one in client.topic_list() if one.queue.startswith("killed.")]
+    until(lambda: not [one for one in own_client.queues() if one.name.startswith("killed.")])
+    assert not [one for one in own_client.topic_list() if one.queue.startswith("killed.")]
 
 
 def _close(connection: kombu.Connection) -> None:

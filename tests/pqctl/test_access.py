@@ -249,6 +249,6 @@ def test_users_are_listed_and_deleted(
         "user", "rights", "kept", "in", "ann", "admin", "users", "file", "bob", "put:mail*,", "get", "log"])
     assert run(capsys, *ann, "user", "delete", "bob")[:2] == (0, "user bob deleted\n")
     code, _, err = run(capsys, *ann, "user", "delete", "bob")
-    assert (code, err) == (1, "refused: 404 User Not Found (`pqctl user list` shows them)\n")
+    assert (code, err) == (1, "there is no user bob (`pqctl user list` shows all)\n")
     code, _, err = run(capsys, *ann, "user", "delete", "ann")
     assert (code, err) == (1, "refused: 409 User In File (this user is in the servers' users file: change it there)\n")

@@ -13,6 +13,7 @@ import pytest
 from sockpq import Client
 
 from devcluster.cluster import LocalCluster
+from pqctl.actions.existence import NOT_RUNNING
 from pqctl.output.exit_codes import DONE, REFUSED, UNKNOWN, UNREACHED
 from tests.client.fake_server import FakeCluster, Fault
 from tests.pqctl.running import PROGRAM, ask, execute, run
@@ -77,9 +78,9 @@ def test_done_and_later_tell_of_each_id(servers: list[str], capsys: pytest.Captu
         run(capsys, "--servers", servers[0], "job", "put", "ends", "x")
     ids = [str(ask(capsys, servers, "job", "get")[1]["job"]["id"]) for _ in range(2)]
     code, out, _ = run(capsys, "--servers", servers[0], "job", "later", ids[0], "999999")
-    assert (code, out) == (REFUSED, f"{ids[0]} is back in its queue\n999999 is not running\n")
+    assert (code, out) == (REFUSED, f"{ids[0]} is back in its queue\n999999 {NOT_RUNNING}\n")
     code, out, _ = run(capsys, "--servers", servers[0], "job", "done", ids[1], ids[0])
-    assert (code, out) == (REFUSED, f"{ids[1]} is done\n{ids[0]} is not running\n")
+    assert (code, out) == (REFUSED, f"{ids[1]} is done\n{ids[0]} {NOT_RUNNING}\n")
     last = str(ask(capsys, servers, "job", "get")[1]["job"]["id"])
     _, out, _ = run(capsys, "--servers", servers[0], "job", "done", last)
     assert out == f"{last} is done, the last one of its queue\n"

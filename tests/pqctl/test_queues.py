@@ -114,7 +114,8 @@ def test_a_job_by_its_key(servers: list[str], capsys: pytest.CaptureFixture[str]
     peeked = execute(servers, "job", "peek", "q/k")
     assert peeked.stdout == b"body"
     assert peeked.stderr.startswith(b"delayed in q, priority 0, item i, key k, for 2100-01-01 00:00:00: 4 bytes")
-    assert run(capsys, "--servers", servers[0], "job", "peek", "q/none") == (REFUSED, "", "there is no job none of q\n")
+    assert run(capsys, "--servers", servers[0], "job", "peek", "q/none") == (
+        REFUSED, "", "there is no job none of q: `pqctl queue peek q` shows the first that are ready\n")
     tell(capsys, servers, "job", "change", "q/k", "--delay", "0", "--priority", "5", "--body", "other", "--no-item")
     _, out, _ = run(capsys, "--servers", servers[0], "queue", "peek", "q")
     assert out.splitlines()[1].split()[:5] == ["-", "5", "k", "-", "0"]
@@ -139,7 +140,8 @@ def test_a_job_by_its_place(servers: list[str], capsys: pytest.CaptureFixture[st
     assert tell(capsys, servers, "job", "delete", place) == {
         "job": {"queue": "q", "seq": seq}, "queue_done": False, "item_done": False}
     gone = run(capsys, "--servers", servers[0], "job", "show", place)
-    assert gone == (REFUSED, "", f"there is no job at place {seq} of q\n")
+    assert gone == (
+        REFUSED, "", f"there is no job at place {seq} of q: `pqctl queue peek q` shows the first that are ready\n")
     assert ask(capsys, servers, "job", "delete", place)[0] == REFUSED
     number = tell(capsys, servers, "job", "get", "q")["job"]["id"]
     (running,) = tell(capsys, servers, "queue", "peek", "q", "--state", "running")["jobs"]
@@ -173,7 +175,7 @@ def test_a_queue_that_is_not_there_is_an_error(servers: list[str], capsys: pytes
     for arguments in (("queue", "stat", "none"), ("queue", "config", "none")):
         code, told = ask(capsys, servers, *arguments)
         assert (code, told["error"]) == (REFUSED, "refused")
-        assert "there is no queue none" in told["message"] or "404 Queue Not Found" in told["message"]
+        assert "there is no queue none" in told["message"]
     tell(capsys, servers, "queue", "create", "none")
     told = tell(capsys, servers, "queue", "stat", "none")
     assert (told["queues"], told["waiting"], told["counters"]["oldest_s"]) == (1, 0, 0)

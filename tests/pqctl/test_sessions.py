@@ -30,7 +30,7 @@ def test_sessions_are_listed_and_ended(nodes: LocalCluster, capsys: pytest.Captu
             DONE, f"session {number} has ended\n", "",
         )
         assert run(capsys, "--servers", nodes.servers[0], "session", "close", number) == (
-            REFUSED, "", f"there is no session {number}\n",
+            REFUSED, "", f"there is no session {number} (`pqctl session list` shows all)\n",
         )
         assert ask(capsys, nodes.servers, "session", "close", number) == (
             REFUSED, {"number": int(number), "ended": False},

@@ -5,7 +5,21 @@ from __future__ import annotations
 import random
 from typing import Any, get_args
 
-from core import Atomic, Batch, CloneEnd, Done, Get, Place, Put, PutGrouped, PutMany, PutTopic, PutWith, Requested
+from core import (
+    Atomic,
+    Batch,
+    CloneEnd,
+    Done,
+    Get,
+    Place,
+    Put,
+    PutGrouped,
+    PutMany,
+    PutNumbered,
+    PutTopic,
+    PutWith,
+    Requested,
+)
 from tests.sim.clients.random_commands import FAR_MS, QUEUES, RandomCommands
 
 DRAWN = 4000
@@ -24,6 +38,9 @@ class OneClient:
 
     def place(self) -> Place:
         return Place("a", 1)
+
+    def number(self) -> int:
+        return 3
 
     def held(self) -> int:
         return 1
@@ -47,7 +64,7 @@ def drawn() -> list[Requested]:
 
 def parts(operations: list[Requested]) -> list[Any]:
     alone = [part for one in operations for part in (one.operations if isinstance(one, Batch) else (one,))]
-    return [one.job if isinstance(one, PutMany | PutTopic) else one for one in alone]
+    return [one.job if isinstance(one, PutMany | PutTopic | PutNumbered) else one for one in alone]
 
 
 def test_all_that_a_request_can_carry_is_asked_for() -> None:

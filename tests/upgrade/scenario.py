@@ -137,6 +137,7 @@ class Story:
         self._pulses()
         self._fair_shares()
         self._topics()
+        self._numbers()
         self._workers()
         self.say("CONFIG FASTEMPTY ON")         # from now on such an answer is kept no more
         self._things_that_end()
@@ -374,6 +375,22 @@ class Story:
         one, other = (self.take(f"fair {LONG}") for _ in range(2))
         for line in (f"TOUCH {one} RAN 1", f"LATER {one} RAN 1", f"DONE {other} RAN 1"):
             self._number(session, line)
+        session.close()
+
+    def _numbers(self) -> None:
+        for line in (
+            "numbered 0 LEASE 3000000000", "numbered 0", "numbered 7 DELAY 3000000000", "numbered 0 KEY n GROUP ~red",
+        ):
+            self.put(f"{line} NUMBER")
+        self.put("numbered 0 LEASE 60")
+        self.say(f"LATER {self.take('numbered')}")
+        self.take(f"numbered {LONG}")
+        gone = self.put("numbered 0 NUMBER").split()[3]
+        session = self._session()
+        self._last = 0
+        self._number(session, "PUT ~numbered 0 1 NUMBER", "x")
+        self._number(session, f"CHANGE NUMBER {gone} PRI 3")
+        self._number(session, f"DELETE NUMBER {gone}")
         session.close()
 
     def _topics(self) -> None:

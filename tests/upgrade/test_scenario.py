@@ -25,7 +25,7 @@ from tests.upgrade.scenario import SCENARIO, Connection, described, hashed, read
 
 NAMES = sorted(path.stem for path in SCENARIO.glob("*.json"))
 NEWEST = "format6"
-NUMBERED = {"format5": 2, "format6": 10}         # sessions whose numbered commands are repeated, of both parts
+NUMBERED = {"format5": 2, "format6": 12}         # sessions whose numbered commands are repeated, of both parts
 
 # The kinds of frames of a snapshot, and of answers that sessions keep, by their names on disk.
 FRAMES = (

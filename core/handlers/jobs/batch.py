@@ -12,8 +12,8 @@ from core.state import State
 from core.undo import Undo
 
 _EXECUTED = (
-    replies.Stored, replies.JobIgnored, replies.JobReplaced, replies.Finished, replies.Rearmed, replies.Accepted,
-    replies.Leased, replies.Spread,
+    replies.Stored, replies.StoredNumber, replies.JobIgnored, replies.JobReplaced, replies.Finished, replies.Rearmed,
+    replies.Accepted, replies.Leased, replies.Spread,
 )
 
 

@@ -55,7 +55,7 @@ def touch_all(state: State, operation: ops.TouchAll, seed: int) -> Reply:
     return replies.Results(tuple([touch(state, ops.Touch(number, expire_ms, then), seed) for number in operation.ids]))
 
 
-def change(state: State, operation: ops.Change | ops.ChangePlace, seed: int) -> Reply:
+def change(state: State, operation: ops.Change | ops.ChangePlace | ops.ChangeNumber, seed: int) -> Reply:
     """Give a job other data, or another priority, item or time."""
     job = _selected(state, operation.selector)
     if not isinstance(job, Job | DelayedJob | RunningJob):
@@ -88,7 +88,8 @@ def change(state: State, operation: ops.Change | ops.ChangePlace, seed: int) -> 
 
 
 def _change_ready(
-    state: State, queue: Queue, job: Job, operation: ops.Change | ops.ChangePlace, changed: Job,
+    state: State, queue: Queue, job: Job, operation: ops.Change | ops.ChangePlace | ops.ChangeNumber,
+    changed: Job,
 ) -> None:
     """It keeps its place among those of its priority, unless its time is another."""
     state.remove(queue, job)
@@ -111,7 +112,7 @@ def _change_delayed(state: State, queue: Queue, job: DelayedJob, changed: Delaye
     state.undefer(queue, job)
     at_ms = changed.at_ms
     waits = (extras is not None and bool(extras.after)) or (at_ms is not None and at_ms > state.clock_ms)
-    seq = job.seq if waits else state.new_seq()
+    seq = job.seq if waits else state.next_place(job)
     activate.place(state, queue, replace(changed, extras=extras).ready(seq), active_ms=at_ms)
 
 
@@ -127,7 +128,12 @@ def change_place_cost(operation: ops.ChangePlace) -> Cost:
     return BASE_BYTES + names + len(data), JOB_WITH_EXTRAS + limits.SCANNED_RUNS_MAX
 
 
-def delete(state: State, operation: ops.Delete | ops.DeletePlace, seed: int) -> Reply:
+def change_number_cost(operation: ops.ChangeNumber) -> Cost:
+    """Bytes and work of a ChangeNumber."""
+    return BASE_BYTES + of_names(operation.item) + len(operation.data or b""), JOB_WITH_EXTRAS
+
+
+def delete(state: State, operation: ops.Delete | ops.DeletePlace | ops.DeleteNumber, seed: int) -> Reply:
     """End the job without its being done."""
     job = _selected(state, operation.selector)
     if isinstance(job, RunningJob):
@@ -152,6 +158,11 @@ def delete_place_cost(operation: ops.DeletePlace) -> Cost:
     return BASE_BYTES + of_names(operation.selector.queue), JOB_WITH_EXTRAS + limits.SCANNED_RUNS_MAX
 
 
+def delete_number_cost(operation: ops.DeleteNumber) -> Cost:
+    """Bytes and work of a DeleteNumber."""
+    return BASE_BYTES, JOB_WITH_EXTRAS
+
+
 def move(state: State, operation: ops.Move, seed: int) -> Reply:
     """End the job here and put it into another queue, with its item, key and tries."""
     job = state.running.get(operation.id)
@@ -172,12 +183,15 @@ def move(state: State, operation: ops.Move, seed: int) -> Reply:
     queue = state.queues.open(operation.queue)
     leaving = None if queue.settings is None else displaced(queue)
     body = extras.body if operation.data is None else None
-    extras = Extras(key=extras.key, tries=extras.tries, group=extras.group, ttl_ms=ttl_ms(queue, None), body=body)
+    extras = Extras(
+        key=extras.key, tries=extras.tries, group=extras.group, ttl_ms=ttl_ms(queue, None), body=body,
+        lease_ms=extras.lease_ms, counts=extras.counts,
+    )
     at_ms = None if operation.when is None else activate.moment(state, operation.when)
     moved = Job(
         rank=-job.priority if operation.priority is None else -operation.priority,
         when=0,
-        seq=state.new_seq(),
+        seq=state.next_place(job),
         queue=queue.name,
         data=data,
         item=job.item,
@@ -209,10 +223,12 @@ def kick_cost(operation: ops.Kick) -> Cost:
     return BASE_BYTES + of_names(operation.queue), JOB * max(0, min(operation.count, limits.PORTION_MAX))
 
 
-def _selected(state: State, selector: ops.Selector | ops.Place) -> Job | DelayedJob | RunningJob | Reply:
+def _selected(state: State, selector: ops.AnySelector) -> Job | DelayedJob | RunningJob | Reply:
     """The selected job, or the reply if there is none or it may not be changed."""
     if isinstance(selector, ops.Place):
         return state.waiting_at(selector.queue, selector.seq) or NOT_FOUND
+    if isinstance(selector, ops.Number):
+        return state.numbers.get(selector.number, NOT_FOUND)
     if selector.id:
         return state.running.get(selector.id, NOT_FOUND)
     queue = state.queues.by_name.get(selector.queue)

@@ -16,7 +16,7 @@ from core.rules.fair_choice import found_in
 from core.rules.hand_out import hand_out, lease, unfinished
 from core.rules.select import Way, next_job, offers
 from core.state import State
-from core.store.job import RunningJob
+from core.store.job import RunningJob, is_numbered
 
 GOLDEN = 0x9E3779B97F4A7C15         # the n-th job of a GetWith is chosen by the random bits plus n times this
 
@@ -53,7 +53,8 @@ def get(state: State, operation: Get, seed: int) -> Reply:
         if queue.front is None:
             queue.used_ms = state.clock_ms
             return EMPTY_UNFINISHED
-        job = state.hand_out(queue, state.take(queue, None), *lease(state, queue, operation))
+        taken = state.take(queue, None)
+        job = state.hand_out(queue, taken, *lease(state, queue, operation, taken))
     else:
         if queues is not None and state.queues.expiring:
             _asked(state, queues)
@@ -202,7 +203,6 @@ def _of_one_queue(state: State, get: Get, name: str, count: int) -> list[Running
         return jobs
     if queue.settings is not None and queue.settings.batch:
         count = min(count, queue.settings.batch)
-    lease_ms, then = lease(state, queue, get)
     room, work = limits.HANDED_BYTES_MAX - state.spent, limits.OPERATION_WORK_MAX
     while len(jobs) < count and queue.ready.size and not queue.closed:
         job = queue.ready.first
@@ -210,7 +210,7 @@ def _of_one_queue(state: State, get: Get, name: str, count: int) -> list[Running
         work -= PLAIN if job.item is None and job.extras is None else OTHER
         if (room < 0 or work < 0) and jobs:
             break
-        jobs.append(state.hand_out(queue, state.take(queue, None), lease_ms, then))
+        jobs.append(state.hand_out(queue, state.take(queue, None), *lease(state, queue, get, job)))
         if state.events.endings:
             state.end_operation()
     return jobs
@@ -262,5 +262,6 @@ def handed(job: RunningJob, meta: bool, turned: bool | UnsetType = UNSET) -> Han
         return Handed(job.id, job.queue, job.priority, job.data, job.item, UNSET, turned)
     extras = job.extras
     key, reason, group = (None, None, None) if extras is None else (extras.key, extras.reason, extras.group)
-    attempt_data = Meta(key, job.attempts, job.at_ms, job.deadline_ms, reason, group)
+    number = job.seq if is_numbered(extras) else None
+    attempt_data = Meta(key, job.attempts, job.at_ms, job.deadline_ms, reason, group, number)
     return Handed(job.id, job.queue, job.priority, job.data, job.item, attempt_data, turned)

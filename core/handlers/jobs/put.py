@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from core import limits
 from core.handlers.cost import AFTER, BASE_BYTES, JOB, JOB_WITH_EXTRAS, OPTIONS_BYTES, Cost, of_names
 from core.ops import replies
-from core.ops.jobs import OnDup, Put, PutGrouped, PutWith
-from core.ops.replies import STORED, Reply, Stored
+from core.ops.jobs import OnDup, Put, PutGrouped, PutNumbered, PutWith
+from core.ops.replies import STORED, Reply, Stored, StoredNumber
 from core.ops.settings import QueueSettings
 from core.rules import activate
 from core.rules.admit import admitted, at_capacity, displaced, key_taken, rejects_puts, ttl_ms
 from core.state import State
-from core.store.job import DelayedJob, Extras, Job, RunningJob
+from core.store.job import DelayedJob, Extras, Job, JobCounts, RunningJob
 from core.store.queues import PUT, Queue
+
+
+class Marks(NamedTuple):
+    """What a PutNumbered says besides."""
+
+    number: bool = False
+    lease_ms: int | None = None
+
+
+PLAIN = Marks()
+NEW_COUNTS = JobCounts()
 
 
 def put(state: State, operation: Put, seed: int) -> Reply:
@@ -61,6 +74,18 @@ def put_cost(operation: Put) -> Cost:
 
 def put_with(state: State, operation: PutWith | PutGrouped, seed: int) -> Reply:
     """A new job; if its key is taken, what ONDUP says."""
+    return _put(state, operation, seed, PLAIN)
+
+
+def put_numbered(state: State, operation: PutNumbered, seed: int) -> Reply:
+    """The same, with a number or a lease of its own."""
+    lease_ms = operation.lease_ms
+    if lease_ms is not None:
+        lease_ms = _bounded(lease_ms, limits.DURATION_MS_MAX)
+    return _put(state, operation.job, seed, Marks(operation.number, lease_ms))
+
+
+def _put(state: State, operation: PutWith | PutGrouped, seed: int, marks: Marks) -> Reply:
     put = operation.put
     name = put.queue
     state.put_item = None
@@ -68,7 +93,7 @@ def put_with(state: State, operation: PutWith | PutGrouped, seed: int) -> Reply:
     if refusal is not None:
         return refusal
     if operation.key is not None and key_taken(state, name, operation.key):
-        return _duplicate(state, operation, operation.key, seed)
+        return _duplicate(state, operation, operation.key, seed, marks)
     refusal = at_capacity(state, name)
     if refusal is not None:
         return refusal
@@ -76,11 +101,14 @@ def put_with(state: State, operation: PutWith | PutGrouped, seed: int) -> Reply:
     leaving = None if queue.settings is None else displaced(queue)
     item = state.items.new_name(seed) if put.new_item else put.item
     state.put_item = item
-    place(state, operation, queue, item, state.new_seq())
+    seq = state.new_seq()
+    place(state, operation, queue, item, seq, marks=marks)
     queue.counters[PUT] += 1
     state.events.tell("PUT", queue.name, put.priority)
     if queue.settings is not None:
         admitted(state, queue, leaving)
+    if marks.number:
+        return StoredNumber(seq, item if put.new_item else None)
     return Stored(item) if put.new_item else STORED
 
 
@@ -97,7 +125,14 @@ def put_grouped_cost(operation: PutGrouped) -> Cost:
     return size + of_names(operation.group), work
 
 
-def _duplicate(state: State, operation: PutWith | PutGrouped, key: str, seed: int) -> Reply:
+def put_numbered_cost(operation: PutNumbered) -> Cost:
+    """Bytes and work of a PutNumbered."""
+    job = operation.job
+    size, work = put_grouped_cost(job) if isinstance(job, PutGrouped) else put_with_cost(job)
+    return size + OPTIONS_BYTES, work
+
+
+def _duplicate(state: State, operation: PutWith | PutGrouped, key: str, seed: int, marks: Marks) -> Reply:
     """The key is taken."""
     if operation.on_dup is OnDup.IGNORE:
         return replies.JOB_IGNORED
@@ -116,7 +151,7 @@ def _duplicate(state: State, operation: PutWith | PutGrouped, key: str, seed: in
         state.replace_ready(begins=True)
         state.remove(queue, job)
     item = state.items.new_name(seed) if put.new_item else put.item
-    place(state, operation, queue, item, job.seq, replaced=job)
+    place(state, operation, queue, item, job.seq, replaced=job, marks=marks)
     state.replace_ready(begins=False)
     queue.used_ms = state.clock_ms
     if job.item is not None:
@@ -126,7 +161,7 @@ def _duplicate(state: State, operation: PutWith | PutGrouped, key: str, seed: in
 
 def place(
     state: State, operation: PutWith | PutGrouped, queue: Queue, item: str | None, seq: int,
-    replaced: Job | DelayedJob | None = None, body: int | None = None,
+    replaced: Job | DelayedJob | None = None, body: int | None = None, marks: Marks = PLAIN,
 ) -> Job:
     """Put the job of this operation into the queue. `body`: the number of data that it shares with other jobs.
 
@@ -141,6 +176,9 @@ def place(
     every_ms = None if operation.every_ms is None else _bounded(operation.every_ms, limits.DURATION_MS_MAX) or None
     if every_ms is not None and at_ms is None:
         at_ms = state.clock_ms
+    counts = NEW_COUNTS if marks.number and replaced is None else None
+    if replaced is not None and replaced.extras is not None:
+        counts = replaced.extras.counts
     extras = Extras(
         key=operation.key,
         tries=None if operation.tries is None else _bounded(operation.tries, limits.NUMBER_MAX),
@@ -151,6 +189,8 @@ def place(
         group=group,
         ready_ms=state.clock_ms if isinstance(replaced, DelayedJob) else _ready_ms(replaced),
         body=body,
+        lease_ms=marks.lease_ms,
+        counts=counts,
     )
     job = Job(
         rank=-put.priority,
@@ -163,7 +203,7 @@ def place(
         at_ms=at_ms,
         extras=None if extras == Extras() else extras,
     )
-    activate.place(state, queue, job, active_ms=at_ms)
+    activate.place(state, queue, job, active_ms=at_ms, replaces=isinstance(replaced, Job))
     return job
 
 

@@ -22,6 +22,7 @@ from core import (
     Put,
     PutGrouped,
     PutMany,
+    PutNumbered,
     PutTopic,
     PutWith,
     Reply,
@@ -34,7 +35,7 @@ from gateway.commands.context.client import Client
 from gateway.protocol.request_id import Numbering
 from gateway.waiting.slots import NoReply, Outcome
 
-JobPut = Put | PutWith | PutGrouped | PutMany | PutTopic
+JobPut = Put | PutWith | PutGrouped | PutNumbered | PutMany | PutTopic
 Many = Batch | DoneAll | LaterAll | LaterAllFirst | TouchAll
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from core import (
     Atomic,
     Change,
+    ChangeNumber,
     ChangePlace,
     Move,
     Operation,
     Put,
     PutGrouped,
     PutMany,
+    PutNumbered,
     PutTopic,
     PutWith,
     cost,
@@ -23,9 +25,9 @@ from gateway.protocol.command import Command
 
 def adds_data(operation: Operation) -> bool:
     """Return whether the operation takes up memory and disk space."""
-    if isinstance(operation, Change | ChangePlace | Move):
+    if isinstance(operation, Change | ChangePlace | ChangeNumber | Move):
         return operation.data is not None
-    return isinstance(operation, Put | PutWith | PutGrouped | PutMany | PutTopic)
+    return isinstance(operation, Put | PutWith | PutGrouped | PutNumbered | PutMany | PutTopic)
 
 
 class Transaction:

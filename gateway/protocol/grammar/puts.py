@@ -6,7 +6,7 @@ so every word is interpreted by its position.
 
 from __future__ import annotations
 
-from core import DURATION_MS_MAX, Get, OnDup, Put, PutGrouped, PutMany, PutTopic, PutWith
+from core import DURATION_MS_MAX, Get, OnDup, Put, PutGrouped, PutMany, PutNumbered, PutTopic, PutWith
 from gateway.limits import AFTER_ITEMS_MAX, BATCH_JOBS_MAX, SETTING_MAX, SPREAD_QUEUES_MAX
 from gateway.protocol.arguments import (
     ArgumentError,
@@ -43,10 +43,12 @@ _OPTIONS = {
     b"TRIES": Option("tries", between(1, SETTING_MAX)),
     b"AFTER": Option("after", _items),
     b"WITHIN": Option("within_ms", milliseconds),
+    b"NUMBER": Option("number"),
+    b"LEASE": Option("lease_ms", milliseconds),
 }
 
 
-_SPREAD_OPTIONS = {word: option for word, option in _OPTIONS.items() if word != b"WITHIN"}
+_SPREAD_OPTIONS = {word: option for word, option in _OPTIONS.items() if word not in (b"WITHIN", b"NUMBER", b"LEASE")}
 _TOPIC_OPTIONS = {**_SPREAD_OPTIONS, b"ROUTE": Option("route", routing_key)}
 
 
@@ -122,11 +124,17 @@ def _with_options(command: Command, words: Words, at: int) -> Command:
     found = read_options(words, at, _OPTIONS)
     put = command.operation
     command.within_ms = found.pop("within_ms", None)
+    number, lease_ms = found.pop("number", False), found.pop("lease_ms", None)
     if (command.wait is None and command.within_ms is not None) or (
         put.item is not None and put.item in found.get("after", ())
     ):
         raise ArgumentError
-    if "group" in found:
+    if number or lease_ms is not None:
+        if command.wait is not None or (number and "every_ms" in found):
+            raise ArgumentError
+        job = PutGrouped(put, **found) if "group" in found else PutWith(put, **found)
+        command.operation = PutNumbered(job, number, lease_ms)
+    elif "group" in found:
         command.operation = PutGrouped(put, **found)
     elif found:
         command.operation = PutWith(put, **found)

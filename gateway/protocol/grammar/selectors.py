@@ -1,4 +1,4 @@
-"""The grammar of the commands on one job, selected by id, key or place: CHANGE, DELETE, MOVE, PEEK.
+"""The grammar of the commands on one job, selected by id, key, place or number: CHANGE, DELETE, MOVE, PEEK.
 
 The length of the data is the last word of the line, after DATA, so that the data can be found even behind a malformed
 line.
@@ -6,7 +6,20 @@ line.
 
 from __future__ import annotations
 
-from core import Change, ChangePlace, Delete, DeletePlace, JobState, Move, Place, Selector
+from core import (
+    AnySelector,
+    Change,
+    ChangeNumber,
+    ChangePlace,
+    Delete,
+    DeleteNumber,
+    DeletePlace,
+    JobState,
+    Move,
+    Number,
+    Place,
+    Selector,
+)
 from gateway.limits import BATCH_JOBS_MAX
 from gateway.protocol.arguments import ArgumentError, between, key, name, unsigned
 from gateway.protocol.command import Command, Words
@@ -25,12 +38,14 @@ _PEEK = {b"COUNT": Option("count", between(1, BATCH_JOBS_MAX)), b"SEQ": Option("
 _state = one_of(STATES)
 
 
-def _selector(words: Words) -> tuple[Selector | Place, int]:
-    """Parse <id>, KEY <queue> <key> or SEQ <queue> <n>; return the selector and the position after it."""
+def _selector(words: Words) -> tuple[AnySelector, int]:
+    """Parse <id>, KEY <queue> <key>, SEQ <queue> <n> or NUMBER <n>; return the selector and the position after it."""
     if len(words) > 3 and words[1] == b"KEY":
         return Selector(queue=name(words[2]), key=key(words[3])), 4
     if len(words) > 3 and words[1] == b"SEQ":
         return Place(name(words[2]), unsigned(words[3])), 4
+    if len(words) > 2 and words[1] == b"NUMBER":
+        return Number(unsigned(words[2])), 3
     if len(words) < 2:
         raise ArgumentError
     return Selector(unsigned(words[1])), 2
@@ -45,6 +60,8 @@ def change(words: Words) -> Command:
         found["item"], found["no_item"] = None, True
     if isinstance(selector, Place):
         return Command(ChangePlace(selector, **found), length)
+    if isinstance(selector, Number):
+        return Command(ChangeNumber(selector, **found), length)
     return Command(Change(selector, **found), length)
 
 
@@ -70,13 +87,21 @@ def delete(words: Words) -> Command:
     selector, end = _selector(words)
     if end != len(words):
         raise ArgumentError
-    return Command(DeletePlace(selector) if isinstance(selector, Place) else Delete(selector))
+    match selector:
+        case Place():
+            return Command(DeletePlace(selector))
+        case Number():
+            return Command(DeleteNumber(selector))
+        case Selector():
+            return Command(Delete(selector))
 
 
 def peek(words: Words) -> Command | None:
     """PEEK at one job. Arguments: its selector."""
     match words[1:]:
         case [_] | [b"KEY" | b"SEQ", _, _]:
+            return Command(arguments=(_selector(words)[0],))
+        case [b"NUMBER", number] if number.isdigit():
             return Command(arguments=(_selector(words)[0],))
     return None
 

@@ -25,6 +25,7 @@ from core import (
     Bury,
     BuryWithReason,
     Change,
+    ChangeNumber,
     ChangePlace,
     CloneBegin,
     CloneChunk,
@@ -39,6 +40,7 @@ from core import (
     CreateQueue,
     CreateQueueWith,
     Delete,
+    DeleteNumber,
     DeletePlace,
     DeletePulse,
     DeleteQueue,
@@ -71,6 +73,7 @@ from core import (
     Machine,
     MoreSettings,
     Move,
+    Number,
     OnDup,
     OpenSession,
     Operation,
@@ -85,6 +88,7 @@ from core import (
     Put,
     PutGrouped,
     PutMany,
+    PutNumbered,
     PutTopic,
     PutWith,
     QueueChange,
@@ -372,6 +376,16 @@ def _places(operation: Callable[[Place], Operation]) -> Case:
     return case
 
 
+def _numbered(operation: Callable[[Number], Operation]) -> Case:
+    """Of a queue with many of them."""
+    def case(world: World) -> list[Operation]:
+        first, queue = world.machine.next_seq, world.name()
+        put = PutNumbered(PutWith(Put(queue, 0, b"x")), True)
+        world.apply_many([put] * COPIES)
+        return [operation(Number(first + number)) for number in range(COPIES)]
+    return case
+
+
 def _with_pulse(world: World, queues: int, jobs: int) -> tuple[str, list[str]]:
     """A fast pulse, and so many queues that share it, with so many jobs each."""
     pulse, names = world.name(), [world.name() for _ in range(queues)]
@@ -598,6 +612,12 @@ CASES: dict[str, Case] = {
     "DELETE": _keyed(Delete),
     "CHANGE of a place": _places(lambda place: ChangePlace(place, 7, None, "q", False, b"y")),
     "DELETE of a place": _places(DeletePlace),
+    "CHANGE of a number": _numbered(lambda number: ChangeNumber(number, 7, None, "q", False, b"y")),
+    "DELETE of a number": _numbered(DeleteNumber),
+    "PUT NUMBER": lambda world: [
+        PutNumbered(PutWith(Put(f"q{number}", 0, b"x", f"f{number}"), Due(10**6)), True, 10**6)
+        for number in range(COPIES)
+    ],
     "KICK": _kick,
     "QUEUE CREATE": lambda world: [CreateQueue(world.name(), QueueChange(weight=2)) for _ in range(COPIES)],
     "QUEUE CREATE, CONFIG with everything": _queues_with_everything,

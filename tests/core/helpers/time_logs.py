@@ -17,6 +17,7 @@ from core import (
     Bury,
     BuryWithReason,
     Change,
+    ChangeNumber,
     ChangePlace,
     CloseSession,
     CloseSessionFirst,
@@ -27,6 +28,7 @@ from core import (
     CreateQueue,
     CreateQueueWith,
     Delete,
+    DeleteNumber,
     DeletePlace,
     DeleteQueue,
     DeleteTopic,
@@ -52,6 +54,7 @@ from core import (
     Machine,
     MoreSettings,
     Move,
+    Number,
     OnDup,
     OpenSession,
     Operation,
@@ -64,6 +67,7 @@ from core import (
     Put,
     PutGrouped,
     PutMany,
+    PutNumbered,
     PutTopic,
     PutWith,
     QueueChange,
@@ -124,6 +128,10 @@ _put_grouped = st.builds(
     PutGrouped, _put, st.sampled_from(GROUPS), _maybe_when, key=st.sampled_from([None, None, *KEYS]),
     on_dup=st.sampled_from(OnDup),
 )
+_put_numbered = st.builds(
+    PutNumbered, put_with | _put_grouped, st.sampled_from([True, True, True, False]),
+    st.sampled_from([None, None, 0, 20, 10**30]),
+)
 _ran_ms = st.sampled_from(RAN_MS)
 _get = st.builds(
     Get,
@@ -163,6 +171,14 @@ _on_place: st.SearchStrategy[Atomic] = often(
     ),
     st.builds(DeletePlace, _place),
 )
+_numbered_job = st.builds(Number, st.integers(0, 8))
+_on_numbered: st.SearchStrategy[Atomic] = often(
+    st.builds(
+        ChangeNumber, _numbered_job, st.none() | _priority, _maybe_when, _item, st.sampled_from([False, False, True]),
+        st.none() | _data,
+    ),
+    st.builds(DeleteNumber, _numbered_job),
+)
 _on_running: st.SearchStrategy[Atomic] = often(
     st.builds(Done, _id),
     st.builds(DoneLast, _id),
@@ -179,7 +195,8 @@ _on_running: st.SearchStrategy[Atomic] = often(
     st.builds(TouchRan, st.builds(Touch, _id, st.sampled_from([None, 20])), _ran_ms),
 )
 _atomic: st.SearchStrategy[Atomic] = often(
-    put_with, put_with, _put_grouped, _on_running, _on_running, change, st.builds(Delete, selector), _on_place
+    put_with, put_with, _put_grouped, _put_numbered, _on_running, _on_running, change, st.builds(Delete, selector),
+    _on_place, _on_numbered,
 )
 batch = st.builds(Batch, st.lists(_atomic, max_size=5).map(tuple), st.booleans())
 _ids = st.lists(_id, max_size=4).map(tuple)
@@ -265,12 +282,13 @@ on_queue: st.SearchStrategy[Requested] = often(
     ),
 )
 requested: st.SearchStrategy[Requested] = often(
-    put_with, put_with, _put_grouped, _get, pick, pick_in_turn, _on_running, change, st.builds(Delete, selector),
-    _on_place, _many, batch, on_queue,
+    put_with, put_with, _put_grouped, _put_numbered, _get, pick, pick_in_turn, _on_running, change,
+    st.builds(Delete, selector), _on_place, _on_numbered, _many, batch, on_queue,
 )
 time_operations: st.SearchStrategy[Operation] = often(
-    put_with, put_with, _put_grouped, _put, pick, pick, _get, _on_running, _on_running, _on_running, change, _many,
-    batch, st.builds(Delete, selector), _on_place, on_queue, st.builds(Return, _id), _expire_queue,
+    put_with, put_with, _put_grouped, _put, _put_numbered, _put_numbered, pick, pick, _get, _on_running, _on_running,
+    _on_running, change, _many, batch, st.builds(Delete, selector), _on_place, _on_numbered, on_queue,
+    st.builds(Return, _id), _expire_queue,
     often(
         operations, operations, st.builds(CloseSession, st.just(1), st.booleans()),
         st.builds(CloseSessionFirst, st.just(1)),
@@ -300,6 +318,8 @@ def places(machine: Machine) -> list[Place]:
 def aimed(operation: Any, ids: list[int], found: list[Place]) -> Any:
     """The operation with the n-th of these ids for each n that it names as an id, and the n-th of these places."""
     changes: dict[str, Any] = {}
+    if isinstance(operation, Number):
+        return Number(found[operation.number % len(found)].seq) if operation.number else operation
     if isinstance(operation, Place):
         return found[operation.seq % len(found)] if operation.seq else operation
     for field in structs.fields(operation):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from core import (
     Accepted,
+    AnySelector,
     Bury,
     BuryWithReason,
     Change,
+    ChangeNumber,
     ChangePlace,
     DataTooLarge,
     Delete,
+    DeleteNumber,
     DeletePlace,
     Done,
     DoneAll,
@@ -23,6 +26,7 @@ from core import (
     LaterWithReason,
     Leased,
     NotFound,
+    Number,
     Place,
     Rearmed,
     Reply,
@@ -71,6 +75,7 @@ class ModelEnd(ModelSpread):
                 next_ms = self.done(job, isinstance(operation, DoneLast))
                 return self._finished(queue, item) if next_ms is None else Rearmed(next_ms)
             case Later():
+                job.went_through(releases=1)
                 self.failed(job)
             case LaterWithReason():
                 job.reason = operation.reason
@@ -96,6 +101,7 @@ class ModelEnd(ModelSpread):
 
     def _later(self, job: ModelJob, later: LaterWith) -> None:
         self.count(job.queue, "later")
+        job.went_through(releases=1)
         dies = not later.yielded and self.exhausted(job)
         stays = dies or later.priority is None
         self.tell("LATER", job.queue, job.priority if stays else later.priority or 0, later.id)
@@ -111,6 +117,7 @@ class ModelEnd(ModelSpread):
 
     def undo(self, job: ModelJob) -> None:
         job.attempts -= 1
+        job.went_through(reserves=-1)
         fade_ms = job.fade_ms
         self.become_ready(job, None, charged=False)
         job.fade_ms = fade_ms
@@ -132,16 +139,18 @@ class ModelEnd(ModelSpread):
 
     # --- selectors
 
-    def selected(self, selector: Selector | Place) -> ModelJob | None:
+    def selected(self, selector: AnySelector) -> ModelJob | None:
         """The job that is named."""
         if isinstance(selector, Place):
             named = (selector.queue, selector.seq)
             return next((job for job in self.jobs if (job.queue, job.seq) == named and job.id is None), None)
+        if isinstance(selector, Number):
+            return next((job for job in self.jobs if job.numbered and job.seq == selector.number), None)
         if selector.id:
             return self.job(selector.id)
         return self.holder(selector.queue, selector.key)
 
-    def delete_job(self, delete: Delete | DeletePlace) -> Reply:
+    def delete_job(self, delete: Delete | DeletePlace | DeleteNumber) -> Reply:
         """It ends."""
         job = self.selected(delete.selector)
         if job is None:
@@ -153,7 +162,7 @@ class ModelEnd(ModelSpread):
         self.remove(job)
         return self._finished(job.queue, job.item)
 
-    def change_job(self, change: Change | ChangePlace) -> Reply:
+    def change_job(self, change: Change | ChangePlace | ChangeNumber) -> Reply:
         """It is another one, in what is named."""
         job = self.selected(change.selector)
         if job is None:
@@ -185,6 +194,6 @@ class ModelEnd(ModelSpread):
             self.become_delayed(job, job.at_ms)
             job.told = []
         elif job.delayed:
-            self.become_ready(job, self.new_seq(), job.at_ms)
+            self.become_ready(job, self.next_place(job), job.at_ms)
         else:
             self.place_at(job, job.at_ms or 0)

@@ -132,8 +132,11 @@ class ModelGive(ModelTime):
         self.next_id += 1
         job.session = get.session
         job.attempts += 1
+        job.went_through(reserves=1)
         self.spent += len(job.data)
         expire_ms, then = (settings.expire_ms, settings.then) if get.expire_ms is None else (get.expire_ms, get.then)
+        if get.expire_ms is None and job.own_lease_ms is not None:
+            expire_ms = job.own_lease_ms
         self.lease(job, expire_ms, then)
         job.lease_ms = None if job.deadline_ms is None else job.deadline_ms - self.clock_ms
         self.regroup()
@@ -149,5 +152,6 @@ class ModelGive(ModelTime):
         assert job.id is not None
         if not meta:
             return Handed(job.id, job.queue, job.priority, job.data, job.item, UNSET, turned)
-        about = Meta(job.key, job.attempts, job.at_ms, job.deadline_ms, job.reason, job.group)
+        number = job.seq if job.numbered else None
+        about = Meta(job.key, job.attempts, job.at_ms, job.deadline_ms, job.reason, job.group, number)
         return Handed(job.id, job.queue, job.priority, job.data, job.item, about, turned)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from core import Event, JobState, JobView, QueueCounts, Reply, Then
+from msgspec.structs import replace
+
+from core import Event, JobCounts, JobState, JobView, QueueCounts, Reply, Then
 
 Name = TypeVar("Name", str, tuple[str, str])
 
@@ -20,6 +22,9 @@ class ModelJob:
     data: bytes
     item: str | None
     number: int = 0                     # its own, for ever
+    numbered: bool = False              # by its Put: its place stays the same
+    own_lease_ms: int | None = None     # of hand-outs that name none
+    counts: JobCounts = field(default_factory=JobCounts)
     key: str | None = None
     at_ms: int | None = None            # the time it was put for
     place_ms: int = 0                   # when it became active, if its queue is in the order of time
@@ -70,6 +75,10 @@ class ModelJob:
         """When it last became READY, and its place among those of that moment."""
         return (max(self.back_ms, self.seq // 1024), self.seq)
 
+    def went_through(self, **more: int) -> None:
+        """It is counted."""
+        self.counts = replace(self.counts, **{name: getattr(self.counts, name) + by for name, by in more.items()})
+
     def facts(self) -> tuple[object, ...]:
         """What can be read of a running job."""
         return (self.id, self.queue, self.priority, self.data, self.item, self.deadline_ms, self.session)
@@ -78,7 +87,8 @@ class ModelJob:
         """What PEEK shows, for one who asked for jobs in this state."""
         return JobView(
             self.queue, self.id, self.priority, self.data, state or self.state(), self.item, self.key, self.attempts,
-            self.at_ms, self.deadline_ms, self.reason, self.seq, self.group,
+            self.at_ms, self.deadline_ms, self.reason, self.seq, self.group, self.seq if self.numbered else None,
+            self.counts if self.numbered else None,
         )
 
 

@@ -23,6 +23,7 @@ from core import (
     Bury,
     BuryWithReason,
     Change,
+    ChangeNumber,
     ChangePlace,
     CloneBegin,
     CloneChunk,
@@ -38,6 +39,7 @@ from core import (
     CreateQueue,
     CreateQueueWith,
     Delete,
+    DeleteNumber,
     DeletePlace,
     DeletePulse,
     DeleteQueue,
@@ -80,6 +82,7 @@ from core import (
     Put,
     PutGrouped,
     PutMany,
+    PutNumbered,
     PutTopic,
     PutWith,
     RaiseLevel,
@@ -99,6 +102,7 @@ from core import (
     SetWorker,
     Spread,
     Stored,
+    StoredNumber,
     SwitchService,
     TakeTurn,
     Tick,
@@ -129,7 +133,7 @@ SPENT_MAX = 8 * 1024 * 1024     # bytes handed out after which an entry is over
 
 There = tuple[list[tuple[int, str, str | None]], list[tuple[str, str | None]]]
 # What aborts no transaction.
-Fine = Stored | Spread | JobIgnored | JobReplaced | Finished | Rearmed | Accepted | Leased
+Fine = Stored | StoredNumber | Spread | JobIgnored | JobReplaced | Finished | Rearmed | Accepted | Leased
 
 
 class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
@@ -253,7 +257,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
     def _requested(self, operation: Requested, bits: int, applied: ModelApplied) -> Reply:
         """What a Request can carry."""
         match operation:
-            case Put() | PutWith() | PutGrouped():
+            case Put() | PutWith() | PutGrouped() | PutNumbered():
                 return self.put(operation)
             case Get():
                 return self.get(operation, bits)
@@ -265,9 +269,9 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
                 return self.on_running(operation)
             case DoneAll() | LaterAll() | LaterAllFirst() | TouchAll():
                 return self.on_many(operation)
-            case Change() | ChangePlace():
+            case Change() | ChangePlace() | ChangeNumber():
                 return self.change_job(operation)
-            case Delete() | DeletePlace():
+            case Delete() | DeletePlace() | DeleteNumber():
                 return self.delete_job(operation)
             case Move():
                 return self.move(operation)
@@ -394,9 +398,9 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         reply = SessionNotFound() if session is None else session.refusal(request) or self._known(session, request)
         operation = request.operation
         if reply is not None or session is None:
-            if isinstance(operation, Put | PutWith | PutGrouped):
+            if isinstance(operation, Put | PutWith | PutGrouped | PutNumbered):
                 put = operation if isinstance(operation, Put) else operation.put
-                if not isinstance(reply, Stored):
+                if not isinstance(reply, Stored | StoredNumber):
                     self.put_item = None
                 else:
                     self.put_item = reply.item if put.new_item else put.item

@@ -19,6 +19,7 @@ from core import (
     Overflow,
     Put,
     PutGrouped,
+    PutNumbered,
     PutWith,
     QueueFull,
     QueueNotFound,
@@ -26,8 +27,9 @@ from core import (
     Removed,
     Reply,
     Stored,
+    StoredNumber,
 )
-from tests.core.model.give import ModelGive
+from tests.core.model.give import CENTURY_MS, ModelGive
 from tests.core.model.jobs import ModelJob
 from tests.core.model.queues import PORTION
 
@@ -39,9 +41,11 @@ class ModelPut(ModelGive):
         super().__init__()
         self.next_item = 1
 
-    def put(self, operation: Put | PutWith | PutGrouped) -> Reply:
+    def put(self, operation: Put | PutWith | PutGrouped | PutNumbered) -> Reply:
         """A new job, unless it is refused or its key is there."""
-        wish = PutWith(operation) if isinstance(operation, Put) else operation
+        marks = operation if isinstance(operation, PutNumbered) else None
+        asked = operation.job if isinstance(operation, PutNumbered) else operation
+        wish = PutWith(asked) if isinstance(asked, Put) else asked
         put = wish.put
         self.put_item = None
         refusal = self._closed(put.queue, put.data)
@@ -67,6 +71,8 @@ class ModelPut(ModelGive):
         job = twin or ModelJob(put.queue, put.priority, self.new_seq(), put.data, item, self.next_seq)
         if twin is None:
             self.jobs.append(job)
+            job.numbered = marks is not None and marks.number
+        job.own_lease_ms = None if marks is None or marks.lease_ms is None else min(max(0, marks.lease_ms), CENTURY_MS)
         job.priority, job.data, job.item = put.priority, put.data, item
         if twin is not None and twin.delayed:
             job.back_ms = self.clock_ms
@@ -84,7 +90,8 @@ class ModelPut(ModelGive):
         if leaving is not None:
             self.remove(leaving)
             self.tell("DROP", put.queue)
-        return Stored(item if put.new_item else None)
+        name = item if put.new_item else None
+        return StoredNumber(job.seq, name) if job.numbered else Stored(name)
 
     def _start(self, job: ModelJob, when: Due | None) -> None:
         time_ms = None if when is None else self.time_of(when)
@@ -161,7 +168,7 @@ class ModelPut(ModelGive):
         job.attempts = 0
         job.every_ms = job.origin = job.at_ms = job.reason = None
         job.ttl_ms = self._ttl_ms(move.queue, None)
-        job.seq = self.new_seq()
+        job.seq = self.next_place(job)
         job.id = None
         self._start(job, move.when)
         self.use(move.queue)
@@ -180,6 +187,7 @@ class ModelPut(ModelGive):
             self.jobs.append(job)
             job.origin = job.reason = None
             job.attempts = 0
+            job.went_through(kicks=1)
             self.set_time(job, None)
             self.carry(job, kick.queue)
             self.count(kick.queue, "put")

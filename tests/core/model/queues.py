@@ -106,6 +106,13 @@ class ModelQueues:
         self.next_seq += 1
         return self.next_seq - 1
 
+    def next_place(self, job: ModelJob) -> int:
+        """At the tail of its priority; a numbered job comes back to its own."""
+        if not job.numbered:
+            return self.new_seq()
+        job.back_ms = self.clock_ms
+        return job.seq
+
     # --- events
 
     def tell(self, event_type: str, name: str, *words: int | str) -> None:

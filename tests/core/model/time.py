@@ -62,7 +62,7 @@ class ModelTime(ModelFair):
         if when is not None:
             job.at_ms = self.time_of(when)
         if not first:
-            job.seq = self.new_seq()
+            job.seq = self.next_place(job)
         if job.at_ms is not None and job.at_ms > self.clock_ms:     # a CHANGE may have said so too, while it ran
             self.become_delayed(job, job.at_ms)
         elif first:
@@ -94,6 +94,7 @@ class ModelTime(ModelFair):
     def die(self, job: ModelJob) -> None:
         """To the dead queue."""
         self.count(job.queue, "dead")
+        job.went_through(buries=1)
         self.use(job.queue)
         name = self.settings_of(job.queue).dead or job.queue[: NAME_MAX - len(DEAD_SUFFIX)] + DEAD_SUFFIX
         self.tell("DEAD", job.queue, name, job.id or 0)
@@ -108,7 +109,7 @@ class ModelTime(ModelFair):
             job.key = None
         self._stop(job)         # in the queue where it ran, which is used by that
         old, job.queue = job.queue, queue
-        self.become_ready(job, self.new_seq())
+        self.become_ready(job, self.next_place(job))
         self.left_queue(old)
 
     def done(self, job: ModelJob, last: bool = False) -> int | None:
@@ -124,7 +125,7 @@ class ModelTime(ModelFair):
         job.at_ms = next_ms
         job.attempts = 0
         self.become_delayed(job, next_ms)
-        job.seq = self.new_seq()
+        job.seq = self.next_place(job)
         return next_ms
 
     def _stop(self, job: ModelJob, *, charged: bool = True) -> None:
@@ -176,6 +177,7 @@ class ModelTime(ModelFair):
             return 0                # its session ended first
         self.count(job.queue, "expired")
         self.tell("EXPIRED", job.queue, number, job.then.name)
+        job.went_through(timeouts=1)
         if job.then is Then.DONE:
             self.done(job)
         elif job.then is Then.DEAD:
@@ -236,7 +238,7 @@ class ModelTime(ModelFair):
             portion = self.settings_of(queue).portion
             jobs = sorted((job for job in due if job.queue == queue), key=lambda job: (job.due_ms or 0, job.seq))
             for job in jobs[: min(portion, left)]:
-                self.become_ready(job, self.new_seq(), job.at_ms)
+                self.become_ready(job, self.next_place(job), job.at_ms)
                 left -= 1
         return most - left
 

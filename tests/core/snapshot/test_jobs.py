@@ -65,13 +65,16 @@ PULSE: list[Any] = [
     [[800, 3], [900, 2]], [[5, 7800], [7, 7900]],
 ]
 QUEUES: list[Any] = ["queues", [QUEUE, ["r", *QUEUE[1:]]]]
-# key, tries, ttl_ms, expires_at_ms, every_ms, origin, after, ready_ms, reason, group, body
+# key, tries, ttl_ms, expires_at_ms, every_ms, origin, after, ready_ms, reason, group, body, lease_ms, counts
 DELAYED: list[Any] = [
     "delayed",
     "q",
     [
-        [5000, 6, 0, None, b"e", 0, 5000, ["k", 2, 10, None, 60, None, [], None, "why", None, 3]],
-        [NEVER_MS, 5, 0, None, b"f", 0, None, [None, None, None, None, None, None, ["x", "y"], None, None, None, None]],
+        [
+            5000, 6, 0, None, b"e", 0, 5000,
+            ["k", 2, 10, None, 60, None, [], None, "why", None, 3, 7000, [1, 2, 3, 4, 5]],
+        ],
+        [NEVER_MS, 5, 0, None, b"f", 0, None, [*[None] * 6, ["x", "y"], *[None] * 6]],
     ],
 ]
 RELEASED: list[Any] = ["released", "y", [5], False]

@@ -33,7 +33,7 @@ class Dev:
             )
         assert self.process.stdout is not None
         self.announcement = self.process.stdout.readline()
-        match = re.search(r"serves on (\S+) (\d+)", self.announcement)
+        match = re.search(r"serves on (\S+):(\d+),", self.announcement)
         assert match is not None, self.announcement + self.log.read_text()
         self.address = (match[1], int(match[2]))
 

@@ -294,14 +294,16 @@ def test_a_delayed_job_wakes_its_waiter_when_it_is_due() -> None:
 def test_a_waiter_leaves_when_its_time_is_over() -> None:
     async def test(gateway: MemoryGateway) -> None:
         waiter, caller = gateway.connect(), gateway.connect()
-        waiter.send(b"GETB q WITHIN 0.01\r\nPING\r\n")
-        caller.send(b"PUT w 0 1 NEW WAIT q WITHIN 0.01\r\nx")
+        waiter.send(b"GETB q WITHIN 0.3\r\nPING\r\n")
+        caller.send(b"PUT w 0 1 NEW WAIT q WITHIN 0.3\r\nx")
         await gateway.settle()
         assert (waiter.take(), caller.take()) == (b"", b"206 Wait for output IS i1\r\n")
-        await asyncio.sleep(0.05)
+        assert len(gateway.hub.waiters) == 2
+        while len(gateway.hub.waiters):
+            await asyncio.sleep(0.01)
+        await gateway.settle()
         assert waiter.take() == b"404 Queue Empty\r\n200 OK\r\n"
         assert caller.take() == b"408 Wait Timeout\r\n"
-        assert len(gateway.hub.waiters) == 0
     with_gateway(test)
 
 

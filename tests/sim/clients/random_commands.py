@@ -19,6 +19,7 @@ from core import (
     Bury,
     BuryWithReason,
     Change,
+    ChangeNumber,
     ChangePlace,
     Configure,
     ConfigureFair,
@@ -29,6 +30,7 @@ from core import (
     CreateQueue,
     CreateQueueWith,
     Delete,
+    DeleteNumber,
     DeletePlace,
     DeletePulse,
     DeleteQueue,
@@ -55,6 +57,7 @@ from core import (
     LaterWithReason,
     MoreSettings,
     Move,
+    Number,
     OnDup,
     Order,
     Overflow,
@@ -65,6 +68,7 @@ from core import (
     Put,
     PutGrouped,
     PutMany,
+    PutNumbered,
     PutTopic,
     PutWith,
     QueueChange,
@@ -196,6 +200,15 @@ class RandomCommands:
         job = replace(job, put=put, on_dup=OnDup.FAIL)
         return PutMany((put.queue,), job) if rng.random() < 0.5 else PutTopic(put.queue, rng.choice(ROUTES), job)
 
+    def _put_numbered(self) -> PutNumbered:
+        wish = self._put_with()
+        job = wish if self._rng.random() < 0.7 else PutGrouped(
+            wish.put, self._rng.choice(GROUPS), wish.when, wish.ttl_ms, wish.every_ms, wish.after, wish.key,
+            wish.on_dup, wish.tries,
+        )
+        number = self._rng.random() < 0.9
+        return PutNumbered(job, number, None if number else 5000)
+
     def _put_to_several(self) -> PutMany | PutTopic:
         """Copies of a job: no others have the same data."""
         rng, wish = self._rng, self._put_with()
@@ -245,6 +258,9 @@ class RandomCommands:
             lambda: EndWith(self._later(), rng.choice(sorted(Feedback)), 50),
             lambda: DeletePlace(client.place()),
             lambda: ChangePlace(client.place(), rng.randrange(3), no_item=rng.random() < 0.2),
+            lambda: ChangeNumber(Number(client.number()), rng.randrange(3), no_item=rng.random() < 0.2),
+            lambda: DeleteNumber(Number(client.number())),
+            self._put_numbered, self._put_numbered,
         )
         return rng.choice(kinds)()
 

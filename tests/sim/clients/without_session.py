@@ -142,6 +142,11 @@ class Client:
         job = self._rng.choice(waiting) if waiting else None
         return Place(QUEUES[0], 1) if job is None else Place(job.queue, job.seq)
 
+    def number(self) -> int:
+        """Of a job that has one, if there is one."""
+        numbered = [job for job in self._world.checks.model.jobs if job.numbered]
+        return self._rng.choice(numbered).seq if numbered else 1
+
     def held(self) -> int:
         """A job that it works on, if there is one."""
         return self._rng.choice(self._held) if self._held else 1

@@ -24,6 +24,7 @@ from core import (
     PromoteLearner,
     Put,
     PutGrouped,
+    PutNumbered,
     PutWith,
     RaiseLevel,
     Reply,
@@ -31,6 +32,7 @@ from core import (
     Results,
     Resume,
     Stored,
+    StoredNumber,
     Tick,
     decode_entry,
 )
@@ -226,9 +228,10 @@ class Checks:
             operation = outcome.operation
             if isinstance(operation, Request):
                 operation = operation.operation
-            if isinstance(operation, PutWith | PutGrouped):
+            if isinstance(operation, PutWith | PutGrouped | PutNumbered):
                 operation = operation.put
-            if isinstance(operation, Put) and isinstance(outcome.reply, Stored) and operation.data in left:
+            stored = isinstance(operation, Put) and isinstance(outcome.reply, Stored | StoredNumber)
+            if stored and operation.data in left:
                 raise Violation(f"{operation} was acknowledged and is lost: it {left[operation.data]}")
         for body, place in left.items():
             raise Violation(f"{body!r} is lost: it {place}")

@@ -6,6 +6,7 @@ does. It knows what a client may rely on once it was answered.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
@@ -17,8 +18,10 @@ from core import (
     Batch,
     Bury,
     Change,
+    ChangeNumber,
     ChangePlace,
     Delete,
+    DeleteNumber,
     DeletePlace,
     DeleteQueue,
     Done,
@@ -48,6 +51,7 @@ from core import (
     PurgeQueue,
     Put,
     PutMany,
+    PutNumbered,
     PutTopic,
     PutWith,
     Rearmed,
@@ -59,6 +63,7 @@ from core import (
     SessionNotFound,
     Spread,
     Stored,
+    StoredNumber,
     Then,
     Touch,
     TouchAll,
@@ -66,6 +71,7 @@ from core import (
 from tests.sim.oracles.deadlines import Deadline
 from tests.sim.oracles.job_states import JobStates
 from tests.sim.oracles.plain_forms import plain
+from tests.sim.oracles.settings_in_force import Rules
 from tests.sim.oracles.unfinished_jobs import Life, Run
 from tests.sim.world.trace import Violation
 
@@ -75,6 +81,10 @@ OnRunning = Done | DoneLast | Later | LaterWith | Return | Bury | Touch | Move
 
 class JobReplies(JobStates):
     """Fed with what was executed."""
+
+    def __init__(self, rules: Rules, seen: Counter[str]) -> None:
+        super().__init__(rules, seen)
+        self.numbered: dict[int, Life] = {}
 
     def executed(self, operation: Operation, reply: Reply) -> None:
         """An operation and its reply."""
@@ -92,6 +102,10 @@ class JobReplies(JobStates):
                 self._spread(operation, reply)
             case ChangePlace():
                 self._at_place(operation, reply)
+            case PutNumbered():
+                self._put_numbered(operation, reply)
+            case ChangeNumber() | DeleteNumber():
+                self._on_numbered(operation, reply)
             case DeletePlace():
                 if not isinstance(reply, NotFound):
                     self.remove(self._waits_in(operation.selector.queue), 1, operation)
@@ -161,6 +175,37 @@ class JobReplies(JobStates):
                 self.seen["keys taken"] += 1
                 if put.queue not in self.rules.keepers:
                     self._twin(wish, reply)
+
+    def _put_numbered(self, operation: PutNumbered, reply: Reply) -> None:
+        if operation.number != isinstance(reply, StoredNumber) and isinstance(reply, Stored | StoredNumber):
+            raise Violation(f"{operation} is answered {reply}")
+        if not isinstance(reply, StoredNumber):
+            self.executed(operation.job, reply)
+            return
+        if reply.number <= max(self.numbered, default=0) and not self.lives.blind:
+            raise Violation(f"{operation} is answered {reply}, and a greater number was given before")
+        self.executed(operation.job, Stored(reply.item))
+        put = operation.put
+        life = self.lives.of(put.data, put.queue, self.clock_ms)
+        if life is not None:
+            self.numbered[reply.number] = life
+
+    def _on_numbered(self, operation: ChangeNumber | DeleteNumber, reply: Reply) -> None:
+        life = self.numbered.get(operation.selector.number)
+        there = any(one is life for one in self.lives)
+        if isinstance(reply, NotFound):
+            if life is not None and there and not (life.may_be_gone(self.clock_ms) or self._vague()):
+                raise Violation(f"{operation} is answered {reply}, and {life} has this number")
+            return
+        if life is None or not there:
+            if not self._vague():
+                raise Violation(f"{operation} is answered {reply}, and no job has this number")
+            return
+        self.seen["jobs found by number"] += 1
+        if isinstance(operation, DeleteNumber):
+            if life.run is not None:
+                self.stop(life.run)
+            self.lives.end(life)
 
     def _stored(self, wish: PutWith, queues: Sequence[str]) -> None:
         """There is such a job in each of the queues, one or several."""

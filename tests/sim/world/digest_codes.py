@@ -77,6 +77,7 @@ OUTCOMES = {"open": 0, "applied": 1, "refused": 2, "unknown": 3, "lost": 4}
 # Replies have no numbers of their own: neither the log nor a message carries them.
 REPLIES: dict[type[Any], int] = {
     core.Stored: 1,
+    core.StoredNumber: 55,
     core.Meta: 2,
     core.Handed: 3,
     core.HandedMany: 4,

@@ -16,12 +16,12 @@ from sockpq._async.transaction import Transaction
 from sockpq._backends.access import Tls, access
 from sockpq._backends.asyncio import LoopNetwork, run
 from sockpq._engine import batches as batch_calls
-from sockpq._engine.event_stream import EventStream
 from sockpq._engine.executor import Executor
 from sockpq._engine.limits import Limits
 from sockpq._engine.probe import status_of_best
 from sockpq._engine.stats import Stats
 from sockpq._engine.tracing import Tracing
+from sockpq._long_lived.event_stream import EventStream
 from sockpq._protocol.addresses import parse_server, parse_servers
 from sockpq._protocol.arguments import (
     ABSENT,

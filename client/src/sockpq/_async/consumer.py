@@ -8,8 +8,8 @@ from types import TracebackType
 from sockpq._async.job import Job
 from sockpq._async.keepalive import KeepAlive
 from sockpq._backends.asyncio import run
-from sockpq._engine.bound_session import BoundSession
 from sockpq._engine.executor import Executor
+from sockpq._long_lived.bound_session import BoundSession
 from sockpq._protocol.arguments import Block, Policy, integer
 from sockpq._protocol.commands import batches
 

@@ -7,8 +7,8 @@ from contextlib import suppress
 from time import monotonic
 
 from sockpq._async.job import Job
-from sockpq._engine.beats import LeaseRenewals
 from sockpq._engine.executor import Executor
+from sockpq._long_lived.lease_renewals import LeaseRenewals
 
 
 class Heartbeat:

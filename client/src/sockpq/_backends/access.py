@@ -68,5 +68,6 @@ def _context(tls: Tls) -> ssl.SSLContext | None:
     try:
         return ssl.create_default_context(cafile=None if tls is True else tls)
     except (OSError, ValueError) as error:      # SSLError is an OSError; ValueError: a zero byte in the name
-        reason = "there is no certificate in it" if isinstance(error, ssl.SSLError) else error
+        said = getattr(error, "strerror", None) or error
+        reason = "there is no certificate in it" if isinstance(error, ssl.SSLError) else said
         raise BadArguments(f"tls: the CA file {tls!s} cannot be used: {reason}") from error

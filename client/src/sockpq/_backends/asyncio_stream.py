@@ -118,7 +118,7 @@ class TransportStream(asyncio.Protocol):
         if not self._at_end:
             return None
         if self._error:
-            raise OSError(str(self._error)) from self._error
+            raise OSError(*self._error.args) from self._error
         return b""
 
     def quiet(self) -> bool:

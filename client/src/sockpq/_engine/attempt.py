@@ -58,6 +58,7 @@ class Attempt:
         self._watch = watch
         self._now = now
         self.blocked_s = 0.0        # how long the server was silent legitimately
+        self.first_answered = 0.0   # when the first of two answers came
 
     async def one(self, command: Command[Any], number: int, deadline: float, wait_until: float) -> Answer:
         """Send one command and wait for its answer. `number`: of the request, or 0.
@@ -90,6 +91,7 @@ class Attempt:
             raise self._connection.lost("the connection broke while sending")
         while not answers:
             answers += await self._owed(deadline)
+        self.first_answered = self._now()
         if len(answers) == 1 and answers[0].error is None:
             answers.append(await self._answer(requests[1][0], deadline, wait_until))
 

@@ -110,7 +110,7 @@ class Connection:
         except TimeoutError:
             raise
         except OSError as error:
-            raise self.lost(str(error)) from error
+            raise self.lost(_in_words(error)) from error
         if not data:
             raise self.lost("the server closed the connection", orderly=not self.protocol.amid_answer)
         try:
@@ -184,7 +184,7 @@ class Connection:
         try:
             peer = self.peer()
         except OSError as error:
-            raise Lost(f"{self.address}: {error}", sent=False) from error
+            raise Lost(f"{self.address}: {_in_words(error)}", sent=False) from error
         return peer.host == "::1" or peer.host.removeprefix("::ffff:").startswith("127.")
 
     async def _challenge(self, login: Login, until: float) -> Answer:
@@ -215,7 +215,7 @@ class Connection:
 
 
 def _in_words(error: Exception) -> str:
-    """Why there is no connection, without the numbers of the system."""
+    """Why there is no connection, or none any more, without the numbers of the system."""
     if isinstance(error, ConnectionRefusedError):
         return "nobody listens there (connection refused)"
     if isinstance(error, socket.gaierror):

@@ -56,7 +56,9 @@ LEAVE = Lost, ProtocolError, NotServing, OutcomeUnknown, AuthError
 class Call(Generic[T]):
     """A command on its way, in all its attempts."""
 
-    __slots__ = ("_request", "answer", "command", "number", "retry", "sent", "timeout", "wait", "wait_until")
+    __slots__ = (
+        "_request", "answer", "answered", "command", "number", "retry", "sent", "timeout", "wait", "wait_until"
+    )
 
     def __init__(self, command: Command[T], retry: Retry, timeout: float, wait: float) -> None:
         """`timeout` and `wait` in seconds."""
@@ -68,6 +70,7 @@ class Call(Generic[T]):
         self.number = 0                 # of the request in this attempt, 0 without a session
         self.sent = False               # an attempt has begun to send it
         self.answer: Answer | None = None       # when it was sent in one packet with another call
+        self.answered = 0.0             # then: when its answer came, on the monotonic clock; 0 without one
         self._request = Request()
 
     def number_on(self, connection: Connection) -> int:
@@ -207,7 +210,7 @@ class Executor:
             now = self.network.now()
             self._pool.give_back(slot, now)
             for one in (before, call) if before else (call,):
-                self.counters.called(one.command.line, now - begun, ok)
+                self.counters.called(one.command.line, (one.answered or now) - begun, ok)
         return value
 
     async def _together(self, slot: Slot, before: Call[Any], call: Call[Any]) -> Exception | None:
@@ -231,6 +234,8 @@ class Executor:
         finally:
             for one, answer in zip((before, call), answers, strict=False):
                 one.answer = answer
+            if before.answer and attempt:
+                before.answered = attempt.first_answered
         return None
 
     async def _settle(self, slot: Slot, call: Call[T], failure: Exception | None) -> T:
@@ -241,6 +246,7 @@ class Executor:
                 failure = answer.error
                 self._note(slot, failure)
             answer = call.answer = Answer(await self._execute(slot, call, failure if call.sent else None))
+            call.answered = self.network.now()
         return cast(T, answer.value)
 
     async def _take_back(
@@ -436,7 +442,7 @@ class Executor:
             attempts += 1
             await self.network.sleep(min(pause_s(attempts), max(deadline - self.network.now(), 0)))
 
-    # for streams of events (event_stream.py) and sessions of their own (bound_session.py)
+    # for what lasts longer than a call (_long_lived)
 
     def take_slot(self, session_ttl: float | None = None) -> Slot:
         """A place with a connection, and if need be a session, of its own. Raises ClientClosed."""

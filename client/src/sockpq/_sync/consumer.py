@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from types import TracebackType
 
 from sockpq._backends.sync import run
-from sockpq._engine.bound_session import BoundSession
 from sockpq._engine.executor import Executor
+from sockpq._long_lived.bound_session import BoundSession
 from sockpq._protocol.arguments import Block, Policy, integer
 from sockpq._protocol.commands import batches
 from sockpq._sync.job import Job

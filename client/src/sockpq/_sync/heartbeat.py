@@ -6,8 +6,8 @@ import threading
 from time import monotonic
 
 from sockpq._backends.sync import run
-from sockpq._engine.beats import LeaseRenewals
 from sockpq._engine.executor import Executor
+from sockpq._long_lived.lease_renewals import LeaseRenewals
 from sockpq._sync.job import Job
 
 

@@ -1,0 +1,210 @@
+"""Jobs with numbers: found in every state and queue, at the same place for life, counted, with leases of their own."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterable
+
+import pytest
+
+from core import (
+    Batch,
+    Bury,
+    ChangeNumber,
+    DeleteNumber,
+    Done,
+    Due,
+    Empty,
+    Finished,
+    Get,
+    GetWith,
+    Handed,
+    JobCounts,
+    JobState,
+    Kick,
+    Later,
+    LaterWith,
+    Machine,
+    Move,
+    NotFound,
+    Number,
+    OnDup,
+    Operation,
+    Put,
+    PutNumbered,
+    PutWith,
+    Reply,
+    Return,
+    Stored,
+    StoredNumber,
+    Tick,
+)
+
+START_MS = 1_700_000_000_000
+
+
+class Cluster:
+    """A machine with a clock."""
+
+    def __init__(self) -> None:
+        self.machine = Machine()
+        self.now_ms = START_MS
+
+    def do(self, *operations: Operation, after_ms: int = 0) -> list[Reply]:
+        self.now_ms += after_ms
+        return self.machine.apply(self.machine.index + 1, self.now_ms, 1, list(operations)).replies
+
+    def put(self, data: bytes, **options: object) -> int:
+        (reply,) = self.do(PutNumbered(PutWith(Put("q", 0, data), **options), True))  # type: ignore[arg-type]
+        assert isinstance(reply, StoredNumber)
+        return reply.number
+
+    def take(self, queue: str = "q") -> Handed:
+        (reply,) = self.do(Get((queue,)))
+        assert isinstance(reply, Handed)
+        return reply
+
+    def ready(self, queue: str = "q") -> list[bytes]:
+        return [job.data for job in self.machine.peek_queue(queue, JobState.READY, 9)]
+
+    def counts(self, number: int) -> JobCounts:
+        job = self.machine.peek(Number(number))
+        assert job is not None
+        assert job.counts is not None
+        return job.counts
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster()
+
+
+def test_numbers_rise(cluster: Cluster) -> None:
+    numbers = [cluster.put(b"%d" % at) for at in range(3)]
+    assert numbers == sorted({*numbers})
+
+
+def test_without_a_number_there_is_none(cluster: Cluster) -> None:
+    assert cluster.do(PutNumbered(PutWith(Put("q", 0, b"a")), False, 60_000)) == [Stored()]
+    (job,) = cluster.machine.peek_queue("q", JobState.READY, 1)
+    assert job.number is None
+    assert cluster.machine.peek(Number(job.seq)) is None
+
+
+@pytest.mark.parametrize("back", [
+    lambda job: [Later(job)], lambda job: [LaterWith(job, yielded=True)], lambda job: [Return(job)],
+    lambda job: [Move(job, "q")], lambda job: [Bury(job), Kick("q", 1)],
+])
+def test_it_comes_back_to_its_old_place(cluster: Cluster, back: object) -> None:
+    number = cluster.put(b"first")
+    cluster.do(Put("q", 0, b"second"))
+    cluster.do(*back(cluster.take().id), after_ms=5)  # type: ignore[operator]
+    assert cluster.ready() == [b"first", b"second"]
+    assert cluster.machine.peek(Number(number)) is not None
+
+
+def test_after_its_time_it_stands_where_its_number_says(cluster: Cluster) -> None:
+    number = cluster.put(b"first", when=Due(50))
+    cluster.do(Put("q", 0, b"second"))
+    cluster.do(Tick(), after_ms=100)
+    assert cluster.ready() == [b"first", b"second"]
+    cluster.do(LaterWith(cluster.take().id, Due(50)), after_ms=1)
+    delayed = cluster.machine.peek(Number(number))
+    assert delayed is not None
+    assert delayed.state is JobState.DELAYED
+    cluster.do(Tick(), after_ms=100)
+    assert cluster.ready() == [b"first", b"second"]
+
+
+def test_it_is_found_in_every_state_and_queue(cluster: Cluster) -> None:
+    number = cluster.put(b"a", when=Due(50))
+
+    def seen() -> tuple[str, JobState]:
+        job = cluster.machine.peek(Number(number))
+        assert job is not None
+        assert job.number == number
+        return job.queue, job.state
+    assert seen() == ("q", JobState.DELAYED)
+    cluster.do(Tick(), after_ms=100)
+    assert seen() == ("q", JobState.READY)
+    job = cluster.take().id
+    assert seen() == ("q", JobState.RUNNING)
+    cluster.do(Move(job, "r"))
+    assert seen() == ("r", JobState.READY)
+    cluster.do(Bury(cluster.take("r").id))
+    assert seen() == ("r_dead", JobState.READY)
+    cluster.do(Kick("r", 1))
+    assert seen() == ("r", JobState.READY)
+    assert cluster.do(Done(cluster.take("r").id)) == [Finished(True, False)]
+    assert cluster.machine.peek(Number(number)) is None
+
+
+@pytest.mark.parametrize("takes", [False, True])
+def test_it_is_changed_and_deleted_even_while_it_runs(cluster: Cluster, takes: bool) -> None:
+    number = cluster.put(b"a")
+    if takes:
+        cluster.take()
+    cluster.do(ChangeNumber(Number(number), priority=5, data=b"b"))
+    job = cluster.machine.peek(Number(number))
+    assert job is not None
+    assert (job.priority, job.data) == (5, b"b")
+    assert cluster.do(DeleteNumber(Number(number)), Get(("q",))) == [Finished(True, False), Empty(False)]
+    assert cluster.do(DeleteNumber(Number(number)), ChangeNumber(Number(number), 1)) == [NotFound(), NotFound()]
+
+
+def test_a_replaced_job_keeps_its_number(cluster: Cluster) -> None:
+    number = cluster.put(b"a", key="k")
+    cluster.do(PutWith(Put("q", 3, b"b"), key="k", on_dup=OnDup.REPLACE))
+    job = cluster.machine.peek(Number(number))
+    assert job is not None
+    assert (job.data, job.priority, job.number) == (b"b", 3, number)
+
+
+def test_what_it_has_gone_through_is_counted(cluster: Cluster) -> None:
+    number = cluster.put(b"a")
+    cluster.do(Return(cluster.take().id))
+    assert cluster.counts(number) == JobCounts()
+    cluster.do(Later(cluster.take().id))
+    cluster.do(Get(("q",), 100))
+    cluster.do(Tick(), after_ms=200)
+    cluster.do(Bury(cluster.take().id), Kick("q", 1))
+    assert cluster.counts(number) == JobCounts(reserves=3, timeouts=1, releases=1, buries=1, kicks=1)
+
+
+def test_an_aborted_batch_leaves_no_number(cluster: Cluster) -> None:
+    number = cluster.put(b"a")
+    numbered = PutNumbered(PutWith(Put("q", 0, b"b")), True)
+    cluster.do(Batch((numbered, DeleteNumber(Number(number)), Done(999)), atomic=True))
+    assert cluster.ready() == [b"a"]
+    assert cluster.machine.peek(Number(number)) is not None
+    assert cluster.machine.peek(Number(number + 1)) is None
+
+
+@pytest.mark.parametrize("many", [None, 1])
+def test_a_job_has_a_lease_of_its_own(cluster: Cluster, many: int | None) -> None:
+    def deadline(expire_ms: int | None = None) -> int | None:
+        cluster.do(GetWith(Get(("q",), expire_ms), many))
+        (job,) = cluster.machine.running()
+        cluster.do(Later(job.id))
+        return job.deadline_ms
+    cluster.do(PutNumbered(PutWith(Put("q", 0, b"a")), False, 7_000))
+    assert deadline() == START_MS + 7_000
+    assert deadline(1_000) == START_MS + 1_000
+    assert deadline(0) is None
+
+
+def _traced(puts: Iterable[Operation]) -> int:
+    machine = Machine()
+    tracemalloc.start()
+    for at, put in enumerate(puts, start=1):
+        machine.apply(at, START_MS, 1, [put])
+    used, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return used
+
+
+def test_a_number_takes_at_most_300_bytes() -> None:
+    jobs = 2000
+    plain = _traced([Put("q", 0, b"x" * 100) for _ in range(jobs)])
+    numbered = _traced([PutNumbered(PutWith(Put("q", 0, b"x" * 100)), True, 60_000) for _ in range(jobs)])
+    assert (numbered - plain) / jobs <= 300

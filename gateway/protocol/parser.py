@@ -18,7 +18,6 @@ from gateway.limits import (
 from gateway.protocol.arguments import ArgumentError
 from gateway.protocol.command import Command, Words
 from gateway.protocol.grammar.bodies import JOBS, SNAPSHOT
-from gateway.protocol.plain_lines import PlainLines
 from gateway.protocol.puts_reader import PutsSoFar
 from gateway.protocol.responses import BAD_ARGUMENTS, BAD_COMMAND, TOO_LARGE
 from gateway.protocol.verbs import Verbs
@@ -46,7 +45,6 @@ class Parser:
         self._short_bytes = min(LONG_LINE_BYTES, limits.line_bytes_max)     # of lines that need no check
         self._verbs = verbs
         self._plain = verbs.plain
-        self._read_plain = PlainLines(verbs.plain, limits.data_bytes_max, self._short_bytes).read
         self._guard = guard
         self._no_room = no_room
         self._buffer = b""                  # being parsed, from _start on
@@ -113,10 +111,6 @@ class Parser:
             return self._block()
         while True:
             start, buffer = self._start, self._buffer
-            if self._guard is None and (plain := self._read_plain(buffer, start)) is not None:
-                command, self._start = plain
-                self.lines += 1
-                return command
             end = buffer.find(b"\n", start)
             if 0 <= end < start + self._short_bytes:        # most lines: the same as below, without a call
                 self._start = end + 1

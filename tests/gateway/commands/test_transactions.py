@@ -75,7 +75,7 @@ def test_what_is_refused_is_not_kept() -> None:
         client.send(BEGIN + b"PUT q 0 1\r\naGET q\r\nPUT q 0 1\r\nb")
         transaction = client._connection._conversation.pipeline.state.transaction     # type: ignore[union-attr]
         assert transaction is not None
-        assert transaction.operations == []
+        assert transaction.operations == ()
         client.vanish()
         await gateway.settle()
         assert gateway.cluster.log[1:] == []

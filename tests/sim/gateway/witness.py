@@ -79,8 +79,10 @@ class WitnessedChecks(Checks):
         if seed in self._index_of:
             raise Violation(f"{name} applies at {index} what was applied at {self._index_of[seed]}")
         self._index_of[seed] = index
-        applied = self.witness.machine.apply(index, now_ms, seed, operations)
-        past = self.history[index] = Past(now_ms, seed, operations, applied.replies)
+        machine = self.witness.machine
+        applied = machine.apply(index, now_ms, seed, operations)
+        past = Past(now_ms, seed, operations, applied.replies, applied.events, machine.event_seq)
+        self.history[index] = past
         self._trace.seen["entries committed"] += 1
-        self._told(self.witness.machine, applied.events)
+        self._told(machine, applied.events)
         return past

@@ -62,12 +62,20 @@ def _context(tls: Tls) -> ssl.SSLContext | None:
     import ssl  # most clients use no TLS, and it takes as long to load as the rest of this library
 
     if isinstance(tls, ssl.SSLContext):
-        return tls
+        return _strict(tls)
     if tls is not True and not isinstance(tls, str | os.PathLike):
         raise TypeError(f"tls is None, True, the path of a CA file or an ssl.SSLContext, not {type(tls).__name__}")
     try:
-        return ssl.create_default_context(cafile=None if tls is True else tls)
+        return _strict(ssl.create_default_context(cafile=None if tls is True else tls))
     except (OSError, ValueError) as error:      # SSLError is an OSError; ValueError: a zero byte in the name
         said = getattr(error, "strerror", None) or error
         reason = "there is no certificate in it" if isinstance(error, ssl.SSLError) else said
         raise BadArguments(f"tls: the CA file {tls!s} cannot be used: {reason}") from error
+
+
+def _strict(context: ssl.SSLContext) -> ssl.SSLContext:
+    """A connection that is cut must not look like one that the server has ended; Python 3.11.2 lets it."""
+    import ssl
+
+    context.options &= ~ssl.OP_IGNORE_UNEXPECTED_EOF
+    return context

@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 from sockpq._backends.access import Access
 from sockpq._backends.asyncio_stream import TransportStream
 from sockpq._backends.base import KEEPALIVE, Stream, cause_of, is_numeric, share_s
+from sockpq._backends.time_limit import TimeLimit
 from sockpq._protocol.addresses import Address
 from sockpq.errors import SockpqError
 
@@ -67,12 +68,12 @@ class LoopNetwork:
     async def sleep(self, seconds: float) -> None:
         """Wait, or until `close`."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
+            async with TimeLimit(seconds):
                 await self._closed.wait()
 
     async def connect(self, address: Address, timeout: float) -> Stream:
         """Open a connection within `timeout` seconds, from the moment it is its turn."""
-        async with self._connecting, asyncio.timeout(timeout):
+        async with self._connecting, TimeLimit(timeout):
             until = monotonic() + timeout
             stream = await self._connect(address, timeout)
             if self.access.tls is None:
@@ -91,7 +92,7 @@ class LoopNetwork:
         share = share_s(timeout, len(found))
         for number, (host, port) in enumerate(found, start=1):
             try:
-                async with asyncio.timeout(share):
+                async with TimeLimit(share):
                     transport, stream = await loop.create_connection(TransportStream, host, port)
                 break
             except OSError:
@@ -157,7 +158,7 @@ class LoopLock:
         if not self._lock.locked():
             return await self._lock.acquire()
         try:
-            async with asyncio.timeout(None if timeout == math.inf else max(timeout, 0)):
+            async with TimeLimit(None if timeout == math.inf else max(timeout, 0)):
                 return await self._lock.acquire()
         except TimeoutError:
             return False
@@ -183,7 +184,7 @@ class LoopRace(Generic[T]):
     async def next(self, timeout: float) -> tuple[int, T] | None:
         """The next one that ends."""
         try:
-            async with asyncio.timeout(max(timeout, 0.001)):
+            async with TimeLimit(max(timeout, 0.001)):
                 return await self._ended.get()
         except TimeoutError:
             return None

@@ -1,4 +1,4 @@
-"""A limit of time for asyncio that holds in a task which was cancelled before, and is putting back what it had taken."""
+"""A limit of time for asyncio that holds in a task which was cancelled, and is putting back what it had taken."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import TracebackType
 class TimeLimit:
     """asyncio.timeout(), whose end is a TimeoutError also there.
 
-    Of older releases of Python (3.11.2 is one) it takes an earlier cancellation of the task for its own: CancelledError.
+    Older releases of Python (3.11.2 is one) take an earlier cancellation of the task for its own: CancelledError.
     """
 
     def __init__(self, seconds: float | None) -> None:

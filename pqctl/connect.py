@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic, sleep
 
-from sockpq import AuthError, Client, NodeStatus, ServerView, Unavailable
+from sockpq import AuthError, BadArguments, Client, NodeStatus, NotExecuted, ServerView, Unavailable
 
 from pqctl.health import ask, assess, complaint, of_one_cluster, own_line, serves
 from pqctl.invocation import Call
@@ -79,10 +79,15 @@ class Servers:
         """Return the failure for a node that the cluster does not have."""
         return Failure(REFUSED, f"there is no node {name!r}; there are: {', '.join(self._members())}")
 
-    def must_have(self, name: str) -> None:
-        """Raise Failure if the cluster does not have this node, whether it answers or not."""
-        if name not in self._members():
-            raise self.missing(name)
+    @contextmanager
+    def having(self, name: str) -> Iterator[None]:
+        """Turn a refusal into a Failure that says so if the cluster does not have this node, whether it answers or not."""
+        try:
+            yield
+        except NotExecuted as error:
+            if isinstance(error, BadArguments) or name in self._members():
+                raise
+            raise self.missing(name) from None
 
     def _members(self) -> list[str]:
         return sorted({line.name for view in self.views for line in view.nodes})

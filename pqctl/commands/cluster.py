@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import click
 
 from pqctl.invocation import Call, Seconds, command, group
@@ -82,8 +84,7 @@ def remove(call: Call, name: str) -> int:
     """Remove a node. It can be stopped afterwards."""
     from pqctl.connect import cluster_of
 
-    with cluster_of(call, leading=True) as (client, servers):
-        servers.must_have(name)
+    with cluster_of(call, leading=True) as (client, servers), servers.having(name):
         client.cluster_remove(name)
     call.answer(f"{name} was removed", {"name": name})
     return exit_codes.DONE
@@ -96,9 +97,8 @@ def transfer(call: Call, name: str | None) -> int:
     from pqctl.connect import cluster_of
 
     with cluster_of(call, leading=True) as (client, servers):
-        if name is not None:
-            servers.must_have(name)
-        new = client.cluster_transfer(name)
+        with servers.having(name) if name is not None else nullcontext():
+            new = client.cluster_transfer(name)
     leads = servers.name(new.id)
     call.answer(f"{leads} leads", {"id": new.id, "name": leads, "client": new.client})
     return exit_codes.DONE

@@ -17,7 +17,7 @@ from cluster.settings import Member, NodeSettings
 from cluster.snapshots.snapshot_store import SnapshotStore
 from cluster.storage.errors import RejoinNeeded, StorageDamaged
 from cluster.wire.messages import Hello, Message
-from core import Applied, Effects, Event, PromoteLearner, decode_entry
+from core import Applied, Effects, Event, PromoteLearner, decode_entry, level_of
 from gateway.events.subscriptions import Subscriptions
 from tests.cluster.helpers.faulty_disk import Crash
 from tests.sim.clients.outcomes import Outcome
@@ -489,8 +489,8 @@ class SimNode:
     def propose(self, outcomes: list[Outcome]) -> None:
         """Operations of one client, back to back."""
         for outcome in outcomes:
-            if self.driver is None:
-                outcome.refused()
+            if self.driver is None or level_of(outcome.operation) > self.driver.machine.known_level:
+                outcome.refused()               # an older program knows no command that would ask for this
                 continue
             self._open[outcome] = None
             outcome.ended = self._open.pop

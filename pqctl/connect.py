@@ -80,12 +80,12 @@ class Servers:
         return Failure(REFUSED, f"there is no node {name!r}; there are: {', '.join(self._members())}")
 
     @contextmanager
-    def having(self, name: str) -> Iterator[None]:
-        """Turn a refusal into a Failure that says so if the cluster does not have this node, whether it answers or not."""
+    def having(self, name: str | None) -> Iterator[None]:
+        """Turn a refusal into a Failure that says so if the cluster has no such node; None: no node was named."""
         try:
             yield
         except NotExecuted as error:
-            if isinstance(error, BadArguments) or name in self._members():
+            if isinstance(error, BadArguments) or name is None or name in self._members():
                 raise
             raise self.missing(name) from None
 

@@ -55,10 +55,14 @@ class Forkserver:
             return execute(command, environment, log)
         node = Path(command[-1]).stem           # n2 of .../n2.toml
         number = int("".join(filter(str.isdigit, node)) or 0) % SERVERS
+        request = json.dumps([list(map(str, command)), dict(environment), os.getcwd()]).encode()
         mine, theirs = socket.socketpair()
         with theirs:
-            request = json.dumps([list(map(str, command)), dict(environment), os.getcwd()]).encode()
-            socket.send_fds(self._control(number), [request], [log.fileno(), theirs.fileno()])
+            try:
+                socket.send_fds(self._control(number), [request], [log.fileno(), theirs.fileno()])
+            except BaseException:
+                mine.close()
+                raise
         return Forked(mine)
 
     def close(self) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-
 import click
 
 from pqctl.invocation import Call, Seconds, command, group
@@ -96,9 +94,8 @@ def transfer(call: Call, name: str | None) -> int:
     """Hand leadership to NAME, or to the most up-to-date node."""
     from pqctl.connect import cluster_of
 
-    with cluster_of(call, leading=True) as (client, servers):
-        with servers.having(name) if name is not None else nullcontext():
-            new = client.cluster_transfer(name)
+    with cluster_of(call, leading=True) as (client, servers), servers.having(name):
+        new = client.cluster_transfer(name)
     leads = servers.name(new.id)
     call.answer(f"{leads} leads", {"id": new.id, "name": leads, "client": new.client})
     return exit_codes.DONE

@@ -22,7 +22,7 @@ from core import (
 )
 from tests.sim.clients.random_commands import FAR_MS, QUEUES, RandomCommands
 
-DRAWN = 4000
+DRAWN = 8000
 CLOCK_MS = 10_000
 
 

@@ -75,7 +75,9 @@ def test_a_wiped_node_is_brought_up_to_date_before_it_votes(cluster: LocalCluste
     cluster.wait_until_logged(wiped, "brought up to date")
 
 
-def test_a_damaged_journal_is_refused_with_a_sentence_and_exit_code_70(cluster: LocalCluster) -> None:
+def test_a_damaged_journal_is_refused_with_a_sentence_and_exit_code_70_if_so_configured(
+    cluster: LocalCluster, tmp_path: Path
+) -> None:
     victim = next(name for name in cluster.names if name != cluster.wait_for_leader())
     assert cluster.terminate(victim) == 0
     segment = max((cluster.data_dir(victim) / "journal").glob("*"), key=lambda path: path.stat().st_size)
@@ -83,7 +85,9 @@ def test_a_damaged_journal_is_refused_with_a_sentence_and_exit_code_70(cluster: 
     damaged = bytearray(original)
     damaged[700] ^= 0x10
     segment.write_bytes(damaged)
-    command = [PROGRAM, "--config", cluster.config_file(victim)]
+    config = cluster.config_file(victim).read_text()
+    (tmp_path / "stop.toml").write_text(config.replace("[node]\n", '[node]\non_damage = "stop"\n'))
+    command = [PROGRAM, "--config", tmp_path / "stop.toml"]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert ended.returncode == 70
     assert segment.name in ended.stderr

@@ -81,7 +81,7 @@ def test_a_prefetch_limit_is_never_exceeded(connect: Any, own_client: Client) ->
 
 
 def test_while_acknowledgements_cannot_be_told_no_more_than_twice_the_prefetch_limit_is_held(
-    connect: Any, client: Client, monkeypatch: pytest.MonkeyPatch,
+    connect: Any, own_client: Client, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     connection, queue, found = connect(), plain("slow"), []
     told, slow = threading.Event(), connection.transport.link.client
@@ -99,10 +99,10 @@ def test_while_acknowledgements_cannot_be_told_no_more_than_twice_the_prefetch_l
     drain(connection, found, 6)
     with pytest.raises(TimeoutError):
         connection.drain_events(timeout=0.5)
-    assert client.queue_stat("slow")["running"] == 6
+    assert own_client.queue_stat("slow")["running"] == 6
     told.set()
     drain(connection, found, 20)
-    until(lambda: client.queue_stat("slow")["running"] == 0)
+    until(lambda: own_client.queue_stat("slow")["running"] == 0)
 
 
 def test_unacknowledged_messages_go_back_in_order_and_are_flagged(connect: Any) -> None:

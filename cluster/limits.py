@@ -54,7 +54,6 @@ POLL_S = 0.02                   # how often a coroutine looks whether what it wa
 # ---- Leadership and membership
 
 CLOCK_AGE_S_MAX = 2.0           # older reports of a wall clock do not count: the clock may have been set since
-GRANTS_JUMP_MS = 1000           # replicated time set forward by no more makes no grant of a pulse seem too old to count
 STEER_S = 0.25                  # how often replicated time is compared with the wall clocks
 HAND_OVER_S = 5.0               # OFFLINE and an orderly stop wait at most this long for a successor
 HAND_OVER_RETRY_S = 0.2

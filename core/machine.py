@@ -85,6 +85,7 @@ class Machine:
         state.index = index
         state.put_item = None
         state.spent = 0
+        state.before_ms = state.clock_ms
         if now_ms > state.clock_ms:
             state.clock_ms = now_ms
         seq = state.clock_ms << limits.SEQ_BITS

@@ -94,6 +94,7 @@ class State:
 
     __slots__ = (
         "allowed",
+        "before_ms",
         "clock_ms",
         "clone",
         "cluster_id",
@@ -139,6 +140,7 @@ class State:
         self.term = 0                               # of the last Lead
         self.leader: str | None = None              # of the last Lead
         self.clock_ms = 0                           # replicated time, never goes back
+        self.before_ms = 0                          # what it was before the present entry; not part of a snapshot
         self.cluster_id: bytes | None = None        # of the first Lead
         self.settings = ClusterSettings()           # never altered: a change makes a new one
         self.membership = Membership()              # none before the first Lead

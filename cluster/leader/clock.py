@@ -100,16 +100,9 @@ class ReplicatedTime:
         self.known = True
 
     def begin(self, known_ms: Iterable[int], clocks_ms: Sequence[int]) -> None:
-        """Start a leadership. `known_ms`: other reports of replicated time; `clocks_ms`: wall clocks of a majority, or
-        none to go on from what was counted.
-        """
-        lower = median(clocks_ms)[:1] if clocks_ms else ()
-        self._go_on(max(self._now(), *lower, *known_ms), 1.0)
+        """Start a leadership. `known_ms`: other reports of replicated time; `clocks_ms`: wall clocks of a majority."""
+        self._go_on(max(self._now(), median(clocks_ms)[0], *known_ms), 1.0)
         self.known = True
-
-    def behind_ms(self, known_ms: Iterable[int], clocks_ms: Sequence[int]) -> float:
-        """By how much begin() with these clocks would set it forward."""
-        return median(clocks_ms)[0] - max(self._now(), *known_ms)
 
     def steer(self, clocks_ms: Sequence[int]) -> None:
         """Leader: slew towards the median of these wall clocks from now on; without any, run at the normal rate.

@@ -232,8 +232,7 @@ class Leadership:
         self.tick_in_flight = False
         heard = [peer.info.time_ms + age_ms for peer, age_ms in self._recently_heard() if peer.info is not None]
         known_ms = [self._machine.clock_ms, *heard]
-        apart = self._jumps_over_grants(known_ms, clocks_ms)
-        self._time.begin(known_ms, [] if apart else clocks_ms)
+        self._time.begin(known_ms, clocks_ms)
         settings = self._settings
         configured = sorted(settings.members, key=lambda member: member.name)
         lead = Lead(
@@ -242,18 +241,6 @@ class Leadership:
             tuple(Address(member.name, member.peer, member.client) for member in configured),
         )
         self.propose_alone(lead, _Announced(self._transport))
-        if apart:
-            log.info("the clocks were set forward: leases and sessions are extended")
-            self._time.begin(known_ms, clocks_ms)
-            self._resume()
-
-    def _jumps_over_grants(self, known_ms: list[int], clocks_ms: list[int]) -> bool:
-        """Whether the Lead entry must be stamped before replicated time is set forward to the wall clocks.
-
-        It counts the grants of pulses that may have been written a moment ago, by their stamps, which would seem old
-        then. So leases and sessions get their grace by the entry behind it.
-        """
-        return bool(self._machine.pulses) and self._time.behind_ms(known_ms, clocks_ms) > limits.GRANTS_JUMP_MS
 
     # Time
 

@@ -15,6 +15,8 @@ from core.ops.jobs import Feedback
 from core.pulse.pulse import Pulse
 from core.store.timer_index import TimerIndex
 
+SLEWED = 1000       # replicated time runs faster by less than this part of it (spec/clock 2.2)
+
 
 class Pulses:
     """The pulses by name."""
@@ -54,8 +56,8 @@ class Pulses:
     def remember(self, pulse: Pulse, count: int, clock_ms: int) -> None:
         """Note that `count` grants, new ones or such as a session asks for again, may be written from now on."""
         window = pulse.window
-        keep_ms = clock_ms - pulse.length_ms - limits.GRANT_WRITTEN_MS_MAX
-        while window and window[0][0] < keep_ms:
+        since_ms = _may_count_since(pulse, clock_ms)
+        while window and window[0][0] < since_ms:
             window.popleft()
         if window and window[-1][0] == clock_ms:
             count += window.pop()[1]
@@ -127,10 +129,14 @@ class Pulses:
 
     # ---- changes of leader
 
-    def lead(self, clock_ms: int) -> None:
-        """A new leader: count each grant that the ones before may have written not long ago as written now."""
+    def lead(self, before_ms: int, clock_ms: int) -> None:
+        """A new leader: count each grant that the ones before may have written not long ago as written now.
+
+        How long ago is told by the stamp of the entry before, `before_ms`, which the leader before counted as it did
+        those of its grants. The new leader's own, `clock_ms`, may be ahead of them by anything (spec/clock 2.1).
+        """
         for pulse in self.by_name.values():
-            since_ms = clock_ms - pulse.length_ms - limits.GRANT_WRITTEN_MS_MAX
+            since_ms = _may_count_since(pulse, before_ms)
             counted = sum(count for at_ms, count in pulse.window if at_ms >= since_ms)
             pulse.window = deque([(clock_ms, counted)] if counted else ())
 
@@ -146,3 +152,8 @@ class Pulses:
             old = before.by_name.get(pulse.name)
             pulse.window = deque([(clock_ms, pulse.now)]) if old is None else old.window
             pulse.tickets = {} if old is None else old.tickets
+
+
+def _may_count_since(pulse: Pulse, clock_ms: int) -> int:
+    """Since which stamp grants may have been written within the window that ends now, slewed time considered."""
+    return clock_ms - pulse.length_ms - pulse.length_ms // SLEWED - limits.GRANT_WRITTEN_MS_MAX

@@ -56,16 +56,6 @@ def test_a_leader_begins_at_the_greater_of_what_is_known_and_of_the_median() -> 
     assert begun(0, 50, HOUR_MS, known_ms=[T + 40, T + 70])[1].now_ms() == T + 70
 
 
-def test_a_leader_may_begin_with_what_was_counted_and_be_set_forward_then() -> None:
-    replicated = ReplicatedTime(HandClock())
-    replicated.follow(T)
-    assert replicated.behind_ms([T + 10], [T + HOUR_MS, T + HOUR_MS]) == HOUR_MS - 10
-    replicated.begin([T + 10], [])
-    assert replicated.now_ms() == T + 10
-    replicated.begin([T + 10], [T + HOUR_MS, T + HOUR_MS])
-    assert replicated.now_ms() == T + HOUR_MS
-
-
 def test_what_is_known_is_as_old_as_it_is() -> None:
     clock = HandClock()
     replicated = ReplicatedTime(clock)

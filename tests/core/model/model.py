@@ -161,7 +161,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         applied = ModelApplied()
         self.events = applied.events
         self.index = index
-        self.clock_ms = max(self.clock_ms, now_ms)
+        self.before_ms, self.clock_ms = self.clock_ms, max(self.clock_ms, now_ms)
         if self.clock_ms <= 2**52:
             self.next_seq = max(self.next_seq, self.clock_ms * 1024)        # places tell the time
         if self.online and not (operations and isinstance(operations[0], Lead | Resume)):
@@ -444,7 +444,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         self.follow(lead)
         client = self.addresses[lead.node][1] if lead.node in self.addresses else ""
         self.tell("LEADER", "", self.server_ids.get(lead.node, 0), lead.node, client)
-        self.lead_pulses()
+        self.lead_pulses(self.before_ms)
         self.grant_grace(lead.grace_ms if self.settings.grace_ms is None else self.settings.grace_ms)
         return Accepted()
 

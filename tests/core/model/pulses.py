@@ -160,10 +160,10 @@ class ModelPulses(ModelQueues):
             if self.pulses[name].judge():
                 self._tell_speed(name)
 
-    def lead_pulses(self) -> None:
-        """A new leader: all that may have been written not long ago counts as written now."""
+    def lead_pulses(self, before_ms: int) -> None:
+        """A new leader: all that may have been written not long before the last entry counts as written now."""
         for pulse in self.pulses.values():
-            since = self.clock_ms - pulse.per - pulse.pause - WRITTEN_MS
+            since = before_ms - pulse.per - pulse.pause - (pulse.per + pulse.pause) // 1000 - WRITTEN_MS
             pulse.grants = [self.clock_ms for at in pulse.grants if at >= since]
 
     def adopt_pulses(self, restored: dict[str, ModelPulse]) -> None:

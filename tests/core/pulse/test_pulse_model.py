@@ -53,6 +53,7 @@ from tests.core.model.pulses import ModelPulse, ModelPulses, OnPulses
 
 QUEUES = ("a", "b", "c", "d")
 SHARED = ("p", "r")             # pulses that are not a queue's own
+DAY_MS = 86_400_000
 Given = tuple[int, str]         # the id of a job and its queue
 OK, FAIL, SLOW, SLEEP = Feedback.OK, Feedback.FAIL, Feedback.SLOW, Feedback.SLEEP
 
@@ -163,10 +164,12 @@ class History:
         self.model = Model()
         self.machine = Machine()
         self.term = 1
+        self.before_ms = 0              # replicated time before the last entry
         self.apply(lead(term=1))
 
     def apply(self, operation: Operation) -> Reply:
         """One entry."""
+        self.before_ms = self.machine.clock_ms
         (reply,) = self.machine.apply(self.machine.index + 1, self.model.clock_ms, 0, [operation]).replies
         return reply
 
@@ -289,8 +292,9 @@ class History:
     def new_leader(self) -> None:
         """Its first entry ends and judges nothing; the next one does."""
         self.term += 1
+        self.model.clock_ms += self.random.choice([0, 0, DAY_MS])       # its clock may be ahead
         self.apply(lead(node=f"n{self.term % 3 + 1}", term=self.term))
-        self.model.lead_pulses()
+        self.model.lead_pulses(self.before_ms)
         self.same()
 
     def same(self) -> None:

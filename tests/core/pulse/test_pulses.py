@@ -184,14 +184,34 @@ def test_a_new_rate_begins_anew_and_another_setting_does_not(log: Log) -> None:
 def test_a_new_leader_counts_what_may_have_been_written(log: Log) -> None:
     log(Grant("p", 1))
     log(Grant("p", 1), after_ms=100)
-    log(lead(), after_ms=5000)
+    log(Tick(), after_ms=5000)
+    log(lead())
     assert list(log.pulse().window) == [(log.now_ms, 2)]
-    log(lead(), after_ms=6001)                          # more than P + PAUSE + 5 s
+    log(Tick(), after_ms=6002)                          # more than P + PAUSE + 5 s, and what P may be slewed by
+    log(lead())
     assert not log.pulse().window
 
 
+def test_a_new_leader_whose_clock_is_ahead_counts_them_as_well(log: Log) -> None:
+    log(Grant("p", 1))
+    log(Grant("p", 1), after_ms=100)
+    log(lead(), after_ms=86_400_000)
+    assert list(log.pulse().window) == [(log.now_ms, 2)]
+    log(lead(), after_ms=86_400_000)                    # and the next one what that one counted
+    assert list(log.pulse().window) == [(log.now_ms, 2)]
+
+
+def test_a_new_leader_allows_for_time_that_was_slewed() -> None:
+    log = Log()
+    log(CreatePulse("daily", PulseChange(1, 86_400_000)))
+    log(Grant("daily", 1))
+    log(Tick(), after_ms=86_400_000 + 43_000 + 5000)    # a day, counted as fast as replicated time may be
+    log(lead())
+    assert log.pulse("daily").window
+
+
 def test_the_rule_of_the_new_leader_is_what_counts(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Pulses, "lead", lambda pulses, clock_ms: None)
+    monkeypatch.setattr(Pulses, "lead", lambda pulses, before_ms, clock_ms: None)
     log(Grant("p", 2))
     at_ms = log.now_ms
     log(lead(), after_ms=900)

@@ -146,7 +146,7 @@ def test_without_the_lease_at_the_moment_of_writing_it_does_not(monkeypatch: pyt
     assert not all(world.kept() for world in worlds)
 
 
-def _forget(pulses: Pulses, clock_ms: int) -> None:
+def _forget(pulses: Pulses, before_ms: int, clock_ms: int) -> None:
     for pulse in pulses.by_name.values():
         pulse.window.clear()
 

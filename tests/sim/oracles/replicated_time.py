@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core import Entry, Lead, Resume
+from core import Entry, Lead
 from tests.sim.world.events import UNIX_MS, Events
 from tests.sim.world.trace import Violation
 
@@ -39,7 +39,6 @@ class TimePromises:
         self._started: dict[str, float] = {}                # processes that run
         self._told: set[str] = set()                        # those that were told replicated time
         self._ahead_ms = 0.0                                # so far the median may have been ahead
-        self._leads: tuple[str, bool] | None = None         # of a Lead just now: who stamped it, and is all forgotten
         self._slowest_ms: float | None = None               # replicated time less the true time that passed, at least
         self._behind_ms = 0.0                               # so far time was behind when it began
 
@@ -69,18 +68,12 @@ class TimePromises:
         """A leader has stamped an entry."""
         forgotten = False
         leads = isinstance(entry.operations[0], Lead)
-        if isinstance(entry.operations[0], Resume) and self._leads is not None and self._leads[0] == node.name:
-            leads, forgotten = True, self._leads[1]     # where there are pulses it sets the clock forward, not the Lead
-            self._leads = None
-        elif leads:
+        if leads:
             quorum = node.up.transport.quorum
             voters = sorted(quorum.voters)
             forgotten = sum(name not in self._told for name in voters) >= quorum.majority
             errors_ms = [self._error_ms(node.world.nodes[name], alone=len(voters) == 1) for name in voters]
             self._ahead_ms = max(self._ahead_ms, worst_median(errors_ms, quorum.majority))
-            self._leads = node.name, forgotten
-        else:
-            self._leads = None
         self._stamped[entry.seed] = self._now_ms(), leads, forgotten
         self._told.add(node.name)
 

@@ -8,6 +8,7 @@ import pytest
 
 from tests.sim.gateway.answers import AnswerReader, Asked, Form
 from tests.sim.gateway.loop import SimLoop
+from tests.sim.world.events import RIGHT_MS, UNIX_MS, DriftingClock, Events
 from tests.sim.world.trace import Violation
 
 
@@ -78,3 +79,14 @@ def test_answers_are_cut_out_of_a_stream_however_it_comes() -> None:
 def test_nobody_is_told_what_was_not_asked() -> None:
     with pytest.raises(Violation):
         AnswerReader().feed(b"200 OK\r\n")
+
+
+@pytest.mark.parametrize("speed", [0.98, 1.02])
+def test_wall_clocks_stay_right_for_an_hour_however_fast_monotonic_ones_run(speed: float) -> None:
+    events = Events()
+    clock = DriftingClock(events, 0.0, speed)
+    for events.now in (1.0, 60.0, 3600.0):
+        assert abs(clock.wall_ms() - UNIX_MS - events.now * 1000) <= RIGHT_MS
+    assert clock.monotonic() == pytest.approx(3600 * speed)
+    clock.wall_offset_ms = 86_400_000
+    assert clock.wall_ms() > UNIX_MS + 86_400_000

@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Callable
 
 UNIX_MS = 1_700_000_000_000     # the wall clock at time 0 of the simulation
+RIGHT_MS = 300                  # NTP keeps wall clocks so near the true time
 
 
 class Events:
@@ -47,7 +48,8 @@ class Events:
 class DriftingClock:
     """The clocks of one machine: two that run at speeds of their own, and a wall clock that somebody sets.
 
-    NTP may let the monotonic clock run faster or slower than the machine counts by itself (cluster/leader/clock.py).
+    NTP may let the monotonic clock run faster or slower than the machine counts by itself (cluster/leader/clock.py). It
+    does so to keep the wall clock near the true time: that is never further away than RIGHT_MS, but for what is set.
     """
 
     def __init__(self, events: Events, start_s: float, speed: float, steady_speed: float = 1.0) -> None:
@@ -67,7 +69,8 @@ class DriftingClock:
 
     def wall_ms(self) -> int:
         """See cluster.leader.clock.Clock."""
-        return UNIX_MS + int(self._events.now * self._speed * 1000) + self.wall_offset_ms
+        true_ms = self._events.now * 1000
+        return UNIX_MS + int(true_ms + max(-RIGHT_MS, min(RIGHT_MS, (self._speed - 1) * true_ms))) + self.wall_offset_ms
 
     def slow_down(self, factor: float) -> None:
         """Run at another speed from now on, e.g. a tenth (0.1) of the present one; the monotonic clock goes on."""

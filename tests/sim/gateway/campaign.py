@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import signal
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import as_completed
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
+from itertools import islice
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkProcess
 from typing import Any
 
-from tests.sim.campaign import processes, rare_collections
+from tests.sim.campaign import rare_collections
 from tests.sim.gateway.world import GatewayWorld
 from tests.sim.world.trace import Violation
+
+FORK = multiprocessing.get_context("fork")
 
 
 @dataclass
@@ -68,18 +73,43 @@ def run(seeds: Iterable[int], **fixed: Any) -> GatewayReport:
 
 
 def spread(seeds: range, jobs: int, **fixed: Any) -> Iterator[GatewayReport]:
-    """As run(), by so many processes; the same report again and again, one run longer each time."""
-    report = GatewayReport()
-    work: Callable[[list[int]], GatewayReport] = partial(run, **fixed)
-    if jobs == 1:
-        for seed in seeds:
-            report.merge(work([seed]))
-            yield report
-        return
-    with processes(jobs) as pool:
-        try:
-            for part in as_completed([pool.submit(work, [seed]) for seed in seeds]):
-                report.merge(part.result())
+    """As run(), each seed in a process of its own, so many at a time; the same report, one run longer each time.
+
+    What a world leaves behind ends with its process: cycles through structs without garbage collection would keep it.
+    """
+    report, ahead = GatewayReport(), iter(seeds)
+    running: dict[Connection, tuple[int, ForkProcess]] = {}
+    try:
+        while True:
+            for seed in islice(ahead, jobs - len(running)):
+                here, there = FORK.Pipe(duplex=False)
+                process = FORK.Process(target=_tell, args=(there, seed), kwargs=fixed)
+                process.start()
+                there.close()
+                running[here] = seed, process
+            if not running:
+                return
+            for ready in wait(running):
+                assert isinstance(ready, Connection)
+                seed, process = running.pop(ready)
+                report.merge(_told(ready, seed, process))
                 yield report
-        finally:
-            pool.shutdown(cancel_futures=True)
+    finally:
+        for _, process in running.values():
+            process.kill()
+
+
+def _tell(there: Connection, seed: int, **fixed: Any) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    there.send(run([seed], **fixed))
+
+
+def _told(here: Connection, seed: int, process: ForkProcess) -> GatewayReport:
+    with here:
+        try:
+            report: GatewayReport = here.recv()
+        except EOFError:
+            report = GatewayReport(1, failures={seed: "its process ended without a report"})
+    process.join()
+    return report

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
 import pytest
 
 from tests.sim.cures import Cure
@@ -44,6 +47,19 @@ def test_subscribers_heard_events_over_failovers(report: campaign.GatewayReport)
     assert report.seen["events heard"] > 50 * len(SEEDS)
     assert report.seen["messages heard"] > 50 * len(SEEDS)
     assert report.seen["subscriptions continued"] > 10
+
+
+def test_seeds_in_processes_of_their_own_tell_the_same() -> None:
+    short: dict[str, float] = {"seconds": 4.0, "failovers": 1}
+    *_, spread = campaign.spread(range(3), 2, **short)
+    assert spread == campaign.run(range(3), **short)
+
+
+def test_a_seed_whose_process_is_killed_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(campaign, "run", lambda seeds: os.kill(os.getpid(), signal.SIGKILL))
+    *_, report = campaign.spread(range(2), 1)
+    assert report.runs == 2
+    assert sorted(report.failures) == [0, 1]
 
 
 def test_a_seed_repeats_itself() -> None:

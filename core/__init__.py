@@ -191,6 +191,8 @@ from core.ops.settings import ClusterSettings, QueueSettings
 from core.ops.topics import BindQueue, DeleteTopic, UnbindQueue
 from core.ops.users import DeleteUser, SetUser, User
 from core.ops.workers import BeatWorker, SetWorker, WorkerState
+from core.pages.pager import Pager
+from core.pages.pages import PageLost, Pages, PageSpace, PageStore
 from core.pulse.pulse import OWN_PREFIX, Pulse
 from core.queries import FairGroup, FairLevel, JobView, QueueCounts, QueueHistory
 from core.sessions.session import Session
@@ -320,6 +322,11 @@ __all__ = [
     "Operation",
     "Order",
     "Overflow",
+    "PageLost",
+    "PageSpace",
+    "PageStore",
+    "Pager",
+    "Pages",
     "PauseQueue",
     "Place",
     "Policy",

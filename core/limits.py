@@ -92,6 +92,10 @@ SEQ_MAX = 1 << 62
 BLOCK_JOBS_MAX = 1000               # of a sorted list: moving so many in memory takes less than a µs
 UNSPLIT_JOBS_MAX = 500              # a queue with fewer READY jobs is one plain list
 SCANNED_RUNS_MAX = 100              # priorities scanned for the oldest job; with more there is an index
+PAGE_BYTES_MAX = 256 << 10          # data of a page of jobs that is not in memory, if it has more than one,
+PAGE_BYTES_MIN = 16 << 10           # and with how much data few jobs are worth one
+PAGES_AHEAD = 4                     # behind the front of a queue, that will be needed soon
+JOB_BYTES = 190                     # of a waiting job in memory beside its data: record, numbers, place in a list
 STALE_OWNER_ENTRIES_MAX = 16        # of ended sessions in the heap of an owner, beyond as many as it has sessions
 ITEM_NAMES_TRIED = 100              # that clients may have taken already, before the counter jumps far ahead
 

@@ -6,7 +6,7 @@ arguments: time is `now_ms`, chance is `seed`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -23,6 +23,8 @@ from core.ops.queues import JobState
 from core.ops.replies import Reply
 from core.ops.settings import ClusterSettings, QueueSettings
 from core.ops.users import User
+from core.pages.pager import Pager
+from core.pages.pages import Pages
 from core.pulse.pulse import Pulse
 from core.queries import FairGroup, FairLevel, JobView, QueueCounts, QueueHistory
 from core.rules.activate import pass_time, release
@@ -62,10 +64,16 @@ class Totals(Struct, frozen=True):
 class Machine:
     """The queue state machine of one node."""
 
-    def __init__(self, known_level: int | None = None) -> None:
-        """`known_level`: the highest feature level that this node knows, that of the program unless given."""
+    def __init__(self, known_level: int | None = None, paging: Callable[[], Pager] | None = None) -> None:
+        """An empty state.
+
+        `known_level`: the highest feature level that this node knows, that of the program unless given. `paging`: makes
+        an empty pager for a state, if jobs may be outside memory.
+        """
         self.known_level = levels.FEATURE_LEVEL if known_level is None else known_level
+        self._paging = paging
         self._state = State()
+        self._state.pager = self._new_pager()
         self.failed: Operation | None = None    # the operation that made apply() raise
 
     def apply(self, index: int, now_ms: int, seed: int, operations: Sequence[Operation]) -> Applied:
@@ -136,9 +144,46 @@ class Machine:
 
     def restore(self, chunks: Iterable[bytes]) -> None:
         """Replace the state by that of a snapshot, in pieces of any size. Raises SnapshotError and changes nothing."""
-        recorded = self._state.events.recorded
-        self._state = upload.restore(chunks, self.known_level)
+        recorded, old, pager = self._state.events.recorded, self._state.pager, self._new_pager()
+        try:
+            self._state = upload.restore(chunks, self.known_level, pager)
+        except BaseException:
+            if pager is not None:
+                pager.pages.drop()
+            raise
+        if old is not None:
+            old.pages.drop()
         self._state.events.recorded = recorded
+
+    def _new_pager(self) -> Pager | None:
+        return None if self._paging is None else self._paging()
+
+    def page_out(self) -> bool:
+        """Take some jobs out of memory if too many are there; returns whether there may be more to do.
+
+        A matter of this node: no reply and no snapshot shows it. To be called between entries. Raises PageLost, as
+        whatever may read a page does: then the state is incomplete, and the node must stop.
+        """
+        pager = self._state.pager
+        return pager is not None and pager.step(self._state.queues)
+
+    @property
+    def crowded(self) -> bool:
+        """Whether far more is in memory than there should be, and page_out() might help."""
+        pager = self._state.pager
+        return pager is not None and pager.crowded(self._state.queues)
+
+    @property
+    def hot_bytes(self) -> int:
+        """What the waiting jobs that are not in pages take in memory, about."""
+        queues, pager = self._state.queues, self._state.pager
+        return queues.waiting_bytes + limits.JOB_BYTES * queues.waiting if pager is None else pager.hot_bytes(queues)
+
+    @property
+    def pages(self) -> Pages | None:
+        """The pages of jobs that are not in memory, for reading their figures; None: all are in memory."""
+        pager = self._state.pager
+        return None if pager is None else pager.pages
 
     def record(self, types: Iterable[str]) -> None:
         """From now on `apply` returns the events of these types. A matter of this node: the state does not have it.

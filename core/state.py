@@ -24,6 +24,7 @@ from core.ops.jobs import Then
 from core.ops.queues import Order
 from core.ops.settings import ClusterSettings, QueueSettings
 from core.ops.users import User
+from core.pages.pager import Pager
 from core.pulse.pulse import Pulse
 from core.pulse.pulses import Pulses
 from core.sessions.table import Sessions
@@ -116,6 +117,7 @@ class State:
         "numbers",
         "online",
         "opened",
+        "pager",
         "pulses",
         "put_item",
         "queues",
@@ -152,6 +154,7 @@ class State:
         self.seqs_since_ms = 0                      # older seqs carry no time: their jobs count as waiting since then
         self.queues = Queues()
         self.items = Items()
+        self.pager: Pager | None = None             # if jobs may be outside memory; not part of the state
         self.fair: FairBook | None = None           # groups and their shares, from the first use of them on
         self.running: dict[int, RunningJob] = {}    # in rising id (ids only grow), unless
         self.disordered = False                     # an undone batch brought some back: see in_order()
@@ -305,7 +308,7 @@ class State:
         if job.item is not None:
             self.items.defer(self.items.open(job.item), job.queue)
         self.delays.add(queue, job)
-        self.queues.count(queue, job.rank)
+        self.queues.count(queue, job)
         if job.extras is not None:
             self._index(queue, job, job.extras)
         self.watch(queue.name, queue.settings)
@@ -317,7 +320,7 @@ class State:
     def undefer(self, queue: Queue, job: DelayedJob) -> None:
         """`job` leaves the DELAYED list, perhaps to come back changed."""
         releases = self.delays.remove(queue, job)
-        self.queues.uncount(queue, job.rank)
+        self.queues.uncount(queue, job)
         if job.item is not None:
             self.items.undefer(job.item, job.queue)
         if job.extras is not None:

@@ -16,12 +16,12 @@ ROOT = Path(__file__).parents[1]
 # Modules directly in the package are rooms of their own.
 ORDER = {
     "core": (
-        "levels", "limits", "ops", "store", "pulse", "fair", "sessions", "members", "state", "undo", "rules",
+        "levels", "limits", "ops", "store", "pages", "pulse", "fair", "sessions", "members", "state", "undo", "rules",
         "snapshot", "handlers", "queries", "machine",
     ),
     "cluster": (
-        "limits", "metrics", "api", "settings", "errors", "storage", "journal", "snapshots", "damage", "wire", "raft",
-        "capacity", "leader", "execution", "recording", "notices", "questions", "driver", "idle", "driven_node",
+        "limits", "metrics", "api", "settings", "errors", "storage", "paging", "journal", "snapshots", "damage", "wire",
+        "raft", "capacity", "leader", "execution", "recording", "notices", "questions", "driver", "idle", "driven_node",
         "stats", "administration", "exit_codes", "node",
     ),
     "gateway": (

@@ -27,8 +27,8 @@ FACES = ("cluster.api", "sockpq.aio", "sockpq.worker", "devcluster.cluster", "de
 
 # Everything core needs. There is no clock, no randomness and no input or output in any of these.
 CORE_IMPORTS = {
-    "__future__", "bisect", "collections", "enum", "hashlib", "heapq", "itertools", "msgspec", "re", "sortedcontainers",
-    "typing",
+    "__future__", "array", "bisect", "collections", "enum", "hashlib", "heapq", "itertools", "msgspec", "re",
+    "sortedcontainers", "typing",
 }
 # The first two differ between two processes, the others reach out of the machine or are not exact.
 CORE_BUILTINS_FORBIDDEN = {"hash", "id", "open", "print", "input", "exec", "eval", "__import__", "float", "round"}

@@ -162,6 +162,11 @@ class FairBook:
         else:
             self._relist(shelf)
 
+    def shared(self, queue: Queue) -> bool:
+        """Whether jobs of several groups are READY in the queue, each group with a list of its own."""
+        shelf = self.shelves.get(queue.name)
+        return shelf is not None and shelf.ready is not None
+
     def _first_changed(self, shelf: Shelf, group: str) -> None:
         """The first job of the group in this queue may be another one."""
         if shelf.ranking is not None:
@@ -617,6 +622,7 @@ class FairBook:
         shelf.foreign_ready += len(jobs)
         shelf.foreign_waiting += len(jobs)
         if by_group:
+            queue.ready.load()
             own = [job for job in queue.ready if group_of(job) == queue.name]
             lists = {queue.name: own, **by_group} if own else by_group
             shelf.ready = SortedDict({group: JobList.of(ordered) for group, ordered in lists.items()})

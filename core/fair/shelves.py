@@ -73,6 +73,7 @@ class Shelf(Struct, gc=False, eq=False):
         if self.ready is None:
             if group == self.queue.name:
                 return
+            self.queue.ready.load()         # so that both lists have the same jobs
             own = JobList.of([one for one in self.queue.ready if one is not job])
             self.ready = SortedDict() if not own.size else SortedDict({self.queue.name: own})
         jobs = self.ready.get(group)

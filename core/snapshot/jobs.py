@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
 
 from msgspec.structs import astuple, replace
@@ -13,6 +14,8 @@ from core.store.delayed import Release
 from core.store.job import NEVER_MS, DelayedJob, Extras, Job, JobCounts, RunningJob
 from core.store.job_list import JobList
 from core.store.queues import Queue
+
+SEQ_PARTS = 256
 
 
 class JobBuilder:
@@ -26,9 +29,8 @@ class JobBuilder:
         self._place: tuple[int, ...] = ()               # of the last job of this queue
         self._id = 0                                    # of the last running job
         self.grouped = False                            # whether a job was put with a GROUP
-        self._seqs: set[int] = set()
+        self._seqs = tuple(array("Q") for _ in range(SEQ_PARTS))    # each seq in one of them: a set would take 60 bytes
         self._bodies: dict[int, bytes] = {}             # shared ones by number
-        self._jobs = 0
         self._delayed = 0
         self._released: Release | None = None           # the release that the next frame continues
 
@@ -54,7 +56,7 @@ class JobBuilder:
     def check_sums(self, end: End) -> None:
         """Verify the sums after the last frame. Raises SnapshotError."""
         state = self._state
-        check(len(self._seqs) == self._jobs, "two jobs have one place")
+        check(all(len(set(part)) == len(part) for part in self._seqs), "two jobs have one place")
         check(end.waiting == state.queues.waiting, "waiting jobs are missing")
         check(end.running == len(state.running), "running jobs are missing")
         check(end.delayed == self._delayed, "delayed jobs are missing")
@@ -119,8 +121,7 @@ class JobBuilder:
         """The queue of a job, the name of its item (one string for all its jobs), and its extras."""
         state = self._state
         check(seq < state.next_seq, "place of a job out of range")
-        self._seqs.add(seq)
-        self._jobs += 1
+        self._seqs[seq % SEQ_PARTS].append(seq)
         queue = state.queues.open(queue_name)
         if item is not None:
             if item not in state.items.by_name:

@@ -27,6 +27,7 @@ from core.ops.cluster import Address
 from core.ops.jobs import Then
 from core.ops.settings import ClusterSettings, QueueSettings
 from core.ops.users import User
+from core.pages.pager import Pager
 from core.pulse.pulse import OWN_PREFIX
 from core.sessions.workers import WorkerPool
 from core.snapshot import frames
@@ -90,14 +91,15 @@ _NEEDED: dict[type[frames.Frame], type[frames.Frame]] = {       # which must com
 class Reader:
     """Takes a snapshot in pieces of any size and returns its state.
 
-    `level`: the highest feature level of a state that is accepted. `foreign`: the bytes come from a client.
+    `level`: the highest feature level of a state that is accepted. `foreign`: the bytes come from a client. `pager`:
+    of the new state; it keeps its jobs within the budget while they come.
     """
 
-    def __init__(self, level: int, foreign: bool = False) -> None:
+    def __init__(self, level: int, *, foreign: bool = False, pager: Pager | None = None) -> None:
         self.level = level
         self._buffer = bytearray()
         self._digest = blake2b(digest_size=CHECKSUM_BYTES)
-        self._builder = _Builder(foreign)
+        self._builder = _Builder(foreign, pager)
         self._decoder = _DECODERS[FORMAT]       # of the format of the snapshot, once that is known
         # What is read next, and its size. A plain function: a bound method would make a cycle with the reader, and the
         # state in it, that only the garbage collector could free.
@@ -176,9 +178,10 @@ class Reader:
 class _Builder:
     """Builds a state from frames, or finds what is wrong with them."""
 
-    def __init__(self, foreign: bool) -> None:
+    def __init__(self, foreign: bool, pager: Pager | None) -> None:
         self._foreign = foreign
         self.state = State()
+        self.state.pager = pager
         self.clone: frames.Clone | None = None
         self.chunks: list[bytes] = []                   # of the clone
         self._last: type[frames.Frame] | None = None           # type of the last frame
@@ -289,6 +292,8 @@ class _Builder:
 
     def _add_jobs(self, frame: frames.Waiting | frames.Delayed | frames.Running | frames.Released) -> None:
         self._jobs.add(frame)
+        if self.state.pager is not None and isinstance(frame, frames.Waiting):
+            self.state.pager.relieve(self.state.queues)
 
     def _add_bindings(self, frame: frames.BindingRows) -> None:
         topics = self.state.topics

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from core.levels import FIRST_LEVEL
 from core.ops.jobs import Policy
+from core.pages.pager import Pager
 from core.rules.complete import undo_hand_out
 from core.snapshot.frames import SnapshotError
 from core.snapshot.read import Reader
@@ -48,12 +49,12 @@ class PendingClone:
         return self._reader.finish()
 
 
-def restore(chunks: Iterable[bytes], level: int) -> State:
+def restore(chunks: Iterable[bytes], level: int, pager: Pager | None = None) -> State:
     """The state in a whole snapshot, with the CLONE that was in progress, if its feature level is at most this one.
 
-    Raises SnapshotError.
+    `pager`: of the new state, an empty one. Raises SnapshotError.
     """
-    reader = Reader(level)
+    reader = Reader(level, pager=pager)
     for chunk in chunks:
         reader.feed(chunk)
     state = reader.finish()
@@ -89,6 +90,8 @@ def adopt(state: State, other: State) -> None:
     other.pulses.adopt(state.pulses, state.clock_ms)
     state.pulses = other.pulses
     state.queues = other.queues
+    if state.pager is not None:
+        state.pager.clear()
     state.topics = other.topics
     state.running = other.running
     state.leases = other.leases

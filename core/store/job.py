@@ -124,8 +124,11 @@ def expiring(extras: Extras | None, clock_ms: int | None) -> Extras | None:
     return extras if extras.expires_at_ms == expires_at_ms else replace(extras, expires_at_ms=expires_at_ms)
 
 
-class Job(Struct, order=True, frozen=True, gc=False):
-    """A READY job. Jobs sort by their place: rank, when, seq. Seqs differ, so no later field is compared."""
+class Job(Struct, order=True, frozen=True, gc=False, array_like=True):
+    """A READY job. Jobs sort by their place: rank, when, seq. Seqs differ, so no later field is compared.
+
+    array_like: how pages are encoded (core/pages), which no other node and no other process reads.
+    """
 
     rank: int               # -priority
     when: int

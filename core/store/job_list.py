@@ -38,6 +38,9 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
         starts = range(0, len(jobs), BLOCK_JOBS_MAX)
         return JobList(len(jobs), [jobs[start:start + BLOCK_JOBS_MAX] for start in starts] or [[]])
 
+    def load(self) -> None:
+        """Take all jobs into memory, where they are already."""
+
     def __iter__(self) -> Iterator[_Job]:
         return chain.from_iterable(self._blocks)
 
@@ -69,6 +72,11 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
             else:
                 blocks.append([job])
             return
+        self._insert(job)
+
+    def _insert(self, job: _Job) -> None:
+        """Put `job` at its place among the others."""
+        blocks = self._blocks
         number = self._block_of(job)
         block = blocks[number]
         insort(block, job)

@@ -130,13 +130,16 @@ class ReadyWatcher(Protocol):
     def refresh(self, queue: Queue) -> None:
         """The queue was closed or opened, or hands out another job next."""
 
+    def shared(self, queue: Queue) -> bool:
+        """Whether jobs of several groups are READY in the queue, each group with a list of its own."""
+
 
 class Queues:
     """All queues by name, their settings, and the sums that TOTAL reports."""
 
     __slots__ = (
         "bound", "by_name", "by_rank", "expiring", "fair", "idle", "nonempty", "of_pulse", "oldest", "paused",
-        "priorities", "ready_of_pulse", "settings", "waiting", "weights",
+        "priorities", "ready_of_pulse", "settings", "waiting", "waiting_bytes", "weights",
     )
 
     def __init__(self) -> None:
@@ -154,7 +157,8 @@ class Queues:
         self.oldest: OldestFirst | None = None      # the same by the READY time of the first job, once asked for
         self.paused = 0                             # queues that hand out nothing as QUEUE PAUSE says
         self.priorities = 0                         # pairs (queue, priority) with a READY or DELAYED job
-        self.waiting = 0                            # READY and DELAYED jobs
+        self.waiting = 0                            # READY and DELAYED jobs,
+        self.waiting_bytes = 0                      # and their data
 
     def open(self, name: str) -> Queue:
         """The queue of this name, created if necessary; the caller puts a job into it."""
@@ -190,7 +194,7 @@ class Queues:
                 self._reindex(queue)
         if self.fair is not None:
             self.fair.added(queue, job, blocked=blocked)
-        self.count(queue, job.rank)
+        self.count(queue, job)
 
     def remove(self, queue: Queue, job: Job, blocked: bool = False) -> None:
         """`job` is no longer READY in `queue`."""
@@ -215,12 +219,13 @@ class Queues:
             self._reindex(queue)
         if self.fair is not None:
             self.fair.removed(queue, job, blocked=blocked)
-        self.uncount(queue, job.rank)
+        self.uncount(queue, job)
 
-    def count(self, queue: Queue, rank: int) -> None:
-        """A job of this rank becomes READY or DELAYED."""
+    def count(self, queue: Queue, job: Job | DelayedJob) -> None:
+        """`job` becomes READY or DELAYED."""
         self.waiting += 1
-        ranks = queue.ranks
+        self.waiting_bytes += len(job.data)
+        ranks, rank = queue.ranks, job.rank
         count = ranks.get(rank)
         if count is None:
             ranks[rank] = 1
@@ -228,9 +233,11 @@ class Queues:
         else:
             ranks[rank] = count + 1
 
-    def uncount(self, queue: Queue, rank: int) -> None:
+    def uncount(self, queue: Queue, job: Job | DelayedJob) -> None:
         """Undo `count`."""
         self.waiting -= 1
+        self.waiting_bytes -= len(job.data)
+        rank = job.rank
         count = queue.ranks[rank]
         if count == 1:
             del queue.ranks[rank]

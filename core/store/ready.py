@@ -155,6 +155,25 @@ class ReadyJobs(Struct, gc=False, eq=False):
             run.add(other)
             run.add(job)
 
+    def load(self) -> None:
+        """Take all jobs into memory that are elsewhere."""
+        for run in () if self._runs is None else self._runs.values():
+            if isinstance(run, JobList):
+                run.load()
+
+    def split_ranks(self) -> list[int]:
+        """The ranks that have a run, the greatest first; none while the jobs are in a plain list."""
+        return list(reversed(self._ranks))
+
+    def run(self, rank: int) -> Job | JobList[Job] | None:
+        """The jobs of a rank that has a run; a single one stands for itself; None: there are none."""
+        return None if self._runs is None else self._runs.get(rank)
+
+    def replace_run(self, rank: int, run: JobList[Job]) -> None:
+        """Let `run`, which has the same jobs, take the place of the run of a rank."""
+        assert self._runs is not None
+        self._runs[rank] = run
+
     @property
     def first_of_least_priority(self) -> Job:
         """The first job of the least priority; there must be one."""

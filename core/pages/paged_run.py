@@ -1,0 +1,237 @@
+"""A run of jobs of which some blocks are pages. Its first block is always in memory.
+
+Whatever changes a block takes its page back into memory first; reading leaves it where it is. So a job may be met as
+several objects, and is known by its place: Jobs themselves can only be compared if they are the same or have different
+places.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+
+from core.limits import PAGE_BYTES_MAX, PAGE_BYTES_MIN, PAGES_AHEAD
+from core.pages.pages import Page, Pages
+from core.store.job import Job
+from core.store.job_list import JobList
+
+Block = list[Job] | Page
+
+
+class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
+    """The READY jobs of one priority, the next one first."""
+
+    pages: Pages
+    paged: int = 0          # jobs that are in pages
+
+    @staticmethod
+    def of_run(run: JobList[Job], pages: Pages) -> PagedRun:
+        """Take over the blocks of `run`, which must not be used any more."""
+        return PagedRun(size=run.size, _blocks=run._blocks, pages=pages)
+
+    def _load(self, number: int) -> None:
+        """Take the block back into memory if it is a page."""
+        page: Block = self._blocks[number]
+        if isinstance(page, Page):
+            self._blocks[number] = self.pages.take(page)
+            self.paged -= page.count
+
+    def _look(self, block: Block) -> list[Job]:
+        return self.pages.look(block) if isinstance(block, Page) else block
+
+    def _open_front(self) -> None:
+        """The first block is another one: it must be in memory, and the next ones will be needed soon."""
+        if self.paged:
+            self._load(0)
+            ahead: list[Block] = [*self._blocks[1:1 + PAGES_AHEAD]]
+            for block in ahead:
+                if isinstance(block, Page):
+                    self.pages.expect(block)
+
+    def load(self) -> None:
+        """Take all jobs back into memory."""
+        for number in range(len(self._blocks)):
+            self._load(number)
+
+    def __iter__(self) -> Iterator[Job]:
+        for block in self._blocks:
+            yield from self._look(block)
+
+    def __getitem__(self, position: int) -> Job:
+        for block in self._blocks:
+            count = _count(block)
+            if position < count:
+                return self._look(block)[position]
+            position -= count
+        raise IndexError(position)
+
+    @property
+    def last(self) -> Job:
+        """The last job; there must be one."""
+        return self._look(self._blocks[-1])[-1]
+
+    def add(self, job: Job) -> None:
+        """Put `job` at its place."""
+        tail: Block = self._blocks[-1]
+        if not isinstance(tail, Page):
+            super().add(job)
+            return
+        self.size += 1
+        if _place(tail) < _place(job):
+            self._blocks.append([job])
+        else:
+            self._insert(job)
+
+    def _insert(self, job: Job) -> None:
+        self._load(self._block_of(job))
+        super()._insert(job)
+
+    def _block_of(self, job: Job) -> int:
+        blocks = self._blocks
+        return 0 if len(blocks) == 1 else min(bisect_left(blocks, _place(job), key=_last_place), len(blocks) - 1)
+
+    def take_first(self) -> Job:
+        """Remove and return the next job; there must be one."""
+        before = len(self._blocks)
+        job = super().take_first()
+        if len(self._blocks) < before:
+            self._open_front()
+        return job
+
+    def position(self, job: Job) -> int:
+        """How many jobs stand before the place of `job`."""
+        number = self._block_of(job)
+        return sum(map(_count, self._blocks[:number])) + _at(self._look(self._blocks[number]), job)
+
+    def remove(self, job: Job) -> None:
+        """Remove `job`, wherever it is; it must be here."""
+        number = self._block_of(job)
+        self._load(number)
+        block = self._blocks[number]
+        at = _at(block, job)
+        assert block[at].seq == job.seq
+        del block[at]
+        self.size -= 1
+        if not block and self.size:
+            del self._blocks[number]
+            if not number:
+                self._open_front()
+
+    def find(self, seq: int) -> Job | None:
+        """The job of this seq, in a list that is sorted by them."""
+        if not self.size:
+            return None
+        blocks = self._blocks
+        number = bisect_left(blocks, seq, key=_last_seq)
+        if number == len(blocks):
+            return None
+        block = self._look(blocks[number])
+        job = block[bisect_left(block, seq, key=_seq)]
+        return job if job.seq == seq else None
+
+    def __contains__(self, job: Job) -> bool:
+        """Whether `job` is here."""
+        block = self._look(self._blocks[self._block_of(job)])
+        at = _at(block, job)
+        return at < len(block) and block[at] == job
+
+    def discard(self, job: Job) -> bool:
+        """Remove `job` if it is here; returns whether it was."""
+        found = job in self
+        if found:
+            self.remove(job)
+        return found
+
+    def page_out(self, stays: int, jobs_max: int, jobs_min: int) -> Iterator[None]:
+        """Page out all but about the first `stays` jobs, from behind; stops after each block.
+
+        Pages have `jobs_max` jobs at most; what would be too small for a page stays. The run may change meanwhile.
+        """
+        number = len(self._blocks) - 1
+        while self.size - self.paged > stays + jobs_min:
+            number = min(number, len(self._blocks) - 1)
+            first, before = self._first_to_page(stays)
+            if number < first:
+                return
+            block: Block = self._blocks[number]
+            if not isinstance(block, Page):
+                front = max(0, stays - before) if number == first else 0
+                if not number:
+                    front = max(front, 1)
+                self._blocks[number:number + 1] = self._cut(block, front, jobs_max, jobs_min)  # type: ignore[assignment]
+                yield
+            number -= 1
+
+    def _first_to_page(self, stays: int) -> tuple[int, int]:
+        """Number of the block in which the first `stays` jobs end, and how many jobs stand before it."""
+        before = 0
+        for number, block in enumerate(self._blocks):
+            count = _count(block)
+            if before + count > stays:
+                return number, before
+            before += count
+        return len(self._blocks), before
+
+    def _cut(self, block: list[Job], front: int, jobs_max: int, jobs_min: int) -> list[Block]:
+        """The block as pages and what stays between them; its first `front` jobs stay."""
+        cut: list[Block] = []
+        staying = block[:front]
+        room = True
+        for jobs, data_bytes, plain in _pieces(block, front, jobs_max):
+            page = None
+            if room and plain and (len(jobs) >= jobs_min or data_bytes >= PAGE_BYTES_MIN):
+                page = self.pages.write(jobs, data_bytes)
+                room = page is not None
+            if page is None:
+                staying += jobs
+                continue
+            if staying:
+                cut.append(staying)
+                staying = []
+            cut.append(page)
+            self.paged += page.count
+        return [*cut, staying] if staying else cut
+
+
+def _pieces(block: list[Job], start: int, jobs_max: int) -> Iterator[tuple[list[Job], int, bool]]:
+    """What might be a page each: jobs, the bytes of their data, and whether all are plain (else none is)."""
+    piece: list[Job] = []
+    data_bytes, plain = 0, True
+    for number in range(start, len(block)):
+        job = block[number]
+        its_plain = job.extras is None and job.item is None
+        full = len(piece) == jobs_max or data_bytes + len(job.data) > PAGE_BYTES_MAX
+        if piece and (full or its_plain is not plain):
+            yield piece, data_bytes, plain
+            piece, data_bytes = [], 0
+        piece.append(job)
+        data_bytes += len(job.data)
+        plain = its_plain
+    if piece:
+        yield piece, data_bytes, plain
+
+
+def _count(block: Block) -> int:
+    return block.count if isinstance(block, Page) else len(block)
+
+
+def _place(one: Job | Page) -> tuple[int, int]:
+    """The place of a job, or of the last one of a page, among those of its priority."""
+    return one.when, one.seq
+
+
+def _last_place(block: Block) -> tuple[int, int]:
+    return _place(block if isinstance(block, Page) else block[-1])
+
+
+def _at(block: list[Job], job: Job) -> int:
+    """Where in the block the job is, or would be."""
+    return bisect_left(block, _place(job), key=_place)
+
+
+def _last_seq(block: Block) -> int:
+    return block.seq if isinstance(block, Page) else block[-1].seq
+
+
+def _seq(job: Job) -> int:
+    return job.seq

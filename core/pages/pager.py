@@ -1,0 +1,135 @@
+"""Keeps the waiting jobs in memory within a budget: beyond it, the jobs behind the fronts of their queues become pages.
+
+Below the budget nothing happens. Beyond it one goes over all queues, and in each from behind, until an eighth of the
+budget is free again. First only what stands far behind a front is paged, in large pages; with very many queues or
+priorities that is not enough, so the fronts and the pages become smaller.
+
+Queues with ORDER TIME or ITEMLIMIT, and those that several groups share (FAIR), have other lists of their jobs, so
+paging would free nothing: they stay in memory. So do DELAYED and RUNNING jobs, and queues that are short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from core.limits import JOB_BYTES
+from core.pages.paged_run import PagedRun
+from core.pages.pages import Pages
+from core.store.job_list import JobList
+from core.store.queues import Queue, Queues
+
+ENDED = object()
+LOOKS = 256             # queues or priorities looked at in one step
+
+
+class Stage(Struct, frozen=True):
+    """How much is paged."""
+
+    stays: int          # jobs at the front of a queue
+    page_jobs_max: int
+    page_jobs_min: int
+
+
+STAGES = (Stage(2000, 250, 100), Stage(500, 125, 32), Stage(100, 64, 16))
+
+
+class Pager:
+    """Pages out jobs of one state, which has these pages. `hot_bytes_max`: the budget."""
+
+    __slots__ = ("_low_bytes", "_over_bytes", "_round", "_stage", "_stages", "_written", "hot_bytes_max", "pages")
+
+    def __init__(self, pages: Pages, hot_bytes_max: int, stages: tuple[Stage, ...] = STAGES) -> None:
+        self.pages = pages
+        self.hot_bytes_max = hot_bytes_max
+        self._low_bytes = hot_bytes_max - hot_bytes_max // 8
+        self._stages = stages
+        self._rest()
+
+    def _rest(self) -> None:
+        """Wait until the budget is used up."""
+        self._round: Iterator[object] | None = None
+        self._stage = 0
+        self._written = 0                           # pages written before the present rounds
+        self._over_bytes = self.hot_bytes_max       # nothing is done below that
+
+    def clear(self) -> None:
+        """All jobs of the state were replaced by others, which are in memory."""
+        self.pages.clear()
+        self._rest()
+
+    def hot_bytes(self, queues: Queues) -> int:
+        """What the waiting jobs take in memory, about."""
+        return queues.waiting_bytes + JOB_BYTES * queues.waiting - self.pages.saved_bytes
+
+    def crowded(self, queues: Queues) -> bool:
+        """Whether a quarter more than the budget is in memory."""
+        return self.hot_bytes(queues) > self.hot_bytes_max + self.hot_bytes_max // 4
+
+    def relieve(self, queues: Queues) -> None:
+        """Page out until there is nothing more to do."""
+        while self.step(queues):
+            pass
+
+    def step(self, queues: Queues) -> bool:
+        """Page out one block if too much is in memory; returns whether there may be more to do."""
+        hot = self.hot_bytes(queues)
+        if self._round is None:
+            # After a search that found nothing more is needed for the next one, until there is less.
+            self._over_bytes = max(self.hot_bytes_max, min(self._over_bytes, hot + hot // 8))
+            if hot <= self._over_bytes:
+                return False
+            self._begin(queues, 0)
+        elif hot <= self._low_bytes:
+            self._rest()
+            return False
+        assert self._round is not None
+        ended = next(self._round, ENDED) is ENDED
+        if self.pages.full or (ended and not self._begin_next(queues)):
+            self._round = None
+            self._over_bytes = hot + hot // 8
+            return False
+        return True
+
+    def _begin_next(self, queues: Queues) -> bool:
+        """Begin the next round; returns False when there is no point in it."""
+        if self._stage + 1 < len(self._stages):
+            self._begin(queues, self._stage + 1)
+        elif self.pages.written > self._written:
+            self._begin(queues, 0)
+        else:
+            return False
+        return True
+
+    def _begin(self, queues: Queues, stage: int) -> None:
+        if stage == 0:
+            self._written = self.pages.written
+        self._stage = stage
+        self._round = _round(queues, self.pages, self._stages[stage])
+
+
+def _round(queues: Queues, pages: Pages, stage: Stage) -> Iterator[None]:
+    """Page out what the stage allows, in steps."""
+    for number, name in enumerate(list(queues.by_name)):
+        queue = queues.by_name.get(name)
+        if queue is not None and queue.seqs is None and not (queues.fair is not None and queues.fair.shared(queue)):
+            yield from _of_queue(queue, pages, stage)
+        if number % LOOKS == LOOKS - 1:
+            yield
+
+
+def _of_queue(queue: Queue, pages: Pages, stage: Stage) -> Iterator[None]:
+    """The same for one queue, the least priority first."""
+    ready = queue.ready
+    for number, rank in enumerate(ready.split_ranks()):
+        run = ready.run(rank)
+        if isinstance(run, JobList):
+            stays = stage.stays if rank == ready.front else stage.page_jobs_min
+            if not isinstance(run, PagedRun) and run.size > stays + stage.page_jobs_min:
+                run = PagedRun.of_run(run, pages)
+                ready.replace_run(rank, run)
+            if isinstance(run, PagedRun):
+                yield from run.page_out(stays, stage.page_jobs_max, stage.page_jobs_min)
+        if number % LOOKS == LOOKS - 1:
+            yield

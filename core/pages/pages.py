@@ -1,0 +1,133 @@
+"""Pages: jobs that stand one behind the other in a run, as bytes in a store, and what is counted of them.
+
+A page holds plain jobs only. One with an item, a key, a TTL, a number or anything else of Extras stands in a second
+list as well, or may be asked for by name, and stays in memory.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+from msgspec import Struct
+
+from core.limits import JOB_BYTES
+from core.store.job import Job
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(list[Job])
+
+
+class PageLost(Exception):  # noqa: N818  (says what happened)
+    """A page cannot be read, or not as it was written: the state of this node is incomplete."""
+
+
+class PageSpace(Protocol):
+    """The pages of one state; numbers are its own."""
+
+    def put(self, data: bytes) -> int | None:
+        """Keep a page; returns its number, or None when there is no room."""
+
+    def get(self, number: int) -> bytes:
+        """The bytes of the page. Raises PageLost."""
+
+    def free(self, number: int) -> None:
+        """The page is not needed any more."""
+
+    def expect(self, number: int) -> None:
+        """The page will be read soon."""
+
+    def drop(self) -> None:
+        """Nothing of the space is needed any more."""
+
+
+class PageStore(Protocol):
+    """Where pages are kept. It need not outlive the process: snapshot and log have all jobs."""
+
+    def space(self) -> PageSpace:
+        """An empty space."""
+
+
+class Page(Struct, gc=False, frozen=True):
+    """A handle."""
+
+    number: int
+    count: int          # of jobs
+    data_bytes: int     # of their data
+    when: int           # the place of the last one among those of its priority
+    seq: int
+
+
+class Pages:
+    """The pages of one state: `jobs` and `data_bytes` are in them, `read` and `written` count pages ever.
+
+    `full`: there was no room for the last one.
+    """
+
+    __slots__ = ("_space", "_store", "count", "data_bytes", "full", "jobs", "read", "written")
+
+    def __init__(self, store: PageStore) -> None:
+        self._store = store
+        self._space = store.space()
+        self.read = 0
+        self.written = 0
+        self.full = False
+        self._nothing()
+
+    def _nothing(self) -> None:
+        self.count = 0
+        self.jobs = 0
+        self.data_bytes = 0
+
+    @property
+    def saved_bytes(self) -> int:
+        """What the jobs in pages would take in memory, about."""
+        return self.data_bytes + JOB_BYTES * self.jobs
+
+    def write(self, jobs: list[Job], data_bytes: int) -> Page | None:
+        """These jobs as a page; None: there is no room, so they stay in memory."""
+        number = self._space.put(_encoder.encode(jobs))
+        self.full = number is None
+        if number is None:
+            return None
+        last = jobs[-1]
+        self.written += 1
+        self.count += 1
+        self.jobs += len(jobs)
+        self.data_bytes += data_bytes
+        return Page(number, len(jobs), data_bytes, last.when, last.seq)
+
+    def look(self, page: Page) -> list[Job]:
+        """The jobs of the page, which stays. Raises PageLost."""
+        self.read += 1
+        try:
+            jobs = _decoder.decode(self._space.get(page.number))
+        except msgspec.MsgspecError as error:
+            raise PageLost(f"page {page.number} holds no jobs: {error}") from error
+        if len(jobs) != page.count or jobs[-1].seq != page.seq:
+            raise PageLost(f"page {page.number} holds other jobs")
+        return jobs
+
+    def take(self, page: Page) -> list[Job]:
+        """The jobs of the page, which is not needed any more. Raises PageLost."""
+        jobs = self.look(page)
+        self._space.free(page.number)
+        self.count -= 1
+        self.jobs -= page.count
+        self.data_bytes -= page.data_bytes
+        return jobs
+
+    def expect(self, page: Page) -> None:
+        """The page will be taken soon."""
+        self._space.expect(page.number)
+
+    def drop(self) -> None:
+        """The state is given up, and its pages with it."""
+        self._space.drop()
+        self._nothing()
+
+    def clear(self) -> None:
+        """All jobs were replaced by others, which are in memory."""
+        self._space.drop()
+        self._space = self._store.space()
+        self._nothing()

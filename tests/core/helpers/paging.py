@@ -1,0 +1,93 @@
+"""Machines whose jobs go to pages at every opportunity, and a store of pages in memory."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from core import Machine, PageLost, Pager, Pages
+from core.pages.pager import Stage
+from tests.core.helpers.logs import KNOWN_LEVEL
+
+
+class MemorySpace:
+    """Pages in memory: each number is used once, so a page that was given up too soon is missed."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self.by_number: dict[int, bytes] = {}
+        self.dropped = False
+        self._store = store
+
+    def put(self, data: bytes) -> int | None:
+        """See PageSpace."""
+        assert not self.dropped
+        if self._store.refuses():
+            return None
+        self._store.last += 1
+        self.by_number[self._store.last] = data
+        return self._store.last
+
+    def get(self, number: int) -> bytes:
+        """See PageSpace."""
+        if number not in self.by_number:
+            raise PageLost(f"there is no page {number}")
+        return self.by_number[number]
+
+    def free(self, number: int) -> None:
+        """See PageSpace."""
+        del self.by_number[number]
+
+    def expect(self, number: int) -> None:
+        """See PageSpace."""
+        assert number in self.by_number
+        self._store.expected += 1
+
+    def drop(self) -> None:
+        """See PageSpace."""
+        assert not self.dropped
+        self.dropped = True
+        self.by_number.clear()
+
+
+class MemoryStore:
+    """Makes spaces. `full`: it has no room for a share of the pages."""
+
+    def __init__(self, random: Random | None = None, full: float = 0) -> None:
+        self.spaces: list[MemorySpace] = []
+        self.last = 0
+        self.expected = 0
+        self.full = full
+        self._random = random or Random(0)
+
+    def space(self) -> MemorySpace:
+        """See PageStore."""
+        self.spaces.append(MemorySpace(self))
+        return self.spaces[-1]
+
+    def refuses(self) -> bool:
+        """Whether there is no room now."""
+        return self._random.random() < self.full
+
+    @property
+    def pages(self) -> int:
+        """How many there are in all spaces."""
+        return sum(len(space.by_number) for space in self.spaces)
+
+
+def small_collections(patch: pytest.MonkeyPatch) -> None:
+    """Make runs of two jobs and blocks of five, so that short logs have pages."""
+    patch.setattr("core.store.ready.UNSPLIT_JOBS_MAX", 2)
+    patch.setattr("core.store.job_list.BLOCK_JOBS_MAX", 5)
+
+
+def paged_machine(store: MemoryStore, stages: tuple[Stage, ...] = (Stage(1, 3, 1),), hot_bytes_max: int = 0) -> Machine:
+    """A machine with pages of three jobs that keeps in memory as little as it can."""
+    return Machine(KNOWN_LEVEL, lambda: Pager(Pages(store), hot_bytes_max, stages))
+
+
+def page_out(machine: Machine, random: Random) -> None:
+    """Page out something, or nothing, or all that can be."""
+    steps = random.choice([0, 1, 2, 5, 1000])
+    while steps and machine.page_out():
+        steps -= 1

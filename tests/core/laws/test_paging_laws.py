@@ -1,0 +1,247 @@
+"""Where jobs are kept shows nowhere: neither in replies nor in effects, views or snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from core import (
+    Atomic,
+    Batch,
+    ChangePlace,
+    CloneBegin,
+    CloneChunk,
+    CloneEnd,
+    Configure,
+    ConfigureQueue,
+    ConfigureQueueWith,
+    DeletePlace,
+    Done,
+    Due,
+    Get,
+    GetWith,
+    JobState,
+    Later,
+    LaterWith,
+    Machine,
+    MoreSettings,
+    Move,
+    Order,
+    Overflow,
+    Place,
+    Policy,
+    PurgeQueue,
+    Put,
+    PutWith,
+    QueueChange,
+    Return,
+    SnapshotError,
+)
+from core.pages.pager import STAGES, Stage
+from tests.core.helpers.logs import KNOWN_LEVEL, LAW, LogEntry, logs, random_log, snapshot_of
+from tests.core.helpers.paging import MemoryStore, page_out, paged_machine, small_collections
+from tests.core.helpers.session_logs import random_session_log, session_logs
+from tests.core.helpers.time_logs import asked_time_logs, random_time_log, time_logs
+
+PAGED_LAW = settings(LAW, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+
+QUEUES = ("a", "b")
+DEEP = (Stage(1, 3, 1), Stage(1, 2, 1))
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    small_collections(monkeypatch)
+
+
+def assert_same(paged: Machine, plain: Machine, entry: LogEntry) -> None:
+    """One entry is answered alike by both."""
+    index = plain.index + 1
+    assert paged.apply(index, *entry) == plain.apply(index, *entry)
+
+
+def assert_same_views(paged: Machine, plain: Machine, random: Random) -> None:
+    """Both show the same of a queue, and of a job at some place of it."""
+    names = sorted(plain.queue_names(""))
+    assert sorted(paged.queue_names("")) == names
+    if not names:
+        return
+    queue = random.choice(names)
+    ours, theirs = ([one.peek_queue(queue, JobState.READY, 10_000)] for one in (paged, plain))
+    assert ours == theirs
+    assert paged.stat(queue, plain.clock_ms) == plain.stat(queue, plain.clock_ms)
+    if theirs[0]:
+        place = Place(queue, random.choice(theirs[0]).seq + random.randrange(2))
+        assert paged.peek(place) == plain.peek(place)
+
+
+def assert_law(log: list[LogEntry], seed: int, stages: tuple[Stage, ...] = DEEP, full: float = 0.05) -> int:
+    """A machine with pages answers as one without; returns how many pages it wrote."""
+    random = Random(seed)
+    store = MemoryStore(random, full)
+    plain, paged = Machine(KNOWN_LEVEL), paged_machine(store, stages)
+    written = 0
+    for entry in log:
+        assert_same(paged, plain, entry)
+        page_out(paged, random)
+        if random.random() < 0.15:
+            assert_same_views(paged, plain, random)
+            snapshot = snapshot_of(paged)
+            assert snapshot == snapshot_of(plain)
+            if random.random() < 0.5:
+                written += written_by(paged)
+                paged.restore([snapshot])
+                assert sum(not space.dropped for space in store.spaces) == 1
+        assert_counted(paged, store)
+    assert snapshot_of(paged) == snapshot_of(plain)
+    return written + written_by(paged)
+
+
+def assert_counted(paged: Machine, store: MemoryStore) -> None:
+    """The pages that are counted are those that are kept."""
+    pages = paged.pages
+    assert pages is not None
+    assert pages.count == store.pages
+    assert (pages.jobs > 0) == (pages.count > 0)
+    assert paged.hot_bytes >= 0
+
+
+def written_by(machine: Machine) -> int:
+    """How many pages it wrote since it was made or restored."""
+    assert machine.pages is not None
+    return machine.pages.written
+
+
+@PAGED_LAW
+@given(logs, st.integers(0, 2**32))
+def test_paging_shows_nowhere(log: list[LogEntry], seed: int) -> None:
+    assert_law(log, seed)
+
+
+@PAGED_LAW
+@given(time_logs | asked_time_logs, st.integers(0, 2**32))
+def test_paging_shows_nowhere_with_settings_and_places(log: list[LogEntry], seed: int) -> None:
+    assert_law(log, seed)
+
+
+@PAGED_LAW
+@given(session_logs(), st.integers(0, 2**32))
+def test_paging_shows_nowhere_with_sessions(log: list[LogEntry], seed: int) -> None:
+    assert_law(log, seed)
+
+
+@pytest.mark.parametrize("made", [random_log, random_time_log, random_session_log])
+@pytest.mark.parametrize("seed", range(3))
+def test_paging_shows_nowhere_in_a_long_log(made: Callable[[int, int], list[LogEntry]], seed: int) -> None:
+    assert assert_law(made(seed, 600), seed) > 0
+
+
+def deep_log(seed: int, length: int) -> list[LogEntry]:
+    """A log with long queues of plain jobs, from which much is taken, put back and removed, also in batches."""
+    random = Random(seed)
+    machine = Machine(KNOWN_LEVEL)
+    log: list[LogEntry] = []
+    ids: list[int] = []
+    now_ms = 1_700_000_000_000
+    while len(log) < length:
+        now_ms += random.choice([0, 1, 30])
+        fills = len(log) % 200 < 120
+        log.append(LogEntry(now_ms, random.getrandbits(64), [
+            deep_operation(random, machine, ids, 0.7 if fills else 0.2) for _ in range(random.randrange(1, 12))]))
+        for reply in machine.apply(len(log), *log[-1]).replies:
+            ids += [job.id for job in getattr(reply, "jobs", [reply]) if hasattr(job, "id") and hasattr(job, "data")]
+        ids = ids[-40:]
+    return log
+
+
+def deep_operation(random: Random, machine: Machine, ids: list[int], puts: float) -> Any:
+    """One operation, a Put as often as `puts` says."""
+    queue, kind = random.choice(QUEUES), random.random()
+    put = Put(queue, random.choice([0, 0, 0, 7, -7]), random.randbytes(random.randrange(30)))
+    if random.random() < puts:
+        return put if kind < 0.95 else PutWith(put, key=random.choice("kl"), ttl_ms=random.choice([None, 50]))
+    if kind < 0.4:
+        return GetWith(Get(random.choice([None, (queue,)]), random.choice([None, 40])), random.choice([1, 3, 9]),
+                       random.choice([None, *Policy]))
+    number = random.choice(ids) if ids else 0
+    seen = machine.peek_queue(queue, JobState.READY, 100)
+    place = Place(queue, random.choice(seen).seq if seen else 0)
+    ones: list[Atomic] = [
+        Done(number), Later(number), LaterWith(number, first=True), Move(number, queue), DeletePlace(place),
+        ChangePlace(place, random.choice([None, 7]), data=b"changed"), ChangePlace(place, when=Due(20)), put, put,
+    ]
+    if kind < 0.8:
+        return random.choice([*ones, Return(number)])
+    if kind < 0.95:
+        return Batch((*random.choices(ones, k=4), Done(random.choice([number, 0]))), True)
+    return random.choice([
+        PurgeQueue(queue, JobState.READY, random.choice([None, place.seq])), Configure(policy=random.choice([*Policy])),
+        ConfigureQueue(queue, QueueChange(order=random.choice([*Order]), item_limit=random.choice([0, 0, 2]))),
+        ConfigureQueueWith(queue, QueueChange(capacity=random.choice([0, 0, 60])), MoreSettings(
+            overflow=random.choice([*Overflow]))),
+    ])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_paging_shows_nowhere_in_deep_queues(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    if seed % 2:
+        monkeypatch.setattr("core.store.ready.SCANNED_RUNS_MAX", 2)     # so that the runs have their index
+    assert assert_law(deep_log(seed, 1000), seed) > 500
+
+
+def test_paging_shows_nowhere_with_the_stages_and_blocks_of_every_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    random = Random(5)
+    log = [LogEntry(1000 + number, number, [
+        Put(random.choice(["a", "b"]), random.choice([0, 0, 0, 1]), random.randbytes(random.randrange(50)))
+        for _ in range(150)]) for number in range(60)]
+    log += [LogEntry(2000 + number, number, [GetWith(Get(None), 120)]) for number in range(90)]
+    assert assert_law(log, 5, STAGES, full=0) > 20
+
+
+def test_a_clone_leaves_no_page_behind() -> None:
+    store = MemoryStore()
+    machine = paged_machine(store)
+    machine.apply(1, 1000, 0, [Put("q", 0, b"old")] * 50)
+    while machine.page_out():
+        pass
+    assert store.pages
+    other = Machine(KNOWN_LEVEL)
+    other.apply(1, 1000, 0, [Put("q", 0, b"new")] * 3)
+    data = b"".join(other.export())
+    machine.apply(2, 1001, 0, [CloneBegin(1, len(data)), CloneChunk(1, data), CloneEnd(1)])
+    assert store.pages == 0
+    assert machine.total(None).jobs == 3
+    assert_counted(machine, store)
+
+
+def test_a_snapshot_that_is_refused_leaves_no_page_behind() -> None:
+    store = MemoryStore()
+    machine = paged_machine(store)
+    machine.apply(1, 1000, 0, [Put("q", 0, b"1")] * 50)
+    while machine.page_out():
+        pass
+    before = store.pages
+    snapshot = snapshot_of(machine)
+    with pytest.raises(SnapshotError):
+        machine.restore([snapshot[:-1], b"?"])
+    assert store.pages == before
+    assert snapshot_of(machine) == snapshot
+
+
+def test_a_restored_state_is_within_its_budget_all_the_time() -> None:
+    plain = Machine(KNOWN_LEVEL)
+    plain.apply(1, 1000, 0, [Put("q", 0, bytes(100))] * 5000)
+    budget = 40_000
+    store = MemoryStore()
+    machine = paged_machine(store, hot_bytes_max=budget)
+    machine.restore(plain.snapshot())
+    assert machine.hot_bytes <= budget
+    assert machine.pages is not None
+    assert machine.pages.jobs > 4500
+    assert snapshot_of(machine) == snapshot_of(plain)

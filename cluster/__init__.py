@@ -1,6 +1,6 @@
 """The machine replicated and durable: Raft, journal, snapshots, and the connections between nodes."""
 
-from cluster.api import Cluster, ClusterListener, Figures, NodeStatus, PeerFigures, Pending
+from cluster.api import Cluster, ClusterListener, Figures, NodeStatus, PagingFigures, PeerFigures, Pending
 from cluster.errors import ApplyFailed, ClusterError, FailStop, LibraryMismatch, OutOfMemory, RaftViolated
 from cluster.exit_codes import restart_cures
 from cluster.limits import reserved_descriptors
@@ -27,6 +27,7 @@ __all__ = [
     "NodeSettings",
     "NodeStatus",
     "OutOfMemory",
+    "PagingFigures",
     "PeerFigures",
     "PeerTls",
     "Pending",

@@ -132,6 +132,18 @@ class PeerFigures(Struct, frozen=True):
     lag: int | None             # entries behind the leader's commit index, as last reported
 
 
+class PagingFigures(Struct, frozen=True):
+    """Waiting jobs that are not in memory, for monitoring."""
+
+    jobs: int                   # on the disk,
+    data_bytes: int             # and their data
+    file_bytes: int             # of the files they are in
+    files: int
+    read: int                   # pages, since the last snapshot was loaded
+    written: int
+    reads: Histogram            # seconds the disk took to read a page: everything else waits for it
+
+
 class Figures(Struct, frozen=True):
     """The state of a node for monitoring; sizes in bytes. Counters start at 0 with the process."""
 
@@ -170,6 +182,9 @@ class Figures(Struct, frozen=True):
     damaged_files: int          # found while it runs
     scrubbed_bytes: int         # read again to look for damage
     peers: tuple[PeerFigures, ...]
+    hot_bytes: int = 0          # of waiting jobs in memory, about
+    hot_bytes_max: int = 0      # the budget for that; 0: none
+    paging: PagingFigures | None = None
 
 
 class Cluster(Protocol):

@@ -33,6 +33,8 @@ from cluster.leader.leadership import Leadership
 from cluster.leader.membership import Members
 from cluster.leader.proposer import Proposer
 from cluster.notices import Notices
+from cluster.paging.page_files import PageFiles
+from cluster.paging.paging import Paging
 from cluster.raft.peer import Network
 from cluster.raft.pysyncobj_adapter import PeerNode, Replica, check_version
 from cluster.raft.replica_check import ReplicaCheck
@@ -68,7 +70,10 @@ class Outbox(Network, Protocol):
 
 
 class Driver:
-    """A whole node except for its sockets and timers; the simulation runs the same code."""
+    """A whole node except for its sockets and timers; the simulation runs the same code.
+
+    `pages`: where the machine keeps jobs that are not in memory, if it does.
+    """
 
     def __init__(
         self,
@@ -80,6 +85,7 @@ class Driver:
         listener: ClusterListener,
         clock: Clock,
         rng: random.Random,
+        pages: PageFiles | None = None,
     ) -> None:
         check_version()
         self.settings = settings
@@ -98,11 +104,9 @@ class Driver:
         self._housekeeping_at = AT_ONCE
         self._durable_at = AT_ONCE              # when everything was last durable
         self._level_at = float("-inf")          # when this node last had all that was committed
-        self._led = False                       # the last known values of what _changed() compares
-        self._online = True
+        self._led, self._online = False, True   # the last known values of what _changed() compares
         self._led_at = clock.monotonic()        # when there was a leader last, or the start
-        self._info_at = float("-inf")
-        self._info_sent = ("", False)
+        self._info_at, self._info_sent = float("-inf"), ("", False)
         self.full = False
         self.leader_changes = 0                 # leaderships that began since the start
         self._term_seen = 0
@@ -121,6 +125,7 @@ class Driver:
         self.notices = Notices(settings.name, network, self.peers, self.leader, listener)
         self.capacity = Capacity(
             journal, store, self.transport.quorum, Ballast(store.disk, settings.data_dir / "ballast"))
+        self.paging = Paging(machine, pages, clock.monotonic)
         self._comparison = ReplicaCheck(store.chain, self.transport.quorum)
         time = ReplicatedTime(clock)
         self.proposer = Proposer(self.replica.propose, time.now_ms, self._effects, clock.monotonic)
@@ -199,6 +204,7 @@ class Driver:
         self._listener.turn_ended()
         if self._sync(now):
             self._network.flush()
+        self.paging.between_turns()
 
     def _tell_commit_index(self) -> None:
         """Leader: let subscribers of other nodes hear at once what no further entry will tell these of."""
@@ -287,7 +293,7 @@ class Driver:
         """Is there work that must not wait for the next message or timer?"""
         if self.capacity.stuck:
             return False
-        if self.inbox or self.proposer.ready or self._housekeeping_at == AT_ONCE:
+        if self.inbox or self.proposer.ready or self._housekeeping_at == AT_ONCE or self.paging.behind:
             return True
         # A single node commits in the turn after the one that synced; no acknowledgement of a peer starts that turn.
         alone = self.replica.is_leader and self.transport.quorum.voters == {self.settings.name}

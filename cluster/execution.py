@@ -10,7 +10,7 @@ import msgspec
 
 from cluster.errors import ApplyFailed, EntryTooNew, OutOfMemory
 from cluster.storage.state_hash import Chain
-from core import Applied, Event, Machine, decode_entry, digests_of, name_of
+from core import Applied, Event, Machine, PageLost, decode_entry, digests_of, name_of
 
 log = logging.getLogger("sockpqd.cluster")
 
@@ -27,8 +27,8 @@ class Execution:
     def apply(self, index: int, data: bytes) -> Applied | None:
         """Execute one committed entry; None: it has been executed.
 
-        Raises EntryTooNew, OutOfMemory and ApplyFailed, all of which must end this node: an entry is never skipped,
-        because a replica without it would differ.
+        Raises EntryTooNew, OutOfMemory, ApplyFailed and PageLost, all of which must end this node: an entry is never
+        skipped, because a replica without it would differ.
         """
         if index <= self._machine.index:
             return None                         # the library repeats an entry when its callback raised (H5b)
@@ -46,7 +46,7 @@ class Execution:
                               "start that version on this node") from error
         try:
             applied = self._machine.apply(index, entry.now_ms, entry.seed, entry.operations)
-        except MemoryError:
+        except (MemoryError, PageLost):
             raise
         except Exception as error:
             # Neither its bytes nor what the exception says: jobs are in both.
@@ -66,4 +66,6 @@ class Execution:
         self._chain.extend(index, data, digests_of(applied.replies))
         if applied.events:
             self._told(applied.events)
+        while self._machine.crowded and self._machine.page_out():
+            pass                # at a start, or when entries come faster than jobs leave memory between turns
         return applied

@@ -113,6 +113,11 @@ SNAPSHOT_RETRY_S = 10.0         # pause after a snapshot could not be written, f
 # end would delay it for seconds.
 SNAPSHOT_SYNC_BYTES = 1 << 20
 
+# ---- Jobs outside memory
+
+PAGING_S = 0.002                # between two turns, while too many jobs are in memory
+PAGE_FILES_MAX = 256            # of 256 MiB, all of them open; beyond that jobs stay in memory
+
 # ---- Full disks
 
 BALLAST_STEP_BYTES = 16 << 20   # the ballast grows by this much at a time, so that no turn takes long,
@@ -148,6 +153,10 @@ OTHER_FILES = 32
 PEER_FILES = 6
 
 
-def reserved_descriptors(members: int) -> int:
-    """File descriptors that a node of a cluster of `members` nodes may need beside those for clients and HTTP."""
-    return JOURNAL_FILES_MAX + 2 * HELD_FILES + OTHER_FILES + STRANGERS_MAX + PEER_FILES * max(0, members - 1)
+def reserved_descriptors(members: int, *, paging: bool = False) -> int:
+    """File descriptors that a node of a cluster of `members` nodes may need beside those for clients and HTTP.
+
+    `paging`: jobs may be outside memory.
+    """
+    own = JOURNAL_FILES_MAX + 2 * HELD_FILES + OTHER_FILES + (PAGE_FILES_MAX if paging else 0)
+    return own + STRANGERS_MAX + PEER_FILES * max(0, members - 1)

@@ -33,6 +33,8 @@ from cluster.leader.clock import SystemClock
 from cluster.leader.commit_delay import CommitDelay
 from cluster.metrics.loop_turns import LoopTurns
 from cluster.metrics.watermarks import WatermarkMonitor, Watermarks
+from cluster.paging.page_files import PageFiles
+from cluster.paging.paging import paging_machine
 from cluster.questions import Questions
 from cluster.settings import NodeSettings
 from cluster.snapshots.snapshot_store import SnapshotStore
@@ -55,7 +57,9 @@ class ClusterNode(DrivenNode):
 
     def __init__(self, settings: NodeSettings, listener: ClusterListener) -> None:
         """Open the storage. Raises OSError and StorageError."""
-        machine = Machine()
+        pages = PageFiles(settings.data_dir / "pages", Disk())
+        self._pages = pages if settings.hot_bytes else None
+        machine = paging_machine(pages, settings.hot_bytes) if settings.hot_bytes else Machine()
         self._loop = asyncio.get_running_loop()
         self.failed: asyncio.Future[None] = self._loop.create_future()
         self._process = os.urandom(PROCESS_BYTES)   # tells this process from any other (wire/twins.py)
@@ -67,10 +71,11 @@ class ClusterNode(DrivenNode):
         snapshots = Disk()
         snapshots.hold_descriptors(limits.HELD_FILES)
         self._rejoining = Rejoining(self._disk, settings, lambda: int(time.time()))
-        journal, store = self._rejoining.open(lambda: open_storage(settings.data_dir, self._disk, snapshots, machine))
+        journal, store = self._rejoining.open(lambda: open_storage(
+            settings.data_dir, self._disk, snapshots, machine, pages))
         self._rejoining.tell(journal)
         super().__init__(Driver(
-            settings, journal, store, machine, self._network, listener, self._clock, random.Random(),
+            settings, journal, store, machine, self._network, listener, self._clock, random.Random(), self._pages,
         ))
         self._commit_delay = CommitDelay(self._proposer, self._clock.monotonic)
         self._turns = LoopTurns()
@@ -154,6 +159,8 @@ class ClusterNode(DrivenNode):
             self._wake()
             return
         try:
+            if self._pages is not None:
+                self._pages.halted = self._marks.disk_reached
             self._driver.capacity.marked, self._driver.capacity.free_bytes = self._marks.reached, self._marks.free_bytes
             self._driver.turn()
         except StorageDamaged as error:
@@ -273,11 +280,18 @@ class ClusterNode(DrivenNode):
         return await self._administration.compact()
 
 
-def open_storage(data_dir: Path, disk: Disk, snapshots: Disk, machine: Machine) -> tuple[Journal, SnapshotStore]:
-    """Open the journal and the snapshots of a node; `disk`: for the journal. Raises OSError and StorageError."""
+def open_storage(
+    data_dir: Path, disk: Disk, snapshots: Disk, machine: Machine, pages: PageFiles,
+) -> tuple[Journal, SnapshotStore]:
+    """Open the journal and the snapshots of a node; `disk`: for the journal. Raises OSError and StorageError.
+
+    `pages`: of the machine; what an earlier process has left of them is removed.
+    """
     journal = Journal.open(data_dir / "journal", disk)
     try:
-        return journal, SnapshotStore.open(data_dir / "snapshots", snapshots, journal, machine)
+        pages.clear()
+        return journal, SnapshotStore.open(
+            data_dir / "snapshots", snapshots, journal, machine, needed=pages.descriptors)
     except BaseException:
         journal.close()
         raise

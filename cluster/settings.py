@@ -42,6 +42,7 @@ class NodeSettings(Struct, frozen=True):
     bootstrap: bool = False
     memory_mark_bytes: int = 0          # with more memory in use no more jobs are accepted; 0: no limit
     disk_free_bytes_min: int = 0        # nor with less free space on the disk
+    hot_bytes: int = 0              # waiting jobs in memory, about; the others are on the disk. 0: all in memory
     tls: PeerTls | None = None
     rejoin: bool = False                # when its files are damaged; False: it stops
     rejoins_per_hour: int = 3           # more often it stops; 0: no limit

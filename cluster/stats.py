@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cluster.api import Figures, NodeStatus, PeerFigures
+from cluster.api import Figures, NodeStatus, PagingFigures, PeerFigures
 from cluster.driver import Driver
 from cluster.metrics.histogram import Histogram
 from cluster.metrics.loop_turns import LoopTurns
@@ -55,7 +55,19 @@ def figures(
         damaged_files=driver.mending.found,
         scrubbed_bytes=scrubbed_bytes,
         peers=tuple(_peer(node) for node in nodes if node.name != mine),
+        hot_bytes=driver.machine.hot_bytes,
+        hot_bytes_max=driver.settings.hot_bytes,
+        paging=_paging(driver),
     )
+
+
+def _paging(driver: Driver) -> PagingFigures | None:
+    """Those of the jobs on the disk; None: all jobs are in memory."""
+    pages, files = driver.machine.pages, driver.paging.files
+    if pages is None or files is None:
+        return None
+    return PagingFigures(
+        pages.jobs, pages.data_bytes, files.bytes_total, len(files.segments), pages.read, pages.written, files.reads)
 
 
 def _peer(node: NodeStatus) -> PeerFigures:

@@ -79,7 +79,7 @@ async def _run(
     config: Config, logs: Logs, restarts: Restarts, stopping: asyncio.Event, bootstrap: bool,
     announce: Callable[[Config], None] | None,
 ) -> None:
-    node_files = reserved_descriptors(len(config.cluster.members))
+    node_files = reserved_descriptors(len(config.cluster.members), paging=config.limits.hot_bytes > 0)
     limits, handshakes_max = make_room(config.limits, node_files, tls=config.tls is not None)
     loop = asyncio.get_running_loop()
     try:
@@ -220,6 +220,7 @@ def settings(config: Config, *, bootstrap: bool, certificates: Certificates | No
         bootstrap=bootstrap,
         memory_mark_bytes=memory_mark_bytes(config.limits.memory_mark_bytes),
         disk_free_bytes_min=config.limits.disk_free_bytes_min,
+        hot_bytes=config.limits.hot_bytes,
         tls=None if certificates is None else certificates.peers,
     )
 

@@ -15,7 +15,7 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -29,7 +29,7 @@ from cluster.storage.disk import NO_SPACE, Disk
 from cluster.storage.errors import START_EMPTY, START_NEWER, START_NEWER_HERE, SnapshotDamaged, SnapshotTooNew
 from cluster.storage.fork import BackgroundTask, ForkedTask, InlineTask
 from cluster.storage.state_hash import Chain
-from core import SnapshotError
+from core import PageLost, SnapshotError
 
 __all__ = ["IncomingSnapshot", "OutgoingSnapshot", "SnapshotDamaged", "SnapshotStore", "SnapshotTooNew"]
 
@@ -59,21 +59,23 @@ class StateMachine(Protocol):
 class SnapshotStore:
     """The snapshots of a node, newest and older.
 
-    `load_error` is the exception of deserialize(), which pysyncobj logs and forgets: the driver must stop the node.
+    `load_error` is the exception of deserialize(), which pysyncobj logs and forgets, or that of a page of jobs that
+    could not be read for a snapshot: the driver must stop the node.
     `newest_index` and `newest_bytes` describe the newest snapshot, both 0 if there is none.
     """
 
     @classmethod
     def open(
         cls, directory: Path, disk: Disk, journal: Journal, machine: StateMachine, *, fork: bool = True,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = time.monotonic, needed: Callable[[], Collection[int]] = tuple,
     ) -> SnapshotStore:
         """Find the newest intact snapshot, check that the journal continues it, and load it.
 
-        `fork`: write in a forked child (False: synchronously, for simulations). `clock`: seconds. Raises
-        SnapshotDamaged (the node must not take part), SnapshotTooNew and OSError.
+        `fork`: write in a forked child (False: synchronously, for simulations). `clock`: seconds. `needed()`: the
+        descriptors that the machine needs to write a snapshot. Raises SnapshotDamaged (the node must not take part),
+        SnapshotTooNew and OSError.
         """
-        store = cls(SnapshotDirectory(directory, disk), disk, journal, machine, fork=fork, clock=clock)
+        store = cls(SnapshotDirectory(directory, disk), disk, journal, machine, fork=fork, clock=clock, needed=needed)
         try:
             newest = store._files.choose(journal)
             if newest:
@@ -85,7 +87,7 @@ class SnapshotStore:
 
     def __init__(
         self, files: SnapshotDirectory, disk: Disk, journal: Journal, machine: StateMachine, *, fork: bool,
-        clock: Callable[[], float],
+        clock: Callable[[], float], needed: Callable[[], Collection[int]],
     ) -> None:
         self.load_error: BaseException | None = None
         self.newest_index = 0
@@ -96,7 +98,8 @@ class SnapshotStore:
         self._journal = journal
         self._machine = machine
         self.chain = Chain()                    # saved and restored with the state
-        self._start_task: Callable[[Callable[[], None]], BackgroundTask] = ForkedTask if fork else InlineTask
+        self._start_task: Callable[[Callable[[], None]], BackgroundTask] = (
+            (lambda work: ForkedTask(work, needed())) if fork else InlineTask)
         self._clock = clock
         self._task: BackgroundTask | None = None    # writing a snapshot
         self._task_id: int | None = None        # pysyncobj's id of it
@@ -166,6 +169,8 @@ class SnapshotStore:
         if status is None:
             return SERIALIZING, self._task_id
         error, self._task = self._task.error, None
+        if error.startswith(PageLost.__name__):
+            self.load_error = PageLost(error.partition(": ")[2])
         if status != 0:
             self._write_failed(error)
             return FAILED, self._task_id

@@ -169,6 +169,10 @@ class Disk:
         """Drop synced bytes from the page cache, because they will hardly be read again."""
         os.posix_fadvise(file, offset, length, os.POSIX_FADV_DONTNEED)
 
+    def expect(self, file: int, length: int, offset: int) -> None:
+        """Let the system read bytes into the page cache, because they will be read soon; does not wait for that."""
+        os.posix_fadvise(file, offset, length, os.POSIX_FADV_WILLNEED)
+
     def sync_directory(self, directory: Path) -> None:
         """Make names created, renamed or removed in the directory durable."""
         file = self._open(directory, os.O_RDONLY | os.O_DIRECTORY)

@@ -7,7 +7,7 @@ import gc
 import os
 import signal
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NoReturn, Protocol
 
 NICE = 15                   # so that the node itself comes first
@@ -29,8 +29,11 @@ class BackgroundTask(Protocol):
 class ForkedTask:
     """A forked child that does one thing and exits."""
 
-    def __init__(self, work: Callable[[], None]) -> None:
-        """Fork; the child calls `work`, and an exception of it becomes `error` here. Raises OSError."""
+    def __init__(self, work: Callable[[], None], keep: Collection[int] = ()) -> None:
+        """Fork; the child calls `work`, and an exception of it becomes `error` here. Raises OSError.
+
+        `keep`: descriptors that the child needs.
+        """
         self.error = ""
         self._status: int | None = None
         self._pipe, write_end = os.pipe()
@@ -42,7 +45,7 @@ class ForkedTask:
                 warnings.simplefilter("ignore", DeprecationWarning)
                 self.pid = os.fork()
             if self.pid == 0:
-                _be_the_child(work, write_end)
+                _be_the_child(work, write_end, keep)
         except OSError:
             os.close(self._pipe)
             raise
@@ -77,7 +80,7 @@ class ForkedTask:
             self.error = f"killed by signal {-self._status}"
 
 
-def _be_the_child(work: Callable[[], None], pipe: int) -> NoReturn:
+def _be_the_child(work: Callable[[], None], pipe: int, keep: Collection[int]) -> NoReturn:
     """Run `work` without anything of the node: no loop, no signal handlers, no open sockets."""
     status = 1
     try:
@@ -85,8 +88,11 @@ def _be_the_child(work: Callable[[], None], pipe: int) -> NoReturn:
         signal.set_wakeup_fd(-1)                # otherwise a signal to the child would wake the parent's loop
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
-        os.closerange(3, pipe)
-        os.closerange(pipe + 1, max(os.sysconf("SC_OPEN_MAX"), 1 << 16))
+        start = 3
+        for file in sorted((*keep, pipe)):
+            os.closerange(start, file)
+            start = file + 1
+        os.closerange(start, max(os.sysconf("SC_OPEN_MAX"), 1 << 16))
         os.nice(NICE)
         work()
         status = 0

@@ -104,6 +104,7 @@ def _check_limits(limits: Limits) -> None:
     within("pipeline_bytes_max", KIB, 2**40)
     within("memory_mark_bytes", 0, 2**50)
     within("disk_free_bytes_min", 0, 2**50)
+    within("hot_bytes", 0, 2**50)
     for key in ("hello_timeout_s", "idle_timeout_s", "auth_timeout_s", "command_timeout_s", "answer_timeout_s"):
         within(key, 0, 86_400)
     within("output_bytes_max", limits.data_bytes_max + limits.line_bytes_max, 2**40)     # one answer must fit

@@ -84,6 +84,7 @@ class _Gathered(Collector):
         yield from _raft(figures)
         yield from _storage(figures)
         yield from _marks(figures)
+        yield from _waiting(figures)
         yield from self._jobs()
         yield from self._pulses()
         yield from _fair_shares(self._sources.hub.cluster.machine)
@@ -233,6 +234,21 @@ def _marks(figures: Figures) -> Iterator[Metric]:
                     [("memory", figures.memory_reached), ("disk", figures.disk_reached),
                      ("journal", figures.journal_reached)])
     yield _gauge("full", "1 while PUT would be refused: no room here, or on too many other nodes.", figures.full)
+
+
+def _waiting(figures: Figures) -> Iterator[Metric]:
+    yield _gauge("hot_bytes", "What the waiting jobs take in memory, about.", figures.hot_bytes)
+    yield _gauge("hot_bytes_max", "limits.hot_bytes: more than that goes to the disk; 0: nothing does.",
+                 figures.hot_bytes_max)
+    paging = figures.paging
+    if paging is not None:
+        yield _gauge("paged_jobs", "Waiting jobs that are on the disk.", paging.jobs)
+        yield _gauge("paged_data_bytes", "Size of their data.", paging.data_bytes)
+        yield _gauge("page_file_bytes", "Size of the files they are in.", paging.file_bytes)
+        yield _gauge("page_files", "Number of these files.", paging.files)
+        yield _counter("pages_read", "Pages of jobs read.", paging.read)
+        yield _counter("pages_written", "Pages of jobs written.", paging.written)
+        yield _histogram("page_read_seconds", "How long the disk took to read a page.", paging.reads)
 
 
 # ---- one metric each, named with our prefix

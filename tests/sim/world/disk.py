@@ -12,6 +12,7 @@ from tests.cluster.helpers.faulty_disk import Crash, FaultyDisk
 
 JOURNAL = Path("/journal")
 SNAPSHOTS = Path("/snapshots")
+PAGES = Path("/pages")
 
 
 BESIDE_S = (*(0.0, 0.002, 0.05) * 10, 1.0)    # what a sync beside the node takes,

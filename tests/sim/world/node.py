@@ -12,19 +12,21 @@ from pysyncobj import syncobj
 from cluster.api import Cluster
 from cluster.damage.rejoining import Rejoining
 from cluster.driver import Driver
+from cluster.paging.page_files import PageFiles
 from cluster.raft.pysyncobj_adapter import Callback
 from cluster.settings import Member, NodeSettings
 from cluster.snapshots.snapshot_store import SnapshotStore
 from cluster.storage.errors import RejoinNeeded, StorageDamaged
 from cluster.wire.messages import Hello, Message
-from core import Applied, Effects, Event, PromoteLearner, decode_entry, level_of
+from core import Applied, Effects, Event, PageLost, Pager, Pages, PromoteLearner, decode_entry, level_of
+from core.pages.pager import Stage
 from gateway.events.subscriptions import Subscriptions
 from tests.cluster.helpers.faulty_disk import Crash
 from tests.sim.clients.outcomes import Outcome
 from tests.sim.oracles.durability import Durability
 from tests.sim.oracles.events import EventNode, Hearer
 from tests.sim.world.digest_codes import Kind, node_number
-from tests.sim.world.disk import JOURNAL, SNAPSHOTS, SimDisk
+from tests.sim.world.disk import JOURNAL, PAGES, SNAPSHOTS, SimDisk
 from tests.sim.world.events import DriftingClock
 from tests.sim.world.idle_time import NEVER, idle_until
 from tests.sim.world.observed import ObservedJournal, ObservedMachine, SlowChild, open_journal
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
 BUSY_TURNS_MAX = 3000
 PLENTY_BYTES = 1 << 40
+PAGE_DAMAGES = 0.0005           # so many turns begin with a changed bit in a page
 CATCH_UP_S = 0.7                # a round of catching up takes no longer than the shortest election timeout
 
 
@@ -53,6 +56,9 @@ class SimNode:
         self._monotonic = clock.monotonic
         self.disk = SimDisk(random.Random(world.rng.random()), self._now)
         self.driver: Driver | None = None
+        self.pages = PageFiles(PAGES, self.disk)
+        self._pages_damaged = False             # of the present process
+        self._damages_pages = random.Random(f"pages {world.seed} {name}")
         self.known_level: int | None = None     # the feature level that its program knows; None: this program's
         self.machine = ObservedMachine(self)
         self.serving = False
@@ -101,6 +107,7 @@ class SimNode:
         if self.driver is not None or self.held_down:
             return
         self._children, self._outbox = [], SimOutbox(self)
+        self.pages, self._pages_damaged = PageFiles(PAGES, self.disk), False
         self.machine = ObservedMachine(self)
         self._blocked_until = self._events.now
         self.world.timekeeping.started(self.name)
@@ -133,6 +140,19 @@ class SimNode:
         """Does it execute operators' commands?"""
         return self.driver is not None and self.driver.leadership.leading()
 
+    def pager(self) -> Pager:
+        """Keeps as little in memory as it can."""
+        return Pager(Pages(self.pages), 0, (Stage(0, 3, 1),))
+
+    def _damage_a_page(self) -> None:
+        """Now and then, change a bit of a file of pages."""
+        paths = self.disk.paths(PAGES) if self._damages_pages.random() < PAGE_DAMAGES else []
+        if paths:
+            data = self.disk.file(self._damages_pages.choice(paths))
+            if data:
+                data[self._damages_pages.randrange(len(data))] ^= 1 << self._damages_pages.randrange(8)
+                self._pages_damaged = True
+
     def _build(self) -> Driver:
         plan = self.world.plan
         settings = NodeSettings(
@@ -145,7 +165,8 @@ class SimNode:
         self._rejoining.tell(journal)
         store._start_task = self._fork
         rng = random.Random(self.world.rng.random())
-        driver = Driver(settings, journal, store, self.machine, self._outbox, self, self.clock, rng)
+        pages = self.pages if plan.paged else None
+        driver = Driver(settings, journal, store, self.machine, self._outbox, self, self.clock, rng, pages)
         proposer = driver.proposer
         submit = proposer._submit
 
@@ -179,6 +200,7 @@ class SimNode:
             self._forget()
         journal = open_journal(self, JOURNAL, self.disk, self.world.plan.segment_bytes, self.world.plan.window_bytes)
         try:
+            self.pages.clear()
             self.memory.found(journal)
             return journal, SnapshotStore.open(
                 SNAPSHOTS, self.disk, journal, self.machine, fork=False, clock=self.clock.monotonic)
@@ -223,6 +245,9 @@ class SimNode:
 
     def _gone(self) -> None:
         running, self.driver = self.driver, None
+        if self.machine.pages is not None:
+            self.world.trace.seen["pages of jobs written"] += self.machine.pages.written
+            self.world.trace.seen["pages of jobs read"] += self.machine.pages.read
         self._subscriptions = None
         self._hearer.leave()
         if self.world.roams_on == self.name:
@@ -269,6 +294,10 @@ class SimNode:
             if not isinstance(ended, RejoinNeeded):
                 raise Violation(f"{self.name} is damaged and does not rejoin: {ended}") from error
             self._note(Kind.REFUSED, f"will rejoin: {error}")
+        elif isinstance(error, PageLost) and self._pages_damaged:
+            power = False
+            self._note(Kind.STOPPED, f"stopped: {error}")
+            trace.seen["stopped by a damaged page"] += 1
         elif isinstance(error, OSError) and disk.errors and (starting or error.errno != errno.ENOSPC):
             self._note(Kind.STOPPED, f"stopped: {error}", error.errno or 0)
             trace.seen["stopped by its disk"] += 1
@@ -323,6 +352,8 @@ class SimNode:
         syncobj.monotonicTime = self._monotonic      # the library has one clock for a process, and many nodes live here
         for _ in range(BUSY_TURNS_MAX):
             self.disk.spent_s = 0.0
+            if self.world.plan.paged:
+                self._damage_a_page()
             errors = self.disk.errors
             self._applied_before = self.machine.index
             driver.capacity.free_bytes = PLENTY_BYTES if self.disk.free_bytes is None else self.disk.free_bytes

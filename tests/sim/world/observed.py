@@ -67,7 +67,7 @@ class ObservedMachine(Machine):
     """Reports each applied entry. `frozen`: the state that a forked child sees while the node goes on."""
 
     def __init__(self, node: SimNode) -> None:
-        super().__init__(node.known_level)
+        super().__init__(node.known_level, node.pager if node.world.plan.paged else None)
         self._node = node
         self.frozen: list[bytes] | None = None
         self._recorded: frozenset[str] = frozenset()

@@ -12,10 +12,12 @@ from typing import Any
 
 from cluster import driver, limits
 from cluster.leader import leadership, proposer
+from cluster.paging import page_files
 from cluster.raft import pysyncobj_adapter
 from cluster.raft.pysyncobj_adapter import PeerNode
 from core import Then
 from core import limits as core_limits
+from core.store import job_list, ready
 from tests.core.model import give as model_give
 from tests.core.model import model
 from tests.core.model import sessions as model_sessions
@@ -60,8 +62,18 @@ class Plan:
     sessions: float = 0.0       # so many clients work in a session
     extended: float = 0.0       # so much of what clients ask for is beyond the original protocol
     passing: bool = False       # among that are queues that do not last, and jobs in several queues
+    paged: bool = False         # jobs leave memory as soon as they can
     subscribed: bool = False    # there are subscribers to events: nodes hear at once what is committed
     script: Callable[[Any], Iterator[float]] | None = None      # of a world: what happens instead of drawn faults
+
+
+# Queues of a few jobs have runs, blocks, files of pages and pages on the disk.
+PAGED: list[tuple[Any, str, Any]] = [
+    (ready, "UNSPLIT_JOBS_MAX", 0),
+    (job_list, "BLOCK_JOBS_MAX", 2),
+    (page_files, "SEGMENT_BYTES", 400),
+    (page_files, "WRITE_BYTES", 1),
+]
 
 
 def draw(seed: int, **fixed: Any) -> Plan:
@@ -104,8 +116,11 @@ def draw(seed: int, **fixed: Any) -> Plan:
         plan.constants += spent_constants(spent)
     plan.subscribed = rng.random() < 0.5
     plan.passing = random.Random(f"passing {seed}").random() < 0.5
+    plan.paged = random.Random(f"paged {seed}").random() < 0.5
     for name, value in fixed.items():
         setattr(plan, name, value)
+    if plan.paged:
+        plan.constants += PAGED
     return plan
 
 

@@ -1,0 +1,41 @@
+"""When jobs leave memory: between turns, for a short time in each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cluster import limits
+from cluster.paging.page_files import PageFiles
+from core import Machine, Pager, Pages
+
+
+class Paging:
+    """Pages out what the machine has too much of in memory, and keeps the files tidy."""
+
+    def __init__(self, machine: Machine, files: PageFiles | None, monotonic: Callable[[], float]) -> None:
+        """`files`: None when all jobs stay in memory. `monotonic()`: seconds."""
+        self.files = files
+        self.behind = False                 # there was not enough time in the last turn
+        self._machine = machine
+        self._monotonic = monotonic
+
+    def between_turns(self) -> None:
+        """Do what there is to do, at most for PAGING_S. Raises PageLost and OSError, which must end this node."""
+        files = self.files
+        if files is None:
+            return
+        if files.lost is not None:
+            raise files.lost
+        self.behind = self._step(files)
+        if self.behind:
+            end = self._monotonic() + limits.PAGING_S
+            while self.behind and self._monotonic() < end:
+                self.behind = self._step(files)
+
+    def _step(self, files: PageFiles) -> bool:
+        return self._machine.page_out() or files.tidy()
+
+
+def paging_machine(files: PageFiles, hot_bytes_max: int, known_level: int | None = None) -> Machine:
+    """A machine of which jobs beyond `hot_bytes_max` in memory go to these files."""
+    return Machine(known_level, lambda: Pager(Pages(files), hot_bytes_max))

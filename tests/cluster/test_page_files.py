@@ -1,0 +1,238 @@
+"""The files of pages: what was put is read, room is given back, and damage is found."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from cluster import limits
+from cluster.paging import page_files
+from cluster.paging.page_files import FileSpace, PageFiles
+from cluster.storage.disk import Disk
+from cluster.storage.fork import ForkedTask
+from core import PageLost
+from tests.cluster.helpers.faulty_disk import FaultyDisk
+
+FOLDER = Path("/pages")
+FULL = OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.fixture
+def disk() -> FaultyDisk:
+    return FaultyDisk()
+
+
+@pytest.fixture
+def files(disk: FaultyDisk, monkeypatch: pytest.MonkeyPatch) -> PageFiles:
+    monkeypatch.setattr(page_files, "SEGMENT_BYTES", 1000)
+    monkeypatch.setattr(page_files, "WRITE_BYTES", 100)
+    return PageFiles(FOLDER, disk)
+
+
+@pytest.fixture
+def space(files: PageFiles) -> FileSpace:
+    return files.space()
+
+
+def put(space: FileSpace, data: bytes) -> int:
+    number = space.put(data)
+    assert number is not None
+    return number
+
+
+def tidied(files: PageFiles) -> None:
+    """Tidy until there is nothing more to do."""
+    for _ in range(10_000):
+        if not files.tidy():
+            return
+    raise AssertionError("tidying does not end")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_page_is_read_as_it_was_put_while_others_come_and_go(
+    seed: int, disk: FaultyDisk, files: PageFiles, space: FileSpace,
+) -> None:
+    random = Random(seed)
+    kept: dict[int, bytes] = {}
+    for _ in range(1500):
+        if random.random() < 0.55:
+            data = random.randbytes(random.choice([0, 10, 60, 60, 60, 300, 2000]))
+            kept[put(space, data)] = data
+        elif kept:
+            number = random.choice(list(kept) if random.random() < 0.3 else list(kept)[:3])
+            assert space.get(number) == kept.pop(number)
+            space.free(number)
+        if random.random() < 0.3:
+            files.tidy()
+        if kept and random.random() < 0.2:
+            number = random.choice(list(kept))
+            space.expect(number)
+            assert space.get(number) == kept[number]
+    tidied(files)
+    assert {number: space.get(number) for number in kept} == kept
+    live = sum(len(data) + page_files.HEADER.size for data in kept.values())
+    used = sum(len(disk.file(path)) for path in disk.paths(FOLDER))
+    assert used == files.bytes_total
+    assert used * page_files.SPARSE_PERCENT / 100 <= live + 3000
+    assert disk.open_files == len(disk.paths(FOLDER)) == len(files.segments)
+    for number in kept:
+        space.free(number)
+    assert len(files.segments) <= 1
+
+
+def test_one_old_page_does_not_hold_a_whole_file(files: PageFiles, space: FileSpace, disk: FaultyDisk) -> None:
+    old = put(space, b"old" * 20)
+    others = [put(space, bytes(60)) for _ in range(100)]
+    first = disk.paths(FOLDER)[0]
+    for number in others:
+        space.free(number)
+    assert first in disk.paths(FOLDER)
+    tidied(files)
+    assert first not in disk.paths(FOLDER)
+    assert space.get(old) == b"old" * 20
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "swap"])
+def test_a_page_that_is_not_as_it_was_written_is_lost(
+    damage: str, files: PageFiles, space: FileSpace, disk: FaultyDisk,
+) -> None:
+    numbers = [put(space, bytes([value]) * 60) for value in range(6)]
+    data = disk.file(disk.paths(FOLDER)[0])
+    frame = page_files.HEADER.size + 60
+    if damage == "flip":
+        data[frame + 30] ^= 4
+    elif damage == "cut":
+        del data[frame + 30:]
+    else:
+        data[frame:2 * frame], data[:frame] = data[:frame], data[frame:2 * frame]
+    with pytest.raises(PageLost, match=r"pages-00000001: .* Start it again"):
+        space.get(numbers[1])
+    assert files.lost is not None
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_flipped_bit_goes_unnoticed(seed: int, space: FileSpace, disk: FaultyDisk) -> None:
+    random = Random(seed)
+    number = put(space, random.randbytes(90))
+    put(space, b"behind")
+    data = disk.file(disk.paths(FOLDER)[0])
+    for bit in range(8 * (page_files.HEADER.size + 90)):
+        data[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(PageLost):
+            space.get(number)
+        data[bit // 8] ^= 1 << bit % 8
+    assert len(space.get(number)) == 90
+
+
+def test_a_page_that_the_disk_does_not_give_is_lost(
+    space: FileSpace, disk: FaultyDisk, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    number = put(space, bytes(200))
+    put(space, bytes(200))
+
+    def fails(file: int, length: int, offset: int) -> bytes:
+        raise OSError(errno.EIO, "Input/output error")
+    monkeypatch.setattr(disk, "read", fails)
+    with pytest.raises(PageLost, match="Input/output error"):
+        space.get(number)
+
+
+@pytest.mark.parametrize("operation", ["write", "create"])
+def test_a_full_disk_loses_nothing_and_is_told_once(
+    operation: str, files: PageFiles, space: FileSpace, disk: FaultyDisk, caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    numbers = {put(space, bytes([value]) * 40): bytes([value]) * 40 for value in range(20)}
+    disk.fail[operation] = FULL
+    refused = 0
+    for _ in range(100):
+        number = space.put(b"more" * 10)
+        refused += number is None
+        if number is not None:
+            numbers[number] = b"more" * 10
+    assert refused > 50
+    assert {number: space.get(number) for number in numbers} == numbers
+    del disk.fail[operation]
+    for _ in range(50):
+        numbers[put(space, b"again" * 10)] = b"again" * 10
+    assert {number: space.get(number) for number in numbers} == numbers
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
+
+
+def test_a_disk_that_fails_otherwise_is_an_error(space: FileSpace, disk: FaultyDisk) -> None:
+    put(space, bytes(200))
+    disk.fail["write"] = OSError(errno.EIO, "Input/output error")
+    with pytest.raises(OSError, match="Input/output error"):
+        put(space, bytes(200))
+
+
+def test_while_halted_nothing_is_written(files: PageFiles, space: FileSpace) -> None:
+    put(space, b"1")
+    files.halted = True
+    assert space.put(b"2") is None
+    assert not files.tidy()
+    files.halted = False
+    put(space, b"2")
+
+
+def test_there_is_a_limit_of_files(
+    files: PageFiles, space: FileSpace, disk: FaultyDisk, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "PAGE_FILES_MAX", 3)
+    while space.put(bytes(500)) is not None:
+        assert len(disk.paths(FOLDER)) <= 3
+    assert len(disk.paths(FOLDER)) == 3
+
+
+def test_what_an_earlier_process_left_is_removed(space: FileSpace, disk: FaultyDisk) -> None:
+    put(space, bytes(2000))
+    disk.close(disk.create(FOLDER / "other"))
+    disk.restart()
+    PageFiles(FOLDER, disk).clear()
+    assert disk.names(FOLDER) == ["other"]
+
+
+def test_a_dropped_space_leaves_nothing(files: PageFiles, disk: FaultyDisk) -> None:
+    spaces = [files.space(), files.space()]
+    numbers = [[put(space, bytes([value]) * 300) for value in range(20)] for space in spaces]
+    spaces[0].drop()
+    assert [spaces[1].get(number) for number in numbers[1]] == [bytes([value]) * 300 for value in range(20)]
+    spaces[1].drop()
+    assert disk.names(FOLDER) == []
+    assert disk.open_files == 0
+    assert files.bytes_total == 0
+    assert not files.tidy()
+
+
+def test_a_forked_child_reads_pages_of_files_that_are_removed_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(page_files, "SEGMENT_BYTES", 1000)
+    monkeypatch.setattr(page_files, "WRITE_BYTES", 100)
+    files = PageFiles(tmp_path / "pages", Disk())
+    space = files.space()
+    numbers = [put(space, bytes([value]) * 300) for value in range(20)]
+    gate, release = os.pipe()
+    os.set_inheritable(gate, True)
+
+    def work() -> None:
+        assert os.read(gate, 1) == b"!"
+        assert [space.get(number) for number in numbers] == [bytes([value]) * 300 for value in range(20)]
+    try:
+        child = ForkedTask(work, [*files.descriptors(), gate])
+        for number in numbers:
+            space.free(number)
+        space.drop()
+        assert list((tmp_path / "pages").iterdir()) == []
+        os.write(release, b"!")
+        while child.poll() is None:
+            os.sched_yield()
+        assert (child.poll(), child.error) == (0, "")
+    finally:
+        os.close(gate)
+        os.close(release)

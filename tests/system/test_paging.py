@@ -1,0 +1,119 @@
+"""A budget for memory so small that nearly all jobs are on the disk: none is lost, and each comes in its order."""
+
+from __future__ import annotations
+
+import time
+import urllib.request
+from pathlib import Path
+
+import sockpq
+
+from devcluster.cluster import LocalCluster
+from tests.wire import Wire
+
+HOT_BYTES = 300_000
+JOBS = 12_000
+AT_ONCE = 1000
+BODY_BYTES = 300            # so that the pages are in files, and not all in their buffer
+PATIENCE_S = 60.0
+LIMITS = {"limits": {"hot_bytes": HOT_BYTES}}
+
+
+def fill(cluster: LocalCluster, first: int, count: int) -> None:
+    """Put jobs that know their number."""
+    with Wire(cluster.server(cluster.wait_for_leader()), PATIENCE_S) as wire:
+        for start in range(first, first + count, AT_ONCE):
+            numbers = range(start, start + AT_ONCE)
+            puts = b"".join(b"q 0 %d\r\n%0*d" % (BODY_BYTES, BODY_BYTES, number) for number in numbers)
+            assert wire.say(f"PUTS {AT_ONCE}", puts) == f"200 OK {AT_ONCE}"
+            for _ in range(AT_ONCE):
+                assert wire.line() == "200 OK"
+
+
+def drain(cluster: LocalCluster, count: int) -> list[int]:
+    """The numbers of the next jobs, which are done."""
+    found: list[int] = []
+    with sockpq.Client(cluster.servers, timeout=PATIENCE_S) as client:
+        while len(found) < count:
+            jobs = client.get_many(min(500, count - len(found)), "q", expire=600)
+            assert jobs, "jobs are missing"
+            found += [int(job.data) for job in jobs]
+            client.done_many(jobs)
+    return found
+
+
+def metric(cluster: LocalCluster, node: str, name: str) -> float:
+    """A metric of one node."""
+    with urllib.request.urlopen(f"http://{cluster.http(node)}/metrics", timeout=PATIENCE_S) as answer:
+        for line in answer.read().decode().splitlines():
+            if line.startswith(f"sockpqd_{name} "):
+                return float(line.split()[1])
+    raise AssertionError(f"no metric {name}")
+
+
+def hashes(cluster: LocalCluster) -> set[str]:
+    """What the nodes answer to CLUSTER HASH, once all have executed the same entry."""
+    until = time.monotonic() + PATIENCE_S
+    while time.monotonic() < until:
+        answers = {cluster.say(name, "CLUSTER HASH", PATIENCE_S) or "" for name in cluster.names}
+        if len({answer.split()[2] for answer in answers}) == 1:
+            return answers
+        time.sleep(0.05)
+    raise AssertionError(f"the nodes do not become level: {answers}")
+
+
+def page_files(cluster: LocalCluster, node: str) -> list[Path]:
+    """The files of pages of one node."""
+    return sorted((cluster.data_dir(node) / "pages").glob("pages-*"))
+
+
+def test_jobs_on_the_disk_survive_kills_snapshots_and_transfers() -> None:
+    with LocalCluster(3, LIMITS) as cluster:
+        fill(cluster, 0, JOBS)
+        cluster.wait_until_level()
+        for name in cluster.names:
+            assert metric(cluster, name, "paged_jobs") > JOBS * 0.8
+            assert metric(cluster, name, "hot_bytes") < 3 * HOT_BYTES
+            assert metric(cluster, name, "page_file_bytes") > 0
+        assert drain(cluster, 1000) == list(range(1000))
+        leader = cluster.wait_for_leader()
+        for name in cluster.names:
+            answer = cluster.say(name, "CLUSTER SNAPSHOT", PATIENCE_S)
+            assert answer is not None
+            assert answer.startswith("200 OK"), cluster.logs(name)[-2000:]
+        cluster.kill(leader)
+        fill(cluster, JOBS, AT_ONCE)
+        cluster.restart(leader)
+        cluster.wait_until_level()
+        empty = next(name for name in cluster.names if name != cluster.wait_for_leader())
+        cluster.kill(empty)
+        cluster.wipe(empty)
+        cluster.restart(empty)
+        cluster.wait_until_level()
+        assert metric(cluster, empty, "paged_jobs") > JOBS * 0.8
+        for name in cluster.names:
+            cluster.kill(name)
+        for name in cluster.names:
+            cluster.restart(name, wait=False)
+        cluster.wait_until_level()
+        assert drain(cluster, JOBS) == list(range(1000, JOBS + AT_ONCE))
+        assert len(hashes(cluster)) == 1
+
+
+def test_a_damaged_page_stops_the_node_which_is_whole_when_started_again() -> None:
+    with LocalCluster(3, LIMITS) as cluster:
+        fill(cluster, 0, JOBS)
+        cluster.wait_until_level()
+        leader = cluster.wait_for_leader()
+        for path in page_files(cluster, leader):
+            with path.open("r+b") as file:
+                file.seek(0)
+                data = file.read()
+                file.seek(0)
+                file.write(bytes(byte ^ 1 for byte in data))
+        assert drain(cluster, JOBS) == list(range(JOBS))        # another one leads, which has its own files
+        cluster.wait_until_logged(leader, "is not as it was written. This node stops")
+        cluster.kill(leader)                                    # it has ended
+        cluster.restart(leader)
+        cluster.wait_until_level()
+        assert len(hashes(cluster)) == 1

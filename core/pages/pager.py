@@ -38,7 +38,7 @@ STAGES = (Stage(2000, 250, 100), Stage(500, 125, 32), Stage(100, 64, 16))
 class Pager:
     """Pages out jobs of one state, which has these pages. `hot_bytes_max`: the budget."""
 
-    __slots__ = ("_low_bytes", "_over_bytes", "_round", "_stage", "_stages", "_written", "hot_bytes_max", "pages")
+    __slots__ = ("_began_bytes", "_low_bytes", "_over_bytes", "_round", "_stage", "_stages", "hot_bytes_max", "pages")
 
     def __init__(self, pages: Pages, hot_bytes_max: int, stages: tuple[Stage, ...] = STAGES) -> None:
         self.pages = pages
@@ -51,7 +51,7 @@ class Pager:
         """Wait until the budget is used up."""
         self._round: Iterator[object] | None = None
         self._stage = 0
-        self._written = 0                           # pages written before the present rounds
+        self._began_bytes = 0                       # what was in memory before the present rounds
         self._over_bytes = self.hot_bytes_max       # nothing is done below that
 
     def clear(self) -> None:
@@ -86,17 +86,17 @@ class Pager:
             return False
         assert self._round is not None
         ended = next(self._round, ENDED) is ENDED
-        if self.pages.full or (ended and not self._begin_next(queues)):
+        if self.pages.full or (ended and not self._begin_next(queues, hot)):
             self._round = None
             self._over_bytes = hot + hot // 8
             return False
         return True
 
-    def _begin_next(self, queues: Queues) -> bool:
-        """Begin the next round; returns False when there is no point in it."""
+    def _begin_next(self, queues: Queues, hot: int) -> bool:
+        """Begin the next round; returns False when there is no point in it, as the last ones have brought little."""
         if self._stage + 1 < len(self._stages):
             self._begin(queues, self._stage + 1)
-        elif self.pages.written > self._written:
+        elif self._began_bytes - hot > self.hot_bytes_max // 16:
             self._begin(queues, 0)
         else:
             return False
@@ -104,7 +104,7 @@ class Pager:
 
     def _begin(self, queues: Queues, stage: int) -> None:
         if stage == 0:
-            self._written = self.pages.written
+            self._began_bytes = self.hot_bytes(queues)
         self._stage = stage
         self._round = _round(queues, self.pages, self._stages[stage])
 

@@ -1,0 +1,175 @@
+"""When jobs leave memory, which, and when the pager gives up."""
+
+from __future__ import annotations
+
+import pytest
+
+from core import (
+    ConfigureQueue,
+    Due,
+    Get,
+    GetWith,
+    JobState,
+    Machine,
+    Order,
+    PageLost,
+    Pager,
+    Pages,
+    Put,
+    PutWith,
+    QueueChange,
+)
+from core.limits import JOB_BYTES
+from core.pages import pager
+from core.pages.pager import STAGES
+from tests.core.helpers.logs import ask
+from tests.core.helpers.paging import MemoryStore, paged_machine
+
+BODY = bytes(100)
+EACH = JOB_BYTES + len(BODY)
+BUDGET = 10_000 * EACH
+
+
+def filled(budget: int, jobs: int, queues: int = 1, priorities: int = 1, store: MemoryStore | None = None) -> Machine:
+    """A machine with so many jobs, and pages as every day."""
+    machine = paged_machine(store or MemoryStore(), STAGES, budget)
+    for start in range(0, jobs, 1000):
+        ask(machine, *[
+            Put(f"q{number % queues}", number // queues % priorities, BODY)
+            for number in range(start, min(start + 1000, jobs))
+        ])
+    return machine
+
+
+def relieve(machine: Machine) -> int:
+    """Page out until there is nothing more to do; returns how many steps that took."""
+    for steps in range(100_000):
+        if not machine.page_out():
+            return steps
+    raise AssertionError("paging out does not end")
+
+
+def take(machine: Machine, count: int) -> None:
+    """Hand out so many jobs."""
+    for _ in range(count // 1000):
+        ask(machine, GetWith(Get(None), 1000))
+
+
+def pages_of(machine: Machine) -> Pages:
+    """The pages of the machine."""
+    assert machine.pages is not None
+    return machine.pages
+
+
+def test_below_the_budget_nothing_is_paged() -> None:
+    machine = filled(BUDGET, 10_000)
+    assert relieve(machine) == 0
+    assert pages_of(machine).written == 0
+    assert machine.hot_bytes == BUDGET
+    assert not machine.crowded
+
+
+def test_beyond_the_budget_an_eighth_of_it_becomes_free() -> None:
+    machine = filled(BUDGET, 15_000)
+    assert machine.crowded
+    relieve(machine)
+    assert BUDGET * 6 // 8 < machine.hot_bytes <= BUDGET * 7 // 8
+    assert machine.hot_bytes == 15_000 * EACH - pages_of(machine).saved_bytes
+    assert relieve(machine) == 0
+
+
+def test_the_first_jobs_of_a_queue_stay_in_memory() -> None:
+    machine = filled(BUDGET, 50_000)
+    relieve(machine)
+    ask(machine, GetWith(Get(None), 1900))
+    assert pages_of(machine).read == 0
+    take(machine, 10_000)
+    assert pages_of(machine).read > 0
+
+
+def test_pages_ahead_are_announced() -> None:
+    store = MemoryStore()
+    machine = filled(BUDGET, 30_000, store=store)
+    relieve(machine)
+    take(machine, 20_000)
+    assert store.expected > 0
+
+
+@pytest.mark.parametrize(("queues", "priorities"), [(20, 1), (1, 100), (5, 20)])
+def test_with_many_queues_and_priorities_less_of_each_stays(queues: int, priorities: int) -> None:
+    machine = filled(BUDGET, 60_000, queues, priorities)
+    relieve(machine)
+    assert machine.hot_bytes <= BUDGET
+
+
+def test_what_cannot_be_paged_is_not_looked_at_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = paged_machine(MemoryStore(), STAGES, 100 * EACH)
+    ask(machine, ConfigureQueue("ordered", QueueChange(order=Order.TIME)))
+    ask(machine, *[PutWith(Put("q", 0, BODY), key=f"k{number}") for number in range(1000)])
+    ask(machine, *[PutWith(Put("later", 0, BODY), Due(10**6)) for number in range(1000)])
+    ask(machine, *[Put("items", 0, BODY, f"i{number}") for number in range(1000)])
+    ask(machine, *[Put("ordered", 0, BODY) for number in range(1000)])
+    assert relieve(machine) > 0
+    assert pages_of(machine).written == 0
+    ask(machine, *[PutWith(Put("later", 0, BODY), Due(10**6)) for number in range(400)])
+    with monkeypatch.context() as patch:
+        patch.setattr(pager, "_round", None)        # would be called
+        assert relieve(machine) == 0
+    ask(machine, *[PutWith(Put("later", 0, BODY), Due(10**6)) for number in range(200)])
+    assert relieve(machine) > 0
+
+
+def test_a_full_store_ends_the_search_at_once() -> None:
+    store = MemoryStore(full=1)
+    machine = filled(BUDGET, 40_000, store=store)
+    assert relieve(machine) == 0
+    assert pages_of(machine).full
+    assert relieve(machine) == 0
+    store.full = 0
+    ask(machine, *[Put("q", 0, BODY)] * 6000)
+    relieve(machine)
+    assert machine.hot_bytes <= BUDGET
+
+
+def test_large_jobs_are_worth_a_page_each() -> None:
+    machine = paged_machine(MemoryStore(), STAGES, 10 << 20)
+    ask(machine, *[Put("q", 0, bytes(100_000)) for _ in range(700)])
+    relieve(machine)
+    assert machine.hot_bytes <= 10 << 20
+    assert max(page_bytes(machine)) <= 3 * 100_000
+
+
+def page_bytes(machine: Machine) -> list[int]:
+    """The sizes of the pages."""
+    pager_of = machine._state.pager
+    assert isinstance(pager_of, Pager)
+    space = pager_of.pages._space
+    return [len(data) for data in space.by_number.values()]         # type: ignore[attr-defined]
+
+
+def test_a_page_that_is_not_there_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore()
+    machine = filled(BUDGET, 30_000, store=store)
+    relieve(machine)
+    kept, numbers = store.spaces[0], []
+
+    def miss(number: int) -> bytes:
+        numbers.append(number)
+        raise PageLost(f"there is no page {number}")
+    monkeypatch.setattr(kept, "get", miss)
+    with pytest.raises(PageLost):
+        machine.peek_queue("q0", JobState.READY, 30_000)
+    with pytest.raises(PageLost):
+        take(machine, 30_000)
+    assert len(numbers) == 2
+
+
+@pytest.mark.parametrize("data", [b"", b"\x90", b"\xc1", b"\x91\x01"])
+def test_a_page_with_other_bytes_is_lost(data: bytes) -> None:
+    store = MemoryStore()
+    machine = filled(BUDGET, 30_000, store=store)
+    relieve(machine)
+    for number in store.spaces[0].by_number:
+        store.spaces[0].by_number[number] = data
+    with pytest.raises(PageLost):
+        machine.peek_queue("q0", JobState.READY, 30_000)

@@ -141,6 +141,56 @@ def test_a_cancelled_consumer_gives_back_what_was_not_delivered(connect: Any, ow
     assert not found
 
 
+def test_what_goes_back_is_there_before_what_is_published_after_it(
+    connect: Any, own_client: Client, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    connection, queue, found = connect(), plain("order"), []
+    client, later_many = connection.transport.link.client, connection.transport.link.client.later_many
+    send(connection, queue, *range(3))
+    consumer = consume(connection, queue, found)
+    drain(connection, found, 3)
+    consumer.cancel()
+    told, seen = threading.Event(), []
+
+    def late(*arguments: Any, **options: Any) -> Any:
+        told.wait(0.5)
+        return later_many(*arguments, **options)
+
+    def put(*arguments: Any, **options: Any) -> Any:
+        seen.append(own_client.queue_stat("order")["ready"])
+        told.set()
+        return None
+
+    monkeypatch.setattr(client, "later_many", late)
+    monkeypatch.setattr(client, "put", put)
+    for message in found:
+        message.requeue()
+    send(connection, queue, 3)
+    assert seen == [3]
+
+
+def test_a_cancelled_consumer_takes_nothing_more(
+    connect: Any, own_client: Client, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    connection, queue, found = connect(), plain("after"), []
+    client, make = connection.transport.link.client, connection.transport.link.client.consumer
+
+    def slow(*arguments: Any) -> Any:
+        consumer = make(*arguments)
+        wake = consumer.wake
+        monkeypatch.setattr(consumer, "wake", lambda: threading.Timer(0.5, wake).start())
+        return consumer
+
+    monkeypatch.setattr(client, "consumer", slow)
+    consumer = consume(connection, queue, found)
+    send(connection, queue, 1)
+    drain(connection, found, 1)
+    found[0].ack()
+    consumer.cancel()
+    own_client.put("after", "2")
+    assert own_client.queue_stat("after")["ready"] == 1
+
+
 def test_reject(connect: Any, own_client: Client) -> None:
     connection, queue, found = connect(bury_rejected=True), plain("reject"), []
     send(connection, queue, 1, 2)

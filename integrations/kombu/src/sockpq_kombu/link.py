@@ -50,12 +50,15 @@ class Link:
     # what is said to the server
 
     def say(self, call: Callable[[], Any]) -> None:
-        """Call this, now; in an event loop soon, behind all that was said before, and a refusal is only logged."""
+        """Call this, now; in an event loop soon, and a refusal is only logged.
+
+        Behind all that was said before, but for acknowledgements, on which nothing depends that is said.
+        """
         if must_not_block():
             self._later.append(call)
             self._outbox.call(self._say_next)
             return
-        if self._later:
+        if self._later or self.acknowledgements.untold_others_see:
             self.flush()
         with errors_of_kombu():
             call()

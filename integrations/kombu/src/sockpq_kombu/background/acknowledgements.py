@@ -29,6 +29,7 @@ class Acknowledgements:
     def __init__(self, client: Client, outbox: Outbox, told: Callable[[], None]) -> None:
         """`told`: called in the thread of the outbox when there are fewer that the server does not know."""
         self.untold = 0
+        self.untold_others_see = 0          # of these, what others may take then, or find among the dead
         self._counting = threading.Lock()
         self._told = told
         self._client = client
@@ -37,18 +38,20 @@ class Acknowledgements:
 
     def add(self, fate: Fate, *jobs: int) -> None:
         """Tell this soon."""
-        self._count(len(jobs))
+        self._count(fate, len(jobs))
         self._outbox.add(self._send[fate], *jobs)
 
-    def _count(self, more: int) -> None:
+    def _count(self, fate: Fate, more: int) -> None:
         with self._counting:
             self.untold += more
+            if fate is not Fate.DONE:
+                self.untold_others_see += more
 
     def _tell(self, fate: Fate, jobs: list[int]) -> None:
         try:
             self._say(fate, jobs)
         finally:
-            self._count(-len(jobs))
+            self._count(fate, -len(jobs))
             self._told()
 
     def _say(self, fate: Fate, jobs: list[int]) -> None:

@@ -9,6 +9,7 @@ from sockpq import Client, Job, SockpqError
 
 TOGETHER_MAX = 100      # jobs at once where the channel has no prefetch limit
 JOIN_S = 5.0
+WITHDRAW_S = 5.0        # what the end of a GETB may take; without a leader it takes longer
 
 
 class Fetcher:
@@ -39,17 +40,22 @@ class Fetcher:
         """There may be room, or other queues. Never blocks for longer than a send."""
         with self._changed:
             asking = self._asking
-            self._changed.notify()
+            self._changed.notify_all()
             if asking is not None:
                 room, queues = self._wanted()
                 if queues != asking[1] or room < asking[0]:
                     self._consumer.wake()
 
+    def withdraw(self, queue: str) -> None:
+        """Wait until no job of this queue, which is not wanted any more, is on its way."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._asking is None or queue not in self._asking[1], WITHDRAW_S)
+
     def stop(self) -> None:
         """End it; the jobs that were not ended go back to their places."""
         with self._changed:
             self._stopped = True
-            self._changed.notify()
+            self._changed.notify_all()
         self._consumer.wake()
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join(JOIN_S)
@@ -60,6 +66,7 @@ class Fetcher:
             while True:
                 with self._changed:
                     self._asking = None
+                    self._changed.notify_all()
                     while not self._stopped:
                         room, queues = self._wanted()
                         if room and queues:
@@ -72,5 +79,8 @@ class Fetcher:
                 if jobs:
                     self._came(jobs)
         except SockpqError as error:
+            with self._changed:
+                self._asking = None
+                self._changed.notify_all()
             if not self._stopped:
                 self._failed(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
@@ -9,6 +10,7 @@ from typing import NamedTuple
 from sockpq import Job
 
 from sockpq_kombu.background.acknowledgements import Fate
+from sockpq_kombu.background.event_loop import must_not_block
 from sockpq_kombu.background.fetcher import TOGETHER_MAX, Fetcher
 from sockpq_kombu.link import Link
 from sockpq_kombu.mapping.messages import Raw, unpack
@@ -38,6 +40,7 @@ class Deliveries:
         self._remote: dict[str, Consumed] = {}      # by the server's name of the queue
         self._local: dict[str, Consumed] = {}
         self._inbox: deque[Job] = deque()
+        self._changing = threading.Lock()           # jobs come and consumers end in different threads
         self._fetcher: Fetcher | None = None
 
     def begin(self, name: str, consumed: Consumed) -> None:
@@ -54,14 +57,21 @@ class Deliveries:
         self._fetcher.look()
 
     def end(self, name: str, queue: str) -> None:
-        """Deliver no more of it; those that lie here go back."""
+        """Deliver no more of it; those that lie here go back.
+
+        None comes later; only where this is an event loop, some may, and go back as well.
+        """
         self._local.pop(queue, None)
-        if self._remote.pop(name, None) is None:
-            return
+        with self._changing:
+            if self._remote.pop(name, None) is None:
+                return
         self.look()
-        for job in [job for job in self._inbox if job.queue == name]:
-            self._inbox.remove(job)
-            self._link.acknowledgements.add(Fate.BACK, job.id)
+        if self._fetcher is not None and not must_not_block():
+            self._fetcher.withdraw(name)
+        with self._changing:
+            left = [job for job in self._inbox if job.queue == name]
+            self._inbox = deque(job for job in self._inbox if job.queue != name)
+        self._put_back(left)
 
     def look(self) -> None:
         """There may be room for more messages, or other queues."""
@@ -81,11 +91,10 @@ class Deliveries:
             if local is not None and local.messages:
                 consumed.deliver(local.messages.popleft())
                 return True
-        while self._inbox:
-            job = self._inbox.popleft()
+        while (job := self._next()) is not None:
             found = self._remote.get(job.queue)
-            if found is None:
-                self._link.acknowledgements.add(Fate.BACK, job.id)
+            if found is None:           # its consumer ends just now
+                self._put_back([job])
                 continue
             if found.no_ack:            # others make room when they are acknowledged
                 self._link.acknowledgements.add(Fate.DONE, job.id)
@@ -93,6 +102,10 @@ class Deliveries:
             found.deliver(message_of(job))
             return True
         return False
+
+    def _next(self) -> Job | None:
+        with self._changing:
+            return self._inbox.popleft() if self._inbox else None
 
     def stop(self) -> None:
         """Fetch no more; what was not acknowledged goes back to its place."""
@@ -107,8 +120,14 @@ class Deliveries:
         return TOGETHER_MAX if room is None else room, tuple(self._remote)
 
     def _came(self, jobs: list[Job]) -> None:
-        self._inbox.extend(jobs)
+        with self._changing:
+            self._inbox.extend(job for job in jobs if job.queue in self._remote)
+            self._put_back([job for job in jobs if job.queue not in self._remote])
         self._link.came()
+
+    def _put_back(self, jobs: list[Job]) -> None:
+        if jobs:
+            self._link.acknowledgements.add(Fate.BACK, *(job.id for job in jobs))
 
 
 def message_of(job: Job) -> Raw:

@@ -274,6 +274,28 @@ def test_remote_control_leaves_nothing_behind_and_nothing_in_the_log(connect: An
     assert own_client.total() == before
 
 
+def test_what_is_told_comes_before_the_messages_of_queues_that_wait(connect: Any, own_client: Client) -> None:
+    connection, queue, order = connect(transient_exchanges=["control"]), plain("work"), []
+    control = kombu.Queue("mine", kombu.Exchange("control", "fanout", durable=False), durable=False)
+    hearing = connection.channel()
+
+    def work(message: kombu.Message) -> None:
+        order.append("work")
+        connection.Producer().publish("", exchange="control", routing_key="")
+        until(lambda: connection.transport.link.local_queues["mine"].messages)
+
+    consumer = connection.Consumer([queue], on_message=work)
+    consumer.consume()
+    kombu.Consumer(hearing, [control], on_message=lambda message: order.append("told"), no_ack=True).consume()
+    send(connection, queue, 1, 2)
+    until(lambda: own_client.queue_stat("work")["running"] == 2)
+    connection.Producer().publish("", exchange="control", routing_key="")
+    until(lambda: connection.transport.link.local_queues["mine"].messages)
+    while len(order) < 4:
+        connection.drain_events(timeout=PATIENCE_S)
+    assert order == ["told", "work", "told", "work"]
+
+
 def _live(url: str, ready: Any) -> None:
     """A program that publishes, consumes and asks, and then is there until it is killed."""
     connection = kombu.Connection(url, transport_options={"session_ttl": 1})

@@ -346,6 +346,10 @@ class Channel(virtual.Channel):
         """How many messages can be delivered."""
         return self._deliveries.waiting()
 
+    def deliver_told(self) -> bool:
+        """Give one message that was told to who listens to its consumer; False when there is none."""
+        return self._deliveries.deliver_told()
+
     def deliver_one(self) -> bool:
         """Give one message to its consumer; False when there is none."""
         return self._deliveries.deliver_one()

@@ -84,13 +84,19 @@ class Deliveries:
         local = self._link.local_queues
         return len(self._inbox) + sum(len(local[queue].messages) for queue in self._local if queue in local)
 
-    def deliver_one(self) -> bool:
-        """Give one message to its consumer, in the thread of the program; False when there is none."""
+    def deliver_told(self) -> bool:
+        """Give one message of a local queue to its consumer, in the thread of the program; False when there is none."""
         for queue, consumed in self._local.items():
             local = self._link.local_queues.get(queue)
             if local is not None and local.messages:
                 consumed.deliver(local.messages.popleft())
                 return True
+        return False
+
+    def deliver_one(self) -> bool:
+        """Give one message to its consumer, in the thread of the program; False when there is none."""
+        if self.deliver_told():
+            return True
         while (job := self._next()) is not None:
             found = self._remote.get(job.queue)
             if found is None:           # its consumer ends just now

@@ -22,6 +22,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from sockpq import Client
+
 from devcluster.cluster import LocalCluster
 from tests.chaos.machines.cluster import ProxiedCluster
 
@@ -29,6 +31,7 @@ ROOT = Path(__file__).parents[2]
 PATIENCE_S = 240.0
 WORKERS = 2
 TASK_S = 0.005
+LEFT_S = 60.0           # for acknowledgements, and sessions that end
 SESSION_S = 3.0         # of the workers' connections, as the project says
 
 PUBLISHER = f"""
@@ -48,7 +51,8 @@ class Found(NamedTuple):
     lost: int
     twice: int
     unflagged: int
-    connection_lost: bool
+    left: int                   # in the queue, when all is done: none
+    connection_lost: bool       # by a worker; none is away from the servers for as long as it has patience
 
 
 class Run:
@@ -59,8 +63,9 @@ class Run:
         self.random = random.Random(seed)
         self._folder = folder
         self._tasks = tasks
+        self._vhost = f"f{seed}"
         self._environment = {
-            **os.environ, "CELERY_URL": ";".join(f"sockpq://{server}/f{seed}" for server in cluster.servers),
+            **os.environ, "CELERY_URL": ";".join(f"sockpq://{server}/{self._vhost}" for server in cluster.servers),
         }
         self.workers: list[subprocess.Popen[bytes]] = []
         self.publisher: subprocess.Popen[bytes]
@@ -99,14 +104,26 @@ class Run:
             if done != before:
                 before, until = done, time.monotonic() + 30.0
             time.sleep(0.2)
-        done = Counter(self._numbers("out"))
+        left = self._left()
+        counts = Counter(self._numbers("out"))      # also what was done twice, after the first time
         flagged = {int(line.split()[0]) for line in self._lines("out") if line.endswith(" 1")}
-        twice = [number for number, count in done.items() if count > 1]
+        twice = [number for number, count in counts.items() if count > 1]
         logs = "".join(log.read_text() for log in self._folder.glob("worker*.log"))
         return Found(
-            len(sent), len(sent - set(done)), len(twice), sum(number not in flagged for number in twice),
-            "onnection lost" in logs or "onnection to broker lost" in logs,
+            len(sent), len(sent - set(counts)), len(twice), sum(number not in flagged for number in twice),
+            left, "onnection lost" in logs or "onnection to broker lost" in logs,
         )
+
+    def _left(self) -> int:
+        """How many tasks wait or run, once that is none, or does not change any more."""
+        with Client(self.cluster.servers) as client:
+            until = time.monotonic() + LEFT_S
+            while True:
+                stat = client.queue_stat(f"{self._vhost}.celery")
+                left = int(stat["ready"] + stat["running"] + stat["delayed"])
+                if not left or time.monotonic() > until:
+                    return left
+                time.sleep(0.2)
 
     def stop(self) -> None:
         """End everything."""
@@ -215,6 +232,8 @@ OF_WORKERS = (worker_killed, worker_frozen)
 
 def is_good(fault: Callable[[Run], None], found: Found) -> bool:
     """Was the promise kept?"""
+    if found.left or found.connection_lost:
+        return False
     if fault is publisher_killed:       # what it had published and not noted is published again
         return not found.lost and found.twice <= 1
     return not found.lost and not found.unflagged and (fault in OF_WORKERS or not found.twice)

@@ -423,7 +423,7 @@ class Driver:
             address=self.members.peer_address(self.settings.name), wall_ms=self._clock.wall_ms(),
             time_ms=self.leadership.time_ms(), level=self.machine.known_level,
             raise_to=self.leadership.feature_level.raise_to, cluster_level=self.machine.level,
-            acknowledged=self.transport.acknowledged_by(receiver), journal=journal.identity,
+            acknowledged=journal.acknowledged(receiver), journal=journal.identity,
         )
 
     def meet(self, hello: Hello) -> None:

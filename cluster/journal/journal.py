@@ -36,7 +36,9 @@ from cluster.storage.errors import JournalDamaged, JournalTooNew, StorageInUse
 
 __all__ = ["Journal", "JournalDamaged", "JournalTooNew", "StorageInUse"]
 
-_STATE_BYTES_MAX = 1024         # bound on the STATE record that a frame gets when it begins a segment
+# Bound on what a frame gets besides changes: a STATE record when it begins a segment, what others have acknowledged.
+_BESIDE_BYTES_MAX = 3072
+_NAMES_MAX = 16                 # so many nodes' acknowledgements are remembered, of more the highest
 
 
 class Journal(LogView):
@@ -77,6 +79,7 @@ class Journal(LogView):
         self._state = JournalState()
         self._table = self._state.table
         self._commit = 0
+        self._acknowledged: dict[str, int] = {}     # as in the state, and newer
         self._pending: list[JournalRecord] = []
         self._pending_bytes = 0                     # length of their bodies
         self._written = 0                           # the last entry in a frame, synced or not
@@ -112,6 +115,7 @@ class Journal(LogView):
         self._recall_last()
         self.bytes_total = self._table.bytes_between(self._state.covered, self._table.next)
         self._commit_written = self._commit
+        self._acknowledged = dict(self._state.acknowledged)
         self._shrunk = True                         # the last process may have died before it deleted them all
         self.segments.try_to_prepare()
 
@@ -202,6 +206,22 @@ class Journal(LogView):
         """Set the term and the candidate this node voted for in it (None: no vote yet)."""
         self._change(journal_format.TERM, term, 0 if vote is None else 1, (vote or "").encode())
 
+    def acknowledge(self, name: str, index: int) -> None:
+        """Remember that another node had all committed entries up to `index` on its disk, as setRaftCommitIndex()."""
+        known = self._acknowledged
+        if index > known.get(name, 0):
+            if name not in known and len(known) == _NAMES_MAX:
+                del known[min(known, key=known.__getitem__)]
+            known[name] = index
+
+    def acknowledged(self, name: str) -> int:
+        """The index up to which that node is known to have had committed entries on its disk; 0: unknown."""
+        return self._acknowledged.get(name, 0)
+
+    def forget_acknowledged(self) -> None:
+        """Forget what other nodes had on their disks: the cluster goes on from what this one has."""
+        self._acknowledged.clear()
+
     def getCurrentTerm(self) -> int:
         """The term set last, 0 in a new journal."""
         return self._state.term
@@ -247,7 +267,7 @@ class Journal(LogView):
 
     def has_room_for(self, entries: Sequence[Entry]) -> bool:
         """Is there room for these entries besides unsynced changes and the reserve for Raft itself?"""
-        size = sum([len(entry[0]) for entry in entries]) + self._pending_bytes + _STATE_BYTES_MAX
+        size = sum([len(entry[0]) for entry in entries]) + self._pending_bytes + _BESIDE_BYTES_MAX
         size += journal_format.SECTOR_BYTES
         return self.segments.takes(size + (len(entries) + len(self._pending)) * journal_format.RECORD.size)
 
@@ -293,8 +313,9 @@ class Journal(LogView):
             self._change(journal_format.VOTER, 1)
 
     def keep_commit(self) -> None:
-        """Make the next sync() write a new commit index even if nothing else has changed."""
-        self._commit_due = min(self._commit, self.last_index) != self._commit_written
+        """Make the next sync() write a new commit index, and what is acknowledged, even if nothing else has changed."""
+        commit_changed = min(self._commit, self.last_index) != self._commit_written
+        self._commit_due = commit_changed or self._acknowledged != self._state.acknowledged
 
     def leave_segment(self) -> None:
         """Begin a new segment with the next frame, because the one in use is damaged."""
@@ -329,7 +350,8 @@ class Journal(LogView):
             return
         if self._failed is not None:
             raise self._failed
-        self._write(self._pending, in_background=in_background)
+        beside = self._acknowledgements() if self._commit_due else []
+        self._write([*beside, *self._pending], in_background=in_background)
         self._pending, self._pending_bytes = [], 0
         if self.syncing is None:
             self._synced()
@@ -378,6 +400,16 @@ class Journal(LogView):
         self._pending.append(JournalRecord(kind, a, b, body, journal_format.body_crc(a, body)))
         self._state.apply(kind, a, b, body)
 
+    def _acknowledgements(self) -> list[JournalRecord]:
+        """What is known and not in the journal yet, and what is there and no longer known."""
+        known, written, records = self._acknowledged, self._state.acknowledged, []
+        for name in dict.fromkeys((*written, *known)):
+            index, body = known.get(name, 0), name.encode()
+            if index != written.get(name, 0):
+                crc = journal_format.body_crc(index, body)
+                records.append(JournalRecord(journal_format.ACKNOWLEDGED, index, 0, body, crc))
+        return records
+
     def _state_record(self, state: StateSummary) -> JournalRecord:
         """The first record of a segment: its size and number, and the state before the records that follow."""
         body, size = state.pack(), self.segments.active_bytes
@@ -390,7 +422,7 @@ class Journal(LogView):
         commit, sequence = min(self._commit, self.last_index), segments.sequence + 1
         pieces, length = journal_format.encode(records, segments.journal_id, sequence, commit)
         if self._leave or not segments.fits(length):
-            segments.advance(length + _STATE_BYTES_MAX)
+            segments.advance(length + _BESIDE_BYTES_MAX)
             self._leave = False
             records = [self._state_record(self._synced_state), *records]
             pieces, length = journal_format.encode(records, segments.journal_id, sequence, commit)
@@ -404,6 +436,8 @@ class Journal(LogView):
         for kind, index, _, body, _ in records:
             if kind == journal_format.ENTRY:
                 self._table.put(index, segments.active, offset)
+            elif kind == journal_format.ACKNOWLEDGED:
+                self._state.apply(kind, index, 0, body)
             offset += len(body)
         self._written = self.last_index
         self._commit_due = False

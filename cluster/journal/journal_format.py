@@ -59,7 +59,8 @@ PREFIX = 3          # a: first index that stays, b: index up to which the newest
 CLEAR = 4           # all entries are removed
 TERM = 5            # a: term, b: 1 with a vote, body: name voted for
 VOTER = 6           # a: 1 when this node may vote
-STATE = 7           # body: MessagePack map, see journal.py; stands first in each segment
+STATE = 7           # body: MessagePack map, see journal_state.py; stands first in each segment
+ACKNOWLEDGED = 8    # a: index, body: name of the node that had all committed entries up to it on its disk
 
 
 class Header(NamedTuple):

@@ -19,6 +19,7 @@ class StateSummary(NamedTuple):
     term: int
     vote: str | None
     voter: bool
+    acknowledged: dict[str, int] = {}       # absent from older journals; never changed in place
 
     def pack(self) -> bytes:
         """The body of the STATE record."""
@@ -35,6 +36,7 @@ class JournalState:
         self.term = 0
         self.vote: str | None = None
         self.voter = False
+        self.acknowledged: dict[str, int] = {}      # by name of another node: what it had on its disk
 
     def apply(self, kind: int, a: int, b: int, body: bytes) -> None:
         """Execute a record other than ENTRY and STATE."""
@@ -51,12 +53,20 @@ class JournalState:
             self.term, self.vote = a, body.decode() if b else None
         elif kind == journal_format.VOTER:
             self.voter = bool(a)
+        elif kind == journal_format.ACKNOWLEDGED:
+            self.acknowledge(body.decode(), a)
         else:
             raise ValueError(f"record of kind {kind}")
 
+    def acknowledge(self, name: str, index: int) -> None:
+        """Remember that this node had all committed entries up to `index` on its disk; 0: forget it."""
+        others = {other: known for other, known in self.acknowledged.items() if other != name}
+        self.acknowledged = {**others, name: index} if index else others
+
     def restated(self) -> StateSummary:
         """The summary for a STATE record."""
-        return StateSummary(self.table.first, self.table.next, self.covered, self.term, self.vote, self.voter)
+        return StateSummary(
+            self.table.first, self.table.next, self.covered, self.term, self.vote, self.voter, self.acknowledged)
 
     def several_segments_covered(self) -> bool:
         """Do the entries that the newest snapshot covers begin in an older segment than they end?"""
@@ -67,7 +77,7 @@ class JournalState:
     def begin(self, body: bytes) -> None:
         """Adopt the summary at the start of the oldest segment; its entries are missing until they are removed."""
         restated = StateSummary(**msgpack.unpackb(body))
-        self.covered, self.term, self.vote, self.voter = restated[2:]
+        self.covered, self.term, self.vote, self.voter, self.acknowledged = restated[2:]
         self.table.reset(restated.first)
         self.table.append_missing(restated.next - restated.first)
 

@@ -53,7 +53,6 @@ class RaftTransport(Transport):  # type: ignore[misc]
         )
         self._receiver = Receiver(self.context)
         self.members_leaving = False            # some peer is leaving
-        self._acknowledged: dict[str, int] = {}     # entries that are committed and were durable there
         self.leader_commit = 0                  # the commit index last reported by the present leader
         self._receive: dict[type, Callable[[Peer, Any], None]] = {
             messages.Info: self._info,
@@ -208,20 +207,13 @@ class RaftTransport(Transport):  # type: ignore[misc]
         self.elections.leader_heard()
         self.leader_commit = commit
         # A leader commits nothing that is not durable on its own disk.
-        self._acknowledged[peer.name] = max(self._acknowledged.get(peer.name, 0), commit)
+        self.context.journal.acknowledge(peer.name, commit)
 
     def _note_acknowledged(self, peer: Peer) -> None:
         context = self.context
         if context.leads() and peer.term == context.replica.term:
-            index = min(peer.match, context.replica.commit_index)
-            self._acknowledged[peer.name] = max(self._acknowledged.get(peer.name, 0), index)
-
-    def acknowledged_by(self, name: str) -> int:
-        """The index up to which this node knows committed entries to have been durable on that one; 0: none.
-
-        Such entries are never removed from a log. A voter whose log ends before it has lost something.
-        """
-        return self._acknowledged.get(name, 0)
+            # Committed entries are never removed from a log. A voter whose log ends before them has lost something.
+            context.journal.acknowledge(peer.name, min(peer.match, context.replica.commit_index))
 
     def _append(self, peer: Peer, message: messages.Append) -> None:
         if message.term >= self.context.replica.term:

@@ -36,6 +36,7 @@ class Admission:
 
     def bootstrap(self) -> None:
         """Grant the right to vote to this node, as the operator demands."""
+        self._context.journal.forget_acknowledged()
         if not self._context.journal.voter:
             log.warning("--bootstrap: this node votes although its data directory is empty. "
                         "If it belonged to this cluster before, acknowledged jobs may be lost.")

@@ -40,6 +40,44 @@ def test_an_older_copy_is_found(*, leads: bool) -> None:
     assert "an older copy was put in its place" in str(failure)
 
 
+def test_an_older_copy_is_found_after_a_restart_of_all_nodes() -> None:
+    world = SmallCluster(3)
+    put(world)
+    leader = world.leader().name
+    victim = next(node.name for node in world if node.name != leader)
+    world.run(1.0)
+    older = copy.deepcopy(world[victim].disk)
+    put(world)
+    world.run(2.0)
+    for name in ("n1", "n2", "n3"):
+        world.kill(name)
+    older.crash()
+    world[victim].disk = older
+    for name in ("n1", "n2", "n3"):
+        world.start(name)
+    world.run(2.0)
+    assert isinstance(world[victim].failure, JournalDamaged)
+
+
+def test_a_cluster_that_goes_on_from_one_node_by_bootstrap_suspects_nobody() -> None:
+    world = SmallCluster(3)
+    put(world)
+    world.run(2.0)
+    kept = next(node.name for node in world if node is not world.leader())
+    for name in ("n1", "n2", "n3"):
+        world.kill(name)
+    world.start(kept)
+    journal = world[kept].up.journal
+    assert any(journal.acknowledged(name) for name in ("n1", "n2", "n3"))
+    world[kept].up.transport.admission.bootstrap()
+    assert not any(journal.acknowledged(name) for name in ("n1", "n2", "n3"))
+    journal.keep_commit()
+    world.run(0.1)
+    world.kill(kept)
+    world.start(kept)
+    assert not any(world[kept].up.journal.acknowledged(name) for name in ("n1", "n2", "n3"))
+
+
 def test_a_log_that_has_all_of_it_is_not_suspected() -> None:
     world = SmallCluster(3)
     for name in ("n1", "n2", "n3", "n1"):

@@ -39,6 +39,7 @@ class Model:
         self.vote: str | None = None
         self.commit = 0
         self.voter = False
+        self.acknowledged: dict[str, int] = {}
 
     @property
     def log(self) -> list[tuple[bytes, int, int]]:
@@ -125,6 +126,17 @@ class JournalMachine(RuleBasedStateMachine):
         self.journal.setRaftCommitIndex(index)
         self.model.commit = index
 
+    @rule(name=st.sampled_from(["n1", "n2", "node.with-a_name"]), index=st.integers(0, 2000))
+    def acknowledge(self, name: str, index: int) -> None:
+        self.journal.acknowledge(name, index)
+        if index > self.model.acknowledged.get(name, 0):
+            self.model.acknowledged[name] = index
+
+    @rule()
+    def forget_acknowledged(self) -> None:
+        self.journal.forget_acknowledged()
+        self.model.acknowledged.clear()
+
     @rule()
     def voter(self) -> None:
         self.journal.set_voter()
@@ -144,13 +156,13 @@ class JournalMachine(RuleBasedStateMachine):
         self.disk.slow = slow
         if not slow:
             self.ended()
-        commit_written = self.journal.unsynced or self.journal._commit_due
+        unsynced, due = self.journal.unsynced, self.journal._commit_due
         if self.journal.sync_in_background():
             assert not self.journal.unsynced
-            self.remember(commit_written)
+            self.remember(due or unsynced, due)
         elif self.beside is None:
             before = self.synced
-            self.remember(True)
+            self.remember(True, due)
             self.synced, self.beside = before, self.synced
 
     @rule(length=st.integers(LARGE_BYTES, 6000), more=st.lists(commands, max_size=3))
@@ -177,15 +189,17 @@ class JournalMachine(RuleBasedStateMachine):
     @rule()
     def sync(self) -> None:
         self.ended()
-        commit_written = self.journal.unsynced or self.journal._commit_due
+        unsynced, due = self.journal.unsynced, self.journal._commit_due
         self.journal.sync()
         assert not self.journal.unsynced
-        self.remember(commit_written)
+        self.remember(due or unsynced, due)
 
-    def remember(self, commit_written: bool) -> None:
+    def remember(self, commit_written: bool, acknowledged_written: bool) -> None:
         commit = self.model.commit if commit_written else self.synced.commit
+        acknowledged = (self.model if acknowledged_written else self.synced).acknowledged
         self.synced = deepcopy(self.model)
         self.synced.commit = min(commit, self.journal.last_index)
+        self.synced.acknowledged = dict(acknowledged)
 
     @rule()
     def close_and_open(self) -> None:
@@ -200,13 +214,13 @@ class JournalMachine(RuleBasedStateMachine):
         """Power fails somewhere in sync(), and perhaps again while the journal is opened."""
         before = [self.synced, self.beside or self.synced]
         self.ended()
-        commit_written = self.journal.unsynced or self.journal._commit_due
+        unsynced, due = self.journal.unsynced, self.journal._commit_due
         self.disk.crash_at = self.disk.steps + steps
         try:
             self.journal.sync()
-            self.remember(commit_written)
+            self.remember(due or unsynced, due)
         except Crash:
-            self.remember(True)
+            self.remember(True, due)
         else:
             before = [self.synced]
         self.disk.crash(self.rng)
@@ -228,6 +242,7 @@ class JournalMachine(RuleBasedStateMachine):
             and (journal.getCurrentTerm(), journal.getVotedForNodeId()) == (model.term, model.vote)
             and (journal.voter, journal._state.covered) == (model.voter, model.covered)
             and self.commit_is(model)
+            and journal._acknowledged == model.acknowledged
         )
 
     def goes_on_as(self, model: Model) -> bool:

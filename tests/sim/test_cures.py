@@ -11,7 +11,7 @@ from tests.sim import campaign
 from tests.sim.cures import CURES, Cure
 
 GREEN = range(4)
-PLAIN = {"passing": False}      # the runs in which cures are looked for, unless they say otherwise
+PLAIN = {"passing": False, "upgraded": False}      # the runs in which cures are looked for, unless they say otherwise
 # Several cures show in runs of the same kind, and these need to be green only once.
 RUNS = {id(cure.fixed): cure for cure in CURES}.values()
 

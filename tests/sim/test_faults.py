@@ -22,7 +22,9 @@ def test_no_promise_is_broken(report: campaign.Report) -> None:
 
 
 def test_every_kind_of_fault_has_a_function() -> None:
-    assert set(KINDS) == {*plan.NETWORK, *plan.MACHINES, *plan.LOSSES, *plan.CHANGES}
+    assert set(KINDS) == {
+        *plan.NETWORK, *plan.MACHINES, *plan.LOSSES, *plan.CHANGES, *plan.MISTAKES, *plan.RELEASES,
+    }
 
 
 def test_every_kind_of_fault_fires(report: campaign.Report) -> None:
@@ -33,6 +35,7 @@ def test_every_kind_of_fault_fires(report: campaign.Report) -> None:
 @pytest.mark.parametrize(
     "what", [
         "crashes between two steps", "stopped by its disk", "damaged nodes that rejoined", "errors survived", "clones",
+        "twins refused", "older copies found", "levels raised",
         "lost", "AddLearner Joined", "RemoveMember Accepted", "transfer done", "SwitchService Accepted",
     ],
 )

@@ -29,6 +29,14 @@ class _File:
         self.unsynced: list[tuple[int, bytes, bytes]] = []      # offset, old bytes, new bytes
 
 
+def durable_bytes(file: _File) -> bytearray:
+    """What a power failure leaves of a file for certain."""
+    data = bytearray(file.data)
+    for offset, old, new in reversed(file.unsynced):
+        data[offset:offset + len(new)] = old
+    return data[:file.synced_bytes] if len(data) > file.synced_bytes else data
+
+
 class Beside(Future[None]):
     """A sync that is done at the moment in which somebody asks for its result, as late as it can be."""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tests.sim.cures import jobs, levels, raft, sessions, time
+from tests.sim.cures import jobs, levels, mistakes, raft, sessions, time
 from tests.sim.cures.cure import Cure
 
 __all__ = ["CURES", "Cure"]
 
-CURES: tuple[Cure, ...] = (*raft.CURES, *sessions.CURES, *jobs.CURES, *time.CURES, *levels.CURES)
+CURES: tuple[Cure, ...] = (*raft.CURES, *sessions.CURES, *jobs.CURES, *time.CURES, *levels.CURES, *mistakes.CURES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cluster.leader.feature_level import FeatureLevel
-from tests.sim.cures.cure import Cure, scripted
+from tests.sim.cures.cure import Cure, only, scripted
 from tests.sim.scenarios import levels
 from tests.sim.scenarios.levels import SCRIPTED
 
@@ -22,7 +22,10 @@ def refuse_nothing(patch: pytest.MonkeyPatch) -> None:
 
 _UPGRADE = scripted(SCRIPTED, levels.a_cluster_is_upgraded_node_by_node)
 
+_RELEASES = {"nodes": 3, "upgraded": True, "weights": only("other release", "crash"), "fault_s": 0.6}
+
 CURES = (
+    Cure(raise_the_level_without_asking, _RELEASES, red=6),
     Cure(raise_the_level_without_asking, _UPGRADE, red=0),
     Cure(refuse_nothing, _UPGRADE, red=0),
 )

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tests.sim.faults.operators import CHANGES
+from tests.sim.faults.twins import Twin
 from tests.sim.world.node import SimNode
 
 if TYPE_CHECKING:
     from tests.sim.world.world import World
 
+CALM_S = 1.0                    # a node with an older copy of its files has heard so until then
 WALL_JUMPS_MS = (-86_400_000, -3_600_000, -60_000, -700, 0, 700, 60_000, 3_600_000, 86_400_000)
 
 
@@ -22,13 +24,17 @@ class Faults:
         self.rng = world.rng
         self._kinds = [kind for kind, weight in world.plan.weights.items() if weight]
         self._weights = [world.plan.weights[kind] for kind in self._kinds]
+        self._twins: list[SimNode] = []
+        self._calm_until = 0.0          # nothing else is to go wrong before
 
     def next(self) -> None:
         """Fire one fault, and ask for the next."""
         world = self.world
         if world.healed:
             return
-        if self._kinds:
+        if "older copy" in self._kinds:
+            self._copy_files()
+        if self._kinds and world.events.now >= self._calm_until:
             kind = self.rng.choices(self._kinds, self._weights)[0]
             what = KINDS[kind](self)
             if what:
@@ -296,6 +302,56 @@ class Faults:
         return f"{victim.name}: {what}" if what else ""
 
 
+    # Mistakes of people
+
+    def older_copy(self) -> str:
+        """Somebody puts an older copy of a node's files back, and somebody else knows what it lacks.
+
+        Nothing else goes wrong meanwhile: a node that cannot reach the one that knows would vote without those entries.
+        """
+        leader = self.world.serving()
+        if leader is None or self._loser() is None:
+            return ""
+        known = leader.up.journal.acknowledged
+        victims = [
+            node for node in self.world.present
+            if node.copy is not None and node.sound and node is not leader and known(node.name) > node.copy[0]
+        ]
+        if not victims:
+            return ""
+        victim = self.rng.choice(victims)
+        assert victim.copy is not None
+        last, copies = victim.copy
+        self.calm(CALM_S)
+        victim.crash(power=True)
+        victim.put_back(copies)
+        victim.start()
+        return f"{victim.name}, up to entry {last}"
+
+    def _copy_files(self) -> None:
+        """Somebody keeps copies of the files of nodes."""
+        for node in self.world.members:
+            if node.running and node.sound and node.copy is None:
+                node.copy = node.up.journal.durable_index, node.disk.copied()
+
+    def calm(self, seconds: float) -> None:
+        """Nothing is wrong for so long."""
+        self.world.network.repair()
+        for node in self.world.nodes.values():
+            node.disk.trouble_free()
+            node.resume()
+        self._calm_until = self.world.events.now + seconds
+
+    def twin(self) -> str:
+        """A second process with the name of a node goes on dialing the others, until the end of the run."""
+        victim = self._victim()
+        if victim is None or victim in self._twins:
+            return ""
+        self._twins.append(victim)
+        Twin(self.world, victim.name).dial()
+        return victim.name
+
+
 KINDS: dict[str, Callable[[Faults], str]] = {
     "connection lost": Faults.lose_connection,
     "partition": Faults.partition,
@@ -319,5 +375,7 @@ KINDS: dict[str, Callable[[Faults], str]] = {
     "full disks": Faults.fill_disks,
     "damage": Faults.damage,
     "wiped disk": Faults.wipe,
+    "older copy": Faults.older_copy,
+    "twin": Faults.twin,
     **CHANGES,
 }

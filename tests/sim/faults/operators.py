@@ -13,6 +13,7 @@ from core import Accepted, AddLearner, RemoveMember, SwitchService
 from tests.sim.clients.outcomes import Outcome
 from tests.sim.world.digest_codes import Kind, node_number
 from tests.sim.world.node import SimNode
+from tests.sim.world.plan import NEW_LEVEL, OLD_LEVEL
 
 if TYPE_CHECKING:
     from tests.sim.faults.kinds import Faults
@@ -22,6 +23,7 @@ LATE_S = (0.0, 0.5)             # a node that is added is started so much later,
 ABSENT = 0.1                    # so often, not before faults stop
 STOPPED = 0.6                   # a removed node is stopped so often
 STOPS_S = (0.0, 1.0)            # after so long
+BACK = 0.25                     # so often a node goes back to the older release
 TWICE = 0.2                     # so often two operators remove a node at the same time
 
 
@@ -65,6 +67,7 @@ def _add(faults: Faults, node: SimNode) -> str:
         return ""
     own = world.addresses[node.name]
     world.write_file(node)
+    install(node, at_least=world.level)
     world.strangers.add(node.name)
     leader.ask(world.command(AddLearner(own.name, own.peer, own.client)))
     if faults.rng.random() >= ABSENT:
@@ -177,10 +180,34 @@ def switch_service(faults: Faults) -> str:
     return f"at {leader.name}"
 
 
+def install(node: SimNode, *, at_least: int) -> None:
+    """Give a node that must know this level the newer release, if it has the older one."""
+    if node.known_level is not None and node.known_level < at_least:
+        node.crash(power=False)
+        node.known_level, node.went_back = NEW_LEVEL, False
+
+
+def other_release(faults: Faults) -> str:
+    """An operator stops a node and starts the newer release there, or the older one while that is possible."""
+    world, rng = faults.world, faults.rng
+    older = [node for node in world.present if node.known_level == OLD_LEVEL]
+    newer = [node for node in world.present if node.known_level == NEW_LEVEL]
+    back = world.level == OLD_LEVEL and newer and rng.random() < BACK
+    if not back and not older:
+        return ""
+    node = rng.choice(newer if back else older)
+    node.crash(power=False)
+    node.known_level, node.went_back = OLD_LEVEL if back else NEW_LEVEL, bool(back)
+    if not node.held_down:
+        world.start_later(node)
+    return f"{node.name} has level {node.known_level}"
+
+
 CHANGES: dict[str, Callable[[Faults], str]] = {
     "add node": add_node,
     "add again": add_again,
     "remove node": remove_node,
     "transfer": transfer,
     "service offline": switch_service,
+    "other release": other_release,
 }

@@ -40,6 +40,8 @@ class Kind(IntEnum):
     WELL = 18
     END = 19
     REJOINED = 20           # a node has set its damaged files aside
+    PUT_BACK = 21           # a node has an older copy of its files
+    TOO_OLD = 22            # a node stops at a feature level that it does not know
 
 
 FAULTS = {
@@ -71,6 +73,9 @@ FAULTS = {
     "remove node": 25,
     "transfer": 26,
     "service offline": 27,
+    "older copy": 28,
+    "other release": 29,
+    "twin": 30,
 }
 
 OUTCOMES = {"open": 0, "applied": 1, "refused": 2, "unknown": 3, "lost": 4}

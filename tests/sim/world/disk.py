@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 import errno
 import random
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
-from tests.cluster.helpers.faulty_disk import Crash, FaultyDisk
+from tests.cluster.helpers.faulty_disk import Crash, FaultyDisk, durable_bytes
 
 JOURNAL = Path("/journal")
 SNAPSHOTS = Path("/snapshots")
 PAGES = Path("/pages")
+FILES = (f"{JOURNAL}/", f"{SNAPSHOTS}/")
+LOCK = "lock"
 
 
 BESIDE_S = (*(0.0, 0.002, 0.05) * 10, 1.0)    # what a sync beside the node takes,
@@ -94,13 +98,39 @@ class SimDisk(FaultyDisk):
     def repair(self) -> None:
         """Nothing is wrong from now on; what was lost stays lost."""
         self._beside_s = WELL_S
+        self.trouble_free()
+
+    def trouble_free(self) -> None:
+        """Nothing is about to go wrong."""
         self.slow_s, self.failing_syncs, self.free_bytes, self.crash_in = 0.0, 0, None, None
 
+    def copied(self) -> dict[str, Any]:
+        """What is durable of the node's files, as a copy of the folder has it."""
+        files = {name: file for name, file in self.names_durable.items() if name.startswith(FILES)}
+        copies = {name: copy.deepcopy(file) for name, file in files.items()}
+        for file in copies.values():
+            file.data, file.unsynced = durable_bytes(file), []
+        return copies
+
+    def put_back(self, copies: dict[str, Any]) -> None:
+        """Replace the node's files, which nobody has open, by those of the copy."""
+        others = {name: file for name, file in self.names_now.items() if not name.startswith(FILES)}
+        self.names_now = {**others, **copies}
+        self.names_durable = dict(self.names_now)
+        self._changes.clear()
+
     def damage(self, rng: random.Random) -> str:
-        """Change a bit of a file, or cut its end off; returns what was done, "" when there was nothing to damage."""
+        """Change a bit of a file, cut its end off, swap or lose files; returns what was done, "" for nothing.
+
+        All of that a node notices by itself. The newest file of the journal stays: a journal without its end looks
+        whole.
+        """
         paths = [path for path in (*self.paths(JOURNAL), *self.paths(SNAPSHOTS)) if self.file(path).strip(b"\0")]
         if not paths:
             return ""
+        older = [path for path in paths if path.parent == JOURNAL and path.name != LOCK][:-1]
+        if older and rng.random() < 0.2:
+            return self._swap_or_lose(rng.choice(older), rng)
         path = rng.choice(paths)
         data = self.file(path)
         used = len(data.rstrip(b"\0"))
@@ -111,6 +141,17 @@ class SimDisk(FaultyDisk):
         place, bit = rng.randrange(used), rng.randrange(8)
         data[place] ^= 1 << bit
         return f"bit {bit} of byte {place} in {path}"
+
+    def _swap_or_lose(self, path: Path, rng: random.Random) -> str:
+        if rng.random() < 0.5:
+            del self.names_now[str(path)]
+            self.names_durable = dict(self.names_now)
+            return f"{path} is missing"
+        other = rng.choice([other for other in self.paths(JOURNAL) if other not in (path, JOURNAL / LOCK)])
+        now = self.names_now
+        now[str(path)], now[str(other)] = now[str(other)], now[str(path)]
+        self.names_durable = dict(now)
+        return f"{path} and {other} are swapped"
 
     def names(self, directory: Path) -> list[str]:
         folder = f"{directory}".rstrip("/") + "/"

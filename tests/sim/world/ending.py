@@ -22,7 +22,9 @@ from core import (
     SwitchService,
 )
 from tests.sim.clients.outcomes import Outcome
+from tests.sim.faults.operators import install
 from tests.sim.world.digest_codes import Kind
+from tests.sim.world.plan import NEW_LEVEL, OLD_LEVEL
 from tests.sim.world.trace import Violation
 
 if TYPE_CHECKING:
@@ -62,7 +64,10 @@ class Ending:
         if any(node not in world.members for node in world.present):
             self._stay_calm()
         for node in world.members:
+            if node.older:
+                raise Violation(f"{node.name} takes part with an older copy of its files")
             world.checks.state(node.name, node.machine.index, node.machine.snapshot())
+        world.trace.seen["levels raised"] += world.plan.upgraded and world.level > OLD_LEVEL
         world.checks.finish(world.outcomes)
         world.checks.nothing_lost(world.outcomes)
         world.trace.note(Kind.WELL, "all is well")
@@ -75,6 +80,7 @@ class Ending:
         world.network.repair()
         members = world.members
         for node in world.nodes.values():
+            install(node, at_least=NEW_LEVEL)       # clients wait for what the older release does not know
             node.disk.repair()
             node.clock.wall_offset_ms = 0
             node.resume()

@@ -63,6 +63,7 @@ class Channel:
         self.delay_s = DELAY_S
         self.jitter_s = 0.0
         self.bytes_per_s = network.bytes_per_s
+        self.heard_at = float("-inf")           # when something arrived last
         self.open = 0               # connection that the receiver believes to be up
         self._last_arrival = 0.0
         self._last_leaves = 0.0
@@ -134,6 +135,7 @@ class Channel:
         node = self._network.nodes[self.receiver]
         if not node.running:
             return
+        self.heard_at = self._events.now
         if isinstance(item.content, Hello):
             self.open = item.connection
             node.receive(self.sender, item.content)
@@ -208,6 +210,11 @@ class Network:
         self._trace.connected(a, b)
         for way in ways:
             way.put(self.nodes[way.sender].hello(way.receiver), 100, connection)
+
+    def linked(self, a: str, b: str) -> bool:
+        """Do both believe that they are connected?"""
+        connection = self._links.get(self._pair(a, b))
+        return connection is not None and self.channels[a, b].open == self.channels[b, a].open == connection
 
     def lose(self, a: str, b: str) -> None:
         """The connection breaks; it is dialed anew."""

@@ -5,18 +5,19 @@ from __future__ import annotations
 import errno
 import random
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pysyncobj import syncobj
 
 from cluster.api import Cluster
 from cluster.damage.rejoining import Rejoining
 from cluster.driver import Driver
+from cluster.errors import EntryTooNew
 from cluster.paging.page_files import PageFiles
 from cluster.raft.pysyncobj_adapter import Callback
 from cluster.settings import Member, NodeSettings
 from cluster.snapshots.snapshot_store import SnapshotStore
-from cluster.storage.errors import RejoinNeeded, StorageDamaged
+from cluster.storage.errors import RejoinNeeded, SnapshotTooNew, StorageDamaged
 from cluster.wire.messages import Hello, Message
 from core import Applied, Effects, Event, PageLost, Pager, Pages, PromoteLearner, decode_entry, level_of
 from core.pages.pager import Stage
@@ -30,6 +31,7 @@ from tests.sim.world.disk import JOURNAL, PAGES, SNAPSHOTS, SimDisk
 from tests.sim.world.events import DriftingClock
 from tests.sim.world.idle_time import NEVER, idle_until
 from tests.sim.world.observed import ObservedJournal, ObservedMachine, SlowChild, open_journal
+from tests.sim.world.plan import NEW_LEVEL
 from tests.sim.world.trace import Violation
 from tests.sim.world.transport import SimOutbox
 
@@ -60,11 +62,14 @@ class SimNode:
         self._pages_damaged = False             # of the present process
         self._damages_pages = random.Random(f"pages {world.seed} {name}")
         self.known_level: int | None = None     # the feature level that its program knows; None: this program's
+        self.went_back = False                  # it had a newer program before
         self.machine = ObservedMachine(self)
         self.serving = False
         self.voter = False
         self.damaged = False
         self._set_aside = ""                # the folder of its damaged files
+        self.copy: tuple[int, dict[str, Any]] | None = None     # the last entry in a copy of its files, and the copy
+        self.older = False                  # an older copy of its files was put in their place
         self.lost = False                   # a voter's disk was lost, and it has not been admitted since
         self.held_down = False              # nobody is to start it now
         self.configured: tuple[Member, ...] = ()    # what its configuration file says
@@ -197,6 +202,7 @@ class SimNode:
             self._set_aside = self._rejoining.folder
             self._note(Kind.REJOINED, "rejoins without its damaged files")
             self.world.trace.seen["damaged nodes that rejoined"] += 1
+            self.world.trace.seen["older copies found"] += self.older
             self._forget()
         journal = open_journal(self, JOURNAL, self.disk, self.world.plan.segment_bytes, self.world.plan.window_bytes)
         try:
@@ -272,10 +278,19 @@ class SimNode:
         self._set_aside = ""
         self._forget()
 
+    def put_back(self, copies: dict[str, Any]) -> None:
+        """Put older files in the place of its own; it must be down."""
+        assert self.driver is None
+        self.disk.put_back(copies)
+        self.damaged = self.older = True
+        self.memory = Durability(self.name, self.world.events, self.checks)
+        self._note(Kind.PUT_BACK, "has an older copy of its files")
+
     def _forget(self) -> None:
         """What it promised is known to nobody any more."""
         self.lost = self.voter or self.damaged or self.lost
-        self.voter = self.damaged = False
+        self.voter = self.damaged = self.older = False
+        self.copy = None
         self.memory = Durability(self.name, self.world.events, self.checks)
 
     def _ended(self, error: BaseException, *, starting: bool = False) -> None:
@@ -298,6 +313,11 @@ class SimNode:
             power = False
             self._note(Kind.STOPPED, f"stopped: {error}")
             trace.seen["stopped by a damaged page"] += 1
+        elif isinstance(error, EntryTooNew | SnapshotTooNew) and self.went_back:
+            # That was while the level was being raised: the leader had counted this node before.
+            self._note(Kind.TOO_OLD, f"is too old: {error}")
+            trace.seen["nodes that are too old"] += 1
+            self.known_level, self.went_back = NEW_LEVEL, False
         elif isinstance(error, OSError) and disk.errors and (starting or error.errno != errno.ENOSPC):
             self._note(Kind.STOPPED, f"stopped: {error}", error.errno or 0)
             trace.seen["stopped by its disk"] += 1

@@ -15,8 +15,9 @@ from cluster.leader import leadership, proposer
 from cluster.paging import page_files
 from cluster.raft import pysyncobj_adapter
 from cluster.raft.pysyncobj_adapter import PeerNode
-from core import Then
+from core import Later, Then
 from core import limits as core_limits
+from core.handlers import dispatch
 from core.store import job_list, ready
 from tests.core.model import give as model_give
 from tests.core.model import model
@@ -32,8 +33,12 @@ MACHINES = (
     "full disk", "full disks",
 )
 LOSSES = ("damage", "wiped disk")
+MISTAKES = ("older copy", "twin")
+RELEASES = ("other release",)
 CHANGES = ("add node", "add again", "remove node", "transfer", "service offline")
 CHANGING = 0.5                  # in so many runs operators change the cluster
+UPGRADING = 0.3                 # in so many runs nodes are given another release
+OLD_LEVEL, NEW_LEVEL = 1, 2     # the feature levels of the two releases: the newer one brought Later
 
 
 @dataclass
@@ -61,6 +66,7 @@ class Plan:
     constants: list[tuple[Any, str, Any]] = field(default_factory=list)
     sessions: float = 0.0       # so many clients work in a session
     extended: float = 0.0       # so much of what clients ask for is beyond the original protocol
+    upgraded: bool = False      # all nodes begin with the older release
     passing: bool = False       # among that are queues that do not last, and jobs in several queues
     paged: bool = False         # jobs leave memory as soon as they can
     subscribed: bool = False    # there are subscribers to events: nodes hear at once what is committed
@@ -117,6 +123,10 @@ def draw(seed: int, **fixed: Any) -> Plan:
     plan.subscribed = rng.random() < 0.5
     plan.passing = random.Random(f"passing {seed}").random() < 0.5
     plan.paged = random.Random(f"paged {seed}").random() < 0.5
+    later = random.Random(f"mistakes {seed}")       # drawn apart: what was drawn before stays as it was
+    plan.upgraded = later.random() < UPGRADING
+    weights |= {kind: later.choice((0.0, 1.0, 3.0)) for kind in MISTAKES if nodes > 1 or changing}
+    weights |= {kind: later.choice((1.0, 4.0)) for kind in RELEASES if plan.upgraded}
     for name, value in fixed.items():
         setattr(plan, name, value)
     if plan.paged:
@@ -185,6 +195,8 @@ def surroundings(seed: int, plan: Plan) -> Iterator[None]:
         (proposer, "_random", rng),
         (leadership, "os", SimpleNamespace(urandom=rng.randbytes)),
     ]
+    if plan.upgraded:
+        changes.append((dispatch, "LEVELS", {Later: NEW_LEVEL}))
     before = [(owner, name, getattr(owner, name)) for owner, name, _ in changes]
     state = random.getstate()
     random.seed(seed)

@@ -64,6 +64,9 @@ class World:
         self.nodes = {name: self._new_node(name, self._clock(clocks)) for name in names}
         self.wrong_clock = clocks.choice(founders)      # the only one whose wall clock anybody sets
         self.timekeeping = TimePromises(self.events, self.wrong_clock)
+        if self.plan.upgraded:
+            for node in self.nodes.values():
+                node.known_level = plans.OLD_LEVEL
         for name in founders:
             self.nodes[name].configured = tuple(self.addresses[name] for name in founders)
         self.network.nodes.update(self.nodes)
@@ -136,6 +139,11 @@ class World:
         """All members, and whatever else runs."""
         members = self.members
         return [node for node in self.nodes.values() if node.running or node in members]
+
+    @property
+    def level(self) -> int:
+        """The feature level of the cluster, as far as any node knows."""
+        return max(node.machine.level for node in self.nodes.values())
 
     def write_file(self, node: SimNode) -> None:
         """An operator writes the present members, and the node itself, into its configuration file.

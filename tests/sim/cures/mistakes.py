@@ -29,8 +29,10 @@ def let_twins_in(patch: pytest.MonkeyPatch) -> None:
 
 COPIES = {"nodes": 3, "weights": only("older copy", "snapshot", "connection lost")}
 
+STOPPED = scripted(SCRIPTED, damage.an_older_copy_is_put_back_while_all_are_down)
+
 CURES = (
     Cure(believe_the_end_of_the_log, COPIES, red=0),
-    Cure(forget_what_others_acknowledged, scripted(SCRIPTED, damage.an_older_copy_is_put_back_while_all_are_down), red=0),
+    Cure(forget_what_others_acknowledged, STOPPED, red=0),
     Cure(let_twins_in, {"nodes": 3, "weights": only("twin", "connection lost", "pause")}, red=0),
 )

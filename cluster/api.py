@@ -288,8 +288,11 @@ class Cluster(Protocol):
     def go_online(self) -> None:
         """ONLINE: allow this node to lead and serve again."""
 
-    async def export_snapshot(self, path: Path) -> None:
-        """Write the applied state to a new file at `path` while the loop continues. Raises OSError."""
+    async def export_snapshot(self, path: Path, *, users: bool = False) -> None:
+        """Write the applied state to a new file at `path` while the loop continues. Raises OSError.
+
+        `users`: with the users that are kept in the log, and their keys.
+        """
 
     async def add_node(self, name: str, peer: str, client: str) -> AddNodeReply:
         """CLUSTER ADD: replicate to `name` from now on, and make it a voter once it has caught up.

@@ -246,9 +246,9 @@ class ClusterNode(DrivenNode):
             if idle and not (driver.replica.is_leader and driver.leadership.successors()):
                 return
 
-    async def export_snapshot(self, path: Path) -> None:
+    async def export_snapshot(self, path: Path, *, users: bool = False) -> None:
         """See Cluster."""
-        child = self._driver.store.export(path)
+        child = self._driver.store.export(path, users=users)
         while (status := child.poll()) is None:
             await asyncio.sleep(limits.POLL_S)
         if status != 0:

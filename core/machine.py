@@ -138,9 +138,9 @@ class Machine:
         """
         return write.write(self._state, users=True)
 
-    def export(self) -> Iterator[bytes]:
-        """The same for a client: without the users, whose keys it must not learn."""
-        return write.write(self._state, users=False)
+    def export(self, *, users: bool = False) -> Iterator[bytes]:
+        """The same for a client: without the users, whose keys it must not learn unless it asks for them."""
+        return write.write(self._state, users=users)
 
     def restore(self, chunks: Iterable[bytes]) -> None:
         """Replace the state by that of a snapshot, in pieces of any size. Raises SnapshotError and changes nothing."""

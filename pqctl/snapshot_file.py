@@ -5,12 +5,13 @@
     frames                  each: length of its body (4 bytes, big endian), body (MessagePack); the first is the head
     checksum    32 bytes    BLAKE2b of everything before
 
-It is the answer to SNAPSHOT as it came. What the frames hold is the servers' own business, but for the head.
+It is the answer to SNAPSHOT as it came. What the frames hold is the servers' own business, but for the head and users.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Any, BinaryIO, NamedTuple
 
@@ -21,10 +22,19 @@ CHECKSUM_BYTES = 32
 HEAD_BYTES_MAX = 1 << 20
 CHUNK_BYTES = 1 << 20
 _FIELD_INDEX, _FIELD_CLOCK, _FIELD_CLUSTER, _FIELD_LEVEL = 1, 4, 5, 18      # of the head, whose name is its field 0
+_USERS = b"\x92\xa5users"       # how a frame with users begins: an array of two, the first of which is its name
 
 
 class Damaged(Exception):       # noqa: N818 - the name says what it is
     """The file is no snapshot, or not as it was written; the message says how that is known."""
+
+
+class User(NamedTuple):
+    """A user as the cluster keeps one."""
+
+    name: str
+    rights: str
+    key: bytes
 
 
 class Contents(NamedTuple):
@@ -37,6 +47,7 @@ class Contents(NamedTuple):
     applied: int                # the last entry of the log that is in it
     clock_s: float              # the replicated clock, Unix time
     checksum: str               # hexadecimal
+    users: int                  # how many are in it
 
 
 def verify(file: BinaryIO) -> Contents:
@@ -69,7 +80,25 @@ def verify(file: BinaryIO) -> Contents:
     checksum = file.read(CHECKSUM_BYTES)
     if checksum != digest.digest():
         raise Damaged("its checksum is wrong: it is cut off, or was changed since it was written")
-    return _contents(head, size, version, checksum)
+    contents = _contents(head, size, version, checksum)
+    return contents._replace(users=sum(1 for _ in users_in(file)))
+
+
+def users_in(file: BinaryIO) -> Iterator[User]:
+    """The users in a file that was verified; raises Damaged and OSError."""
+    end = os.fstat(file.fileno()).st_size - CHECKSUM_BYTES
+    place = len(MAGIC) + 4
+    while place < end:
+        file.seek(place)
+        length = int.from_bytes(file.read(4), "big")
+        if file.read(len(_USERS)) == _USERS:
+            file.seek(place + 4)
+            try:
+                _, users = msgspec.msgpack.decode(file.read(length), type=tuple[str, list[User]])
+            except msgspec.MsgspecError as error:
+                raise Damaged("its users are of no format that this version knows") from error
+            yield from users
+        place += 4 + length
 
 
 def _contents(head: bytes, size: int, version: int, checksum: bytes) -> Contents:
@@ -78,6 +107,6 @@ def _contents(head: bytes, size: int, version: int, checksum: bytes) -> Contents
         level = fields[_FIELD_LEVEL] if len(fields) > _FIELD_LEVEL else 1
         cluster = fields[_FIELD_CLUSTER]
         return Contents(size, version, cluster.hex() if cluster else "", int(level), int(fields[_FIELD_INDEX]),
-                        fields[_FIELD_CLOCK] / 1000, checksum.hex())
+                        fields[_FIELD_CLOCK] / 1000, checksum.hex(), 0)
     except (msgspec.DecodeError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise Damaged("its head is of no format that this version knows") from error

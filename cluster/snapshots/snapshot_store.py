@@ -46,8 +46,8 @@ class StateMachine(Protocol):
     def snapshot(self) -> Iterator[bytes]:
         """The state as bytes."""
 
-    def export(self) -> Iterator[bytes]:
-        """The state as bytes, without what clients must not see."""
+    def export(self, *, users: bool = False) -> Iterator[bytes]:
+        """The state as bytes, without the users and their keys, or with them."""
 
     def restore(self, chunks: Iterable[bytes]) -> None:
         """Replace the state; it stays unchanged if this or `chunks` raises anything.
@@ -201,15 +201,15 @@ class SnapshotStore:
         """Allow another attempt at once, because there is more space now."""
         self._retry_at = self._lacks_until = float("-inf")
 
-    def export(self, path: Path) -> BackgroundTask:
+    def export(self, path: Path, *, users: bool = False) -> BackgroundTask:
         """Start to write the machine's export for clients to a new file; returns the task to poll. Raises OSError."""
-        return self._start_task(lambda: self._write_stream(path))
+        return self._start_task(lambda: self._write_stream(path, users))
 
-    def _write_stream(self, path: Path) -> None:
+    def _write_stream(self, path: Path, users: bool) -> None:
         file = self.disk.create(path)
         try:
             offset = 0
-            for chunk in self._machine.export():
+            for chunk in self._machine.export(users=users):
                 self.disk.write(file, [chunk], offset)
                 offset += len(chunk)
         finally:

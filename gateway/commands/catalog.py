@@ -132,7 +132,7 @@ ROWS = (
     # ---- the whole state
     Row(b"TOTAL",            lists.total,                 may.total,        read.total,                   READ),
     Row(b"RUNLIST",          lists.runlist,               may.all_jobs,     read.run_list,                READ),
-    Row(b"SNAPSHOT",         servers.between_servers,     may.admin,        audited(streams.snapshot), ALONE),
+    Row(b"SNAPSHOT",         servers.snapshot,            may.admin,        audited(streams.snapshot), ALONE),
     Row(b"CLONE",            jobs.clone,                  may.admin,        audited(clone.clone), ALONE,
         numbered=True, in_transaction=AS_EVER, body=bodies.SNAPSHOT),
     # ---- sessions

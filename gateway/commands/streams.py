@@ -79,17 +79,22 @@ async def _stream_data(client: Client, blocks: list[bytes]) -> None:
 
 
 def snapshot(client: Client, command: Command) -> None:
-    """SNAPSHOT: stream a snapshot of the applied state."""
-    client.run(_snapshot(client))
+    """SNAPSHOT: stream a snapshot of the applied state. With USERS it carries keys, so it needs a secure connection."""
+    users = bool(command.arguments)
+    if users and not client.link.secure:
+        client.hub.access.complain("SNAPSHOT USERS without TLS", client.guard.user, client.link.peer)
+        client.say(responses.FORBIDDEN)
+    else:
+        client.run(_snapshot(client, users))
 
 
-async def _snapshot(client: Client) -> None:
+async def _snapshot(client: Client, users: bool) -> None:
     """Write the applied state to a file, and stream it from there to the client.
 
     The file is unlinked before it is sent, so that nothing is left behind whatever happens.
     """
     await client.hub.exports.acquire()
-    export = asyncio.ensure_future(_export(client.hub))
+    export = asyncio.ensure_future(_export(client.hub, users))
     try:
         file = await asyncio.shield(export)
     except asyncio.CancelledError:      # the client is gone; the export cannot be stopped
@@ -109,10 +114,10 @@ async def _snapshot(client: Client) -> None:
             await asyncio.sleep(0)
 
 
-async def _export(hub: Services) -> BinaryIO:
+async def _export(hub: Services, users: bool) -> BinaryIO:
     path = hub.new_export_path()
     try:
-        await hub.cluster.export_snapshot(path)
+        await hub.cluster.export_snapshot(path, users=users)
         return path.open("rb")
     finally:
         path.unlink(missing_ok=True)

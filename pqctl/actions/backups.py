@@ -8,13 +8,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
+from sockpq import Client, Refused
+
 from pqctl.connect import Servers, cluster_of
 from pqctl.invocation import Call
 from pqctl.output.confirm import confirm
 from pqctl.output.exit_codes import DONE, FILE_ERROR, REFUSED, Failure
 from pqctl.output.files import NewFile, opened
 from pqctl.output.text import counted
-from pqctl.snapshot_file import Contents, Damaged
+from pqctl.snapshot_file import Contents, Damaged, users_in
 from pqctl.snapshot_file import verify as read
 
 CLUSTER_DIGITS = 8          # of the cluster's identity in names of files
@@ -22,7 +24,7 @@ NONE = "0" * CLUSTER_DIGITS
 NAME = re.compile(r"sockpqd-([0-9a-f]{8})-[0-9]{8}T[0-9]{6}\.[0-9]{3}Z\.snapshot")
 
 
-def backup(call: Call, directory: str, keep: int | None, node: str | None) -> int:
+def backup(call: Call, directory: str, keep: int | None, node: str | None, *, with_users: bool) -> int:
     """Fetch the state of this node, or of a follower, into a new file, and remove the oldest ones of the cluster."""
     folder = Path(directory)
     new = NewFile(directory)
@@ -32,7 +34,7 @@ def backup(call: Call, directory: str, keep: int | None, node: str | None) -> in
 
         def fetch(file: BinaryIO) -> str:
             nonlocal contents
-            client.snapshot_into(file, server=address)
+            client.snapshot_into(file, users=with_users, server=address)
             file.flush()
             contents = read(file)
             return _name(contents)
@@ -88,10 +90,12 @@ def verify(call: Call, file: str) -> int:
     return DONE
 
 
-def restore(call: Call, file: str, *, dry_run: bool, yes: bool) -> int:
+def restore(call: Call, file: str, *, dry_run: bool, with_users: bool, yes: bool) -> int:
     """Replace the state of the cluster by a backup, or say what that would do."""
     with opened(file) as stream, cluster_of(call, serving=True) as (client, servers):
         contents = _read(file, stream)
+        if with_users and not contents.users:
+            raise Failure(FILE_ERROR, f"no users are in {file}: it was made without --with-users, or there were none")
         now = client.total()
         level = None if servers.leader is None else servers.leader.cluster_level
         if level is not None and contents.level > level:
@@ -109,8 +113,25 @@ def restore(call: Call, file: str, *, dry_run: bool, yes: bool) -> int:
             confirm(f"Replace the cluster's {there} by {file} ({_described(contents)})?", yes)
         with mmap.mmap(stream.fileno(), 0, prot=mmap.PROT_READ) as mapped, memoryview(mapped) as view:
             client.clone(view)
-    call.answer(f"the cluster has the state of {file}", {**told, "replaced": replaced, "restored": True})
+        kept = _set_users(client, stream) if with_users else []
+    done = f"the cluster has the state of {file}"
+    if with_users:
+        done += f" and its {counted(contents.users, 'user')}"
+    if kept:
+        done += f"; in the servers' own files, and left as they are: {' '.join(kept)}"
+    call.answer(done, {**told, "replaced": replaced, "restored": True})
     return DONE
+
+
+def _set_users(client: Client, stream: BinaryIO) -> list[str]:
+    """Set all users that are in a file; returns those that the servers have in files of their own."""
+    kept = []
+    for name, rights, key in users_in(stream):
+        try:
+            client.set_user(name, rights, key)
+        except Refused:
+            kept.append(name)
+    return kept
 
 
 def _read(file: str, stream: BinaryIO) -> Contents:
@@ -125,10 +146,12 @@ def _read(file: str, stream: BinaryIO) -> Contents:
 
 def _described(contents: Contents) -> str:
     when = datetime.fromtimestamp(contents.clock_s, UTC)
-    return (f"{counted(contents.size, 'byte')}, cluster {contents.cluster or 'without identity'}, "
+    users = f"with {counted(contents.users, 'user')}, " if contents.users else ""
+    return (f"{counted(contents.size, 'byte')}, {users}cluster {contents.cluster or 'without identity'}, "
             f"level {contents.level}, as of {when:%Y-%m-%d %H:%M:%S} UTC")
 
 
 def _as_json(contents: Contents) -> dict[str, object]:
     return {"bytes": contents.size, "cluster": contents.cluster, "level": contents.level, "format": contents.format,
-            "applied": contents.applied, "time": contents.clock_s, "checksum": contents.checksum}
+            "applied": contents.applied, "time": contents.clock_s, "checksum": contents.checksum,
+            "users": contents.users}

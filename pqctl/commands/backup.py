@@ -14,16 +14,18 @@ KEEP_MAX = 100_000
 @click.argument("directory", metavar="DIR", shell_complete=directories)
 @click.option("--keep", type=click.IntRange(1, KEEP_MAX), metavar="N",
               help="Then remove all but the newest N backups of this cluster in DIR.")
+@click.option("--with-users", is_flag=True, help="Save the users of the cluster as well, with their keys.")
 @click.option("--node", metavar="NAME", help="Ask this node instead of a follower. For use when no majority is left.")
-def backup(call: Call, directory: str, keep: int | None, node: str | None) -> int:
+def backup(call: Call, directory: str, keep: int | None, with_users: bool, node: str | None) -> int:
     """Save all queues with all jobs, as of one moment, to a new file in DIR.
 
     Its name has the cluster's identity and the time. A follower is asked, so that the leader has no work with it; it
-    may be slightly behind. The file appears once it is complete, verified and on disk. Users are not in it.
+    may be slightly behind. The file appears once it is complete, verified and on disk. Users are in it only if
+    you say so: whoever reads their keys can act as they do. Those in the servers' own files never are.
     """
     from pqctl.actions import backups
 
-    return backups.backup(call, directory, keep, node)
+    return backups.backup(call, directory, keep, node, with_users=with_users)
 
 
 @command(None, epilog=exit_codes.epilog(unknown=""))
@@ -41,13 +43,14 @@ def verify(call: Call, file: str) -> int:
 @command(None, timeout=600.0)
 @click.argument("file", shell_complete=files)
 @click.option("--dry-run", is_flag=True, help="Only check FILE and say what would be replaced.")
+@click.option("--with-users", is_flag=True, help="Then set the users that are in FILE.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def restore(call: Call, file: str, dry_run: bool, yes: bool) -> int:
+def restore(call: Call, file: str, dry_run: bool, with_users: bool, yes: bool) -> int:
     """Replace everything in the cluster by the state saved in FILE.
 
-    All current jobs are lost. Members, settings of the cluster and users stay. A file that is damaged, or of a newer
-    version, changes nothing.
+    All current jobs are lost. Members and settings of the cluster stay. So do users; with --with-users those in FILE
+    are set again, as they were. A file that is damaged, or of a newer version, changes nothing.
     """
     from pqctl.actions import backups
 
-    return backups.restore(call, file, dry_run=dry_run, yes=yes)
+    return backups.restore(call, file, dry_run=dry_run, with_users=with_users, yes=yes)

@@ -45,7 +45,7 @@ class Counter:
         for command in self.applied:
             yield command + b"\n"
 
-    def export(self) -> Iterator[bytes]:
+    def export(self, *, users: bool = False) -> Iterator[bytes]:
         return self.snapshot()
 
     def restore(self, chunks: Iterable[bytes]) -> None:

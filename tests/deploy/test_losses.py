@@ -118,16 +118,20 @@ def test_a_backup_is_restored_into_an_empty_cluster(cluster: Installed) -> None:
 
 
 def test_a_timer_makes_backups_on_each_host(cluster: Installed) -> None:
-    options = ("-e", "sockpqd_backup_schedule=03:00", "-e", "sockpqd_backup_keep=2")
+    options = ("-e", "sockpqd_backup_schedule=03:00", "-e", "sockpqd_backup_keep=2", "-e", "sockpqd_backup_with_users=true")
     cluster.playbook("site.yml", *options)
     assert cluster.playbook("site.yml", *options).changed == 0
     name = cluster.names[0]
+    cluster.ssh(name, "pqctl user set saved put")
     assert "sockpqd-backup.timer" in cluster.ssh(name, "systemctl list-timers --no-pager")
     for _ in range(3):
         cluster.ssh(name, "systemctl start sockpqd-backup.service")
     files = cluster.ssh(name, "ls /var/backups/sockpqd").split()
     assert len(files) == 2
-    assert "is good" in cluster.ssh(name, f"pqctl verify /var/backups/sockpqd/{files[-1]}")
+    told = cluster.ssh(name, f"pqctl verify /var/backups/sockpqd/{files[-1]}")
+    assert "is good" in told
+    assert "with 1 user" in told
+    cluster.ssh(name, "pqctl user delete saved")
     cluster.playbook("site.yml")
     assert "sockpqd-backup" not in cluster.ssh(name, "systemctl list-timers --all --no-pager")
 

@@ -14,6 +14,7 @@ from sockpq import Client
 
 from devcluster.cluster import LocalCluster
 from pqctl.output.exit_codes import DONE, FILE_ERROR, INTERRUPTED, REFUSED, UNREACHED
+from pqctl.snapshot_file import users_in
 from tests.client.fake_server import FakeCluster, Fault
 from tests.pqctl.backup_file import CLUSTER, snapshot
 from tests.pqctl.running import Terminal, ask, run
@@ -56,6 +57,35 @@ def test_what_was_saved_comes_back(nodes: LocalCluster, tmp_path: Path, capsys: 
     assert job["data_base64"] == "a2VwdA=="         # "kept": what came later is gone, and --dry-run had done nothing
     run(capsys, *servers, "job", "done", str(job["id"]))
     assert ask(capsys, nodes.servers, "queue", "stat")[1]["queues"] == 0
+
+
+def test_users_are_saved_and_set_again_if_somebody_says_so(
+    nodes: LocalCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+) -> None:
+    servers, secret = ["--servers", ",".join(nodes.servers)], tmp_path / "secret"
+    secret.write_text("secret-of-the-mailer")
+    for name in ("mail", "print"):
+        assert run(capsys, *servers, "user", "set", name, f"put:{name}*", "--secret-file", str(secret))[0] == DONE
+    leader = nodes.wait_for_leader()
+    plain = ask(capsys, nodes.servers, "backup", str(tmp_path), "--node", leader)[1]
+    code, full = ask(capsys, nodes.servers, "backup", str(tmp_path), "--node", leader, "--with-users")
+    assert (code, plain["users"], full["users"]) == (DONE, 0, 2)
+    assert ask(capsys, [], "verify", full["file"])[1]["users"] == 2
+    keys = [b"secret-of-the-mailer" in Path(told["file"]).read_bytes() for told in (plain, full)]
+    assert keys == [False, True]
+    for name in ("mail", "print"):
+        assert run(capsys, *servers, "user", "delete", name)[0] == DONE
+    assert ask(capsys, nodes.servers, "restore", full["file"], "--yes")[0] == DONE
+    assert ask(capsys, nodes.servers, "user", "list")[1]["users"] == []
+    code, told = ask(capsys, nodes.servers, "restore", plain["file"], "--yes", "--with-users")
+    assert (code, "no users are in" in told["message"]) == (FILE_ERROR, True)
+    code, out, _ = run(capsys, *servers, "restore", full["file"], "--yes", "--with-users")
+    assert (code, "and its 2 users" in " ".join(out.split())) == (DONE, True)
+    again = ask(capsys, nodes.servers, "backup", str(tmp_path), "--node", leader, "--with-users")[1]
+    assert [*users_in(Path(again["file"]).open("rb"))] == [
+        (name, f"put:{name}*", b"secret-of-the-mailer") for name in ("mail", "print")]
+    for name in ("mail", "print"):
+        run(capsys, *servers, "user", "delete", name)
 
 
 def test_a_node_can_be_asked_when_no_majority_is_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,6 +18,13 @@ def between_servers(words: Words) -> Command:
     return Command(answer=NOT_SUPPORTED)
 
 
+def snapshot(words: Words) -> Command:
+    """SNAPSHOT, SNAPSHOT USERS, or what servers of the original send each other."""
+    if len(words) == 2 and words[1].upper() == b"USERS":
+        return Command(arguments=("USERS",))
+    return between_servers(words)
+
+
 def sync(words: Words) -> Command:
     """SYNC, the original's replication: read completely, then refused."""
     form = words[1].upper() if len(words) > 1 else b""

@@ -270,9 +270,9 @@ class FakeCluster:
         """As cluster.api."""
         self.online = True
 
-    async def export_snapshot(self, path: Path) -> None:
+    async def export_snapshot(self, path: Path, *, users: bool = False) -> None:
         """As cluster.api."""
-        path.write_bytes(b"".join(self.machine.export()))
+        path.write_bytes(b"".join(self.machine.export(users=users)))
 
     async def add_node(self, name: str, peer: str, client: str) -> Joined | NodeExists | ChangeInProgress:
         """As cluster.api."""

@@ -399,7 +399,7 @@ def test_a_snapshot_whose_client_has_gone_leaves_nothing_behind(tmp_path: Path) 
         exporting = asyncio.Event()
         go_on = asyncio.Event()
 
-        async def export_snapshot(path: Path) -> None:
+        async def export_snapshot(path: Path, *, users: bool) -> None:
             exporting.set()
             await go_on.wait()
             path.write_bytes(b"state")

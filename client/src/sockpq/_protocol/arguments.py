@@ -133,9 +133,9 @@ def secret(value: str) -> bytes:
     return value.encode()
 
 
-def key(value: str) -> str:
-    """A secret for the servers to keep, in hexadecimal."""
-    data = secret(value)
+def key(value: str | bytes) -> str:
+    """A secret or key for the servers to keep, in hexadecimal."""
+    data = value if isinstance(value, bytes) else secret(value)
     if not KEY_BYTES_MIN <= len(data) <= KEY_BYTES_MAX:
         raise BadArguments(f"the secret of a user has {KEY_BYTES_MIN} to {KEY_BYTES_MAX} bytes, not {len(data)}")
     return data.hex()

@@ -813,9 +813,21 @@ class Client:
         """The whole state, for clone()."""
         return run(self._executor.run_where(queue_commands.snapshot(), server, timeout=timeout))
 
-    def snapshot_into(self, file: BinaryIO, *, server: str | None = None, timeout: float | None = None) -> int:
-        """Write the whole state into a file that can be emptied again, piece by piece; how many bytes it is."""
-        return run(self._executor.run_where(queue_commands.snapshot_into(file), server, timeout=timeout))
+    def snapshot_into(
+        self,
+        file: BinaryIO,
+        *,
+        users: bool = False,
+        server: str | None = None,
+        timeout: float | None = None,
+    ) -> int:
+        """Write the whole state into a file that can be emptied again, piece by piece; how many bytes it is.
+
+        `users`: with the users of the cluster and their keys; clone() leaves users as they are all the same.
+        """
+        return run(self._executor.run_where(
+            queue_commands.snapshot_into(file, users=users), server, timeout=timeout
+        ))
 
     def clone(self, snapshot: Data, *, timeout: float | None = None, retry_unknown: bool | None = None) -> None:
         """Replace the state of the whole cluster by a snapshot. Raises InvalidSnapshot; nothing is changed then.
@@ -1112,14 +1124,14 @@ class Client:
         self,
         name: str,
         rights: str | Iterable[str],
-        secret: str,
+        secret: str | bytes,
         *,
         timeout: float | None = None,
     ) -> None:
         """Make a user, or give them other rights and another secret, on all servers.
 
         `rights`: put, get, queue, item, admin, each for all or with a prefix: "put:mail*,get". `secret`: 16 to 64
-        visible characters. Raises Refused when the user is in the servers' files.
+        visible characters, or as many bytes of a key. Raises Refused when the user is in the servers' files.
         """
         run(self._executor.run(cluster.set_user(name, rights, secret), timeout=timeout))
 

@@ -198,11 +198,11 @@ def users() -> Command[list[User]]:
 
 
 @call()
-def set_user(name: str, rights: str | Iterable[str], secret: str) -> Command[None]:
+def set_user(name: str, rights: str | Iterable[str], secret: str | bytes) -> Command[None]:
     """Make a user, or give them other rights and another secret, on all servers.
 
     `rights`: put, get, queue, item, admin, each for all or with a prefix: "put:mail*,get". `secret`: 16 to 64
-    visible characters. Raises Refused when the user is in the servers' files.
+    visible characters, or as many bytes of a key. Raises Refused when the user is in the servers' files.
     """
     line = f"USER SET {arguments.user(name)} {arguments.rights(rights)} {arguments.key(secret)}\r\n"
     if len(line) > arguments.LINE_BYTES_MAX:

@@ -196,9 +196,12 @@ def snapshot() -> Command[bytes]:
 
 
 @call("any")
-def snapshot_into(file: BinaryIO) -> Command[int]:
-    """Write the whole state into a file that can be emptied again, piece by piece; how many bytes it is."""
-    return Command(b"SNAPSHOT\r\n", b"", partial(_into, file), Repeat.FREELY)
+def snapshot_into(file: BinaryIO, *, users: bool = False) -> Command[int]:
+    """Write the whole state into a file that can be emptied again, piece by piece; how many bytes it is.
+
+    `users`: with the users of the cluster and their keys; clone() leaves users as they are all the same.
+    """
+    return Command(b"SNAPSHOT USERS\r\n" if users else b"SNAPSHOT\r\n", b"", partial(_into, file), Repeat.FREELY)
 
 
 def _into(file: BinaryIO) -> Reader[int]:

@@ -245,6 +245,14 @@ class LocalCluster:
         """The output of the node since the start of the cluster."""
         return self._nodes[name].log()
 
+    def run_by(self, name: str, *wrapper: str) -> None:
+        """Execute the node's program by this command from its next start on; without one as it is."""
+        self._nodes[name].wrapper = wrapper
+
+    def answers(self, name: str) -> bool:
+        """Does the node answer a PING now?"""
+        return self.say(name, "PING", ASK_S) is not None
+
     def config_file(self, name: str) -> Path:
         """The path of the node's configuration file."""
         return self._nodes[name].config_file

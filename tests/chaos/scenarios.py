@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct, field
 
 from tests.chaos.faults.fault import Fault
+from tests.chaos.faults.files import Damaged, RollingUpgrade, SecondProcess
 from tests.chaos.faults.links import (
     HalfOpen,
     LinkFault,
@@ -119,6 +120,11 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario("follower's clock behind", lambda seed: [ClockJump(a_follower, -60.0), Kill(leader)], fake_clocks=True),
     Scenario("follower's disk full", _one(lambda: FullDisk(a_follower)), disk_mb=96, same_term=True),
     Scenario("leader's disk full", _one(lambda: FullDisk(leader)), disk_mb=96),
+    # files, mistakes, releases
+    Scenario("follower's files damaged", lambda seed: [Damaged(a_follower, seed)], after_s=2.5),
+    Scenario("leader's files damaged", lambda seed: [Damaged(leader, seed)], after_s=2.5, goal_s=CRASH_S),
+    Scenario("second process of a follower", _one(lambda: SecondProcess(a_follower)), same_term=True, goal_s=ASIDE_S),
+    Scenario("nodes upgraded", _one(RollingUpgrade), lasts_s=0.0, goal_s=CRASH_S),
     # subscribers on all nodes
     Scenario("heard: leader killed", _one(lambda: Kill(leader)), listeners=True),
     Scenario("heard: all killed", _one(lambda: Kill(everyone)), lasts_s=0.2, after_s=2.5, listeners=True),

@@ -118,7 +118,8 @@ def test_a_backup_is_restored_into_an_empty_cluster(cluster: Installed) -> None:
 
 
 def test_a_timer_makes_backups_on_each_host(cluster: Installed) -> None:
-    options = ("-e", "sockpqd_backup_schedule=03:00", "-e", "sockpqd_backup_keep=2", "-e", "sockpqd_backup_with_users=true")
+    variables = ("backup_schedule=03:00", "backup_keep=2", "backup_with_users=true")
+    options = [word for variable in variables for word in ("-e", f"sockpqd_{variable}")]
     cluster.playbook("site.yml", *options)
     assert cluster.playbook("site.yml", *options).changed == 0
     name = cluster.names[0]

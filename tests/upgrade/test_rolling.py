@@ -36,8 +36,8 @@ class Rolling(LocalCluster):
 
     def install(self, name: str, *, newer: bool, held_back: bool = False) -> None:
         """What is started next on this node, which does not run."""
-        node = self._nodes[name]
-        node.wrapper, node.environment = NEXT if newer else (), HELD_BACK if held_back else {}
+        self.run_by(name, *NEXT if newer else ())
+        self._nodes[name].environment = HELD_BACK if held_back else {}
 
     def levels(self) -> set[tuple[int | None, int | None]]:
         """What the nodes know, and the level of the cluster, as the leader has it."""

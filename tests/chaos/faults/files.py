@@ -1,0 +1,114 @@
+"""What befalls a cluster in its years: damage to files, a second process with the name of a node, another release."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from tests.chaos.faults.fault import Background, Fault, called
+from tests.chaos.faults.processes import LEVEL_S
+from tests.chaos.faults.roles import Role
+from tests.chaos.machines.cluster import ProxiedCluster
+from tests.system.damages import DAMAGES
+from tests.system.second_process import twin_of
+
+START_AGAIN = 75            # the exit code of a node that is to be started again
+NEXT = (sys.executable, "-m", "tests.upgrade.next_release")
+
+
+class Damaged(Fault):
+    """A node is killed and its files are damaged; it is started as its service manager does, and must be whole."""
+
+    def __init__(self, role: Role, seed: int) -> None:
+        super().__init__()
+        self._role = role
+        self._rng = random.Random(seed)
+
+    def __repr__(self) -> str:
+        return f"Damaged {called(self._role)}"
+
+    def _begin(self, cluster: ProxiedCluster) -> None:
+        self.names = self._role(cluster)
+        for name in self.names:
+            data_dir = cluster.data_dir(name)
+            with tempfile.TemporaryDirectory() as folder:
+                copy = Path(folder) / "copy"
+                shutil.copytree(data_dir, copy)             # taken while it runs: an older one, and perhaps a torn one
+                cluster.kill(name)
+                self._saw(True, f"{name}: {self._rng.choice(DAMAGES)(data_dir, copy, self._rng)}")
+            cluster.restart(name, wait=False)
+
+    def _end(self, cluster: ProxiedCluster) -> None:
+        until = time.monotonic() + LEVEL_S
+        for name in self.names:
+            while not cluster.answers(name):
+                if not cluster.running(name):
+                    code = cluster.terminate(name)
+                    if code != START_AGAIN:
+                        self.missing.append(f"{name} is started again: it ended with {code}")
+                        return
+                    cluster.restart(name, wait=False)
+                if time.monotonic() > until:
+                    self.missing.append(f"{name} answers")
+                    return
+                time.sleep(0.02)
+        cluster.wait_until_level(LEVEL_S)
+
+
+class SecondProcess(Fault):
+    """A second process with the name of a node runs elsewhere, with a copy of its files."""
+
+    def __init__(self, role: Role) -> None:
+        super().__init__()
+        self._role = role
+        self._running = contextlib.ExitStack()
+
+    def __repr__(self) -> str:
+        return f"SecondProcess {called(self._role)}"
+
+    def _begin(self, cluster: ProxiedCluster) -> None:
+        self.names = self._role(cluster)
+        for name in self.names:
+            folder = Path(self._running.enter_context(tempfile.TemporaryDirectory())) / "twin"
+            twin = self._running.enter_context(twin_of(cluster, name, folder, copied=True))
+            refused = f"refuses this node: a second process with the name {name}"
+            self._wait_to_see(
+                lambda twin=twin, refused=refused: refused in twin.log(), f"{name} has one, refused", LEVEL_S)
+
+    def _end(self, cluster: ProxiedCluster) -> None:
+        self._running.close()
+
+
+class RollingUpgrade(Fault):
+    """One node after the other is given a release with one more command; when the last has it the level rises.
+
+    It goes on while the block runs; `end` waits until all had their turn.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._background: Background | None = None
+
+    def _begin(self, cluster: ProxiedCluster) -> None:
+        self.names = list(cluster.names)
+        self._background = Background(lambda stopping: self._roll(cluster, stopping))
+
+    def _roll(self, cluster: ProxiedCluster, _: threading.Event) -> None:
+        for name in self.names:
+            code = cluster.terminate(name)
+            self._saw(code == 0, f"{name} ended with {code}")
+            cluster.run_by(name, *NEXT)
+            cluster.restart(name)
+            cluster.wait_until_level(LEVEL_S)
+        raised = "the cluster has feature level 2"
+        self._wait_to_see(lambda: self._logged(cluster, cluster.wait_for_leader(), raised), raised, LEVEL_S)
+
+    def _end(self, cluster: ProxiedCluster) -> None:
+        if self._background is not None:
+            self._background.finish()

@@ -82,8 +82,8 @@ def test_users_are_saved_and_set_again_if_somebody_says_so(
     code, out, _ = run(capsys, *servers, "restore", full["file"], "--yes", "--with-users")
     assert (code, "and its 2 users" in " ".join(out.split())) == (DONE, True)
     again = ask(capsys, nodes.servers, "backup", str(tmp_path), "--node", leader, "--with-users")[1]
-    assert [*users_in(Path(again["file"]).open("rb"))] == [
-        (name, f"put:{name}*", b"secret-of-the-mailer") for name in ("mail", "print")]
+    with Path(again["file"]).open("rb") as file:
+        assert [*users_in(file)] == [(name, f"put:{name}*", b"secret-of-the-mailer") for name in ("mail", "print")]
     for name in ("mail", "print"):
         run(capsys, *servers, "user", "delete", name)
 

@@ -1,0 +1,67 @@
+"""What a release has written on disk and sent to other nodes means the same to every later one.
+
+`data/formats/` has the formats of each release (formats.py). A later program may know more: further operations and
+messages, further fields at the end of messages, all of them of a higher feature level (core/levels.py).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from cluster.journal import journal_format
+from cluster.wire import messages
+from core.ops.entry import ENTRY_FORMAT
+from tests.upgrade.formats import FORMATS, JOURNAL_ID, KINDS, frame, operations, samples
+
+NAMES = sorted(path.stem for path in FORMATS.glob("*.json"))
+NEWEST = NAMES[-1]
+
+
+@pytest.fixture(params=NAMES)
+def recorded(request: pytest.FixtureRequest) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((FORMATS / f"{request.param}.json").read_text("utf-8"))
+    return found
+
+
+def test_those_of_the_first_level_are_there() -> None:
+    assert "level1" in NAMES
+
+
+def test_no_number_has_changed(recorded: dict[str, Any]) -> None:
+    numbers = [recorded[name] for name in ("entry format", "wire format", "journal version")]
+    assert numbers == [ENTRY_FORMAT, messages.WIRE_FORMAT, journal_format.VERSION]
+
+
+def test_each_operation_has_its_tag_and_its_fields_in_their_order(recorded: dict[str, Any]) -> None:
+    """An older program ignores further fields, and replicas would differ: a new form is a new operation."""
+    today = operations()
+    assert {tag: today.get(int(tag)) for tag in recorded["operations"]} == recorded["operations"]
+
+
+def test_each_message_is_understood(recorded: dict[str, Any]) -> None:
+    for tag, encoded in recorded["messages"].items():
+        data = bytes.fromhex(encoded)
+        message = messages.decode_hello(data) if tag == "hello" else messages.decode(data)
+        again, told = (msgspec.msgpack.decode(one) for one in (messages.encode(message), data))
+        assert {field: again[field] for field in told} == told
+
+
+def test_each_record_of_the_journal_is_read(recorded: dict[str, Any]) -> None:
+    data = bytes.fromhex(recorded["journal"])
+    header = journal_format.read_header(data, 0)
+    assert header is not None
+    assert (header.journal_id, header.sequence, header.commit_index) == (JOURNAL_ID, 1, 2)
+    records = journal_format.read_records(data, 0, header)
+    assert records is not None
+    assert [record.kind for record in records] == [getattr(journal_format, kind) for kind in KINDS]
+
+
+def test_this_program_writes_what_was_recorded_last() -> None:
+    """Until the release: record it anew when this fails on purpose. Afterwards: a change belongs to a higher level."""
+    newest = json.loads((FORMATS / f"{NEWEST}.json").read_text("utf-8"))
+    assert frame().hex() == newest["journal"]
+    assert {tag: encoded.hex() for tag, encoded in samples().items() if tag in newest["messages"]} == newest["messages"]

@@ -94,7 +94,7 @@ _pqworker() {{
 {cases}
         --config) COMPREPLY=($(compgen -f -- "$word")); return ;;
     esac
-    COMPREPLY=($(compgen -W "-c {names} --help" -- "$word"))
+    COMPREPLY=($(compgen -W "-c {names} --help --version" -- "$word"))
 }}
 complete -o default -F _pqworker pqworker
 """

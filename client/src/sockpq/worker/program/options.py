@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from sockpq._protocol.arguments import name as queue_name
+from sockpq._version import __version__
 from sockpq.errors import BadArguments
 from sockpq.worker.policy import BACKOFF_S, EXPIRE_S, TRIES
 from sockpq.worker.pool.memory import share_of, size_bytes
@@ -38,7 +39,7 @@ class Options(NamedTuple):
 def parse(arguments: Sequence[str]) -> Options:
     """Read the command line, and the configuration file if it names one, which has no say where the line has.
 
-    Raises BadArguments; exits for --help.
+    Raises BadArguments; exits for --help and --version.
     """
     found = vars(_parser().parse_args(arguments))
     config = found.pop("config")
@@ -234,6 +235,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Signals: TERM finishes what runs and gives back the rest; a second TERM, or QUIT, stops at once; HUP "
         "reads --config again.",
     )
+    parser.add_argument("--version", action="version", version=f"pqworker, version {__version__}")
     parser.add_argument("--config", metavar="FILE", help="options in TOML, called as here; the command line goes first")
     for key, option in KEYS.items():
         flags = [option.short, f"--{key}"] if option.short else [f"--{key}"]

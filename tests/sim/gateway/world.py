@@ -32,7 +32,7 @@ CLOCKS_ARE_SET = 0.3            # in so many runs all wall clocks are wrong toge
 BUSY = 0.1                      # so many runs have fast pulses and many clients
 QUIET: dict[str, Any] = {
     "spares": 0, "weights": {}, "clients": 0, "sessions": 0.0, "extended": 0.0, "clones": 0.0, "subscribed": False,
-    "heartbeat_ms": 150,
+    "upgraded": False, "heartbeat_ms": 150,
 }
 
 

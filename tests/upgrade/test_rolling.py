@@ -118,6 +118,12 @@ def test_a_rolling_upgrade_and_the_way_back(cluster: Rolling) -> None:
     assert worker.finish() > 10
     assert all(cluster.running(name) for name in cluster.names)
 
+    with sockpq.Client(cluster.servers) as client:
+        state = client.snapshot()
+    refused = pytest.raises(sockpq.NotSupported, match="501")
+    with LocalCluster(1) as older, sockpq.Client(older.servers) as client, refused:
+        client.clone(state)
+
     late = next(name for name in cluster.names if name != cluster.wait_for_leader())
     assert cluster.terminate(late) == 0
     cluster.wipe(late)

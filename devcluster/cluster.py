@@ -249,10 +249,6 @@ class LocalCluster:
         """Execute the node's program by this command from its next start on; without one as it is."""
         self._nodes[name].wrapper = wrapper
 
-    def answers(self, name: str) -> bool:
-        """Does the node answer a PING now?"""
-        return self.say(name, "PING", ASK_S) is not None
-
     def config_file(self, name: str) -> Path:
         """The path of the node's configuration file."""
         return self._nodes[name].config_file

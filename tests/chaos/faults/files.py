@@ -11,6 +11,7 @@ import threading
 import time
 from pathlib import Path
 
+from devcluster.node import NodeError
 from tests.chaos.faults.fault import Background, Fault, called
 from tests.chaos.faults.processes import LEVEL_S
 from tests.chaos.faults.roles import Role
@@ -18,6 +19,7 @@ from tests.chaos.machines.cluster import ProxiedCluster
 from tests.system.damages import DAMAGES
 from tests.system.second_process import twin_of
 
+LOOK_S = 0.5
 START_AGAIN = 75            # the exit code of a node that is to be started again
 NEXT = (sys.executable, "-m", "tests.upgrade.next_release")
 
@@ -46,19 +48,25 @@ class Damaged(Fault):
 
     def _end(self, cluster: ProxiedCluster) -> None:
         until = time.monotonic() + LEVEL_S
+        while not self.missing and not self._level(cluster):
+            self._keep_running(cluster)
+            if time.monotonic() > until:
+                self.missing.append("all are level again")
+
+    def _keep_running(self, cluster: ProxiedCluster) -> None:
+        """Do what a service manager does: a node may find out by others that its files are damaged."""
         for name in self.names:
-            while not cluster.answers(name):
-                if not cluster.running(name):
-                    code = cluster.terminate(name)
-                    if code != START_AGAIN:
-                        self.missing.append(f"{name} is started again: it ended with {code}")
-                        return
-                    cluster.restart(name, wait=False)
-                if time.monotonic() > until:
-                    self.missing.append(f"{name} answers")
-                    return
-                time.sleep(0.02)
-        cluster.wait_until_level(LEVEL_S)
+            if not cluster.running(name):
+                code = cluster.terminate(name)
+                self._saw(code == START_AGAIN, f"{name} ended with {code}")
+                cluster.restart(name, wait=False)
+
+    def _level(self, cluster: ProxiedCluster) -> bool:
+        try:
+            cluster.wait_until_level(LOOK_S)
+        except NodeError:
+            return False
+        return True
 
 
 class SecondProcess(Fault):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 
-from core.limits import PAGE_BYTES_MAX, PAGE_BYTES_MIN, PAGES_AHEAD
+from core.limits import BLOCK_JOBS_MAX, PAGE_BYTES_MAX, PAGE_BYTES_MIN, PAGES_AHEAD
 from core.pages.pages import Page, Pages
 from core.store.job import Job
 from core.store.job_list import JobList
@@ -74,7 +74,11 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
         """Put `job` at its place."""
         tail: Block = self._blocks[-1]
         if not isinstance(tail, Page):
-            super().add(job)
+            if tail and tail[-1] < job and len(tail) < BLOCK_JOBS_MAX:      # nearly always
+                self.size += 1
+                tail.append(job)
+            else:
+                super().add(job)
             return
         self.size += 1
         if _place(tail) < _place(job):
@@ -92,9 +96,12 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
 
     def take_first(self) -> Job:
         """Remove and return the next job; there must be one."""
-        before = len(self._blocks)
-        job = super().take_first()
-        if len(self._blocks) < before:
+        self.size -= 1
+        blocks = self._blocks
+        block = blocks[0]
+        job = block.pop(0)
+        if not block and self.size:
+            del blocks[0]
             self._open_front()
         return job
 
@@ -195,20 +202,29 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
 
 def _pieces(block: list[Job], start: int, jobs_max: int) -> Iterator[tuple[list[Job], int, bool]]:
     """What might be a page each: jobs, the bytes of their data, and whether all are plain (else none is)."""
-    piece: list[Job] = []
+    for begin in range(start, len(block), jobs_max):
+        jobs = block[begin:begin + jobs_max]
+        data_bytes = sum([len(job.data) for job in jobs])
+        if data_bytes <= PAGE_BYTES_MAX and not [1 for job in jobs if job.extras is not None or job.item is not None]:
+            yield jobs, data_bytes, True        # nearly always
+        else:
+            yield from _parts(jobs)
+
+
+def _parts(jobs: list[Job]) -> Iterator[tuple[list[Job], int, bool]]:
+    """The same of jobs that cannot be one page."""
+    part: list[Job] = []
     data_bytes, plain = 0, True
-    for number in range(start, len(block)):
-        job = block[number]
+    for job in jobs:
         its_plain = job.extras is None and job.item is None
-        full = len(piece) == jobs_max or data_bytes + len(job.data) > PAGE_BYTES_MAX
-        if piece and (full or its_plain is not plain):
-            yield piece, data_bytes, plain
-            piece, data_bytes = [], 0
-        piece.append(job)
+        if part and (its_plain is not plain or data_bytes + len(job.data) > PAGE_BYTES_MAX):
+            yield part, data_bytes, plain
+            part, data_bytes = [], 0
+        part.append(job)
         data_bytes += len(job.data)
         plain = its_plain
-    if piece:
-        yield piece, data_bytes, plain
+    if part:
+        yield part, data_bytes, plain
 
 
 def _count(block: Block) -> int:

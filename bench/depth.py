@@ -1,10 +1,10 @@
 """Does throughput depend on the number of waiting jobs?
 
-    python -m bench.depth [--depths 10000,1000000,5000000] [--jobs 50000]
+    python -m bench.depth [--depths 10000,1000000,5000000] [--jobs 50000] [--hot-bytes 100000000] [--priorities 1]
 
 At each depth, with that many jobs waiting in ten queues with random priorities, jobs are put, and then as many are
 taken and finished. The rates at all depths should agree within 20%. A million jobs of 100 bytes need about 0.4 GB of
-memory on each node.
+memory on each node, unless the nodes keep jobs beyond --hot-bytes on their disks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from bench.load_generator.target import SIZE, Target, target, target_options
 from bench.reports.recording import Result, finish
 
 QUEUES = [f"depth-{number}" for number in range(10)]
-PRIORITIES = 1000
 FILL_JOBS = 100_000     # jobs put between two lines about the progress
 
 
@@ -45,15 +44,18 @@ def parse_depths(context: click.Context, option: click.Parameter, value: str) ->
               help="How many jobs wait.")
 @click.option("--jobs", default=50_000, show_default=True, type=click.IntRange(1), help="Put, and taken, at each.")
 @click.option("--connections", default=100, show_default=True, type=click.IntRange(1, 10_000))
+@click.option("--hot-bytes", default=0, show_default=True, type=click.IntRange(0),
+              help="Jobs beyond it are on the disk (limits.hot_bytes of the nodes started); 0: all in memory.")
+@click.option("--priorities", default=1000, show_default=True, type=click.IntRange(1), help="Of the jobs of a queue.")
 @SIZE
 def main(
     servers: str | None, nodes: int, record_to: Path | None,
-    depths: list[int], jobs: int, connections: int, size: int,
+    depths: list[int], jobs: int, connections: int, hot_bytes: int, priorities: int, size: int,
 ) -> None:
     """Measure rates and latencies with many jobs waiting."""
     console = make_console()
-    with target(servers, nodes, console) as measured:
-        made = Jobs(QUEUES, size, priorities=PRIORITIES)
+    with target(servers, nodes, console, {"limits": {"hot_bytes": hot_bytes}}) as measured:
+        made = Jobs(QUEUES, size, priorities=priorities)
         measured.purge(QUEUES)
         result = Result("depth")
         warm_up(measured, made, jobs)

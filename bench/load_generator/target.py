@@ -16,7 +16,7 @@ from rich.console import Console
 from sockpq import BadArguments, Client, SockpqError, survey
 
 from devcluster.cluster import LocalCluster, say, serves
-from devcluster.node import NodeError
+from devcluster.node import NodeError, Settings
 
 ASK_S = 2.0
 PURGE_S = 600.0         # enough for millions of jobs
@@ -132,15 +132,20 @@ def cpu_us(pid: int) -> int:
 
 
 @contextmanager
-def target(servers: str | None, nodes: int, console: Console) -> Iterator[Target]:
-    """The cluster to measure; an error in it is printed as one sentence and ends the program."""
+def target(
+    servers: str | None, nodes: int, console: Console, config: Settings | None = None,
+) -> Iterator[Target]:
+    """The cluster to measure; an error in it is printed as one sentence and ends the program.
+
+    `config`: of the nodes that are started, if they are not to have the defaults.
+    """
     _, files_max = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (files_max, files_max))      # each connection is a file
     with errors_told(console), ExitStack() as stack:
         if servers:
             yield Target(servers, None)
         else:
-            cluster = stack.enter_context(LocalCluster(nodes))
+            cluster = stack.enter_context(LocalCluster(nodes, config))
             yield Target(",".join(cluster.servers), cluster)
 
 

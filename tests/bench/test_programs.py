@@ -130,7 +130,8 @@ def test_quiet(recorded: Path) -> None:
 
 
 def test_depth(recorded: Path) -> None:
-    record = measure(recorded, "depth", "--nodes", "1", "--depths", "10,2500", "--jobs", "100", "--connections", "3")
+    record = measure(recorded, "depth", "--nodes", "1", "--depths", "10,2500", "--jobs", "100", "--connections", "3",
+                     "--hot-bytes", "100000", "--priorities", "2")
     assert [row["waiting"] for row in record.rows] == [10, 2500]
     for row in record.rows:
         assert isinstance(row["leader_memory_MB"], float)

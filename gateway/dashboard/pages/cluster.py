@@ -64,10 +64,20 @@ def _figures(figures: Figures) -> list[tuple[str, Child]]:
         ("applied", figures.applied_index),
         ("feature level of the cluster", figures.cluster_level), ("elections started here", figures.elections),
         ("memory", f"{size(figures.memory_used_bytes)} of {size(figures.memory_mark_bytes)}"),
+        *_paging(figures),
         ("disk free", f"{size(figures.disk_free_bytes)}, needs {size(figures.disk_free_bytes_min)}"),
         ("journal", size(figures.journal_bytes)),
         ("snapshot", f"{size(figures.snapshot_bytes)} at entry {figures.snapshot_index}"),
         ("takes jobs", "no: it is full" if figures.full else "yes"),
+    ]
+
+
+def _paging(figures: Figures) -> list[tuple[str, Child]]:
+    """Where the waiting jobs are, if some may be on the disk."""
+    paging = figures.paging
+    return [] if paging is None else [
+        ("waiting jobs in memory", f"{size(figures.hot_bytes)} of {size(figures.hot_bytes_max)}"),
+        ("waiting jobs on the disk", f"{paging.jobs}, in {size(paging.file_bytes)}"),
     ]
 
 

@@ -10,7 +10,8 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
-from cluster.api import NodeStatus, NotLeader, OutcomeUnknown
+from cluster import Histogram
+from cluster.api import NodeStatus, NotLeader, OutcomeUnknown, PagingFigures
 from gateway.dashboard.forms import FIELD_BYTES_MAX, FIELDS_MAX, FORM_BYTES_MAX
 from gateway.dashboard.pages.cluster import who_may_be_lost
 from gateway.dashboard.pages.view import PAGES
@@ -48,6 +49,15 @@ def test_every_page_is_there_and_says_what_it_should() -> None:
         assert (await found.ask("POST", "/queues"))[0] == 405
         assert (await found.ask("GET", "/act"))[0] == 405
         assert (await found.ask("HEAD", "/"))[2] == ""
+
+    run(test)
+
+
+def test_it_is_shown_how_many_jobs_are_on_the_disk() -> None:
+    async def test(found: Site) -> None:
+        assert "on the disk" not in await found.get("/")
+        found.cluster.paging = PagingFigures(4711, 1, 2 << 20, 1, 0, 0, Histogram())
+        assert "4711, in 2.0 MiB" in await found.get("/")
 
     run(test)
 

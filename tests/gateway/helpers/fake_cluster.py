@@ -19,6 +19,7 @@ from cluster.api import (
     NotLeader,
     NotPossible,
     OutcomeUnknown,
+    PagingFigures,
     PeerFigures,
     Pending,
 )
@@ -89,6 +90,7 @@ class FakeCluster:
         self.share = 1 << 20                    # operations of one client
         self.withdrawn = 0              # clients that have gone
         self.lag = 0                            # of this node
+        self.paging: PagingFigures | None = None
         self.silence_s = 0.0                    # since its leader was heard
         self.impossible: str | None = None      # why REMOVE and TRANSFER are refused
         self.broken_disk = False
@@ -248,7 +250,7 @@ class FakeCluster:
             memory_reached=False, disk_free_bytes=0, disk_free_bytes_min=0, disk_reached=False, journal_reached=False,
             full=self.full, clock_ahead_ms=0, time_ahead_ms=None, level=1, cluster_level=1,
             rejoining=False, damaged_files=0, scrubbed_bytes=0,
-            peers=(PeerFigures("n2", True, 0), PeerFigures("n3", False, None)),
+            peers=(PeerFigures("n2", True, 0), PeerFigures("n3", False, None)), paging=self.paging,
         )
 
     def age_s(self) -> float:

@@ -130,11 +130,14 @@ class ClusterNode(DrivenNode):
         self._wake()
 
     def _event(self, name: str, event: Hello | Message | None) -> None:
-        if isinstance(event, Ask | Answered):
+        driver = self._driver
+        if type(event) is Ask or type(event) is Answered:
             self._questions.received(name, event)
             return
-        self._driver.inbox.append((name, event))
-        if self._driver.urgent(event):
+        driver.inbox.append((name, event))
+        if self._scheduled:
+            return
+        if driver.urgent(event):
             self._wake()
         else:
             self._look_by(self._clock.monotonic() + self._patience_s)
@@ -155,14 +158,15 @@ class ClusterNode(DrivenNode):
         self._scheduled = False
         if self._stopped or self.failed.done():
             return
-        if not self._driver.inbox and self._commit_delay.should_wait():
+        driver = self._driver
+        if not driver.inbox and self._commit_delay.should_wait():
             self._wake()
             return
         try:
             if self._pages is not None:
                 self._pages.halted = self._marks.disk_reached
-            self._driver.capacity.marked, self._driver.capacity.free_bytes = self._marks.reached, self._marks.free_bytes
-            self._driver.turn()
+            driver.capacity.marked, driver.capacity.free_bytes = self._marks.reached, self._marks.free_bytes
+            driver.turn()
         except StorageDamaged as error:
             self.failed.set_exception(self._rejoining.order(error))
             return
@@ -173,11 +177,13 @@ class ClusterNode(DrivenNode):
         self._turned_at = now
         self._turns.observe(self._woken_at, now)
         # A busy node keeps one timer for many turns; when the next one is due by itself is asked once it is quiet.
-        soon = now + limits.TICK_S
-        self._look_by(soon if now - before < limits.TICK_S else next_turn_at(self._driver, now, now))
-        if self._driver.busy:
+        if now - before >= limits.TICK_S:
+            self._look_by(next_turn_at(driver, now, now))
+        elif self._look_at > now + limits.TICK_S:
+            self._look_by(now + limits.TICK_S)
+        if driver.busy:
             self._wake()
-        syncing = self._driver.journal.syncing
+        syncing = driver.journal.syncing
         if syncing is not None and syncing is not self._syncing:
             syncing.add_done_callback(self._synced)
         self._syncing = syncing

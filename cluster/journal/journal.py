@@ -420,7 +420,13 @@ class Journal(LogView):
         """Write a frame with these records and sync it; `in_background`: only start the sync of a large frame."""
         segments = self.segments
         commit, sequence = min(self._commit, self.last_index), segments.sequence + 1
-        pieces, length = journal_format.encode(records, segments.journal_id, sequence, commit)
+        whole = None
+        if len(records) == 1 and records[0].kind == journal_format.ENTRY:
+            whole = journal_format.encode_entry(records[0], segments.journal_id, sequence, commit)
+        if whole is None:
+            pieces, length = journal_format.encode(records, segments.journal_id, sequence, commit)
+        else:
+            pieces, length = [whole], len(whole)
         if self._leave or not segments.fits(length):
             segments.advance(length + _BESIDE_BYTES_MAX)
             self._leave = False

@@ -52,6 +52,8 @@ _SMALL_BYTES = 4096
 # part of one record of the directory; so one of these pieces contains a run of zeros at least this long.
 _ZERO_RUN = bytes(64)
 
+_ENTRY_USED = HEADER.size + RECORD.size + len(_END_MARK)     # bytes of a frame with a single entry, besides its body
+
 # Kinds of record. The numbers are the format: never reused.
 ENTRY = 1           # a: index, b: term, body: command
 TRUNCATE = 2        # a: this index and all above are removed
@@ -115,6 +117,22 @@ def encode(
         crc32(directory, sequence & 0xFFFFFFFF),
     )
     return [checked, _CRC_AND_MARK.pack(crc32(checked), _MARK), directory, *bodies, tail], length
+
+
+def encode_entry(record: JournalRecord, journal_id: bytes, sequence: int, commit_index: int) -> bytes | None:
+    """As encode() of a single small entry, in one piece; None if it is neither small nor free of runs of zeros."""
+    kind, index, term, body, crc = record
+    if len(body) >= _SMALL_BYTES or _ZERO_RUN in body:
+        return None
+    used = _ENTRY_USED + len(body)
+    length = (used + SECTOR_BYTES - 1) & -SECTOR_BYTES
+    directory = RECORD.pack(kind, len(body), index, term, crc)
+    checked = _CHECKED.pack(
+        MAGIC, VERSION, 0, journal_id, sequence, length, commit_index, 1, 0, 0,
+        crc32(directory, sequence & 0xFFFFFFFF),
+    )
+    mark = _CRC_AND_MARK.pack(crc32(checked), _MARK)
+    return b"".join((checked, mark, directory, body, bytes(length - used), _END_MARK))
 
 
 def _gather(bodies: list[bytes]) -> list[bytes]:

@@ -61,6 +61,14 @@ class Unframer:
         self._left = 0                              # bytes of it still to come
         self._complete = False                      # the message ends with this frame
 
+    def only(self, data: bytes) -> memoryview | None:
+        """The message, if `data` is one whole frame and nothing is left from before; None: feed() it."""
+        if self._frame is None and not self._pieces and self._start == len(self._received) and len(data) > HEAD_BYTES:
+            (head,) = _LENGTH.unpack_from(data)
+            if head == len(data) - HEAD_BYTES and head <= self.limit:
+                return memoryview(data)[HEAD_BYTES:]
+        return None
+
     def feed(self, data: bytes) -> None:
         """Add received bytes."""
         if self._start < len(self._received):

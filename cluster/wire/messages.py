@@ -277,7 +277,7 @@ def _parts(message: Append) -> list[bytes]:
     return parts
 
 
-def decode(data: bytes | bytearray) -> Message:
+def decode(data: bytes | bytearray | memoryview) -> Message:
     """Decode a message. Raises msgspec.DecodeError or msgspec.ValidationError."""
     return _decoder.decode(data)
 

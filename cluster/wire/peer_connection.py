@@ -71,10 +71,15 @@ class PeerConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Decode received bytes and report complete messages."""
-        self._incoming.feed(data)
+        only = None
         if self.greeting is not None:
             self.heard_at = self._network.now()
+            only = self._incoming.only(data)
         try:
+            if only is not None:                # as nearly always
+                self._network.received(self, decode(only))
+                return
+            self._incoming.feed(data)
             while self.transport is not None and (message := self._incoming.next()) is not None:
                 if self.greeting is None:
                     self._network.greeted(self, decode_hello(message))

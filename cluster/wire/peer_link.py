@@ -13,7 +13,17 @@ from typing import Protocol
 
 from cluster import limits
 from cluster.wire.framing import HEAD_BYTES, pieces, whole
-from cluster.wire.messages import Append, Heartbeat, Hello, Message, Notice, SnapshotChunk, encode_parts
+from cluster.wire.messages import (
+    Ack,
+    Append,
+    Heartbeat,
+    Hello,
+    Message,
+    Notice,
+    SnapshotChunk,
+    encode,
+    encode_parts,
+)
 
 
 class LinkConnection(Protocol):
@@ -52,11 +62,15 @@ class PeerLink:
 
     def add(self, message: Message) -> None:
         """Queue a message for the next flush."""
+        if type(message) is Ack:
+            self._late.append(whole(encode(message)))
+            return
         parts = encode_parts(message)
-        length = sum(map(len, parts))
         if not isinstance(message, Append | SnapshotChunk | Notice):
             (self._early if isinstance(message, Heartbeat) else self._late).append(whole(*parts))
-        elif length > limits.PIECE_BYTES or self._large:    # a message must not overtake a large one before it
+            return
+        length = len(parts[0]) if len(parts) == 1 else sum(map(len, parts))
+        if length > limits.PIECE_BYTES or self._large:    # a message must not overtake a large one before it
             self._large.append(pieces(*parts))
             self._large_bytes += length
         else:
@@ -71,16 +85,19 @@ class PeerLink:
     def flush_early(self) -> None:
         """Send the frames that need not wait for the journal."""
         if self._early:
-            self._write(self._early)
-            self._early = []
+            early, self._early = self._early, []
+            self._write(early)
         if self._large:
             self.write_large()
 
-    def flush_late(self) -> None:
-        """Send the frames that had to wait for the journal."""
+    def flush(self) -> bool:
+        """Send also the frames that had to wait for the journal. Returns whether large messages are left."""
+        if self._early or self._large:
+            self.flush_early()
         if self._late:
-            self._write(self._late)
-            self._late = []
+            late, self._late = self._late, []
+            self._write(late)
+        return bool(self._large)
 
     def write_large(self) -> None:
         """Write pieces of large messages until the connection has LINK_WINDOW_BYTES to send."""
@@ -106,4 +123,4 @@ class PeerLink:
 
     def _write(self, frames: list[bytes]) -> None:
         if self.outgoing is not None and self.outgoing.transport is not None:
-            self.outgoing.transport.write(b"".join(frames))
+            self.outgoing.transport.write(frames[0] if len(frames) == 1 else b"".join(frames))

@@ -53,6 +53,7 @@ class PeerNetwork:
         self._receiving = receiving
         self._stranger = stranger
         self._links: dict[str, PeerLink] = {}
+        self._queued = False                        # some link may have something to flush
         self._strangers: set[PeerConnection] = set()
         self._server: asyncio.Server | None = None
         self._watching: asyncio.Task[None] | None = None    # set while this network is started
@@ -117,6 +118,7 @@ class PeerNetwork:
         link = self._links.get(name)
         if link is None or not link.up:
             return
+        self._queued = True
         link.add(message)
 
     def buffered_bytes(self, name: str) -> int:
@@ -126,14 +128,17 @@ class PeerNetwork:
 
     def flush_appends(self) -> None:
         """See Outbox."""
-        for link in self._links.values():
-            link.flush_early()
+        if self._queued:
+            for link in self._links.values():
+                link.flush_early()
 
     def flush(self) -> None:
         """See Outbox."""
-        self.flush_appends()
-        for link in self._links.values():
-            link.flush_late()
+        if self._queued:
+            self._queued = False
+            for link in self._links.values():
+                if link.flush():
+                    self._queued = True
 
     # The connections' side
 

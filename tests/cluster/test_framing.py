@@ -68,3 +68,31 @@ def test_absurd_lengths_are_refused(stream: bytes) -> None:
     unframer.feed(stream)
     with pytest.raises(ValueError, match="a frame of"):
         unframer.next()
+
+
+@given(st.lists(st.tuples(st.binary(max_size=50), st.booleans()), max_size=10), st.integers(1, 80), st.integers(1, 30))
+def test_a_read_of_exactly_one_frame_is_a_message_only_between_others(
+    sent: list[tuple[bytes, bool]], cut: int, piece_bytes: int,
+) -> None:
+    """Reads as they may come: a whole frame each, or any cut of the stream."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(limits, "PIECE_BYTES", piece_bytes)
+        frames = [frame for data, large in sent for frame in (pieces(data) if large and data else (whole(data),))]
+    unframer, messages = Unframer(1000), []
+    for number, frame in enumerate(frames):
+        for read in (frame,) if number % 3 else (frame[:cut], frame[cut:]):
+            if not read:
+                continue
+            only = unframer.only(read)
+            if only is not None:
+                messages.append(bytes(only))
+            else:
+                unframer.feed(read)
+                messages += take(unframer)
+    assert messages == [data for data, _ in sent]
+
+
+def test_a_message_above_the_limit_is_left_to_the_check() -> None:
+    unframer = Unframer(10)
+    assert unframer.only(whole(bytes(11))) is None
+    assert unframer.only(whole(bytes(10))) == bytes(10)

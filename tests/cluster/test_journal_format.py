@@ -50,3 +50,19 @@ def test_the_sectors_without_and_with_a_single_bit_are_counted(seed: int) -> Non
 def test_the_first_sector_is_not_counted() -> None:
     sectors = [bytes(SECTOR_BYTES), b"\x01" + bytes(SECTOR_BYTES - 1), bytes(SECTOR_BYTES)]
     assert journal_format._count_sparse(sectors) == (1, 1)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_a_single_small_entry_is_written_as_any_other_frame(seed: int) -> None:
+    rng = random.Random(seed)
+    data = body(rng, 1) if rng.random() < 0.3 else rng.randbytes(rng.randrange(5000))
+    data = data[:rng.choice((0, 1, 63, 64, 407, 408, 409, 4095, 4096, 5000))]
+    index = rng.choice((1, 7, 1 << 40))
+    record = JournalRecord(journal_format.ENTRY, index, rng.randrange(9), data, journal_format.body_crc(index, data))
+    pieces, length = journal_format.encode([record], b"journal!", seed, 5)
+    whole = journal_format.encode_entry(record, b"journal!", seed, 5)
+    if whole is None:
+        assert len(data) >= 4096 or bytes(64) in data
+    else:
+        assert whole == b"".join(pieces)
+        assert len(whole) == length

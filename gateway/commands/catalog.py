@@ -47,7 +47,7 @@ ROWS = (
     #   word                 grammar                      right             what runs it                  kind
     # ---- jobs
     Row(b"PUT",              puts.put,                    may.put,          write.put,                    LOGGED,
-        numbered=True, in_transaction=QUEUED, body=bodies.JOB),
+        numbered=True, in_transaction=QUEUED, body=bodies.JOB, usual=puts.USUAL_PUT),
     Row(b"PUT",              puts.put_wait,               may.put_wait,     write.put_wait,               LOGGED,
         numbered=True, body=bodies.JOB, counted_as="PUT WAIT"),
     Row(b"PUTS",             puts.puts,                   may.puts,         write.puts,                   LOGGED,
@@ -59,7 +59,7 @@ ROWS = (
     Row(b"GETBE",            take.getbe,                  may.get,          write.blocking_get,           LOGGED,
         numbered=True, takes=True, counted_as="GETB"),
     Row(b"DONE",             jobs.done,                   may.running,      write.ended,                  LOGGED,
-        numbered=True, in_transaction=QUEUED),
+        numbered=True, in_transaction=QUEUED, usual=jobs.USUAL_DONE),
     Row(b"DONE",             jobs.done_many,              may.all_running,  write.of_many,                LOGGED,
         numbered=True),
     Row(b"LATER",            jobs.later,                  may.running,      write.proposed,               LOGGED,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from enum import Enum
 from hashlib import blake2b
@@ -52,6 +53,18 @@ class Body(Struct, frozen=True, eq=False):
 NO_BODY = Body(lambda words: 0)
 
 
+class UsualLine(Struct, frozen=True, eq=False):
+    """The commonest line of a row, read at once by one expression.
+
+    It must match only what the row's `parse` reads, with the same result; whatever it does not match is left to that.
+    `match(buffer, start)` includes the end of the line. In a row with a body the last group is the length of the data,
+    and `command(match, data)` is called when they are there.
+    """
+
+    match: Callable[[bytes, int], re.Match[bytes] | None]
+    command: Callable[[re.Match[bytes], bytes], Command]
+
+
 class Row(Struct, frozen=True, eq=False):
     """One form of a verb: a line that begins with `word`, and everything the gateway knows about it.
 
@@ -69,6 +82,7 @@ class Row(Struct, frozen=True, eq=False):
     in_transaction: InTransaction = InTransaction.REFUSED
     while_subscribed: bool = False                      # allowed on a connection that hears events
     body: Body = NO_BODY
+    usual: UsualLine | None = None                      # where parsing it by words would be felt
     takes: bool = False                                 # GET: it may depend on the turns of the connection
     counted_as: str | None = None                       # label in the metrics if not the word; "": not counted
     alone: bool = False                                 # as its kind says; copied here for speed

@@ -16,7 +16,7 @@ from gateway.limits import (
     Limits,
 )
 from gateway.protocol.arguments import ArgumentError
-from gateway.protocol.command import Command, Words
+from gateway.protocol.command import NO_BODY, Command, Row, Words
 from gateway.protocol.grammar.bodies import JOBS, SNAPSHOT
 from gateway.protocol.puts_reader import PutsSoFar
 from gateway.protocol.responses import BAD_ARGUMENTS, BAD_COMMAND, TOO_LARGE
@@ -45,6 +45,7 @@ class Parser:
         self._short_bytes = min(LONG_LINE_BYTES, limits.line_bytes_max)     # of lines that need no check
         self._verbs = verbs
         self._plain = verbs.plain
+        self._usual = verbs.usual if guard is None else {}
         self._guard = guard
         self._no_room = no_room
         self._buffer = b""                  # being parsed, from _start on
@@ -109,6 +110,11 @@ class Parser:
         """
         if self._block is not None:
             return self._block()
+        start, buffer = self._start, self._buffer
+        if start < len(buffer) and (row := self._usual.get(buffer[start])) is not None:
+            usual = self._usual_line(row, buffer, start)
+            if usual is not None:
+                return usual
         while True:
             start, buffer = self._start, self._buffer
             end = buffer.find(b"\n", start)
@@ -134,6 +140,25 @@ class Parser:
             words = line.split()
             if words:                                       # empty lines are ignored
                 return self._command(words, line)
+
+    def _usual_line(self, row: Row, buffer: bytes, start: int) -> Command | None:
+        """Return the next command if it is the usual one of this row and its data are here, None otherwise."""
+        usual = row.usual
+        found = None if usual is None else usual.match(buffer, start)
+        if usual is None or found is None or (end := found.end()) > start + self._short_bytes:
+            return None
+        data = b""
+        if row.body is not NO_BODY:
+            length = int(found[found.re.groups])
+            if length > self._limits.data_bytes_max or end + length > len(buffer):
+                return None
+            data = buffer[end:end + length]
+            end += length
+        self._start = end
+        self.lines += 1
+        command = usual.command(found, data)
+        command.row = row
+        return command
 
     def _line(self) -> bytes | None:
         """Return the next line without its line end, None if it is incomplete."""

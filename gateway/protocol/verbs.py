@@ -38,6 +38,9 @@ class Verbs:
         # The first row of each verb that has no two-word forms: nearly all lines are found here.
         self.plain = {word: rows[0] for word, rows in self._of_one_word.items() if word not in self._of_two_words}
 
+        # By the first byte of their line. No two verbs that begin with the same letter are that common.
+        self.usual = {row.word[0]: row for row in self.rows if row.usual is not None}
+
     def read(self, words: Words) -> Command | None:
         """Parse a line into a command, None for an unknown verb; raises ArgumentError."""
         if words[0].upper() == REQ:

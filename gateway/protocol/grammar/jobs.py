@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from core import (
@@ -34,7 +35,7 @@ from gateway.protocol.arguments import (
     signed,
     unsigned,
 )
-from gateway.protocol.command import Command, Words
+from gateway.protocol.command import Command, UsualLine, Words
 from gateway.protocol.grammar.options import EXPIRE, FEEDBACK, WHEN, Option, read_options
 
 PRI = {b"PRI": Option("priority", signed)}
@@ -73,6 +74,11 @@ def done(words: Words) -> Command | None:
     if "ran_ms" in found:
         end = DoneRan(number, found["ran_ms"], "last" in found)
     return Command(_with_feedback(end, found), arguments=() if reason is None else (reason,))
+
+
+USUAL_DONE = UsualLine(
+    re.compile(rb"DONE ([0-9]{1,19})\r?\n").match, lambda found, data: Command(Done(int(found[1]))),
+)
 
 
 def _with_feedback(

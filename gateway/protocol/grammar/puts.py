@@ -6,9 +6,12 @@ so every word is interpreted by its position.
 
 from __future__ import annotations
 
+import re
+
 from core import DURATION_MS_MAX, Get, OnDup, Put, PutGrouped, PutMany, PutNumbered, PutTopic, PutWith
 from gateway.limits import AFTER_ITEMS_MAX, BATCH_JOBS_MAX, SETTING_MAX, SPREAD_QUEUES_MAX
 from gateway.protocol.arguments import (
+    NAME,
     ArgumentError,
     between,
     key,
@@ -21,7 +24,7 @@ from gateway.protocol.arguments import (
     signed,
     unsigned,
 )
-from gateway.protocol.command import Command, Words
+from gateway.protocol.command import Command, UsualLine, Words
 from gateway.protocol.grammar.options import WHEN, Option, one_of, read_options
 from gateway.protocol.grammar.take import lease
 
@@ -68,6 +71,12 @@ def put(words: Words) -> Command | None:
     if 4 < at < count and words[at] == b"WAIT":
         return None
     return _with_options(Command(Put(queue, priority, b"", item, new_item), length), words, at)
+
+
+USUAL_PUT = UsualLine(
+    re.compile(rb"PUT (%s) (-?[0-9]{1,18}) ([0-9]{1,18})\r?\n" % NAME).match,
+    lambda found, data: Command(Put(name(found[1]), int(found[2]), data)),
+)
 
 
 def _spread(words: Words) -> Command:

@@ -1,18 +1,21 @@
 """What events cost, and how soon they are heard.
 
-    python -m bench.events cost [--subscribers 1000] [--rate 1000] [--seconds 20] [--rounds 3]
+    python -m bench.events cost [--subscribers 1000] [--rate 1000] [--seconds 20] [--rounds 3] [--apart]
     python -m bench.events notify [--seconds 10]
     python -m bench.events delay [--rate 5000] [--seconds 20]
 
 `cost`: PUTs at a steady rate, in turns without and with subscribers on a follower that hear 50 events a second each;
-what the leader spends for one, and its time. `notify`: NOTIFY as fast as the leader takes it, without a subscriber and
-with 100 on all nodes. `delay`: from sending a DONE to the line of FINI at a subscriber, on each node, beside other
-operations. A cluster of three nodes is started, which shares the machine with the load and the subscribers.
+what the leader spends for one, and its time. With `--apart` the subscribers and their node have a half of the
+processors to themselves, as on a host of its own. `notify`: NOTIFY as fast as the leader takes it, without a
+subscriber and with 100 on all nodes. `delay`: from sending a DONE to the line of FINI at a subscriber, on each node,
+beside other operations. A cluster of three nodes is started, which shares the machine with the load and the
+subscribers.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import time
 from pathlib import Path
@@ -48,8 +51,10 @@ def main() -> None:
 @click.option("--rate", default=1000.0, show_default=True, type=click.FloatRange(50), help="PUTs per second.")
 @click.option("--seconds", default=20.0, show_default=True, type=click.FloatRange(1, 3600), help="Of each turn.")
 @click.option("--rounds", default=3, show_default=True, type=click.IntRange(1, 100))
+@click.option("--apart", is_flag=True, help="The subscribers and their node on processors of their own.")
 def cost(
     servers: str | None, nodes: int, record_to: Path | None, subscribers: int, rate: float, seconds: float, rounds: int,
+    apart: bool,
 ) -> None:
     """Measure what subscribers on a follower cost the leader."""
     console = make_console()
@@ -59,10 +64,11 @@ def cost(
         follower = _other_than_leader(measured)
         wanted = [(follower, f"SUBSCRIBE PUT {queues[number % len(queues)]}") for number in range(subscribers)]
         result = Result("events cost")
+        theirs = _apart(measured, follower) if apart else None
         _put(measured, jobs, rate, SETTLE_S)            # warm
         for number in range(rounds):
             for count in (0, subscribers):
-                with hearers(wanted[:count]) as heard:
+                with hearers(wanted[:count], theirs) as heard:
                     time.sleep(SETTLE_S)
                     row, figures = _put(measured, jobs, rate, seconds, heard)
                 result.rows.append({"round": number + 1, "subscribers": count, **row})
@@ -76,6 +82,24 @@ def _other_than_leader(measured: Target) -> str:
     """The address of a server that does not serve; of the only one where there is no other."""
     leader = measured.leader()
     return next((server for server in measured.servers.split(",") if server != leader), leader)
+
+
+def _apart(measured: Target, follower: str) -> set[int]:
+    """Give this follower a half of the processors, and the other nodes and this process the rest; returns that half.
+
+    Raises click.UsageError where that cannot be.
+    """
+    processors = sorted(os.sched_getaffinity(0))
+    if measured.cluster is None or len(processors) < 2:
+        raise click.UsageError("--apart needs two processors, and nodes of its own")
+    middle = len(processors) // 2
+    ours, theirs = set(processors[:middle]), set(processors[middle:])
+    os.sched_setaffinity(0, ours)
+    for name in measured.cluster.names:
+        pid = measured.cluster.pid(name)
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            os.sched_setaffinity(int(thread), theirs if measured.cluster.server(name) == follower else ours)
+    return theirs
 
 
 def _leader_cpu_us(measured: Target) -> int | None:

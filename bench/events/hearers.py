@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import select
 import socket
 from collections.abc import Iterator, Sequence
@@ -29,10 +30,15 @@ class Hearers:
 
 
 @contextmanager
-def hearers(wanted: Sequence[tuple[str, str]]) -> Iterator[Hearers]:
-    """Subscribers: to each server ("host:port") its SUBSCRIBE line. All of them hear from now on. Raises OSError."""
+def hearers(wanted: Sequence[tuple[str, str]], processors: set[int] | None = None) -> Iterator[Hearers]:
+    """Subscribers: to each server ("host:port") its SUBSCRIBE line. All of them hear from now on. Raises OSError.
+
+    `processors`: those on which they run, None: any.
+    """
     here, there = multiprocessing.Pipe()
-    process = multiprocessing.get_context("spawn").Process(target=_hear, args=(there, list(wanted)), daemon=True)
+    process = multiprocessing.get_context("spawn").Process(
+        target=_hear, args=(there, list(wanted), processors), daemon=True,
+    )
     process.start()
     there.close()
     try:
@@ -47,7 +53,9 @@ def hearers(wanted: Sequence[tuple[str, str]]) -> Iterator[Hearers]:
         process.join()
 
 
-def _hear(pipe: Connection, wanted: list[tuple[str, str]]) -> None:
+def _hear(pipe: Connection, wanted: list[tuple[str, str]], processors: set[int] | None) -> None:
+    if processors:
+        os.sched_setaffinity(0, processors)
     poll = select.epoll()
     sockets: dict[int, socket.socket] = {}
     for server, line in wanted:

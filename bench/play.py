@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import click
-from sockpq import Client, Job, SockpqError
+from sockpq import Client, ClientClosed, Job, SockpqError
 from sockpq.worker import App
 
 from devcluster.node import NodeError, program
@@ -77,6 +77,7 @@ class Play:
 
     def __init__(self, servers: str) -> None:
         self._servers = servers
+        self._client = Client(servers)
         self._put = 0
         self._worker: subprocess.Popen[bytes] | None = None
 
@@ -91,23 +92,22 @@ class Play:
             threading.Thread(target=_telling_errors, args=(run,), daemon=True).start()
 
     def stop(self) -> None:
-        """End the pqworker."""
+        """End producer and pqworker, so that neither misses the nodes."""
+        self._client.close()
         if self._worker is not None:
             _end(self._worker)
 
     def _produce(self) -> None:
-        with Client(self._servers) as client:
-            for number in itertools.count(1):
-                client.put(QUEUE, f"letter {number}", priority=random.choice((0, 0, 0, 5, 9)))
-                self._put += 1
-                time.sleep(PUT_EVERY_S)
+        for number in itertools.count(1):
+            self._client.put(QUEUE, f"letter {number}", priority=random.choice((0, 0, 0, 5, 9)))
+            self._put += 1
+            time.sleep(PUT_EVERY_S)
 
     def _tell(self) -> None:
-        with Client(self._servers) as client:
-            while True:
-                time.sleep(TELL_EVERY_S)
-                done = client.queue_stat(QUEUE)["total_done"]
-                _say(f"producer: {self._put} jobs put into {QUEUE}; workers: {done} done")
+        while True:
+            time.sleep(TELL_EVERY_S)
+            done = self._client.queue_stat(QUEUE)["total_done"]
+            _say(f"producer: {self._put} jobs put into {QUEUE}; workers: {done} done")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -121,6 +121,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def _telling_errors(run: Callable[[], None]) -> None:
     try:
         run()
+    except ClientClosed:            # the end of all
+        pass
     except SockpqError as error:
         _say(f"a producer or worker has ended: {error}")
 
@@ -152,7 +154,8 @@ def main(folder: Path, celery: bool) -> None:
                 play.stop()
             sys.exit(cluster.wait())
         except KeyboardInterrupt:       # the cluster has had it too, and ends
-            continue
+            if play is not None:
+                play.stop()
 
 
 if __name__ == "__main__":

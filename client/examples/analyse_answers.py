@@ -5,7 +5,6 @@ queue hands out ten jobs in a second, and while some workers analyse, others hav
 turn is lost.
 """
 
-import os
 import sys
 import threading
 import time
@@ -28,7 +27,7 @@ def work(client: Client) -> None:
         time.sleep(max(0.0, begun + JOB_S - time.monotonic()))
 
 
-with Client(os.environ["SOCKPQ_SERVERS"]) as client:
+with Client() as client:
     client.queue_config("calls", rate=RATE, per=1)
     client.put_many("calls", [b"%d" % number for number in range(JOBS)])
     threads = [threading.Thread(target=work, args=[client]) for _ in range(WORKERS)]

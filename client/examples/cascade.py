@@ -4,7 +4,6 @@
 its lease before loses the job to another one, and then its move() is refused: the result is not there twice either.
 """
 
-import os
 import sys
 import threading
 
@@ -28,7 +27,7 @@ def work(client: Client) -> None:
             print("lost to another worker:", job.data, file=sys.stderr)
 
 
-with Client(os.environ["SOCKPQ_SERVERS"]) as client:
+with Client() as client:
     client.put_many("clean", [line.encode() for line in sys.stdin])
     threads = [threading.Thread(target=work, args=[client]) for _ in range(WORKERS)]
     for thread in threads:

@@ -29,7 +29,7 @@ def compress(path: Path) -> None:
 
 
 signal.signal(signal.SIGTERM, stop)
-with Client(os.environ["SOCKPQ_SERVERS"]) as client:
+with Client() as client:
     while not stopping:
         for job in client.consume(sys.argv[1], expire=60, wait=1):
             path = Path(os.fsdecode(job.data))

@@ -4,7 +4,6 @@ The parts of one text are one item. Threads count the words of a part each; the 
 """
 
 import json
-import os
 import sys
 import threading
 from collections import Counter
@@ -33,7 +32,7 @@ def add_up(client: Client) -> None:
         print(count, word)
 
 
-with Client(os.environ["SOCKPQ_SERVERS"]) as client:
+with Client() as client:
     lines = sys.stdin.readlines()
     parts = ["".join(lines[start : start + LINES_PER_PART]) for start in range(0, len(lines), LINES_PER_PART)]
     client.put_many("parts", [part.encode() for part in parts], item="book")

@@ -4,12 +4,11 @@ Each order gets a job that becomes active when its time is over. Its key is the 
 payment can take the job away before.
 """
 
-import os
 import sys
 
 from sockpq import Client, JobNotFound, Key
 
-with Client(os.environ["SOCKPQ_SERVERS"]) as client:
+with Client() as client:
     seconds, *orders = sys.argv[1:]
     for order in orders:
         client.put("release", order.encode(), delay=float(seconds), key=order)

@@ -5,14 +5,13 @@ thing the same time, long ago, and they come one behind the other, however mixed
 serves them all.
 """
 
-import os
 import sys
 import zlib
 from itertools import groupby
 
 from sockpq import Client
 
-with Client(os.environ["SOCKPQ_SERVERS"]) as client:
+with Client() as client:
     client.queue_config("events", order="time")
     for event in sys.argv[1:]:
         client.put("events", event.encode(), at=zlib.crc32(event.encode()) % 1_000_000_000)

@@ -5,14 +5,13 @@ queue keeps the keys of finished jobs for a day, so that a program that is start
 """
 
 import hashlib
-import os
 import sys
 
 from sockpq import Client, JobExists
 
 DAY = 86_400
 
-with Client(os.environ["SOCKPQ_SERVERS"]) as client:
+with Client() as client:
     client.queue_config("mail", keep=DAY)
     for address in sys.argv[1:]:
         try:

@@ -4,12 +4,11 @@ Any number of these may run, on any machine: the key is there once, so there is 
 time. `done()` says when it comes again. It is no earlier than now: what was missed is not made up for.
 """
 
-import os
 import sys
 
 from sockpq import Client
 
-with Client(os.environ["SOCKPQ_SERVERS"]) as client:
+with Client() as client:
     seconds, times = float(sys.argv[1]), int(sys.argv[2])
     client.put("periodic", b"clean up", every=seconds, key="clean-up", on_duplicate="ignore")
     for number, job in enumerate(client.consume("periodic", expire=60, until_done=True), start=1):

@@ -4,7 +4,6 @@ A hundred tasks of one asyncio client share the work, and could do so with other
 """
 
 import asyncio
-import os
 import sys
 
 from sockpq.aio import Client
@@ -26,7 +25,7 @@ async def probe(client: Client) -> None:
 
 
 async def main() -> None:
-    async with Client(os.environ["SOCKPQ_SERVERS"]) as client:
+    async with Client() as client:
         await client.put_many("probe", [address.encode() for address in sys.argv[1:]])
         async with asyncio.TaskGroup() as group:
             for _ in range(TASKS):

@@ -3,12 +3,11 @@
 All lines are there once when it ends without an error, whatever happens to the servers meanwhile.
 """
 
-import os
 import sys
 
 from sockpq import Client
 
-with Client(os.environ["SOCKPQ_SERVERS"]) as client:
+with Client() as client:
     queue = sys.argv[1]
     lines = [line.rstrip(b"\n") for line in sys.stdin.buffer]
     print(client.put_many(queue, lines), "jobs put,", client.total(queue).jobs, "waiting in", queue)

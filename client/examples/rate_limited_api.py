@@ -9,7 +9,6 @@ request went.
 
 import asyncio
 import contextlib
-import os
 import random
 import sys
 import time
@@ -102,7 +101,7 @@ def picture(seen: list[tuple[float, str]]) -> str:
 
 
 async def main() -> None:
-    async with aio.Client(os.environ["SOCKPQ_SERVERS"]) as client:
+    async with aio.Client() as client:
         with contextlib.suppress(PulseNotFound):
             await client.pulse_delete(PULSE)
         # Turns that come one by one arrive one by one. Of ten at once the API sees twenty in a second when the first

@@ -4,7 +4,6 @@ The caller waits for the factors of a number; any of the servers works them out.
 asked again by its lease, the answer waits for a caller.
 """
 
-import os
 import sys
 
 from sockpq import Client
@@ -20,7 +19,7 @@ def factors(number: int) -> list[int]:
     return [*found, number]
 
 
-with Client(os.environ["SOCKPQ_SERVERS"]) as client:
+with Client() as client:
     if sys.argv[1] == "serve":
         for question in client.consume("numbers", expire=60):
             answer = " ".join(map(str, factors(int(question.data))))

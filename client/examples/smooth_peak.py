@@ -3,7 +3,6 @@
 The queue's `limit` holds for all workers of all machines together; what comes at once waits in the queue meanwhile.
 """
 
-import os
 import sys
 import threading
 import time
@@ -29,7 +28,7 @@ def work(client: Client) -> None:
             busy -= 1
 
 
-with Client(os.environ["SOCKPQ_SERVERS"]) as client:
+with Client() as client:
     client.queue_config("peak", limit=AT_A_TIME)
     count = client.put_many("peak", [b"%d" % number for number in range(int(sys.argv[1]))])
     threads = [threading.Thread(target=work, args=[client]) for _ in range(WORKERS)]

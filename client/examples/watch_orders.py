@@ -4,12 +4,11 @@ An order is an item: all jobs that belong to it, in whatever queues. FINI says t
 may come and go meanwhile.
 """
 
-import os
 import sys
 
 from sockpq import Client, EventsLost
 
-with Client(os.environ["SOCKPQ_SERVERS"]) as client:
+with Client() as client:
     orders = set(sys.argv[1:])
     events = client.events("FINI", sorted(orders))
     print("watching", flush=True)

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from core import Operation, Put
+from gateway.monitoring import event_stream, stream_thread
 from gateway.monitoring import http as http_module
-from gateway.monitoring import stream_thread
 from tests.client.certificates import ca_file, server_tls
 from tests.gateway.helpers.sockets import Client
 from tests.gateway.monitoring.test_metrics import Secrets, Watched, run
@@ -251,3 +251,31 @@ def test_streams_over_tls_are_the_same(tmp_path: Path) -> None:
         client.writer.close()
 
     run(test, tls=server_tls("localhost"))
+
+
+def test_the_loop_encrypts_a_bounded_piece_at_a_time_however_much_is_due(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    written: list[int] = []
+    write = event_stream.Encrypted._write
+
+    def noting(connection: event_stream.Encrypted, data: bytes) -> None:
+        written.append(len(data))
+        write(connection, data)
+    monkeypatch.setattr(event_stream.Encrypted, "_write", noting)
+
+    async def test(watched: Watched) -> None:
+        tls = ssl.create_default_context(cafile=ca_file(tmp_path))
+        client = await watched.connect(tls)
+        client.send(b"GET /events?types=PUT HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        await client.reader.readuntil(b"\r\n\r\n")
+        await heard(client, b":\n\n")
+        put(watched, *["q"] * 2000)
+        await heard(client, b"".join(
+            b"id: %d\nevent: PUT\ndata: PUT q 3\n\n" % number for number in range(2, 2002)
+        ))
+        client.writer.close()
+
+    run(test, tls=server_tls("localhost"))
+    assert sum(written) > 4 * event_stream.TLS_PIECE_BYTES
+    assert max(written) <= event_stream.TLS_PIECE_BYTES

@@ -1,14 +1,16 @@
 """Subscribers and senders of messages at simulated gateways, and what they are promised (spec/events 3.1, 5.1).
 
 A subscriber goes to another node when it likes, or when it must, and goes on from the number that it heard last. So it
-hears every event of its types once and in order, whichever nodes die, but for what a GAP says. Messages have no such
-promise: those of one sender come in order, each at most once.
+hears every event of its types once and in order, whichever nodes die, but for what a GAP says. Messages of one sender
+come in order, each at most once; between two that it hears in one subscription, none that was accepted is missing but
+where a GAP says so.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 
 from core import Event
 from gateway.events.lines import line_of
@@ -28,6 +30,7 @@ class Tale:
 
     def __init__(self, seen: Counter[str]) -> None:
         self.seen = seen
+        self.accepted: dict[bytes, list[int]] = {}      # the messages of each sender that a leader took
         self._numbers: list[int] = []
         self._lines: list[bytes] = []
 
@@ -57,10 +60,12 @@ class Hearing:
         self._tale = tale
         self._next = 0                              # the place of the next event
         self._messages: dict[bytes, int] = {}       # the last one of each sender on this connection
+        self._whole: dict[bytes, int] = {}          # those of them behind which no GAP came
 
     def begin(self, newest: int) -> None:
         """A subscription was answered with the number of the newest event."""
         self._messages.clear()
+        self._whole.clear()
         if self.position is None:
             self.position = newest
             self._next = self._tale.after(newest)
@@ -72,9 +77,16 @@ class Hearing:
             sender, _, number = answer.data.partition(b" ")
             if int(number) <= self._messages.get(sender, -1):
                 raise Violation(f"subscriber {self._number} hears message {number!r} of {sender!r} again or too late")
-            self._messages[sender] = int(number)
+            before = self._whole.get(sender)
+            missing = [] if before is None else [
+                one for one in self._tale.accepted.get(sender, ()) if before < one < int(number)
+            ]
+            if missing:
+                raise Violation(f"subscriber {self._number} never hears messages {missing} of {sender!r}")
+            self._messages[sender] = self._whole[sender] = int(number)
             self._tale.seen["messages heard"] += 1
         elif kind == b"GAP":
+            self._whole.clear()
             self.position = max(self.position or 0, int(words[1]))
             self._next = max(self._next, self._tale.after(self.position))
             self._tale.seen["gaps in events"] += 1
@@ -111,9 +123,14 @@ def listens(tale: Tale) -> Callable[[GatewayClient], Life]:
     return life
 
 
-def sends_messages(client: GatewayClient) -> Life:
+def sends_messages(tale: Tale) -> Callable[[GatewayClient], Life]:
     """Say something to all subscribers every now and then."""
+    return partial(_send_messages, tale)
+
+
+def _send_messages(tale: Tale, client: GatewayClient) -> Life:
     number = 0
+    taken = tale.accepted.setdefault(b"%d" % client.number, [])
     while True:
         client.dial()
         going = True
@@ -121,6 +138,8 @@ def sends_messages(client: GatewayClient) -> Life:
             number += 1
             data = f"{client.number} {number}"
             going = accepted((yield from client.ask(f"NOTIFY {CHANNEL} {len(data)}\r\n{data}", Asked(Form.LINE))))
+            if going:
+                taken.append(number)
             yield client.rng.choice(SENDS_S)
         client.leave()
         yield client.rng.uniform(*BACKOFF_S)

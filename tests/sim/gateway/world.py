@@ -120,7 +120,7 @@ class GatewayWorld(World):
             *(takes_jobs("work", numbered=number % 2 == 0) for number in range(2 * more)),
             *(takes_jobs("own", numbered=number % 2 == 0) for number in range(2 * more)),
             puts_jobs("own"), puts_jobs("work"),
-            listens(self.events_told), listens(self.events_told), sends_messages,
+            listens(self.events_told), listens(self.events_told), sends_messages(self.events_told),
         ]
 
     def _end(self) -> None:

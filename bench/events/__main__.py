@@ -5,11 +5,11 @@
     python -m bench.events delay [--rate 5000] [--seconds 20]
 
 `cost`: PUTs at a steady rate, in turns without and with subscribers on a follower that hear 50 events a second each;
-what the leader spends for one, and its time. With `--apart` the subscribers and their node have a half of the
-processors to themselves, as on a host of its own. `notify`: NOTIFY as fast as the leader takes it, without a
-subscriber and with 100 on all nodes. `delay`: from sending a DONE to the line of FINI at a subscriber, on each node,
-beside other operations. A cluster of three nodes is started, which shares the machine with the load and the
-subscribers.
+what the leader spends for one, and its time. With `--apart` the subscribers and their node get only the processor
+time that nobody else wants (SCHED_IDLE), so that the others hardly feel it, as if it were on another host.
+`notify`: NOTIFY as fast as the leader takes it, without a subscriber and with 100 on all nodes. `delay`: from sending a
+DONE to the line of FINI at a subscriber, on each node, beside other operations. A cluster of three nodes is started,
+which shares the machine with the load and the subscribers.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def main() -> None:
 @click.option("--rate", default=1000.0, show_default=True, type=click.FloatRange(50), help="PUTs per second.")
 @click.option("--seconds", default=20.0, show_default=True, type=click.FloatRange(1, 3600), help="Of each turn.")
 @click.option("--rounds", default=3, show_default=True, type=click.IntRange(1, 100))
-@click.option("--apart", is_flag=True, help="The subscribers and their node on processors of their own.")
+@click.option("--apart", is_flag=True, help="The subscribers and their node yield the processors to the others.")
 def cost(
     servers: str | None, nodes: int, record_to: Path | None, subscribers: int, rate: float, seconds: float, rounds: int,
     apart: bool,
@@ -64,11 +64,12 @@ def cost(
         follower = _other_than_leader(measured)
         wanted = [(follower, f"SUBSCRIBE PUT {queues[number % len(queues)]}") for number in range(subscribers)]
         result = Result("events cost")
-        theirs = _apart(measured, follower) if apart else None
+        if apart:
+            _yield_processors(measured, follower)
         _put(measured, jobs, rate, SETTLE_S)            # warm
         for number in range(rounds):
             for count in (0, subscribers):
-                with hearers(wanted[:count], theirs) as heard:
+                with hearers(wanted[:count], yielding=apart) as heard:
                     time.sleep(SETTLE_S)
                     row, figures = _put(measured, jobs, rate, seconds, heard)
                 result.rows.append({"round": number + 1, "subscribers": count, **row})
@@ -84,22 +85,13 @@ def _other_than_leader(measured: Target) -> str:
     return next((server for server in measured.servers.split(",") if server != leader), leader)
 
 
-def _apart(measured: Target, follower: str) -> set[int]:
-    """Give this follower a half of the processors, and the other nodes and this process the rest; returns that half.
-
-    Raises click.UsageError where that cannot be.
-    """
-    processors = sorted(os.sched_getaffinity(0))
-    if measured.cluster is None or len(processors) < 2:
-        raise click.UsageError("--apart needs two processors, and nodes of its own")
-    middle = len(processors) // 2
-    ours, theirs = set(processors[:middle]), set(processors[middle:])
-    os.sched_setaffinity(0, ours)
-    for name in measured.cluster.names:
-        pid = measured.cluster.pid(name)
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            os.sched_setaffinity(int(thread), theirs if measured.cluster.server(name) == follower else ours)
-    return theirs
+def _yield_processors(measured: Target, follower: str) -> None:
+    """Let this follower have only the processor time that no other process wants. Raises click.UsageError."""
+    if measured.cluster is None:
+        raise click.UsageError("--apart needs nodes of its own")
+    name = next(name for name in measured.cluster.names if measured.cluster.server(name) == follower)
+    for thread in os.listdir(f"/proc/{measured.cluster.pid(name)}/task"):
+        os.sched_setscheduler(int(thread), os.SCHED_IDLE, os.sched_param(0))
 
 
 def _leader_cpu_us(measured: Target) -> int | None:

@@ -30,14 +30,14 @@ class Hearers:
 
 
 @contextmanager
-def hearers(wanted: Sequence[tuple[str, str]], processors: set[int] | None = None) -> Iterator[Hearers]:
+def hearers(wanted: Sequence[tuple[str, str]], yielding: bool = False) -> Iterator[Hearers]:
     """Subscribers: to each server ("host:port") its SUBSCRIBE line. All of them hear from now on. Raises OSError.
 
-    `processors`: those on which they run, None: any.
+    `yielding`: they get only the processor time that no other process wants.
     """
     here, there = multiprocessing.Pipe()
     process = multiprocessing.get_context("spawn").Process(
-        target=_hear, args=(there, list(wanted), processors), daemon=True,
+        target=_hear, args=(there, list(wanted), yielding), daemon=True,
     )
     process.start()
     there.close()
@@ -53,9 +53,9 @@ def hearers(wanted: Sequence[tuple[str, str]], processors: set[int] | None = Non
         process.join()
 
 
-def _hear(pipe: Connection, wanted: list[tuple[str, str]], processors: set[int] | None) -> None:
-    if processors:
-        os.sched_setaffinity(0, processors)
+def _hear(pipe: Connection, wanted: list[tuple[str, str]], yielding: bool) -> None:
+    if yielding:
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     poll = select.epoll()
     sockets: dict[int, socket.socket] = {}
     for server, line in wanted:

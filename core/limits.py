@@ -11,7 +11,7 @@ from __future__ import annotations
 
 # ---- What clients may ask for. The gateway refuses most of what is beyond; a handler takes the nearest allowed value.
 
-DURATION_MS_MAX = 100 * 366 * 86_400_000    # of a lease, delay, TTL, period, KEEP, grace: a hundred years
+DURATION_MS_MAX = 4_294_967_295_000         # of a lease, delay, TTL, period, KEEP, grace, pause: 2^32-1 s, 136 years
 NUMBER_MAX = 1 << 62                # of all other numbers: a snapshot holds 63 bits, and counting on needs some room
 NAME_CHARS_MAX = 255                # of the names of queues, items and keys
 COUNT_MAX = 10_000                  # jobs of one GET .. COUNT

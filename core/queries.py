@@ -6,14 +6,17 @@ from collections.abc import Iterable
 from itertools import islice
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from core import limits
 from core.fair.levels import FairSettings
 from core.ops.jobs import AnySelector, Number, Place
 from core.ops.queues import JobState
+from core.rules.expire import is_released
 from core.rules.hand_out import unfinished as any_unfinished
 from core.state import State
-from core.store.job import AnyJob, DelayedJob, JobCounts, RunningJob
+from core.store.job import AnyJob, BuriedJob, DelayedJob, JobCounts, RunningJob
+from core.store.queues import Queue
 
 
 class JobView(Struct, gc=False, frozen=True):
@@ -34,6 +37,8 @@ class JobView(Struct, gc=False, frozen=True):
     group: str | None = None    # for fair shares
     number: int | None = None   # of a numbered job,
     counts: JobCounts | None = None     # and what it has gone through
+    created_ms: int = 0         # of a numbered job: when it was put, as its number tells
+    own_lease_ms: int | None = None     # of hand-outs that name none
 
 
 class FairLevel(Struct, gc=False, frozen=True):
@@ -56,12 +61,13 @@ class FairGroup(Struct, gc=False, frozen=True):
 
 
 class QueueCounts(Struct, gc=False, frozen=True):
-    """The number of jobs of a queue in each state; dead jobs are those that came from it."""
+    """The number of jobs of a queue in each state; dead jobs are those that came from it, buried ones lie in it."""
 
     ready: int
     delayed: int
     running: int
     dead: int
+    buried: int = 0
 
 
 class QueueHistory(Struct, gc=False, frozen=True):
@@ -75,7 +81,11 @@ class QueueHistory(Struct, gc=False, frozen=True):
     dead: int           # jobs that were moved to the dead queue
     faded: int          # jobs whose TTL ended
     oldest_ms: int      # how long the oldest READY job has been waiting; 0: there is none
+    deleted: int = 0    # jobs that were removed by Delete
+    pauses: int = 0     # that began or were ended by a time of 0
 
+
+URGENT_RANK = 1024      # beanstalkd's jobs with a pri below are urgent; ours with a priority above -1024
 
 NOTHING = QueueHistory(0, 0, 0, 0, 0, 0, 0, 0)
 
@@ -93,12 +103,12 @@ def names(state: State, prefix: str) -> list[str]:
 
 def counts(state: State, name: str) -> QueueCounts | None:
     """The number of jobs of the queue in each state; None: there is no such queue."""
-    queue, dead = state.queues.by_name.get(name), state.dead.get(name)
-    if dead is None and state.queues.find(name) is None:
+    queue, dead = state.queues.find(name), state.dead.get(name)
+    if dead is None and queue is None:
         return None
     dead_jobs = 0 if dead is None else dead.size
     return QueueCounts(0, 0, 0, dead_jobs) if queue is None else QueueCounts(
-        queue.ready_count, queue.deferred, queue.running, dead_jobs
+        queue.ready_count, queue.deferred, queue.running, dead_jobs, 0 if queue.buried is None else queue.buried.size,
     )
 
 
@@ -109,8 +119,16 @@ def history(state: State, name: str, now_ms: int) -> QueueHistory:
         return NOTHING
     seq = queue.oldest_seq()
     oldest_ms = 0 if seq is None else max(0, now_ms - max(seq >> limits.SEQ_BITS, state.seqs_since_ms))
-    put, taken, done, later, expired, dead, faded = queue.counters
-    return QueueHistory(put, taken, done, later, expired, dead, faded, oldest_ms)
+    put, taken, done, later, expired, dead, faded, deleted, pauses = queue.counters
+    return QueueHistory(put, taken, done, later, expired, dead, faded, oldest_ms, deleted, pauses)
+
+
+def _urgent(queue: Queue) -> int:
+    """The number of READY jobs that are urgent, as users of beanstalkd call them."""
+    blocked = queue.blocked
+    if blocked is None or not blocked.size:
+        return queue.ready.above(URGENT_RANK)
+    return queue.ready.above(URGENT_RANK) + blocked.position(replace(blocked[0], rank=URGENT_RANK, when=-1, seq=-1))
 
 
 def stat(state: State, name: str, now_ms: int) -> list[tuple[str, int]] | None:
@@ -121,11 +139,13 @@ def stat(state: State, name: str, now_ms: int) -> list[tuple[str, int]] | None:
     past = history(state, name, now_ms)
     queue = state.queues.by_name.get(name)
     settings = state.queues.settings.get(name)
+    pause_ms, ends_ms = (0, 0) if settings is None else (settings.pause_ms, settings.pause_ends_ms)
     return [
         ("READY", known.ready),
         ("DELAYED", known.delayed),
         ("RUNNING", known.running),
         ("DEAD", known.dead),
+        ("BURIED", known.buried),
         ("WITHHELD", 0 if queue is None else known.ready - queue.available()),
         ("PRIORITIES", 0 if queue is None else len(queue.ranks)),
         ("KEYS", 0 if queue is None or queue.keys is None else len(queue.keys)),
@@ -139,6 +159,11 @@ def stat(state: State, name: str, now_ms: int) -> list[tuple[str, int]] | None:
         ("TOTAL_DEAD", past.dead),
         ("TOTAL_TTL", past.faded),
         ("OLDEST_S", past.oldest_ms // 1000),
+        ("URGENT", 0 if queue is None else _urgent(queue)),
+        ("TOTAL_DELETED", past.deleted),
+        ("TOTAL_PAUSES", past.pauses),
+        ("PAUSE_S", -(-pause_ms // 1000)),
+        ("PAUSE_LEFT_S", max(0, -((now_ms - ends_ms) // 1000)) if ends_ms else 0),
     ]
 
 
@@ -185,24 +210,28 @@ def peek(state: State, selector: AnySelector) -> JobView | None:
     """The selected job; None: there is none."""
     if isinstance(selector, Place):
         waiting = state.waiting_at(selector.queue, selector.seq)
-        return None if waiting is None else _seen(waiting)
+        return None if waiting is None else _seen(state, waiting)
     if isinstance(selector, Number):
         numbered = state.numbers.get(selector.number)
-        return None if numbered is None else _seen(numbered)
+        if isinstance(numbered, RunningJob) and is_released(state, numbered):
+            return replace(_seen(state, numbered), id=None, state=JobState.READY, deadline_ms=None)
+        return None if numbered is None else _seen(state, numbered)
     if selector.id:
         running = state.running.get(selector.id)
-        return None if running is None else _seen(running)
+        return None if running is None else _seen(state, running)
     queue = state.queues.by_name.get(selector.queue)
     job = None if queue is None or queue.keys is None else queue.keys.get(selector.key)
-    return None if job is None else _seen(job)
+    return None if job is None else _seen(state, job)
 
 
 def peek_queue(state: State, name: str, which: JobState, count: int) -> list[JobView]:
     """The first `count` jobs of the queue in this state."""
-    queue = state.queues.by_name.get(name)
+    queue = state.queues.find(name)
     jobs: Iterable[AnyJob] = ()
     if which is JobState.DEAD:
         jobs = state.dead.get(name, ())
+    elif queue is not None and which is JobState.BURIED:
+        jobs = queue.buried or ()
     elif queue is not None:
         if which is JobState.READY:
             jobs = queue.all_ready()
@@ -211,23 +240,27 @@ def peek_queue(state: State, name: str, which: JobState, count: int) -> list[Job
         elif queue.running:
             jobs = (state.running[number] for number in queue.first_taken(count))
     ready = JobState.DEAD if which is JobState.DEAD else JobState.READY
-    return [_seen(job, ready) for job in islice(jobs, max(count, 0))]
+    return [_seen(state, job, ready) for job in islice(jobs, max(count, 0))]
 
 
-def _seen(job: AnyJob, ready: JobState = JobState.READY) -> JobView:
+def _seen(state: State, job: AnyJob, ready: JobState = JobState.READY) -> JobView:
     """A job as clients see it. `ready`: the state of one that is READY, which may also be DEAD."""
     extras = job.extras
     key, reason, group = (None, None, None) if extras is None else (extras.key, extras.reason, extras.group)
-    counts = None if extras is None else extras.counts
-    number = None if counts is None else job.seq
+    counts, lease_ms = (None, None) if extras is None else (extras.counts, extras.lease_ms)
+    number, created_ms = None, 0
+    if counts is not None:
+        number, created_ms = job.seq, max(job.seq >> limits.SEQ_BITS, state.seqs_since_ms)
     if isinstance(job, RunningJob):
         return JobView(
             job.queue, job.id, job.priority, job.data, JobState.RUNNING, job.item, key, job.attempts, job.at_ms,
-            job.deadline_ms, reason, job.seq, group, number, counts,
+            job.deadline_ms, reason, job.seq, group, number, counts, created_ms, lease_ms,
         )
     if isinstance(job, DelayedJob):
         ready = JobState.DELAYED
+    elif isinstance(job, BuriedJob):
+        ready = JobState.BURIED
     return JobView(
         job.queue, None, -job.rank, job.data, ready, job.item, key, job.attempts, job.at_ms, None, reason, job.seq,
-        group, number, counts,
+        group, number, counts, created_ms, lease_ms,
     )

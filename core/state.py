@@ -1,9 +1,9 @@
 """The replicated state, and the transitions of a job in it (store/job.py has them as a table).
 
 The state of a job changes only through a few pairs of methods that undo each other: `add` and `remove` (READY), `defer`
-and `undefer` (DELAYED), `start` and `stop` (RUNNING), and `swap`. They keep all counters and lists right, so that none
-can drift from the jobs. A caller that takes a job away without putting it back into the same queue and item must call
-`close`, which tells whether these are finished.
+and `undefer` (DELAYED), `start` and `stop` (RUNNING), `bury` and `unbury` (BURIED), and `swap`. They keep all counters
+and lists right, so that none can drift from the jobs. A caller that takes a job away without putting it back into the
+same queue and item must call `close`, which tells whether these are finished.
 """
 
 from __future__ import annotations
@@ -33,7 +33,18 @@ from core.store.delayed import Delays, Release
 from core.store.events import ENDED_ITEM, ENDED_QUEUE, WATCHED_QUEUE, EventLog
 from core.store.item_limit import apply_item_limit
 from core.store.items import ItemQueue, Items
-from core.store.job import AnyJob, DelayedJob, Extras, Job, RunningJob, counted, expiring, is_numbered
+from core.store.job import (
+    AnyJob,
+    BuriedJob,
+    DelayedJob,
+    Extras,
+    Job,
+    RunningJob,
+    counted,
+    expiring,
+    is_numbered,
+    time_in_order,
+)
 from core.store.job_list import JobList
 from core.store.leases import Leases
 from core.store.queues import TAKEN, Queue, Queues
@@ -70,6 +81,12 @@ class UndoLog(Protocol):
 
     def undeferred(self, job: DelayedJob, releases: list[Release]) -> None:
         """`job` is no longer DELAYED; it was part of these releases."""
+
+    def buried(self, job: BuriedJob) -> None:
+        """`job` became BURIED."""
+
+    def unburied(self, job: BuriedJob) -> None:
+        """`job` is no longer BURIED."""
 
     def stopped(self, job: RunningJob) -> None:
         """`job` no longer runs; it is still bound to its session."""
@@ -212,7 +229,7 @@ class State:
         has been READY at this place.
         """
         if queue.settings is not None and queue.settings.order is Order.TIME:
-            job = replace(job, when=self.clock_ms if active_ms is None else active_ms)
+            job = replace(job, when=time_in_order(job, self.clock_ms if active_ms is None else active_ms))
         if job.extras is not None:
             extras = expiring(job.extras, self.clock_ms)
             if extras is not None and extras.counts is not None and not replaces and self._came_before(job):
@@ -331,10 +348,43 @@ class State:
         if self.undo is not None:
             self.undo.undeferred(job, releases)
 
+    # ---- BURIED
+
+    def bury(self, job: BuriedJob) -> None:
+        """`job` becomes BURIED."""
+        queue = self.queues.shelve(job.queue)
+        if queue.buried is None:
+            queue.buried = JobList()
+        queue.buried.add(job)
+        if job.item is not None:
+            self.items.bury(self.items.open(job.item))
+        if is_numbered(job.extras):
+            self.numbers[job.seq] = job
+        if self.undo is not None:
+            self.undo.buried(job)
+
+    def unbury(self, job: BuriedJob) -> None:
+        """`job` is no longer BURIED, perhaps to come back changed."""
+        queue = self.queues.find(job.queue)
+        assert queue is not None
+        assert queue.buried is not None
+        queue.buried.remove(job)
+        if not queue.buried.size:
+            queue.buried = None
+        if job.item is not None:
+            self.items.unbury(job.item)
+        if is_numbered(job.extras):
+            del self.numbers[job.seq]
+        if self.undo is not None:
+            self.undo.unburied(job)
+
     # ---- RUNNING
 
     def hand_out(self, queue: Queue, job: Job, lease_ms: int | None, then: Then) -> RunningJob:
-        """The job just taken out runs under a new id, leased for `lease_ms` or without limit."""
+        """The job just taken out runs under a new id, leased for `lease_ms` or without limit.
+
+        In a queue with a rate it takes a grant, if it is taken by one (GetAllowed).
+        """
         number = self.next_id
         self.next_id = number + 1
         self.spent += len(job.data)
@@ -356,7 +406,7 @@ class State:
         else:
             if self.fair is not None:
                 running.since_ms = self.clock_ms
-            if queue.settings is not None and queue.settings.pulse is not None:
+            if queue.settings is not None and queue.settings.pulse in self.allowed:
                 self._take_grant(running, queue.settings.pulse)
             self.start(queue, running)
         return running
@@ -536,6 +586,7 @@ class State:
         item_done = item_name is not None and self.close_item(item_name, queue_name)
         queue = self.queues.by_name.get(queue_name)
         if queue is None:
+            self.queues.drop_unused(queue_name)
             return True, item_done
         if queue.taken or queue.ready.size or not self.queues.close(queue):
             return False, item_done

@@ -12,7 +12,7 @@ from core.ops.effects import Effects
 from core.pulse.pulse import Pulse
 from core.state import State
 from core.store.delayed import Release
-from core.store.job import DelayedJob, Job, RunningJob
+from core.store.job import BuriedJob, DelayedJob, Job, RunningJob
 from core.store.queues import NOTHING_COUNTED
 
 
@@ -120,6 +120,17 @@ class Undo:
             self._state.delays.reinstate(job, releases)
 
         self._steps.append(step)
+
+    def buried(self, job: BuriedJob) -> None:
+        """`job` became BURIED."""
+        self._keep_counters(job.queue)
+        self._places[job.queue, job.item] = None
+        self._steps.append(lambda: self._state.unbury(job))
+
+    def unburied(self, job: BuriedJob) -> None:
+        """`job` is no longer BURIED."""
+        self._keep_counters(job.queue)
+        self._steps.append(lambda: self._state.bury(job))
 
     def stopped(self, job: RunningJob) -> None:
         """`job` no longer runs; it is still bound to its session."""

@@ -64,6 +64,7 @@ LONG_LINE_BYTES = 256
 # (spec/state-machine 1.6). Fewer with REQ, so that the answer can be stored: 16 bytes each, within 64 KiB.
 BATCH_JOBS_MAX = 10_000
 NUMBERED_BATCH_JOBS_MAX = 4096
+SESSIONS_KEPT_MAX = 1000        # sessions of one SESSION KEEP
 
 # Lines and data of one PUTS, held in memory until complete.
 BATCH_BYTES_MAX = OPERATION_BYTES_MAX

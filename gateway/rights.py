@@ -17,7 +17,7 @@ KINDS = ("put", "get", "queue", "admin", "item")
 OF_QUEUES = KINDS[:4]
 NONE = "-"
 
-_RIGHT = re.compile(r"(put|get|queue|admin|item)(?::([A-Za-z0-9_@][A-Za-z0-9_.:@-]{0,254})?\*)?")
+_RIGHT = re.compile(r"(put|get|queue|admin|item)(?::([A-Za-z0-9_.+/;$()@][A-Za-z0-9_.+/;$():@-]{0,254})?\*)?")
 
 
 class Rights(Struct, frozen=True):

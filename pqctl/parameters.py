@@ -8,26 +8,33 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from sockpq import Key, Place
+    from sockpq import Key, Number, Place
 
 
-def selector(value: str) -> int | Key | Place:
-    """Parse a job selector: a running job by its id, one in any state by its key, a waiting one by its place.
+NUMBER = "number:"
 
-    As in `17`, `mail/a1`, `mail@1740800000000001`.
+
+def selector(value: str) -> int | Key | Place | Number:
+    """Parse a job selector: a running job by its id, one in any state by its key or number, a waiting one by its place.
+
+    As in `17`, `mail/a1`, `number:1740800000000001`, `mail@1740800000000001`.
     """
-    queue, slash, key = value.partition("/")
-    if slash:
-        from sockpq import Key
-
-        return Key(queue, key)
     queue, at, place = value.rpartition("@")
     if at and _is_number(place):
         from sockpq import Place
 
         return Place(queue, int(place))
+    queue, slash, key = value.rpartition("/")       # names of queues may have one, keys have none
+    if slash:
+        from sockpq import Key
+
+        return Key(queue, key)
+    if value.startswith(NUMBER) and _is_number(value[len(NUMBER):]):
+        from sockpq import Number
+
+        return Number(int(value[len(NUMBER):]))
     if not _is_number(value):
-        raise click.BadParameter(f"{value!r} is neither the id of a job nor QUEUE/KEY nor QUEUE@PLACE.")
+        raise click.BadParameter(f"{value!r} is neither the id of a job nor QUEUE/KEY nor number:N nor QUEUE@PLACE.")
     return int(value)
 
 
@@ -47,10 +54,12 @@ def moment(value: str) -> float:
         raise click.BadParameter(f"{value!r} is neither Unix time in seconds nor as 2026-12-24T18:00.") from None
 
 
-def told(job: int | Key | Place) -> str:
+def told(job: int | Key | Place | Number) -> str:
     """Name the job for use in a sentence."""
-    from sockpq import Place
+    from sockpq import Number, Place
 
+    if isinstance(job, Number):
+        return f"job with number {job.number}"
     if isinstance(job, Place):
         return f"job at place {job.seq} of {job.queue}"
     return f"job {job}" if isinstance(job, int) else f"job {job.key} of {job.queue}"

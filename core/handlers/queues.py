@@ -15,10 +15,12 @@ from core.ops.queues import Order
 from core.ops.replies import Removed, Reply
 from core.ops.settings import QueueSettings
 from core.pulse.pulse import OWN_PREFIX, Pulse
+from core.rules.pause import end_pause
 from core.rules.pulses import drop_own_pulse
-from core.rules.remove_queue import drop, exists, not_running, remove_queue
+from core.rules.remove_queue import drop, exists, has_jobs, not_running, remove_queue
 from core.state import State
-from core.store.queues import Queue
+from core.store.job import time_in_order
+from core.store.queues import PAUSES, Queue
 
 
 def create_queue(state: State, operation: ops.CreateQueue, seed: int) -> Reply:
@@ -75,22 +77,59 @@ def settings_cost(
 def pause_queue(state: State, operation: ops.PauseQueue, seed: int) -> Reply:
     """Let the queue refuse Puts, or hand out nothing, or both; what is paused already stays so."""
     settings = state.queues.settings.get(operation.queue, QueueSettings())
-    return _configure(state, operation.queue, replace(
+    reply = _configure(state, operation.queue, replace(
         settings, paused_in=settings.paused_in or operation.incoming,
-        paused_out=settings.paused_out or operation.outgoing,
+        paused_out=settings.paused_out or operation.outgoing, passing=False,
+        pause_ms=0 if operation.outgoing else settings.pause_ms,
+        pause_ends_ms=0 if operation.outgoing else settings.pause_ends_ms,
     ))
+    if reply is replies.ACCEPTED and operation.outgoing:
+        _count_pause(state, operation.queue)
+    return reply
+
+
+def pause_queue_for(state: State, operation: ops.PauseQueueFor, seed: int) -> Reply:
+    """Let the queue hand out nothing for so long; the settings that it gets for that end with the pause."""
+    name = operation.queue
+    pause_ms = min(max(operation.pause_ms, 0), limits.DURATION_MS_MAX)
+    if not pause_ms:
+        _end_pauses(state, name)
+        _count_pause(state, name)
+        return replies.ACCEPTED
+    before = state.queues.settings.get(name)
+    settings = replace(before or QueueSettings(), passing=before is None or before.passing)
+    reply = _configure(state, name, replace(
+        settings, paused_out=True, pause_ms=pause_ms, pause_ends_ms=state.clock_ms + pause_ms,
+    ))
+    if reply is replies.ACCEPTED:
+        _count_pause(state, name)
+    return reply
+
+
+def _count_pause(state: State, name: str) -> None:
+    queue = state.queues.find(name)
+    if queue is not None:
+        queue.counters[PAUSES] += 1
+
+
+def _end_pauses(state: State, name: str) -> None:
+    """The queue hands out again."""
+    queue = state.queues.find(name)
+    if queue is not None and queue.settings is not None:
+        queue.used_ms = state.clock_ms
+        end_pause(state, queue)
 
 
 def resume_queue(state: State, operation: ops.ResumeQueue, seed: int) -> Reply:
     """End all pauses of the queue."""
-    settings = state.queues.settings.get(operation.queue)
+    name = operation.queue
+    settings = state.queues.settings.get(name)
     if settings is None:
-        return replies.QUEUE_NOT_FOUND if state.queues.find(operation.queue) is None else replies.ACCEPTED
-    reply = _configure(state, operation.queue, replace(settings, paused_in=False, paused_out=False))
-    queue = state.queues.by_name.get(operation.queue)
-    if settings.paused_out and queue is not None and state.fair is not None:
-        state.fair.resumed(queue)
-    return reply
+        return replies.QUEUE_NOT_FOUND if state.queues.find(name) is None else replies.ACCEPTED
+    if settings.paused_in:
+        _configure(state, name, replace(settings, paused_in=False))
+    _end_pauses(state, name)
+    return replies.ACCEPTED
 
 
 def _changed(settings: QueueSettings, change: ops.QueueChange) -> QueueSettings:
@@ -110,7 +149,7 @@ def _changed(settings: QueueSettings, change: ops.QueueChange) -> QueueSettings:
         values["weight"] = min(max(change.weight, 1), limits.NUMBER_MAX)
     if change.portion is not None:
         values["portion"] = min(max(change.portion, 1), limits.PORTION_MAX)
-    return replace(settings, **values)
+    return replace(settings, passing=False, **values)
 
 
 def _changed_more(settings: QueueSettings, more: ops.MoreSettings) -> QueueSettings:
@@ -200,7 +239,7 @@ def _resort(state: State, queue: Queue, old: QueueSettings, settings: QueueSetti
     state.queues.configure(queue.name, settings)
     for job in jobs:
         if old.order is not settings.order:
-            job = replace(job, when=job.at_ms or 0 if settings.order is Order.TIME else 0)
+            job = replace(job, when=time_in_order(job, job.at_ms or 0) if settings.order is Order.TIME else 0)
         state.add(queue, job)
     state.replace_ready(begins=False)
 
@@ -226,7 +265,7 @@ def delete_queue(state: State, operation: ops.DeleteQueue, seed: int) -> Reply:
     name = operation.queue
     if not exists(state, name):
         return replies.QUEUE_NOT_FOUND
-    if not operation.force and (name in state.queues.by_name or name in state.dead):
+    if not operation.force and has_jobs(state, name):
         return replies.QUEUE_NOT_EMPTY
     removed, gone = remove_queue(state, name, limits.PORTION_MAX)
     if not gone:

@@ -7,7 +7,7 @@ from core.handlers.dispatch import REQUESTED, cost
 from core.handlers.jobs.get import handed
 from core.ops import replies
 from core.ops.cluster import CloneEnd
-from core.ops.jobs import Get, GetAllowed, GetInTurn, GetWith, Put, PutGrouped, PutWith
+from core.ops.jobs import Get, GetAllowed, GetInTurn, GetNumber, GetWith, Put, PutGrouped, PutWith
 from core.ops.pulses import TakeTurn
 from core.ops.replies import Empty, Handed, HandedMany, Reply, Stored, Turn
 from core.ops.sessions import Request
@@ -15,7 +15,7 @@ from core.sessions.session import Answer, AnsweredRequest, HandedOut, HandedOutM
 from core.state import State
 
 _MISMATCH = replies.RequestMismatch()
-_ANSWERED_LATER = (GetWith, GetInTurn, GetAllowed, TakeTurn)     # beside Get: Empty may mean "not yet"
+_ANSWERED_LATER = (GetWith, GetInTurn, GetAllowed, GetNumber, TakeTurn)     # beside Get: Empty may mean "not yet"
 _TOO_OLD = replies.RequestTooOld()
 
 
@@ -83,7 +83,7 @@ def _again(state: State, operation: Request, answered: AnsweredRequest) -> Reply
     requested = operation.operation
     if isinstance(requested, GetAllowed):
         requested = requested.taking
-    meta = isinstance(requested, GetWith | GetInTurn) and requested.meta
+    meta = isinstance(requested, GetWith | GetInTurn | GetNumber) and requested.meta
     numbers = (answer.id,) if isinstance(answer, HandedOut) else answer.ids
     running = [state.running[number] for number in numbers if number in state.running]
     if not running:

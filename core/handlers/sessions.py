@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from core import limits
-from core.handlers.cost import BASE_BYTES, JOB, Cost, of_names
+from core.handlers.cost import BASE_BYTES, ID_BYTES, JOB, Cost, of_names
 from core.ops import replies
 from core.ops import sessions as ops
 from core.ops.replies import ACCEPTED, SESSION_NOT_FOUND, Reply
@@ -96,3 +96,15 @@ def close_cost(operation: ops.CloseSession | ops.CloseSessionFirst) -> Cost:
 def touch_session(state: State, operation: ops.TouchSession, seed: int) -> Reply:
     """Use the session, so that it does not end."""
     return SESSION_NOT_FOUND if state.sessions.use(operation.session, state.clock_ms) is None else ACCEPTED
+
+
+def touch_sessions(state: State, operation: ops.TouchSessions, seed: int) -> Reply:
+    """Use the sessions."""
+    for number in operation.sessions:
+        state.sessions.use(number, state.clock_ms)
+    return ACCEPTED
+
+
+def touch_cost(operation: ops.TouchSessions) -> Cost:
+    """Bytes and work of a TouchSessions."""
+    return BASE_BYTES + ID_BYTES * len(operation.sessions), JOB + len(operation.sessions)

@@ -21,11 +21,13 @@ Operation = (
     | jobs.GetWith
     | jobs.GetInTurn
     | jobs.GetAllowed
+    | jobs.GetNumber
     | jobs.DoneAll
     | jobs.LaterAll
     | jobs.LaterAllFirst
     | jobs.TouchAll
     | jobs.Kick
+    | jobs.KickHere
     | jobs.Batch
     | queues.OnQueues
     | queues.ExpireQueue
@@ -36,6 +38,7 @@ Operation = (
     | sessions.CloseSession
     | sessions.CloseSessionFirst
     | sessions.TouchSession
+    | sessions.TouchSessions
     | sessions.Request
     | topics.OnTopics
     | workers.OnWorkers

@@ -86,6 +86,7 @@ class Policy(IntEnum):
     SORTED = 5      # the first by name
     OLDEST = 6      # the one whose first job has been READY for longest
     FAIR = 7        # that of the group which is next by the time used (spec/fair 4); it chooses the job as well
+    PLACE = 8       # the one whose first job has the least (-priority, seq); without names as SORTED
 
 
 class Due(Struct, array_like=True, gc=False, frozen=True):
@@ -372,6 +373,20 @@ class DeleteNumber(Struct, array_like=True, tag=81, gc=False, frozen=True):
 AnySelector = Selector | Place | Number
 
 
+class GetNumber(Struct, array_like=True, tag=82, gc=False, frozen=True):
+    """GET NUMBER: hand out the job with a number, whether READY, DELAYED or BURIED, whatever keeps others from it.
+
+    `expire_ms`, `then`, `session`: as those of a Get; `meta`: as that of a GetWith. A time of the job that is still to
+    come has come. Replies: Handed, NotFound, JobRunning, SessionNotFound.
+    """
+
+    selector: Number
+    expire_ms: int | None = None
+    then: Then = Then.DEFAULT
+    meta: bool = False
+    session: int | None = None
+
+
 class Move(Struct, array_like=True, tag=31, gc=False, frozen=True):
     """MOVE (spec/state-machine 9.1): the running job is done here and put into `queue`, with its item, key and tries.
 
@@ -398,6 +413,17 @@ class BuryWithReason(Struct, array_like=True, tag=69, gc=False, frozen=True):
     reason: str
 
 
+class BuryHere(Struct, array_like=True, tag=83, gc=False, frozen=True):
+    """BURY .. HERE: the running job becomes BURIED in its own queue. Replies: those of Bury.
+
+    `priority`, `reason`: None: unchanged.
+    """
+
+    id: int
+    priority: int | None = None
+    reason: str | None = None
+
+
 class Kick(Struct, array_like=True, tag=33, gc=False, frozen=True):
     """KICK (spec/state-machine 8.3): put up to `count` dead jobs that came from `queue` back there.
 
@@ -406,6 +432,24 @@ class Kick(Struct, array_like=True, tag=33, gc=False, frozen=True):
 
     queue: str
     count: int
+
+
+class KickHere(Struct, array_like=True, tag=84, gc=False, frozen=True):
+    """KICK .. HERE: make the first `count` BURIED jobs of the queue READY, or if it has none the first DELAYED ones.
+
+    Those that wait for items stay. `buried`: which of the two, when that was decided by the portion before. Reply:
+    Removed, with `buried`. One operation moves PORTION_MAX jobs at most.
+    """
+
+    queue: str
+    count: int
+    buried: bool | None = None
+
+
+class KickNumber(Struct, array_like=True, tag=85, gc=False, frozen=True):
+    """KICK JOB NUMBER: make the BURIED or DELAYED job with a number READY. Replies: Removed, NotFound."""
+
+    selector: Number
 
 
 class Feedback(IntEnum):
@@ -453,7 +497,7 @@ class EndWith(Struct, array_like=True, tag=61, gc=False, frozen=True):
 Atomic = (
     Put | PutWith | PutGrouped | PutNumbered | PutMany | PutTopic | Done | DoneLast | DoneRan | Later | LaterWith
     | LaterRan | Move | Change | Delete | Touch | TouchRan | Bury | LaterWithReason | BuryWithReason | ChangePlace
-    | DeletePlace | ChangeNumber | DeleteNumber | EndWith
+    | DeletePlace | ChangeNumber | DeleteNumber | EndWith | BuryHere | KickNumber
 )
 
 

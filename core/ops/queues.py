@@ -37,6 +37,7 @@ class JobState(IntEnum):
     DELAYED = 1
     RUNNING = 2
     DEAD = 3
+    BURIED = 4          # in its own queue, by BURY .. HERE
 
 
 class QueueChange(Struct, array_like=True, gc=False, frozen=True):
@@ -104,6 +105,16 @@ class PauseQueue(Struct, array_like=True, tag=39, gc=False, frozen=True):
     queue: str
     incoming: bool
     outgoing: bool
+
+
+class PauseQueueFor(Struct, array_like=True, tag=86, gc=False, frozen=True):
+    """QUEUE PAUSE .. OUT FOR: Gets see it empty for `pause_ms` from now on; 0: no longer. Replies: those of PauseQueue.
+
+    It takes the place of any other pause of this kind. A queue without settings has none afterwards either.
+    """
+
+    queue: str
+    pause_ms: int
 
 
 class ResumeQueue(Struct, array_like=True, tag=40, gc=False, frozen=True):
@@ -182,5 +193,5 @@ class ConfigureFair(Struct, array_like=True, tag=50, gc=False, frozen=True):
 
 OnQueues = (
     CreateQueue | ConfigureQueue | DeleteQueue | PurgeQueue | PauseQueue | ResumeQueue | Configure | CreateQueueWith
-    | ConfigureQueueWith | ConfigureFair
+    | ConfigureQueueWith | ConfigureFair | PauseQueueFor
 )

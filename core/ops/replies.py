@@ -161,10 +161,14 @@ class Turn(Struct, gc=False, frozen=True):
 
 
 class Removed(Struct, gc=False, frozen=True):
-    """PurgeQueue, Kick: the number of jobs removed or moved; `more`: ask again for the rest."""
+    """PurgeQueue, Kick, KickHere, KickNumber: the number of jobs removed or moved; `more`: ask again for the rest.
+
+    `buried`: of a KickHere, whether they were BURIED or DELAYED; otherwise unset and not encoded.
+    """
 
     count: int
     more: bool = False
+    buried: bool | UnsetType = UNSET
 
 
 class Results(Struct, gc=False, frozen=True):

@@ -57,9 +57,15 @@ class TouchSession(Struct, array_like=True, tag=18, gc=False, frozen=True):
     session: int
 
 
+class TouchSessions(Struct, array_like=True, tag=87, gc=False, frozen=True):
+    """Use these sessions, as far as they have not ended: one operation for all those of a program. Reply: Accepted."""
+
+    sessions: tuple[int, ...]
+
+
 Requested = (
-    jobs.Atomic | jobs.Taking | jobs.GetAllowed | jobs.DoneAll | jobs.LaterAll | jobs.LaterAllFirst | jobs.TouchAll
-    | jobs.Kick | jobs.Batch | queues.OnQueues | pulses.OnPulses | workers.OnWorkers
+    jobs.Atomic | jobs.Taking | jobs.GetAllowed | jobs.GetNumber | jobs.DoneAll | jobs.LaterAll | jobs.LaterAllFirst
+    | jobs.TouchAll | jobs.Kick | jobs.KickHere | jobs.Batch | queues.OnQueues | pulses.OnPulses | workers.OnWorkers
     | topics.OnTopics | CloneEnd
 )
 

@@ -35,6 +35,9 @@ class QueueSettings(Struct, gc=False, frozen=True):
     alarmed: bool = False       # so many jobs waited, and since then always more than half of it
     pulse: str | None = None    # whose grants its hand-outs take
     sched: Sched = Sched.FIFO
+    pause_ms: int = 0           # how long the present pause (OUT) is; 0: until it is ended
+    pause_ends_ms: int = 0      # when it ends
+    passing: bool = False       # they are there for the pause only, and end with it
 
 
 class ClusterSettings(Struct, gc=False, frozen=True):

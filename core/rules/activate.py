@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from core import limits
 from core.ops.jobs import Due
+from core.rules.pause import end_due_pauses
 from core.state import State
 from core.store.delayed import Release
 from core.store.job import NEVER_MS, DelayedJob, Extras, Job
@@ -44,6 +45,8 @@ def pass_time(state: State, left: int) -> int:
     """
     shared, clock_ms, delays = state.fair is not None, state.clock_ms, state.delays
     # Nearly always nothing is due, so this is asked before anything is called.
+    if state.queues.pauses.first_ms <= clock_ms:
+        end_due_pauses(state)
     if state.ttls.first_ms <= clock_ms:
         left -= _end_ttls(state, left if shared else limits.TTL_ENDS_MAX)
     if state.finished_items:

@@ -13,7 +13,18 @@ from core.ops.queues import Order
 from core.ops.replies import FINISHED, Rearmed, Reply
 from core.rules import activate
 from core.state import State
-from core.store.job import Extras, Job, RunningJob, counted, is_numbered
+from core.store.job import (
+    BuriedJob,
+    DelayedJob,
+    Extras,
+    Job,
+    RunningJob,
+    counted,
+    delayed_by,
+    expiring,
+    is_numbered,
+    time_in_order,
+)
 from core.store.queues import DEAD, DONE, LATER, PUT
 
 DEAD_SUFFIX = "_dead"
@@ -74,8 +85,9 @@ def put_back(
     `reason`: why, as its worker says; it is kept with the job. `expired`: because its lease is over, for which
     there is a counter and an event of its own. `released`: because its worker says so.
     """
-    if released and not expired:
-        job = replace(job, extras=counted(job.extras, releases=1)) if is_numbered(job.extras) else job
+    if released and not expired and is_numbered(job.extras):
+        delay_ms = 0 if options.when is None else activate.moment(state, options.when) - state.clock_ms
+        job = replace(job, extras=delayed_by(counted(job.extras, releases=1), delay_ms))
     if reason is not None:
         job = replace(job, extras=replace(job.extras or Extras(), reason=reason))
     queue = state.queues.by_name[job.queue]
@@ -109,8 +121,8 @@ def undo_hand_out(state: State, job: RunningJob) -> None:
     """The stopped job goes back to its old place, as if it had never been handed out."""
     queue = state.queues.by_name[job.queue]
     back = job.ready(job.seq, attempts=job.attempts - 1, extras=counted(job.extras, reserves=-1))
-    if job.when and queue.settings is not None and queue.settings.order is Order.TIME:
-        back = replace(back, when=job.when)
+    if queue.settings is not None and queue.settings.order is Order.TIME:
+        back = replace(back, when=time_in_order(back, job.when))
     state.add(queue, back)
 
 
@@ -146,6 +158,62 @@ def bury(state: State, job: RunningJob, reason: str | None = None) -> bool:
     dead = job.ready(state.next_place(job), attempts=job.attempts, extras=extras)
     state.make_ready(queue, replace(dead, queue=queue.name, at_ms=None))
     return state.close(job.queue, job.item)[0]
+
+
+def bury_here(state: State, job: RunningJob, priority: int | None, reason: str | None) -> bool:
+    """The stopped job becomes BURIED in its queue. Returns whether that is finished."""
+    queue = state.queues.by_name[job.queue]
+    queue.counters[DEAD] += 1
+    state.events.tell("DEAD", job.queue, job.queue, job.id)
+    extras = counted(expiring(job.extras, None), buries=1)
+    if reason is not None:
+        extras = replace(extras or Extras(), reason=reason)
+    rank = -job.priority if priority is None else -priority
+    state.bury(BuriedJob(
+        state.new_seq(), job.seq, rank, queue.name, job.data, job.item, job.attempts, job.at_ms, extras,
+    ))
+    return state.close(job.queue, job.item)[0]
+
+
+def kick_buried(state: State, job: BuriedJob) -> None:
+    """The BURIED job becomes READY, with no attempt counted."""
+    state.unbury(job)
+    extras = _kicked(job.extras)
+    again_ms = None if extras is None or extras.every_ms is None else state.clock_ms    # a periodic job starts anew
+    _ready_again(state, job.ready(state.next_place(job), 0, again_ms, unburied(state, job.queue, extras)))
+
+
+def unburied(state: State, queue_name: str, extras: Extras | None) -> Extras | None:
+    """The extras of a job that is no longer BURIED: without its key if another job of the queue has got that."""
+    queue = state.queues.by_name.get(queue_name)
+    if extras is None or extras.key is None or queue is None or queue.keys is None or extras.key not in queue.keys:
+        return extras
+    return replace(extras, key=None)
+
+
+def kick_delayed(state: State, job: DelayedJob) -> None:
+    """The DELAYED job becomes READY: its time has come."""
+    state.undefer(state.queues.by_name[job.queue], job)
+    back = replace(job.ready(state.next_place(job)), extras=counted(job.extras, kicks=1))
+    _ready_again(state, now_due(state, back))
+
+
+def now_due(state: State, job: Job) -> Job:
+    """The job, whose time is no longer to come."""
+    return job if job.at_ms is None or job.at_ms <= state.clock_ms else replace(job, at_ms=state.clock_ms)
+
+
+def _kicked(extras: Extras | None) -> Extras | None:
+    extras = counted(extras, kicks=1)
+    if extras is None or extras.reason is None:
+        return extras
+    extras = replace(extras, reason=None)
+    return None if extras == Extras() else extras
+
+
+def _ready_again(state: State, job: Job) -> None:
+    state.make_ready(state.queues.open(job.queue), job)
+    state.events.tell("PUT", job.queue, -job.rank)
 
 
 def kick(state: State, name: str, count: int) -> int:

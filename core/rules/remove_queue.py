@@ -8,23 +8,32 @@ from itertools import islice
 from core.ops.queues import JobState
 from core.rules.pulses import drop_own_pulse
 from core.state import State
-from core.store.job import DelayedJob, Job
+from core.store.job import BuriedJob, DelayedJob, Job
 
 
 def exists(state: State, name: str) -> bool:
-    """Whether there is something to delete: settings, bindings, unfinished or dead jobs that came from the queue."""
+    """Whether there is something to delete: settings, bindings, jobs of the queue or dead ones that came from it."""
     return state.queues.find(name) is not None or name in state.dead
+
+
+def has_jobs(state: State, name: str) -> bool:
+    """Whether there are jobs of the queue, or dead ones that came from it."""
+    queue = state.queues.find(name)
+    return name in state.queues.by_name or name in state.dead or (queue is not None and queue.buried is not None)
 
 
 def not_running(
     state: State, name: str, which: JobState | None, before_seq: int | None, count: int | None,
-) -> list[Job | DelayedJob]:
+) -> list[Job | DelayedJob | BuriedJob]:
     """The first `count` jobs of the queue in this state (None: any but RUNNING), only those put before `before_seq`."""
-    queue = state.queues.by_name.get(name)
-    jobs: dict[int, Job | DelayedJob] = {}
-    sources: list[tuple[JobState, Iterable[Job | DelayedJob]]] = [(JobState.DEAD, state.dead.get(name, ()))]
+    queue = state.queues.find(name)
+    jobs: dict[int, Job | DelayedJob | BuriedJob] = {}
+    sources: list[tuple[JobState, Iterable[Job | DelayedJob | BuriedJob]]] = [
+        (JobState.DEAD, state.dead.get(name, ())),
+    ]
     if queue is not None:
-        sources = [(JobState.READY, queue.all_ready()), (JobState.DELAYED, queue.delayed or ()), *sources]
+        sources = [(JobState.READY, queue.all_ready()), (JobState.DELAYED, queue.delayed or ()), *sources,
+                   (JobState.BURIED, queue.buried or ())]
     for its_state, source in sources:
         if which is None or which is its_state:
             found = (job for job in source if before_seq is None or job.seq < before_seq)
@@ -32,13 +41,14 @@ def not_running(
     return list(jobs.values())
 
 
-def drop(state: State, job: Job | DelayedJob) -> None:
+def drop(state: State, job: Job | DelayedJob | BuriedJob) -> None:
     """The job ends."""
-    queue = state.queues.by_name[job.queue]
-    if isinstance(job, Job):
-        state.remove(queue, job)
+    if isinstance(job, BuriedJob):
+        state.unbury(job)
+    elif isinstance(job, Job):
+        state.remove(state.queues.by_name[job.queue], job)
     else:
-        state.undefer(queue, job)
+        state.undefer(state.queues.by_name[job.queue], job)
     state.close(job.queue, job.item)
 
 
@@ -57,7 +67,7 @@ def remove_queue(state: State, name: str, jobs_max: int) -> tuple[int, bool]:
         assert running is not None
         state.close(name, running.item)
     removed = len(jobs) + len(taken)
-    if name in state.queues.by_name or name in state.dead:
+    if has_jobs(state, name):
         return removed, False
     state.topics.drop_queue(name)
     state.queues.forget(name)

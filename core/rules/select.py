@@ -331,6 +331,7 @@ _Key = Callable[[Job, int], tuple[int, int]]
 _KEYS: dict[Policy, _Key] = {
     Policy.PRIORITY: lambda job, turn: (job.rank, turn),
     Policy.OLDEST: lambda job, turn: ready_since(job),
+    Policy.PLACE: lambda job, turn: (job.rank, job.seq),
     Policy.RR: lambda job, turn: (0, turn),
     Policy.ORDER: lambda job, turn: (0, turn),
     Policy.SORTED: lambda job, turn: (0, turn),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import UNSET
+
 from core.ops import replies
 from core.sessions.session import Answer, HandedOut, HandedOutMany
 from core.snapshot import frames
@@ -69,8 +71,8 @@ def _single_row(answer: Answer) -> frames.SingleAnswer:
             return frames.RearmedAnswer(next_ms)
         case replies.Leased(deadline_ms):
             return frames.LeasedAnswer(deadline_ms)
-        case replies.Removed(count, more):
-            return frames.RemovedAnswer(count, more)
+        case replies.Removed(count, more, buried):
+            return frames.RemovedAnswer(count, more, None if buried is UNSET else buried)
         case replies.Spread(count):
             return frames.SpreadAnswer(count)
         case replies.WorkerBounds(most, least, state):
@@ -113,8 +115,8 @@ def _reply_of(row: frames.SingleAnswer) -> replies.Reply:
             return replies.Rearmed(next_ms)
         case frames.LeasedAnswer(deadline_ms):
             return replies.Leased(deadline_ms)
-        case frames.RemovedAnswer(count, more):
-            return replies.Removed(count, more)
+        case frames.RemovedAnswer(count, more, buried):
+            return replies.Removed(count, more, UNSET if buried is None else buried)
         case frames.SpreadAnswer(count):
             return replies.Spread(count)
         case frames.BoundsAnswer(most, least, state):

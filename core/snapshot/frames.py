@@ -68,6 +68,7 @@ class CountsRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     releases: Counter
     buries: Counter
     kicks: Counter
+    delay_ms: Counter = 0
 
 
 class ExtrasRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
@@ -108,6 +109,17 @@ class Delayed(Struct, array_like=True, tag="delayed", forbid_unknown_fields=True
 
     queue: str
     jobs: list[DelayedRow]
+
+
+# burial, seq, priority, item, data, attempts, at_ms, extras
+BuriedRow = tuple[Counter, Counter, int, str | None, bytes, Counter, Counter | None, ExtrasRow | None]
+
+
+class Buried(Struct, array_like=True, tag="buried", forbid_unknown_fields=True):
+    """Some BURIED jobs of one queue."""
+
+    queue: str
+    jobs: list[BuriedRow]
 
 
 class RunningRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
@@ -194,6 +206,9 @@ class QueueRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     alarmed: bool = False
     pulse: str | None = None
     sched: Sched = Sched.FIFO
+    pause_ms: Counter = 0
+    pause_ends_ms: Counter = 0
+    passing: bool = False
 
 
 class QueueRows(Struct, array_like=True, tag="queues", forbid_unknown_fields=True):
@@ -251,6 +266,8 @@ class CountedRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     expired: Counter
     dead: Counter
     ttl_ended: Counter
+    deleted: Counter = 0
+    pauses: Counter = 0
 
 
 class CountedRows(Struct, array_like=True, tag="counted", forbid_unknown_fields=True):
@@ -336,6 +353,7 @@ class RemovedAnswer(Struct, array_like=True, tag="removed", forbid_unknown_field
 
     count: Counter
     more: bool
+    buried: bool | None = None
 
 
 class TurnAnswer(Struct, array_like=True, tag="turn", forbid_unknown_fields=True, gc=False, frozen=True):
@@ -487,10 +505,11 @@ class End(Struct, array_like=True, tag="end", forbid_unknown_fields=True):
     waiting: Counter        # READY or DELAYED
     running: Counter
     delayed: Counter = 0
+    buried: Counter = 0
 
 
 Frame = (
-    Head | Settings | PulseTable | PulseRow | OldestIndex | QueueRows | Waiting | Delayed | Running | Released
+    Head | Settings | PulseTable | PulseRow | OldestIndex | QueueRows | Waiting | Delayed | Buried | Running | Released
     | BindingRows | FairTable | FairRows | UsedRows | CountedRows | KeptRows | SessionTable | SessionRows | WorkerRows
     | UserRows | Clone | Chunk | End
 )

@@ -8,10 +8,21 @@ from collections.abc import Callable
 from msgspec.structs import astuple, replace
 
 from core.ops.jobs import Then
-from core.snapshot.frames import Delayed, End, ExtrasRow, Released, Running, RunningRow, SnapshotError, Waiting, check
+from core.snapshot.frames import (
+    Buried,
+    Delayed,
+    End,
+    ExtrasRow,
+    Released,
+    Running,
+    RunningRow,
+    SnapshotError,
+    Waiting,
+    check,
+)
 from core.state import State
 from core.store.delayed import Release
-from core.store.job import NEVER_MS, DelayedJob, Extras, Job, JobCounts, RunningJob
+from core.store.job import NEVER_MS, BuriedJob, DelayedJob, Extras, Job, JobCounts, RunningJob
 from core.store.job_list import JobList
 from core.store.queues import Queue
 
@@ -32,9 +43,11 @@ class JobBuilder:
         self._seqs = tuple(array("Q") for _ in range(SEQ_PARTS))    # each seq in one of them: a set would take 60 bytes
         self._bodies: dict[int, bytes] = {}             # shared ones by number
         self._delayed = 0
+        self._buried = 0
+        self._burials: set[int] = set()
         self._released: Release | None = None           # the release that the next frame continues
 
-    def add(self, frame: Waiting | Delayed | Running | Released) -> None:
+    def add(self, frame: Waiting | Delayed | Buried | Running | Released) -> None:
         """The next frame, in the right order. Raises SnapshotError."""
         if isinstance(frame, Running):
             for row in frame.jobs:
@@ -50,8 +63,10 @@ class JobBuilder:
                 self._queue, self._place = frame.queue, ()
             if isinstance(frame, Waiting):
                 self._add_waiting(frame)
-            else:
+            elif isinstance(frame, Delayed):
                 self._add_delayed(frame)
+            else:
+                self._add_buried(frame)
 
     def check_sums(self, end: End) -> None:
         """Verify the sums after the last frame. Raises SnapshotError."""
@@ -60,6 +75,7 @@ class JobBuilder:
         check(end.waiting == state.queues.waiting, "waiting jobs are missing")
         check(end.running == len(state.running), "running jobs are missing")
         check(end.delayed == self._delayed, "delayed jobs are missing")
+        check(end.buried == self._buried == len(self._burials), "buried jobs are missing")
         check(self._released is None, "a batch of released jobs is cut off")
         for item in state.delays.dependents:
             check(item in state.items.by_name, "a job waits for an item that is finished")
@@ -69,7 +85,8 @@ class JobBuilder:
             place = (-priority, when, seq)
             check(self._place < place, "jobs are not in order")
             self._place = place
-            queue, item, extras = self._checked(frame.queue, seq, item, at_ms, extras_row)
+            queue = self._state.queues.open(frame.queue)
+            item, extras = self._checked(queue, seq, item, at_ms, extras_row)
             check(extras is None or not extras.after, "a waiting job waits for items")
             check(extras is None or (extras.ttl_ms is None) == (extras.expires_at_ms is None), "a TTL has no end")
             data = self._body(extras, data)
@@ -79,7 +96,8 @@ class JobBuilder:
         for due_ms, seq, priority, item, data, attempts, at_ms, extras_row in frame.jobs:
             check(self._place < (due_ms, seq), "jobs are not in order")
             self._place = (due_ms, seq)
-            queue, item, extras = self._checked(frame.queue, seq, item, at_ms, extras_row)
+            queue = self._state.queues.open(frame.queue)
+            item, extras = self._checked(queue, seq, item, at_ms, extras_row)
             dependent = extras is not None and bool(extras.after)
             check(dependent == (due_ms == NEVER_MS), "a delayed job waits neither for items nor for a time")
             check(extras is None or extras.expires_at_ms is None, "a TTL goes on while its job is delayed")
@@ -88,13 +106,28 @@ class JobBuilder:
             self._state.defer(queue, job)
             self._delayed += 1
 
+    def _add_buried(self, frame: Buried) -> None:
+        for burial, seq, priority, item, data, attempts, at_ms, extras_row in frame.jobs:
+            check(self._place < (burial,), "jobs are not in order")
+            check(burial < self._state.next_seq, "burial of a job out of range")
+            self._place = (burial,)
+            self._burials.add(burial)
+            queue = self._state.queues.shelve(frame.queue)
+            item, extras = self._checked(queue, seq, item, at_ms, extras_row, buried=True)
+            check(extras is None or not extras.after, "a buried job waits for items")
+            check(extras is None or extras.expires_at_ms is None, "a TTL goes on while its job is buried")
+            data = self._body(extras, data)
+            self._state.bury(BuriedJob(burial, seq, -priority, queue.name, data, item, attempts, at_ms, extras))
+            self._buried += 1
+
     def _add_running(self, row: RunningRow) -> None:
         check(self._id < row.id < self._state.next_id, "job id out of order")
         check(row.then is not Then.DEFAULT, "end of lease is not given")
         check(row.attempts > 0, "a running job was never handed out")
         self._id = row.id
         self._check_name(row.queue)
-        queue, item, extras = self._checked(row.queue, row.seq, row.item, row.at_ms, row.extras)
+        queue = self._state.queues.open(row.queue)
+        item, extras = self._checked(queue, row.seq, row.item, row.at_ms, row.extras)
         check(extras is None or not extras.after, "a running job waits for items")
         self._state.start(queue, RunningJob(
             id=row.id,
@@ -116,19 +149,19 @@ class JobBuilder:
         ))
 
     def _checked(
-        self, queue_name: str, seq: int, item: str | None, at_ms: int | None, row: ExtrasRow | None,
-    ) -> tuple[Queue, str | None, Extras | None]:
-        """The queue of a job, the name of its item (one string for all its jobs), and its extras."""
+        self, queue: Queue, seq: int, item: str | None, at_ms: int | None, row: ExtrasRow | None, *,
+        buried: bool = False,
+    ) -> tuple[str | None, Extras | None]:
+        """The name of a job's item (one string for all its jobs), and its extras."""
         state = self._state
         check(seq < state.next_seq, "place of a job out of range")
         self._seqs[seq % SEQ_PARTS].append(seq)
-        queue = state.queues.open(queue_name)
         if item is not None:
             if item not in state.items.by_name:
                 self._check_name(item)
             item = state.items.open(item).name
         if row is None:
-            return queue, item, None
+            return item, None
         extras = Extras(*astuple(row))
         if row.counts is not None:
             extras = replace(extras, counts=JobCounts(*astuple(row.counts)))
@@ -139,11 +172,11 @@ class JobBuilder:
         reason = extras.reason or ""
         check(reason.isascii() and reason.isprintable() and " " not in reason, "a reason is no word")
         taken = queue.keys is not None and extras.key in queue.keys
-        check(not taken, "two jobs of a queue have one key")
+        check(buried or not taken, "two jobs of a queue have one key")
         periodic = extras.every_ms is not None and extras.origin is None
         check(extras.every_ms != 0 and (not periodic or at_ms is not None), "a periodic job has no time")
         check(len(set(extras.after)) == len(extras.after), "a job waits twice for an item")
-        return queue, item, extras
+        return item, extras
 
     def _body(self, extras: Extras | None, data: bytes) -> bytes:
         """The data of a job, or those that it shares with the first job of this body."""

@@ -40,6 +40,8 @@ from core.snapshot.write import CHECKSUM_BYTES, FORMAT, MAGIC
 from core.state import State
 from core.store.oldest import OldestFirst
 
+JobFrame = frames.Waiting | frames.Delayed | frames.Buried | frames.Running | frames.Released
+
 # The frames of each format that is read. No release ever wrote those before OLDEST.
 OLDEST = 5
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(frames.Frame)
@@ -47,7 +49,7 @@ _head_decoder = msgspec.msgpack.Decoder(frames.AnyHead)
 _DECODERS = dict.fromkeys(range(OLDEST, FORMAT + 1), _decoder)
 
 # Names become words in lines of the protocol, so they must not contain a space or a line end.
-_name = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}")
+_name = re.compile(r"[A-Za-z0-9_.+/;$()][A-Za-z0-9_.+/;$():@-]{0,254}")
 _pattern = re.compile(r"[A-Za-z0-9_.:@#*-]{1,255}")
 
 # The frames in their order; those in _ONCE come once at most, Head and End always.
@@ -60,6 +62,7 @@ _ORDER: list[type[frames.Frame]] = [
     frames.QueueRows,
     frames.Waiting,
     frames.Delayed,
+    frames.Buried,
     frames.Running,
     frames.Released,
     frames.BindingRows,
@@ -274,6 +277,9 @@ class _Builder:
                 self._check_name(row.dead)
             check(row.portion > 0 and row.weight > 0, "setting of a queue out of range")
             check(row.pulse is None or row.pulse in self.state.pulses.by_name, "a queue has a pulse that is not there")
+            paused = row.pause_ends_ms > 0
+            check(paused == (row.pause_ms > 0) and row.paused_out >= paused, "a pause has no end")
+            check(paused >= row.passing, "the settings of no pause")
             values = asdict(row)
             del values["name"]
             self.state.queues.configure(row.name, QueueSettings(**values))
@@ -290,7 +296,7 @@ class _Builder:
         self._check_name(row.name.removeprefix(OWN_PREFIX))
         self.state.pulses.add(restored_pulse(row, self.state.pulses.next_ticket))
 
-    def _add_jobs(self, frame: frames.Waiting | frames.Delayed | frames.Running | frames.Released) -> None:
+    def _add_jobs(self, frame: JobFrame) -> None:
         self._jobs.add(frame)
         if self.state.pager is not None and isinstance(frame, frames.Waiting):
             self.state.pager.relieve(self.state.queues)
@@ -420,6 +426,7 @@ class _Builder:
         frames.QueueRows: _add_queues,
         frames.Waiting: _add_jobs,
         frames.Delayed: _add_jobs,
+        frames.Buried: _add_jobs,
         frames.Running: _add_jobs,
         frames.Released: _add_jobs,
         frames.BindingRows: _add_bindings,

@@ -103,6 +103,7 @@ def adopt(state: State, other: State) -> None:
         state.use_fair()
     state.ttls = other.ttls
     state.dead = other.dead
+    state.numbers = other.numbers
     state.retained_keys = other.retained_keys
     other.items.next_item = max(state.items.next_item, other.items.next_item)
     state.items = other.items

@@ -8,12 +8,12 @@
 The frames are, in this order: one Head; Settings, when any was given; PulseTable, and PulseRows in name order, when
 there are pulses or have been; OldestIndex, when there is one; QueueRows, in name order; Waiting, queues in name order
 and the jobs of a queue in the order of their places; Delayed, likewise in the order in which they become active;
-Running, in rising id; Released, in the order in which the items were finished; BindingRows, topics in name order and
-the bindings of each in their order; FairTable and FairRows, in name order, when FAIR is in use; UsedRows and
-CountedRows, in name order; KeptRows, queues in name order and the keys of a queue in the order of their expiry;
-SessionTable and SessionRows, in rising number, when there has been a session; WorkerRows and UserRows, in name order;
-Clone and its Chunks, when a CLONE is in progress; one End. Long lists are cut into several frames. A body that jobs of
-several queues share (Extras.body) stands in the first row that has its number.
+Buried, likewise in the order of their burials; Running, in rising id; Released, in the order in which the items were
+finished; BindingRows, topics in name order and the bindings of each in their order; FairTable and FairRows, in name
+order, when FAIR is in use; UsedRows and CountedRows, in name order; KeptRows, queues in name order and the keys of a
+queue in the order of their expiry; SessionTable and SessionRows, in rising number, when there has been a session;
+WorkerRows and UserRows, in name order; Clone and its Chunks, when a CLONE is in progress; one End. Long lists are cut
+into several frames. A body that jobs of several queues share (Extras.body) stands in the first row that has its number.
 
 To change the layout of a released format: raise FORMAT and record a data directory of the new one
 (tests/upgrade/scenario.py). A row may grow at its end, by fields with defaults: so the frames of today read what older
@@ -41,7 +41,7 @@ from core.snapshot.fair import fair_frames
 from core.snapshot.pulses import pulse_frames
 from core.snapshot.sessions import session_frames
 from core.state import State
-from core.store.job import DelayedJob, Extras, Job, RunningJob
+from core.store.job import AnyJob, BuriedJob, DelayedJob, Extras, Job, RunningJob
 
 MAGIC = b"PQRAFT1\n"
 FORMAT = 6
@@ -95,6 +95,18 @@ def _frames(state: State, users: bool) -> Iterator[frames.Frame]:
                  _extras_row(job.extras))
                 for job in delayed
             ])
+    buried_queues = sorted(
+        queue.name for group in (state.queues.by_name, state.queues.idle) for queue in group.values() if queue.buried
+    )
+    buried_jobs = 0
+    for name in buried_queues:
+        for buried in _portions(_buried(state, name)):
+            buried_jobs += len(buried)
+            yield frames.Buried(name, [
+                (job.burial, job.seq, -job.rank, job.item, _data(job, bodies), job.attempts, job.at_ms,
+                 _extras_row(job.extras))
+                for job in buried
+            ])
     for running in _portions(state.in_order().values()):
         yield frames.Running([_running_row(job, _data(job, bodies)) for job in running])
     yield from _released_frames(state)
@@ -120,7 +132,12 @@ def _frames(state: State, users: bool) -> Iterator[frames.Frame]:
         for data in state.clone.chunks:
             yield frames.Chunk(data)
     delayed_jobs = sum(queue.deferred for queue in state.queues.by_name.values())
-    yield frames.End(state.queues.waiting, len(state.running), delayed_jobs)
+    yield frames.End(state.queues.waiting, len(state.running), delayed_jobs, buried_jobs)
+
+
+def _buried(state: State, name: str) -> Iterable[BuriedJob]:
+    queue = state.queues.find(name)
+    return () if queue is None else queue.buried or ()
 
 
 def _head(state: State) -> frames.Head:
@@ -153,7 +170,7 @@ def _running_row(job: RunningJob, data: bytes) -> frames.RunningRow:
     )
 
 
-def _data(job: Job | DelayedJob | RunningJob, bodies: set[int]) -> bytes:
+def _data(job: AnyJob, bodies: set[int]) -> bytes:
     """The data of the job, or none if they are shared with a job that was written before."""
     body = None if job.extras is None else job.extras.body
     if body is None or body not in bodies:
@@ -216,7 +233,7 @@ def _user_frames(users: Mapping[str, User]) -> Iterator[frames.UserRows]:
         yield frames.UserRows(rows[start : start + limits.FRAME_ROWS_MAX])
 
 
-_AnyJob = TypeVar("_AnyJob", Job, DelayedJob, RunningJob)
+_AnyJob = TypeVar("_AnyJob", Job, DelayedJob, BuriedJob, RunningJob)
 
 
 def _portions(jobs: Iterable[_AnyJob]) -> Iterator[list[_AnyJob]]:

@@ -40,7 +40,7 @@ class Item(Struct, gc=False, eq=False):
     """The unfinished jobs of one item."""
 
     name: str
-    unfinished: int = 0
+    unfinished: int = 0         # with those that are BURIED, which no queue counts
     by_queue: dict[str, ItemQueue] = field(default_factory=dict)
     nonempty: list[str] = field(default_factory=list)       # sorted names of the queues in which it has a READY job
 
@@ -121,6 +121,14 @@ class Items:
         item = self.by_name[name]
         item.by_queue[queue].deferred -= 1
         item.unfinished -= 1
+
+    def bury(self, item: Item) -> None:
+        """A job of this item becomes BURIED: it is unfinished for the item, but not in its queue."""
+        item.unfinished += 1
+
+    def unbury(self, name: str) -> None:
+        """A job of this item is no longer BURIED."""
+        self.by_name[name].unfinished -= 1
 
     def start(self, item: Item, queue: str) -> ItemQueue:
         """A job of this item starts to run in `queue`."""

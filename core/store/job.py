@@ -11,6 +11,7 @@ nothing. "+": at the tail of its priority; "=": at its old place; "dead": READY 
       the same for later                          DELAYED     DELAYED
     its time comes                                READY +
     Get                                                       RUNNING, new id
+    Get by number                                 RUNNING     RUNNING, new id
     Done; lease over, THEN DONE                                                 (none)
       of a periodic job                                                         DELAYED
     Later; lease over, THEN LATER                                               READY +
@@ -20,8 +21,10 @@ nothing. "+": at the tail of its priority; "=": at its old place; "dead": READY 
     its session ends                                                            READY +, or dead
     Return                                                                      READY =
     Bury; lease over, THEN DEAD                                                 dead
+    Bury here                                                                   BURIED
     Kick                                                      READY +, from
                                                               the dead queue
+    Kick here                                     READY +
     Move                                                                        READY +, other queue
     Change                                        DELAYED     READY             RUNNING, same id
       for later                                   DELAYED     DELAYED           RUNNING, same id
@@ -32,9 +35,12 @@ nothing. "+": at the tail of its priority; "=": at its old place; "dead": READY 
     Purge                                         (none)      (none)
     TTL over                                                  (none)
 
-A job is held as a DelayedJob, a Job (READY) or a RunningJob. Only a RUNNING job has an id, which is void when it leaves
-that state; operations name other jobs by their keys. A dead job is READY like any other, in another queue, and
-remembers the queue it came from. Return and a yielded Later do not count as attempts.
+A BURIED job is in none of these: it lies in its own queue, which does not count it as unfinished, in the order of
+burial, until a Kick here (READY +), a Get by its number (RUNNING), a Change of its data, or its end. It frees its key.
+
+A job is held as a DelayedJob, a Job (READY), a RunningJob or a BuriedJob. Only a RUNNING job has an id, which is void
+when it leaves that state; operations name other jobs by their keys. A dead job is READY like any other, in another
+queue, and remembers the queue it came from. Return and a yielded Later do not count as attempts.
 
 The place of a READY job is (rank, when, seq). `rank` is the negated priority, so that the smallest place is handed out
 first; `when` is the time at which the job became active in a queue with ORDER TIME, otherwise 0; `seq` is a number that
@@ -43,7 +49,7 @@ no other job of the cluster has: a new one puts the job at the tail, the old one
 job has had its place.
 
 A numbered job (PUT .. NUMBER) has the seq of its first place for life: where the table says "+" or "dead", it comes
-to the place of that seq.
+to the place of that seq, and its `when` is the time of its number.
 
 None of these types is tracked by the garbage collector (gc=False), so a million jobs cost it nothing. That is safe
 because they refer to strings, bytes and numbers only and cannot be part of a cycle.
@@ -57,19 +63,21 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
+from core.limits import SEQ_BITS
 from core.ops.jobs import Then
 
 NEVER_MS = (1 << 63) - 1        # the due time of a job that waits for items
 
 
 class JobCounts(Struct, gc=False, frozen=True):
-    """What a numbered job has gone through."""
+    """What a numbered job has gone through; when it was created its number tells."""
 
     reserves: int = 0       # hand-outs, but those undone
     timeouts: int = 0       # leases that ended
     releases: int = 0       # by Later
     buries: int = 0
     kicks: int = 0
+    delay_ms: int = 0       # for which it was DELAYED by its Put or its last Later
 
 
 class Extras(Struct, gc=False, frozen=True):
@@ -103,6 +111,11 @@ def is_numbered(extras: Extras | None) -> bool:
     return extras is not None and extras.counts is not None
 
 
+def time_in_order(job: Job, active_ms: int) -> int:
+    """Since when the job counts as active in a queue with ORDER TIME; a numbered one keeps its place there as well."""
+    return job.seq >> SEQ_BITS if is_numbered(job.extras) else active_ms
+
+
 def counted(
     extras: Extras | None, *, reserves: int = 0, timeouts: int = 0, releases: int = 0, buries: int = 0, kicks: int = 0,
 ) -> Extras | None:
@@ -112,8 +125,15 @@ def counted(
     old = extras.counts
     return replace(extras, counts=JobCounts(
         old.reserves + reserves, old.timeouts + timeouts, old.releases + releases, old.buries + buries,
-        old.kicks + kicks,
+        old.kicks + kicks, old.delay_ms,
     ))
+
+
+def delayed_by(extras: Extras | None, delay_ms: int) -> Extras | None:
+    """The extras of a job that its Put or a Later delays by so long; only numbered ones remember it."""
+    if extras is None or extras.counts is None or extras.counts.delay_ms == max(delay_ms, 0):
+        return extras
+    return replace(extras, counts=replace(extras.counts, delay_ms=max(delay_ms, 0)))
 
 
 def expiring(extras: Extras | None, clock_ms: int | None) -> Extras | None:
@@ -195,4 +215,22 @@ class RunningJob(Struct, gc=False):
         return Job(-self.priority, 0, seq, self.queue, self.data, self.item, attempts, self.at_ms, extras)
 
 
-AnyJob = Job | DelayedJob | RunningJob
+class BuriedJob(Struct, order=True, frozen=True, gc=False):
+    """A BURIED job. They sort by their burial; no later field is compared."""
+
+    burial: int             # a number that no other burial of the cluster has
+    seq: int
+    rank: int
+    queue: str
+    data: bytes
+    item: str | None
+    attempts: int
+    at_ms: int | None
+    extras: Extras | None
+
+    def ready(self, seq: int, attempts: int, at_ms: int | None, extras: Extras | None) -> Job:
+        """The same job at this place among the READY ones of its priority."""
+        return Job(self.rank, 0, seq, self.queue, self.data, self.item, attempts, at_ms, extras)
+
+
+AnyJob = Job | DelayedJob | RunningJob | BuriedJob

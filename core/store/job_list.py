@@ -1,4 +1,4 @@
-"""A sorted list of jobs: the READY ones of an item or a priority, the DELAYED ones of a queue, dead ones.
+"""A sorted list of jobs: the READY ones of an item or a priority, the DELAYED or BURIED ones of a queue, dead ones.
 
 Also of the seqs alone of jobs that wait for an item, and of the places (rank, seq, queue) of a group of FAIR.
 
@@ -18,9 +18,9 @@ from typing import Any, Generic, TypeVar
 from msgspec import Struct, field
 
 from core.limits import BLOCK_JOBS_MAX
-from core.store.job import DelayedJob, Job
+from core.store.job import BuriedJob, DelayedJob, Job
 
-_Job = TypeVar("_Job", Job, DelayedJob, int, tuple[int, int, str])
+_Job = TypeVar("_Job", Job, DelayedJob, BuriedJob, int, tuple[int, int, str])
 
 
 class JobList(Struct, Generic[_Job], gc=False, eq=False):

@@ -1,10 +1,10 @@
 """The queues, their settings and counters, and which of them have a job to hand out.
 
-A queue exists while it has settings or an unfinished job: DELAYED, READY or RUNNING (spec/state-machine 5.1). A queue
-with settings only is kept apart, in `idle`, so that searches for jobs do not meet it. The names of the queues that can
-hand out a job are kept sorted, and also sorted by the rank of their next job, so a choice among a hundred thousand
-queues costs no more than one among two; so is what is above a WEIGHT of 1. Who has been READY for longest is indexed
-from the first time it is asked for (oldest.py).
+A queue exists while it has settings or a job. One without unfinished jobs (DELAYED, READY or RUNNING:
+spec/state-machine 5.1), with settings or BURIED jobs only, is kept apart, in `idle`, so that searches for jobs do not
+meet it. The names of the queues that can hand out a job are kept sorted, and also sorted by the rank of their next job,
+so a choice among a hundred thousand queues costs no more than one among two; so is what is above a WEIGHT of 1. Who has
+been READY for longest is indexed from the first time it is asked for (oldest.py).
 
 The counters of a queue live and die with it.
 """
@@ -20,18 +20,20 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from sortedcontainers import SortedDict, SortedList
 
+from core import limits
 from core.ops.queues import Order
 from core.ops.settings import QueueSettings
-from core.store.job import AnyJob, DelayedJob, Job
+from core.store.job import AnyJob, BuriedJob, DelayedJob, Job
 from core.store.job_list import JobList
 from core.store.oldest import OldestFirst
 from core.store.ready import ReadyJobs
+from core.store.timer_index import TimerIndex
 from core.store.weights import Weights
 
-# Positions in Queue.counters: jobs that came, hand-outs and how they ended, dead jobs, jobs whose TTL ended. A list,
-# because counting in it is cheapest.
-PUT, TAKEN, DONE, LATER, EXPIRED, DEAD, TTL_ENDED = range(7)
-NOTHING_COUNTED = (0,) * 7
+# Positions in Queue.counters: jobs that came, hand-outs and how they ended, dead jobs, jobs whose TTL ended, jobs that
+# were deleted; pauses. A list, because counting in it is cheapest.
+PUT, TAKEN, DONE, LATER, EXPIRED, DEAD, TTL_ENDED, DELETED, PAUSES = range(9)
+NOTHING_COUNTED = (0,) * 9
 
 
 class Queue(Struct, gc=False, eq=False):
@@ -45,6 +47,7 @@ class Queue(Struct, gc=False, eq=False):
     ranks: dict[int, int] = field(default_factory=dict)     # rank -> READY and DELAYED jobs, for TOTAL's priorities
     blocked: JobList[Job] | None = None                     # READY, but blocked by ITEMLIMIT (see items.py)
     delayed: JobList[DelayedJob] | None = None
+    buried: JobList[BuriedJob] | None = None
     keys: dict[str, AnyJob] | None = None                   # the jobs that have a key
     indexed_ms: int | None = None                           # due time of the first DELAYED job, as indexed in Delays
     seqs: SortedDict | None = None                          # all READY jobs by seq, if their order is another
@@ -139,12 +142,12 @@ class Queues:
 
     __slots__ = (
         "bound", "by_name", "by_rank", "expiring", "fair", "idle", "nonempty", "of_pulse", "oldest", "paused",
-        "priorities", "ready_of_pulse", "settings", "waiting", "waiting_bytes", "weights",
+        "pauses", "priorities", "ready_of_pulse", "settings", "waiting", "waiting_bytes", "weights",
     )
 
     def __init__(self) -> None:
         self.by_name: dict[str, Queue] = {}         # those with an unfinished job
-        self.idle: dict[str, Queue] = {}            # those with settings only
+        self.idle: dict[str, Queue] = {}            # those with settings, bindings or BURIED jobs only
         self.settings: dict[str, QueueSettings] = {}
         self.expiring: dict[str, Queue] = {}        # those with IDLE
         self.bound: dict[int, dict[str, None]] = {}     # names of those that end with a session, by its number
@@ -156,6 +159,7 @@ class Queues:
         self.fair: ReadyWatcher | None = None       # the groups, once there are any
         self.oldest: OldestFirst | None = None      # the same by the READY time of the first job, once asked for
         self.paused = 0                             # queues that hand out nothing as QUEUE PAUSE says
+        self.pauses: TimerIndex[tuple[int, str]] = TimerIndex(limits.DUE_BITS)     # (end, queue) of those that end
         self.priorities = 0                         # pairs (queue, priority) with a READY or DELAYED job
         self.waiting = 0                            # READY and DELAYED jobs,
         self.waiting_bytes = 0                      # and their data
@@ -168,8 +172,21 @@ class Queues:
         return queue
 
     def find(self, name: str) -> Queue | None:
-        """The queue of this name, also one with settings only."""
+        """The queue of this name, also one without unfinished jobs."""
         return self.by_name.get(name) or self.idle.get(name)
+
+    def shelve(self, name: str) -> Queue:
+        """The queue of this name, created if necessary, without unfinished jobs; the caller makes it stay."""
+        queue = self.find(name)
+        if queue is None:
+            queue = self.idle[name] = Queue(name)
+        return queue
+
+    def drop_unused(self, name: str) -> None:
+        """The queue has one reason less to exist: without any other it is gone."""
+        queue = self.idle.get(name)
+        if queue is not None and not _is_kept(queue):
+            del self.idle[name]
 
     def add(self, queue: Queue, job: Job, blocked: bool = False) -> None:
         """`job` becomes READY in `queue`."""
@@ -337,14 +354,13 @@ class Queues:
         """Set the settings of the queue. When its order or ITEMLIMIT change it must have no READY job."""
         before = self.settings.get(name)
         self.paused += settings.paused_out - (before is not None and before.paused_out)
+        self._set_pause_end(name, before, settings)
         if before is not None and before.pulse is not None and before.pulse != settings.pulse:
             self._leave_pulse(before.pulse, name)
         if settings.pulse is not None:
             self.of_pulse.setdefault(settings.pulse, {})[name] = None
         self.settings[name] = settings
-        queue = self.find(name)
-        if queue is None:
-            queue = self.idle[name] = Queue(name)
+        queue = self.shelve(name)
         if queue.front is not None:
             self.weights.remove(name)
             if settings.weight > 1:
@@ -366,12 +382,31 @@ class Queues:
         """Remove the settings of a queue that has no unfinished job, and so the queue."""
         settings = self.settings.pop(name, None)
         self.paused -= settings is not None and settings.paused_out
+        self._set_pause_end(name, settings, None)
         self.idle.pop(name, None)
         self.expiring.pop(name, None)
         if settings is not None and settings.bound:
             self._unbind(settings.bound, name)
         if settings is not None and settings.pulse is not None:
             self._leave_pulse(settings.pulse, name)
+
+    def unset(self, queue: Queue) -> None:
+        """Take settings away that were there for a pause only; the queue may go on without."""
+        settings = self.settings.pop(queue.name)
+        self.paused -= settings.paused_out
+        self._set_pause_end(queue.name, settings, None)
+        queue.settings = None
+        self.relist(queue)
+        self.drop_unused(queue.name)
+
+    def _set_pause_end(self, name: str, before: QueueSettings | None, settings: QueueSettings | None) -> None:
+        was_ms = 0 if before is None else before.pause_ends_ms
+        ends_ms = 0 if settings is None else settings.pause_ends_ms
+        if was_ms != ends_ms:
+            if was_ms:
+                self.pauses.remove((was_ms, name))
+            if ends_ms:
+                self.pauses.add((ends_ms, name))
 
     def _leave_pulse(self, pulse: str, name: str) -> None:
         names = self.of_pulse[pulse]
@@ -396,21 +431,22 @@ class Queues:
         if not queue.finished:
             return False
         del self.by_name[queue.name]
-        if queue.settings is not None or queue.in_topic:
+        if _is_kept(queue):
             self.idle[queue.name] = queue
         return True
 
     def join_topic(self, name: str) -> None:
         """Something is bound to the queue, which makes it exist."""
-        queue = self.find(name)
-        if queue is None:
-            queue = self.idle[name] = Queue(name)
-        queue.in_topic = True
+        self.shelve(name).in_topic = True
 
     def leave_topics(self, name: str) -> None:
         """Nothing is bound to the queue any more."""
         queue = self.find(name)
         if queue is not None:
             queue.in_topic = False
-            if queue.settings is None:
-                self.idle.pop(name, None)
+            self.drop_unused(name)
+
+
+def _is_kept(queue: Queue) -> bool:
+    """Whether the queue exists without unfinished jobs."""
+    return queue.settings is not None or queue.in_topic or queue.buried is not None

@@ -93,6 +93,11 @@ def get(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     return taking(rights, operation.get if isinstance(operation, GetWith) else operation)
 
 
+def get_number(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
+    """Require `get` for the queue in which the job lies."""
+    return _of_number(rights.get, command.operation.selector, cluster)
+
+
 def taking(rights: Rights, get: Get) -> bytes | None:
     """Require `get` for each queue of a Get. Its item needs no right: it only narrows what could be taken."""
     queues = get.queues
@@ -143,19 +148,19 @@ def selected(rights: Rights, command: Command, cluster: Cluster) -> bytes | None
     if isinstance(selector, Selector) and selector.id:
         return _of_job(rights.get, selector.id, cluster)
     if isinstance(selector, Number):
-        return _of_number(rights, selector, cluster)
+        return _of_number(rights.queue, selector, cluster)
     return None if selector.queue.startswith(rights.queue) else FORBIDDEN
 
 
-def _of_number(rights: Rights, selector: Number, cluster: Cluster) -> bytes | None:
-    """Require `queue` for the queue in which the job lies. A number given out once is not protected when that job is
-    gone; one that is not given out yet is refused, as an id is.
+def _of_number(prefixes: tuple[str, ...], selector: Number, cluster: Cluster) -> bytes | None:
+    """Require one of `prefixes` for the queue in which the job lies. A number given out once is not protected when that
+    job is gone; one that is not given out yet is refused, as an id is.
     """
-    if "" in rights.queue:
+    if "" in prefixes:
         return None
     job = cluster.machine.peek(selector)
     if job is not None:
-        return None if job.queue.startswith(rights.queue) else FORBIDDEN
+        return None if job.queue.startswith(prefixes) else FORBIDDEN
     return JOB_NOT_FOUND if cluster.serving and selector.number >= cluster.machine.next_seq else None
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from core import Accepted, DeleteQueue, Kick, PurgeQueue, QueueNotFound, Removed, Reply, Requested
+from msgspec import UNSET
+
+from core import Accepted, DeleteQueue, Kick, KickHere, PurgeQueue, QueueNotFound, Removed, Reply, Requested
 from gateway.commands.context.client import Client
 from gateway.commands.context.proposing import propose
 from gateway.limits import PORTION_MAX
@@ -36,16 +38,17 @@ class _Parts:
             return NoReply.UNKNOWN if numbering is None else NoReply.UNKNOWN_REQUEST
         return outcome
 
-    async def total(self, portion: Callable[[int], Requested]) -> Reply | NoReply:
+    async def total(self, portion: Callable[[int, Removed], Requested]) -> Reply | NoReply:
         """Execute portions until none are left; return the total removed, or why one failed.
 
-        `portion(done)` is the next operation after `done` jobs have been removed.
+        `portion(done, last)` is the next operation after `done` jobs have been removed; `last`: the reply before.
         """
-        count = 0
+        count, outcome = 0, Removed(0)
         while True:
-            outcome = await self.ask(portion(count))
-            if not isinstance(outcome, Removed):
-                return outcome
+            reply = await self.ask(portion(count, outcome))
+            if not isinstance(reply, Removed):
+                return reply
+            outcome = reply
             count += outcome.count
             if not outcome.more or not outcome.count:
                 return Removed(count)
@@ -59,7 +62,7 @@ class _Purge:
         self._purge = purge
         self._before_seq: int | None = None
 
-    def portion(self, done: int) -> PurgeQueue:
+    def portion(self, done: int, last: Removed) -> PurgeQueue:
         """Return the next operation; only the first sees all jobs at its place in the log."""
         if done and self._before_seq is None:
             self._before_seq = self._machine.next_seq
@@ -91,22 +94,24 @@ async def _run_delete(client: Client, queue: str, numbering: Numbering | None) -
     parts = _Parts(client, numbering)
     outcome = await parts.total(_Purge(client, PurgeQueue(queue, None)).portion)
     if isinstance(outcome, Removed):
-        outcome = await parts.total(lambda done: DeleteQueue(queue, force=True))
+        outcome = await parts.total(lambda done, last: DeleteQueue(queue, force=True))
         if isinstance(outcome, QueueNotFound):
             outcome = Accepted()
     client.say(outcome)
 
 
 def kick(client: Client, command: Command) -> None:
-    """KICK: move dead jobs back to their queue."""
+    """KICK: move dead jobs back to their queue, or make jobs of the queue READY."""
     if command.operation.count > PORTION_MAX:
         client.run(_run_kick(client, command.operation, command.numbering))
     else:
         client.propose(command.operation, command.numbering)
 
 
-async def _run_kick(client: Client, kick: Kick, numbering: Numbering | None) -> None:
-    """Execute a KICK of more jobs than one operation can move."""
-    def portion(done: int) -> Kick:
-        return Kick(kick.queue, kick.count - done)
+async def _run_kick(client: Client, kick: Kick | KickHere, numbering: Numbering | None) -> None:
+    """Execute a KICK of more jobs than one operation can move. With HERE all are of the state of the first ones."""
+    def portion(done: int, last: Removed) -> Kick | KickHere:
+        if isinstance(kick, Kick):
+            return Kick(kick.queue, kick.count - done)
+        return KickHere(kick.queue, kick.count - done, None if last.buried is UNSET else last.buried)
     client.say(await _Parts(client, numbering).total(portion))

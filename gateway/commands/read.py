@@ -91,6 +91,13 @@ def peek(client: Client, command: Command) -> None:
     client.say(responses.JOB_NOT_FOUND if job is None else b"200 OK " + listings.seen_lines([job]) + job.data)
 
 
+def job_stat(client: Client, command: Command) -> None:
+    """JOB STAT: what a numbered job is and has gone through."""
+    cluster = client.hub.cluster
+    job = cluster.machine.peek(*command.arguments)
+    client.say(responses.JOB_NOT_FOUND if job is None else listings.pairs(listings.of_job(job, cluster.time_ms)))
+
+
 def peek_queue(client: Client, command: Command) -> None:
     """PEEK at the first jobs of a queue in one state."""
     queue, state, count, *places = command.arguments

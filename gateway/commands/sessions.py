@@ -8,6 +8,7 @@ are executed once it is known which session the connection has.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from core import (
     Accepted,
@@ -21,6 +22,7 @@ from core import (
     SessionNotFound,
     SessionOpened,
     TouchSession,
+    TouchSessions,
 )
 from gateway.commands.context.client import Client
 from gateway.commands.context.in_session import without_session
@@ -129,6 +131,22 @@ async def _close(client: Client, release: bool, first: bool) -> None:
     if isinstance(outcome, Accepted | SessionNotFound):
         client.state.attach(None)
     client.say(outcome)
+
+
+def keep_sessions(client: Client, command: Command) -> None:
+    """SESSION KEEP: use several sessions at once; those that ended, or are not the client's, are not counted."""
+    client.run(_keep(client, command.arguments))
+
+
+async def _keep(client: Client, named: Sequence[tuple[int, int]]) -> None:
+    cluster, user = client.hub.cluster, client.guard.user or ""
+    found = [(cluster.machine.session(number), secret) for number, secret in dict.fromkeys(named)]
+    kept = tuple([
+        one.number for one, secret in found
+        if one is not None and one.secret == secret and not (one.user and user and one.user != user)
+    ])
+    outcome = await propose(cluster, TouchSessions(kept))
+    client.say(responses.number(len(kept)) if isinstance(outcome, Accepted) else outcome)
 
 
 def end_session(client: Client, command: Command) -> None:

@@ -64,11 +64,13 @@ def one_of(fields: Fields, name: str, *choices: str) -> str:
 
 
 def selector(fields: Fields) -> str:
-    """Return how the protocol names a job: by its id, its place, or its key. Raises BadForm."""
+    """Return how the protocol names a job: by its id, its place, its number, or its key. Raises BadForm."""
     if fields.get("id"):
         return number(fields, "id")
     if fields.get("seq"):
         return f"SEQ {word(fields, 'queue')} {number(fields, 'seq')}"
+    if fields.get("number"):
+        return f"NUMBER {number(fields, 'number')}"
     return f"KEY {word(fields, 'queue')} {word(fields, 'key')}"
 
 
@@ -93,7 +95,7 @@ def _pause(fields: Fields) -> str:
 
 
 def _purge(fields: Fields) -> str:
-    return f"QUEUE PURGE {word(fields, 'queue')} {one_of(fields, 'state', 'READY', 'DELAYED', 'DEAD', 'ALL')}"
+    return f"QUEUE PURGE {word(fields, 'queue')} {one_of(fields, 'state', 'READY', 'DELAYED', 'DEAD', 'BURIED', 'ALL')}"
 
 
 def _transfer(fields: Fields) -> str:
@@ -145,6 +147,8 @@ ACTIONS: dict[str, Action] = {
     "job.later": Action(_of("LATER", "id", number), harm="its worker loses the job, which waits again"),
     "job.move": Action(lambda fields: f"MOVE {number(fields, 'id')} {word(fields, 'to')}",
                        harm="its worker loses the job, which waits in the other queue"),
+    "job.kick_here": Action(lambda fields: f"KICK {word(fields, 'queue')} {number(fields, 'count')} HERE"),
+    "job.kick_number": Action(_of("KICK JOB NUMBER", "number", number)),
     "job.kick": Action(lambda fields: f"KICK {word(fields, 'queue')} {number(fields, 'count')}"),
     "fair.config": Action(lambda fields: f"SCHED CONFIG{words(fields, 'settings')}"),
     "topic.bind": Action(_binding("BIND")),

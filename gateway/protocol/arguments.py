@@ -11,12 +11,12 @@ from gateway.limits import KEY_BYTES_MAX, KEY_BYTES_MIN, QUEUES_MAX
 
 UNSIGNED_MAX = 2**64 - 1
 SIGNED_MIN, SIGNED_MAX = -(2**63), 2**63 - 1
-EXPIRE_MS_MAX = 100 * 366 * 86_400_000      # a hundred years; anything more is a mistake
+EXPIRE_MS_MAX = 4_294_967_295_000           # 136 years, as beanstalkd has; anything more is a mistake
 UNIX_MS_MAX = 2**62                         # beyond any real time, with headroom for additions within 64 bits
 
-NAME = rb"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}"
+NAME = rb"[A-Za-z0-9_.+/;$()][A-Za-z0-9_.+/;$():@-]{0,254}"
 _NAME = re.compile(NAME)
-_NAMES = re.compile(rb"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}+(?:\|[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}+)*+")
+_NAMES = re.compile(rb"%(name)s+(?:\|%(name)s+)*+" % {b"name": NAME})
 _JOB_KEY = re.compile(rb"[A-Za-z0-9_.:-]{1,128}")
 _WORD = re.compile(rb"[A-Za-z0-9_.:-]{1,64}")
 _SECONDS = re.compile(rb"([0-9]+)(?:\.([0-9]+))?")

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from msgspec.structs import astuple
+
 from core import (
     OWN_PREFIX,
     ClusterSettings,
     FairLevel,
     FairSettings,
+    JobCounts,
+    JobState,
     JobView,
     Pulse,
     QueueCounts,
@@ -19,15 +23,16 @@ from core import (
     WorkerPool,
 )
 from gateway.limits import SESSION_TTL_MS_DEFAULT
+from gateway.protocol.responses import UNKNOWN
 from gateway.protocol.tokens import meta, seconds, unix
 
 
 def queue_lines(queues: Iterable[tuple[str, QueueCounts | None]]) -> bytes:
-    """Format lines of QUEUE LIST: `<q> <ready> <delayed> <running> <dead>`; None: a queue that is gone by now."""
+    """Format lines of QUEUE LIST: `<q> <ready> <delayed> <running> <dead> <buried>`; None: a queue gone by now."""
     lines = []
     for name, counts in queues:
-        figures = "0 0 0 0" if counts is None else f"{counts.ready} {counts.delayed} {counts.running} {counts.dead}"
-        lines.append(f"{name} {figures}\r\n")
+        figures = (0,) * 5 if counts is None else astuple(counts)
+        lines.append(" ".join((name, *map(str, figures))) + "\r\n")
     return "".join(lines).encode()
 
 
@@ -91,6 +96,29 @@ def seen(job: JobView, places: bool = False) -> str:
     tokens = meta(job.item, job.key, job.attempts, job.reason, job.at_ms, job.deadline_ms, job.group, job.number)
     place = f" SEQ {job.seq}" if places else ""
     return f"{job.queue} {number} {job.priority} {len(job.data)} {job.state.name}{tokens}{place}\r\n"
+
+
+def of_job(job: JobView, now_ms: int) -> list[tuple[str, object]]:
+    """Return the figures of JOB STAT for a numbered job. `now_ms`: replicated time."""
+    counts = job.counts or JobCounts()
+    ends_ms = job.deadline_ms if job.state is JobState.RUNNING else job.at_ms if job.state is JobState.DELAYED else None
+    return [
+        ("QUEUE", job.queue),
+        ("STATE", job.state.name),
+        ("PRI", job.priority),
+        ("LENGTH", len(job.data)),
+        ("CREATED", job.created_ms // 1000),
+        ("AGE_S", max(0, now_ms - job.created_ms) // 1000),
+        ("LEASE", UNKNOWN if job.own_lease_ms is None else seconds(job.own_lease_ms)),
+        ("DELAY", seconds(counts.delay_ms)),
+        ("LEFT_S", 0 if ends_ms is None else max(0, ends_ms - now_ms) // 1000),
+        ("ATTEMPTS", job.attempts),
+        ("RESERVES", counts.reserves),
+        ("TIMEOUTS", counts.timeouts),
+        ("RELEASES", counts.releases),
+        ("BURIES", counts.buries),
+        ("KICKS", counts.kicks),
+    ]
 
 
 def seen_lines(jobs: Iterable[JobView], places: bool = False) -> bytes:

@@ -82,7 +82,7 @@ FEATURES: dict[int, tuple[bytes, ...]] = {1: (
     b"batch", b"within", b"meta", b"itemfilter", b"delay", b"ttl", b"every", b"after", b"touch", b"keys", b"change",
     b"move", b"seq", b"transaction", b"queues", b"policy", b"fair", b"idle", b"deadletter", b"session", b"bound",
     b"fanout",
-    b"workers", b"pulse", b"events", b"notify", b"cluster", b"auth",
+    b"workers", b"pulse", b"events", b"notify", b"number", b"cluster", b"auth",
 )}
 EXISTS = b"200 OK EXISTS\r\n"
 REPLACED = b"200 OK REPLACED\r\n"

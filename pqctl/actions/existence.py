@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from sockpq import BadArguments, Client, JobNotFound, Key, NotExecuted, Place, QueueNotFound, SockpqError
+from sockpq import BadArguments, Client, JobNotFound, Key, NotExecuted, Number, Place, QueueNotFound, SockpqError
 
 from pqctl.output.exit_codes import REFUSED, Failure
 from pqctl.parameters import told
@@ -72,7 +72,7 @@ def must_exist(client: Client, queue: str, server: str | None = None) -> dict[st
 
 
 @contextmanager
-def existing_job(client: Client, job: int | Key | Place) -> Iterator[None]:
+def existing_job(client: Client, job: int | Key | Place | Number) -> Iterator[None]:
     """Turn the answer that there is no such job into a Failure that says so."""
     try:
         yield
@@ -80,10 +80,12 @@ def existing_job(client: Client, job: int | Key | Place) -> Iterator[None]:
         raise no_job(client, job) from None
 
 
-def no_job(client: Client, job: int | Key | Place, server: str | None = None) -> Failure:
+def no_job(client: Client, job: int | Key | Place | Number, server: str | None = None) -> Failure:
     """Return the failure for a job that does not exist; its queue may not either."""
     if isinstance(job, int):
         return Failure(REFUSED, f"job {job} {NOT_RUNNING}")
+    if isinstance(job, Number):
+        return Failure(REFUSED, f"there is no {told(job)}")
     try:
         must_exist(client, job.queue, server)
     except Failure as failure:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
 import click
-from sockpq import JobNotFound, Key, Place, SockpqError
+from sockpq import JobNotFound, Key, Number, Place, SockpqError
 
 from pqctl.actions.existence import NOT_RUNNING, existing_job, must_exist
 from pqctl.connect import cluster_of
@@ -16,7 +16,7 @@ from pqctl.output.text import counted
 from pqctl.parameters import local_time, told
 
 
-def change(call: Call, job: int | Key | Place, changes: Mapping[str, Any]) -> int:
+def change(call: Call, job: int | Key | Place | Number, changes: Mapping[str, Any]) -> int:
     """Change a job (CHANGE)."""
     if not changes:
         raise click.UsageError("nothing to change: give at least one option")
@@ -26,7 +26,7 @@ def change(call: Call, job: int | Key | Place, changes: Mapping[str, Any]) -> in
     return DONE
 
 
-def delete(call: Call, job: int | Key | Place) -> int:
+def delete(call: Call, job: int | Key | Place | Number) -> int:
     """Delete a job (DELETE)."""
     with cluster_of(call, serving=True) as (client, _), existing_job(client, job):
         ended = client.delete(job)
@@ -45,13 +45,14 @@ def touch(call: Call, number: int, expire: float | None, then: str | None) -> in
     return DONE
 
 
-def bury(call: Call, ids: Sequence[int], reason: str | None) -> int:
+def bury(call: Call, ids: Sequence[int], reason: str | None, *, here: bool = False) -> int:
     """Bury running jobs (BURY), one after the other."""
     found: list[bool] = []
+    word = "buried" if here else "dead"
     with cluster_of(call, serving=True) as (client, _):
         for number in ids:
             try:
-                client.bury(number, reason)
+                client.bury(number, reason, here=here)
                 found.append(True)
             except JobNotFound:
                 found.append(False)
@@ -59,23 +60,23 @@ def bury(call: Call, ids: Sequence[int], reason: str | None) -> int:
                 if not any(found):
                     raise
                 dead = ", ".join(str(number) for number, ok in zip(ids, found, strict=False) if ok)
-                raise Failure(UNKNOWN, f"only these are certainly dead: {dead}; then: {error}") from error
+                raise Failure(UNKNOWN, f"only these are certainly {word}: {dead}; then: {error}") from error
     each = list(zip(ids, found, strict=True))
-    lines = [f"{number} is dead" if ok else f"{number} {NOT_RUNNING}" for number, ok in each]
-    call.answer("\n".join(lines), {"jobs": [{"id": number, "dead": ok} for number, ok in each]})
+    lines = [f"{number} is {word}" if ok else f"{number} {NOT_RUNNING}" for number, ok in each]
+    call.answer("\n".join(lines), {"jobs": [{"id": number, word: ok} for number, ok in each]})
     return DONE if all(found) else REFUSED
 
 
-def kick(call: Call, queue: str, count: int) -> int:
-    """Bring dead jobs back to their queue (KICK)."""
+def kick(call: Call, queue: str, count: int, *, here: bool = False) -> int:
+    """Bring dead jobs back to their queue (KICK), or `here` buried ones, or delayed ones."""
     with cluster_of(call, serving=True) as (client, _):
-        moved = client.kick(queue, count)
+        moved = client.kick(queue, count, here=here)
         if not moved:
             must_exist(client, queue)
-    call.answer(f"{counted(moved, 'dead job')} of {queue} {'waits' if moved == 1 else 'wait'} again",
+    call.answer(f"{counted(moved, 'job' if here else 'dead job')} of {queue} {'waits' if moved == 1 else 'wait'} again",
                 {"queue": queue, "moved": moved})
     return DONE
 
 
-def _as_json(job: int | Key | Place) -> object:
+def _as_json(job: int | Key | Place | Number) -> object:
     return job if isinstance(job, int) else job._asdict()

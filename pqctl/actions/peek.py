@@ -5,7 +5,8 @@ from __future__ import annotations
 from base64 import b64encode
 from typing import Literal, cast
 
-from sockpq import Key, PeekedJob, Place
+import click
+from sockpq import JobNotFound, Key, Number, PeekedJob, Place
 
 from pqctl.actions.existence import must_exist, no_job
 from pqctl.connect import reading
@@ -17,10 +18,10 @@ from pqctl.parameters import local_time
 
 BODY_CHARACTERS_MAX = 60
 
-State = Literal["ready", "delayed", "running", "dead"]
+State = Literal["ready", "delayed", "running", "dead", "buried"]
 
 
-def show_job(call: Call, job: int | Key | Place) -> int:
+def show_job(call: Call, job: int | Key | Place | Number) -> int:
     """Print one job: its body to standard output, a line about it to standard error."""
     with reading(call) as (client, server):
         found = client.peek(job, server=server)
@@ -30,10 +31,35 @@ def show_job(call: Call, job: int | Key | Place) -> int:
     if call.as_json:
         call.answer("", {"job": _as_json(found)})
         return DONE
-    about = [f"{name} {value}" for name, value in (("item", found.item), ("key", found.key)) if value]
+    about = [f"{name} {value}" for name, value in _names(found) if value]
     say(f"{found.state} in {found.queue}, {', '.join([f'priority {found.priority}', *about, *_times(found)])}: "
         f"{counted(len(found.data), 'byte')}")
     call.write_body(found.data)
+    return DONE
+
+
+def _names(job: PeekedJob) -> tuple[tuple[str, object], ...]:
+    return (("item", job.item), ("key", job.key), ("number", job.number))
+
+
+def show_stat(call: Call, job: int | Key | Place | Number) -> int:
+    """Print the figures of a numbered job (JOB STAT)."""
+    if not isinstance(job, Number):
+        raise click.UsageError("only jobs with numbers have these figures: number:N")
+    with reading(call) as (client, server):
+        try:
+            figures = client.job_stat(job, server=server)
+        except JobNotFound:
+            call.answer_nothing(str(no_job(client, job, server)), {"job": None})
+            return REFUSED
+    if call.as_json:
+        call.answer("", {"number": job.number, **figures._asdict()})
+        return DONE
+
+    from pqctl.output.table import Column, print_rows
+
+    shown = [(name, "-" if value is None else str(value)) for name, value in figures._asdict().items()]
+    print_rows(call, (Column("figure"), Column("value", folds=True)), shown)
     return DONE
 
 
@@ -90,7 +116,7 @@ def _as_json(job: PeekedJob) -> dict[str, object]:
     return {
         "id": job.id, "queue": job.queue, "priority": job.priority, "state": job.state, "item": job.item,
         "key": job.key, "attempt": job.attempt, "at": job.at, "expires_at": job.expires_at,
-        "reason": job.reason,
+        "reason": job.reason, "number": job.number,
         "place": None if job.place is None or job.id is not None else job.place.seq,
         "data_base64": b64encode(job.data).decode(),
     }

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal, cast
 
+import click
 from sockpq import BindingNotFound, Client
 
 from pqctl.actions.existence import PULSE, QUEUE, TOPIC, existing, hint, must_exist
@@ -62,18 +63,23 @@ def purge(call: Call, queue: str, state: str, yes: bool) -> int:
     which = "that wait or are dead" if state == "all" else f"that are {state}"
     confirm(f"Remove the jobs of {queue} {which}?", yes)
     with cluster_of(call, serving=True) as (client, _), existing(client, QUEUE, queue):
-        removed = client.queue_purge(queue, cast(Literal["ready", "delayed", "dead", "all"], state))
+        removed = client.queue_purge(queue, cast(Literal["ready", "delayed", "dead", "buried", "all"], state))
     call.answer(f"{counted(removed, 'job')} removed from {queue}", {"queue": queue, "removed": removed})
     return DONE
 
 
-def pause(call: Call, queue: str, direction: str) -> int:
+def pause(call: Call, queue: str, direction: str, seconds: float | None) -> int:
     """Pause a queue (QUEUE PAUSE)."""
+    if seconds is not None and direction != "out":
+        raise click.UsageError("--for goes with `out` only")
     with cluster_of(call, serving=True) as (client, _):
         _tell_if_new(client, queue)
-        client.queue_pause(queue, cast(Literal["in", "out", "all"], direction))
+        client.queue_pause(queue, cast(Literal["in", "out", "all"], direction), seconds=seconds)
     stopped = {"in": "takes no jobs", "out": "gives no jobs", "all": "takes and gives no jobs"}[direction]
-    call.answer(f"{queue} {stopped} until `pqctl queue resume {queue}`", {"queue": queue, "paused": direction})
+    end = f"until `pqctl queue resume {queue}`" if seconds is None else f"for {seconds:g} s"
+    call.answer(f"{queue} {stopped} {end}", {
+        "queue": queue, "paused": direction, **({} if seconds is None else {"seconds": seconds}),
+    })
     return DONE
 
 

@@ -43,7 +43,8 @@ def show_list(call: Call, prefix: str) -> int:
     if call.as_json:
         call.answer("", {"queues": [
             {"name": queue.name, "waiting": queue.ready + queue.delayed, "ready": queue.ready, "delayed": queue.delayed,
-             "running": queue.running, "dead": queue.dead}
+             "running": queue.running, "dead": queue.dead,
+             "buried": queue.buried}
             for queue in found
         ]})
         return DONE
@@ -52,10 +53,11 @@ def show_list(call: Call, prefix: str) -> int:
 
     if found:
         columns = [Column("queue", folds=True)]
-        columns += [Column(title, figures=True) for title in ("waiting", "ready", "delayed", "running", "dead")]
+        titles = ("waiting", "ready", "delayed", "running", "dead", "buried")
+        columns += [Column(title, figures=True) for title in titles]
         print_rows(call, columns, [
             (queue.name, f"{queue.ready + queue.delayed:,}", f"{queue.ready:,}", f"{queue.delayed:,}",
-             f"{queue.running:,}", f"{queue.dead:,}") for queue in found
+             f"{queue.running:,}", f"{queue.dead:,}", f"{queue.buried:,}") for queue in found
         ])
     else:
         call.print(f"there is no queue whose name begins with {prefix}" if prefix else "there is no queue")

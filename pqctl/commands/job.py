@@ -11,11 +11,11 @@ from pqctl.output import exit_codes
 from pqctl.parameters import moment, selector
 
 if TYPE_CHECKING:
-    from sockpq import Key, Place
+    from sockpq import Key, Number, Place
 
 ENDING = exit_codes.epilog(refused="some were not running (any more), or refused")
 NO_JOB = exit_codes.epilog(refused="there is no such job, or refused")
-JOB = "ID|QUEUE/KEY|QUEUE@PLACE"
+JOB = "ID|QUEUE/KEY|number:N|QUEUE@PLACE"
 THEN = click.Choice(["later", "done", "dead"])
 DELAY = click.option("--delay", type=Seconds(0), metavar="SECONDS", help="Delay the job by this long.")
 AT = click.option("--at", type=moment, metavar="TIME", help="Not before then: Unix seconds, or like 2026-12-24T18:00.")
@@ -48,10 +48,13 @@ def job() -> None:
               help="What to do if the key is taken. [default: fail]")
 @click.option("--group", metavar="WORD", help="Whose job it is, for fair shares.")
 @click.option("--tries", type=click.IntRange(1), metavar="N", help="Make it dead after this many attempts.")
+@click.option("--number", is_flag=True, help="Give it a number, which is told: it keeps its place, and is found by it.")
+@click.option("--lease", type=Seconds(0), metavar="SECONDS", help="The lease of those who name none; 0 for none.")
 def put(
     call: Call, queue: str, body: str | None, file: str | None, priority: int, item: str | None, new_item: bool,
     delay: float | None, at: float | None, ttl: float | None, every: float | None, after: tuple[str, ...],
-    key: str | None, on_duplicate: str | None, tries: int | None, group: str | None,
+    key: str | None, on_duplicate: str | None, tries: int | None, group: str | None, number: bool,
+    lease: float | None,
 ) -> int:
     """Put a job into QUEUE. Its body is BODY, the content of FILE, or else standard input.
 
@@ -62,7 +65,7 @@ def put(
 
     options = given(
         delay=delay, at=at, ttl=ttl, every=every, after=after or None, key=key, on_duplicate=on_duplicate, tries=tries,
-        group=group,
+        group=group, number=number or None, lease=lease,
     )
     return jobs.put(call, queue, jobs.body_from(body, file), priority, item, new_item, options)
 
@@ -76,7 +79,7 @@ def put(
 @click.option("--wait", type=Seconds(0, min_open=True), metavar="SECONDS", help="Wait this long for a job.")
 @click.option("--item", metavar="NAME", help="Only a job of this item.")
 @click.option("--by", type=click.Choice(
-    ["random", "weight", "rr", "order", "sorted", "priority", "oldest", "fair"]
+    ["random", "weight", "rr", "order", "sorted", "priority", "oldest", "fair", "place"]
 ), help="How the queue is chosen. [default: the cluster's policy]")
 def get(
     call: Call, queues: tuple[str, ...], expire: float, then: str | None, wait: float | None, item: str | None,
@@ -127,8 +130,8 @@ def running(call: Call, queue: str | None, data: bool) -> int:
 
 @command(job, timeout=10.0, epilog=NO_JOB)
 @click.argument("job", type=selector, metavar=JOB)
-def show(call: Call, job: int | Key | Place) -> int:
-    """Look at a running job by its ID, one in any state by its KEY, or a waiting one by its PLACE.
+def show(call: Call, job: int | Key | Place | Number) -> int:
+    """Look at a running job by its ID, one in any state by its KEY or number, or a waiting one by its PLACE.
 
     Its body goes to standard output unchanged, and a line about it to standard error. `pqctl queue peek` shows places.
     """
@@ -139,7 +142,7 @@ def show(call: Call, job: int | Key | Place) -> int:
 
 @command(job, timeout=10.0, epilog=NO_JOB)
 @click.argument("job", type=selector, metavar=JOB)
-def peek(call: Call, job: int | Key | Place) -> int:
+def peek(call: Call, job: int | Key | Place | Number) -> int:
     """Look at a job: the same as `pqctl job show`."""
     from pqctl.actions import peek as peeking
 
@@ -156,10 +159,10 @@ def peek(call: Call, job: int | Key | Place) -> int:
 @click.option("--body", metavar="BODY", help="Another body.")
 @click.option("--file", "file", metavar="FILE", shell_complete=files, help="Another body, from FILE or from -.")
 def change(
-    call: Call, job: int | Key | Place, priority: int | None, delay: float | None, at: float | None, item: str | None,
-    no_item: bool, body: str | None, file: str | None,
+    call: Call, job: int | Key | Place | Number, priority: int | None, delay: float | None, at: float | None,
+    item: str | None, no_item: bool, body: str | None, file: str | None,
 ) -> int:
-    """Change a running job by its ID, or a waiting one by its KEY or PLACE. Everything else stays the same."""
+    """Change a running job by its ID, or a waiting one by its KEY, number or PLACE. Everything else stays the same."""
     from pqctl.actions import job_edits, jobs
 
     data = None if body is None and file is None else jobs.body_from(body, file)
@@ -169,8 +172,8 @@ def change(
 
 @command(job, timeout=10.0)
 @click.argument("job", type=selector, metavar=JOB)
-def delete(call: Call, job: int | Key | Place) -> int:
-    """Remove a running job by its ID, or a waiting one by its KEY or PLACE."""
+def delete(call: Call, job: int | Key | Place | Number) -> int:
+    """Remove a running job by its ID, or a waiting one by its KEY, number or PLACE."""
     from pqctl.actions import job_edits
 
     return job_edits.delete(call, job)
@@ -190,18 +193,29 @@ def touch(call: Call, number: int, expire: float | None, then: str | None) -> in
 @command(job, timeout=10.0, epilog=ENDING)
 @click.argument("ids", nargs=-1, required=True, type=int, metavar="ID...")
 @click.option("--reason", metavar="WORD", help="For the servers' log.")
-def bury(call: Call, ids: tuple[int, ...], reason: str | None) -> int:
+@click.option("--here", is_flag=True, help="They stay in their own queues, buried, until `job kick --here`.")
+def bury(call: Call, ids: tuple[int, ...], reason: str | None, here: bool) -> int:
     """Give up running jobs: they go to the dead-letter queues of their queues."""
     from pqctl.actions import job_edits
 
-    return job_edits.bury(call, ids, reason)
+    return job_edits.bury(call, ids, reason, here=here)
 
 
 @command(job, timeout=60.0)
 @click.argument("queue")
 @click.argument("count", type=click.IntRange(1))
-def kick(call: Call, queue: str, count: int) -> int:
+@click.option("--here", is_flag=True, help="Jobs that lie buried in QUEUE instead, or if there is none delayed ones.")
+def kick(call: Call, queue: str, count: int, here: bool) -> int:
     """Bring up to COUNT dead jobs of QUEUE back into it."""
     from pqctl.actions import job_edits
 
-    return job_edits.kick(call, queue, count)
+    return job_edits.kick(call, queue, count, here=here)
+
+
+@command(job, timeout=10.0, epilog=NO_JOB)
+@click.argument("job", type=selector, metavar="number:N")
+def stat(call: Call, job: int | Key | Place | Number) -> int:
+    """Tell what a job with a number is and has gone through."""
+    from pqctl.actions import peek as peeking
+
+    return peeking.show_stat(call, job)

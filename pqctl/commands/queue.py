@@ -10,7 +10,7 @@ import click
 from pqctl.invocation import Call, Seconds, command, files, given, group
 from pqctl.output import exit_codes
 
-STATES = ["ready", "delayed", "running", "dead"]
+STATES = ["ready", "delayed", "running", "dead", "buried"]
 
 
 def settings(function: Callable[..., int]) -> Callable[..., int]:
@@ -106,7 +106,7 @@ def delete(call: Call, name: str, force: bool, yes: bool) -> int:
 
 @command(queue, timeout=60.0)
 @click.argument("name")
-@click.argument("state", type=click.Choice(["ready", "delayed", "dead", "all"]))
+@click.argument("state", type=click.Choice(["ready", "delayed", "dead", "buried", "all"]))
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def purge(call: Call, name: str, state: str, yes: bool) -> int:
     """Remove the jobs of queue NAME that are in this state; never running ones."""
@@ -118,11 +118,12 @@ def purge(call: Call, name: str, state: str, yes: bool) -> int:
 @command(queue, timeout=10.0)
 @click.argument("name")
 @click.argument("direction", type=click.Choice(["in", "out", "all"]), default="all")
-def pause(call: Call, name: str, direction: str) -> int:
+@click.option("--for", "seconds", type=Seconds(0), metavar="SECONDS", help="With `out`: only for so long; 0 ends it.")
+def pause(call: Call, name: str, direction: str, seconds: float | None) -> int:
     """Pause queue NAME until `resume`: its input, its output, or both."""
     from pqctl.actions import queue_settings
 
-    return queue_settings.pause(call, name, direction)
+    return queue_settings.pause(call, name, direction, seconds)
 
 
 @command(queue, timeout=10.0)

@@ -31,7 +31,7 @@ from sockpq import (
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands import cluster, jobs, queues
 from sockpq._protocol.protocol import Answer, Protocol
-from sockpq.model import Handed, Stored
+from sockpq.model import Handed, JobStat, Meta, PeekedJob, Stored
 
 CASES: list[tuple[Command[Any], bytes, Any]] = [
     (jobs.put("q", b""), b"200 OK\r\n", Stored()),
@@ -55,8 +55,21 @@ CASES: list[tuple[Command[Any], bytes, Any]] = [
     (queues.running(True), b"200 OK 2\r\n1 q 0 2\r\n2 r -1 0 EXPIRE 17\r\nhi",
      [RunningJob(1, "q", 0, None, b"hi"), RunningJob(2, "r", -1, 17, b"")]),
     (queues.queues(), b"200 OK 0\r\n", []),
-    (queues.queues("a"), b"200 OK 2\r\na 1 2 3 4\r\na.EXPIRE 0 0 1 0\r\n",
-     [QueueTotals("a", 1, 2, 3, 4), QueueTotals("a.EXPIRE", 0, 0, 1, 0)]),
+    (queues.queues("a"), b"200 OK 2\r\na 1 2 3 4 5\r\na.EXPIRE 0 0 1 0 0\r\n",
+     [QueueTotals("a", 1, 2, 3, 4, 5), QueueTotals("a.EXPIRE", 0, 0, 1, 0, 0)]),
+    (jobs.put("q", b"", number=True), b"200 OK NUMBER 1740\r\n", Stored(number=1740)),
+    (jobs.put("q", b"", number=True, new_item=True), b"200 OK IS i1 NUMBER 7\r\n", Stored("i1", number=7)),
+    (jobs.put("q", b"", number=True, key="k", on_duplicate="ignore"), b"200 OK EXISTS\r\n",
+     Stored(None, "k", "exists")),
+    (jobs.get_number(7), b"200 OK q 12 -3 2\r\nhi", Handed(12, "q", -3, b"hi", None)),
+    (jobs.get_number(7, meta=True), b"200 OK q 12 0 0 NUMBER 7 TRY 2\r\n",
+     Handed(12, "q", 0, b"", None, Meta(None, 2, None, None))),
+    (jobs.kick_job(7), b"200 OK 1\r\n", 1),
+    (jobs.peek_queue("q", "buried"), b"200 OK 1\r\nq - 7 2 BURIED NUMBER 9 TRY 1 REASON x\r\nhi",
+     [PeekedJob(None, "q", 7, b"hi", "buried", None, None, 1, None, None, "x", None, 9)]),
+    (jobs.job_stat(7), b"200 OK 16\r\nQUEUE q\r\nSTATE BURIED\r\nPRI -5\r\nLENGTH 2\r\nCREATED 17\r\nAGE_S 3\r\n"
+     b"LEASE -\r\nDELAY 2.5\r\nLEFT_S 0\r\nATTEMPTS 1\r\nRESERVES 2\r\nTIMEOUTS 3\r\nRELEASES 4\r\nBURIES 5\r\n"
+     b"KICKS 6\r\nMORE x\r\n", JobStat("q", "buried", -5, 2, 17, 3, None, 2.5, 0, 1, 2, 3, 4, 5, 6)),
     (queues.snapshot(), b"200 OK 3\r\nabc", b"abc"),
     (queues.clone(b""), b"200 OK\r\n", None),
     (cluster.INTERCONNECT, b"200 OK 2147483647\r\n", 2147483647),

@@ -45,6 +45,7 @@ from tests.wire import Wire
 SCENARIO = DATA / "scenario"
 LONG = "EXPIRE 3000000000"      # 95 years
 JOBS_MAX = 50           # of one queue and state in a description
+MORE_LINES = ("BURIED", "TOTAL_DELETED", "TOTAL_PAUSES", "PAUSE_S", "PAUSE_LEFT_S")     # of QUEUE STAT
 ANSWER_LISTS = ("PUTS", "COMMIT", "TAKEN")
 
 # What is left out of the journal: Resume, which a node writes after its disk was full, and RaiseLevel, as there is one
@@ -387,11 +388,28 @@ class Story:
         self.take(f"numbered {LONG}")
         gone = self.put("numbered 0 NUMBER").split()[3]
         session = self._session()
+        self.say(f"SESSION KEEP {self._sid}")
         self._last = 0
         self._number(session, "PUT ~numbered 0 1 NUMBER", "x")
         self._number(session, f"CHANGE NUMBER {gone} PRI 3")
         self._number(session, f"DELETE NUMBER {gone}")
+        self._number(session, "KICK numbered 1 HERE")
         session.close()
+        for line in ("buried 0 IS ~order KEY b LEASE 60", "buried 3 DELAY 3000000000", "buried 4"):
+            self._bury(self.put(f"{line} NUMBER").split()[-1], "PRI 7 REASON broken")
+        kicked = self.put("buried 0 NUMBER DELAY 3000000000").split()[-1]
+        self.say(f"KICK JOB NUMBER {kicked}")
+        self._bury(kicked, "")
+        self.say("KICK buried 1 HERE")
+        self.put("buried 9")
+        self.say(f"BURY {self.take('buried')} HERE")
+        self.say("QUEUE PAUSE numbered OUT FOR 3000000000")
+        self.say("QUEUE PAUSE ~left OUT FOR 3000000000")
+
+    def _bury(self, number: str, options: str) -> None:
+        """Bury a numbered job where it lies."""
+        taken = self.say(f"GET NUMBER {number} {LONG}").split()[3]
+        self.say(f"BURY {taken} HERE {options}".rstrip())
 
     def _topics(self) -> None:
         for line in (
@@ -714,6 +732,19 @@ def _since_format6(machine: Machine) -> dict[str, Any]:
         "granted by": {
             job.id: pulse for job in machine.running() if (pulse := machine.pulse_of_job(job.id)) is not None
         },
+        "jobs with a number": [
+            [view.number, view.queue, view.state.name, list(astuple(view.counts)), view.created_ms, view.own_lease_ms]
+            for view in views if view.counts is not None
+        ],
+        "jobs buried": [
+            [view.queue, view.seq, view.priority, view.item, view.key, _text(view.data), view.attempts, view.at_ms]
+            for view in views if view.state is JobState.BURIED
+        ],
+        "more lines": {
+            name: lines for name in sorted(machine.queue_names(""))
+            if (lines := [line for line in machine.stat(name, machine.clock_ms) or () if line[0] in MORE_LINES])
+            and any(value for _, value in lines)
+        },
         "idle since": {name: machine.used_ms(name) for name in sorted(machine.expiring)},
         "more settings": {
             name: more for name in sorted(machine.queue_names(""))
@@ -735,8 +766,12 @@ def _pulse(machine: Machine, pulse: Pulse) -> list[Any]:
 def _more_settings(settings: QueueSettings | None) -> list[Any]:
     return [] if settings is None else [
         settings.ttl_ms, settings.idle_ms, int(settings.overflow), settings.bound, settings.alarm, settings.alarmed,
-        settings.pulse, int(settings.sched),
+        settings.pulse, int(settings.sched), *_pause(settings),
     ]
+
+
+def _pause(settings: QueueSettings) -> list[Any]:
+    return [settings.pause_ms, settings.pause_ends_ms, settings.passing] if settings.pause_ms else []
 
 
 def _queue(machine: Machine, name: str) -> dict[str, Any]:
@@ -747,9 +782,11 @@ def _queue(machine: Machine, name: str) -> dict[str, Any]:
             settings.limit, settings.item_limit, settings.capacity, settings.data_bytes_max, settings.batch,
             settings.portion, settings.keep_ms, settings.paused_in, settings.paused_out,
         ],
-        "counts": None if counts is None else list(astuple(counts)),
+        "counts": None if counts is None else list(astuple(counts))[:4],
         "total": list(astuple(machine.total(name))),
-        "stat": machine.stat(name, machine.clock_ms + 5000),
+        "stat": [
+            line for line in machine.stat(name, machine.clock_ms + 5000) or () if line[0] not in (*MORE_LINES, "URGENT")
+        ],
         "jobs": {
             word: [
                 [job.priority, job.item, job.key, _text(job.data), job.attempts, job.at_ms, job.queue]

@@ -31,7 +31,7 @@ NUMBERED = {"format5": 2, "format6": 12}         # sessions whose numbered comma
 FRAMES = (
     "head", "settings", "queues", "waiting", "delayed", "running", "released", "counted", "kept", "sessions", "session",
     "users", "clone", "chunk", "end", "pulses", "pulse", "fair", "groups", "used", "bindings", "workers",
-    "oldest",
+    "oldest", "buried",
 )
 ANSWERS = (
     "stored", "handed", "handed many", "empty", "finished", "rearmed", "leased", "removed", "plain", "aborted",

@@ -12,6 +12,12 @@ class Key(NamedTuple):
     key: str
 
 
+class Number(NamedTuple):
+    """One job by its number (put(number=True)), in whatever state and queue: for change(), delete() and peek()."""
+
+    number: int
+
+
 class Place(NamedTuple):
     """One ready or delayed job by its place, which peek_queue(places=True) tells: for change(), delete() and peek().
 
@@ -72,11 +78,13 @@ class Stored(NamedTuple):
     """PUT: the job is queued. `item`: the name of the group it belongs to; `key`: its key in its queue.
 
     `outcome`: "new"; or with `on_duplicate` "exists" (another job has the key, nothing was changed), "replaced".
+    `number`: with put(number=True), by which it is found in any state and queue: Number(stored.number).
     """
 
     item: str | None = None
     key: str | None = None
     outcome: str = "new"
+    number: int | None = None
 
     def __repr__(self) -> str:
         told = {name: value for name, value in self._asdict().items() if value not in (None, "new")}
@@ -96,10 +104,11 @@ class Finished(NamedTuple):
 
 
 class PeekedJob(NamedTuple):
-    """PEEK: a job in whatever `state`: "ready", "delayed", "running", "dead"; `id` only while it is running.
+    """PEEK: a job in whatever `state`: "ready", "delayed", "running", "dead", "buried"; `id` only while it is running.
 
     `attempt`: how often it was handed out; `at`, `expires_at` and `reason` as in Meta; `reason` also says
     why it was buried. `place`: where it is (a running job: where it was), with peek_queue(places=True) only.
+    `number`: of a job that has one.
     """
 
     id: int | None
@@ -114,6 +123,32 @@ class PeekedJob(NamedTuple):
     expires_at: int | None
     reason: str | None = None
     place: Place | None = None
+    number: int | None = None
+
+
+class JobStat(NamedTuple):
+    """JOB STAT: what a job with a number is and has gone through.
+
+    `created`: Unix time; `age`, `left` (until its lease ends or its time comes), `lease` (its own, None: it has none)
+    and `delay` (of its put() or last later()) in seconds. The counts are those of its whole life, `attempts` those
+    since it was put, kicked or moved.
+    """
+
+    queue: str
+    state: str
+    priority: int
+    length: int
+    created: int
+    age: int
+    lease: float | None
+    delay: float
+    left: int
+    attempts: int
+    reserves: int
+    timeouts: int
+    releases: int
+    buries: int
+    kicks: int
 
 
 class Totals(NamedTuple):
@@ -126,13 +161,14 @@ class Totals(NamedTuple):
 
 
 class QueueTotals(NamedTuple):
-    """One line of QUEUE LIST: how many jobs wait, are put off, run, and were given up."""
+    """One line of QUEUE LIST: how many jobs wait, are put off, run, were given up, and lie buried in the queue."""
 
     name: str
     ready: int
     delayed: int
     running: int
     dead: int
+    buried: int = 0
 
 
 class Grant(NamedTuple):

@@ -13,10 +13,21 @@ from core.ops.queues import Order
 from core.ops.replies import ACCEPTED, FINISHED, NOT_FOUND, Reply
 from core.rules import activate, complete
 from core.rules.admit import admitted, at_capacity, displaced, key_taken, rejects_puts, too_large, ttl_ms
+from core.rules.expire import by_number
 from core.rules.pulses import result
 from core.state import State
-from core.store.job import DelayedJob, Extras, Job, RunningJob, without_body
-from core.store.queues import DONE, PUT, Queue
+from core.store.job import (
+    NEVER_MS,
+    AnyJob,
+    BuriedJob,
+    DelayedJob,
+    Extras,
+    Job,
+    RunningJob,
+    time_in_order,
+    without_body,
+)
+from core.store.queues import DELETED, DONE, PUT, Queue
 
 
 def touch(state: State, operation: ops.Touch, seed: int) -> Reply:
@@ -58,7 +69,7 @@ def touch_all(state: State, operation: ops.TouchAll, seed: int) -> Reply:
 def change(state: State, operation: ops.Change | ops.ChangePlace | ops.ChangeNumber, seed: int) -> Reply:
     """Give a job other data, or another priority, item or time."""
     job = _selected(state, operation.selector)
-    if not isinstance(job, Job | DelayedJob | RunningJob):
+    if not isinstance(job, AnyJob):
         return job
     refusal = None if operation.data is None else too_large(state, job.queue, len(operation.data))
     if refusal is not None:
@@ -70,6 +81,10 @@ def change(state: State, operation: ops.Change | ops.ChangePlace | ops.ChangeNum
     if isinstance(job, RunningJob):
         priority = job.priority if operation.priority is None else operation.priority
         state.swap(job, replace(job, priority=priority, data=data, item=item, at_ms=at_ms, extras=extras))
+    elif isinstance(job, BuriedJob):
+        rank = job.rank if operation.priority is None else -operation.priority
+        state.unbury(job)
+        state.bury(replace(job, rank=rank, data=data, item=item, at_ms=at_ms, extras=extras))
     else:
         queue = state.queues.by_name[job.queue]
         rank = job.rank if operation.priority is None else -operation.priority
@@ -98,7 +113,7 @@ def _change_ready(
         state.add(queue, changed)
     elif at_ms <= state.clock_ms:
         in_time = queue.settings is not None and queue.settings.order is Order.TIME
-        state.add(queue, replace(changed, when=at_ms) if in_time else changed)
+        state.add(queue, replace(changed, when=time_in_order(changed, at_ms)) if in_time else changed)
     else:
         state.defer(queue, changed.delayed(at_ms))
 
@@ -143,8 +158,15 @@ def delete(state: State, operation: ops.Delete | ops.DeletePlace | ops.DeleteNum
     elif isinstance(job, DelayedJob):
         _spend(state, job)
         state.undefer(state.queues.by_name[job.queue], job)
+    elif isinstance(job, BuriedJob):
+        state.unbury(job)
     else:
         return job
+    queue = state.queues.find(job.queue)
+    if queue is not None:
+        queue.counters[DELETED] += 1
+    if isinstance(job, BuriedJob):          # its queue is as finished as before
+        return FINISHED[False, state.close(job.queue, job.item)[1]]
     return FINISHED[state.close(job.queue, job.item)]
 
 
@@ -223,12 +245,64 @@ def kick_cost(operation: ops.Kick) -> Cost:
     return BASE_BYTES + of_names(operation.queue), JOB * max(0, min(operation.count, limits.PORTION_MAX))
 
 
-def _selected(state: State, selector: ops.AnySelector) -> Job | DelayedJob | RunningJob | Reply:
+def kick_here(state: State, operation: ops.KickHere, seed: int) -> Reply:
+    """Make jobs of the queue READY: BURIED ones, or if there is none DELAYED ones."""
+    count = min(operation.count, limits.PORTION_MAX)
+    queue = state.queues.find(operation.queue)
+    buried = operation.buried
+    if buried is None:
+        buried = queue is not None and queue.buried is not None
+    kicked = 0
+    while kicked < count and queue is not None:
+        job = _first_to_kick(queue, buried=buried)
+        if job is None:
+            break
+        _kick(state, job)
+        queue = state.queues.find(operation.queue)
+        kicked += 1
+    more = kicked < operation.count and queue is not None and _first_to_kick(queue, buried=buried) is not None
+    return replies.Removed(kicked, more, buried)
+
+
+def _first_to_kick(queue: Queue, *, buried: bool) -> BuriedJob | DelayedJob | None:
+    jobs = queue.buried if buried else queue.delayed
+    job = None if jobs is None else jobs.first
+    return None if isinstance(job, DelayedJob) and job.due_ms == NEVER_MS else job
+
+
+def _kick(state: State, job: BuriedJob | DelayedJob) -> None:
+    if isinstance(job, BuriedJob):
+        complete.kick_buried(state, job)
+    else:
+        complete.kick_delayed(state, job)
+
+
+def kick_here_cost(operation: ops.KickHere) -> Cost:
+    """Bytes and work of a KickHere."""
+    count = max(0, min(operation.count, limits.PORTION_MAX))
+    return BASE_BYTES + of_names(operation.queue), JOB_WITH_EXTRAS * count
+
+
+def kick_number(state: State, operation: ops.KickNumber, seed: int) -> Reply:
+    """Make one BURIED or DELAYED job READY."""
+    job = _selected(state, operation.selector)
+    if not isinstance(job, BuriedJob | DelayedJob) or (isinstance(job, DelayedJob) and job.due_ms == NEVER_MS):
+        return NOT_FOUND
+    _kick(state, job)
+    return replies.Removed(1)
+
+
+def kick_number_cost(operation: ops.KickNumber) -> Cost:
+    """Bytes and work of a KickNumber."""
+    return BASE_BYTES, JOB_WITH_EXTRAS
+
+
+def _selected(state: State, selector: ops.AnySelector) -> AnyJob | Reply:
     """The selected job, or the reply if there is none or it may not be changed."""
     if isinstance(selector, ops.Place):
         return state.waiting_at(selector.queue, selector.seq) or NOT_FOUND
     if isinstance(selector, ops.Number):
-        return state.numbers.get(selector.number, NOT_FOUND)
+        return by_number(state, selector.number) or NOT_FOUND
     if selector.id:
         return state.running.get(selector.id, NOT_FOUND)
     queue = state.queues.by_name.get(selector.queue)

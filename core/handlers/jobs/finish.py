@@ -191,6 +191,20 @@ def bury(state: State, operation: ops.Bury, seed: int) -> Reply:
     return FINISHED[complete.bury(state, job), False]
 
 
+def bury_here(state: State, operation: ops.BuryHere, seed: int) -> Reply:
+    """Let the job lie in its own queue until it is kicked."""
+    job = state.stop(operation.id)
+    if job is None:
+        return NOT_FOUND
+    result(state, job, ops.Feedback.FAIL)
+    return FINISHED[complete.bury_here(state, job, operation.priority, operation.reason), False]
+
+
+def bury_here_cost(operation: ops.BuryHere) -> Cost:
+    """Bytes and work of a BuryHere."""
+    return BASE_BYTES + of_names(operation.reason), JOB_WITH_EXTRAS
+
+
 def bury_with_reason(state: State, operation: ops.BuryWithReason, seed: int) -> Reply:
     """Move the job to the dead queue, with the reason."""
     job = state.stop(operation.id)

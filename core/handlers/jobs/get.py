@@ -6,17 +6,30 @@ from collections.abc import Callable
 from typing import Any
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from core import limits
-from core.handlers.cost import BASE_BYTES, ID_BYTES, JOB, NAME_BYTES, Cost, of_names
-from core.ops.jobs import Get, GetAllowed, GetInTurn, GetWith, Policy
+from core.handlers.cost import BASE_BYTES, ID_BYTES, JOB, JOB_WITH_EXTRAS, NAME_BYTES, Cost, of_names
+from core.ops.jobs import Get, GetAllowed, GetInTurn, GetNumber, GetWith, Policy
 from core.ops.queues import Sched
-from core.ops.replies import EMPTY, EMPTY_UNFINISHED, SESSION_NOT_FOUND, Handed, HandedMany, Meta, Reply
+from core.ops.replies import (
+    EMPTY,
+    EMPTY_UNFINISHED,
+    JOB_RUNNING,
+    NOT_FOUND,
+    SESSION_NOT_FOUND,
+    Handed,
+    HandedMany,
+    Meta,
+    Reply,
+)
+from core.rules.complete import now_due, unburied
+from core.rules.expire import by_number
 from core.rules.fair_choice import found_in
 from core.rules.hand_out import hand_out, lease, unfinished
 from core.rules.select import Way, next_job, offers
 from core.state import State
-from core.store.job import RunningJob, is_numbered
+from core.store.job import BuriedJob, DelayedJob, Job, RunningJob, is_numbered
 
 GOLDEN = 0x9E3779B97F4A7C15         # the n-th job of a GetWith is chosen by the random bits plus n times this
 
@@ -131,6 +144,48 @@ def _get_some(state: State, operation: GetWith | GetInTurn, way: Way, seed: int)
     if operation.count is None:
         return handed(jobs[0], operation.meta, turned=True if turned else UNSET)
     return HandedMany(tuple([handed(job, operation.meta, turned=True if job.id in turned else UNSET) for job in jobs]))
+
+
+def get_number(state: State, operation: GetNumber, seed: int) -> Reply:
+    """Hand out the job with a number, whatever keeps it from others."""
+    session = None
+    if operation.session is not None:
+        session = state.sessions.use(operation.session, state.clock_ms)
+        if session is None:
+            return SESSION_NOT_FOUND
+    job = by_number(state, operation.selector.number)
+    if job is None:
+        return NOT_FOUND
+    if isinstance(job, RunningJob):
+        return JOB_RUNNING
+    taken = _taken_out(state, job)
+    queue = state.queues.open(job.queue)
+    running = state.hand_out(queue, taken, *lease(state, queue, operation, taken))
+    if session is not None:
+        session.bind(running)
+    return handed(running, operation.meta)
+
+
+def _taken_out(state: State, job: Job | DelayedJob | BuriedJob) -> Job:
+    """The job, which was READY, DELAYED or BURIED and is in no list any more."""
+    if isinstance(job, BuriedJob):
+        state.unbury(job)
+        taken = job.ready(job.seq, job.attempts, job.at_ms, unburied(state, job.queue, job.extras))
+    elif isinstance(job, DelayedJob):
+        extras = job.extras
+        if extras is not None and extras.after:
+            state.spent += limits.STEP * len(extras.after)
+            extras = replace(extras, after=())
+        state.undefer(state.queues.by_name[job.queue], job)
+        taken = replace(job.ready(job.seq), extras=extras)
+    else:
+        return state.take_this(state.queues.by_name[job.queue], job)
+    return now_due(state, taken)
+
+
+def get_number_cost(operation: GetNumber) -> Cost:
+    """Bytes and work of a GetNumber."""
+    return BASE_BYTES, JOB_WITH_EXTRAS
 
 
 def get_allowed(state: State, operation: GetAllowed, seed: int) -> Reply:

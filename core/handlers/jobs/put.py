@@ -13,7 +13,7 @@ from core.ops.settings import QueueSettings
 from core.rules import activate
 from core.rules.admit import admitted, at_capacity, displaced, key_taken, rejects_puts, ttl_ms
 from core.state import State
-from core.store.job import DelayedJob, Extras, Job, JobCounts, RunningJob
+from core.store.job import BuriedJob, DelayedJob, Extras, Job, JobCounts, RunningJob
 from core.store.queues import PUT, Queue
 
 
@@ -139,7 +139,7 @@ def _duplicate(state: State, operation: PutWith | PutGrouped, key: str, seed: in
     put = operation.put
     queue = state.queues.by_name.get(put.queue)
     job = None if queue is None or queue.keys is None else queue.keys.get(key)
-    if operation.on_dup is OnDup.FAIL or job is None or queue is None:
+    if operation.on_dup is OnDup.FAIL or job is None or isinstance(job, BuriedJob) or queue is None:
         return replies.JOB_EXISTS
     if isinstance(job, RunningJob):
         return replies.JOB_RUNNING
@@ -177,6 +177,8 @@ def place(
     if every_ms is not None and at_ms is None:
         at_ms = state.clock_ms
     counts = NEW_COUNTS if marks.number and replaced is None else None
+    if counts is not None and at_ms is not None and at_ms > state.clock_ms:
+        counts = JobCounts(delay_ms=at_ms - state.clock_ms)
     if replaced is not None and replaced.extras is not None:
         counts = replaced.extras.counts
     extras = Extras(

@@ -1,11 +1,11 @@
-"""The page of one job, which has an id or a key."""
+"""The page of one job, which has an id, a number, a key or a place."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from urllib.parse import urlencode
 
-from core import JobState, JobView, Place, Selector
+from core import JobState, JobView, Number, Place, Selector
 from gateway.dashboard.markup import Markup, link, pairs, tag
 from gateway.dashboard.pages import queue
 from gateway.dashboard.pages.body import FORMS, SHOWN_BYTES, whole
@@ -24,10 +24,11 @@ async def show(view: View) -> str:
     forms = [[link(f"/job?{queue.address(job)}&form={form}", form), " "] for form in FORMS]
     cut = f", the first {size(SHOWN_BYTES)} at most" if len(job.data) > SHOWN_BYTES else ""
     return page(
-        view, f"Job {job.key or job.id or ''}".strip(),
+        view, f"Job {job.key or job.id or job.number or ''}".strip(),
         tag("p", link(f"/queue?{urlencode({'name': job.queue})}", f"Queue {job.queue}")),
         pairs([
-            ("state", job.state.name), ("id", job.id), ("key", job.key), ("priority", job.priority),
+            ("state", job.state.name), ("id", job.id), ("number", job.number), ("key", job.key),
+            ("priority", job.priority),
             ("tries", job.attempts), ("item", job.item), ("reason", job.reason), ("lease ends in", left),
         ]),
         section("Body", tag("p", f"{len(job.data)} bytes{cut} · as ", forms), await whole(job.data, view.word("form"))),
@@ -35,10 +36,13 @@ async def show(view: View) -> str:
     )
 
 
-def _selector(view: View) -> Selector | Place:
+def _selector(view: View) -> Selector | Place | Number:
     number = view.word("id")
     if number.isascii() and number.isdigit() and 0 < len(number) < 20:
         return Selector(id=int(number))
+    given = view.word("number")
+    if given.isascii() and given.isdigit() and len(given) < 20:
+        return Number(int(given))
     seq = view.word("seq")
     if seq.isascii() and seq.isdigit() and len(seq) < 20:
         return Place(view.word("queue"), int(seq))
@@ -50,7 +54,9 @@ def _actions(view: View, job: JobView) -> Iterator[Markup]:
     mine = {"queue": job.queue}
     if job.id is not None:
         mine["id"] = str(job.id)
-    if job.key is not None:
+    if job.number is not None:
+        mine["number"] = str(job.number)
+    elif job.key is not None:
         mine["key"] = job.key
     elif job.id is None:
         mine["seq"] = str(job.seq)
@@ -63,4 +69,6 @@ def _actions(view: View, job: JobView) -> Iterator[Markup]:
         yield form(view, "job.later", "Put back", mine, back=back)
         yield form(view, "job.bury", "Bury", mine, back=back)
         yield form(view, "job.move", "Move", mine, field("to", "to queue", required=True), back=back)
+    if job.number is not None and job.state in (JobState.BURIED, JobState.DELAYED):
+        yield form(view, "job.kick_number", "Kick", mine, back=back)
     yield form(view, "job.delete", "Delete", mine, back=back)

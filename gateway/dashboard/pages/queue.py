@@ -79,14 +79,18 @@ def _job(view: View, job: JobView) -> list[Child]:
 
 
 def named(job: JobView) -> bool:
-    """Return whether the protocol has a name for this job: an id while it runs, a place while it waits, or a key."""
-    return job.id is not None or job.key is not None or job.state in PLACED
+    """Return whether the protocol has a name for this job: an id while it runs, a place while it waits, a number, or a
+    key that no other job can have meanwhile."""
+    buried = job.state is JobState.BURIED
+    return job.number is not None or job.id is not None or job.state in PLACED or (job.key is not None and not buried)
 
 
 def address(job: JobView) -> str:
     """Return the address of a job, behind `?`."""
     if job.id is not None:
         return urlencode({"id": job.id})
+    if job.number is not None:
+        return urlencode({"queue": job.queue, "number": job.number})
     if job.key is not None:
         return urlencode({"queue": job.queue, "key": job.key})
     return urlencode({"queue": job.queue, "seq": job.seq})
@@ -106,11 +110,14 @@ def _actions(view: View, name: str) -> Iterator[Markup]:
     yield details("Kick dead jobs", form(
         view, "job.kick", "Kick", mine, field("count", "How many", "10", inputmode="numeric"), back=back,
     ))
+    yield details("Kick buried jobs, or if there is none delayed ones", form(
+        view, "job.kick_here", "Kick", mine, field("count", "How many", "10", inputmode="numeric"), back=back,
+    ))
     yield details("Change settings", form(
         view, "queue.config", "Change", mine, field("settings", "Settings, as in QUEUE CONFIG", required=True),
         back=back,
     ))
     yield details("Purge or delete", form(
-        view, "queue.purge", "Purge", mine, choice("state", "Jobs that are", ("READY", "DELAYED", "DEAD", "ALL")),
-        back=back,
+        view, "queue.purge", "Purge", mine,
+        choice("state", "Jobs that are", ("READY", "DELAYED", "DEAD", "BURIED", "ALL")), back=back,
     ), form(view, "queue.delete", "Delete the queue", mine, back="/queues"))

@@ -14,6 +14,7 @@ from gateway.dashboard.pages.view import View, duration, field, form, page, sear
 SORTS: dict[str, Callable[[QueueCounts], int]] = {
     "name": lambda counts: 0, "ready": lambda counts: -counts.ready, "delayed": lambda counts: -counts.delayed,
     "running": lambda counts: -counts.running, "dead": lambda counts: -counts.dead,
+    "buried": lambda counts: -counts.buried,
 }
 
 
@@ -53,6 +54,6 @@ def _rows(view: View, names: Sequence[str]) -> Iterator[list[Child]]:
         oldest_ms = machine.history(name, view.cluster.time_ms).oldest_ms
         yield [
             link(f"/queue?{urlencode({'name': name})}", name), counts.ready, counts.delayed, counts.running,
-            counts.dead, duration(oldest_ms) if oldest_ms else "", *pictures(view.history, name),
+            counts.dead, counts.buried, duration(oldest_ms) if oldest_ms else "", *pictures(view.history, name),
             tag("strong", "paused") if paused else "",
         ]

@@ -7,6 +7,7 @@ from typing import Any
 
 from core import (
     Bury,
+    BuryHere,
     BuryWithReason,
     Done,
     DoneAll,
@@ -14,12 +15,15 @@ from core import (
     DoneRan,
     EndWith,
     Kick,
+    KickHere,
+    KickNumber,
     Later,
     LaterAll,
     LaterAllFirst,
     LaterRan,
     LaterWith,
     LaterWithReason,
+    Number,
     Touch,
     TouchAll,
     TouchRan,
@@ -52,6 +56,7 @@ _LATER = {
     **RAN,
 }
 _DONE = {b"LAST": Option("last"), b"REASON": Option("reason", plain_word), **FEEDBACK, **RAN}
+_BURY = {**PRI, b"HERE": Option("here"), b"REASON": Option("reason", plain_word)}
 _TOUCH = {b"EXPIRE": EXPIRE}
 _TOUCH_ONE = {**_TOUCH, **RAN}
 
@@ -146,18 +151,35 @@ def touch_many(words: Words) -> Command:
 
 
 def bury(words: Words) -> Command:
-    """BURY <id> [REASON <word>]. Arguments: the reason if given, also for the server's log."""
-    match words[1:]:
-        case [number]:
-            return Command(Bury(unsigned(number)))
-        case [number, b"REASON", reason]:
-            word = plain_word(reason)
-            return Command(BuryWithReason(unsigned(number), word), arguments=(word,))
-    raise ArgumentError
+    """BURY <id> [PRI <priority>] [HERE] [REASON <word>]; PRI only with HERE.
+
+    Arguments: the reason if given, also for the server's log.
+    """
+    if len(words) < 2:
+        raise ArgumentError
+    number, found = unsigned(words[1]), read_options(words, 2, _BURY)
+    reason = found.get("reason")
+    told = () if reason is None else (reason,)
+    if found.pop("here", False):
+        return Command(BuryHere(number, **found), arguments=told)
+    if "priority" in found:
+        raise ArgumentError
+    return Command(Bury(number) if reason is None else BuryWithReason(number, reason), arguments=told)
 
 
-def kick(words: Words) -> Command:
-    """KICK <queue> <count>."""
+def kick_number(words: Words) -> Command:
+    """KICK JOB NUMBER <n>."""
+    if len(words) != 4:
+        raise ArgumentError
+    return Command(KickNumber(Number(unsigned(words[3]))))
+
+
+def kick(words: Words) -> Command | None:
+    """KICK <queue> <count> [HERE]."""
+    if words[1:3] == [b"JOB", b"NUMBER"]:
+        return None
+    if len(words) == 4 and words[3] == b"HERE":
+        return Command(KickHere(name(words[1]), _kicked(words[2])))
     if len(words) != 3:
         raise ArgumentError
     return Command(Kick(name(words[1]), _kicked(words[2])))

@@ -63,6 +63,8 @@ def one_of(values: Mapping[bytes, Any]) -> Callable[[bytes], Any]:
 
 THEN = {b"DONE": Then.DONE, b"LATER": Then.LATER, b"DEAD": Then.DEAD}
 POLICIES = {policy.name.encode(): policy for policy in Policy}
+OF_LISTS = (Policy.PLACE,)      # for GETs that name queues only
+DEFAULT_POLICIES = {word: policy for word, policy in POLICIES.items() if policy not in OF_LISTS}
 
 EXPIRE = Option("expire_ms", milliseconds, behind=(b"THEN", Option("then", one_of(THEN))))
 FEEDBACK = {

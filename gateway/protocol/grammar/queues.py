@@ -18,6 +18,7 @@ from core import (
     Order,
     Overflow,
     PauseQueue,
+    PauseQueueFor,
     PurgeQueue,
     QueueChange,
     ResumeQueue,
@@ -33,7 +34,7 @@ from gateway.limits import (
 )
 from gateway.protocol.arguments import ArgumentError, between, milliseconds, name, prefix
 from gateway.protocol.command import Command, Words
-from gateway.protocol.grammar.options import EXPIRE, POLICIES, Option, one_of, read_options
+from gateway.protocol.grammar.options import DEFAULT_POLICIES, EXPIRE, Option, one_of, read_options
 from gateway.protocol.grammar.pulses import per_ms, pulse_name, rate
 from gateway.protocol.grammar.sessions import session_ttl_ms
 
@@ -87,7 +88,8 @@ _CREATE = {**SETTINGS, b"BOUND": Option("bound")}
 _MORE = frozenset(MoreSettings.__struct_fields__)
 
 _purged = one_of({
-    b"READY": JobState.READY, b"DELAYED": JobState.DELAYED, b"DEAD": JobState.DEAD, b"ALL": None,
+    b"READY": JobState.READY, b"DELAYED": JobState.DELAYED, b"DEAD": JobState.DEAD,
+    b"BURIED": JobState.BURIED, b"ALL": None,
 })
 _paused = one_of({b"IN": (True, False), b"OUT": (False, True), b"ALL": (True, True)})
 
@@ -148,7 +150,10 @@ def queue_purge(words: Words) -> Command:
 
 
 def queue_pause(words: Words) -> Command:
-    """QUEUE PAUSE <queue> IN|OUT|ALL."""
+    """QUEUE PAUSE <queue> IN|OUT|ALL, or OUT FOR <sec>."""
+    match words[1:]:
+        case [queue, b"OUT", b"FOR", length]:
+            return Command(PauseQueueFor(name(queue), milliseconds(length)))
     if len(words) != 3:
         raise ArgumentError
     return Command(PauseQueue(name(words[1]), *_paused(words[2])))
@@ -180,7 +185,7 @@ _switch = one_of({b"ON": True, b"OFF": False})
 CONFIG = {
     b"EXPIREDEFAULT": Option("expire_default", one_of({b"LATER": Then.LATER, b"DONE": Then.DONE})),
     b"AUTOCREATE": Option("autocreate", _switch),
-    b"POLICY": Option("policy", one_of(POLICIES)),
+    b"POLICY": Option("policy", one_of(DEFAULT_POLICIES)),
     b"GRACE": Option("grace_ms", milliseconds),
     b"SESSIONTTL": Option("session_ttl_ms", session_ttl_ms),
     b"FASTEMPTY": Option("fast_empty", _switch),
@@ -199,7 +204,7 @@ def config(words: Words) -> Command:
     return Command(Configure(**read_options(words, 1, CONFIG)))
 
 
-_policy = one_of(POLICIES)
+_policy = one_of(DEFAULT_POLICIES)
 
 
 def policy(words: Words) -> Command:

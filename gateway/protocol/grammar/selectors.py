@@ -28,6 +28,7 @@ from gateway.protocol.grammar.options import WHEN, Option, one_of, read_options
 
 STATES = {
     b"READY": JobState.READY, b"DELAYED": JobState.DELAYED, b"RUNNING": JobState.RUNNING, b"DEAD": JobState.DEAD,
+    b"BURIED": JobState.BURIED,
 }
 
 _DATA = {b"DATA": Option("length", unsigned)}
@@ -104,6 +105,13 @@ def peek(words: Words) -> Command | None:
         case [b"NUMBER", number] if number.isdigit():
             return Command(arguments=(_selector(words)[0],))
     return None
+
+
+def job_stat(words: Words) -> Command:
+    """JOB STAT NUMBER <n>. Arguments: the selector."""
+    if len(words) != 3 or words[1] != b"NUMBER":
+        raise ArgumentError
+    return Command(arguments=(_selector(words)[0],))
 
 
 def peek_queue(words: Words) -> Command:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.limits import SESSION_TTL_MS_MAX, SESSION_TTL_MS_MIN
+from gateway.limits import SESSION_TTL_MS_MAX, SESSION_TTL_MS_MIN, SESSIONS_KEPT_MAX
 from gateway.protocol.arguments import ArgumentError, milliseconds, unsigned
 from gateway.protocol.arguments import session as sid_of
 from gateway.protocol.command import Command, Words
@@ -39,6 +39,13 @@ def session_close(words: Words) -> Command:
     if words[1:] not in ([], [b"RELEASE"], [b"RELEASE", b"FIRST"]):
         raise ArgumentError
     return Command(arguments=(len(words) > 1, len(words) > 2))
+
+
+def session_keep(words: Words) -> Command:
+    """SESSION KEEP <sid> .. Arguments: number and secret of each session."""
+    if not 1 < len(words) <= 1 + SESSIONS_KEPT_MAX:
+        raise ArgumentError
+    return Command(arguments=tuple(map(sid_of, words[1:])))
 
 
 def session_end(words: Words) -> Command:

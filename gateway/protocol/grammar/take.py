@@ -6,11 +6,11 @@ one word of look-ahead, which makes the grammar unambiguous.
 
 from __future__ import annotations
 
-from core import Get, GetWith, Then
+from core import Get, GetNumber, GetWith, Number, Then
 from gateway.limits import BATCH_JOBS_MAX
-from gateway.protocol.arguments import ArgumentError, between, milliseconds, name, queues
+from gateway.protocol.arguments import ArgumentError, between, milliseconds, name, queues, unsigned
 from gateway.protocol.command import Command, Words
-from gateway.protocol.grammar.options import EXPIRE, POLICIES, THEN, Option, one_of, read_options
+from gateway.protocol.grammar.options import EXPIRE, OF_LISTS, POLICIES, THEN, Option, one_of, read_options
 
 _OPTIONS = {
     b"EXPIRE": EXPIRE,
@@ -23,8 +23,20 @@ _OPTIONS = {
 }
 
 
-def get(words: Words) -> Command:
+_OF_NUMBER = {word: _OPTIONS[word] for word in (b"EXPIRE", b"META", b"BOUND")}
+
+
+def get_number(words: Words) -> Command:
+    """GET NUMBER <n> [EXPIRE <sec> [THEN ..]] [META] [BOUND]."""
+    found = read_options(words, 3, _OF_NUMBER)
+    bound, meta = found.pop("bound", False), found.pop("meta", False)
+    return Command(GetNumber(Number(unsigned(words[2])), **found, meta=meta), bound=bound)
+
+
+def get(words: Words) -> Command | None:
     """GET [<queues> ..]."""
+    if len(words) > 2 and words[1] == b"NUMBER" and words[2].isdigit():
+        return None
     command = _hand_out(words)
     if command.within_ms is not None:       # it does not wait
         raise ArgumentError
@@ -74,6 +86,8 @@ def _with_options(names: tuple[str, ...] | None, words: Words) -> Command:
     found = read_options(words, 2, _OPTIONS)
     get = Get(names, found.get("expire_ms"), found.get("then", Then.DEFAULT), found.get("item"))
     count, policy, meta = found.get("count"), found.get("policy"), "meta" in found
+    if names is None and policy in OF_LISTS:
+        raise ArgumentError
     picks = count is not None or policy is not None or meta
     return Command(
         GetWith(get, count, policy, meta) if picks else get, within_ms=found.get("within_ms"), bound="bound" in found,

@@ -19,7 +19,7 @@ RUNNING: list[Any] = [
         [2, "r", 0, 2, "x", b"d", None, LATER, True, 0, 1, None, None, None, None, 0],
     ],
 ]
-END: list[Any] = ["end", 2, 2, 0]
+END: list[Any] = ["end", 2, 2, 0, 0]
 
 
 def changed(frame: list[Any], at: int, value: object) -> list[Any]:

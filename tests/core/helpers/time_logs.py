@@ -15,6 +15,7 @@ from core import (
     BeatWorker,
     BindQueue,
     Bury,
+    BuryHere,
     BuryWithReason,
     Change,
     ChangeNumber,
@@ -40,11 +41,14 @@ from core import (
     ExpireQueue,
     Get,
     GetInTurn,
+    GetNumber,
     GetWith,
     Handed,
     HandedMany,
     JobState,
     Kick,
+    KickHere,
+    KickNumber,
     Later,
     LaterAll,
     LaterAllFirst,
@@ -61,6 +65,7 @@ from core import (
     Order,
     Overflow,
     PauseQueue,
+    PauseQueueFor,
     Place,
     Policy,
     PurgeQueue,
@@ -178,6 +183,11 @@ _on_numbered: st.SearchStrategy[Atomic] = often(
         st.none() | _data,
     ),
     st.builds(DeleteNumber, _numbered_job),
+    st.builds(KickNumber, _numbered_job),
+)
+_get_number = st.builds(
+    GetNumber, _numbered_job, st.sampled_from([None, None, 0, 20]), st.sampled_from(Then), st.booleans(),
+    st.sampled_from([None, None, None, 1]),
 )
 _on_running: st.SearchStrategy[Atomic] = often(
     st.builds(Done, _id),
@@ -187,6 +197,8 @@ _on_running: st.SearchStrategy[Atomic] = often(
     later_with,
     st.builds(Bury, _id),
     st.builds(BuryWithReason, _id, st.just("broken")),
+    st.builds(BuryHere, _id, st.none() | _priority, st.sampled_from([None, None, "broken"])),
+    st.builds(BuryHere, _id),
     st.builds(LaterWithReason, _id, st.sampled_from(["slow", "busy"]), _maybe_when, st.none() | _priority),
     st.builds(Touch, _id, st.sampled_from([None, None, 0, 20, 10**30]), st.sampled_from(Then)),
     st.builds(Move, _id, _queue, st.none() | _priority, _maybe_when, st.none() | _data),
@@ -203,7 +215,8 @@ _ids = st.lists(_id, max_size=4).map(tuple)
 _many = often(
     st.builds(DoneAll, _ids), st.builds(LaterAll, _ids), st.builds(LaterAllFirst, _ids),
     st.builds(TouchAll, _ids, st.sampled_from([None, 20]), st.sampled_from(Then)),
-    st.builds(Kick, _queue, st.sampled_from([0, 1, 2, 10]))
+    st.builds(Kick, _queue, st.sampled_from([0, 1, 2, 10])),
+    st.builds(KickHere, _queue, st.sampled_from([0, 1, 2, 10]), st.sampled_from([None, None, None, True, False])),
 )
 _limit = st.sampled_from([None, None, None, 0, 1, 2])
 queue_change = st.builds(
@@ -261,10 +274,11 @@ on_queue: st.SearchStrategy[Requested] = often(
     st.builds(
         PurgeQueue,
         _queue,
-        st.sampled_from([None, JobState.READY, JobState.DELAYED, JobState.DEAD]),
+        st.sampled_from([None, JobState.READY, JobState.DELAYED, JobState.DEAD, JobState.BURIED]),
         st.sampled_from([None, None, 5]),
     ),
     st.builds(PauseQueue, _queue, st.sampled_from([False, False, True]), st.booleans()),
+    st.builds(PauseQueueFor, _queue, st.sampled_from([0, 10, 60, 10**30])),
     st.builds(ResumeQueue, _queue),
     st.builds(ResumeQueue, _queue),
     st.builds(
@@ -283,11 +297,11 @@ on_queue: st.SearchStrategy[Requested] = often(
 )
 requested: st.SearchStrategy[Requested] = often(
     put_with, put_with, _put_grouped, _put_numbered, _get, pick, pick_in_turn, _on_running, change,
-    st.builds(Delete, selector), _on_place, _on_numbered, _many, batch, on_queue,
+    st.builds(Delete, selector), _on_place, _on_numbered, _get_number, _many, batch, on_queue,
 )
 time_operations: st.SearchStrategy[Operation] = often(
     put_with, put_with, _put_grouped, _put, _put_numbered, _put_numbered, pick, pick, _get, _on_running, _on_running,
-    _on_running, change, _many, batch, st.builds(Delete, selector), _on_place, _on_numbered, on_queue,
+    _on_running, change, _many, batch, st.builds(Delete, selector), _on_place, _on_numbered, _get_number, on_queue,
     st.builds(Return, _id), _expire_queue,
     often(
         operations, operations, st.builds(CloseSession, st.just(1), st.booleans()),
@@ -310,7 +324,7 @@ def places(machine: Machine) -> list[Place]:
     """Those of all jobs that are READY or DELAYED, or one that is none's."""
     found = []
     for queue in machine.queue_names(""):
-        for state in (JobState.READY, JobState.DELAYED):
+        for state in (JobState.READY, JobState.DELAYED, JobState.BURIED):
             found += [Place(queue, job.seq) for job in machine.peek_queue(queue, state, 20)]
     return found or [Place("a", 0)]
 
@@ -384,6 +398,9 @@ def random_time_log(seed: int, length: int) -> list[LogEntry]:
                 DeletePlace(place),
                 ChangePlace(place, random.randrange(-1, 2), _random_when(random, now_ms)),
                 Batch((ChangePlace(place, item="x"), Done(0)), random.random() < 0.7),
+                GetNumber(Number(place.seq)), GetNumber(Number(place.seq), 30, Then.DEFAULT, True),
+                KickNumber(Number(place.seq)), ChangeNumber(Number(place.seq), 0, _random_when(random, now_ms)),
+                Batch((KickNumber(Number(place.seq)), Done(0)), random.random() < 0.7),
             ]))
         if random.random() < 0.02:
             found.insert(0, lead("n2", machine.term + 1, random.choice([0, 50])))
@@ -414,7 +431,9 @@ def random_time_operation(random: Random, ids: list[int], now_ms: int) -> Operat
         when = _random_when(random, now_ms)
         one: list[Atomic] = [
             Done(number), DoneLast(number), Later(number), LaterWith(number, when), LaterWith(number, first=True),
-            LaterWith(number, priority=1, yielded=True), Bury(number), Touch(number, random.choice([None, 100])),
+            LaterWith(number, priority=1, yielded=True), Bury(number), BuryHere(number),
+            BuryHere(number, random.choice([None, 1]), random.choice([None, "broken"])),
+            Touch(number, random.choice([None, 100])),
             Move(number, queue, None, when), Change(Selector(number), 1, when, random.choice(ITEMS)),
             Change(Selector(0, queue, random.choice(KEYS)), -1, when, data=b"changed"),
             Delete(Selector(0, queue, random.choice(KEYS))), _random_put(random, now_ms),
@@ -428,7 +447,7 @@ def random_time_operation(random: Random, ids: list[int], now_ms: int) -> Operat
             return Batch(tuple(random.choices(one, k=3)), random.random() < 0.7)
         return random.choice([
             DoneAll(tuple(random.choices(ids, k=2)) if ids else ()), LaterAll((number, 0)), Return(number),
-            Kick(queue, 2), Later(number),
+            Kick(queue, 2), Later(number), KickHere(queue, random.choice([1, 9])),
         ])
     return _random_on_queue(random, queue)
 
@@ -437,12 +456,12 @@ def _random_when(random: Random, now_ms: int) -> Due | None:
     return random.choice([None, None, Due(random.randrange(300)), Due(0, now_ms + random.randrange(-300, 300))])
 
 
-def _random_put(random: Random, now_ms: int) -> Put | PutWith:
+def _random_put(random: Random, now_ms: int) -> Put | PutWith | PutNumbered:
     item = random.choice([None, *ITEMS])
     put = Put(random.choice(QUEUES), random.randrange(-1, 2), random.randbytes(3), item, random.random() < 0.1)
     if random.random() < 0.3:
         return put
-    return PutWith(
+    wish = PutWith(
         put,
         _random_when(random, now_ms),
         random.choice([None, None, 400]),
@@ -452,6 +471,7 @@ def _random_put(random: Random, now_ms: int) -> Put | PutWith:
         random.choice(list(OnDup)),
         random.choice([None, None, 2]),
     )
+    return wish if random.random() < 0.6 else PutNumbered(wish, True, random.choice([None, 40]))
 
 
 def _random_on_queue(random: Random, queue: str) -> Operation:
@@ -464,7 +484,7 @@ def _random_on_queue(random: Random, queue: str) -> Operation:
         keep_ms=random.choice([None, 0, 200]),
         portion=random.choice([None, 2, 1000]),
     )
-    states = [JobState.READY, JobState.DELAYED, JobState.DEAD, None]
+    states = [JobState.READY, JobState.DELAYED, JobState.DEAD, JobState.BURIED, None]
     return random.choice([
         ConfigureQueue(queue, change), ConfigureQueue(queue, change),
         ConfigureQueueWith(queue, change, MoreSettings(
@@ -472,7 +492,8 @@ def _random_on_queue(random: Random, queue: str) -> Operation:
             random.choice([None, 0, 1, 4]), sched=random.choice([None, *Sched]),
         )),
         ConfigureFair(multiplier=random.choice([None, 1, 3]), keep_ms=random.choice([None, 0, 300])),
-        PauseQueue(queue, random.random() < 0.2, random.random() < 0.3), ResumeQueue(queue), ResumeQueue(queue),
+        PauseQueue(queue, random.random() < 0.2, random.random() < 0.3), ResumeQueue(queue),
+        PauseQueueFor(queue, random.choice([0, 20, 100, 100, 400])), ResumeQueue(queue),
         DeleteQueue(queue, random.random() < 0.1), PurgeQueue(queue, random.choice(states)),
         Configure(policy=random.choice(list(Policy))),
     ])

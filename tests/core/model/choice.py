@@ -10,7 +10,7 @@ GOLDEN = 0x9E3779B97F4A7C15
 
 def chosen_queue(
     lists: dict[str, list[ModelJob]], order: list[str] | None, policy: Policy, bits: int, *, in_turn: bool,
-    after: str | None, weights: dict[str, int],
+    after: str | None, weights: dict[str, int], of_item: bool = False,
 ) -> tuple[str | None, bool]:
     """One of `lists`, the candidates and what they would give, and whether it turns the cycle; None: there is none.
 
@@ -36,6 +36,10 @@ def chosen_queue(
             return names[0], False
         case Policy.OLDEST:
             return min(names, key=lambda name: first(lists[name]).ready_since()), False
+        case Policy.PLACE if order is None and not of_item:
+            return names[0], False
+        case Policy.PLACE:
+            return min(cycle, key=lambda name: (-first(lists[name]).priority, first(lists[name]).seq)), False
         case Policy.PRIORITY:
             highest = max(first(jobs).priority for jobs in lists.values())
             equal = [name for name in cycle if first(lists[name]).priority == highest]

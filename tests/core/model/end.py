@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from core import (
     Accepted,
     AnySelector,
     Bury,
+    BuryHere,
     BuryWithReason,
     Change,
     ChangeNumber,
@@ -40,7 +43,7 @@ from core import (
 from tests.core.model.jobs import ModelJob
 from tests.core.model.spread import ModelSpread
 
-OnRunning = Done | DoneLast | Later | LaterWith | Return | Bury | Touch | LaterWithReason | BuryWithReason
+OnRunning = Done | DoneLast | Later | LaterWith | Return | Bury | Touch | LaterWithReason | BuryWithReason | BuryHere
 OnMany = DoneAll | LaterAll | LaterAllFirst | TouchAll
 
 
@@ -76,6 +79,7 @@ class ModelEnd(ModelSpread):
                 return self._finished(queue, item) if next_ms is None else Rearmed(next_ms)
             case Later():
                 job.went_through(releases=1)
+                job.counts = replace(job.counts, delay_ms=0)
                 self.failed(job)
             case LaterWithReason():
                 job.reason = operation.reason
@@ -92,16 +96,35 @@ class ModelEnd(ModelSpread):
             case Bury():
                 self.die(job)
                 return Finished(not self.unfinished(queue), False)
+            case BuryHere():
+                return self._bury_here(job, operation)
             case Touch():
                 return self._touch(job, operation)
         return Accepted()
 
     def _finished(self, queue: str, item: str | None) -> Finished:
-        return Finished(not self.unfinished(queue), item is not None and not self.unfinished(None, item))
+        return Finished(not self.unfinished(queue), item is not None and not self.has_item(item))
+
+    def _bury_here(self, job: ModelJob, bury: BuryHere) -> Reply:
+        self.count(job.queue, "dead")
+        job.went_through(buries=1)
+        self.tell("DEAD", job.queue, job.queue, bury.id)
+        self.new_seq()
+        job.reason = job.reason if bury.reason is None else bury.reason
+        job.priority = job.priority if bury.priority is None else bury.priority
+        self.stop(job)
+        job.buried, job.fade_ms = True, None
+        self.jobs.remove(job)
+        self.buried.append(job)
+        self.regroup()
+        self.left_queue(job.queue)
+        return Finished(not self.unfinished(job.queue), False)
 
     def _later(self, job: ModelJob, later: LaterWith) -> None:
         self.count(job.queue, "later")
         job.went_through(releases=1)
+        delay_ms = 0 if later.when is None else max(0, self.time_of(later.when) - self.clock_ms)
+        job.counts = replace(job.counts, delay_ms=delay_ms)
         dies = not later.yielded and self.exhausted(job)
         stays = dies or later.priority is None
         self.tell("LATER", job.queue, job.priority if stays else later.priority or 0, later.id)
@@ -145,7 +168,8 @@ class ModelEnd(ModelSpread):
             named = (selector.queue, selector.seq)
             return next((job for job in self.jobs if (job.queue, job.seq) == named and job.id is None), None)
         if isinstance(selector, Number):
-            return next((job for job in self.jobs if job.numbered and job.seq == selector.number), None)
+            everywhere = [*self.jobs, *self.buried]
+            return next((job for job in everywhere if job.numbered and job.seq == selector.number), None)
         if selector.id:
             return self.job(selector.id)
         return self.holder(selector.queue, selector.key)
@@ -159,8 +183,10 @@ class ModelEnd(ModelSpread):
             return JobRunning()
         if job.id is not None:
             self.use(job.queue)
+        self.count(job.queue, "deleted")
         self.remove(job)
-        return self._finished(job.queue, job.item)
+        ended = self._finished(job.queue, job.item)
+        return Finished(False, ended.item_done) if job.buried else ended
 
     def change_job(self, change: Change | ChangePlace | ChangeNumber) -> Reply:
         """It is another one, in what is named."""
@@ -182,7 +208,7 @@ class ModelEnd(ModelSpread):
             job.item = item
         if change.when is not None:
             job.at_ms = self.time_of(change.when)
-        if job.id is None and (change.when is not None or job.delayed):
+        if not job.buried and job.id is None and (change.when is not None or job.delayed):
             self._reschedule(job)
         return Accepted()
 

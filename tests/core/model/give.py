@@ -9,11 +9,15 @@ from core import (
     Empty,
     Get,
     GetInTurn,
+    GetNumber,
     GetWith,
     Handed,
     HandedMany,
+    JobRunning,
     JobState,
     Meta,
+    NotFound,
+    Number,
     Policy,
     Reply,
     Sched,
@@ -24,7 +28,7 @@ from tests.core.model.choice import chosen_queue
 from tests.core.model.jobs import ModelJob, first
 from tests.core.model.time import ModelTime
 
-CENTURY_MS = 100 * 366 * 24 * 3600 * 1000
+LONGEST_MS = (2**32 - 1) * 1000
 PICK_BYTES = 16 * 1024 * 1024
 GOLDEN = 0x9E3779B97F4A7C15
 
@@ -81,7 +85,7 @@ class ModelGive(ModelTime):
                 name, by_turn = chosen_queue(
                     lists, None if get.queues is None else order, policy, (bits + len(given) * GOLDEN) % 2**64,
                     in_turn=isinstance(pick, GetInTurn), after=after,
-                    weights={name: self.settings_of(name).weight for name in lists},
+                    weights={name: self.settings_of(name).weight for name in lists}, of_item=item is not None,
                 )
                 lists = {} if name is None else {name: lists[name]}
             if policy is Policy.FAIR:
@@ -106,6 +110,36 @@ class ModelGive(ModelTime):
                          else self.unfinished(None, item))
         jobs = tuple(self.handed(job, pick.meta, turned=True if job in turned else UNSET) for job in given)
         return jobs[0] if pick.count is None else HandedMany(jobs)
+
+    def get_number(self, get: GetNumber) -> Reply:
+        """The job of this number."""
+        if get.session is not None and not self.sessions.use(get.session, self.clock_ms):
+            return SessionNotFound()
+        job = self.selected(get.selector)
+        if job is None:
+            return NotFound()
+        if job.id is not None:
+            return JobRunning()
+        self.dig_up(job)
+        job.delayed, job.due_ms, job.waits, job.told = False, None, [], []
+        self._hand_out(job, Get(None, get.expire_ms, get.then, session=get.session))
+        return self.handed(job, get.meta)
+
+    def dig_up(self, job: ModelJob) -> None:
+        """It is neither buried nor delayed any more; its time has come, and its key may be another's by now."""
+        if job.buried:
+            if self.holder(job.queue, job.key) is not None:
+                job.key = None
+            job.buried = False
+            self.buried.remove(job)
+            self.jobs.append(job)
+            job.at_ms = None if job.at_ms is None else min(job.at_ms, self.clock_ms)
+        elif job.delayed:
+            job.at_ms = None if job.at_ms is None else min(job.at_ms, self.clock_ms)
+
+    def selected(self, selector: Number) -> ModelJob | None:
+        """The job of this number."""
+        raise NotImplementedError
 
     def _candidates(
         self, asked: tuple[str, ...] | None, item: str | None, given: list[ModelJob],
@@ -143,7 +177,7 @@ class ModelGive(ModelTime):
 
     def lease(self, job: ModelJob, expire_ms: int, then: Then) -> None:
         """It has so long from now on."""
-        job.deadline_ms = self.clock_ms + min(expire_ms, CENTURY_MS) if expire_ms > 0 else None
+        job.deadline_ms = self.clock_ms + min(expire_ms, LONGEST_MS) if expire_ms > 0 else None
         job.then = Then.LATER if expire_ms <= 0 else self.settings.expire_default if then is Then.DEFAULT else then
         job.graced = False
 

@@ -28,6 +28,7 @@ class ModelJob:
     key: str | None = None
     at_ms: int | None = None            # the time it was put for
     place_ms: int = 0                   # when it became active, if its queue is in the order of time
+    buried: bool = False                # it is in the other list of the model
     back_ms: int = 0                    # when it last became READY at an old place
     attempts: int = 0
     tries: int | None = None
@@ -53,6 +54,8 @@ class ModelJob:
 
     def state(self) -> JobState:
         """Where it is."""
+        if self.buried:
+            return JobState.BURIED
         if self.id is not None:
             return JobState.RUNNING
         return JobState.DELAYED if self.delayed else JobState.READY
@@ -88,7 +91,8 @@ class ModelJob:
         return JobView(
             self.queue, self.id, self.priority, self.data, state or self.state(), self.item, self.key, self.attempts,
             self.at_ms, self.deadline_ms, self.reason, self.seq, self.group, self.seq if self.numbered else None,
-            self.counts if self.numbered else None,
+            self.counts if self.numbered else None, self.seq // 1024 if self.numbered else 0,
+            self.own_lease_ms,
         )
 
 
@@ -119,12 +123,13 @@ def first(jobs: list[ModelJob]) -> ModelJob:
     return min(jobs, key=ModelJob.place)
 
 
-def counted(jobs: list[ModelJob], queue: str) -> QueueCounts:
+def counted(jobs: list[ModelJob], buried: list[ModelJob], queue: str) -> QueueCounts:
     """How many of them are in each state."""
-    states = [job.state() for job in jobs if job.queue == queue]
+    states = [job.state() for job in [*jobs, *buried] if job.queue == queue]
     return QueueCounts(
         states.count(JobState.READY), states.count(JobState.DELAYED), states.count(JobState.RUNNING),
         len([job for job in jobs if job.origin == queue and job.state() is JobState.READY]),
+        states.count(JobState.BURIED),
     )
 
 

@@ -21,6 +21,7 @@ from core import (
     BeatWorker,
     BindQueue,
     Bury,
+    BuryHere,
     BuryWithReason,
     Change,
     ChangeNumber,
@@ -55,6 +56,7 @@ from core import (
     Get,
     GetAllowed,
     GetInTurn,
+    GetNumber,
     GetWith,
     GiveResult,
     Grant,
@@ -64,6 +66,8 @@ from core import (
     JobIgnored,
     JobReplaced,
     Kick,
+    KickHere,
+    KickNumber,
     Later,
     LaterAll,
     LaterAllFirst,
@@ -76,6 +80,7 @@ from core import (
     OpenSession,
     Operation,
     PauseQueue,
+    PauseQueueFor,
     Policy,
     PromoteLearner,
     PurgeQueue,
@@ -111,6 +116,7 @@ from core import (
     TouchAll,
     TouchRan,
     TouchSession,
+    TouchSessions,
     Turn,
     UnbindQueue,
     UserNotFound,
@@ -133,7 +139,7 @@ SPENT_MAX = 8 * 1024 * 1024     # bytes handed out after which an entry is over
 
 There = tuple[list[tuple[int, str, str | None]], list[tuple[str, str | None]]]
 # What aborts no transaction.
-Fine = Stored | StoredNumber | Spread | JobIgnored | JobReplaced | Finished | Rearmed | Accepted | Leased
+Fine = Stored | StoredNumber | Spread | JobIgnored | JobReplaced | Finished | Rearmed | Accepted | Leased | Removed
 
 
 class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
@@ -232,6 +238,10 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
                 return self.sessions.attach(operation, self.clock_ms)
             case TouchSession():
                 return Accepted() if self.sessions.use(operation.session, self.clock_ms) else SessionNotFound()
+            case TouchSessions():
+                for number in operation.sessions:
+                    self.sessions.use(number, self.clock_ms)
+                return Accepted()
             case CloseSession():
                 return self._close_session(operation)
             case CloseSessionFirst():
@@ -265,6 +275,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
                 return self.pick(operation, bits)
             case (
                 Done() | DoneLast() | Later() | LaterWith() | Bury() | Touch() | LaterWithReason() | BuryWithReason()
+                | BuryHere()
             ):
                 return self.on_running(operation)
             case DoneAll() | LaterAll() | LaterAllFirst() | TouchAll():
@@ -277,6 +288,12 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
                 return self.move(operation)
             case Kick():
                 return self.kick(operation)
+            case KickHere():
+                return self.kick_here(operation)
+            case KickNumber():
+                return self.kick_number(operation)
+            case GetNumber():
+                return self.get_number(operation)
             case Batch():
                 return self._batch(operation, bits, applied)
             case CloneEnd():
@@ -298,6 +315,8 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
             case SetWorker():
                 return self._set_worker(operation)
             case CreateQueue() | ConfigureQueue() | DeleteQueue() | PurgeQueue() | PauseQueue() | ResumeQueue():
+                return self.on_queue(operation)
+            case PauseQueueFor():
                 return self.on_queue(operation)
             case Configure():
                 return self.on_queue(operation)
@@ -424,7 +443,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
             return answer
         asked = request.operation
         taking = asked.taking if isinstance(asked, GetAllowed) else asked
-        meta = isinstance(taking, GetWith | GetInTurn) and taking.meta
+        meta = isinstance(taking, GetWith | GetInTurn | GetNumber) and taking.meta
         ids = [answer.id] if isinstance(answer, Handed) else [one.id for one in answer.jobs]
         jobs = tuple(self.handed(job, meta) for number in ids if (job := self.job(number)) is not None)
         self.spent += sum(len(one.data) for one in jobs)
@@ -476,7 +495,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
 
     def _restore(self, other: Model) -> None:
         bound = {job.id: job.session for job in self.running()}
-        self.jobs = other.jobs
+        self.jobs, self.buried = other.jobs, other.buried
         self.releases = other.releases
         self.topics = other.topics
         self.adopt_pulses(other.pulses)

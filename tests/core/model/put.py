@@ -7,12 +7,15 @@ from core import (
     DataTooLarge,
     Due,
     Finished,
+    JobCounts,
     JobExists,
     JobIgnored,
     JobReplaced,
     JobRunning,
     JobState,
     Kick,
+    KickHere,
+    KickNumber,
     Move,
     NotFound,
     OnDup,
@@ -29,7 +32,7 @@ from core import (
     Stored,
     StoredNumber,
 )
-from tests.core.model.give import CENTURY_MS, ModelGive
+from tests.core.model.give import LONGEST_MS, ModelGive
 from tests.core.model.jobs import ModelJob
 from tests.core.model.queues import PORTION
 
@@ -63,7 +66,7 @@ class ModelPut(ModelGive):
             return QueueFull()
         leaving = self._leaving(put.queue) if twin is None else None
         item = self._new_item() if put.new_item else put.item
-        waits = [one for one in dict.fromkeys(wish.after) if self.unfinished(None, one)]
+        waits = [one for one in dict.fromkeys(wish.after) if self.has_item(one)]
         if twin is not None and twin.item is not None:
             self.left.append(twin.item)
         if isinstance(wish, PutGrouped):
@@ -72,7 +75,7 @@ class ModelPut(ModelGive):
         if twin is None:
             self.jobs.append(job)
             job.numbered = marks is not None and marks.number
-        job.own_lease_ms = None if marks is None or marks.lease_ms is None else min(max(0, marks.lease_ms), CENTURY_MS)
+        job.own_lease_ms = None if marks is None or marks.lease_ms is None else min(max(0, marks.lease_ms), LONGEST_MS)
         job.priority, job.data, job.item = put.priority, put.data, item
         if twin is not None and twin.delayed:
             job.back_ms = self.clock_ms
@@ -80,6 +83,8 @@ class ModelPut(ModelGive):
         job.ttl_ms = self._ttl_ms(put.queue, wish.ttl_ms)
         job.waits, job.told, job.reason = waits, [], None
         job.group = wish.group if isinstance(wish, PutGrouped) else None
+        if twin is None and wish.when is not None:
+            job.counts = JobCounts(delay_ms=max(0, self.time_of(wish.when) - self.clock_ms))
         self._start(job, wish.when)
         self.use(put.queue)
         if twin is not None:
@@ -104,7 +109,7 @@ class ModelPut(ModelGive):
             self.become_ready(job, job.seq, time_ms)
 
     def _new_item(self) -> str:
-        while self.unfinished(None, f"i{self.next_item}"):
+        while self.has_item(f"i{self.next_item}"):
             self.next_item += 1
         self.next_item += 1
         return f"i{self.next_item - 1}"
@@ -178,8 +183,35 @@ class ModelPut(ModelGive):
         self.left_queue(old)
         return Finished(not self.unfinished(old), False)
 
+    def kick_here(self, kick: KickHere) -> Reply:
+        """Buried jobs, or else delayed ones, can be taken."""
+        buried = bool(self.in_state(kick.queue, JobState.BURIED)) if kick.buried is None else kick.buried
+        jobs = self.in_state(kick.queue, JobState.BURIED if buried else JobState.DELAYED)
+        jobs = [job for job in jobs if job.buried or job.due_ms is not None][: max(0, kick.count)]
+        for job in jobs[:PORTION]:
+            self._kick_one(job)
+        return Removed(len(jobs[:PORTION]), len(jobs) > PORTION, buried)
+
+    def kick_number(self, kick: KickNumber) -> Reply:
+        """One of them."""
+        job = self.selected(kick.selector)
+        if job is None or not (job.buried or (job.delayed and job.due_ms is not None)):
+            return NotFound()
+        self._kick_one(job)
+        return Removed(1)
+
+    def _kick_one(self, job: ModelJob) -> None:
+        job.went_through(kicks=1)
+        if job.buried:
+            job.reason = None
+            job.attempts = 0
+            self.set_time(job, None)
+        self.dig_up(job)
+        self.become_ready(job, self.next_place(job))
+        self.tell("PUT", job.queue, job.priority)
+
     def kick(self, kick: Kick) -> Reply:
-        """Dead jobs come back."""
+        """Dead jobs come back to their queue."""
         dead = self.in_state(kick.queue, JobState.DEAD)[: max(0, kick.count)]
         for job in dead[:PORTION]:
             self.jobs.remove(job)           # its group leaves its level and comes back

@@ -7,6 +7,7 @@ from collections import Counter
 from msgspec import structs
 
 from core import (
+    DURATION_MS_MAX,
     Accepted,
     ClusterSettings,
     Configure,
@@ -21,6 +22,7 @@ from core import (
     MoreSettings,
     Order,
     PauseQueue,
+    PauseQueueFor,
     Policy,
     PurgeQueue,
     QueueExists,
@@ -41,7 +43,7 @@ RESORTED_MAX = 2_000
 
 OnQueue = (
     CreateQueue | ConfigureQueue | DeleteQueue | PurgeQueue | PauseQueue | ResumeQueue | Configure | CreateQueueWith
-    | ConfigureQueueWith | ExpireQueue
+    | ConfigureQueueWith | ExpireQueue | PauseQueueFor
 )
 
 
@@ -50,7 +52,8 @@ class ModelQueues:
 
     def __init__(self) -> None:
         super().__init__()
-        self.jobs: list[ModelJob] = []
+        self.jobs: list[ModelJob] = []                          # the unfinished ones
+        self.buried: list[ModelJob] = []                        # in the order in which that happened
         self.queues: dict[str, QueueSettings] = {}              # those that have settings
         self.settings = ClusterSettings()
         self.kept: dict[tuple[str, str], int] = {}              # until when a key of a queue counts as taken
@@ -75,9 +78,14 @@ class ModelQueues:
         """Is there a job of this queue and item?"""
         return any(queue in (None, job.queue) and item in (None, job.item) for job in self.jobs)
 
+    def has_item(self, item: str) -> bool:
+        """Is there a job of this item, if only a buried one?"""
+        return any(item == job.item for job in [*self.jobs, *self.buried])
+
     def known(self, queue: str) -> bool:
         """Is there such a queue?"""
-        return queue in self.queues or self.unfinished(queue) or queue in self.bound_queues()
+        known = queue in self.queues or self.unfinished(queue) or queue in self.bound_queues()
+        return known or bool(self.in_state(queue, JobState.BURIED))
 
     def bound_queues(self) -> set[str]:
         """The queues that are bound to a topic."""
@@ -95,6 +103,8 @@ class ModelQueues:
         """Its jobs in this state, the first one first."""
         if state is JobState.DEAD:
             return sorted((job for job in self.jobs if job.origin == queue and job.ready), key=ModelJob.place)
+        if state is JobState.BURIED:
+            return [job for job in self.buried if job.queue == queue]
         jobs = [job for job in self.jobs if job.queue == queue and job.state() is state]
         if state is JobState.DELAYED:
             return sorted(jobs, key=lambda job: (job.due_ms is None, job.due_ms, job.seq))
@@ -123,7 +133,8 @@ class ModelQueues:
     def end_operation(self) -> None:
         """Queues, then items, that have no unfinished job any more and had one before the operation."""
         queues, items = self.had
-        self.had = {job.queue for job in self.jobs}, {job.item for job in self.jobs if job.item is not None}
+        everywhere = [*self.jobs, *self.buried]
+        self.had = {job.queue for job in self.jobs}, {job.item for job in everywhere if job.item is not None}
         for queue in sorted(queues - self.had[0]):
             self.tell("FINQ", queue)
         for item in sorted(items - self.had[1]):
@@ -169,7 +180,7 @@ class ModelQueues:
         """The job ends for good."""
         if job.id is not None:
             self.charge(job)
-        self.jobs.remove(job)
+        (self.buried if job.buried else self.jobs).remove(job)
         self.regroup()
         self.left_queue(job.queue)
         if job.item is not None:
@@ -209,23 +220,17 @@ class ModelQueues:
             case ConfigureQueue() | ConfigureQueueWith():
                 return self._configure(operation)
             case PauseQueue():
-                old = self.settings_of(operation.queue)
-                return self._give_settings(
-                    operation.queue,
-                    structs.replace(
-                        old,
-                        paused_in=old.paused_in or operation.incoming,
-                        paused_out=old.paused_out or operation.outgoing,
-                    ),
-                )
+                return self._pause(operation)
+            case PauseQueueFor():
+                return self._pause_for(operation)
             case ResumeQueue():
                 if not self.known(operation.queue):
                     return QueueNotFound()
                 if operation.queue in self.queues:
                     old = self.queues[operation.queue]
-                    self.queues[operation.queue] = structs.replace(old, paused_in=False, paused_out=False)
+                    self.queues[operation.queue] = structs.replace(old, paused_in=False)
                     self.use(operation.queue)
-                    self.regroup()
+                    self.end_pause(operation.queue)
                 return Accepted()
             case DeleteQueue():
                 return self._delete_queue(operation)
@@ -237,6 +242,42 @@ class ModelQueues:
                 if operation.policy is Policy.FAIR:
                     self.use_fair()
                 return Accepted()
+
+    def _pause(self, pause: PauseQueue) -> Reply:
+        queue, old = pause.queue, self.settings_of(pause.queue)
+        new = structs.replace(old, paused_in=old.paused_in or pause.incoming, passing=False)
+        if pause.outgoing:
+            new = structs.replace(new, paused_out=True, pause_ms=0, pause_ends_ms=0)
+        reply = self._give_settings(queue, new)
+        if reply == Accepted() and pause.outgoing:
+            self.count(queue, "pauses")
+        return reply
+
+    def _pause_for(self, pause: PauseQueueFor) -> Reply:
+        queue, pause_ms = pause.queue, min(pause.pause_ms, DURATION_MS_MAX)
+        if pause_ms == 0:
+            if queue in self.queues:
+                self.use(queue)
+                self.end_pause(queue)
+            if self.known(queue):
+                self.count(queue, "pauses")
+            return Accepted()
+        old = self.queues.get(queue, QueueSettings(passing=True))
+        reply = self._give_settings(queue, structs.replace(
+            old, paused_out=True, pause_ms=pause_ms, pause_ends_ms=self.clock_ms + pause_ms))
+        if reply == Accepted():
+            self.count(queue, "pauses")
+        return reply
+
+    def end_pause(self, queue: str) -> None:
+        """It gives jobs again."""
+        old = self.queues[queue]
+        if old.passing:
+            del self.queues[queue]
+            self.left_queue(queue)
+        else:
+            self.queues[queue] = structs.replace(old, paused_out=False, pause_ms=0, pause_ends_ms=0)
+        self.regroup()
 
     def _use_sched(self, more: MoreSettings, reply: Reply) -> None:
         if more.sched is not None and reply == Accepted():
@@ -270,12 +311,13 @@ class ModelQueues:
         if reply == Accepted() and new.order != old.order:
             for job in self.jobs:
                 if job.queue == queue and job.ready:
-                    job.place_ms = (job.at_ms or 0) if new.order is Order.TIME else 0
+                    active_ms = job.seq // 1024 if job.numbered else job.at_ms or 0
+                    job.place_ms = active_ms if new.order is Order.TIME else 0
         return reply
 
     def _delete_queue(self, operation: DeleteQueue) -> Reply:
         queue = operation.queue
-        dead = self.in_state(queue, JobState.DEAD)
+        dead = [*self.in_state(queue, JobState.DEAD), *self.in_state(queue, JobState.BURIED)]
         if not self.known(queue) and not dead:
             return QueueNotFound()
         if not operation.force and (self.unfinished(queue) or dead):
@@ -298,7 +340,7 @@ class ModelQueues:
     def delete_all(self, queue: str, portion: int) -> tuple[int, bool]:
         """Its jobs, so many at most, then the queue: how many were that, and is it gone?"""
         found: list[ModelJob] = []
-        for state in (JobState.READY, JobState.DELAYED, JobState.DEAD, JobState.RUNNING):
+        for state in (JobState.READY, JobState.DELAYED, JobState.DEAD, JobState.BURIED, JobState.RUNNING):
             found += [job for job in self.in_state(queue, state) if job not in found]
         for job in found[:portion]:
             if job.id is not None:
@@ -319,7 +361,8 @@ class ModelQueues:
         dead = self.in_state(queue, JobState.DEAD)
         if not self.known(queue) and not dead:
             return QueueNotFound()
-        states = (JobState.READY, JobState.DELAYED, JobState.DEAD) if operation.state is None else (operation.state,)
+        others = (JobState.READY, JobState.DELAYED, JobState.DEAD, JobState.BURIED)
+        states = others if operation.state is None else (operation.state,)
         found: list[ModelJob] = []
         for state in states:
             found += [job for job in self.in_state(queue, state) if job not in found]
@@ -339,6 +382,7 @@ def _more(settings: QueueSettings, more: MoreSettings) -> QueueSettings:
 
 def _changed(settings: QueueSettings, change: QueueChange) -> QueueSettings:
     values = {name: value for name, value in structs.asdict(change).items() if value is not None}
+    values["passing"] = False
     if change.expire_ms is None:
         values.pop("then")
     if change.tries is None:

@@ -29,7 +29,7 @@ class ModelTime(ModelFair):
         self, job: ModelJob, seq: int | None, time_ms: int | None = None, *, charged: bool = True,
     ) -> None:
         """It can be handed out, at this place, or at its old one without `seq`; `time_ms`: that of its activation."""
-        self._stop(job, charged=charged)
+        self.stop(job, charged=charged)
         if seq is None:
             self.place_at(job, job.place_ms)
         else:
@@ -43,7 +43,7 @@ class ModelTime(ModelFair):
 
     def become_delayed(self, job: ModelJob, due_ms: int | None) -> None:
         """It is deferred; None: until items are finished."""
-        self._stop(job)
+        self.stop(job)
         job.delayed = True
         job.due_ms = due_ms
         job.fade_ms = None
@@ -51,6 +51,8 @@ class ModelTime(ModelFair):
 
     def place_at(self, job: ModelJob, time_ms: int) -> None:
         """It became active then."""
+        if job.numbered:
+            time_ms = job.seq // 1024
         job.place_ms = time_ms if self.settings_of(job.queue).order is Order.TIME else 0
 
     def time_of(self, when: Due) -> int:
@@ -107,7 +109,7 @@ class ModelTime(ModelFair):
         """The job waits at the end of another queue; its key stays behind when it is taken there."""
         if self.holder(queue, job.key) not in (None, job):
             job.key = None
-        self._stop(job)         # in the queue where it ran, which is used by that
+        self.stop(job)         # in the queue where it ran, which is used by that
         old, job.queue = job.queue, queue
         self.become_ready(job, self.next_place(job))
         self.left_queue(old)
@@ -128,7 +130,8 @@ class ModelTime(ModelFair):
         job.seq = self.next_place(job)
         return next_ms
 
-    def _stop(self, job: ModelJob, *, charged: bool = True) -> None:
+    def stop(self, job: ModelJob, *, charged: bool = True) -> None:
+        """It does not run any more."""
         if job.id is not None:
             self.use(job.queue)
             if charged:
@@ -151,6 +154,9 @@ class ModelTime(ModelFair):
             if left > 0:
                 left -= self.end_session(number, left) if kind == "session" else self._end_lease(number)
                 self.end_operation()
+        for queue in sorted(self.queues, key=lambda name: (self.queues[name].pause_ends_ms, name)):
+            if 0 < self.queues[queue].pause_ends_ms <= self.clock_ms:
+                self.end_pause(queue)
         shared = self.fair is not None          # then all that is due is one portion
         for portion in (self._end_ttls, self._release, self._activate, self.forget_groups, self.offer_more):
             done = portion(left if shared else DUE_MAX)
@@ -190,6 +196,8 @@ class ModelTime(ModelFair):
         """The session is over, and its jobs, so many at most, wait again; how many ends were that?"""
         self.workers = {name: one for name, one in self.workers.items() if one.session != number}
         bound = [job for job in self.running() if job.session == number]
+        if len(bound) > ends_max:
+            bound.sort(key=lambda job: (-job.priority, job.seq))
         for job in bound[:ends_max]:
             self.failed(job)
             self.end_operation()
@@ -212,7 +220,7 @@ class ModelTime(ModelFair):
         ended = sorted({*self.left}, key=lambda item: max(at for at, one in enumerate(self.left) if one == item))
         for item in ended:
             for job in sorted(self.jobs, key=lambda job: job.seq):
-                if item in job.waits and not self.unfinished(None, item):
+                if item in job.waits and not self.has_item(item):
                     job.waits.remove(item)
                     job.told.append(item)
                     self.releases.append((job, item))

@@ -7,7 +7,7 @@ from tests.core.model.end import ModelEnd
 from tests.core.model.jobs import ModelJob, counted
 from tests.core.model.time import BUCKET_MS
 
-EVENTS = ("put", "taken", "done", "later", "expired", "dead", "faded")
+EVENTS = ("put", "taken", "done", "later", "expired", "dead", "faded", "deleted", "pauses")
 SECOND_MS = 1024        # keys are forgotten as exactly as that
 
 
@@ -18,7 +18,8 @@ class ModelView(ModelEnd):
         """Queues, priorities, waiting and running jobs."""
         jobs = [job for job in self.jobs if queue is None or job.queue == queue]
         waiting = [job for job in jobs if job.id is None]
-        kept = {name for name in {*self.queues, *self.bound_queues()} if queue in (None, name)}
+        without = {*self.queues, *self.bound_queues(), *(job.queue for job in self.buried)}
+        kept = {name for name in without if queue in (None, name)}
         return (
             len({job.queue for job in jobs} | kept),
             len({(job.queue, job.priority) for job in waiting}),
@@ -28,12 +29,13 @@ class ModelView(ModelEnd):
 
     def queue_names(self, prefix: str) -> set[str]:
         """The queues there are."""
-        names = {job.queue for job in self.jobs} | {job.origin for job in self.jobs if job.origin and job.ready}
+        names = {job.queue for job in [*self.jobs, *self.buried]}
+        names |= {job.origin for job in self.jobs if job.origin and job.ready}
         return {name for name in names | set(self.queues) | self.bound_queues() if name.startswith(prefix)}
 
     def counts(self, queue: str) -> QueueCounts | None:
         """How many jobs are in each state."""
-        return counted(self.jobs, queue) if queue in self.queue_names("") else None
+        return counted(self.jobs, self.buried, queue) if queue in self.queue_names("") else None
 
     def used_ms(self, queue: str) -> int | None:
         """The last use of a queue with IDLE in which no job runs."""
@@ -81,6 +83,8 @@ class ModelView(ModelEnd):
         times = [(time_ms // BUCKET_MS + 1) * BUCKET_MS for time_ms in ends if time_ms is not None]
         starts = [job.due_ms for job in self.jobs] + [job.fade_ms for job in self.jobs if job.ready]
         times += [(time_ms + BUCKET_MS - 1) // BUCKET_MS * BUCKET_MS for time_ms in starts if time_ms is not None]
+        pauses = [one.pause_ends_ms for one in self.queues.values() if one.pause_ends_ms]
+        times += [(time_ms + BUCKET_MS - 1) // BUCKET_MS * BUCKET_MS for time_ms in pauses]
         ends = [*self.kept.values()]
         pending = [*self.releases]
         if self.fair is not None:

@@ -56,7 +56,7 @@ NEVER_MS = 2**63 - 1
 SETTINGS: list[Any] = ["settings", False, Policy.PRIORITY.value, 5000, None, True]
 QUEUE: list[Any] = [
     "q", 60_000, Then.DEAD.value, Order.FIFO.value, 3, "graves", 1, 10, 1, 0, 0, 5, 1000, 50, False, True,
-    70, 80, Overflow.DROPOLDEST.value, 0, 0, False, "ga", 0,
+    70, 80, Overflow.DROPOLDEST.value, 0, 0, False, "ga", 0, 5000, 9000, False,
 ]
 PULSES: list[Any] = ["pulses", 8, 1]
 # name, settings (together, payload and deny among them), present speed, counters, period of the law, window, tickets
@@ -72,7 +72,7 @@ DELAYED: list[Any] = [
     [
         [
             5000, 6, 0, None, b"e", 0, 5000,
-            ["k", 2, 10, None, 60, None, [], None, "why", None, 3, 7000, [1, 2, 3, 4, 5]],
+            ["k", 2, 10, None, 60, None, [], None, "why", None, 3, 7000, [1, 2, 3, 4, 5, 6]],
         ],
         [NEVER_MS, 5, 0, None, b"f", 0, None, [*[None] * 6, ["x", "y"], *[None] * 6]],
     ],
@@ -81,8 +81,9 @@ RELEASED: list[Any] = ["released", "y", [5], False]
 BINDINGS: list[Any] = ["bindings", [["t", "s", None], ["t", "q", "a.#"], ["u", "q", "*"]]]
 USED: list[Any] = ["used", [["q", 900], ["r", 950]]]
 KEPT: list[Any] = ["kept", [["q", "old", 1040], ["r", "old", 1050]]]
-END: list[Any] = ["end", 4, 2, 2]
-ALL = [HEAD, SETTINGS, PULSES, PULSE, QUEUES, WAITING, DELAYED, RUNNING, RELEASED, BINDINGS, USED, KEPT, END]
+BURIED: list[Any] = ["buried", "q", [[3, 7, 0, None, b"b", 1, None, None]]]
+END: list[Any] = ["end", 4, 2, 2, 1]
+ALL = [HEAD, SETTINGS, PULSES, PULSE, QUEUES, WAITING, DELAYED, BURIED, RUNNING, RELEASED, BINDINGS, USED, KEPT, END]
 
 
 @pytest.fixture
@@ -202,9 +203,16 @@ def test_forged_snapshot_is_right_as_it_stands() -> None:
         "key remembered twice": instead(KEPT, ["kept", [["q", "old", 1040], ["q", "old", 1050]]]),
         "key remembered for ever": instead(KEPT, ["kept", [["q", "old", None]]]),
         "kept before released": [*ALL[:6], KEPT, RELEASED, END],
-        "sum of waiting jobs": instead(END, ["end", 2, 2, 2]),
-        "sum of delayed jobs": instead(END, ["end", 4, 2, 1]),
+        "sum of waiting jobs": instead(END, ["end", 2, 2, 2, 1]),
+        "sum of delayed jobs": instead(END, ["end", 4, 2, 1, 1]),
         "delayed jobs not counted": instead(END, ["end", 4, 2]),
+        "buried jobs not counted": instead(END, ["end", 4, 2, 2]),
+        "burial to come": instead(BURIED, ["buried", "q", [[10**9, 7, 0, None, b"b", 1, None, None]]]),
+        "two burials with one number": instead(
+            BURIED, ["buried", "q", [[3, 7, 0, None, b"b", 1, None, None], [3, 8, 0, None, b"c", 1, None, None]]]),
+        "burials of two queues with one number": instead(
+            BURIED, ["buried", "q", [[3, 7, 0, None, b"b", 1, None, None]]],
+            ["buried", "r", [[3, 8, 0, None, b"c", 1, None, None]]], ),
     }.items(),
     ids=lambda case: case[0],
 )

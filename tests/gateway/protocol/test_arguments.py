@@ -55,14 +55,14 @@ def test_signed_refuses(word: bytes) -> None:
 @pytest.mark.parametrize(("word", "expected_ms"), [
     (b"0", 0), (b"5", 5000), (b"5.0", 5000), (b"0.001", 1), (b"0.0001", 1), (b"0.0000", 0), (b"1.9991", 2000),
     (b"000000000012", 12_000), (b"0.50000000000000000000000000000000", 500), (b"1." + b"0" * 6000 + b"1", 1001),
-    (b"3162240000", 3_162_240_000_000),
+    (b"4294967295", 4_294_967_295_000),
 ])
 def test_seconds_become_milliseconds_rounded_up(word: bytes, expected_ms: int) -> None:
     assert milliseconds(word) == expected_ms
 
 
 @pytest.mark.parametrize(
-    "word", [b"", b"-1", b"-0", b"+1", b"1.", b".5", b"1e3", b"1,5", b"3162240000.001", b"9" * 5000],
+    "word", [b"", b"-1", b"-0", b"+1", b"1.", b".5", b"1e3", b"1,5", b"4294967295.001", b"9" * 5000],
 )
 def test_seconds_refuse(word: bytes) -> None:
     with pytest.raises(ArgumentError):
@@ -121,12 +121,12 @@ def test_sessions_are_read_as_they_are_called(number: int, secret: int) -> None:
     assert session(f"{number}_{secret:016x}".encode()) == (number, secret)
 
 
-@given(st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}", fullmatch=True))
+@given(st.from_regex(r"[A-Za-z0-9_.+/;$()][A-Za-z0-9_.+/;$():@-]{0,254}", fullmatch=True))
 def test_names_are_kept_as_they_are(text: str) -> None:
     assert name(text.encode()) == text
 
 
-@pytest.mark.parametrize("word", [b"", b".a", b"-a", b"a b", b"a/b", b"a\n", b"\xc3\xa4", b"a" * 256, b"*", b"a|b"])
+@pytest.mark.parametrize("word", [b"", b":a", b"@a", b"-a", b"a b", b"a,b", b"a\n", b"\xc3\xa4", b"a" * 256, b"*", b"a|b"])
 def test_names_refuse(word: bytes) -> None:
     with pytest.raises(ArgumentError):
         name(word)

@@ -488,17 +488,17 @@ def test_queues_are_listed() -> None:
         puts = b"".join(b"PUT %s 0 1\r\nx" % name for name in (b"mail", b"mail.bulk", b"EXPIRE", b"mail"))
         await gateway.talk(puts + b"GET mail\r\n")
         assert await gateway.talk(b"queue LIST\r\n") == (
-            b"200 OK 3\r\nmail 1 0 1 0\r\nmail.bulk 1 0 0 0\r\nEXPIRE 1 0 0 0\r\n")
+            b"200 OK 3\r\nmail 1 0 1 0 0\r\nmail.bulk 1 0 0 0 0\r\nEXPIRE 1 0 0 0 0\r\n")
         assert await gateway.talk(b"QUEUE LIST mail*\r\nQUEUE LIST mail.*\r\nQUEUE LIST *\r\n") == (
-            b"200 OK 2\r\nmail 1 0 1 0\r\nmail.bulk 1 0 0 0\r\n"
-            b"200 OK 1\r\nmail.bulk 1 0 0 0\r\n"
-            b"200 OK 3\r\nmail 1 0 1 0\r\nmail.bulk 1 0 0 0\r\nEXPIRE 1 0 0 0\r\n")
+            b"200 OK 2\r\nmail 1 0 1 0 0\r\nmail.bulk 1 0 0 0 0\r\n"
+            b"200 OK 1\r\nmail.bulk 1 0 0 0 0\r\n"
+            b"200 OK 3\r\nmail 1 0 1 0 0\r\nmail.bulk 1 0 0 0 0\r\nEXPIRE 1 0 0 0 0\r\n")
         assert await gateway.talk(b"QUEUE LIST none*\r\n") == b"200 OK 0\r\n"
         for line in (b"QUEUE", b"QUEUE LIST mail", b"QUEUE LIST **", b"QUEUE LIST -*", b"QUEUE LIST a* b*",
                      b"QUEUE list", b"QUEUE LIST " + b"a" * 256 + b"*"):
             assert await gateway.talk(line + b"\r\n") == b"400 Bad Arguments\r\n"
         gateway.cluster.follow("n2")
-        assert await gateway.talk(b"QUEUE LIST mail.*\r\n") == b"200 OK 1\r\nmail.bulk 1 0 0 0\r\n"
+        assert await gateway.talk(b"QUEUE LIST mail.*\r\n") == b"200 OK 1\r\nmail.bulk 1 0 0 0 0\r\n"
     with_gateway(test)
 
 
@@ -513,7 +513,9 @@ def test_a_queue_that_ends_while_the_list_is_sent_is_told_as_empty() -> None:
         await gateway.settle()
         lines = client.take().split(b"\r\n")
         assert (lines[0], len(lines)) == (b"200 OK %d" % (LINES_PER_PIECE + 1), LINES_PER_PIECE + 4)
-        assert lines[-4:] == [b"q%d 1 0 0 0" % (LINES_PER_PIECE - 1), b"q%d 0 0 0 0" % LINES_PER_PIECE, b"200 OK", b""]
+        assert lines[-4:] == [
+            b"q%d 1 0 0 0 0" % (LINES_PER_PIECE - 1), b"q%d 0 0 0 0 0" % LINES_PER_PIECE, b"200 OK", b"",
+        ]
     with_gateway(test)
 
 

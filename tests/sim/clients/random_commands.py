@@ -17,6 +17,7 @@ from core import (
     BeatWorker,
     BindQueue,
     Bury,
+    BuryHere,
     BuryWithReason,
     Change,
     ChangeNumber,
@@ -45,10 +46,13 @@ from core import (
     Get,
     GetAllowed,
     GetInTurn,
+    GetNumber,
     GetWith,
     GiveResult,
     JobState,
     Kick,
+    KickHere,
+    KickNumber,
     Later,
     LaterAll,
     LaterAllFirst,
@@ -62,6 +66,7 @@ from core import (
     Order,
     Overflow,
     PauseQueue,
+    PauseQueueFor,
     Policy,
     PulseChange,
     PurgeQueue,
@@ -176,7 +181,10 @@ class RandomCommands:
         get = Get(queues, rng.choice(EXPIRES_MS), rng.choice(sorted(Then)), rng.choice((None, None, None, "i")))
         return GetWith(get, rng.choice((None, 1, 2, 5)), rng.choice((None, *sorted(Policy))), rng.random() < 0.5)
 
-    def _take(self) -> Taking | GetAllowed:
+    def _take(self) -> Taking | GetAllowed | GetNumber:
+        if self._rng.random() < 0.05:
+            rng = self._rng
+            return GetNumber(Number(self._client.number()), rng.choice(EXPIRES_MS), meta=rng.random() < 0.5)
         pick, draw = self._pick(), self._rng.random()
         if draw < 0.8:
             return pick
@@ -260,6 +268,9 @@ class RandomCommands:
             lambda: ChangePlace(client.place(), rng.randrange(3), no_item=rng.random() < 0.2),
             lambda: ChangeNumber(Number(client.number()), rng.randrange(3), no_item=rng.random() < 0.2),
             lambda: DeleteNumber(Number(client.number())),
+            lambda: KickNumber(Number(client.number())),
+            lambda: BuryHere(client.release(), rng.choice((None, 1)), rng.choice((None, "why"))),
+            lambda: BuryHere(client.release()),
             self._put_numbered, self._put_numbered,
         )
         return rng.choice(kinds)()
@@ -316,15 +327,19 @@ class RandomCommands:
         if rng.random() < 0.3:
             return self._about_others(queue)
         if draw < 0.2:
-            return Kick(queue, 1000 if rng.random() < 0.8 else 1)
+            kick = Kick if rng.random() < 0.6 else KickHere
+            return kick(queue, 1000 if rng.random() < 0.8 else 1)
         if draw < 0.5:
             return ConfigureQueue(queue, self._settings(queue))
         if draw < 0.6:
+            if rng.random() < 0.3:
+                return PauseQueueFor(queue, rng.choice((0, 20, 200, 1000)))
             return PauseQueue(queue, rng.random() < 0.5, rng.random() < 0.5)
         if draw < 0.8:
             return ResumeQueue(queue)
         if draw < 0.88:
-            return PurgeQueue(queue, rng.choice((None, JobState.READY, JobState.DELAYED, JobState.DEAD)))
+            states = (None, JobState.READY, JobState.DELAYED, JobState.DEAD, JobState.BURIED)
+            return PurgeQueue(queue, rng.choice(states))
         if draw < 0.93:
             return DeleteQueue(queue, rng.random() < 0.5)
         if draw < 0.96:

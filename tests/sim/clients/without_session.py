@@ -144,7 +144,8 @@ class Client:
 
     def number(self) -> int:
         """Of a job that has one, if there is one."""
-        numbered = [job for job in self._world.checks.model.jobs if job.numbered]
+        model = self._world.checks.model
+        numbered = [job for job in (*model.jobs, *model.buried) if job.numbered]
         return self._rng.choice(numbered).seq if numbered else 1
 
     def held(self) -> int:

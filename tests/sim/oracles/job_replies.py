@@ -17,6 +17,7 @@ from core import (
     Accepted,
     Batch,
     Bury,
+    BuryHere,
     Change,
     ChangeNumber,
     ChangePlace,
@@ -31,6 +32,7 @@ from core import (
     ExpireQueue,
     Finished,
     Get,
+    GetNumber,
     GetWith,
     Handed,
     HandedMany,
@@ -40,6 +42,8 @@ from core import (
     JobRunning,
     JobState,
     Kick,
+    KickHere,
+    KickNumber,
     Later,
     LaterAll,
     LaterAllFirst,
@@ -70,13 +74,14 @@ from core import (
 )
 from tests.sim.oracles.deadlines import Deadline
 from tests.sim.oracles.job_states import JobStates
-from tests.sim.oracles.plain_forms import plain
+from tests.sim.oracles.plain_forms import plain, with_options
 from tests.sim.oracles.settings_in_force import Rules
 from tests.sim.oracles.unfinished_jobs import Life, Run
 from tests.sim.world.trace import Violation
 
 Severals = DoneAll | LaterAll | LaterAllFirst | TouchAll | Batch
-OnRunning = Done | DoneLast | Later | LaterWith | Return | Bury | Touch | Move
+OnRunning = Done | DoneLast | Later | LaterWith | Return | Bury | Touch | Move | BuryHere
+OnNumbered = ChangeNumber | DeleteNumber | GetNumber | KickNumber
 
 
 class JobReplies(JobStates):
@@ -94,7 +99,7 @@ class JobReplies(JobStates):
                 self._put(operation if isinstance(operation, PutWith) else PutWith(operation), reply)
             case Get() | GetWith():
                 self._hand(operation if isinstance(operation, GetWith) else GetWith(operation), reply)
-            case Done() | DoneLast() | Later() | LaterWith() | Return() | Bury() | Touch() | Move():
+            case Done() | DoneLast() | Later() | LaterWith() | Return() | Bury() | Touch() | Move() | BuryHere():
                 self._on_running(operation, reply)
             case Change() | Delete():
                 self._on_selected(operation, reply)
@@ -104,8 +109,11 @@ class JobReplies(JobStates):
                 self._at_place(operation, reply)
             case PutNumbered():
                 self._put_numbered(operation, reply)
-            case ChangeNumber() | DeleteNumber():
+            case ChangeNumber() | DeleteNumber() | GetNumber() | KickNumber():
                 self._on_numbered(operation, reply)
+            case KickHere():
+                if isinstance(reply, Removed):
+                    self.kick_here(operation.queue, reply.count, buried=reply.buried is True)
             case DeletePlace():
                 if not isinstance(reply, NotFound):
                     self.remove(self._waits_in(operation.selector.queue), 1, operation)
@@ -190,22 +198,41 @@ class JobReplies(JobStates):
         if life is not None:
             self.numbered[reply.number] = life
 
-    def _on_numbered(self, operation: ChangeNumber | DeleteNumber, reply: Reply) -> None:
+    def _on_numbered(self, operation: OnNumbered, reply: Reply) -> None:
+        if isinstance(reply, SessionNotFound):
+            return
         life = self.numbered.get(operation.selector.number)
         there = any(one is life for one in self.lives)
         if isinstance(reply, NotFound):
+            if isinstance(operation, KickNumber):       # it may wait for items, or be READY
+                return
             if life is not None and there and not (life.may_be_gone(self.clock_ms) or self._vague()):
                 raise Violation(f"{operation} is answered {reply}, and {life} has this number")
             return
         if life is None or not there:
             if not self._vague():
                 raise Violation(f"{operation} is answered {reply}, and no job has this number")
+            if isinstance(operation, GetNumber) and isinstance(reply, Handed):
+                self.hand(with_options(operation), reply)
             return
         self.seen["jobs found by number"] += 1
         if isinstance(operation, DeleteNumber):
             if life.run is not None:
                 self.stop(life.run)
             self.lives.end(life)
+        elif isinstance(operation, KickNumber):
+            self.seen["jobs kicked by number"] += 1
+            self.dig_up(life, kicked=True)
+        elif isinstance(reply, JobRunning):
+            if life.run is None and not self.blind:
+                raise Violation(f"{operation} is answered {reply}, and {life} waits")
+        elif isinstance(operation, GetNumber) and isinstance(reply, Handed):
+            self.seen["jobs taken by number"] += 1
+            if reply.data != life.body and not self.blind:
+                raise Violation(f"{operation} is answered {reply}, and {life} has this number")
+            if life.run is None:
+                self.dig_up(life, kicked=False)
+            self.hand(with_options(operation), reply)
 
     def _stored(self, wish: PutWith, queues: Sequence[str]) -> None:
         """There is such a job in each of the queues, one or several."""
@@ -219,7 +246,10 @@ class JobReplies(JobStates):
     def _overflow(self, new: Life, queue: str) -> None:
         """The new job may have cost another one its place."""
         rule = self.rules.of(queue)
-        others = [life for life in self.lives if life.run is None and life.queue in (queue, None) and life is not new]
+        others = [
+            life for life in self.lives
+            if life.run is None and life.queue in (queue, None) and life is not new and not life.burial
+        ]
         if rule.drops and 0 < rule.capacity <= len(others):
             self.seen["queues that overflow"] += 1
             for life in others:
@@ -292,6 +322,8 @@ class JobReplies(JobStates):
                 life.not_before_ms = 0
             case Bury():
                 self.bury(number)
+            case BuryHere():
+                self.bury_here(number)
             case Touch():
                 self._touch(operation, run, reply)
             case Move():
@@ -363,11 +395,12 @@ class JobReplies(JobStates):
             self._change(operation, life)
 
     def _waits_in(self, queue: str) -> Callable[[Life], bool]:
-        return lambda life: life.queue == queue
+        return lambda life: life.queue == queue and not life.burial
 
     def _at_place(self, change: ChangePlace, reply: Reply) -> None:
         """Some job that waits is changed: clients change nothing there that could be seen before its hand-out."""
-        waiting = [life for life in self.lives if life.run is None and life.queue in (change.selector.queue, None)]
+        queues = (change.selector.queue, None)
+        waiting = [life for life in self.lives if life.run is None and life.queue in queues and not life.burial]
         if not isinstance(reply, NotFound) and not waiting and not self._vague():
             raise Violation(f"{change} is answered {reply}, and no job waits there")
         self.seen["jobs changed by place"] += not isinstance(reply, NotFound)
@@ -417,11 +450,13 @@ class JobReplies(JobStates):
     def _purge(self, purge: PurgeQueue, count: int) -> None:
         queue, state = purge.queue, purge.state
         if state is JobState.DEAD:
-            self.remove(lambda life: life.origin == queue, count, purge)
+            self.remove(lambda life: life.origin == queue and not life.burial, count, purge)
+        elif state is JobState.BURIED:
+            self.remove(lambda life: life.queue == queue and life.burial > 0, count, purge)
         elif state is None:
             self.remove(lambda life: queue in (life.queue, life.origin), count, purge)
         else:
-            self.remove(lambda life: life.queue == queue, count, purge)
+            self.remove(self._waits_in(queue), count, purge)
 
     def _delete_queue(self, delete: DeleteQueue) -> None:
         queue = delete.queue

@@ -33,6 +33,7 @@ class JobStates:
         self.clock_ms = 0
         self.used_ms: dict[str, int] = {}       # when somebody last used a queue
         self._issued: set[int] = set()
+        self._burials = 0
 
     @property
     def blind(self) -> bool:
@@ -69,6 +70,8 @@ class JobStates:
         if not self.blind:
             if life.run is not None:
                 raise Violation(f"{life} is handed out as {handed.id}, and runs as {life.run}")
+            if life.burial and not life.loose:
+                raise Violation(f"{life} is handed out as {handed.id}, and lies buried")
             if self.clock_ms < life.not_before_ms:
                 raise Violation(f"{life} is handed out {life.not_before_ms - self.clock_ms} ms before its time")
             if handed.queue != (life.queue or handed.queue):
@@ -202,7 +205,7 @@ class JobStates:
     def kick(self, queue: str, count: int) -> None:
         """So many dead jobs that come from this queue wait there again."""
         self.seen["jobs kicked"] += count
-        dead = [life for life in self.lives if life.run is None and life.origin == queue]
+        dead = [life for life in self.lives if life.run is None and life.origin == queue and not life.burial]
         if count > len(dead) and not self._vague():
             raise Violation(f"{count} dead jobs of {queue} are kicked, and there were {len(dead)}")
         for life in dead:
@@ -213,6 +216,47 @@ class JobStates:
             elif count:
                 self.lives.loosen(life, queue)
                 life.queue = None
+
+    def bury_here(self, number: int) -> None:
+        """The job lies in its queue."""
+        life = self.stop(number)
+        self.seen["jobs buried in their queues"] += 1
+        self._burials += 1
+        life.burial, life.fades_ms = self._burials, None
+        life.kept_key, life.key = life.key, None
+        life.not_before_ms = 0
+
+    def dig_up(self, life: Life, *, kicked: bool) -> None:
+        """It is buried no more, and waits or is handed out."""
+        if life.burial:
+            life.burial, life.key = 0, life.kept_key
+            if life.queue is not None:
+                self.lives.give_up_key(life, life.queue, self.clock_ms)
+            if kicked:
+                life.attempts = 0
+                self.put_off(life, None if life.every_ms is None else self.clock_ms)
+        if life.at_ms is not None and life.at_ms > self.clock_ms:
+            life.at_ms = self.clock_ms
+        life.not_before_ms = 0
+        self.wait(life)
+
+    def kick_here(self, queue: str, count: int, *, buried: bool) -> None:
+        """So many buried jobs of the queue wait again, or delayed ones."""
+        self.seen["buried jobs kicked" if buried else "delayed jobs kicked"] += count
+        waiting = [life for life in self.lives if life.run is None and life.queue in (queue, None)]
+        if buried:
+            lie = sorted((life for life in waiting if life.burial), key=lambda life: life.burial)
+            if count > len(lie) and not self._vague():
+                raise Violation(f"{count} buried jobs of {queue} are kicked, and there were {len(lie)}")
+            vague = self._vague() or any(life.unsure for life in lie)
+            for life in lie if vague else lie[:count]:
+                self.dig_up(life, kicked=True)
+                life.loose = life.loose or vague
+            return
+        for life in waiting if count else ():       # nobody can say which of them waited for items
+            if not life.burial and life.not_before_ms > self.clock_ms:
+                life.not_before_ms, life.loose = 0, True
+                life.fades_ms = None if life.ttl_ms is None else self.clock_ms + life.ttl_ms
 
     def _vague(self) -> bool:
         return self.blind or any(life.loose for life in self.lives)

@@ -9,8 +9,10 @@ from core import (
     DoneLast,
     DoneRan,
     EndWith,
+    Get,
     GetAllowed,
     GetInTurn,
+    GetNumber,
     GetWith,
     LaterRan,
     LaterWith,
@@ -43,6 +45,11 @@ def unmeasured(operation: Operation) -> Operation:
         case TouchRan():
             return bare.touch
     return bare
+
+
+def with_options(operation: GetNumber) -> GetWith:
+    """The hand-out of one job, as far as it decides its lease and what is told of it."""
+    return GetWith(Get(None, operation.expire_ms, operation.then, session=operation.session), meta=operation.meta)
 
 
 def plain(operation: Operation) -> Operation:

@@ -33,6 +33,7 @@ from core import (
     DeleteTopic,
     Empty,
     Get,
+    GetNumber,
     GetWith,
     Handed,
     HandedMany,
@@ -40,6 +41,7 @@ from core import (
     OpenSession,
     Operation,
     PauseQueue,
+    PauseQueueFor,
     Reply,
     Request,
     RequestMismatch,
@@ -58,12 +60,14 @@ from core import (
 )
 from tests.sim.oracles.deadlines import Deadline
 from tests.sim.oracles.job_replies import JobReplies
-from tests.sim.oracles.plain_forms import plain
+from tests.sim.oracles.plain_forms import plain, with_options
 from tests.sim.oracles.settings_in_force import Rules
 from tests.sim.world.trace import Violation
 
 SPENT_MAX = 8 << 20             # bytes handed out after which an entry is over
-ON_ONE_QUEUE = CreateQueue | ConfigureQueue | CreateQueueWith | ConfigureQueueWith | PauseQueue | ResumeQueue
+ON_ONE_QUEUE = (
+    CreateQueue | ConfigureQueue | CreateQueueWith | ConfigureQueueWith | PauseQueue | ResumeQueue | PauseQueueFor
+)
 LEASE, SESSION = range(2)       # of deadlines at the same time those of leases come first
 
 
@@ -151,7 +155,7 @@ class SessionPromises:
         match operation:
             case BeatWorker():
                 self._use(operation.session, operation, reply)
-            case Get() | GetWith():
+            case Get() | GetWith() | GetNumber():
                 get = operation.get if isinstance(operation, GetWith) else operation
                 if get.session is not None:
                     self._use(get.session, operation, reply)
@@ -173,7 +177,7 @@ class SessionPromises:
                 self._set(operation, reply)
             case DeleteQueue() | Configure() | BindQueue() | UnbindQueue() | DeleteTopic():
                 self._set(operation, reply)
-            case PauseQueue() | ResumeQueue():
+            case PauseQueue() | ResumeQueue() | PauseQueueFor():
                 self._set(operation, reply)
             case OpenSession() | AttachSession() | TouchSession() | CloseSession():
                 self._session_command(operation, reply)
@@ -284,6 +288,7 @@ class SessionPromises:
     def _handed_again(self, request: Request, reply: Reply, first: Handed | HandedMany) -> bool | None:
         """Are these the jobs that were given, as far as they run? None: none of them does."""
         operation = plain(request.operation)
+        operation = with_options(operation) if isinstance(operation, GetNumber) else operation
         pick = operation if isinstance(operation, GetWith) else GetWith(operation)    # type: ignore[arg-type]
         given, again = [job.id for job in _jobs(first)], _jobs(reply)
         if self.jobs.blind and again and all(job.id in given for job in again):

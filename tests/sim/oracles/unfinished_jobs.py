@@ -44,6 +44,8 @@ class Life:
     fades_ms: int | None = None     # nothing was promised about it from then on, unless it was handed out before
     every_ms: int | None = None
     origin: str | None = None   # of a dead one: the queue that it comes from
+    burial: int = 0             # it lies buried in its queue, as the n-th; 0: it does not
+    kept_key: str | None = None     # which it has then, and others may have meanwhile
     unsure: bool = False        # it may have ended: an operation ended some of several
     loose: bool = False
 
@@ -103,7 +105,7 @@ class UnfinishedJobs:
         copies = self._living.get(body, [])
         if len(copies) < 2:
             return copies[0] if copies else None
-        could = [life for life in copies if life.run is None and life.queue in (queue, None)]
+        could = [life for life in copies if life.run is None and life.queue in (queue, None) and not life.burial]
         due = [life for life in could if life.not_before_ms <= clock_ms]
         if len(could) > 1:
             for life in could:

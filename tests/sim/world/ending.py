@@ -12,6 +12,7 @@ from core import (
     DoneLast,
     Due,
     Get,
+    KickHere,
     Operation,
     Put,
     PutWith,
@@ -143,7 +144,8 @@ class Ending:
                 raise Violation(f"{LATE_S} s after its time a job that was put {delay_ms} ms before cannot be had")
 
     def _drained(self) -> bool:
-        return not self._world.checks.model.jobs
+        model = self._world.checks.model
+        return not model.jobs and not model.buried
 
     def _drain(self) -> None:
         """Take and finish everything; ask anew when all was answered."""
@@ -153,6 +155,8 @@ class Ending:
         if node is None or any(outcome.state == "open" for outcome in self._asked):
             return
         operations = [*self._open_queues(), *self._call_forward()]
+        graves = {job.queue for job in world.checks.model.buried}
+        operations += [KickHere(queue, 1000, True) for queue in sorted(graves)]
         operations += [Get(None) for job in world.checks.model.jobs if job.ready]
         operations += [self._finish(job) for job in node.machine.running() if not self._returns_soon(job.session)]
         self._asked = [Outcome(operation, world.told) for operation in operations]

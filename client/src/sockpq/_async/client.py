@@ -52,9 +52,11 @@ from sockpq.model import (
     FairLevel,
     Finished,
     Handed,
+    JobStat,
     Key,
     Leader,
     NodeStatus,
+    Number,
     PeekedJob,
     Place,
     QueueTotals,
@@ -229,6 +231,27 @@ class Client:
     ) -> Job | None:
         handed = await run(self._executor.run(command, timeout=timeout, wait=wait, retry_unknown=retry_unknown))
         return Job(self._executor, handed) if handed else None
+
+    def get_number(
+        self,
+        number: Number | int,
+        expire: float | None = None,
+        then: Then | None = None,
+        *,
+        meta: bool = False,
+        timeout: float | None = None,
+        retry_unknown: bool | None = None,
+    ) -> PendingJob[Job]:
+        """Take the job with this number (put(number=True)), whether it is ready, delayed or buried.
+
+        Nothing keeps it from this call: neither a pause nor the limits of its queue. Raises JobNotFound, JobRunning.
+        The rest is as for get().
+        """
+        return PendingJob(self._take_one(jobs.get_number(number, expire, then, meta=meta), timeout, retry_unknown))
+
+    async def _take_one(self, command: Command[Handed], timeout: float | None, retry_unknown: bool | None) -> Job:
+        handed = await run(self._executor.run(command, timeout=timeout, retry_unknown=retry_unknown))
+        return Job(self._executor, handed)
 
     async def get_many(
         self,
@@ -478,6 +501,8 @@ class Client:
         on_duplicate: OnDuplicate | None = None,
         tries: int | None = None,
         group: str | None = None,
+        number: bool = False,
+        lease: float | None = None,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
     ) -> Stored:
@@ -492,14 +517,16 @@ class Client:
         active again after this period, until it is deleted. `after`: an item, or several: it waits until these have
         no unfinished job. `key`: its name in its queue; if an unfinished job has that name, `on_duplicate` says
         what happens: "fail" (JobExists), "ignore", or "replace". `tries`: it is given up after that many hand-outs
-        without done(). `group`: whose job it is, for get(policy="fair"); without it, its queue is.
+        without done(). `group`: whose job it is, for get(policy="fair"); without it, its queue is. `number`: it gets a
+        number, `number` of what is returned, by which `Number` finds it in any state and queue, and it comes back to
+        its old place always. `lease`: that of those who take it without `expire` (0: none), instead of its queue's.
 
         Raises JobExists, QueueFull, QueuePaused, QueueNotFound where these options or the queue's settings ask for it.
         """
         return await run(self._executor.run(
             jobs.put(queue, data, priority, item, new_item, json=json, value=value, delay=delay, at=at, ttl=ttl,
-            every=every, after=after, key=key, on_duplicate=on_duplicate, tries=tries, group=group,
-            bodies=self._executor.bodies), timeout=timeout, retry_unknown=retry_unknown
+            every=every, after=after, key=key, on_duplicate=on_duplicate, tries=tries, group=group, number=number,
+            lease=lease, bodies=self._executor.bodies), timeout=timeout, retry_unknown=retry_unknown
         ))
 
     async def put_to(
@@ -651,7 +678,7 @@ class Client:
 
     async def change(
         self,
-        job: Job | int | Key | Place,
+        job: Job | int | Key | Place | Number,
         *,
         data: Data | None = None,
         json: Any = ABSENT,
@@ -663,7 +690,7 @@ class Client:
         no_item: bool = False,
         timeout: float | None = None,
     ) -> None:
-        """Change a running job by its id, or a waiting one by its `Key` or `Place`; what is not given stays as it is.
+        """Change a running job by its id, or another one by its `Key`, `Place` or `Number`; what is not given stays.
 
         `data`, `json` or `value` is its new body, as for put(). `no_item` takes it out of its item. Raises JobNotFound,
         and JobRunning when the job with this key is running.
@@ -675,12 +702,15 @@ class Client:
 
     async def delete(
         self,
-        job: Job | int | Key | Place,
+        job: Job | int | Key | Place | Number,
         *,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
     ) -> Finished:
-        """Remove a running job by its id, or a waiting one by its `Key` or `Place`. Raises JobNotFound, JobRunning."""
+        """Remove a running job by its id, or another one by its `Key`, `Place` or `Number`.
+
+        Raises JobNotFound, and JobRunning when the job with this key is running.
+        """
         return await run(self._executor.run(jobs.delete(job), timeout=timeout, retry_unknown=retry_unknown))
 
     async def move(
@@ -706,21 +736,30 @@ class Client:
             bodies=self._executor.bodies), timeout=timeout
         ))
 
-    async def bury(self, job: Job | int, reason: str | None = None, *, timeout: float | None = None) -> Finished:
+    async def bury(
+        self,
+        job: Job | int,
+        reason: str | None = None,
+        *,
+        here: bool = False,
+        priority: int | None = None,
+        timeout: float | None = None,
+    ) -> Finished:
         """Give up a running job: it goes to its queue's dead-letter queue; kick() brings it back.
 
         `reason`: why, in a word of 1 to 64 letters, digits and _ . : -, kept with the job until kick(), and logged.
+        `here`: it stays in its own queue, buried, until kick(here=True), with another `priority` if one is given.
         """
-        return await run(self._executor.run(jobs.bury(job, reason), timeout=timeout))
+        return await run(self._executor.run(jobs.bury(job, reason, here=here, priority=priority), timeout=timeout))
 
     async def peek(
         self,
-        job: Job | int | Key | Place,
+        job: Job | int | Key | Place | Number,
         *,
         server: str | None = None,
         timeout: float | None = None,
     ) -> PeekedJob | None:
-        """Look at a running job, or at the one with this `Key` or `Place`, without taking it; None when there is
+        """Look at a running job, or one with this `Key`, `Place` or `Number`, without taking it; None: there is
         none.
         """
         return await run(self._executor.run_where(jobs.peek(job), server, timeout=timeout))
@@ -735,7 +774,7 @@ class Client:
         server: str | None = None,
         timeout: float | None = None,
     ) -> list[PeekedJob]:
-        """Look at the first `count` jobs of a queue that are "ready", "delayed", "running" or "dead".
+        """Look at the first `count` jobs of a queue that are "ready", "delayed", "running", "dead" or "buried".
 
         The dead ones are those that were given up in this queue. With `places` each job has its `place`, by which
         peek(), change() and delete() find it; a server that is too old for that tells none.
@@ -749,11 +788,31 @@ class Client:
         queue: str,
         count: int,
         *,
+        here: bool = False,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
     ) -> int:
-        """Put up to `count` jobs that were given up in this queue back into it, as if new; returns how many."""
-        return await run(self._executor.run(jobs.kick(queue, count), timeout=timeout, retry_unknown=retry_unknown))
+        """Put up to `count` jobs that were given up in this queue back into it, as if new; returns how many.
+
+        `here`: those that lie buried in the queue itself (bury(here=True)), or if there is none its delayed ones.
+        """
+        return await run(self._executor.run(
+            jobs.kick(queue, count, here=here), timeout=timeout, retry_unknown=retry_unknown
+        ))
+
+    async def kick_job(self, number: Number | int, *, timeout: float | None = None) -> int:
+        """Make a buried or delayed job ready, by its number; returns 1. Raises JobNotFound when it is neither."""
+        return await run(self._executor.run(jobs.kick_job(number), timeout=timeout))
+
+    async def job_stat(
+        self,
+        number: Number | int,
+        *,
+        server: str | None = None,
+        timeout: float | None = None,
+    ) -> JobStat:
+        """What a job is and has gone through, by its number. Raises JobNotFound."""
+        return await run(self._executor.run_where(jobs.job_stat(number), server, timeout=timeout))
 
     async def sched_levels(self, server: str | None = None, *, timeout: float | None = None) -> list[FairLevel]:
         """The levels of fair shares (get(policy="fair")); a `server` that is named may lag."""
@@ -928,7 +987,7 @@ class Client:
         timeout: float | None = None,
         retry_unknown: bool | None = None,
     ) -> int:
-        """Remove the jobs that are "ready", "delayed" or "dead", or all of these; running ones never.
+        """Remove the jobs that are "ready", "delayed", "dead" or "buried", or all of these; running ones never.
 
         Returns how many. Raises QueueNotFound.
         """
@@ -936,9 +995,19 @@ class Client:
             queue_commands.queue_purge(queue, state), timeout=timeout, retry_unknown=retry_unknown
         ))
 
-    async def queue_pause(self, queue: str, direction: Direction = "all", *, timeout: float | None = None) -> None:
-        """Let no job in (put() raises QueuePaused), none out (get() finds the queue empty), or both."""
-        await run(self._executor.run(queue_commands.queue_pause(queue, direction), timeout=timeout))
+    async def queue_pause(
+        self,
+        queue: str,
+        direction: Direction = "all",
+        *,
+        seconds: float | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Let no job in (put() raises QueuePaused), none out (get() finds the queue empty), or both.
+
+        `seconds`, with "out": for so long, instead of any pause of this kind before (0 ends it).
+        """
+        await run(self._executor.run(queue_commands.queue_pause(queue, direction, seconds=seconds), timeout=timeout))
 
     async def queue_resume(self, queue: str, *, timeout: float | None = None) -> None:
         """End the pause. Raises QueueNotFound."""

@@ -176,7 +176,14 @@ class Job:
             bodies=self._executor.bodies), timeout=timeout
         ))
 
-    async def bury(self, reason: str | None = None, *, timeout: float | None = None) -> Finished:
+    async def bury(
+        self,
+        reason: str | None = None,
+        *,
+        here: bool = False,
+        priority: int | None = None,
+        timeout: float | None = None,
+    ) -> Finished:
         """Give up a running job. See Client.bury."""
         self._ended = True
-        return await run(self._executor.run(jobs.bury(self, reason), timeout=timeout))
+        return await run(self._executor.run(jobs.bury(self, reason, here=here, priority=priority), timeout=timeout))

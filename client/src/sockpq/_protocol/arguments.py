@@ -12,15 +12,15 @@ from typing import Any, Literal, NamedTuple, Protocol, cast
 
 from sockpq._protocol.addresses import parse_server
 from sockpq.errors import BadArguments, DataTooLarge
-from sockpq.model import Key, Place
+from sockpq.model import Key, Number, Place
 
 Data = bytes | bytearray | memoryview | str
 Then = Literal["later", "done", "dead"]
 Block = bool | Literal["until_done"]
 OnDuplicate = Literal["fail", "ignore", "replace"]
-Policy = Literal["random", "weight", "rr", "order", "sorted", "priority", "oldest", "fair"]
-POLICIES = ("random", "weight", "rr", "order", "sorted", "priority", "oldest", "fair")
-State = Literal["ready", "delayed", "running", "dead"]
+Policy = Literal["random", "weight", "rr", "order", "sorted", "priority", "oldest", "fair", "place"]
+POLICIES = ("random", "weight", "rr", "order", "sorted", "priority", "oldest", "fair", "place")
+State = Literal["ready", "delayed", "running", "dead", "buried"]
 WorkerState = Literal["run", "pause", "stop"]
 Direction = Literal["in", "out", "all"]
 
@@ -34,21 +34,21 @@ class HeldJob(Protocol):
         ...
 
 
-NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,254}")   # PROTOCOL "Lines, data, values"
+NAME = re.compile(r"[A-Za-z0-9_.+/;$()][A-Za-z0-9_.+/;$():@-]{0,254}")   # PROTOCOL "Lines, data, values"
 NODE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 ROUTE = re.compile(r"[A-Za-z0-9_.:@-]{0,255}")
 PATTERN = re.compile(r"[A-Za-z0-9_.:@#*-]{1,255}")
 WORKER = re.compile(r"[A-Za-z0-9_.:@-]{1,64}")
 WORKER_SLOTS_MAX = 2**31
 USER = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
-RIGHT = re.compile(r"(?:put|get|queue|item|admin)(?::[A-Za-z0-9_.:@-]{1,255}\*)?")
+RIGHT = re.compile(r"(?:put|get|queue|item|admin)(?::[A-Za-z0-9_.+/;$():@-]{1,255}\*)?")
 HOST = re.compile(r"[A-Za-z0-9_.:-]{1,253}")
 INT64_MAX = 2**63 - 1
 UINT64_MAX = 2**64 - 1
 DATA_BYTES_MAX = 256 * 1024 * 1024      # above it the server closes the connection instead of answering
 SNAPSHOT_BYTES_MAX = 2**63 - 1          # the server's own limit is configurable
 LINE_BYTES_MAX = 65_536                 # a command line with its line end
-EXPIRE_S_MAX = 100 * 366 * 86_400       # 100 years
+EXPIRE_S_MAX = 4_294_967_295            # 136 years
 SECRET_CHARACTERS_MAX = 1024
 KEY_BYTES_MIN, KEY_BYTES_MAX = 16, 64       # of a secret that the servers keep
 SESSION_S_MIN, SESSION_S_MAX = 1, 86_400
@@ -266,8 +266,10 @@ def job_id(job: HeldJob | int) -> int:
     return integer(getattr(job, "id", job), "job id", 0, UINT64_MAX)    # type: ignore[arg-type]
 
 
-def selector(job: HeldJob | int | Key | Place) -> str:
-    """A job by its id, key or place, as the protocol writes it."""
+def selector(job: HeldJob | int | Key | Place | Number) -> str:
+    """A job by its id, key, place or number, as the protocol writes it."""
+    if isinstance(job, Number):
+        return f"NUMBER {number(job)}"
     if isinstance(job, Key):
         return f"KEY {name(job.queue, 'queue')} {job_key(job.key)}"
     if isinstance(job, Place):
@@ -275,9 +277,14 @@ def selector(job: HeldJob | int | Key | Place) -> str:
     return str(job_id(job))
 
 
-def selected_by(job: HeldJob | int | Key | Place) -> tuple[str, ...]:
+def number(job: Number | int) -> int:
+    """The number of a job, as it is or as `Number`."""
+    return integer(job.number if isinstance(job, Number) else job, "number", 0, UINT64_MAX)
+
+
+def selected_by(job: HeldJob | int | Key | Place | Number) -> tuple[str, ...]:
     """What a server must know to find it."""
-    return ("seq",) if isinstance(job, Place) else ()
+    return ("seq",) if isinstance(job, Place) else ("number",) if isinstance(job, Number) else ()
 
 
 def job_key(value: str) -> str:
@@ -314,8 +321,8 @@ def ran_clock(value: str) -> str:
 
 def state(value: str) -> str:
     """The state of a job, as the protocol writes it."""
-    if value not in ("ready", "delayed", "running", "dead"):
-        raise BadArguments(f"a state is 'ready', 'delayed', 'running' or 'dead', not {value!r}")
+    if value not in ("ready", "delayed", "running", "dead", "buried"):
+        raise BadArguments(f"a state is 'ready', 'delayed', 'running', 'dead' or 'buried', not {value!r}")
     return value.upper()
 
 

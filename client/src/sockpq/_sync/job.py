@@ -178,7 +178,14 @@ class Job:
             bodies=self._executor.bodies), timeout=timeout
         ))
 
-    def bury(self, reason: str | None = None, *, timeout: float | None = None) -> Finished:
+    def bury(
+        self,
+        reason: str | None = None,
+        *,
+        here: bool = False,
+        priority: int | None = None,
+        timeout: float | None = None,
+    ) -> Finished:
         """Give up a running job. See Client.bury."""
         self._ended = True
-        return run(self._executor.run(jobs.bury(self, reason), timeout=timeout))
+        return run(self._executor.run(jobs.bury(self, reason, here=here, priority=priority), timeout=timeout))

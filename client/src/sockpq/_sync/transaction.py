@@ -15,7 +15,7 @@ from sockpq._protocol.command import Command
 from sockpq._protocol.commands import batches, jobs
 from sockpq._sync.job import Job
 from sockpq.errors import BadArguments, OutcomeUnknown
-from sockpq.model import Key, Place
+from sockpq.model import Key, Number, Place
 
 
 class Transaction:
@@ -86,12 +86,14 @@ class Transaction:
         on_duplicate: OnDuplicate | None = None,
         tries: int | None = None,
         group: str | None = None,
+        number: bool = False,
+        lease: float | None = None,
     ) -> None:
         """Queue a job. See Client.put."""
         self._add(
             jobs.put(queue, data, priority, item, new_item, json=json, value=value, delay=delay, at=at, ttl=ttl,
-            every=every, after=after, key=key, on_duplicate=on_duplicate, tries=tries, group=group,
-            bodies=self._executor.bodies)
+            every=every, after=after, key=key, on_duplicate=on_duplicate, tries=tries, group=group, number=number,
+            lease=lease, bodies=self._executor.bodies)
         )
 
     def put_to(
@@ -189,7 +191,7 @@ class Transaction:
 
     def change(
         self,
-        job: Job | int | Key | Place,
+        job: Job | int | Key | Place | Number,
         *,
         data: Data | None = None,
         json: Any = ABSENT,
@@ -200,14 +202,14 @@ class Transaction:
         item: str | None = None,
         no_item: bool = False,
     ) -> None:
-        """Change a running job by its id, or a waiting one by its `Key` or `Place`. See Client.change."""
+        """Change a running job by its id, or another one by its `Key`, `Place` or `Number`. See Client.change."""
         self._add(
             jobs.change(job, data=data, json=json, value=value, priority=priority, delay=delay, at=at, item=item,
             no_item=no_item, bodies=self._executor.bodies)
         )
 
-    def delete(self, job: Job | int | Key | Place) -> None:
-        """Remove a running job by its id, or a waiting one by its `Key` or `Place`. See Client.delete."""
+    def delete(self, job: Job | int | Key | Place | Number) -> None:
+        """Remove a running job by its id, or another one by its `Key`, `Place` or `Number`. See Client.delete."""
         self._add(jobs.delete(job), job)
 
     def move(
@@ -228,6 +230,17 @@ class Transaction:
             bodies=self._executor.bodies), job
         )
 
-    def bury(self, job: Job | int, reason: str | None = None) -> None:
+    def bury(
+        self,
+        job: Job | int,
+        reason: str | None = None,
+        *,
+        here: bool = False,
+        priority: int | None = None,
+    ) -> None:
         """Give up a running job. See Client.bury."""
-        self._add(jobs.bury(job, reason), job)
+        self._add(jobs.bury(job, reason, here=here, priority=priority), job)
+
+    def kick_job(self, number: Number | int) -> None:
+        """Make a buried or delayed job ready, by its number. See Client.kick_job."""
+        self._add(jobs.kick_job(number))

@@ -44,7 +44,7 @@ from sockpq._protocol.reader import (
 )
 from sockpq._protocol.session import NUMBER_BYTES_MAX
 from sockpq.errors import BadArguments, NoOutput, ProtocolError
-from sockpq.model import Finished, Handed, Key, Meta, PeekedJob, Place, Stored, Waiting
+from sockpq.model import Finished, Handed, JobStat, Key, Meta, Number, PeekedJob, Place, Stored, Waiting
 
 PEEK_JOBS_MAX = 10_000
 KICK_JOBS_MAX = 2**31 - 1
@@ -58,7 +58,7 @@ _FINISHED = {
     "200 OK FINI": Finished(False, True),
     "200 OK FINQ FINI": Finished(True, True),
 }
-_STATES = {"READY", "DELAYED", "RUNNING", "DEAD"}
+_STATES = {"READY", "DELAYED", "RUNNING", "DEAD", "BURIED"}
 
 
 # put
@@ -82,6 +82,8 @@ def put(
     on_duplicate: OnDuplicate | None = None,
     tries: int | None = None,
     group: str | None = None,
+    number: bool = False,
+    lease: float | None = None,
     bodies: Bodies = PLAIN,
 ) -> Command[Stored]:
     """Queue a job; on return it is on the disks of a majority. Greater `priority` first.
@@ -95,16 +97,20 @@ def put(
     active again after this period, until it is deleted. `after`: an item, or several: it waits until these have
     no unfinished job. `key`: its name in its queue; if an unfinished job has that name, `on_duplicate` says
     what happens: "fail" (JobExists), "ignore", or "replace". `tries`: it is given up after that many hand-outs
-    without done(). `group`: whose job it is, for get(policy="fair"); without it, its queue is.
+    without done(). `group`: whose job it is, for get(policy="fair"); without it, its queue is. `number`: it gets a
+    number, `number` of what is returned, by which `Number` finds it in any state and queue, and it comes back to
+    its old place always. `lease`: that of those who take it without `expire` (0: none), instead of its queue's.
 
     Raises JobExists, QueueFull, QueuePaused, QueueNotFound where these options or the queue's settings ask for it.
     """
     start, end, of_line = put_line(
         queue, priority, item, new_item,
-        put_options(delay, at, ttl, every, after, key, on_duplicate, tries, group), key,
+        put_options(delay, at, ttl, every, after, key, on_duplicate, tries, group) + put_marks(number, every, lease),
+        key, number=number,
     )
+    needs = ("number",) if number or lease is not None else ()
     body = arguments.must_have(arguments.body_of(data, json, value, bodies))
-    return single(f"{start}{len(body)}{end}", of_line, Repeat.IF_ASKED, data=body, logged=True)
+    return single(f"{start}{len(body)}{end}", of_line, Repeat.IF_ASKED, data=body, logged=True, needs=needs)
 
 
 @call(retry=True, transaction=True)
@@ -179,7 +185,7 @@ def _spread(first: str, priority: int, item: str | None, options: str, data: byt
 
 
 def put_line(
-    queue: str, priority: int, item: str | None, new_item: bool, options: str, key: str | None
+    queue: str, priority: int, item: str | None, new_item: bool, options: str, key: str | None, *, number: bool = False,
 ) -> tuple[str, str, Callable[[str], Stored]]:
     """The parts of the line before and behind the length, and how the answer is read."""
     if item is not None and new_item:
@@ -189,7 +195,7 @@ def put_line(
     new_item = arguments.switch(new_item, "new_item")
     start = f"PUT {arguments.name(queue, 'queue')} {priority} "
     end = " NEW" if new_item else f" IS {item}" if item else ""
-    return start, end + options, partial(_stored, item, new_item, key)
+    return start, end + options, partial(_stored, item, new_item, key, number)
 
 
 def put_options(
@@ -226,8 +232,21 @@ def put_options(
     return text
 
 
-def _stored(item: str | None, new_item: bool, key: str | None, text: str) -> Stored:
+def put_marks(number: bool, every: float | None, lease: float | None) -> str:
+    """What only few jobs have, at the end of a PUT line: " NUMBER LEASE 60"; see put()."""
+    text = ""
+    if arguments.switch(number, "number"):
+        if every is not None:
+            raise BadArguments("number is for jobs that are done once, every for those that come again: not both")
+        text = " NUMBER"
+    return text if lease is None else f"{text} LEASE {arguments.seconds(lease, 'lease', 0, EXPIRE_S_MAX)}"
+
+
+def _stored(item: str | None, new_item: bool, key: str | None, number: bool, text: str) -> Stored:
     fields = fields_of(text)
+    if number and fields[-2:-1] == ["NUMBER"]:
+        return _stored(item, new_item, key, False, " ".join(["200 OK", *fields[:-2]]))._replace(
+            number=as_number(fields[-1]))
     if new_item and fields[:1] == ["IS"]:
         expect(len(fields) == 2, "the answer to PUT .. NEW")
         return Stored(as_name(fields[1]), key)
@@ -334,6 +353,20 @@ def _get(
     _, line = get_line(queues, block, expire, then, True)
     read = read if meta else partial(_job, names, True)
     return made._replace(line=_checked(line + options + within(wait)), read=read, needs=("within",), older=made)
+
+
+def get_number(
+    number: Number | int, expire: float | None = None, then: Then | None = None, *, meta: bool = False,
+) -> Command[Handed]:
+    """GET NUMBER: one job, whatever keeps others from it."""
+    line = f"GET NUMBER {arguments.number(number)}{arguments.lease(expire, then)}{' META' if meta else ''}\r\n"
+    repeat = Repeat.HARMLESS if expire else Repeat.IF_ASKED
+    return Command(line.encode(), b"", partial(_job_of_number, meta), repeat, logged=True, needs=("number",))
+
+
+def _job_of_number(meta: bool) -> Reader[Handed]:
+    fields = fields_of(as_text((yield LINE)))
+    return (yield from _handed(fields, None, meta))
 
 
 def get_line(
@@ -568,7 +601,7 @@ def _leased(text: str) -> int | None:
 
 @call(transaction=True)
 def change(
-    job: HeldJob | int | Key | Place,
+    job: HeldJob | int | Key | Place | Number,
     *,
     data: Data | None = None,
     json: Any = ABSENT,
@@ -580,7 +613,7 @@ def change(
     no_item: bool = False,
     bodies: Bodies = PLAIN,
 ) -> Command[None]:
-    """Change a running job by its id, or a waiting one by its `Key` or `Place`; what is not given stays as it is.
+    """Change a running job by its id, or another one by its `Key`, `Place` or `Number`; what is not given stays.
 
     `data`, `json` or `value` is its new body, as for put(). `no_item` takes it out of its item. Raises JobNotFound,
     and JobRunning when the job with this key is running.
@@ -597,8 +630,11 @@ def change(
 
 
 @call(retry=True, transaction=True)
-def delete(job: HeldJob | int | Key | Place) -> Command[Finished]:
-    """Remove a running job by its id, or a waiting one by its `Key` or `Place`. Raises JobNotFound, JobRunning."""
+def delete(job: HeldJob | int | Key | Place | Number) -> Command[Finished]:
+    """Remove a running job by its id, or another one by its `Key`, `Place` or `Number`.
+
+    Raises JobNotFound, and JobRunning when the job with this key is running.
+    """
     repeat = Repeat.IF_ASKED if isinstance(job, Key) else Repeat.HARMLESS   # another job may have got the key meanwhile
     line = f"DELETE {arguments.selector(job)}"
     return single(line, finished, repeat, logged=True, needs=arguments.selected_by(job))
@@ -627,13 +663,19 @@ def move(
 
 
 @call(job=True, transaction=True)
-def bury(job: HeldJob | int, reason: str | None = None) -> Command[Finished]:
+def bury(
+    job: HeldJob | int, reason: str | None = None, *, here: bool = False, priority: int | None = None,
+) -> Command[Finished]:
     """Give up a running job: it goes to its queue's dead-letter queue; kick() brings it back.
 
     `reason`: why, in a word of 1 to 64 letters, digits and _ . : -, kept with the job until kick(), and logged.
+    `here`: it stays in its own queue, buried, until kick(here=True), with another `priority` if one is given.
     """
-    line = f"BURY {arguments.job_id(job)}" + ("" if reason is None else f" REASON {arguments.reason(reason)}")
-    return single(line, finished, Repeat.HARMLESS, logged=True)
+    if priority is not None and not here:
+        raise BadArguments("priority is that of a job which is buried here; another one keeps its own")
+    words = (" HERE" if arguments.switch(here, "here") else "") + ranked(priority)
+    line = f"BURY {arguments.job_id(job)}{words}" + ("" if reason is None else f" REASON {arguments.reason(reason)}")
+    return single(line, finished, Repeat.HARMLESS, logged=True, needs=("number",) if here else ())
 
 
 def _with_data(line: str, body: bytes | None, of_line: Callable[[str], Any], word: str) -> Command[Any]:
@@ -646,8 +688,8 @@ def _with_data(line: str, body: bytes | None, of_line: Callable[[str], Any], wor
 # jobs in whatever state
 
 @call("any")
-def peek(job: HeldJob | int | Key | Place) -> Command[PeekedJob | None]:
-    """Look at a running job, or at the one with this `Key` or `Place`, without taking it; None when there is none."""
+def peek(job: HeldJob | int | Key | Place | Number) -> Command[PeekedJob | None]:
+    """Look at a running job, or one with this `Key`, `Place` or `Number`, without taking it; None: there is none."""
     line = f"PEEK {arguments.selector(job)}\r\n"
     return Command(line.encode(), b"", _peeked, Repeat.FREELY, needs=arguments.selected_by(job))
 
@@ -656,7 +698,7 @@ def peek(job: HeldJob | int | Key | Place) -> Command[PeekedJob | None]:
 def peek_queue(
     queue: str, state: State = "ready", count: int = 1, *, places: bool = False
 ) -> Command[list[PeekedJob]]:
-    """Look at the first `count` jobs of a queue that are "ready", "delayed", "running" or "dead".
+    """Look at the first `count` jobs of a queue that are "ready", "delayed", "running", "dead" or "buried".
 
     The dead ones are those that were given up in this queue. With `places` each job has its `place`, by which
     peek(), change() and delete() find it; a server that is too old for that tells none.
@@ -671,10 +713,47 @@ def peek_queue(
 
 
 @call(retry=True)
-def kick(queue: str, count: int) -> Command[int]:
-    """Put up to `count` jobs that were given up in this queue back into it, as if new; returns how many."""
+def kick(queue: str, count: int, *, here: bool = False) -> Command[int]:
+    """Put up to `count` jobs that were given up in this queue back into it, as if new; returns how many.
+
+    `here`: those that lie buried in the queue itself (bury(here=True)), or if there is none its delayed ones.
+    """
     count = arguments.integer(count, "count", 1, KICK_JOBS_MAX)
-    return single(f"KICK {arguments.name(queue, 'queue')} {count}", number_of, Repeat.IF_ASKED, slow=True, logged=True)
+    line = f"KICK {arguments.name(queue, 'queue')} {count}" + (" HERE" if arguments.switch(here, "here") else "")
+    return single(line, number_of, Repeat.IF_ASKED, slow=True, logged=True, needs=("number",) if here else ())
+
+
+@call(transaction=True)
+def kick_job(number: Number | int) -> Command[int]:
+    """Make a buried or delayed job ready, by its number; returns 1. Raises JobNotFound when it is neither."""
+    line = f"KICK JOB NUMBER {arguments.number(number)}"
+    return single(line, number_of, Repeat.HARMLESS, logged=True, needs=("number",), gone=MissingJob(1, always=False))
+
+
+@call("any")
+def job_stat(number: Number | int) -> Command[JobStat]:
+    """What a job is and has gone through, by its number. Raises JobNotFound."""
+    line = f"JOB STAT NUMBER {arguments.number(number)}\r\n"
+    return Command(line.encode(), b"", _job_stat, Repeat.FREELY, needs=("number",))
+
+
+def _job_stat() -> Reader[JobStat]:
+    pairs: list[Any] = [line.split(" ") for line in (yield from lines_of_list())]
+    expect(all(len(pair) == 2 for pair in pairs), "not a line of JOB STAT")
+    found = dict(pairs)
+    expect(all(name in found for name in _JOB_LINES), "lines of JOB STAT are missing")
+    lease = found["LEASE"]
+    return JobStat(
+        as_name(found["QUEUE"]), found["STATE"].lower(), as_signed(found["PRI"]), as_number(found["LENGTH"]),
+        as_number(found["CREATED"]), as_number(found["AGE_S"]), None if lease == "-" else float(lease),
+        float(found["DELAY"]), as_number(found["LEFT_S"]), *(as_number(found[name]) for name in _JOB_LINES[9:]),
+    )
+
+
+_JOB_LINES = (
+    "QUEUE", "STATE", "PRI", "LENGTH", "CREATED", "AGE_S", "LEASE", "DELAY", "LEFT_S", "ATTEMPTS", "RESERVES",
+    "TIMEOUTS", "RELEASES", "BURIES", "KICKS",
+)
 
 
 def _peeked() -> Reader[PeekedJob | None]:
@@ -700,6 +779,12 @@ def _place(queue: str, fields: list[str]) -> Place | None:
     return Place(queue, as_number(fields[-1])) if fields[-2] == "SEQ" else None
 
 
+def _number(fields: list[str]) -> int | None:
+    """What `NUMBER <n>` among the meta tokens says."""
+    at = fields.index("NUMBER", 5) if "NUMBER" in fields[5::2] else 0
+    return as_number(fields[at + 1]) if at else None
+
+
 def _peek_line(fields: list[str]) -> tuple[PeekedJob, int]:
     """`<q> <id|-> <p> <len> <state> [meta]` as a job without its data, and their length."""
     expect(len(fields) >= 5 and fields[4] in _STATES, "not the line of a job")
@@ -718,4 +803,5 @@ def _peek_line(fields: list[str]) -> tuple[PeekedJob, int]:
         at=meta.at,
         expires_at=meta.expires_at,
         place=_place(queue, fields),
+        number=_number(fields),
     ), as_number(fields[3], BODY_BYTES_MAX)

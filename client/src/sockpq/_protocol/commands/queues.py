@@ -237,9 +237,9 @@ def _queue_list() -> Reader[list[QueueTotals]]:
 
 
 def _queue_line(line: str) -> QueueTotals:
-    """`<q> <ready> <delayed> <running> <dead>`."""
+    """`<q> <ready> <delayed> <running> <dead> <buried>`."""
     fields = line.split(" ")
-    expect(len(fields) == 5, "not a line of QUEUE LIST")
+    expect(len(fields) == 6, "not a line of QUEUE LIST")
     return QueueTotals(as_name(fields[0]), *(as_number(field) for field in fields[1:]))
 
 
@@ -307,7 +307,7 @@ def queue_delete(queue: str, *, force: bool = False) -> Command[None]:
 
 @call(retry=True)
 def queue_purge(queue: str, state: State | Literal["all"]) -> Command[int]:
-    """Remove the jobs that are "ready", "delayed" or "dead", or all of these; running ones never.
+    """Remove the jobs that are "ready", "delayed", "dead" or "buried", or all of these; running ones never.
 
     Returns how many. Raises QueueNotFound.
     """
@@ -318,10 +318,18 @@ def queue_purge(queue: str, state: State | Literal["all"]) -> Command[int]:
 
 
 @call()
-def queue_pause(queue: str, direction: Direction = "all") -> Command[None]:
-    """Let no job in (put() raises QueuePaused), none out (get() finds the queue empty), or both."""
+def queue_pause(queue: str, direction: Direction = "all", *, seconds: float | None = None) -> Command[None]:
+    """Let no job in (put() raises QueuePaused), none out (get() finds the queue empty), or both.
+
+    `seconds`, with "out": for so long, instead of any pause of this kind before (0 ends it).
+    """
     if direction not in ("in", "out", "all"):
         raise BadArguments(f"a queue is paused 'in', 'out' or 'all', not {direction!r}")
+    if seconds is not None:
+        if direction != "out":
+            raise BadArguments("only a pause 'out' ends by itself")
+        length = arguments.seconds(seconds, "seconds", 0, EXPIRE_S_MAX)
+        return _command(f"PAUSE {_queue(queue)} OUT FOR {length}", Repeat.HARMLESS)._replace(needs=("number",))
     return _command(f"PAUSE {_queue(queue)} {direction.upper()}", Repeat.HARMLESS)
 
 

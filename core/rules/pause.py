@@ -1,0 +1,33 @@
+"""Ends pauses of queues: at their time, or when they are resumed (spec/state-machine 10)."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from core import limits
+from core.state import State
+from core.store.queues import Queue
+
+
+def end_due_pauses(state: State) -> None:
+    """End the pauses whose time has come, PORTION_MAX at most."""
+    for _ in range(limits.PORTION_MAX):
+        due = state.queues.pauses.first_due(state.clock_ms)
+        queue = None if due is None else state.queues.find(due[1])
+        if queue is None:
+            return
+        end_pause(state, queue)
+
+
+def end_pause(state: State, queue: Queue) -> None:
+    """The queue, which has settings, hands out again; settings that it got for the pause alone are gone."""
+    settings = queue.settings
+    assert settings is not None
+    if settings.passing:
+        state.queues.unset(queue)
+    else:
+        state.queues.configure(queue.name, replace(settings, paused_out=False, pause_ms=0, pause_ends_ms=0))
+    if queue.ready.size and not queue.closed:
+        state.effects.reopened[queue.name] = None
+    if settings.paused_out and state.fair is not None and queue.name in state.queues.by_name:
+        state.fair.resumed(queue)

@@ -1,0 +1,122 @@
+"""A session that ends with thousands of jobs: they come back in portions, and nobody sees that some are missing."""
+
+from __future__ import annotations
+
+import pytest
+
+from core import (
+    Accepted,
+    CloseSession,
+    DeleteNumber,
+    Finished,
+    Get,
+    GetNumber,
+    GetWith,
+    Handed,
+    HandedMany,
+    JobState,
+    KickNumber,
+    Machine,
+    NotFound,
+    Number,
+    OpenSession,
+    Operation,
+    Put,
+    PutNumbered,
+    PutWith,
+    Reply,
+    StoredNumber,
+    Tick,
+    TouchSession,
+    TouchSessions,
+)
+from core.limits import DUE_MAX
+from tests.core.helpers.logs import restored, snapshot_of
+
+START_MS = 1_700_000_000_000
+JOBS = 3 * DUE_MAX + 10
+
+
+class Node:
+    """Whose client has many jobs."""
+
+    def __init__(self) -> None:
+        self.machine = Machine()
+        self.do(OpenSession(7, 10_000))
+        replies = self.do(*(PutNumbered(PutWith(Put("q", -(n % 7), b"%d" % n)), True) for n in range(JOBS)))
+        self.numbers = [reply.number for reply in replies if isinstance(reply, StoredNumber)]
+        self.in_order = [n for _, n in sorted((n % 7, n) for n in range(JOBS))]
+        for _ in range(4):
+            self.do(GetWith(Get(("q",), session=1), DUE_MAX))
+        assert len(self.machine.taken(1)) == JOBS
+
+    def do(self, *operations: Operation, after_ms: int = 0) -> list[Reply]:
+        return self.machine.apply(
+            self.machine.index + 1, max(START_MS, self.machine.clock_ms) + after_ms, 1, list(operations)).replies
+
+
+@pytest.fixture(scope="module")
+def full() -> bytes:
+    return snapshot_of(Node().machine)
+
+
+@pytest.fixture
+def node(full: bytes) -> Node:
+    node = Node.__new__(Node)
+    node.machine = restored(full)
+    node.in_order = [n for _, n in sorted((n % 7, n) for n in range(JOBS))]
+    node.numbers = [0] * JOBS
+    for job in node.machine.running():
+        node.numbers[int(job.data)] = job.seq
+    return node
+
+
+def test_whoever_takes_jobs_meanwhile_gets_them_in_their_order(node: Node) -> None:
+    assert node.do(CloseSession(1, release=True)) == [Accepted()]
+    assert len(node.machine.running()) == JOBS - DUE_MAX
+    taken = []
+    for _ in range(4):
+        (reply,) = node.do(GetWith(Get(("q",)), 10))
+        assert isinstance(reply, HandedMany)
+        taken += [int(job.data) for job in reply.jobs]
+    for _ in range(4):
+        node.do(Tick(), after_ms=16)
+    assert taken == node.in_order[:40]
+    assert len(node.machine.running()) == 40
+
+
+def test_by_number_they_are_back_at_once(node: Node) -> None:
+    node.do(CloseSession(1, release=True))
+    last, other, third = (node.numbers[node.in_order[-at]] for at in (1, 2, 3))
+    for number in last, other, third:
+        job = node.machine.peek(Number(number))
+        assert job is not None
+        assert (job.state, job.id, job.deadline_ms) == (JobState.READY, None, None)
+    first, *others = node.do(
+        GetNumber(Number(last)), DeleteNumber(Number(other)), KickNumber(Number(third)), GetNumber(Number(other)),
+    )
+    assert isinstance(first, Handed)
+    assert others == [Finished(False, False), NotFound(), NotFound()]
+
+
+def test_in_the_same_entry_too(node: Node) -> None:
+    number = node.numbers[node.in_order[-1]]
+    assert isinstance(node.do(CloseSession(1, release=True), GetNumber(Number(number)))[1], Handed)
+
+
+def test_a_snapshot_on_the_way_goes_on_as_the_others(node: Node) -> None:
+    node.do(CloseSession(1, release=True))
+    other = restored(snapshot_of(node.machine))
+    for machine in node.machine, other:
+        for _ in range(2):
+            machine.apply(machine.index + 1, machine.clock_ms + 16, 1, [Tick(), Get(("q",))])
+    assert snapshot_of(other) == snapshot_of(node.machine)
+
+
+def test_one_operation_keeps_many_sessions() -> None:
+    machine = Machine()
+    machine.apply(1, START_MS, 1, [OpenSession(7, 10_000) for _ in range(100)])
+    for at in range(1, 10):
+        machine.apply(1 + at, START_MS + at * 3_000, 1, [TouchSessions(tuple(range(1, 100)))])
+    assert [session.number for session in machine.sessions()] == list(range(1, 100))
+    assert machine.apply(99, START_MS, 1, [TouchSessions((100, 5, 999)), TouchSession(100)]).replies[0] == Accepted()

@@ -1,0 +1,80 @@
+"""Places among several queues (BY PLACE), and numbered jobs where a queue is in the order of time."""
+
+from __future__ import annotations
+
+import pytest
+
+from core import (
+    ConfigureQueue,
+    Due,
+    Get,
+    GetWith,
+    Handed,
+    HandedMany,
+    Later,
+    Order,
+    Policy,
+    Put,
+    PutNumbered,
+    PutWith,
+    QueueChange,
+    Return,
+    Tick,
+)
+from tests.core.rules.test_numbers import Cluster
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster()
+
+
+def _put(cluster: Cluster, queue: str, data: bytes, priority: int = 0, delay_ms: int | None = None) -> None:
+    when = None if delay_ms is None else Due(delay_ms)
+    cluster.do(PutNumbered(PutWith(Put(queue, priority, data), when), True))
+
+
+def _taken(cluster: Cluster, queues: tuple[str, ...], count: int, item: str | None = None) -> list[bytes]:
+    (reply,) = cluster.do(GetWith(Get(queues, item=item), count, Policy.PLACE))
+    assert isinstance(reply, HandedMany)
+    return [job.data for job in reply.jobs]
+
+
+def test_one_order_over_all_queues(cluster: Cluster) -> None:
+    for queue, data, priority in ("b", b"1", 0), ("a", b"2", 0), ("b", b"3", 0), ("a", b"first", 5), ("c", b"4", 0):
+        _put(cluster, queue, data, priority)
+    assert _taken(cluster, ("c", "a", "b", "none"), 9) == [b"first", b"1", b"2", b"3", b"4"]
+
+
+def test_jobs_come_back_to_their_places_in_it(cluster: Cluster) -> None:
+    for queue, data in ("a", b"1"), ("b", b"2"), ("a", b"3"):
+        _put(cluster, queue, data)
+    for back in Later, Return:
+        (reply,) = cluster.do(GetWith(Get(("a", "b")), None, Policy.PLACE))
+        assert isinstance(reply, Handed)
+        assert reply.data == b"1"
+        cluster.do(back(reply.id))
+    assert _taken(cluster, ("a", "b"), 9) == [b"1", b"2", b"3"]
+
+
+def test_jobs_without_numbers_have_places_too(cluster: Cluster) -> None:
+    for queue, data in ("b", b"1"), ("a", b"2"), ("b", b"3"):
+        cluster.do(Put(queue, 0, data, "x"))
+    assert _taken(cluster, ("a", "b"), 2, "x") == [b"1", b"2"]
+
+
+def test_in_the_order_of_time_a_numbered_job_keeps_its_place(cluster: Cluster) -> None:
+    cluster.do(ConfigureQueue("q", QueueChange(order=Order.TIME)))
+    _put(cluster, "q", b"delayed", delay_ms=50)
+    cluster.now_ms += 10
+    _put(cluster, "q", b"next")
+    cluster.do(Put("q", 0, b"plain"))
+    cluster.do(Tick(), after_ms=100)
+    assert cluster.ready() == [b"delayed", b"next", b"plain"]
+    cluster.do(Later(cluster.take().id), after_ms=5)
+    cluster.do(Return(cluster.take().id))
+    assert cluster.ready() == [b"delayed", b"next", b"plain"]
+    cluster.do(ConfigureQueue("q", QueueChange(order=Order.FIFO)))
+    job = cluster.take().id
+    cluster.do(ConfigureQueue("q", QueueChange(order=Order.TIME)), Return(job))
+    assert cluster.ready() == [b"plain", b"delayed", b"next"]      # plain ones count from no time

@@ -40,9 +40,14 @@ def put(
 ) -> int:
     """Put a job (PUT)."""
     with cluster_of(call, serving=True) as (client, _):
-        name = client.put(queue, body, priority, item, new_item, **options).item
+        stored = client.put(queue, body, priority, item, new_item, **options)
+    name, number = stored.item, stored.number
     sentence = f"{counted(len(body), 'byte')} queued in {queue}" + (f", item {name}" if name else "")
-    call.answer(sentence, {"queue": queue, "priority": priority, "item": name, "bytes": len(body)})
+    sentence += "" if number is None else f", number {number}"
+    call.answer(sentence, {
+        "queue": queue, "priority": priority, "item": name, "bytes": len(body),
+        **({} if number is None else {"number": number}),
+    })
     return DONE
 
 

@@ -46,8 +46,8 @@ def test_a_change_of_a_declaration_is_noticed_and_reaches_both_clients(tmp_path:
     shutil.copytree(CLIENT / "src" / "sockpq", package)
     declarations = package / "_protocol" / "commands" / "jobs.py"
     text = declarations.read_text()
-    assert text.count("def kick(queue: str, count: int)") == 1
-    declarations.write_text(text.replace("def kick(queue: str, count: int)", "def kick(queue: str, count: int = 7)"))
+    assert text.count("def kick(queue: str, count: int,") == 1
+    declarations.write_text(text.replace("def kick(queue: str, count: int,", "def kick(queue: str, count: int = 7,"))
     stale = {path.name: text for path, text in faces().files(package) if path.read_text() != text}
     assert list(stale) == ["client.py"]
     for _, made in faces().files(package):

@@ -173,13 +173,14 @@ def test_queues_are_listed_and_counted(servers: list[str], capsys: pytest.Captur
         run(capsys, "--servers", servers[0], "job", "put", queue, "x")
     run(capsys, "--servers", servers[0], "job", "get", "seen")
     assert ask(capsys, servers, "queue", "list") == (DONE, {"queues": [
-        {"name": "hidden", "waiting": 1, "ready": 1, "delayed": 0, "running": 0, "dead": 0},
-        {"name": "other", "waiting": 1, "ready": 1, "delayed": 0, "running": 0, "dead": 0},
-        {"name": "seen", "waiting": 1, "ready": 1, "delayed": 0, "running": 1, "dead": 0},
+        {"name": "hidden", "waiting": 1, "ready": 1, "delayed": 0, "running": 0, "dead": 0, "buried": 0},
+        {"name": "other", "waiting": 1, "ready": 1, "delayed": 0, "running": 0, "dead": 0, "buried": 0},
+        {"name": "seen", "waiting": 1, "ready": 1, "delayed": 0, "running": 1, "dead": 0, "buried": 0},
     ]})
     _, out, _ = run(capsys, "--servers", servers[0], "queue", "list", "se")
     assert [line.split() for line in out.splitlines()] == [
-        ["queue", "waiting", "ready", "delayed", "running", "dead"], ["seen", "1", "1", "0", "1", "0"]]
+        ["queue", "waiting", "ready", "delayed", "running", "dead", "buried"],
+        ["seen", "1", "1", "0", "1", "0", "0"]]
     assert run(capsys, "--servers", servers[0], "queue", "list", "mail") == (
         DONE, "there is no queue whose name begins with mail\n", "")
     assert ask(capsys, servers, "queue", "list", "mail") == (DONE, {"queues": []})

@@ -58,7 +58,7 @@ def batches(draw: st.DrawFn) -> bytes:
     """PUTS as it should be; some of its jobs are malformed or too large."""
     jobs = []
     for data in draw(st.lists(st.binary(max_size=60), min_size=1, max_size=5)):
-        queue = draw(st.sampled_from([b"q", b"q", b"a/b"]))
+        queue = draw(st.sampled_from([b"q", b"q", b"a,b"]))
         data_end = draw(st.sampled_from([b"", b"", b"\r\n"]))
         jobs.append(b"%s 0 %d%s%s%s%s" % (queue, len(data), draw(JOB_TAILS), draw(ENDS), data, data_end))
     return b"%sPUTS %d\r\n%s" % (draw(st.sampled_from([b"", b"REQ 1 "])), len(jobs), b"".join(jobs))

@@ -11,6 +11,7 @@ from core import (
     BuryHere,
     ChangeNumber,
     CreateQueue,
+    CreateQueueWith,
     DeleteNumber,
     DeleteQueue,
     Done,
@@ -28,6 +29,7 @@ from core import (
     Later,
     LaterWith,
     Machine,
+    MoreSettings,
     NotFound,
     Number,
     PauseQueue,
@@ -190,6 +192,15 @@ def test_a_limit_and_an_item_limit_do_not_keep_it(yard: Yard) -> None:
     ids = [reply.id for reply in yard.do(*(GetNumber(Number(one)) for one in numbers))]  # type: ignore[union-attr]
     assert len(ids) == 3
     assert yard.do(*map(Later, ids), Get(("q",)), Get(("q",)))[-1] == Empty(True)
+
+
+def test_it_takes_no_grant(yard: Yard) -> None:
+    yard.do(CreateQueueWith("q", QueueChange(), MoreSettings(rate=1, per_ms=1000)))
+    number = yard.put(b"a")
+    assert yard.do(Get(("q",))) == [Empty(True)]
+    assert isinstance(yard.do(GetNumber(Number(number)))[0], Handed)
+    assert yard.machine.pulses["queue:q"].granted == 0
+    assert yard.do(Done(yard.machine.running()[0].id)) == [Finished(True, False)]
 
 
 def test_its_key_is_free_meanwhile(yard: Yard) -> None:

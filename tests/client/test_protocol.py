@@ -63,7 +63,7 @@ CASES: list[tuple[Command[Any], bytes, Any]] = [
      Stored(None, "k", "exists")),
     (jobs.get_number(7), b"200 OK q 12 -3 2\r\nhi", Handed(12, "q", -3, b"hi", None)),
     (jobs.get_number(7, meta=True), b"200 OK q 12 0 0 NUMBER 7 TRY 2\r\n",
-     Handed(12, "q", 0, b"", None, Meta(None, 2, None, None))),
+     Handed(12, "q", 0, b"", None, Meta(None, 2, None, None, number=7))),
     (jobs.kick_job(7), b"200 OK 1\r\n", 1),
     (jobs.peek_queue("q", "buried"), b"200 OK 1\r\nq - 7 2 BURIED NUMBER 9 TRY 1 REASON x\r\nhi",
      [PeekedJob(None, "q", 7, b"hi", "buried", None, None, 1, None, None, "x", None, 9)]),

@@ -33,7 +33,7 @@ class Meta(NamedTuple):
 
     `at`: the time for which it was put, if it was; `expires_at`: when its lease ends, None without one. Both are Unix
     time in seconds, rounded up. `reason`: why a worker put it back last, if that said it. `group`: the one of
-    put(group=), for fair shares.
+    put(group=), for fair shares. `number`: that of put(number=True).
     """
 
     key: str | None
@@ -42,6 +42,7 @@ class Meta(NamedTuple):
     expires_at: int | None
     reason: str | None = None
     group: str | None = None
+    number: int | None = None
 
 
 class FairLevel(NamedTuple):

@@ -81,6 +81,8 @@ def _wish(command: Command) -> str:
             return f"PUT of {', '.join(put.body for put in command.puts)}"
         case DoneMany():
             return f"DONE {' '.join(map(str, command.ids))}"
+        case PutOff(kicked=number) if number is not None:
+            return f"BURY {command.id} HERE and KICK JOB NUMBER {number}"
         case PutOff():
             return f"LATER {command.id} DELAY {command.delay_ms} ms"
         case Touch():

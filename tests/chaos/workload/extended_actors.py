@@ -24,9 +24,10 @@ from tests.chaos.workload.history import (
 )
 
 DELAYED, KEYED, FRAIL, STEPS, NEXT, MOVED = "delayed", "keyed", "frail", "steps", "next", "moved"
+NUMBERED = "numbered"       # whose jobs are buried there
 TRIES = {FRAIL: 3}
 DEAD = f"{FRAIL}_dead"
-QUEUES = (DELAYED, KEYED, FRAIL, STEPS, NEXT, MOVED, DEAD, *COPIED)
+QUEUES = (DELAYED, KEYED, FRAIL, STEPS, NEXT, MOVED, DEAD, NUMBERED, *COPIED)
 TOPIC = "copied"            # which reaches all of these
 IDLE_S = {COPIED[0]: 30.0}  # somebody asks there several times a second: it must stay
 
@@ -79,7 +80,7 @@ class Planner:
             puts = [PutWith(self._name(), queue, priority, delay_ms) for _ in range(chance.randint(2, 5))]
             self._count(self._client.puts(Puts(tuple(puts))))
         else:
-            queue = DELAYED if fate < 0.6 else FRAIL if fate < 0.75 else STEPS
+            queue = DELAYED if fate < 0.55 else NUMBERED if fate < 0.65 else FRAIL if fate < 0.75 else STEPS
             self._count(self._client.put_with(self._job(queue, delay_ms if queue == DELAYED else 0)))
 
     def _copy(self) -> None:
@@ -100,7 +101,8 @@ class Planner:
 
     def _job(self, queue: str, delay_ms: int, key: str | None = None) -> PutWith:
         chance = self._random
-        return PutWith(self._name(), queue, chance.choice(PRIORITIES), delay_ms, key, chance.choice(GROUPS))
+        priority, group = chance.choice(PRIORITIES), chance.choice(GROUPS)
+        return PutWith(self._name(), queue, priority, delay_ms, key, group, number=queue == NUMBERED)
 
 
 class Handler:
@@ -134,6 +136,9 @@ class Handler:
         if job.queue == FRAIL and fate < 0.5:
             if fate < 0.4:                          # else it is forgotten, and its lease ends
                 self._client.put_off(PutOff(job.id, DELAYS_MS[0]))
+            return False
+        if job.number is not None and fate < 0.5:
+            self._client.put_off(PutOff(job.id, 0, kicked=job.number))
             return False
         if fate < 0.15:
             self._client.put_off(PutOff(job.id, delay_ms, self._random.choice(RAN_MS)))

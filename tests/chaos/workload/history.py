@@ -60,7 +60,7 @@ class Later(Struct, frozen=True, tag="later"):
 
 
 class PutWith(Struct, frozen=True, tag="put with"):
-    """PUT of a body nobody else puts, with DELAY, KEY and GROUP."""
+    """PUT of a body nobody else puts, with DELAY, KEY, GROUP and NUMBER."""
 
     body: str
     queue: str
@@ -68,6 +68,7 @@ class PutWith(Struct, frozen=True, tag="put with"):
     delay_ms: int = 0
     key: str | None = None
     group: str | None = None
+    number: bool = False
 
 
 class Puts(Struct, frozen=True, tag="puts"):
@@ -93,11 +94,15 @@ class DoneMany(Struct, frozen=True, tag="done many"):
 
 
 class PutOff(Struct, frozen=True, tag="put off"):
-    """LATER .. DELAY of the job handed out as `id`, perhaps with RAN."""
+    """LATER .. DELAY of the job handed out as `id`, perhaps with RAN.
+
+    `kicked`: instead it is buried in its queue, and kicked by this number.
+    """
 
     id: int
     delay_ms: int
     ran_ms: int | None = None
+    kicked: int | None = None
 
 
 class Touch(Struct, frozen=True, tag="touch"):
@@ -138,7 +143,7 @@ Command = Put | Get | Done | Later | PutWith | Puts | GetMany | DoneMany | PutOf
 
 
 class Handed(Struct, frozen=True):
-    """The job that was the answer to a Get, or one of those to a GetMany. `attempt`, `group`: if META was asked for."""
+    """The job that was the answer to a Get, or one of those to a GetMany. `attempt` and on: if META was asked for."""
 
     id: int
     queue: str
@@ -147,6 +152,7 @@ class Handed(Struct, frozen=True):
     item: str | None = None
     attempt: int | None = None
     group: str | None = None
+    number: int | None = None
 
 
 class Finished(Struct, frozen=True):

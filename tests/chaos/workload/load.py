@@ -120,11 +120,15 @@ class Running:
         while time.monotonic() < until:
             if self._take(client):
                 totals = self._client.total()
-                if totals.jobs == totals.running == 0:
+                if totals.jobs == totals.running == 0 and not self._kick():
                     client.close()
                     return
                 time.sleep(0.1)
         raise AssertionError(f"not empty {DRAIN_S} s after the end: {self._client.total()}")
+
+    def _kick(self) -> int:
+        """Bring back what a client has buried and could not kick; returns how many."""
+        return self._client.kick(extended_actors.NUMBERED, 1000, here=True)
 
     def _take(self, client: PlainExtendedClient) -> bool:
         """Take and finish a job, or a portion; True when there is none."""

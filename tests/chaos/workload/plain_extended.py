@@ -17,7 +17,7 @@ from tests.chaos.workload.history import (
     Record,
     Touch,
 )
-from tests.chaos.workload.plain import PlainClient, Unexpected
+from tests.chaos.workload.plain import PlainClient, Refused, Unexpected
 from tests.wire import Broken
 
 STORED, EXISTS, MISSING = "200 OK", "409 Job Exists", "404 Job Not Found"
@@ -30,9 +30,10 @@ class PlainExtendedClient(PlainClient):
         """PUT with DELAY, KEY and GROUP."""
         def execute(start: int) -> Record:
             line = self._say(f"PUT {_arguments(put)}", body(put.body))
-            if line not in (STORED, EXISTS) or (line == EXISTS and put.key is None):
+            stored = line.startswith(f"{STORED} NUMBER ") if put.number else line == STORED
+            if not stored and (line != EXISTS or put.key is None):
                 raise Unexpected(f"{line!r} to a PUT")
-            return self._record(put, start, Outcome.OK, good=(line == STORED,))
+            return self._record(put, start, Outcome.OK, good=(stored,))
         return self._run(put, execute)
 
     def puts(self, puts: Puts) -> Record | None:
@@ -80,7 +81,9 @@ class PlainExtendedClient(PlainClient):
         return self._run(DoneMany(ids), execute)
 
     def put_off(self, later: PutOff) -> Record | None:
-        """LATER .. DELAY, perhaps RAN."""
+        """LATER .. DELAY, perhaps RAN; or BURY .. HERE and KICK."""
+        if later.kicked is not None:
+            return self._bury_and_kick(later)
         ran = "" if later.ran_ms is None else f" RAN {later.ran_ms / 1000:g}"
         return self._on_running(later, f"LATER {later.id} DELAY {later.delay_ms / 1000:g}{ran}")
 
@@ -127,6 +130,21 @@ class PlainExtendedClient(PlainClient):
             return self._record(command, start, Outcome.OK, good=(line != MISSING,))
         return self._run(command, execute)
 
+    def _bury_and_kick(self, later: PutOff) -> Record | None:
+        def execute(start: int) -> Record:
+            line = self._say(f"BURY {later.id} HERE")
+            if line not in (STORED, f"{STORED} FINQ", MISSING):
+                raise Unexpected(f"{line!r} to a BURY")
+            if line != MISSING:
+                try:
+                    kicked = self._say(f"KICK JOB NUMBER {later.kicked}")
+                except (Broken, Refused) as error:      # if it lies there, then until the end
+                    raise Broken(str(error), sent=True) from error
+                if kicked != "200 OK 1":
+                    raise Unexpected(f"{kicked!r} to a KICK")
+            return self._record(later, start, Outcome.OK, good=(line != MISSING,))
+        return self._run(later, execute)
+
     def _list(self, words: str, data: bytes = b"") -> list[str]:
         return self._rest(self._say(words, data))
 
@@ -146,7 +164,8 @@ class PlainExtendedClient(PlainClient):
         for queue, number, priority, length, *meta in lines:
             told = dict(zip(meta[::2], meta[1::2], strict=True))
             data = self._wire.exactly(int(length))
-            meta_of_job = int(told["TRY"]), told.get("GROUP")
+            named = None if "NUMBER" not in told else int(told["NUMBER"])
+            meta_of_job = int(told["TRY"]), told.get("GROUP"), named
             jobs.append(Handed(int(number), queue, int(priority), job_of(data, queue), None, *meta_of_job))
         return tuple(jobs)
 
@@ -154,7 +173,7 @@ class PlainExtendedClient(PlainClient):
 def _arguments(put: PutWith) -> str:
     key = "" if put.key is None else f" KEY {put.key}"
     group = "" if put.group is None else f" GROUP {put.group}"
-    return f"{put.queue} {put.priority} {len(body(put.body))}{_delay(put.delay_ms)}{key}{group}"
+    return f"{put.queue} {put.priority} {len(body(put.body))}{_delay(put.delay_ms)}{key}{group}{' NUMBER' * put.number}"
 
 
 def _delay(delay_ms: int) -> str:

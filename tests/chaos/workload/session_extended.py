@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sockpq import Aborted, BatchFailed, JobExists, JobNotFound
+from sockpq import Aborted, BatchFailed, JobExists, JobNotFound, OutcomeUnknown, SockpqError
 
 from tests.chaos.workload.bodies import body, job_of, original
 from tests.chaos.workload.history import (
@@ -34,6 +34,7 @@ class SessionExtendedClient(SessionClient):
             try:
                 self._client.put(
                     put.queue, body(put.body), put.priority, delay=_seconds(put.delay_ms), key=put.key, group=put.group,
+                    number=put.number,
                 )
             except JobExists:
                 return False
@@ -87,7 +88,7 @@ class SessionExtendedClient(SessionClient):
             given = tuple(
                 Handed(
                     job.id, job.queue, job.priority, job_of(job.data, job.queue), job.item, job.meta.attempt,
-                    job.meta.group,
+                    job.meta.group, job.meta.number,
                 )
                 for job in jobs if job.meta is not None
             )
@@ -103,9 +104,21 @@ class SessionExtendedClient(SessionClient):
         return self._run(DoneMany(ids), execute)
 
     def put_off(self, later: PutOff) -> Record | None:
-        """LATER .. DELAY, perhaps RAN."""
+        """LATER .. DELAY, perhaps RAN; or BURY .. HERE and KICK."""
+        number = later.kicked
+        if number is not None:
+            return self._try(later, lambda: self._bury_and_kick(later.id, number))
         ran = None if later.ran_ms is None else later.ran_ms / 1000
         return self._try(later, lambda: self._client.later(later.id, delay=later.delay_ms / 1000, ran=ran))
+
+    def _bury_and_kick(self, job: int, number: int) -> None:
+        self._client.bury(job, here=True)
+        try:
+            self._client.kick_job(number)
+        except JobNotFound:                     # the end has come, and somebody else has kicked it
+            return
+        except SockpqError as error:            # if it lies there, then until the end
+            raise OutcomeUnknown(str(error)) from error
 
     def touch(self, touch: Touch) -> Record | None:
         """TOUCH .. EXPIRE."""

@@ -437,7 +437,9 @@ def handed_line(
 
 
 def _meta_tokens(fields: list[str]) -> tuple[str | None, Meta]:
-    """`[IS <item>] [KEY <key>] [GROUP <g>] [TRY <n>] [REASON <word>] [AT <unix>] [EXPIRE <unix>]`: item and rest.
+    """`[IS <item>] [NUMBER <n>] [KEY <key>] [GROUP <g>] [TRY <n>] [REASON <word>] [AT <unix>] [EXPIRE <unix>]`.
+
+    Returns the item and the rest.
 
     A newer server may say more: unknown pairs are skipped (PROTOCOL "Versions and compatibility").
     """
@@ -449,7 +451,7 @@ def _meta_tokens(fields: list[str]) -> tuple[str | None, Meta]:
         as_name(tokens["IS"]) if "IS" in tokens else None,
         Meta(
             tokens.get("KEY"), as_number(tokens.get("TRY", "0")), at, expires_at, tokens.get("REASON"),
-            tokens.get("GROUP"),
+            tokens.get("GROUP"), as_number(tokens["NUMBER"]) if "NUMBER" in tokens else None,
         ),
     )
 
@@ -779,12 +781,6 @@ def _place(queue: str, fields: list[str]) -> Place | None:
     return Place(queue, as_number(fields[-1])) if fields[-2] == "SEQ" else None
 
 
-def _number(fields: list[str]) -> int | None:
-    """What `NUMBER <n>` among the meta tokens says."""
-    at = fields.index("NUMBER", 5) if "NUMBER" in fields[5::2] else 0
-    return as_number(fields[at + 1]) if at else None
-
-
 def _peek_line(fields: list[str]) -> tuple[PeekedJob, int]:
     """`<q> <id|-> <p> <len> <state> [meta]` as a job without its data, and their length."""
     expect(len(fields) >= 5 and fields[4] in _STATES, "not the line of a job")
@@ -803,5 +799,5 @@ def _peek_line(fields: list[str]) -> tuple[PeekedJob, int]:
         at=meta.at,
         expires_at=meta.expires_at,
         place=_place(queue, fields),
-        number=_number(fields),
+        number=meta.number,
     ), as_number(fields[3], BODY_BYTES_MAX)

@@ -79,6 +79,7 @@ def small_collections(patch: pytest.MonkeyPatch) -> None:
     """Make runs of two jobs and blocks of five, so that short logs have pages."""
     patch.setattr("core.store.ready.UNSPLIT_JOBS_MAX", 2)
     patch.setattr("core.store.job_list.BLOCK_JOBS_MAX", 5)
+    patch.setattr("core.pages.paged_run.BLOCK_JOBS_MAX", 5)
 
 
 def paged_machine(store: MemoryStore, stages: tuple[Stage, ...] = (Stage(1, 3, 1),), hot_bytes_max: int = 0) -> Machine:

@@ -18,6 +18,7 @@ from cluster.raft.pysyncobj_adapter import PeerNode
 from core import Later, Then
 from core import limits as core_limits
 from core.handlers import dispatch
+from core.pages import paged_run
 from core.store import job_list, ready
 from tests.core.model import give as model_give
 from tests.core.model import model
@@ -77,6 +78,7 @@ class Plan:
 PAGED: list[tuple[Any, str, Any]] = [
     (ready, "UNSPLIT_JOBS_MAX", 0),
     (job_list, "BLOCK_JOBS_MAX", 2),
+    (paged_run, "BLOCK_JOBS_MAX", 2),
     (page_files, "SEGMENT_BYTES", 400),
     (page_files, "WRITE_BYTES", 1),
 ]

@@ -37,6 +37,7 @@ from core import (
     Policy,
     PurgeQueue,
     Put,
+    PutGrouped,
     PutWith,
     QueueChange,
     Return,
@@ -164,6 +165,8 @@ def deep_operation(random: Random, machine: Machine, ids: list[int], puts: float
     queue, kind = random.choice(QUEUES), random.random()
     put = Put(queue, random.choice([0, 0, 0, 7, -7]), random.randbytes(random.randrange(30)))
     if random.random() < puts:
+        if kind > 0.995:
+            return PutGrouped(put, random.choice(["g", "h"]))       # the queue is no longer that of one group
         return put if kind < 0.95 else PutWith(put, key=random.choice("kl"), ttl_ms=random.choice([None, 50]))
     if kind < 0.4:
         return GetWith(Get(random.choice([None, (queue,)]), random.choice([None, 40])), random.choice([1, 3, 9]),

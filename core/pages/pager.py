@@ -113,10 +113,18 @@ def _round(queues: Queues, pages: Pages, stage: Stage) -> Iterator[None]:
     """Page out what the stage allows, in steps."""
     for number, name in enumerate(list(queues.by_name)):
         queue = queues.by_name.get(name)
-        if queue is not None and queue.seqs is None and not (queues.fair is not None and queues.fair.shared(queue)):
-            yield from _of_queue(queue, pages, stage)
+        if queue is not None and _has_one_list(queues, queue):
+            for _ in _of_queue(queue, pages, stage):
+                yield
+                if not _has_one_list(queues, queue):        # any more
+                    break
         if number % LOOKS == LOOKS - 1:
             yield
+
+
+def _has_one_list(queues: Queues, queue: Queue) -> bool:
+    """Whether no other list has the READY jobs of the queue: there they would be other objects than in their pages."""
+    return queue.seqs is None and (queues.fair is None or not queues.fair.shared(queue))
 
 
 def _of_queue(queue: Queue, pages: Pages, stage: Stage) -> Iterator[None]:

@@ -1,0 +1,471 @@
+"""The conversation with one client: its commands in their order, one at a time, and their answers.
+
+It has no sockets and no timers. What a command asks of the queue goes to a seat (calls.py); its result becomes the
+answer, or leads to another call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple, Protocol
+
+from beanstalk import answers, calls
+from beanstalk.calls import (
+    Call,
+    Failure,
+    Found,
+    JobFigures,
+    Names,
+    Number,
+    Reserved,
+    Result,
+    Seat,
+    Sums,
+    TubeFigures,
+)
+from beanstalk.commands import Command
+from beanstalk.limits import TTR_S_MIN
+from beanstalk.reader import Reader, Wrong
+from beanstalk.reservations import Reservations
+from beanstalk.server import Server
+from beanstalk.tubes import Tubes
+
+
+class Link(Protocol):
+    """The connection to the client."""
+
+    def write(self, data: bytes) -> None:
+        """Send bytes."""
+
+    def close(self) -> None:
+        """Close when everything is sent; more input is of no interest."""
+
+
+class Asking(NamedTuple):
+    """A call whose result is awaited, and what makes the answer of it. Failures that `then` does not know are told."""
+
+    call: Call
+    then: Callable[[Result], Step]
+    failed: Callable[[Failure], Step] | None = None
+
+
+Step = bytes | Asking
+
+_FAILURES = {
+    Failure.NOT_FOUND: answers.NOT_FOUND,
+    Failure.DRAINING: answers.DRAINING,
+    Failure.OUT_OF_MEMORY: answers.OUT_OF_MEMORY,
+    Failure.FORBIDDEN: answers.INTERNAL_ERROR,
+}
+
+
+class Conversation:
+    """One connection; all calls come from one thread."""
+
+    def __init__(self, server: Server, seat: Seat, link: Link) -> None:
+        self.producer = self.worker = self.waiting = False
+        self.held = Reservations()
+        self.reader = Reader(server.body_bytes_max)
+        self.closed = False                         # no more answers are sent
+        self._server = server
+        self._seat = seat
+        self._link = link
+        self._tubes = Tubes(server.tubes)
+        self._ended = False                         # the client has sent its last byte
+        self._left = False                          # its jobs are on their way back, or are back
+        self._full = False                          # the client does not read its answers
+        self._asking: Asking | None = None
+        self._undelivered: tuple[int, ...] = ()     # reservations of which the client will not hear
+        self._stepping = False                      # commands are being executed, further up the stack
+        self._out: list[bytes] = []
+        server.enter(self)
+
+    # ---- what happens to the connection
+
+    def receive(self, data: bytes) -> None:
+        """Bytes have come."""
+        self.reader.feed(data)
+        self.go_on()
+
+    def end(self) -> None:
+        """The client has sent its last byte: what it has sent is executed, a reserve does not wait any more."""
+        if not self._ended:
+            self._ended = True
+            self._begin_leaving()
+            self.go_on()
+
+    def lost(self) -> None:
+        """The connection is gone: what was not begun is not executed."""
+        self.closed = self._ended = True
+        self.reader.close()
+        self._out.clear()
+        self._begin_leaving()
+        self.go_on()
+
+    def output_full(self) -> None:
+        """The client does not read its answers: nothing more is executed for now."""
+        self._full = True
+
+    def output_taken(self) -> None:
+        """There is room for answers again."""
+        self._full = False
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Execute the commands that are complete."""
+        if self._stepping:
+            return
+        self._stepping = True
+        while self._asking is None and not self._left and (self.closed or not self._full):
+            if self._server.holds_up(self):
+                break
+            command = None if self.closed else self.reader.next()
+            if command is not None:
+                self._take(self._answer_to(command))
+            elif self._ended:
+                self._leave()
+            else:
+                break
+        self._stepping = False
+        self._flush()
+
+    # ---- steps
+
+    def _answer_to(self, command: Command | Wrong) -> Step:
+        if isinstance(command, Wrong):
+            self._server.count(command.verb)
+            return command.answer
+        self._server.count(command.verb)
+        return _DO[command.verb](self, command)
+
+    def _take(self, step: Step) -> None:
+        if isinstance(step, bytes):
+            if not self.closed:
+                self._out.append(step)
+            return
+        self._asking = step
+        if self.waiting:
+            self._flush()
+        self._seat.execute(step.call, self._done)
+
+    def _done(self, result: Result | Failure) -> None:
+        """The call has a result."""
+        asking, self._asking = self._asking, None
+        assert asking is not None
+        self._wait_no_more()
+        if not isinstance(result, Failure):
+            self._take(asking.then(result))
+        elif asking.failed is not None:
+            self._take(asking.failed(result))
+        else:
+            self._take(self._refusal(result))
+        self.go_on()
+
+    def _refusal(self, failure: Failure) -> Step:
+        if failure is Failure.GONE:
+            self._hang_up()
+            return b""
+        return _FAILURES[failure]
+
+    def _flush(self) -> None:
+        if self._out and not self.closed:
+            data = self._out[0] if len(self._out) == 1 else b"".join(self._out)
+            self._out.clear()
+            self._link.write(data)
+
+    # ---- the end
+
+    def _begin_leaving(self) -> None:
+        """Let nobody go on before the jobs of this connection are back."""
+        if self._left:
+            return
+        if self.held or self._asking is not None:
+            self._server.begin_leaving(self)
+        if self.waiting:
+            self._seat.cancel()
+
+    def hang_up(self) -> None:
+        """Close the connection from our side; its jobs go back at once."""
+        self._hang_up()
+        self.go_on()
+
+    def _hang_up(self) -> None:
+        self._flush()
+        self.reader.close()
+        self._ended = True
+        if not self.closed:
+            self.closed = True
+            self._link.close()
+        self._begin_leaving()
+
+    def _leave(self) -> None:
+        """Give the jobs back; the connection has nothing more to say."""
+        self._left = True
+        handles = self.held.handles()
+        if handles or self._undelivered:
+            self._server.begin_leaving(self)
+            self._seat.execute(calls.GiveBack(handles, self._undelivered), self._gone)
+        else:
+            self._gone(None)
+
+    def _gone(self, _: Result | Failure) -> None:
+        """Its jobs are back (or nobody can bring them back: then they return when their time is over)."""
+        self._flush()
+        self._tubes.close()
+        if not self.closed:
+            self.closed = True
+            self._link.close()
+        self._seat.leave()
+        self._server.left(self)
+
+    # ---- commands about jobs
+
+    def _put(self, command: Command) -> Step:
+        self.producer = True
+        priority, delay_s, ttr_s = command.numbers
+        put = calls.Put(self._tubes.used, priority, delay_s, max(ttr_s, TTR_S_MIN), command.body)
+        return Asking(put, self._inserted)
+
+    def _inserted(self, result: Result) -> Step:
+        assert isinstance(result, Number)
+        self._server.jobs += 1
+        self._server.tubes.counts(self._tubes.used).jobs += 1
+        return answers.inserted(result.number)
+
+    def _reserve(self, command: Command) -> Step:
+        self.worker = True
+        return self._ask_for_a_job(self._server.now() + command.numbers[0] if command.numbers else None)
+
+    def _ask_for_a_job(self, until: float | None) -> Step:
+        """Reserve until this time, or until a job of this connection is in its last second."""
+        now = self._server.now()
+        soon = self.held.soon(now)
+        ends = [end for end in (until, soon) if end is not None]
+        wait_s = 0.0 if self._ended else max(min(ends) - now, 0.0) if ends else None
+        if wait_s != 0.0:
+            self.waiting = True
+            self._tubes.wait()
+        return Asking(calls.Reserve(self._tubes.watched, wait_s), partial(self._reserved_or_not, until))
+
+    def _reserved_or_not(self, until: float | None, result: Result) -> Step:
+        if result is not None:
+            return self._reserved(result)
+        now = self._server.now()
+        soon = self.held.soon(now)
+        if soon is not None and soon <= now:
+            return answers.DEADLINE_SOON
+        if self._ended or (until is not None and until <= now):
+            return answers.TIMED_OUT
+        return self._ask_for_a_job(until)
+
+    def _reserved(self, result: Result) -> Step:
+        assert isinstance(result, Reserved)
+        if self.closed:
+            self._undelivered += (result.handle,)
+            return b""
+        self.held.add(result.number, result.handle, result.tube, result.ttr_s, self._server.now())
+        return answers.reserved(result.number, result.body)
+
+    def _wait_no_more(self) -> None:
+        if self.waiting:
+            self.waiting = False
+            self._tubes.wait_no_more()
+
+    def _reserve_job(self, command: Command) -> Step:
+        self.worker = True
+        return Asking(calls.ReserveJob(command.numbers[0]), self._reserved)
+
+    def _delete(self, command: Command) -> Step:
+        number = command.numbers[0]
+        handle = self.held.handle(number)
+
+        def deleted(result: Result) -> Step:
+            tube = result.names[0] if isinstance(result, Names) else self.held.tube(number)
+            self.held.drop(number, handle)
+            if tube is not None:
+                self._server.tubes.counts(tube).deletes += 1
+            return answers.DELETED
+
+        return Asking(calls.Delete(number, handle), deleted, self._ending(number, handle, b"")[1])
+
+    def _release(self, command: Command) -> Step:
+        number, priority, delay_s = command.numbers
+        handle = self.held.handle(number)
+        if handle is None:
+            return answers.NOT_FOUND
+        return Asking(calls.Release(handle, priority, delay_s), *self._ending(number, handle, answers.RELEASED))
+
+    def _bury(self, command: Command) -> Step:
+        number, priority = command.numbers
+        handle = self.held.handle(number)
+        if handle is None:
+            return answers.NOT_FOUND
+        return Asking(calls.Bury(handle, priority), *self._ending(number, handle, answers.BURIED))
+
+    def _ending(
+        self, number: int, handle: int | None, answer: bytes,
+    ) -> tuple[Callable[[Result], Step], Callable[[Failure], Step]]:
+        """What follows a call that ends a reservation, and what follows when it was refused."""
+        def ended(_: Result) -> Step:
+            self.held.drop(number, handle)
+            return answer
+
+        def refused(failure: Failure) -> Step:
+            if failure is Failure.NOT_FOUND:
+                self.held.drop(number, handle)
+            return self._refusal(failure)
+
+        return ended, refused
+
+    def _touch(self, command: Command) -> Step:
+        number = command.numbers[0]
+        handle = self.held.handle(number)
+        if handle is None:
+            return answers.NOT_FOUND
+        began = self._server.now()
+
+        def touched(_: Result) -> Step:
+            self.held.touched(number, began)
+            return answers.TOUCHED
+
+        return Asking(calls.Touch(handle), touched, self._ending(number, handle, b"")[1])
+
+    def _kick(self, command: Command) -> Step:
+        return Asking(calls.Kick(self._tubes.used, command.numbers[0]), _kicked)
+
+    def _kick_job(self, command: Command) -> Step:
+        return Asking(calls.KickJob(command.numbers[0]), lambda _: answers.KICKED)
+
+    def _peek(self, command: Command) -> Step:
+        return Asking(calls.Peek(command.numbers[0]), _found)
+
+    def _peek_first(self, command: Command) -> Step:
+        return Asking(calls.PeekFirst(self._tubes.used, command.verb.removeprefix("peek-")), _found)
+
+    # ---- commands about tubes
+
+    def _use(self, command: Command) -> Step:
+        self._tubes.use(command.name)
+        return answers.using(command.name)
+
+    def _watch(self, command: Command) -> Step:
+        self._tubes.watch(command.name)
+        return answers.watching(len(self._tubes.watched))
+
+    def _ignore(self, command: Command) -> Step:
+        if not self._tubes.ignore(command.name):
+            return answers.NOT_IGNORED
+        return answers.watching(len(self._tubes.watched))
+
+    def _list_tube_used(self, command: Command) -> Step:
+        return answers.using(self._tubes.used)
+
+    def _list_tubes_watched(self, command: Command) -> Step:
+        return answers.yaml_list(self._tubes.watched)
+
+    def _list_tubes(self, command: Command) -> Step:
+        return Asking(calls.Tubes(), lambda result: answers.yaml_list(self._tube_names(result)))
+
+    def _tube_names(self, result: Result) -> list[str]:
+        assert isinstance(result, Names)
+        return list(dict.fromkeys((*self._server.tubes.names(), *result.names)))
+
+    def _pause_tube(self, command: Command) -> Step:
+        def paused(_: Result) -> Step:
+            self._server.tubes.counts(command.name).pauses += 1
+            return answers.PAUSED
+
+        pause = Asking(calls.Pause(command.name, command.numbers[0]), paused)
+        if command.name in self._server.tubes:
+            return pause
+        return Asking(calls.TubeStats(command.name), lambda result: pause if _exists(result) else answers.NOT_FOUND)
+
+    # ---- figures
+
+    def _stats_job(self, command: Command) -> Step:
+        return Asking(calls.JobStats(command.numbers[0]), _job_stats)
+
+    def _stats_tube(self, command: Command) -> Step:
+        return Asking(calls.TubeStats(command.name), partial(self._tube_stats, command.name))
+
+    def _tube_stats(self, tube: str, result: Result) -> Step:
+        assert isinstance(result, TubeFigures)
+        if not result.exists and tube not in self._server.tubes:
+            return answers.NOT_FOUND
+        return answers.yaml_map(self._server.tube_figures(tube, result))
+
+    def _stats(self, command: Command) -> Step:
+        return Asking(calls.Totals(), lambda sums: Asking(calls.Tubes(), partial(self._server_stats, sums)))
+
+    def _server_stats(self, sums: Result, tubes: Result) -> Step:
+        assert isinstance(sums, Sums)
+        return answers.yaml_map(self._server.figures(sums, len(self._tube_names(tubes))))
+
+    def _quit(self, command: Command) -> Step:
+        self._hang_up()
+        return b""
+
+
+def _kicked(result: Result) -> Step:
+    assert isinstance(result, Number)
+    return answers.kicked(result.number)
+
+
+def _found(result: Result) -> Step:
+    assert isinstance(result, Found)
+    return answers.found(result.number, result.body)
+
+
+def _exists(result: Result) -> bool:
+    assert isinstance(result, TubeFigures)
+    return result.exists
+
+
+def _job_stats(result: Result) -> Step:
+    assert isinstance(result, JobFigures)
+    return answers.yaml_map({
+        "id": result.number,
+        "tube": answers.quoted(result.tube),
+        "state": result.state,
+        "pri": result.priority,
+        "age": result.age_s,
+        "delay": result.delay_s,
+        "ttr": result.ttr_s,
+        "time-left": result.left_s,
+        "file": 0,
+        "reserves": result.reserves,
+        "timeouts": result.timeouts,
+        "releases": result.releases,
+        "buries": result.buries,
+        "kicks": result.kicks,
+    })
+
+
+_DO: dict[str, Callable[[Conversation, Command], Step]] = {
+    "put": Conversation._put,
+    "reserve": Conversation._reserve,
+    "reserve-with-timeout": Conversation._reserve,
+    "reserve-job": Conversation._reserve_job,
+    "delete": Conversation._delete,
+    "release": Conversation._release,
+    "bury": Conversation._bury,
+    "touch": Conversation._touch,
+    "kick": Conversation._kick,
+    "kick-job": Conversation._kick_job,
+    "peek": Conversation._peek,
+    "peek-ready": Conversation._peek_first,
+    "peek-delayed": Conversation._peek_first,
+    "peek-buried": Conversation._peek_first,
+    "use": Conversation._use,
+    "watch": Conversation._watch,
+    "ignore": Conversation._ignore,
+    "list-tubes": Conversation._list_tubes,
+    "list-tube-used": Conversation._list_tube_used,
+    "list-tubes-watched": Conversation._list_tubes_watched,
+    "pause-tube": Conversation._pause_tube,
+    "stats": Conversation._stats,
+    "stats-job": Conversation._stats_job,
+    "stats-tube": Conversation._stats_tube,
+    "quit": Conversation._quit,
+}

@@ -1,0 +1,15 @@
+"""Limits of beanstalkd's protocol, as its release 1.13 has them."""
+
+from __future__ import annotations
+
+LINE_BYTES_MAX = 224                # of a command, with CR LF: the longest one, pause-tube, at its limits
+NAME_BYTES_MAX = 200                # of a tube
+BODY_BYTES_MAX = 65_535             # of a job, unless configured otherwise (beanstalkd -z)
+U32_MAX = (1 << 32) - 1             # of priorities, delays, times to run, and lengths
+U64_MAX = (1 << 64) - 1             # of ids
+WAIT_S_MAX = (1 << 31) - 1          # of reserve-with-timeout
+TTR_S_MIN = 1                       # a shorter time to run becomes this
+MARGIN_S = 1.0                      # so long before the end of a reservation a reserve answers DEADLINE_SOON
+
+BACKLOG_BYTES_MAX = 256 << 10       # unexecuted input of one connection, besides the body that is arriving
+FORGET_S = 60.0                     # a reservation whose time has passed is remembered for so long, as it may end late

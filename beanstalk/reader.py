@@ -1,0 +1,108 @@
+"""Bytes become commands: lines, bodies, and what is dropped of both."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from beanstalk import answers
+from beanstalk.commands import BadFormat, Body, Command, read_line
+from beanstalk.limits import BACKLOG_BYTES_MAX, BODY_BYTES_MAX, LINE_BYTES_MAX
+
+
+class Wrong(NamedTuple):
+    """What is answered in place of executing a command; `verb`: the command, if it is counted all the same."""
+
+    answer: bytes
+    verb: str = ""
+
+
+BAD_FORMAT = Wrong(answers.BAD_FORMAT)
+UNKNOWN_COMMAND = Wrong(answers.UNKNOWN_COMMAND)
+
+
+class Reader:
+    """The input of one connection."""
+
+    __slots__ = ("_body_bytes_max", "_buffer", "_dropped", "_dropping_line", "_put", "_wanted")
+
+    def __init__(self, body_bytes_max: int = BODY_BYTES_MAX) -> None:
+        self._body_bytes_max = body_bytes_max
+        self._buffer = bytearray()
+        self._put: Command | None = None        # its body is arriving
+        self._wanted = 0                        # bytes of the body with CR LF
+        self._dropped = 0                       # bytes of a body that is too big, still to be dropped
+        self._dropping_line = False             # of a line that is too long, up to its end
+
+    @property
+    def full(self) -> bool:
+        """Whether so much is unread that nothing more should be fed for now."""
+        return len(self._buffer) > BACKLOG_BYTES_MAX + self._wanted
+
+    def feed(self, data: bytes) -> None:
+        """Take received bytes."""
+        self._buffer += data
+
+    def close(self) -> None:
+        """Forget everything: the connection is gone."""
+        self._buffer.clear()
+        self._put, self._wanted, self._dropped, self._dropping_line = None, 0, 0, False
+
+    def next(self) -> Command | Wrong | None:
+        """The next command, or what is wrong with it; None: more bytes are needed."""
+        if self._dropped:
+            return self._drop()
+        if self._put is not None:
+            return self._body(self._put)
+        try:
+            line = self._line()
+            if line is None:
+                return None
+            found = read_line(line)
+        except BadFormat:
+            return BAD_FORMAT
+        if found is None:
+            return UNKNOWN_COMMAND
+        command, body = found
+        return command if body is None else self._begin_body(command, body)
+
+    def _line(self) -> bytes | None:
+        """The next line without its end, None if it is not complete. Raises BadFormat when it was too long."""
+        buffer = self._buffer
+        end = buffer.find(b"\r\n")
+        if end < 0:
+            if len(buffer) >= LINE_BYTES_MAX or self._dropping_line:
+                self._dropping_line = True
+                del buffer[:-1]                 # which may be a CR
+            return None
+        line = bytes(buffer[:end])
+        del buffer[: end + 2]
+        if self._dropping_line or end + 2 > LINE_BYTES_MAX:
+            self._dropping_line = False
+            raise BadFormat
+        return line
+
+    def _begin_body(self, put: Command, body: Body) -> Command | Wrong | None:
+        if body.length > self._body_bytes_max:
+            self._dropped = body.length + 2
+            return self._drop()
+        if not body.clean:                      # looked at after the length, as there
+            return BAD_FORMAT
+        self._put, self._wanted = put, body.length + 2
+        return self._body(put)
+
+    def _body(self, put: Command) -> Command | Wrong | None:
+        buffer, wanted = self._buffer, self._wanted
+        if len(buffer) < wanted:
+            return None
+        body = bytes(buffer[:wanted])
+        del buffer[:wanted]
+        self._put, self._wanted = None, 0
+        if not body.endswith(b"\r\n"):
+            return Wrong(answers.EXPECTED_CRLF, put.verb)
+        return put._replace(body=body[:-2])
+
+    def _drop(self) -> Wrong | None:
+        count = min(self._dropped, len(self._buffer))
+        del self._buffer[:count]
+        self._dropped -= count
+        return None if self._dropped else Wrong(answers.JOB_TOO_BIG, "put")

@@ -1,0 +1,89 @@
+"""The jobs that one connection has reserved, and when their times end."""
+
+from __future__ import annotations
+
+import heapq
+from typing import NamedTuple
+
+from beanstalk.limits import FORGET_S, MARGIN_S
+
+
+class Reservation(NamedTuple):
+    """A reserved job; `deadline`: when its time ends, on the connection's clock."""
+
+    handle: int
+    tube: str
+    ttr_s: float
+    deadline: float
+
+
+class Reservations:
+    """By id of the job.
+
+    A job whose time has ended stays for a while: only the executor knows whether it really has, as a change of the
+    leader makes it end later.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[int, Reservation] = {}
+        self._ends: list[tuple[float, int]] = []    # heap of deadlines and ids; some are not true any more
+        self._ended: list[tuple[float, int]] = []   # the same of those that have passed, in their order
+        self.timeouts = 0                           # how many deadlines have passed
+
+    def __bool__(self) -> bool:
+        return bool(self._held)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def add(self, number: int, handle: int, tube: str, ttr_s: float, now: float) -> None:
+        """The job of this tube was handed out to this connection."""
+        self._held[number] = Reservation(handle, tube, ttr_s, now + ttr_s)
+        heapq.heappush(self._ends, (now + ttr_s, number))
+
+    def handle(self, number: int) -> int | None:
+        """The handle of a job, None if this connection does not have it."""
+        held = self._held.get(number)
+        return None if held is None else held.handle
+
+    def tube(self, number: int) -> str | None:
+        """The tube of a job, None if this connection does not have it."""
+        held = self._held.get(number)
+        return None if held is None else held.tube
+
+    def touched(self, number: int, now: float) -> None:
+        """The time of the job begins anew."""
+        held = self._held.get(number)
+        if held is not None:
+            self.add(number, held.handle, held.tube, held.ttr_s, now)
+
+    def drop(self, number: int, handle: int | None) -> None:
+        """The job is not reserved under this handle any more."""
+        if handle is not None and self.handle(number) == handle:
+            del self._held[number]
+
+    def handles(self) -> tuple[int, ...]:
+        """The handles of all jobs, in the order of their hand-out."""
+        return tuple(held.handle for held in self._held.values())
+
+    def soon(self, now: float) -> float | None:
+        """From when on a job is in the last second of its time, which may be past; None: no job has an end."""
+        self.pass_by(now)
+        return self._ends[0][0] - MARGIN_S if self._ends else None
+
+    def pass_by(self, now: float) -> None:
+        """Count the deadlines that have passed, and forget those that passed long ago."""
+        ends, ended = self._ends, self._ended
+        while ends and (ends[0][0] <= now or not self._is_true(ends[0])):
+            end = heapq.heappop(ends)
+            if self._is_true(end):
+                ended.append(end)
+                self.timeouts += 1
+        while ended and ended[0][0] + FORGET_S < now:
+            end = ended.pop(0)
+            if self._is_true(end):
+                del self._held[end[1]]
+
+    def _is_true(self, end: tuple[float, int]) -> bool:
+        held = self._held.get(end[1])
+        return held is not None and held.deadline == end[0]

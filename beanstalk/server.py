@@ -1,0 +1,161 @@
+"""What the connections of one server share: its counters, its tubes, and who has to be gone before others go on."""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from beanstalk import answers
+from beanstalk.calls import Sums, TubeFigures
+from beanstalk.commands import COUNTED
+from beanstalk.limits import BODY_BYTES_MAX
+from beanstalk.reservations import Reservations
+from beanstalk.tubes import TubeUse
+
+VERSION = "1.13"            # of beanstalkd, whose protocol this is
+
+
+class Member(Protocol):
+    """A connection as the server sees it."""
+
+    producer: bool          # it has put a job
+    worker: bool            # it has reserved one, or tried to
+    waiting: bool           # it waits for one now
+    held: Reservations
+
+    def go_on(self) -> None:
+        """Execute further commands."""
+
+    def hang_up(self) -> None:
+        """Close the connection; its jobs go back at once."""
+
+
+class Server:
+    """One listener. `instance`: what it answers as its id, of letters and digits."""
+
+    def __init__(
+        self, instance: str, *, body_bytes_max: int = BODY_BYTES_MAX, now: Callable[[], float] = time.monotonic,
+        draining: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`draining`: whether jobs are refused, as `stats` says. `now`: a clock in seconds."""
+        self.instance = instance
+        self.body_bytes_max = body_bytes_max
+        self.now = now
+        self.draining = draining
+        self.tubes = TubeUse()
+        self.connections: dict[Member, None] = {}
+        self.counts = dict.fromkeys(COUNTED, 0)
+        self.jobs = 0
+        self._connections_total = 0
+        self._timeouts = 0              # of connections that have ended
+        self._began = now()
+        self._leaving: set[Member] = set()
+        self._held_up: dict[Member, None] = {}
+
+    def enter(self, connection: Member) -> None:
+        """A new connection."""
+        self.connections[connection] = None
+        self._connections_total += 1
+
+    def count(self, verb: str) -> None:
+        """A well-formed command has come."""
+        if verb in self.counts:
+            self.counts[verb] += 1
+
+    # ---- the end of connections
+
+    def begin_leaving(self, connection: Member) -> None:
+        """The connection has ended, and may have jobs: nobody else goes on before they are back."""
+        self._leaving.add(connection)
+
+    def left(self, connection: Member) -> None:
+        """Its jobs are back, or it had none."""
+        if self.connections.pop(connection, connection) is None:
+            self._timeouts += connection.held.timeouts
+        self._held_up.pop(connection, None)
+        self._leaving.discard(connection)
+        if not self._leaving:
+            held_up, self._held_up = self._held_up, {}
+            for other in held_up:
+                other.go_on()
+
+    def hang_up(self) -> None:
+        """Close all connections: the server ends."""
+        for connection in list(self.connections):
+            connection.hang_up()
+
+    def holds_up(self, connection: Member) -> bool:
+        """Whether the connection must wait for the end of others; its `go_on` is then called."""
+        if not self._leaving or connection in self._leaving:
+            return False
+        self._held_up[connection] = None
+        return True
+
+    # ---- figures
+
+    def tube_figures(self, tube: str, found: TubeFigures) -> dict[str, int | str]:
+        """What stats-tube shows.
+
+        The counters of a queue end with it, when it has no job; those of a tube live on while a connection uses it. So
+        the greater ones are told, of which one is right.
+        """
+        use, counts = self.tubes, self.tubes.counts(tube)
+        return {
+            "name": answers.quoted(tube),
+            "current-jobs-urgent": found.urgent,
+            "current-jobs-ready": found.ready,
+            "current-jobs-reserved": found.reserved,
+            "current-jobs-delayed": found.delayed,
+            "current-jobs-buried": found.buried,
+            "total-jobs": max(found.total, counts.jobs),
+            "current-using": use.using[tube],
+            "current-watching": use.watching[tube],
+            "current-waiting": use.waiting[tube],
+            "cmd-delete": max(found.deletes, counts.deletes),
+            "cmd-pause-tube": max(found.pauses, counts.pauses),
+            "pause": found.pause_s,
+            "pause-time-left": found.pause_left_s,
+        }
+
+    def figures(self, sums: Sums, tubes: int) -> dict[str, int | str]:
+        """What stats shows. Counters are this server's own, since its start; it has no binlog."""
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        now = self.now()
+        for connection in self.connections:
+            connection.held.pass_by(now)
+        return {
+            "current-jobs-urgent": sums.urgent,
+            "current-jobs-ready": sums.ready,
+            "current-jobs-reserved": sums.reserved,
+            "current-jobs-delayed": sums.delayed,
+            "current-jobs-buried": sums.buried,
+            **{f"cmd-{verb}": count for verb, count in self.counts.items()},
+            "job-timeouts": self._timeouts + sum(connection.held.timeouts for connection in self.connections),
+            "total-jobs": self.jobs,
+            "max-job-size": self.body_bytes_max,
+            "current-tubes": tubes,
+            "current-connections": len(self.connections),
+            "current-producers": sum(connection.producer for connection in self.connections),
+            "current-workers": sum(connection.worker for connection in self.connections),
+            "current-waiting": sum(connection.waiting for connection in self.connections),
+            "total-connections": self._connections_total,
+            "pid": os.getpid(),
+            "version": answers.quoted(VERSION),
+            "rusage-utime": f"{used.ru_utime:.6f}",
+            "rusage-stime": f"{used.ru_stime:.6f}",
+            "uptime": int(now - self._began),
+            "binlog-oldest-index": 0,
+            "binlog-current-index": 0,
+            "binlog-records-migrated": 0,
+            "binlog-records-written": 0,
+            "binlog-max-size": 10_485_760,
+            "draining": "true" if self.draining() else "false",
+            "id": self.instance,
+            "hostname": answers.quoted(platform.node()),
+            "os": answers.quoted(platform.version()),
+            "platform": answers.quoted(platform.machine()),
+        }

@@ -1,0 +1,114 @@
+"""Tubes as connections see them: the one a connection uses, those it watches, and how many do so in all."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+DEFAULT = "default"
+
+
+class TubeCounts:
+    """What connections of this server have done in a tube, since one of them has used or watched it."""
+
+    __slots__ = ("deletes", "jobs", "pauses", "references")
+
+    def __init__(self) -> None:
+        self.references = 0         # how often it is used or watched
+        self.jobs = 0
+        self.deletes = 0
+        self.pauses = 0
+
+
+class TubeUse:
+    """How many connections of this server use, watch and wait for each tube."""
+
+    def __init__(self) -> None:
+        self.using: Counter[str] = Counter()
+        self.watching: Counter[str] = Counter()
+        self.waiting: Counter[str] = Counter()
+        self._known: dict[str, TubeCounts] = {}     # in the order of appearance
+        self.take(Counter(), DEFAULT)
+
+    def __contains__(self, tube: str) -> bool:
+        """Whether the tube exists because of a connection; `default` always does."""
+        return tube in self._known
+
+    def names(self) -> list[str]:
+        """The tubes that exist because of a connection, `default` first and then as they appeared."""
+        return list(self._known)
+
+    def take(self, counter: Counter[str], tube: str) -> None:
+        """One more uses or watches the tube."""
+        counter[tube] += 1
+        self._known.setdefault(tube, TubeCounts()).references += 1
+
+    def drop(self, counter: Counter[str], tube: str) -> None:
+        """One fewer uses or watches the tube."""
+        counter[tube] -= 1
+        if not counter[tube]:
+            del counter[tube]
+        known = self._known[tube]
+        known.references -= 1
+        if not known.references:
+            del self._known[tube]
+
+    def counts(self, tube: str) -> TubeCounts:
+        """The counters of a tube; what is counted of one that no connection uses or watches is forgotten."""
+        return self._known.get(tube) or TubeCounts()
+
+
+class Tubes:
+    """The tubes of one connection."""
+
+    def __init__(self, use: TubeUse) -> None:
+        self._use = use
+        self.used = DEFAULT
+        self._watched = [DEFAULT]
+        self._waiting: tuple[str, ...] = ()
+        use.take(use.using, DEFAULT)
+        use.take(use.watching, DEFAULT)
+        self.watched: tuple[str, ...] = (DEFAULT,)
+
+    def use(self, tube: str) -> None:
+        """Use this tube from now on."""
+        self._use.take(self._use.using, tube)
+        self._use.drop(self._use.using, self.used)
+        self.used = tube
+
+    def watch(self, tube: str) -> None:
+        """Watch this tube as well."""
+        if tube not in self._watched:
+            self._watched.append(tube)
+            self._use.take(self._use.watching, tube)
+            self.watched = tuple(self._watched)
+
+    def ignore(self, tube: str) -> bool:
+        """Watch this tube no more; False: it is the only one."""
+        if tube in self._watched:
+            if len(self._watched) == 1:
+                return False
+            self._watched.remove(tube)
+            self._use.drop(self._use.watching, tube)
+            self.watched = tuple(self._watched)
+        return True
+
+    def wait(self) -> None:
+        """The connection waits for a job of the watched tubes."""
+        self._waiting = self.watched
+        self._use.waiting.update(self._waiting)
+
+    def wait_no_more(self) -> None:
+        """It has got one, or waits no longer."""
+        self._use.waiting.subtract(self._waiting)
+        for tube in self._waiting:
+            if not self._use.waiting[tube]:
+                del self._use.waiting[tube]
+        self._waiting = ()
+
+    def close(self) -> None:
+        """The connection has ended."""
+        self.wait_no_more()
+        self._use.drop(self._use.using, self.used)
+        for tube in self._watched:
+            self._use.drop(self._use.watching, tube)
+        self._watched = []

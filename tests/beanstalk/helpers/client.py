@@ -1,0 +1,81 @@
+"""A client of beanstalkd for tests, over a blocking socket."""
+
+from __future__ import annotations
+
+import re
+import socket
+from types import TracebackType
+from typing import Self
+
+PATIENCE_S = 60.0           # no test depends on it
+
+
+class BeanstalkClient:
+    """One connection, which uses and watches the tubes named."""
+
+    def __init__(self, address: str, *tubes: str) -> None:
+        host, _, port = address.rpartition(":")
+        self.socket = socket.create_connection((host, int(port)), PATIENCE_S)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._file = self.socket.makefile("rb")
+        for tube in tubes:
+            self(f"use {tube}")
+            self(f"watch {tube}")
+        if tubes:
+            self("ignore default")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def send(self, text: str) -> None:
+        """Send a line."""
+        self.socket.sendall(text.encode() + b"\r\n")
+
+    def line(self) -> str:
+        """The next line; raises EOFError when the connection is closed."""
+        line = self._file.readline()
+        if not line.endswith(b"\r\n"):
+            raise EOFError(line)
+        return line[:-2].decode()
+
+    def __call__(self, command: str) -> str:
+        """Send a command; the line of its answer."""
+        self.send(command)
+        return self.line()
+
+    def put(self, body: str = "x", pri: int = 0, delay: int = 0, ttr: int = 60) -> int:
+        """The id of a new job."""
+        answer = self(f"put {pri} {delay} {ttr} {len(body)}\r\n{body}")
+        assert re.fullmatch(r"INSERTED \d+", answer), answer
+        return int(answer.split()[1])
+
+    def job(self, command: str) -> tuple[int, str]:
+        """Id and body of the job that answers the command."""
+        return self.rest(self(command))
+
+    def rest(self, line: str) -> tuple[int, str]:
+        """The same of an answer whose line has come."""
+        assert re.fullmatch(r"(RESERVED|FOUND) \d+ \d+", line), line
+        _, number, length = line.split()
+        return int(number), self._file.read(int(length) + 2)[:-2].decode()
+
+    def take(self, seconds: int = 0) -> int:
+        """Reserve a job; its id."""
+        return self.job(f"reserve-with-timeout {seconds}")[0]
+
+    def stats(self, command: str) -> dict[str, str]:
+        """The figures of a stats command."""
+        answer = self(command)
+        assert answer.startswith("OK "), answer
+        body = self._file.read(int(answer.split()[1]) + 2).decode()
+        return {key: value.strip('"') for key, value in (row.split(": ", 1) for row in body.splitlines()[1:] if row)}
+
+    def close(self) -> None:
+        """End the connection."""
+        self._file.close()
+        self.socket.close()

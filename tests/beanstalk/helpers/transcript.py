@@ -1,0 +1,78 @@
+"""Plays a transcript of several clients against a server in memory.
+
+A line is `<client> > what it sends`, `<client> < the answer`, `<client> .` (it has sent its last byte), `<client> !`
+(its connection is gone), `<client> x` (the server has closed), or `+ <seconds>`. Each sent line gets CR LF; `\\r`,
+`\\n` and `\\0` may be written in it, and a `\\` at its end sends it without. Answers
+to what was not expected yet are an error.
+"""
+
+from __future__ import annotations
+
+from beanstalk import Conversation, Server
+from tests.beanstalk.helpers.memory import MemorySeat, Queue
+
+
+class Client:
+    """What a client has got."""
+
+    def __init__(self, server: Server, queue: Queue) -> None:
+        self.got = b""
+        self.closed = False
+        self.seat = MemorySeat(queue)
+        self.conversation = Conversation(server, self.seat, self)
+
+    def write(self, data: bytes) -> None:
+        self.got += data
+
+    def close(self) -> None:
+        self.closed = True
+
+    def expect(self, line: bytes) -> None:
+        assert self.got.startswith(line), (self.got, line)
+        self.got = self.got[len(line):]
+
+
+class World:
+    """A queue, a server, and its clients by name."""
+
+    def __init__(self, body_bytes_max: int = 65_535) -> None:
+        self.queue = Queue()
+        self.server = Server(
+            "instance", body_bytes_max=body_bytes_max, now=self.queue.now, draining=lambda: self.queue.draining)
+        self.clients: dict[str, Client] = {}
+
+    def client(self, name: str) -> Client:
+        if name not in self.clients:
+            self.clients[name] = Client(self.server, self.queue)
+        return self.clients[name]
+
+    def play(self, transcript: str, unread: str = "") -> None:
+        """Play it; `unread`: the client that has got more than is said here."""
+        for row in map(str.lstrip, transcript.splitlines()):
+            if row.startswith("+ "):
+                self.queue.advance(float(row[2:]))
+            elif row:
+                self._event(row)
+        for name, client in self.clients.items():
+            assert client.got == b"" or name == unread, (name, client.got)
+
+    def _event(self, row: str) -> None:
+        name, sign, *text = row.split(" ", 2)
+        client, line = self.client(name), _bytes(text[0] if text else "")
+        if sign == ">":
+            client.conversation.receive(line)
+        elif sign == "<":
+            client.expect(line)
+        elif sign == ".":
+            client.conversation.end()
+        elif sign == "!":
+            client.conversation.lost()
+        else:
+            assert sign == "x", row
+            assert client.closed
+
+
+def _bytes(text: str) -> bytes:
+    end = "" if text.endswith("\\") else "\r\n"
+    text = text.removesuffix("\\").replace("\\r", "\r").replace("\\n", "\n").replace("\\0", "\0")
+    return (text + end).encode("latin-1")

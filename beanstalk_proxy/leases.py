@@ -1,0 +1,22 @@
+"""The times to run of jobs that this program has seen, so that it need not ask for them at each reserve."""
+
+from __future__ import annotations
+
+KNOWN_MAX = 100_000             # jobs; the one known for longest is forgotten
+
+
+class Leases:
+    """By the numbers of jobs. A job has the same one for life."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, float] = {}
+
+    def get(self, number: int) -> float | None:
+        """The time to run of a job in seconds, None if it is not known."""
+        return self._known.get(number)
+
+    def note(self, number: int, lease_s: float) -> None:
+        """The job has this time to run."""
+        if len(self._known) >= KNOWN_MAX:
+            del self._known[next(iter(self._known))]
+        self._known[number] = lease_s

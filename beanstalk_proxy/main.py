@@ -1,0 +1,91 @@
+"""The command `sockpq-beanstalkd`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import signal
+import sys
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+
+import click
+import uvloop
+from sockpq import SockpqError
+from sockpq.aio import Client
+
+from beanstalk import BODY_BYTES_MAX, Connection, Server
+from beanstalk_proxy.seat import ClientSeat, Cluster
+
+log = logging.getLogger("sockpq-beanstalkd")
+
+END_S = 5.0                     # for which the end of the program waits for jobs to go back
+BACKLOG = 1024                  # connections that wait to be accepted
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--listen", default="127.0.0.1:11300", show_default=True, metavar="HOST:PORT",
+              help="Where clients of beanstalkd connect.")
+@click.option("--servers", metavar="HOST:PORT,..", help="The cluster's servers.  [default: as for pqctl]")
+@click.option("--ca", type=click.Path(dir_okay=False, exists=True), metavar="FILE",
+              help="Speak TLS with the servers, whose certificates this CA has signed.")
+@click.option("--user", metavar="NAME", help="The user on whose behalf all clients act.")
+@click.option("--secret-file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="The file with that user's secret.  [default: SOCKPQ_SECRET]")
+@click.option("--job-bytes-max", type=click.IntRange(1, 1 << 30), default=BODY_BYTES_MAX, show_default=True,
+              metavar="BYTES", help="The largest job that is accepted.")
+@click.version_option(version("sockpqd"), prog_name="sockpq-beanstalkd")
+def main(
+    listen: str, servers: str | None, ca: str | None, user: str | None, secret_file: Path | None, job_bytes_max: int,
+) -> None:
+    """beanstalkd's protocol for the clients of this machine, on a cluster of sockpqd.
+
+    SIGUSR1 is drain mode, as in beanstalkd: no more jobs are accepted. SIGTERM and SIGINT end the program; the jobs its
+    clients have reserved go back.
+    """
+    logging.basicConfig(format="%(levelname)s %(message)s", level=logging.INFO, stream=sys.stderr)
+    logging.getLogger("sockpq").setLevel(logging.WARNING)
+    host, _, port = listen.rpartition(":")
+    if not port.isdigit() or int(port) > 65_535:
+        raise click.UsageError("--listen needs HOST:PORT")
+    secret = None
+    if user is not None:
+        secret = secret_file.read_text().strip() if secret_file is not None else os.environ.get("SOCKPQ_SECRET")
+        if not secret:
+            raise click.UsageError("--user needs --secret-file or SOCKPQ_SECRET")
+    asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
+    try:
+        asyncio.run(_serve(host.strip("[]"), int(port), servers, ca, user, secret, job_bytes_max))
+    except (OSError, SockpqError) as error:
+        raise click.ClickException(str(error)) from error
+
+
+async def _serve(
+    host: str, port: int, servers: str | None, ca: str | None, user: str | None, secret: str | None, job_bytes_max: int,
+) -> None:
+    loop = asyncio.get_running_loop()
+    stopping, draining = asyncio.Event(), asyncio.Event()
+    loop.add_signal_handler(signal.SIGUSR1, draining.set)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    async with Client(servers, tls=ca, user=user, secret=secret) as client:
+        cluster = Cluster(client)
+        server = Server(secrets.token_hex(8), body_bytes_max=job_bytes_max, draining=draining.is_set)
+        listening = await loop.create_server(
+            lambda: Connection(server, ClientSeat(cluster, draining.is_set)), host or None, port, backlog=BACKLOG,
+        )
+        log.info("listening on %s:%d", host, port)
+        await stopping.wait()
+        listening.close()
+        server.hang_up()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(END_S):
+                while server.connections:           # until their jobs are back
+                    await asyncio.sleep(0.01)
+
+
+if __name__ == "__main__":
+    main()

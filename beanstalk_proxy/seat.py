@@ -1,0 +1,262 @@
+"""Executes the calls of one connection by the client library."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any, Literal, cast
+
+from sockpq import (
+    AuthError,
+    Busy,
+    ForbiddenError,
+    JobNotFound,
+    JobRunning,
+    Number,
+    PeekedJob,
+    QueueFull,
+    QueueNotFound,
+    QueuePaused,
+    SockpqError,
+)
+from sockpq.aio import Client, Job
+
+from beanstalk import U32_MAX, Call, Done, Failure, Result, calls
+from beanstalk_proxy.leases import Leases
+
+log = logging.getLogger("sockpq-beanstalkd")
+
+LASTING_S = float(U32_MAX)      # the time of a job without any
+TAKEN_S = 10.0                  # for which a job is taken that is about to be deleted
+SILENT_S = 30.0                 # without a leader for so long the connection of who waits is closed
+KICKED_MAX = 2**31 - 1
+FIRST_NUMBER = 1 << 40          # smaller ones are of hand-outs: of jobs that were put natively, without a number
+
+
+class Cluster:
+    """The cluster as all connections of this program reach it."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.leases = Leases()
+
+
+class ClientSeat:
+    """One connection's place at the cluster; it has no state there but the jobs it was handed out."""
+
+    def __init__(self, cluster: Cluster, draining: Callable[[], bool]) -> None:
+        self._cluster = cluster
+        self._draining = draining
+        self._task: asyncio.Task[Result] | None = None
+
+    def execute(self, call: Call, done: Done) -> None:
+        """See Seat."""
+        if type(call) is calls.Put and self._draining():
+            done(Failure.DRAINING)
+            return
+        self._task = asyncio.get_running_loop().create_task(_DO[type(call)](self._cluster, call))
+        self._task.add_done_callback(lambda task: done(_outcome(call, task)))
+
+    def cancel(self) -> None:
+        """See Seat: the client library gives back what was handed out meanwhile."""
+        if self._task is not None:
+            self._task.cancel()
+
+    def leave(self) -> None:
+        """See Seat."""
+
+
+def _outcome(call: Call, task: asyncio.Task[Result]) -> Result | Failure:
+    if task.cancelled():
+        return None
+    error = task.exception()
+    match error:
+        case None:
+            return task.result()
+        case JobNotFound() | JobRunning() | QueueNotFound():
+            return Failure.NOT_FOUND
+        case QueueFull() | QueuePaused():
+            return Failure.DRAINING
+        case Busy():
+            return Failure.OUT_OF_MEMORY
+        case ForbiddenError() | AuthError():
+            return Failure.FORBIDDEN
+        case SockpqError():
+            log.warning("%s: %s: %s", type(call).__name__, type(error).__name__, error)
+        case _:
+            log.error("%s failed: report it, with this line", type(call).__name__, exc_info=error)
+    return Failure.GONE
+
+
+def priority_of(native: int) -> int:
+    """beanstalkd's priority of a job: smaller ones come first there."""
+    return min(max(-native, 0), U32_MAX)
+
+
+async def _put(cluster: Cluster, call: calls.Put) -> Result:
+    stored = await cluster.client.put(
+        call.tube, call.body, -call.priority, delay=call.delay_s or None, number=True, lease=call.ttr_s,
+    )
+    assert stored.number is not None
+    cluster.leases.note(stored.number, call.ttr_s)
+    return calls.Number(stored.number)
+
+
+async def _reserve(cluster: Cluster, call: calls.Reserve) -> Result:
+    if call.wait_s == 0:
+        job = await cluster.client.get(call.tubes, meta=True, policy="place", retry_unknown=True)
+    else:
+        job = await cluster.client.get(
+            call.tubes, block=True, wait=call.wait_s, meta=True, policy="place", retry_unknown=True, timeout=SILENT_S)
+    return None if job is None else await _reserved(cluster, job)
+
+
+async def _reserve_job(cluster: Cluster, call: calls.ReserveJob) -> Result:
+    return await _reserved(cluster, await cluster.client.get_number(call.number, meta=True, retry_unknown=True))
+
+
+async def _reserved(cluster: Cluster, job: Job) -> calls.Reserved:
+    """The job as a client of beanstalkd gets it. One that was put natively has no number but that of this hand-out."""
+    assert job.meta is not None
+    if job.meta.number is None:
+        return calls.Reserved(job.id, job.id, job.queue, LASTING_S, job.data)
+    number = job.meta.number
+    lease_s = cluster.leases.get(number)
+    if lease_s is None:
+        lease_s = (await cluster.client.job_stat(number)).lease or LASTING_S
+        cluster.leases.note(number, lease_s)
+    return calls.Reserved(number, job.id, job.queue, lease_s, job.data)
+
+
+async def _delete(cluster: Cluster, call: calls.Delete) -> Result:
+    if call.handle is not None:
+        try:
+            await cluster.client.done(call.handle, last=True, retry_unknown=True)
+            return None
+        except JobNotFound:             # its time has ended, and it may be ready again
+            pass
+    job = await cluster.client.get_number(call.number, expire=TAKEN_S)
+    await cluster.client.done(job.id, last=True, retry_unknown=True)
+    return calls.Names((job.queue,))
+
+
+async def _release(cluster: Cluster, call: calls.Release) -> Result:
+    if call.delay_s:
+        await cluster.client.later(call.handle, delay=call.delay_s, priority=-call.priority)
+    else:
+        await cluster.client.later(call.handle, priority=-call.priority, first=True)
+    return None
+
+
+async def _bury(cluster: Cluster, call: calls.Bury) -> Result:
+    await cluster.client.bury(call.handle, priority=-call.priority, here=True)
+    return None
+
+
+async def _touch(cluster: Cluster, call: calls.Touch) -> Result:
+    await cluster.client.touch(call.handle)
+    return None
+
+
+async def _peek(cluster: Cluster, call: calls.Peek) -> Result:
+    return _found(await _look(cluster, call.number))
+
+
+async def _look(cluster: Cluster, number: int) -> PeekedJob:
+    """The job of this number; raises JobNotFound."""
+    job = await cluster.client.peek(number if number < FIRST_NUMBER else Number(number))
+    if job is None:
+        raise JobNotFound("there is no such job")
+    return job
+
+
+def _found(job: PeekedJob) -> calls.Found:
+    return calls.Found(job.number or job.id or 0, job.data)
+
+
+async def _peek_first(cluster: Cluster, call: calls.PeekFirst) -> Result:
+    state = cast(Literal["ready", "delayed", "buried"], call.state)
+    found = await cluster.client.peek_queue(call.tube, state)
+    if not found:
+        raise JobNotFound("there is no such job")
+    return _found(found[0])
+
+
+async def _kick(cluster: Cluster, call: calls.Kick) -> Result:
+    count = min(call.count, KICKED_MAX)
+    return calls.Number(await cluster.client.kick(call.tube, count, here=True) if count else 0)
+
+
+async def _kick_job(cluster: Cluster, call: calls.KickJob) -> Result:
+    await cluster.client.kick_job(call.number)
+    return None
+
+
+async def _pause(cluster: Cluster, call: calls.Pause) -> Result:
+    await cluster.client.queue_pause(call.tube, "out", seconds=call.seconds)
+    return None
+
+
+async def _job_stats(cluster: Cluster, call: calls.JobStats) -> Result:
+    if call.number < FIRST_NUMBER:
+        running = await _look(cluster, call.number)
+        return calls.JobFigures(
+            call.number, running.queue, "reserved", priority_of(running.priority), 0, 0, 0, 0, running.attempt, 0, 0, 0,
+            0,
+        )
+    job = await cluster.client.job_stat(call.number)
+    return calls.JobFigures(
+        call.number, job.queue, _STATES.get(job.state, job.state), priority_of(job.priority), job.age, int(job.delay),
+        int(job.lease or 0), job.left, job.reserves, job.timeouts, job.releases, job.buries, job.kicks,
+    )
+
+
+_STATES = {"running": "reserved", "dead": "buried"}     # natively, and there
+
+
+async def _tube_stats(cluster: Cluster, call: calls.TubeStats) -> Result:
+    try:
+        found = await cluster.client.queue_stat(call.tube)
+    except QueueNotFound:
+        return calls.TubeFigures()
+    pause_left_s = found["pause_left_s"]                # rounded up, and there down
+    return calls.TubeFigures(
+        found["urgent"], found["ready"], found["running"], found["delayed"], found["buried"], found["total_put"],
+        found["total_done"] + found["total_deleted"], found["total_pauses"], found["pause_s"] if pause_left_s else 0,
+        max(pause_left_s - 1, 0), exists=True,
+    )
+
+
+async def _tubes(cluster: Cluster, call: calls.Tubes) -> Result:
+    return calls.Names(tuple(queue.name for queue in await cluster.client.queues() if any(queue[1:])))
+
+
+async def _totals(cluster: Cluster, call: calls.Totals) -> Result:
+    ready = reserved = delayed = buried = urgent = 0
+    for queue in await cluster.client.queues():
+        ready += queue.ready
+        reserved += queue.running
+        delayed += queue.delayed
+        buried += queue.buried
+        if queue.ready:
+            with suppress(QueueNotFound):
+                urgent += (await cluster.client.queue_stat(queue.name))["urgent"]
+    return calls.Sums(urgent, ready, reserved, delayed, buried)
+
+
+async def _give_back(cluster: Cluster, call: calls.GiveBack) -> Result:
+    await cluster.client.later_many(call.handles, first=True)
+    for handle in call.undelivered:
+        with suppress(JobNotFound):
+            await cluster.client.later(handle, first=True, yielded=True)
+    return None
+
+
+_DO: dict[type, Callable[[Cluster, Any], Coroutine[Any, Any, Result]]] = {
+    calls.Put: _put, calls.Reserve: _reserve, calls.ReserveJob: _reserve_job, calls.Delete: _delete,
+    calls.Release: _release, calls.Bury: _bury, calls.Touch: _touch, calls.Peek: _peek, calls.PeekFirst: _peek_first,
+    calls.Kick: _kick, calls.KickJob: _kick_job, calls.Pause: _pause, calls.JobStats: _job_stats,
+    calls.TubeStats: _tube_stats, calls.Tubes: _tubes, calls.Totals: _totals, calls.GiveBack: _give_back,
+}

@@ -23,9 +23,11 @@ KOMBU_VERSION     := 5.7.0
 CELERY_VERSION    := 5.7.0
 NODES   ?= 3
 BACKEND ?= sockpq
+UPSTREAM ?=
+AT      ?= proxy
 KEY     ?=
 
-.PHONY: install dev check test-fast test test-deploy client-faces toxiproxy kombu-tests test-celery celery-faults laws sim sim-pulses chaos chaos-long damage hostile docs test-browser demo play play-celery dist manual bench-plots clean
+.PHONY: install dev check test-fast test test-deploy client-faces toxiproxy kombu-tests test-celery test-beanstalkd celery-faults laws sim sim-pulses chaos chaos-long damage hostile docs test-browser demo play play-celery dist manual bench-plots clean
 
 install: $(VENV)/.installed          ## .venv with sockpqd and pqctl, nothing for developers
 dev: $(VENV)/.installed-dev          ## the same with the test tools
@@ -90,6 +92,9 @@ test-celery: dev                     ## Celery's own integration tests, about 20
 			--dest $(TOOLS) celery==$(CELERY_VERSION) \
 		&& tar -xzf $(TOOLS)/celery-$(CELERY_VERSION).tar.gz -C $(TOOLS); }
 	$(BIN)/python -m tests.kombu.celery_suite $(TOOLS)/celery-$(CELERY_VERSION) --nodes $(NODES) --backend $(BACKEND)
+
+test-beanstalkd: dev                 ## tests of beanstalkd and its clients, from the folder UPSTREAM: NODES=3 AT=proxy, leader, follower
+	$(BIN)/python -m tests.beanstalk.upstream $(UPSTREAM) --nodes $(NODES) --at $(AT)
 
 celery-faults: dev toxiproxy         ## 2,000 of Celery's tasks through each fault of servers, workers and publishers
 	$(BIN)/python -m tests.kombu.faults

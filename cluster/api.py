@@ -5,6 +5,7 @@ The gateway is written against these protocols, and its tests implement them wit
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -73,6 +74,13 @@ class ClientPending(Pending, Protocol):
         """Like refused(), but this node serves: it is overloaded, and the client had no turn for too long."""
 
 
+class Doing(Protocol):
+    """An errand that is being done."""
+
+    def cancel(self) -> None:
+        """End it soon; its outcome is told all the same."""
+
+
 class ClusterListener(Protocol):
     """The cluster's callbacks into the gateway, always on the loop."""
 
@@ -102,6 +110,9 @@ class ClusterListener(Protocol):
 
         Returns the answer; None: it was certainly not executed.
         """
+
+    def errand(self, user: str | None, address: str, data: bytes, told: Callable[[bytes | None], None]) -> Doing:
+        """Do something for a client of another node, as the leader; `told` is called once, perhaps at once."""
 
     def turn_ended(self) -> None:
         """The turn's entries have been sent to the other nodes: write the answers to committed operations now."""
@@ -322,6 +333,18 @@ class Cluster(Protocol):
         `address`: of the client, for logs. The leader looks up the user's rights. Raises NotLeader, when it was
         certainly not executed, and OutcomeUnknown.
         """
+
+    def send_errand(
+        self, user: str | None, address: str, data: bytes, told: Callable[[bytes | None], None],
+    ) -> int | None:
+        """Let the leader do something for a client of this node: its gateway understands `data`.
+
+        `told` is called once with the outcome, None if there is none, which says nothing about what was done. Returns a
+        number for `recall_errand`; None, and nothing is told: there is no other node that leads.
+        """
+
+    def recall_errand(self, number: int) -> None:
+        """Let an errand end soon; its outcome is told all the same."""
 
     async def compact(self) -> int:
         """CLUSTER SNAPSHOT: write a snapshot on this node and cut its log; returns the snapshot's index.

@@ -27,6 +27,7 @@ from cluster.damage.rejoining import Rejoining
 from cluster.damage.scrubber import FileToRead, Finding, Scrubber, files_to_read
 from cluster.driven_node import DrivenNode
 from cluster.driver import Driver
+from cluster.errands import Errands, Told
 from cluster.idle import next_turn_at
 from cluster.journal.journal import Journal
 from cluster.leader.clock import SystemClock
@@ -41,7 +42,7 @@ from cluster.snapshots.snapshot_store import SnapshotStore
 from cluster.stats import figures
 from cluster.storage.disk import Disk, TimedDisk
 from cluster.storage.errors import StorageDamaged
-from cluster.wire.messages import Answered, Ask, Hello, Message
+from cluster.wire.messages import Answered, Ask, Errand, Hello, Message, Recall, Reported
 from cluster.wire.peer_network import PeerNetwork
 from core import Machine
 
@@ -85,6 +86,7 @@ class ClusterNode(DrivenNode):
         self._watch = WatermarkMonitor(settings.data_dir, self._marks, self._loop)
         self._administration = Administration(self._driver, self._wake)
         self._questions = Questions(self._driver.peers, self._driver.leader, listener, self._send_beside)
+        self._errands = Errands(self._driver.peers, self._driver.leader, listener, self._send_beside)
         self._scrubber = Scrubber(self._to_scrub, self._damaged)
         self._syncing: Future[None] | None = None       # wakes this node when it ends
         self._stopped = False
@@ -115,6 +117,7 @@ class ClusterNode(DrivenNode):
         self._watch.stop()
         self._scrubber.stop()
         self._questions.stop()
+        self._errands.stop()
         await self._network.stop()
         self._driver.store.close()
         self._driver.journal.close()
@@ -134,6 +137,11 @@ class ClusterNode(DrivenNode):
         if type(event) is Ask or type(event) is Answered:
             self._questions.received(name, event)
             return
+        if type(event) is Errand or type(event) is Reported or type(event) is Recall:
+            self._errands.received(name, event)
+            return
+        if event is None:
+            self._errands.lost(name)
         driver.inbox.append((name, event))
         if self._scheduled:
             return
@@ -276,6 +284,14 @@ class ClusterNode(DrivenNode):
     async def switch_service(self, online: bool) -> None:
         """See Cluster."""
         await self._administration.switch_service(online)
+
+    def send_errand(self, user: str | None, address: str, data: bytes, told: Told) -> int | None:
+        """See Cluster."""
+        return self._errands.send(user, address, data, told)
+
+    def recall_errand(self, number: int) -> None:
+        """See Cluster."""
+        self._errands.recall(number)
 
     async def ask_leader(self, user: str | None, address: str, command: bytes) -> bytes:
         """See Cluster."""

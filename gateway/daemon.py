@@ -28,6 +28,7 @@ from core import Then
 from gateway import audit
 from gateway.auth.authenticator import Access
 from gateway.auth.users_file import users_of
+from gateway.beanstalkd import BeanstalkdListener, do_errand
 from gateway.config import Config, is_loopback, split_address
 from gateway.dashboard import Dashboard, execute
 from gateway.monitoring import HttpServer, LoopLag, Pages, Sources
@@ -39,7 +40,7 @@ from gateway.process.memory_limit import memory_mark_bytes
 from gateway.process.restarts import Restarts
 from gateway.process.systemd import ServiceManager, describe
 from gateway.server.hub import Hub
-from gateway.server.port import legacy_port
+from gateway.server.port import fixed_port
 from gateway.server.server import Server
 
 log = logging.getLogger("sockpqd")
@@ -95,9 +96,11 @@ async def _run(
         node = ClusterNode(settings(config, bootstrap=bootstrap, certificates=certificates), hub)
         hub.attach(node)
         hub.execute = partial(execute, hub)
+        hub.do_errand = partial(do_errand, hub)
         hub.empty_export_dir()
         await node.start()
         await _listen(server, config, certificates)
+        beanstalkd = await _listen_beanstalkd(hub, config, certificates)
         loop_lag = LoopLag()
         http = await _listen_http(config, Sources(
             hub, version("sockpqd"), loop_lag, lambda: logs.lines_lost,
@@ -127,6 +130,8 @@ async def _run(
         raise NodeFailed("the node stopped itself", failure) from failure
     manager.stopping()
     server.stop_accepting()
+    if beanstalkd is not None:
+        await beanstalkd.close()        # while there is a leader, so that the jobs of its clients go back
     await node.stop()           # operations in flight are settled and answered, leadership is handed over
     await server.close()
     loop_lag.stop()
@@ -160,7 +165,24 @@ async def _listen(server: Server, config: Config, certificates: Certificates | N
     context = None if certificates is None else certificates.clients
     await server.start(*split_address(config.listen.client), context=context)
     for legacy in config.listen.legacy:
-        await server.start(*split_address(legacy.address), port=legacy_port(legacy.user, legacy.networks))
+        await server.start(*split_address(legacy.address), port=fixed_port(legacy.user, legacy.networks))
+
+
+async def _listen_beanstalkd(
+    hub: Hub, config: Config, certificates: Certificates | None,
+) -> BeanstalkdListener | None:
+    """Open the port for clients of beanstalkd, if there is to be one; raises OSError."""
+    if config.listen.beanstalkd is None:
+        return None
+    listener, (host, _, number) = config.beanstalkd, config.listen.beanstalkd.rpartition(":")
+    address = split_address(config.listen.beanstalkd) if host else ("", int(number))
+    opened = BeanstalkdListener(
+        hub, hub.places, address, fixed_port(listener.user, listener.networks), job_bytes_max=listener.job_bytes_max,
+        context=None if certificates is None or not listener.tls else certificates.clients,
+    )
+    await opened.start()
+    log.info("node %s: clients of beanstalkd on %s", config.node.name, config.listen.beanstalkd)
+    return opened
 
 
 async def _listen_http(config: Config, sources: Sources, certificates: Certificates | None) -> HttpServer | None:

@@ -21,14 +21,19 @@ ORDER = {
     ),
     "cluster": (
         "limits", "metrics", "api", "settings", "errors", "storage", "paging", "journal", "snapshots", "damage", "wire",
-        "raft", "capacity", "leader", "execution", "recording", "notices", "questions", "driver", "idle", "driven_node",
-        "stats", "administration", "exit_codes", "node",
+        "raft", "capacity", "leader", "execution", "recording", "notices", "questions", "errands", "driver", "idle",
+        "driven_node", "stats", "administration", "exit_codes", "node",
     ),
     "gateway": (
         "limits", "link", "rights", "audit", "events", "protocol", "config", "process", "waiting", "pulses", "auth",
-        "counters", "commands", "server", "monitoring", "dashboard",
+        "counters", "commands", "server", "beanstalkd", "monitoring", "dashboard",
         "dev", "daemon", "main",
     ),
+    "beanstalk": (
+        "limits", "answers", "commands", "reader", "calls", "tubes", "reservations", "server", "conversation",
+        "connection",
+    ),
+    "beanstalk_proxy": ("leases", "seat", "main"),
     "pqctl": (
         "output", "access", "health", "settings", "parameters", "report", "snapshot_file", "invocation", "connect",
         "doctor", "actions", "live", "shell", "commands", "program", "main",

@@ -15,7 +15,9 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = {
     "core": ("core", ()),
     "cluster": ("cluster", ("core",)),
-    "gateway": ("gateway", ("core", "cluster")),
+    "beanstalk": ("beanstalk", ()),
+    "gateway": ("gateway", ("core", "cluster", "beanstalk")),
+    "beanstalk_proxy": ("beanstalk_proxy", ("beanstalk", "sockpq")),
     "sockpq": ("client/src/sockpq", ()),
     "sockpq_kombu": ("integrations/kombu/src/sockpq_kombu", ("sockpq",)),
     "pqctl": ("pqctl", ("sockpq",)),

@@ -220,6 +220,28 @@ class Answered(Struct, tag="answered", frozen=True):
     executed: bool
 
 
+class Errand(Struct, tag="errand", frozen=True):
+    """Something that the receiver is to do as the leader, for a client of this user (cluster/errands.py)."""
+
+    number: int
+    user: str | None
+    address: str            # of the client
+    data: bytes
+
+
+class Recall(Struct, tag="recall", frozen=True):
+    """The errand of this number shall end soon."""
+
+    number: int
+
+
+class Reported(Struct, tag="reported", frozen=True):
+    """The outcome of the errand of this number; None: there is none."""
+
+    number: int
+    data: bytes | None
+
+
 Message = (
     Info
     | Append
@@ -238,6 +260,9 @@ Message = (
     | Notice
     | Ask
     | Answered
+    | Errand
+    | Recall
+    | Reported
 )
 
 _encoder = msgspec.msgpack.Encoder()

@@ -46,6 +46,9 @@ def users_of(config: Config) -> dict[str, Account]:
     for index, legacy in enumerate(config.listen.legacy):
         if legacy.user not in users:
             raise ConfigError(f"listen.legacy[{index}].user: {legacy.user!r} is not in {config.auth.users_file}")
+    listener = config.beanstalkd.user
+    if config.listen.beanstalkd is not None and listener not in users:
+        raise ConfigError(f"beanstalkd.user: {listener!r} is not in {config.auth.users_file}")
     return users
 
 

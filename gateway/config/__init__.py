@@ -3,9 +3,22 @@
 from gateway.config.addresses import is_loopback, split_address
 from gateway.config.errors import ConfigError
 from gateway.config.reading import load, read
-from gateway.config.sections import Auth, Config, GatewaySection, LegacyListen, Listen, Log, Node, Queue, Raft, Tls
+from gateway.config.sections import (
+    Auth,
+    Beanstalkd,
+    Config,
+    GatewaySection,
+    LegacyListen,
+    Listen,
+    Log,
+    Node,
+    Queue,
+    Raft,
+    Tls,
+)
 
 __all__ = [
-    "Auth", "Config", "ConfigError", "GatewaySection", "LegacyListen", "Listen", "Log", "Node", "Queue", "Raft", "Tls",
+    "Auth", "Beanstalkd", "Config", "ConfigError", "GatewaySection", "LegacyListen", "Listen", "Log", "Node", "Queue",
+    "Raft", "Tls",
     "is_loopback", "load", "read", "split_address",
 ]

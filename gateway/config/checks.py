@@ -7,7 +7,7 @@ import ipaddress
 from core import SESSIONS_MAX
 from gateway.config.addresses import is_loopback, split_address
 from gateway.config.errors import ConfigError
-from gateway.config.sections import Auth, Config, LegacyListen, Log, Raft, Tls
+from gateway.config.sections import Auth, Config, Log, Raft, Tls
 from gateway.limits import DATA_BYTES_CEILING, KIB, Limits
 from gateway.protocol.arguments import NODE_NAME
 
@@ -57,10 +57,27 @@ def _check_addresses(config: Config) -> None:
         _require(users, key, "acts as a user, but without auth.users_file there are none")
         _check_listen(f"{key}.address", legacy.address, taken, listen.insecure or bool(legacy.networks),
                       f"{key}.networks")
-        _check_networks(key, legacy)
+        _check_networks(key, legacy.networks)
+    if listen.beanstalkd is not None:
+        _check_beanstalkd(config, listen.beanstalkd, taken)
     for index, member in enumerate(config.cluster.members):
         _address(f"cluster.members[{index}].client", member.client)
         _address(f"cluster.members[{index}].peer", member.peer)
+
+
+def _check_beanstalkd(config: Config, address: str, taken: dict[tuple[str, int], str]) -> None:
+    listener, users = config.beanstalkd, config.auth.users_file is not None
+    _require(not users or listener.user is not None, "beanstalkd.user",
+             "names the user that clients of listen.beanstalkd act as, which auth.users_file makes necessary")
+    _require(users or listener.user is None, "beanstalkd.user",
+             "acts as a user, but without auth.users_file there are none")
+    _require(not listener.tls or config.tls is not None, "beanstalkd.tls", "needs the section [tls]")
+    _require(0 < listener.job_bytes_max <= config.limits.data_bytes_max, "beanstalkd.job_bytes_max",
+             f"must be from 1 to limits.data_bytes_max, {config.limits.data_bytes_max}")
+    host = address if address.rpartition(":")[0] else f"0.0.0.0{address}"
+    _check_listen("listen.beanstalkd", host, taken, config.listen.insecure or bool(listener.networks),
+                  "beanstalkd.networks")
+    _check_networks("beanstalkd", listener.networks)
 
 
 def _check_listen(key: str, address: str, taken: dict[tuple[str, int], str], safe: bool, remedy: str) -> None:
@@ -74,8 +91,8 @@ def _check_listen(key: str, address: str, taken: dict[tuple[str, int], str], saf
     taken[host_port] = key
 
 
-def _check_networks(key: str, legacy: LegacyListen) -> None:
-    for network in legacy.networks:
+def _check_networks(key: str, networks: tuple[str, ...]) -> None:
+    for network in networks:
         try:
             ipaddress.ip_network(network)
         except ValueError as error:

@@ -33,6 +33,7 @@ class Listen(Struct, frozen=True, forbid_unknown_fields=True):
     dashboard: bool | None = None       # at `http`; None: if that is loopback, or users are required
     insecure: bool = False              # allow non-loopback addresses without protection
     legacy: tuple[LegacyListen, ...] = ()
+    beanstalkd: str | None = None       # for clients of beanstalkd; ":11300" is the port on all addresses
 
 
 class Tls(Struct, frozen=True, forbid_unknown_fields=True):
@@ -88,6 +89,15 @@ class GatewaySection(Struct, frozen=True, forbid_unknown_fields=True):
     offline_close: bool = True      # close after `500` if the leader has changed since the client connected
 
 
+class Beanstalkd(Struct, frozen=True, forbid_unknown_fields=True):
+    """[beanstalkd]: the listener of `listen.beanstalkd`."""
+
+    user: str | None = None             # the user its clients act as, needed where there are users
+    networks: tuple[str, ...] = ()      # the networks that may connect; empty: all
+    tls: bool = False                   # its clients use TLS, with the certificate of the client port
+    job_bytes_max: int = 65_535         # the largest job that is accepted
+
+
 class Log(Struct, frozen=True, forbid_unknown_fields=True):
     """[log]: the log on standard error."""
 
@@ -110,3 +120,4 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     tls: Tls | None = None
     auth: Auth = field(default_factory=Auth)
     log: Log = field(default_factory=Log)
+    beanstalkd: Beanstalkd = field(default_factory=Beanstalkd)

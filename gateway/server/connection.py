@@ -67,7 +67,7 @@ class Connection(asyncio.Protocol):
             return
         self._host = host
         self._transport.set_write_buffer_limits(OUTPUT_HIGH_WATER_BYTES)
-        _keep_alive(self._socket)
+        keep_alive(self._socket)
         self.peer = f"{host}:{number}"
         self.secure = transport.get_extra_info("ssl_object") is not None or is_loopback(host)
         self._patience = ClientTimeouts(self._hub.limits, asyncio.get_running_loop().time())
@@ -205,7 +205,8 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
 
-def _keep_alive(connection: socket.socket) -> None:
+def keep_alive(connection: socket.socket) -> None:
+    """Let TCP find out when the client's host has vanished."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_IDLE_S)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S)

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Protocol
 
-from cluster.api import BACKLOG_BYTES_MAX, Cluster
+from cluster.api import BACKLOG_BYTES_MAX, Cluster, Doing
 from core import Effects, Event
 from gateway.auth.authenticator import Access
 from gateway.commands.catalog import VERBS
@@ -100,6 +100,8 @@ class Hub:
         self.account = Account(held_bytes_max(memory_mark_bytes(limits.memory_mark_bytes)))
         self.on_serving: Callable[[], None] = lambda: None
         self.new_secret: Callable[[], int] = lambda: secrets.randbits(64)       # for a session
+        # Does an errand of another node's (Cluster.send_errand).
+        self.do_errand: Callable[[str | None, str, bytes, Callable[[bytes | None], None]], Doing] | None = None
         # Executes a command of the protocol as this user, for another node; returns the answer.
         self.execute: Callable[[str | None, str, bytes], Awaitable[bytes]] | None = None
         self._export_dir = export_dir
@@ -128,6 +130,11 @@ class Hub:
         if self.execute is None or self.cluster.leader() != self.cluster.name:
             return None
         return await self.execute(user, address, command)
+
+    def errand(self, user: str | None, address: str, data: bytes, told: Callable[[bytes | None], None]) -> Doing:
+        """Do an errand of another node's."""
+        assert self.do_errand is not None
+        return self.do_errand(user, address, data, told)
 
     # ---- ClusterListener
 

@@ -17,8 +17,9 @@ log = logging.getLogger("sockpqd.gateway")
 
 
 async def open_sockets(host: str, port: int, backlog: int) -> list[socket.socket]:
-    """Open listening sockets for host and port (0: any free one), one per address of the host. Raises OSError."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    """Open listening sockets for host ("": all) and port (0: any free one), one per address. Raises OSError."""
+    found = await asyncio.get_running_loop().getaddrinfo(
+        host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     sockets: list[socket.socket] = []
     try:
         for family, address in dict.fromkeys((family, address) for family, _, _, _, address in found):

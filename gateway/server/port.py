@@ -27,6 +27,6 @@ class Port(Struct, frozen=True):
         return any(address in network for network in self.networks)
 
 
-def legacy_port(user: str, networks: tuple[str, ...]) -> Port:
-    """Return the port for a [[listen.legacy]] section; raises ValueError for an invalid network."""
+def fixed_port(user: str | None, networks: tuple[str, ...]) -> Port:
+    """Return the port whose clients act as this user; raises ValueError for an invalid network."""
     return Port(user, tuple(ipaddress.ip_network(network) for network in networks))

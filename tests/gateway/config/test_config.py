@@ -11,7 +11,18 @@ import msgspec
 import pytest
 
 from cluster import NodeSettings
-from gateway.config import ConfigError, GatewaySection, Log, Queue, Raft, is_loopback, load, read, split_address
+from gateway.config import (
+    Beanstalkd,
+    ConfigError,
+    GatewaySection,
+    Log,
+    Queue,
+    Raft,
+    is_loopback,
+    load,
+    read,
+    split_address,
+)
 from gateway.limits import MIB, Limits
 
 GOOD = """
@@ -144,6 +155,14 @@ def test_the_raft_defaults_are_those_of_the_cluster() -> None:
     ("", {"listen.http": FAR, "auth": USERS}, f"listen.http: '{FAR}' is not a loopback address"),
     ("", {"listen.legacy": [LEGACY]}, "listen.legacy[0]: acts as a user"),
     ("", {"auth": USERS, "listen.legacy": [{**LEGACY, "networks": []}]}, f"listen.legacy[0].address: '{FAR}' is not"),
+    ("", {"listen.beanstalkd": ":11300"}, "listen.beanstalkd: '0.0.0.0:11300' is not a loopback address"),
+    ("", {"listen.beanstalkd": "127.0.0.1:11361"}, "listen.beanstalkd: '127.0.0.1:11361' is listen.client already"),
+    ("", {"listen.beanstalkd": "nonsense"}, "listen.beanstalkd: "),
+    ("", {"listen.beanstalkd": "127.0.0.1:11300", "auth": USERS}, "beanstalkd.user: names the user"),
+    ("", {"listen.beanstalkd": "127.0.0.1:11300", "beanstalkd": {"user": "app"}}, "beanstalkd.user: acts as a user"),
+    ("", {"listen.beanstalkd": "127.0.0.1:11300", "beanstalkd": {"tls": True}}, "beanstalkd.tls: needs the section"),
+    ("", {"listen.beanstalkd": ":11300", "beanstalkd": {"networks": ["x"]}}, "beanstalkd.networks: "),
+    ("", {"listen.beanstalkd": "127.0.0.1:11300", "beanstalkd": {"job_bytes_max": 0}}, "beanstalkd.job_bytes_max: "),
     ("", {"auth": USERS, "listen.legacy": [LEGACY, LEGACY]}, f"listen.legacy[1].address: '{FAR}' is listen.legacy[0]"),
     ("", {"auth": USERS, "listen.legacy": [{**LEGACY, "networks": ["10.0.0.1/8"]}]}, "listen.legacy[0].networks: 10."),
     ("", {"auth": {"users_file": ""}}, "auth.users_file: must not be empty"),
@@ -232,7 +251,7 @@ def test_which_addresses_stand_for_this_machine_alone(host: str, alone: bool) ->
 
 def test_every_key_is_documented_with_its_default() -> None:
     text = (Path(__file__).parents[3] / "docs" / "CONFIGURATION.md").read_text()
-    for section in (Queue, Limits, Raft, GatewaySection, Log):
+    for section in (Queue, Limits, Raft, GatewaySection, Log, Beanstalkd):
         name = section.__name__.removesuffix("Section").lower()
         for field in msgspec.structs.fields(section):
             default = json.dumps(field.default)

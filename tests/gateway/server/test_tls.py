@@ -17,7 +17,7 @@ from devcluster.authority import Authority
 from gateway.config import Tls
 from gateway.limits import FURTHER_PLACES, MIB, Limits
 from gateway.process.certificates import Certificates
-from gateway.server.port import legacy_port
+from gateway.server.port import fixed_port
 from tests.cluster.test_peers_tls import payloads
 from tests.gateway.helpers.sockets import PATIENCE_S, Client, Gateway
 
@@ -288,7 +288,7 @@ def test_a_port_for_old_clients_lets_in_only_its_networks(
 ) -> None:
     async def test(gateway: TlsGateway) -> None:
         for networks, answer in ((("127.0.0.0/8", "10.0.0.0/24"), b"200 OK\r\n"), (("10.0.0.0/24",), b"")):
-            address = await gateway.server.start("127.0.0.1", 0, port=legacy_port("old", networks))
+            address = await gateway.server.start("127.0.0.1", 0, port=fixed_port("old", networks))
             reader, writer = await asyncio.open_connection(*address)
             writer.write(b"PING\r\n")
             with contextlib.suppress(ConnectionError):
@@ -304,8 +304,8 @@ def test_a_port_for_old_clients_lets_in_only_its_networks(
     ("10.0.0.5", True), ("::ffff:10.0.0.5", True), ("10.0.1.5", False), ("fd00::1%eth0", True), ("::1", False),
 ])
 def test_networks_are_of_both_versions(host: str, admitted: bool) -> None:
-    assert legacy_port("old", ("10.0.0.0/24", "fd00::/8")).admits(host) is admitted
-    assert legacy_port("old", ()).admits(host)
+    assert fixed_port("old", ("10.0.0.0/24", "fd00::/8")).admits(host) is admitted
+    assert fixed_port("old", ()).admits(host)
 
 
 def test_names_with_two_addresses_and_ipv6_can_be_listened_on(authority: Authority) -> None:

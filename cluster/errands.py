@@ -1,0 +1,124 @@
+"""Errands: what one node lets the leader do for a client of its own, over the link between them, as long as it takes.
+
+An errand is bytes that only the gateways understand; so is its outcome. Errands are not part of Raft. One whose leader
+is gone, or is no longer the leader, ends without an outcome: what became of it is for the gateway to find out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from msgspec import Struct
+
+from cluster.api import Doing
+from cluster.raft.peer import Peer
+from cluster.wire.messages import Errand, Message, Recall, Reported
+
+Told = Callable[[bytes | None], None]       # takes the outcome; None: there is none
+LOOK_S = 0.1                                # how often it is looked whether the leader has changed
+
+
+class Doer(Protocol):
+    """Does errands of other nodes."""
+
+    def errand(self, user: str | None, address: str, data: bytes, told: Told) -> Doing:
+        """See ClusterListener."""
+
+
+class _Sent(Struct):
+    """An errand under way."""
+
+    node: str
+    told: Told
+
+
+class Errands:
+    """The errands that this node has sent, and those that it does. `send` passes on a message to another node, soon."""
+
+    def __init__(
+        self, peers: Mapping[str, Peer], leader: Callable[[], str | None], doer: Doer,
+        send: Callable[[str, Message], None],
+    ) -> None:
+        self._peers = peers
+        self._leader = leader
+        self._doer = doer
+        self._send = send
+        self._numbers = itertools.count(1)
+        self._sent: dict[int, _Sent] = {}
+        self._doing: dict[tuple[str, int], Doing] = {}
+        self._looking: asyncio.TimerHandle | None = None
+
+    def send(self, user: str | None, address: str, data: bytes, told: Told) -> int | None:
+        """See Cluster.send_errand."""
+        leader = self._leader()
+        peer = None if leader is None else self._peers.get(leader)
+        if leader is None or peer is None or not peer.up:
+            return None
+        number = next(self._numbers)
+        self._sent[number] = _Sent(leader, told)
+        self._send(leader, Errand(number, user, address, data))
+        if self._looking is None:
+            self._looking = asyncio.get_running_loop().call_later(LOOK_S, self._look)
+        return number
+
+    def recall(self, number: int) -> None:
+        """See Cluster.recall_errand."""
+        sent = self._sent.get(number)
+        if sent is not None:
+            self._send(sent.node, Recall(number))
+
+    def received(self, name: str, message: Errand | Recall | Reported) -> None:
+        """Handle a message of another node."""
+        if isinstance(message, Reported):
+            sent = self._sent.pop(message.number, None)
+            if sent is not None:
+                sent.told(message.data)
+        elif isinstance(message, Recall):
+            doing = self._doing.get((name, message.number))
+            if doing is not None:
+                doing.cancel()
+        else:
+            self._do(name, message)
+
+    def lost(self, name: str) -> None:
+        """The link to this node is down: nothing of what was under way comes any more."""
+        for key in [key for key in self._doing if key[0] == name]:
+            self._doing.pop(key).cancel()
+        self._end([number for number, sent in self._sent.items() if sent.node == name])
+
+    def stop(self) -> None:
+        """Send and do nothing more."""
+        if self._looking is not None:
+            self._looking.cancel()
+        self._end(list(self._sent))
+
+    def _do(self, name: str, errand: Errand) -> None:
+        key = (name, errand.number)
+        ended = False
+
+        def told(data: bytes | None) -> None:
+            nonlocal ended
+            ended = True
+            self._doing.pop(key, None)
+            self._send(name, Reported(errand.number, data))
+
+        doing = self._doer.errand(errand.user, errand.address, errand.data, told)
+        if not ended:
+            self._doing[key] = doing
+
+    def _look(self) -> None:
+        """End the errands whose node does not lead any more."""
+        self._looking = None
+        leader = self._leader()
+        self._end([number for number, sent in self._sent.items() if sent.node != leader])
+        if self._sent:
+            self._looking = asyncio.get_running_loop().call_later(LOOK_S, self._look)
+
+    def _end(self, numbers: list[int]) -> None:
+        for number in numbers:
+            sent = self._sent.pop(number, None)
+            if sent is not None:
+                sent.told(None)

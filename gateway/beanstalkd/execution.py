@@ -1,0 +1,203 @@
+"""Executing one order at the serving leader."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from beanstalk import Failure, calls
+from cluster.api import Cluster
+from core import OpenSession, Operation, Put, PutNumbered, PutWith, Reply, Request, SessionOpened, TouchSessions
+from core import SessionNotFound as SessionNotFoundReply
+from gateway.auth.authenticator import Access
+from gateway.auth.authorizer import Guard
+from gateway.beanstalkd.orders import Again, Keep, Open, Order, Outcome, SessionLost
+from gateway.beanstalkd.steps import Desk, Plain, Refused, Steps, Wait
+from gateway.waiting.slots import NoReply
+from gateway.waiting.waiter import Waiter
+from gateway.waiting.waiters import Waiters
+from gateway.waiting.wanted import Wanted
+
+OVERLOADED_S = 0.1              # before an operation that had no turn is proposed again
+AGAIN = Again()
+
+Told = Callable[[Outcome], None]
+
+
+class Services(Protocol):
+    """What orders are executed with."""
+
+    cluster: Cluster
+    waiters: Waiters
+    access: Access
+
+
+class Customer:
+    """On whose behalf orders are executed: the user and address of the client, as those who check them want to know."""
+
+    secure = True
+
+    def __init__(self, user: str | None, address: str) -> None:
+        self.user = user
+        self.peer = address
+
+
+class Execution:
+    """One order; `told` is called once with its outcome, perhaps before `begin` returns."""
+
+    def __init__(self, services: Services, customer: Customer, order: Order, told: Told) -> None:
+        self.ended = False              # WaitingClient: whether the client waits no more
+        self._services = services
+        self._cluster = services.cluster
+        self._customer = customer
+        self._order = order
+        self._told: Told | None = told
+        self._number = order.number
+        self._steps: Steps | None = None
+        self._waiter: Waiter | None = None
+        self._operation: Operation | None = None
+
+    @property
+    def guard(self) -> Guard:
+        """WaitingClient: what the user may do."""
+        return Guard(self._services.access, self._cluster, self._customer)      # type: ignore[arg-type]
+
+    def begin(self) -> None:
+        """Execute it."""
+        if not self._cluster.holds_lease:
+            self._tell(AGAIN)
+            return
+        call = self._order.call
+        if isinstance(call, Open | Keep):
+            self._propose(_OF_NODE[type(call)](call))
+            return
+        rights = None
+        if self._services.access.required:
+            account = None if self._customer.user is None else self._services.access.account(self._customer.user)
+            if account is None:
+                self._tell(Failure.FORBIDDEN)
+                return
+            rights = account.rights
+        self._steps = Desk(self._cluster, rights, self._order.session).steps(call)
+        self._advance(None)
+
+    def cancel(self) -> None:
+        """A call that waits shall wait no more. What it was handed out meanwhile is told."""
+        self.ended = True
+        waiter = self._waiter
+        if waiter is not None and waiter.outcome is None:
+            waiter.leave()
+            if waiter.outcome is not None:
+                self._tell(None)
+
+    # ---- steps
+
+    def _advance(self, reply: Reply | None) -> None:
+        assert self._steps is not None
+        try:
+            step = self._steps.send(reply)      # type: ignore[arg-type]
+        except StopIteration as end:
+            self._tell(end.value)
+            return
+        except Refused as refused:
+            self._tell(refused.failure)
+            return
+        if isinstance(step, Wait):
+            self._wait(step)
+        elif isinstance(step, Plain):
+            self._propose(step.operation)
+        else:
+            self._propose(self._numbered(step))
+            self._follow(step)
+
+    def _numbered(self, operation: Any, *, keep_waiting: bool = False) -> Operation:
+        """The operation as the next request of the session."""
+        number = self._number
+        self._number += 1
+        return Request(self._order.session, number, number.to_bytes(16, "big"), 0, keep_waiting, operation)
+
+    def _propose(self, operation: Operation) -> None:
+        self._operation = operation
+        self._cluster.propose_for(self, operation, self)
+
+    def _follow(self, operation: Any) -> None:
+        """Propose the Get of somebody who waits right behind a put."""
+        put = operation.job if isinstance(operation, PutNumbered) else None
+        if isinstance(put, PutWith) and put.when is None and isinstance(put.put, Put):
+            self._services.waiters.follow(put.put, self)
+
+    def _wait(self, wait: Wait) -> None:
+        request = self._numbered(wait.get, keep_waiting=wait.wait_ms != 0)
+        assert isinstance(request, Request)
+        if wait.wait_ms == 0:
+            self._propose(request)
+            return
+        waiters = self._services.waiters
+        self._waiter = Waiter(self, waiters, Wanted(wait.get.get, pick=wait.get, request=request))
+        if wait.wait_ms is not None:
+            waiters.limit(self._waiter, wait.wait_ms)
+        waiters.come(self._waiter, ask=True)
+
+    # ---- WaitingClient
+
+    def wake(self) -> None:
+        """The waiter has its outcome."""
+        assert self._waiter is not None
+        outcome = self._waiter.outcome
+        if self._told is None or outcome is None:
+            return
+        if isinstance(outcome, bytes):              # its time is up, or the user may not have the jobs any more
+            self._tell(None if outcome == self._waiter.too_late else Failure.FORBIDDEN)
+        elif outcome is NoReply.CANCELLED:
+            self._tell(None)
+        elif isinstance(outcome, NoReply):
+            self._tell(AGAIN)
+        else:
+            self._reply(outcome)
+
+    # ---- ClientPending
+
+    def applied(self, reply: Reply) -> None:
+        """The operation was executed."""
+        self._reply(reply)
+
+    def refused(self) -> None:
+        """The operation was not executed: this node does not lead any more."""
+        self._tell(AGAIN)
+
+    def unknown(self) -> None:
+        """It is unknown whether the operation was executed: its number will tell."""
+        self._tell(AGAIN)
+
+    def overdue(self) -> None:
+        """The operation had no turn: there is too much to do."""
+        if isinstance(self._order.call, calls.Put):
+            self._tell(Failure.OUT_OF_MEMORY)
+        elif self._operation is not None:
+            asyncio.get_running_loop().call_later(OVERLOADED_S, self._propose, self._operation)
+
+    def _reply(self, reply: Any) -> None:
+        if isinstance(reply, SessionNotFoundReply):
+            self._tell(SessionLost())
+        elif isinstance(reply, SessionOpened):
+            self._tell(calls.Number(int(reply.sid.partition("_")[0])))
+        elif self._steps is None:
+            self._tell(None)
+        else:
+            self._advance(reply)
+
+    def _tell(self, outcome: Outcome) -> None:
+        told, self._told = self._told, None
+        if told is not None:
+            if self._steps is not None:
+                self._steps.close()
+            told(outcome)
+
+
+def _open(call: Open) -> Operation:
+    return OpenSession(call.secret, SESSION_TTL_MS, address=call.node)
+
+
+SESSION_TTL_MS = 10_000         # of silence of the node, after which the jobs of its connections go back
+_OF_NODE: dict[type, Callable[[Any], Operation]] = {Open: _open, Keep: lambda call: TouchSessions(call.sessions)}

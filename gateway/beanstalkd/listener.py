@@ -1,0 +1,184 @@
+"""Listens for clients of beanstalkd, and does the errands of nodes that do."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import ssl
+from collections.abc import Callable
+from typing import cast
+
+import msgspec
+
+from beanstalk import Connection, Server
+from cluster import Handshakes, RefusalLog, TlsTransport
+from cluster.api import Doing
+from gateway.beanstalkd.execution import Customer, Execution, Services
+from gateway.beanstalkd.orders import Keep, Order, decode_order, encode
+from gateway.beanstalkd.seat import NodeSeat
+from gateway.beanstalkd.sessions import NodeSessions
+from gateway.limits import ACCEPT_BACKLOG, HANDSHAKE_S, HANDSHAKES_MAX
+from gateway.server.connection import keep_alive
+from gateway.server.listener import Listener, open_sockets
+from gateway.server.places import Place, Places
+from gateway.server.port import Port
+
+log = logging.getLogger("sockpqd.gateway")
+
+LOOK_S = 0.5                    # how often it is looked whether there is a leader
+LEADERLESS_S = 5.0              # without a leader for so long this node stops listening
+KEEP_S = 3.0                    # how often the sessions of this node are used
+END_S = 2.0                     # for which the end of the node waits for jobs to go back
+
+
+def do_errand(
+    services: Services, user: str | None, address: str, data: bytes, told: Callable[[bytes | None], None],
+) -> Doing:
+    """Execute an order that another node has received."""
+    try:
+        order = decode_order(data)
+    except msgspec.MsgspecError:
+        log.warning("%s: an order of a newer version was not understood", address)
+        order = Order(Keep(()))
+    execution = Execution(services, Customer(user, address), order, lambda outcome: told(encode(outcome)))
+    execution.begin()
+    return execution
+
+
+class Guest(Connection):
+    """One client's connection, counted among those of the node."""
+
+    _host: str | None = None
+
+    def __init__(self, listener: BeanstalkdListener) -> None:
+        self._listener = listener
+        self._customer = Customer(listener.port.user, "")
+        super().__init__(listener.server, listener.seat(self._customer))
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client has come; it is closed at once if its network or the limits do not allow it."""
+        listener = self._listener
+        host, number = (transport.get_extra_info("peername") or ("", 0))[:2]        # empty: it is gone already
+        if host and not listener.port.admits(host):
+            listener.complaints.refused((host, number), "it is in none of the networks of the listener for beanstalkd")
+            cast(asyncio.Transport, transport).abort()
+            return
+        place = listener.places.take(host) if host else Place.NONE
+        if place is not Place.GOOD:
+            if place is Place.TRIAL:
+                listener.places.end_trial(host)
+                listener.places.leave(host)
+            cast(asyncio.Transport, transport).abort()
+            return
+        self._host, self._customer.peer = host, f"{host}:{number}"
+        keep_alive(transport.get_extra_info("socket"))
+        super().connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes have come."""
+        if self._host is not None:
+            super().data_received(data)
+
+    def eof_received(self) -> bool:
+        """The client sends no more."""
+        return self._host is not None and super().eof_received()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client is gone."""
+        if self._host is not None:
+            self._listener.places.leave(self._host)
+            super().connection_lost(exc)
+
+
+class BeanstalkdListener:
+    """The listener of one node. `address`: "host:port"; without a host all addresses of the machine."""
+
+    def __init__(
+        self, services: Services, places: Places, address: tuple[str, int], port: Port, *, job_bytes_max: int,
+        context: ssl.SSLContext | None = None,
+    ) -> None:
+        self.port = port
+        self.places = places
+        self.complaints = RefusalLog(log)
+        cluster = services.cluster
+        self.server = Server(
+            secrets.token_hex(8), body_bytes_max=job_bytes_max, now=asyncio.get_running_loop().time,
+            draining=lambda: not cluster.online,
+        )
+        self._services = services
+        self._cluster = cluster
+        self._address = address
+        self._context = context
+        self._handshakes = Handshakes(HANDSHAKES_MAX, HANDSHAKE_S, self.complaints.refused)
+        self._sessions = NodeSessions()
+        self._listener: Listener | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> tuple[str, int]:
+        """Begin; returns the address listened on. Raises OSError."""
+        address = await self._open()
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self._watch()), loop.create_task(self._keep())]
+        return address
+
+    async def close(self) -> None:
+        """Close the connections; while there is a leader, their jobs go back first."""
+        for task in self._tasks:
+            task.cancel()
+        self._stop_listening()
+        self._handshakes.close()
+        self.server.hang_up()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(END_S):
+                while self.server.connections:
+                    await asyncio.sleep(0.01)
+
+    def seat(self, customer: Customer) -> NodeSeat:
+        """A place for a new connection."""
+        return NodeSeat(self._services, self._sessions, customer)
+
+    async def _open(self) -> tuple[str, int]:
+        def protocol() -> asyncio.Protocol:
+            if self._context is None:
+                return Guest(self)
+            return TlsTransport(self._context, Guest(self), self._handshakes, server_side=True)
+
+        sockets = await open_sockets(*self._address, ACCEPT_BACKLOG)
+        self._listener = Listener(sockets, protocol)
+        host, number = sockets[0].getsockname()[:2]
+        self._address = self._address[0], int(number)
+        return str(host), int(number)
+
+    def _stop_listening(self) -> None:
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+
+    async def _watch(self) -> None:
+        """Listen while there is a leader, so that health checks and clients find a node that can serve them."""
+        loop = asyncio.get_running_loop()
+        known_at = loop.time()
+        while True:
+            await asyncio.sleep(LOOK_S)
+            if self._cluster.leader() is not None:
+                known_at = loop.time()
+                if self._listener is None:
+                    with contextlib.suppress(OSError):
+                        await self._open()
+                        log.info("there is a leader: this node listens for clients of beanstalkd again")
+            elif self._listener is not None and loop.time() - known_at > LEADERLESS_S:
+                log.warning("no leader for %.0f s: this node does not listen for clients of beanstalkd", LEADERLESS_S)
+                self._stop_listening()
+
+    async def _keep(self) -> None:
+        """Use the sessions of this node from time to time."""
+        while True:
+            await asyncio.sleep(KEEP_S)
+            for portion in self._sessions.portions():
+                kept = asyncio.Event()
+                NodeSeat(self._services, self._sessions, Customer(None, "")).keep(portion, kept.set)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(KEEP_S):
+                        await kept.wait()

@@ -1,0 +1,65 @@
+"""Orders: calls on their way to the leader, and the outcomes on their way back."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+from beanstalk import Failure, calls
+
+
+class Open(Struct, array_like=True, tag=50, frozen=True, gc=False):
+    """Open a session, which belongs to the node `node`. Result: Number, of the session."""
+
+    node: str
+    secret: int
+
+
+class Keep(Struct, array_like=True, tag=51, frozen=True, gc=False):
+    """Use these sessions, so that they do not end. Result: None."""
+
+    sessions: tuple[int, ...]
+
+
+class Order(Struct, array_like=True, frozen=True, gc=False):
+    """A call of a connection, as requests of its `session` with the numbers from `number` on (ORDER_NUMBERS of them).
+
+    A repeated order has the same numbers. `session` 0: not in a session, for what can be repeated anyway.
+    """
+
+    call: calls.Call | Open | Keep
+    session: int = 0
+    number: int = 0
+
+
+class Again(Struct, array_like=True, tag=150, frozen=True, gc=False):
+    """The order was not executed, or nobody knows: it is to be given again, to the leader there is then."""
+
+
+class SessionLost(Struct, array_like=True, tag=151, frozen=True, gc=False):
+    """The session of the order has ended."""
+
+
+Outcome = calls.Result | Failure | Again | SessionLost
+
+ORDER_NUMBERS = 4               # request numbers that one order may need
+
+_orders = msgspec.msgpack.Decoder(Order)
+_outcomes = msgspec.msgpack.Decoder(Outcome)
+_encoder = msgspec.msgpack.Encoder()
+
+
+def encode(value: Order | Outcome) -> bytes:
+    """An order or an outcome as bytes."""
+    return _encoder.encode(value)
+
+
+def decode_order(data: bytes) -> Order:
+    """Raises msgspec.MsgspecError for bytes of a version that this one does not understand."""
+    return _orders.decode(data)
+
+
+def decode_outcome(data: bytes) -> Outcome:
+    """Raises msgspec.MsgspecError for bytes of a version that this one does not understand."""
+    outcome: Outcome = _outcomes.decode(data)
+    return outcome

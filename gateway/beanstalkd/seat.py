@@ -1,0 +1,186 @@
+"""One connection's place: its session, and the way of its orders to whoever leads."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from beanstalk import Call, Done, Failure, Result, calls
+from cluster.api import Cluster
+from gateway.beanstalkd.execution import Customer, Execution, Services
+from gateway.beanstalkd.orders import (
+    Again,
+    Keep,
+    Open,
+    Order,
+    Outcome,
+    SessionLost,
+    decode_outcome,
+    encode,
+)
+from gateway.beanstalkd.sessions import NodeSession, NodeSessions
+
+SILENT_S = 30.0                 # without a leader for so long the connection is closed
+PAUSE_S = 0.02                  # before an order is given again, at first
+PAUSE_S_MAX = 0.2
+REACHED_S = 1.0                 # an order that was under way for so long had reached a leader
+
+# Calls that only read, and need no session.
+READING = (calls.Peek, calls.PeekFirst, calls.JobStats, calls.TubeStats, calls.Tubes, calls.Totals)
+
+
+class NodeSeat:
+    """Executes the calls of one connection, one at a time (beanstalk.Seat)."""
+
+    def __init__(self, services: Services, sessions: NodeSessions, customer: Customer) -> None:
+        self._services = services
+        self._cluster: Cluster = services.cluster
+        self._sessions = sessions
+        self._customer = customer
+        self._loop = asyncio.get_running_loop()
+        self._session: NodeSession | None = None
+        self._call: Call | Keep | None = None
+        self._order: Order | None = None
+        self._done: Done | None = None
+        self._cancelled = False
+        self._recall: Callable[[], None] | None = None     # ends the order that is under way
+        self._given = 0                     # how often the order was given
+        self._given_at = 0.0
+        self._failing_since: float | None = None
+        self._until: float | None = None    # of a reserve: how long it may wait
+        self._timer: asyncio.TimerHandle | None = None
+
+    # ---- Seat
+
+    def execute(self, call: Call, done: Done) -> None:
+        """See Seat."""
+        if type(call) is calls.Put and not self._cluster.online:
+            done(Failure.DRAINING)
+            return
+        self._call, self._done, self._cancelled, self._failing_since = call, done, False, None
+        self._until = None
+        if type(call) is calls.Reserve and call.wait_s is not None:
+            self._until = self._loop.time() + call.wait_s
+        self._begin()
+
+    def cancel(self) -> None:
+        """See Seat."""
+        self._cancelled = True
+        if self._recall is not None:
+            self._recall()
+
+    def leave(self) -> None:
+        """See Seat."""
+        if self._session is not None:
+            self._sessions.give_back(self._session)
+            self._session = None
+
+    def keep(self, sessions: tuple[int, ...], done: Callable[[], None]) -> None:
+        """Use these sessions of this node."""
+        self._call, self._done = Keep(sessions), lambda _: done()
+        self._begin()
+
+    # ---- orders
+
+    def _begin(self) -> None:
+        """Give the order for the call, in a session if it needs one."""
+        call = self._call
+        assert call is not None
+        if isinstance(call, (*READING, Keep)):
+            self._give(Order(call))
+            return
+        if self._session is None:
+            self._session = self._sessions.take()
+        if self._session is None:
+            self._give(Order(Open(self._cluster.name, secrets.randbits(64))))
+        else:
+            self._give(Order(call, self._session.number, self._session.next_numbers()))
+
+    def _give(self, order: Order) -> None:
+        """Give a new order."""
+        self._order, self._given = order, 0
+        self._give_again()
+
+    def _give_again(self) -> None:
+        """Give the order to the leader, here or elsewhere."""
+        self._timer, order = None, self._order
+        assert order is not None
+        self._given += 1
+        self._given_at = self._loop.time()
+        if type(order.call) is calls.Reserve:
+            order = replace(order, call=replace(order.call, wait_s=self._wait_s()))
+        if self._cluster.serving:
+            execution = Execution(self._services, self._customer, order, self._told)
+            self._recall = execution.cancel
+            execution.begin()
+            return
+        number = self._cluster.send_errand(
+            self._customer.user, self._customer.peer, encode(order), self._reported)
+        if number is None:
+            self._told(Again())
+        else:
+            self._recall = lambda: self._cluster.recall_errand(number)
+
+    def _wait_s(self) -> float | None:
+        if self._cancelled:
+            return 0
+        return None if self._until is None else max(self._until - self._loop.time(), 0)
+
+    def _reported(self, data: bytes | None) -> None:
+        self._told(Again() if data is None else decode_outcome(data))
+
+    def _told(self, outcome: Outcome) -> None:
+        """The order has an outcome."""
+        self._recall = None
+        if isinstance(outcome, Again):
+            self._again()
+        elif isinstance(outcome, SessionLost):
+            self._session_lost()
+        elif self._order is not None and isinstance(self._order.call, Open):
+            if isinstance(outcome, calls.Number):
+                self._session = self._sessions.opened(outcome.number)
+                self._begin()
+            else:
+                self._end(Failure.OUT_OF_MEMORY)
+        else:
+            self._end(outcome)
+
+    def _again(self) -> None:
+        """Give the order again, soon, unless there has been no leader for too long."""
+        now = self._loop.time()
+        if self._failing_since is None or now - self._given_at > REACHED_S:
+            self._failing_since = now
+        if now - self._failing_since > SILENT_S:
+            self._end(Failure.GONE)
+            return
+        pause_s = min(PAUSE_S * 2 ** min(self._given - 1, 10), PAUSE_S_MAX)
+        self._timer = self._loop.call_later(pause_s, self._give_again)
+
+    def _session_lost(self) -> None:
+        """The session has ended, as this node was silent for too long: the jobs of the connection have gone back.
+
+        Whether an earlier attempt was executed nobody knows any more: only for a job that was put is it told, by
+        closing the connection. The others may be executed twice without harm.
+        """
+        self._forget_session()
+        if type(self._call) is calls.GiveBack:
+            self._end(None)
+        elif type(self._call) is calls.Put and self._given > 1:
+            self._end(Failure.GONE)
+        else:
+            self._begin()
+
+    def _forget_session(self) -> None:
+        if self._session is not None:
+            self._sessions.ended(self._session)
+            self._session = None
+
+    def _end(self, result: Result | Failure) -> None:
+        done, call, self._call, self._order, self._done = self._done, self._call, None, None, None
+        if type(call) is calls.GiveBack and call.handles:
+            self._forget_session()          # it has ended with them
+        assert done is not None
+        done(result)

@@ -1,0 +1,56 @@
+"""The sessions of this node's connections: those in use, those that are free, and how they are kept."""
+
+from __future__ import annotations
+
+from gateway.beanstalkd.orders import ORDER_NUMBERS
+
+FREE_MAX = 1000                 # sessions kept for connections to come
+KEPT_MAX = 1000                 # that one operation keeps
+
+
+class NodeSession:
+    """A session of this node, used by one connection at a time."""
+
+    __slots__ = ("_last", "number")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self._last = 1
+
+    def next_numbers(self) -> int:
+        """The first of the request numbers of the next order."""
+        first, self._last = self._last, self._last + ORDER_NUMBERS
+        return first
+
+
+class NodeSessions:
+    """All of them. They end when this node is silent for long."""
+
+    def __init__(self) -> None:
+        self._all: dict[int, None] = {}
+        self._free: list[NodeSession] = []
+
+    def portions(self) -> list[tuple[int, ...]]:
+        """The numbers of all sessions, in portions that may be kept at once."""
+        numbers = list(self._all)
+        return [tuple(numbers[start:start + KEPT_MAX]) for start in range(0, len(numbers), KEPT_MAX)]
+
+    def opened(self, number: int) -> NodeSession:
+        """A new session, which its connection uses."""
+        self._all[number] = None
+        return NodeSession(number)
+
+    def ended(self, session: NodeSession) -> None:
+        """The session has ended."""
+        self._all.pop(session.number, None)
+
+    def take(self) -> NodeSession | None:
+        """A free session, None if there is none."""
+        return self._free.pop() if self._free else None
+
+    def give_back(self, session: NodeSession) -> None:
+        """The connection that used it has ended, and nothing is bound to it."""
+        if len(self._free) < FREE_MAX:
+            self._free.append(session)
+        else:
+            self.ended(session)         # when it has not been used for a while

@@ -1,0 +1,155 @@
+"""Errands between nodes: they end with an outcome, or without one when the leader or the link is gone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cluster.errands import Errands
+from cluster.wire.messages import Errand, Message, Recall, Reported
+
+
+class Doing:
+    """An errand that the leader does until it is told to end."""
+
+    def __init__(self, told: Callable[[bytes | None], None]) -> None:
+        self.told = told
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class Node:
+    """A node that sends errands and does them, in a world of two."""
+
+    def __init__(self, name: str, world: dict[str, Node], leader: list[str | None]) -> None:
+        self.name = name
+        self.doing: list[tuple[tuple[str | None, str, bytes], Doing]] = []
+        self.at_once: bytes | None = None
+        self.peers: dict[str, Any] = {other: SimpleNamespace(up=True) for other in ("a", "b") if other != name}
+        self.sent: list[Message] = []
+        self._world = world
+        self.errands = Errands(self.peers, lambda: leader[0], self, self._send)
+        world[name] = self
+
+    def errand(self, user: str | None, address: str, data: bytes, told: Callable[[bytes | None], None]) -> Doing:
+        doing = Doing(told)
+        if self.at_once is not None:
+            told(self.at_once)
+        self.doing.append(((user, address, data), doing))
+        return doing
+
+    def _send(self, name: str, message: Message) -> None:
+        self.sent.append(message)
+        if self.peers[name].up:
+            assert isinstance(message, Errand | Recall | Reported)
+            self._world[name].errands.received(self.name, message)
+
+
+@pytest.fixture
+def leader() -> list[str | None]:
+    return ["b"]
+
+
+@pytest.fixture
+def world(leader: list[str | None]) -> Iterator[dict[str, Node]]:
+    loop = asyncio.new_event_loop()
+
+    async def make() -> dict[str, Node]:
+        nodes: dict[str, Node] = {}
+        for name in ("a", "b"):
+            Node(name, nodes, leader)
+        return nodes
+
+    nodes = loop.run_until_complete(make())
+    nodes["loop"] = loop        # type: ignore[assignment]
+    yield nodes
+    loop.close()
+
+
+def send(world: dict[str, Node], told: list[bytes | None]) -> int | None:
+    async def sending() -> int | None:
+        return world["a"].errands.send("ann", "1.2.3.4:5", b"work", told.append)
+
+    loop: Any = world["loop"]
+    number: int | None = loop.run_until_complete(sending())
+    return number
+
+
+def let_pass(world: dict[str, Node], seconds: float) -> None:
+    loop: Any = world["loop"]
+    loop.run_until_complete(asyncio.sleep(seconds))
+
+
+def test_the_outcome_comes_back(world: dict[str, Node]) -> None:
+    told: list[bytes | None] = []
+    assert send(world, told) is not None
+    (what, doing), = world["b"].doing
+    assert (what, told) == (("ann", "1.2.3.4:5", b"work"), [])
+    doing.told(b"done")
+    assert told == [b"done"]
+
+
+def test_an_errand_may_be_done_at_once(world: dict[str, Node]) -> None:
+    world["b"].at_once = b"done"
+    told: list[bytes | None] = []
+    send(world, told)
+    assert told == [b"done"]
+    world["b"].errands.lost("a")
+    assert not world["b"].doing[0][1].cancelled
+
+
+def test_an_errand_is_recalled(world: dict[str, Node]) -> None:
+    told: list[bytes | None] = []
+    number = send(world, told)
+    assert number is not None
+    world["a"].errands.recall(number)
+    doing = world["b"].doing[0][1]
+    assert doing.cancelled
+    doing.told(b"late")
+    assert told == [b"late"]
+    world["a"].errands.recall(number)
+
+
+def test_without_another_leader_nothing_is_sent(world: dict[str, Node], leader: list[str | None]) -> None:
+    for leader[0] in (None, "a"):
+        assert send(world, []) is None
+    leader[0] = "b"
+    world["a"].peers["b"].up = False
+    assert send(world, []) is None
+    assert world["a"].sent == []
+
+
+def test_both_sides_notice_that_the_link_is_down(world: dict[str, Node]) -> None:
+    told: list[bytes | None] = []
+    send(world, told)
+    world["a"].errands.lost("b")
+    world["b"].errands.lost("a")
+    doing = world["b"].doing[0][1]
+    assert told == [None]
+    assert doing.cancelled
+    world["b"].peers["a"].up = False
+    doing.told(b"nobody hears it")
+    assert told == [None]
+
+
+def test_an_errand_ends_when_another_node_leads(world: dict[str, Node], leader: list[str | None]) -> None:
+    told: list[bytes | None] = []
+    send(world, told)
+    let_pass(world, 0.25)
+    assert told == []
+    leader[0] = "c"
+    let_pass(world, 0.25)
+    assert told == [None]
+
+
+def test_at_the_end_of_the_node_all_are_told(world: dict[str, Node]) -> None:
+    told: list[bytes | None] = []
+    send(world, told)
+    world["a"].errands.stop()
+    assert told == [None]

@@ -102,10 +102,17 @@ class Bench:
             self._drained = True
 
     async def kill_leader(self) -> str:
-        """Kill the leader, but for the node that clients are connected to; start it again after a while."""
+        """Kill the leader; if that is the node to which clients are connected, another one leads first."""
         name = await asyncio.to_thread(self.cluster.wait_for_leader)
+        if name == self._node:
+            name = await asyncio.to_thread(self._transfer)
         self.cluster.kill(name)
         return name
+
+    def _transfer(self) -> str:
+        with Client(self.cluster.servers) as client:
+            client.cluster_transfer()
+        return self.cluster.wait_for_leader()
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """A command of a suite."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import json
+import keyword
 import sys
 from collections.abc import Sequence
 
@@ -18,8 +19,8 @@ from pqctl.output.text import one_line
 from pqctl.settings import Options
 
 COMMANDS = (
-    "cluster", "node", "queue", "topic", "job", "sched", "pulse", "backup", "verify", "restore", "session", "worker",
-    "user", "cron", "config", "bench", "doctor", "shell", "events", "top",
+    "cluster", "node", "queue", "topic", "job", "sched", "pulse", "backup", "verify", "restore", "import", "session",
+    "worker", "user", "cron", "config", "bench", "doctor", "shell", "events", "top",
 )
 
 # In which module a command stands that is not named like it.
@@ -40,7 +41,8 @@ class Commands(click.Group):
         """Return the command of this name if there is one; it is named like its module, or stands in another's."""
         if cmd_name not in COMMANDS:
             return None
-        command = getattr(importlib.import_module(f"pqctl.commands.{HOMES.get(cmd_name, cmd_name)}"), cmd_name)
+        name = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
+        command = getattr(importlib.import_module(f"pqctl.commands.{HOMES.get(cmd_name, name)}"), name)
         assert isinstance(command, click.Command)
         return command
 

@@ -95,12 +95,10 @@ async def _run(
         loop.add_signal_handler(signal.SIGHUP, manager.reload, lambda: _reload(certificates, hub.access, logs))
         node = ClusterNode(settings(config, bootstrap=bootstrap, certificates=certificates), hub)
         hub.attach(node)
-        hub.execute = partial(execute, hub)
-        hub.do_errand = partial(do_errand, hub)
+        hub.execute, hub.do_errand = partial(execute, hub), partial(do_errand, hub)
         hub.empty_export_dir()
         await node.start()
-        await _listen(server, config, certificates)
-        beanstalkd = await _listen_beanstalkd(hub, config, certificates)
+        beanstalkd = await _listen(server, hub, config, certificates)
         loop_lag = LoopLag()
         http = await _listen_http(config, Sources(
             hub, version("sockpqd"), loop_lag, lambda: logs.lines_lost,
@@ -160,18 +158,20 @@ async def _pause(restarts: Restarts, stopping: asyncio.Event) -> bool:
     return not stopping.is_set()
 
 
-async def _listen(server: Server, config: Config, certificates: Certificates | None) -> None:
-    """Open all client ports; raises OSError."""
+async def _listen(
+    server: Server, hub: Hub, config: Config, certificates: Certificates | None,
+) -> BeanstalkdListener | None:
+    """Open all client ports; raises OSError. Returns the listener for clients of beanstalkd, if there is to be one."""
     context = None if certificates is None else certificates.clients
     await server.start(*split_address(config.listen.client), context=context)
     for legacy in config.listen.legacy:
         await server.start(*split_address(legacy.address), port=fixed_port(legacy.user, legacy.networks))
+    return await _listen_beanstalkd(hub, config, certificates)
 
 
 async def _listen_beanstalkd(
     hub: Hub, config: Config, certificates: Certificates | None,
 ) -> BeanstalkdListener | None:
-    """Open the port for clients of beanstalkd, if there is to be one; raises OSError."""
     if config.listen.beanstalkd is None:
         return None
     listener, (host, _, number) = config.beanstalkd, config.listen.beanstalkd.rpartition(":")

@@ -24,7 +24,9 @@ COMMANDS = (
 )
 
 # In which module a command stands that is not named like it.
-HOMES = {"top": "events", "sched": "config", "topic": "queue", "verify": "backup", "restore": "backup"}
+HOMES = {
+    "top": "events", "sched": "config", "topic": "queue", "verify": "backup", "restore": "backup", "import": "backup",
+}
 
 OF_COMMANDS = ("--json", "--timeout")       # options of commands, not of the program
 OF_PROGRAM = ("--ca", "--user", "--secret-file", "--tls", "--no-tls")       # options of the program, not of commands
@@ -42,7 +44,7 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         name = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
-        command = getattr(importlib.import_module(f"pqctl.commands.{HOMES.get(cmd_name, name)}"), name)
+        command = getattr(importlib.import_module(f"pqctl.commands.{HOMES.get(cmd_name, cmd_name)}"), name)
         assert isinstance(command, click.Command)
         return command
 

@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PRODUCT = ("core", "cluster", "gateway", "client/src", "client/tools", "pqctl", "devcluster", "bench")
+PRODUCT = (
+    "core", "cluster", "beanstalk", "gateway", "beanstalk_proxy", "client/src", "client/tools", "pqctl", "devcluster",
+    "bench",
+)
 DOCUMENTS = (
     *ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "client").glob("*.md"), *(ROOT / "bench").glob("*.md"),
     *(ROOT / "tests").rglob("README.md"),
@@ -24,7 +27,10 @@ FOREIGN = {"worker.py", "syncobj.py", "app.py", "tasks.py", "test_mail.py"}
 def files() -> set[str]:
     """All Python files of the project, by their paths and by the ends of these."""
     found = set()
-    folders = "bench", "client", "cluster", "core", "deploy", "devcluster", "gateway", "integrations", "pqctl", "tests"
+    folders = (
+        "beanstalk", "beanstalk_proxy", "bench", "client", "cluster", "core", "deploy", "devcluster", "gateway",
+        "integrations", "pqctl", "tests",
+    )
     for folder in folders:
         for path in (ROOT / folder).rglob("*.py"):
             parts = path.relative_to(ROOT).parts

@@ -36,7 +36,7 @@ ORDER = {
     "beanstalk_proxy": ("leases", "seat", "main"),
     "pqctl": (
         "output", "access", "health", "settings", "parameters", "report", "snapshot_file", "invocation", "connect",
-        "doctor", "actions", "live", "shell", "commands", "program", "main",
+        "doctor", "actions", "importing", "live", "shell", "commands", "program", "main",
     ),
     "sockpq": (
         "_version", "errors", "model", "configuration", "_protocol", "_backends", "_engine", "_long_lived", "_async",

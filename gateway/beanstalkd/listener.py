@@ -15,7 +15,7 @@ import msgspec
 from beanstalk import Connection, Server
 from cluster import Handshakes, RefusalLog, TlsTransport
 from cluster.api import Doing
-from gateway.beanstalkd.execution import Customer, Execution, Services
+from gateway.beanstalkd.order_execution import Customer, OrderExecution, Services
 from gateway.beanstalkd.orders import Keep, Order, decode_order, encode
 from gateway.beanstalkd.seat import NodeSeat
 from gateway.beanstalkd.sessions import NodeSessions
@@ -42,7 +42,7 @@ def do_errand(
     except msgspec.MsgspecError:
         log.warning("%s: an order of a newer version was not understood", address)
         order = Order(Keep(()))
-    execution = Execution(services, Customer(user, address), order, lambda outcome: told(encode(outcome)))
+    execution = OrderExecution(services, Customer(user, address), order, lambda outcome: told(encode(outcome)))
     execution.begin()
     return execution
 

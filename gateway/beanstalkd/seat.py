@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from beanstalk import Call, Done, Failure, Result, calls
 from cluster.api import Cluster
-from gateway.beanstalkd.execution import Customer, Execution, Services
+from gateway.beanstalkd.order_execution import Customer, OrderExecution, Services
 from gateway.beanstalkd.orders import (
     Again,
     Keep,
@@ -113,7 +113,7 @@ class NodeSeat:
         if type(order.call) is calls.Reserve:
             order = replace(order, call=replace(order.call, wait_s=self._wait_s()))
         if self._cluster.serving:
-            execution = Execution(self._services, self._customer, order, self._told)
+            execution = OrderExecution(self._services, self._customer, order, self._told)
             self._recall = execution.cancel
             execution.begin()
             return

@@ -1,10 +1,10 @@
-"""`pqctl backup`, `pqctl verify`, `pqctl restore`: the whole state as a file."""
+"""`pqctl backup`, `pqctl verify`, `pqctl restore`: the whole state as a file; `pqctl import`: jobs of other programs."""
 
 from __future__ import annotations
 
 import click
 
-from pqctl.invocation import Call, command, directories, files
+from pqctl.invocation import Call, command, directories, files, group
 from pqctl.output import exit_codes
 
 KEEP_MAX = 100_000
@@ -54,3 +54,21 @@ def restore(call: Call, file: str, dry_run: bool, with_users: bool, yes: bool) -
     from pqctl.actions import backups
 
     return backups.restore(call, file, dry_run=dry_run, with_users=with_users, yes=yes)
+
+
+@group("import")
+def import_() -> None:
+    """Jobs of other programs."""
+
+
+@command(import_, timeout=30.0, epilog=exit_codes.epilog(refused="some are reserved there, and stay"))
+@click.argument("address", metavar="HOST:PORT")
+def beanstalkd(call: Call, address: str) -> int:
+    """Move all jobs of the beanstalkd at HOST:PORT into queues named like its tubes.
+
+    Ready, delayed and buried jobs keep priority, delay and time to run; each is put here before it is deleted there.
+    Reserved ones stay. An import that was interrupted goes on when it is said again.
+    """
+    from pqctl.importing.beanstalkd import import_jobs
+
+    return import_jobs(call, address)

@@ -43,7 +43,7 @@ class Customer:
         self.peer = address
 
 
-class Execution:
+class OrderExecution:
     """One order; `told` is called once with its outcome, perhaps before `begin` returns."""
 
     def __init__(self, services: Services, customer: Customer, order: Order, told: Told) -> None:

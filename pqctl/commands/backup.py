@@ -1,4 +1,4 @@
-"""`pqctl backup`, `pqctl verify`, `pqctl restore`: the whole state as a file; `pqctl import`: jobs of other programs."""
+"""`pqctl backup`, `verify`, `restore`: the whole state as a file; `pqctl import`: jobs of other programs."""
 
 from __future__ import annotations
 

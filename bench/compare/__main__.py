@@ -1,0 +1,122 @@
+"""sockpqd beside RabbitMQ and NATS, where they are installed: one command makes the table of docs/BENCHMARKS.md.
+
+    python -m bench.compare --generator PROGRAM [--rounds 3] [--seconds 4] [--into docs/BENCHMARKS.md]
+
+Three nodes of each system and the generator share this machine, one system at a time. In each round each system runs
+all workloads, and every other round in the opposite order. `--record` appends the runs to a file, from which `--from`
+makes the table again without measuring.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import tempfile
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bench.compare.generator import GeneratorError
+from bench.compare.systems import SYSTEMS, running
+from bench.compare.table import lines
+from bench.compare.workloads import WORKLOADS
+from bench.reports.recording import machine
+from bench.tables import replaced
+
+SYNCS = 200
+
+FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.option("--generator", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="See generator.py.")
+@click.option("--systems", default=",".join(SYSTEMS), show_default=True,
+              help="Those that are not installed are left out.")
+@click.option("--workloads", default=",".join(WORKLOADS), show_default=True)
+@click.option("--rounds", default=3, show_default=True, type=click.IntRange(1, 100))
+@click.option("--seconds", default=4.0, show_default=True, type=click.FloatRange(0.1, 600))
+@click.option("--record", "record_to", type=FILE, help="Append the runs to this file.")
+@click.option("--from", "recorded", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="Measure nothing, take the runs of this file.")
+@click.option("--into", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="A file with <!-- compare --> and <!-- /compare -->, between which the table is written.")
+def main(
+    generator: Path | None, systems: str, workloads: str, rounds: int, seconds: float, record_to: Path | None,
+    recorded: Path | None, into: Path | None,
+) -> None:
+    """Compare the systems, and print the table or write it into a document."""
+    if recorded is not None:
+        kept = [json.loads(line) for line in recorded.read_text().splitlines()]
+    elif generator is None:
+        raise click.UsageError("give --generator PROGRAM, or --from FILE")
+    else:
+        kept = measure(generator, _chosen(systems, SYSTEMS), _chosen(workloads, WORKLOADS), rounds, seconds)
+        if record_to is not None:
+            with record_to.open("a") as file:
+                file.writelines(json.dumps(run) + "\n" for run in kept)
+    text = "\n".join(table(kept)) + "\n"
+    if into is None:
+        click.echo(text)
+    else:
+        into.write_text(replaced(into.read_text(), {"compare": text}))
+
+
+def _chosen(names: str, known: Iterable[str]) -> list[str]:
+    chosen = names.split(",")
+    for name in chosen:
+        if name not in known:
+            raise click.UsageError(f"there is no {name}, but {', '.join(known)}")
+    return chosen
+
+
+def measure(
+    generator: Path, systems: list[str], workloads: list[str], rounds: int, seconds: float,
+) -> list[dict[str, Any]]:
+    """All runs, each with its workload, system and surroundings."""
+    present = [name for name in systems if SYSTEMS[name].installed()]
+    surroundings = {"on": datetime.datetime.now(datetime.UTC).date().isoformat(), **machine(),
+                    "disk": f"{1e6 * sync_s():,.0f} µs for a sync", "seconds for each run": seconds}
+    kept = []
+    for number in range(rounds):
+        for name in present if number % 2 == 0 else reversed(present):
+            with running(name, generator, seconds) as load:
+                for workload in workloads:
+                    try:
+                        result = load.run(WORKLOADS[workload])
+                    except GeneratorError as error:
+                        raise click.ClickException(str(error)) from error
+                    click.echo(f"{name} {workload} {result['rate']:,.0f}/s {result['srv_us_op']:,.1f} µs", err=True)
+                    kept.append({"system": name, "workload": workload, "surroundings": surroundings, **result})
+    return kept
+
+
+def table(kept: list[dict[str, Any]]) -> Iterable[str]:
+    """The lines of the table of these runs."""
+    runs: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for workload in WORKLOADS:
+        for run in kept:
+            if run["workload"] == workload:
+                runs.setdefault(workload, {}).setdefault(run["system"], []).append(run)
+    return lines(runs, kept[-1]["surroundings"] if kept else {})
+
+
+def sync_s() -> float:
+    """The median time of a small write and its sync in the folder for temporary files, where the nodes' data are."""
+    times = []
+    with tempfile.TemporaryFile() as file:
+        file.write(bytes(4096 * SYNCS))
+        os.fsync(file.fileno())
+        for place in range(SYNCS):
+            begun = time.perf_counter()
+            os.pwrite(file.fileno(), b"x" * 512, 4096 * place)
+            os.fdatasync(file.fileno())
+            times.append(time.perf_counter() - begun)
+    return sorted(times)[SYNCS // 2]
+
+
+if __name__ == "__main__":
+    main()

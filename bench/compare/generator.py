@@ -1,0 +1,85 @@
+"""The load generator: a program of its own, because one that is written in Python would be measured itself.
+
+It is not part of this repository. Any program will do that is called
+
+    PROGRAM SYSTEM MODE -h HOST:PORT,.. [--pids PID,..] [-P N] [-C N] [-W N] [-B N] [-s BYTES] [--rate N]
+            [--count N] [--preload N] [--warm S] [--dur S] [--arg WORD]
+
+and prints a JSON object. SYSTEM: sockpq, rabbit, nats. MODE: produce, consume, pc, latency, fill (put COUNT jobs),
+admin (with --arg declare: make a durable quorum queue, RabbitMQ). The first host leads. -P: connections that put, -C:
+that get and finish, -W: puts under way on each, -B: jobs at once. The object has `rate` (operations a second; of a
+worker's two the finished job counts), `srv_us_op` (processor time of the processes PID for each, microseconds),
+`put_us` and `dlv_us` (p50, p99, .. of a put, and from put to delivery). With LG_SOCKPQ_PIPE=1 a worker of ours sends
+DONE and its next GETB in one packet, as RabbitMQ's and NATS' acknowledgements are not waited for either.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.compare.workloads import Workload
+
+FILL_S = 60.0
+SLACK_S = 60.0                  # beyond the time that a run takes
+
+
+class GeneratorError(Exception):
+    """The generator failed; the message has what it said."""
+
+
+def descendants(of: int) -> list[int]:
+    """The processes that this one has started, and theirs. Source: /proc."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue            # it has ended
+            children.setdefault(int(fields[1]), []).append(int(entry.name))
+    found, waiting = [], [of]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found += below
+        waiting += below
+    return sorted(found)
+
+
+class Generator:
+    """`program` against a system whose servers are all that this process has started."""
+
+    def __init__(self, program: Path, system: str, hosts: Sequence[str], seconds: float) -> None:
+        self._program = program
+        self._system = system
+        self._hosts = hosts
+        self._seconds = seconds
+
+    def run(self, workload: Workload) -> dict[str, Any]:
+        """One run of a workload, with the jobs that it needs put before."""
+        options = list(workload.options)
+        if workload.preload:
+            count = round(workload.preload * workload.workers * (self._seconds + 2))
+            self.call("fill", ("-P", "10", "-W", "100", "--count", str(count), "--dur", str(FILL_S)), FILL_S)
+            options += ["--preload", str(count)]
+        return self.call(workload.mode, (*options, "--dur", str(self._seconds)), self._seconds)
+
+    def call(self, mode: str, options: Iterable[str], seconds: float = 0.0) -> dict[str, Any]:
+        """Call the program; returns what it prints. Raises GeneratorError."""
+        pids = ",".join(map(str, descendants(os.getpid())))
+        command = [str(self._program), self._system, mode, "-h", ",".join(self._hosts), "--pids", pids, *options]
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, check=False, timeout=seconds + SLACK_S,
+                env={**os.environ, "LG_SOCKPQ_PIPE": "1"},
+            )
+        except subprocess.TimeoutExpired as error:
+            raise GeneratorError(f"{self._system} {mode} does not end") from error
+        if done.returncode:
+            raise GeneratorError(f"{self._system} {mode}: {done.stderr.strip()[-500:]}")
+        result: dict[str, Any] = json.loads(done.stdout) if mode != "admin" else {}
+        return result

@@ -1,0 +1,104 @@
+"""The systems that are compared: three nodes of each on this machine, started empty and ended with all their data."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from bench.clients.servers import RABBIT, servers
+from bench.compare.generator import Generator
+from devcluster.cluster import serves
+
+Found = TypeVar("Found")
+
+READY_S = 60.0
+POLL_S = 0.2
+NATS_STREAM = {
+    "name": "JOBS", "subjects": ["jobs.q"], "retention": "workqueue", "storage": "file", "num_replicas": 3,
+    "discard": "old", "max_msgs": -1, "max_bytes": -1, "max_age": 0, "max_consumers": -1, "max_msg_size": -1,
+}
+NATS_CONSUMER = {
+    "stream_name": "JOBS", "config": {
+        "durable_name": "W", "ack_policy": "explicit", "ack_wait": 60_000_000_000, "max_ack_pending": 100_000,
+        "max_waiting": 4096, "deliver_policy": "all", "replay_policy": "instant", "max_deliver": -1,
+    },
+}
+
+
+class ComparedSystem(NamedTuple):
+    """One of them. `library`: whose servers bench.clients starts; `durable`: what an acknowledged job survives."""
+
+    title: str
+    library: str
+    durable: str
+    installed: Callable[[], bool]
+    prepare: Callable[[Path, str], list[str]]       # generator, address -> hosts, the leader first
+
+
+@contextmanager
+def running(name: str, program: Path, seconds: float) -> Iterator[Generator]:
+    """A generator for a running system. Raises ServersError, GeneratorError and OSError."""
+    system = SYSTEMS[name]
+    with servers(system.library) as address:
+        yield Generator(program, name, system.prepare(program, address), seconds)
+
+
+def _sockpqd(program: Path, address: str) -> list[str]:
+    hosts = address.split(",")
+    leader = _await(lambda: next((host for host in hosts if serves(host)), None), "a leader of sockpqd")
+    return [leader, *(host for host in hosts if host != leader)]
+
+
+def _rabbitmq(program: Path, address: str) -> list[str]:
+    Generator(program, "rabbit", [address], 0).call("admin", ("--arg", "declare"))
+    return [address]
+
+
+def _nats(program: Path, address: str) -> list[str]:
+    _await(lambda: _ask(address, "STREAM.CREATE.JOBS", NATS_STREAM), "a stream of NATS")
+    _await(lambda: _ask(address, "CONSUMER.DURABLE.CREATE.JOBS.W", NATS_CONSUMER), "a consumer of NATS")
+    return [address]
+
+
+def _ask(address: str, what: str, message: object) -> dict[str, Any] | None:
+    """The answer of JetStream's interface, None if it is an error or does not come."""
+    host, _, port = address.rpartition(":")
+    body = json.dumps(message).encode()
+    try:
+        with socket.create_connection((host, int(port)), 5) as connection, connection.makefile("rb") as answers:
+            answers.readline()
+            connection.sendall(b'CONNECT {"verbose":false}\r\nSUB reply 1\r\nPUB $JS.API.%s reply %d\r\n%s\r\n' % (
+                what.encode(), len(body), body))
+            while line := answers.readline():
+                if line.startswith(b"PING"):
+                    connection.sendall(b"PONG\r\n")
+                elif line.startswith(b"MSG"):
+                    answer: dict[str, Any] = json.loads(answers.read(int(line.split()[-1])))
+                    return None if "error" in answer else answer
+    except OSError:
+        pass
+    return None
+
+
+def _await(ready: Callable[[], Found | None], what: str) -> Found:
+    until = time.monotonic() + READY_S
+    while (found := ready()) is None:
+        if time.monotonic() > until:
+            raise OSError(f"{what} is not there within {READY_S:.0f} s")
+        time.sleep(POLL_S)
+    return found
+
+
+SYSTEMS = {
+    "sockpq": ComparedSystem("sockpqd", "sockpq", "on the disks of a majority", lambda: True, _sockpqd),
+    "rabbit": ComparedSystem("RabbitMQ", "pika", "on the disks of a majority (quorum queue, publisher confirms)",
+                     (RABBIT / "rabbitmq-server").exists, _rabbitmq),
+    "nats": ComparedSystem("NATS", "nats", "in the memory of a majority (R3, disks are synced every two minutes)",
+                   lambda: shutil.which("nats-server") is not None, _nats),
+}

@@ -44,7 +44,7 @@ from cluster.settings import NodeSettings
 from cluster.snapshots.snapshot_store import SnapshotStore
 from cluster.storage.ballast import Ballast
 from cluster.storage.errors import START_EMPTY, JournalDamaged, NoRoom
-from cluster.wire.messages import WIRE_FORMAT, Ack, Append, Heard, Hello, Info, Listening, Message, Notice
+from cluster.wire.messages import WIRE_FORMAT, Ack, Append, Heard, Hello, Info, Listening, Message, Notice, is_news
 from core import Effects, Machine
 
 log = logging.getLogger("sockpqd.cluster")
@@ -230,11 +230,20 @@ class Driver:
 
     def _handle_inbox(self) -> bool:
         """Handle received events; returns whether any of them calls for housekeeping."""
+        if not self.inbox:
+            return False
         inbox, self.inbox = self.inbox, []
         unusual = False
         for name, event in inbox:
-            unusual = unusual or type(event) not in ROUTINE
-            if name in self.peers:
+            if name not in self.peers:
+                unusual = unusual or type(event) not in ROUTINE
+            elif type(event) is Ack or type(event) is Append:
+                self.transport.receive(name, event)
+            else:
+                if isinstance(event, Info):
+                    unusual = unusual or is_news(self.peers[name].info, event)
+                else:
+                    unusual = unusual or type(event) is not Notice
                 self._handle(name, event)
         return unusual
 
@@ -295,6 +304,8 @@ class Driver:
             return False
         if self.inbox or self.proposer.ready or self._housekeeping_at == AT_ONCE or self.paging.behind:
             return True
+        if len(self.transport.quorum.voters) > 1:
+            return False
         # A single node commits in the turn after the one that synced; no acknowledgement of a peer starts that turn.
         alone = self.replica.is_leader and self.transport.quorum.voters == {self.settings.name}
         return alone and self.journal.syncing is None and self.replica.applied_index < self.journal.last_index

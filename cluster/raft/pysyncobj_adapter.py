@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib.metadata
 import struct
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import msgpack
@@ -121,6 +122,11 @@ _replace_pickle()
 syncobj.PIPE_NOTIFIER_ENABLED = False       # it leaks two descriptors per object and wakes a poller that we do not have
 
 
+def _field(name: str) -> Any:
+    """One of the library's fields, to read: many times in each turn, so not by a chain of Python properties."""
+    return property(attrgetter("_SyncObj" + name))
+
+
 class Replica(SyncObj):  # type: ignore[misc]
     """One SyncObj whose single replicated method hands each committed entry to `apply(index, entry)`.
 
@@ -173,7 +179,7 @@ class Replica(SyncObj):  # type: ignore[misc]
     @replicated  # type: ignore[untyped-decorator]
     def entry(self, data: bytes) -> Any:
         """Apply a committed entry; the library calls this for each of them, in order."""
-        return self._apply(self.raftLastApplied + 1, data)
+        return self._apply(self.applied_index + 1, data)
 
     def propose(self, data: bytes, callback: Callback) -> None:
         """Append an entry; `callback(result of apply, reason)` is called within a later tick(), or never.
@@ -203,12 +209,7 @@ class Replica(SyncObj):  # type: ignore[misc]
         """Write a snapshot at the next tick, then cut the log up to it."""
         self.forceLogCompaction()
 
-    @property
-    def leader_node(self) -> PeerNode | None:
-        """The leader this node last heard of."""
-        leader: PeerNode | None = self._getLeader()
-        return leader
-
-    term: int = SyncObj.raftCurrentTerm              # current term
-    commit_index: int = SyncObj.raftCommitIndex      # index of the last entry known to be committed
-    applied_index: int = SyncObj.raftLastApplied     # index of the last applied entry
+    leader_node: PeerNode | None = _field("__raftLeader")       # the leader this node last heard of
+    term: int = _field("__raftCurrentTerm")                     # current term
+    commit_index: int = _field("__raftCommitIndex")             # index of the last entry known to be committed
+    applied_index: int = _field("__raftLastApplied")            # index of the last applied entry

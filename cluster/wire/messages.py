@@ -79,6 +79,17 @@ class Info(Struct, tag="info", frozen=True):
     cluster_level: int = FIRST_LEVEL
 
 
+def is_news(before: Info | None, info: Info) -> bool:
+    """Does this say more of a node than how far it is and what time it is there?"""
+    return before is None or (
+        info.role != before.role or info.term != before.term or info.online is not before.online
+        or info.voter is not before.voter or info.empty is not before.empty or info.full is not before.full
+        or info.exhausted is not before.exhausted or info.subscribed != before.subscribed
+        or info.version != before.version or info.level != before.level or info.raise_to != before.raise_to
+        or info.cluster_level != before.cluster_level
+    )
+
+
 class Append(Struct, tag="append", frozen=True):
     """AppendEntries: `entries` follow the entry (prev_index, prev_term)."""
 

@@ -24,6 +24,7 @@ from cluster.wire.messages import (
     decode_hello,
     encode,
     encode_parts,
+    is_news,
 )
 
 ALL: list[Message] = [
@@ -87,3 +88,20 @@ def test_hello_arrives_as_it_was_sent_and_is_no_other_message() -> None:
 def test_anything_else_is_an_error(data: bytes) -> None:
     with pytest.raises(msgspec.MsgspecError):
         decode(data)
+
+
+def test_how_far_a_node_is_and_what_time_it_is_there_is_no_news() -> None:
+    info = Info(
+        role="FOLLOWER", term=3, applied=7, lag=1, online=True, voter=True, empty=False, full=False, wall_ms=5,
+        version="1", checkpoint=0, chain=b"",
+    )
+    assert is_news(None, info)
+    later = {"applied": 9, "lag": 0, "wall_ms": 6, "checkpoint": 2, "chain": b"x", "time_ms": 8}
+    assert not is_news(info, msgspec.structs.replace(info, **later))
+    for field, value in (
+        ("role", "LEADER"), ("term", 4), ("online", False), ("voter", False), ("empty", True), ("full", True),
+        ("version", "2"), ("exhausted", True), ("subscribed", ("PUT",)), ("level", 9), ("raise_to", 9),
+        ("cluster_level", 9),
+    ):
+        assert is_news(info, msgspec.structs.replace(info, **{field: value})), field
+    assert len(later) + 12 == len(info.__struct_fields__)

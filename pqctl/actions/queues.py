@@ -11,6 +11,7 @@ from pqctl.output.exit_codes import DONE
 from pqctl.output.text import counted
 
 TOLD = {"ready", "running", "priorities", "oldest_s"}       # mentioned in the sentence already
+UNTOLD = {"urgent", "pause_s"}      # for programs
 PAST = "total_"         # prefix of counters since the queue was created
 
 
@@ -27,7 +28,7 @@ def show_stat(call: Call, name: str | None) -> int:
     now = {word: value for word, value in (counters or {}).items() if not word.startswith(PAST)}
     if now.get("oldest_s"):
         sentence += f"; the oldest for {now['oldest_s']:,} s"
-    sentence += _told("", {word: value for word, value in now.items() if word not in TOLD})
+    sentence += _told("", {word: value for word, value in now.items() if word not in TOLD | UNTOLD})
     sentence += _told("since it began ", {
         word.removeprefix(PAST): value for word, value in (counters or {}).items() if word.startswith(PAST)
     })

@@ -61,7 +61,7 @@ class ChoiceKind(Struct, frozen=True):
 
 
 KINDS = (
-    *[ChoiceKind(policy.name, policy) for policy in Policy],
+    *[ChoiceKind(policy.name, policy) for policy in Policy if policy is not Policy.PLACE],      # PLACE is for lists
     ChoiceKind("FAIR, groups in one queue", Policy.FAIR, in_groups=True),
 )
 

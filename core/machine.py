@@ -462,7 +462,6 @@ class Machine:
             state.delays.next_due_ms(state.clock_ms),
             state.retained_keys.next_due_ms(state.clock_ms),
             state.pulses.periods.next_due_ms(),
-            state.queues.pauses.next_due_ms(),
             state.clock_ms if state.queues.indexing else None,
             None if state.fair is None else state.fair.next_due_ms(state.clock_ms),
         )

@@ -49,7 +49,6 @@ from core.store.job_list import JobList
 from core.store.leases import Leases
 from core.store.queues import TAKEN, Queue, Queues
 from core.store.retained_keys import RetainedKeys
-from core.store.timer_index import TimerIndex
 from core.store.topics import Topics
 
 
@@ -177,7 +176,7 @@ class State:
         self.disordered = False                     # an undone batch brought some back: see in_order()
         self.leases = Leases()
         self.delays = Delays()
-        self.ttls: TimerIndex[tuple[int, int, Job]] = TimerIndex(limits.DUE_BITS)   # of READY jobs: (end, seq, job)
+        self.ttls = self.queues.ends                # of READY jobs: (end, seq, job); with what else ends
         self.dead: dict[str, JobList[Job]] = {}     # the READY dead jobs, by the queue they came from
         self.numbers: dict[int, AnyJob] = {}        # the numbered jobs
         self.retained_keys = RetainedKeys()

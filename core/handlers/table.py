@@ -82,6 +82,7 @@ HANDLERS: dict[type[Any], Handler] = {
     job_ops.DeletePlace: Handler(edit.delete, edit.delete_place_cost, in_batch=True, in_request=True),
     job_ops.ChangeNumber: Handler(edit.change, edit.change_number_cost, in_batch=True, in_request=True),
     job_ops.DeleteNumber: Handler(edit.delete, edit.delete_number_cost, in_batch=True, in_request=True),
+    job_ops.DeleteUntaken: Handler(edit.delete, edit.delete_number_cost, in_batch=True, in_request=True),
     job_ops.Move: Handler(edit.move, edit.move_cost, in_batch=True, in_request=True),
     job_ops.Kick: Handler(edit.kick, edit.kick_cost, in_request=True),
     job_ops.KickHere: Handler(edit.kick_here, edit.kick_here_cost, in_request=True),

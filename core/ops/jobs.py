@@ -370,6 +370,12 @@ class DeleteNumber(Struct, array_like=True, tag=81, gc=False, frozen=True):
     selector: Number
 
 
+class DeleteUntaken(Struct, array_like=True, tag=88, gc=False, frozen=True):
+    """A DeleteNumber of a job that does not run. Replies: Finished, NotFound, JobRunning."""
+
+    selector: Number
+
+
 AnySelector = Selector | Place | Number
 
 
@@ -498,6 +504,7 @@ Atomic = (
     Put | PutWith | PutGrouped | PutNumbered | PutMany | PutTopic | Done | DoneLast | DoneRan | Later | LaterWith
     | LaterRan | Move | Change | Delete | Touch | TouchRan | Bury | LaterWithReason | BuryWithReason | ChangePlace
     | DeletePlace | ChangeNumber | DeleteNumber | EndWith | BuryHere | KickNumber
+    | DeleteUntaken
 )
 
 

@@ -1,4 +1,4 @@
-"""Jobs that become active later (spec/state-machine 6), by their time or after items; and jobs whose TTL ends."""
+"""Jobs that become active later (spec/state-machine 6), by their time or after items; TTLs and pauses that end."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from core import limits
 from core.ops.jobs import Due
-from core.rules.pause import end_due_pauses
+from core.rules.pause import end_pause
 from core.state import State
 from core.store.delayed import Release
 from core.store.job import NEVER_MS, DelayedJob, Extras, Job
@@ -39,16 +39,14 @@ def unfinished_items(state: State, items: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def pass_time(state: State, left: int) -> int:
-    """End TTLs and activate DELAYED jobs whose time has come. With groups in use, `left` steps at most.
+    """End TTLs and pauses, and activate DELAYED jobs whose time has come. With groups in use, `left` steps at most.
 
     Returns how many more there could have been, for what else is due.
     """
     shared, clock_ms, delays = state.fair is not None, state.clock_ms, state.delays
     # Nearly always nothing is due, so this is asked before anything is called.
-    if state.queues.pauses.first_ms <= clock_ms:
-        end_due_pauses(state)
     if state.ttls.first_ms <= clock_ms:
-        left -= _end_ttls(state, left if shared else limits.TTL_ENDS_MAX)
+        left -= _end_ttls_and_pauses(state, left if shared else limits.TTL_ENDS_MAX)
     if state.finished_items:
         release(state)
     if delays.released:
@@ -65,13 +63,18 @@ def pass_time(state: State, left: int) -> int:
     return left if shared else limits.DUE_MAX
 
 
-def _end_ttls(state: State, most: int) -> int:
-    """End TTLs, `most` at most; returns how many."""
+def _end_ttls_and_pauses(state: State, most: int) -> int:
+    """End TTLs of jobs and pauses of queues, `most` at most; returns how many."""
     for ended in range(most):
         due = state.ttls.first_due(state.clock_ms)
         if due is None:
             return ended
         job = due[2]
+        if isinstance(job, str):
+            paused = state.queues.find(job)
+            assert paused is not None
+            end_pause(state, paused)
+            continue
         queue = state.queues.by_name[job.queue]
         queue.counters[TTL_ENDED] += 1
         state.events.tell("TTL", job.queue)

@@ -4,19 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from core import limits
 from core.state import State
 from core.store.queues import Queue
-
-
-def end_due_pauses(state: State) -> None:
-    """End the pauses whose time has come, PORTION_MAX at most."""
-    for _ in range(limits.PORTION_MAX):
-        due = state.queues.pauses.first_due(state.clock_ms)
-        queue = None if due is None else state.queues.find(due[1])
-        if queue is None:
-            return
-        end_pause(state, queue)
 
 
 def end_pause(state: State, queue: Queue) -> None:

@@ -141,8 +141,8 @@ class Queues:
     """All queues by name, their settings, and the sums that TOTAL reports."""
 
     __slots__ = (
-        "bound", "by_name", "by_rank", "expiring", "fair", "idle", "nonempty", "of_pulse", "oldest", "paused",
-        "pauses", "priorities", "ready_of_pulse", "settings", "waiting", "waiting_bytes", "weights",
+        "bound", "by_name", "by_rank", "ends", "expiring", "fair", "idle", "nonempty", "of_pulse", "oldest", "paused",
+        "priorities", "ready_of_pulse", "settings", "waiting", "waiting_bytes", "weights",
     )
 
     def __init__(self) -> None:
@@ -159,7 +159,8 @@ class Queues:
         self.fair: ReadyWatcher | None = None       # the groups, once there are any
         self.oldest: OldestFirst | None = None      # the same by the READY time of the first job, once asked for
         self.paused = 0                             # queues that hand out nothing as QUEUE PAUSE says
-        self.pauses: TimerIndex[tuple[int, str]] = TimerIndex(limits.DUE_BITS)     # (end, queue) of those that end
+        # What ends at a time: TTLs of READY jobs, (end, seq, job), and pauses of queues, (end, 0, name).
+        self.ends: TimerIndex[tuple[int, int, Job | str]] = TimerIndex(limits.DUE_BITS)
         self.priorities = 0                         # pairs (queue, priority) with a READY or DELAYED job
         self.waiting = 0                            # READY and DELAYED jobs,
         self.waiting_bytes = 0                      # and their data
@@ -404,9 +405,9 @@ class Queues:
         ends_ms = 0 if settings is None else settings.pause_ends_ms
         if was_ms != ends_ms:
             if was_ms:
-                self.pauses.remove((was_ms, name))
+                self.ends.remove((was_ms, 0, name))
             if ends_ms:
-                self.pauses.add((ends_ms, name))
+                self.ends.add((ends_ms, 0, name))
 
     def _leave_pulse(self, pulse: str, name: str) -> None:
         names = self.of_pulse[pulse]

@@ -56,6 +56,7 @@ class Priority(int, Enum):
         (jobs.kick_job(Number(17)), b"KICK JOB NUMBER 17\r\n"),
         (jobs.job_stat(17), b"JOB STAT NUMBER 17\r\n"),
         (jobs.delete(Number(17)), b"DELETE NUMBER 17\r\n"),
+        (jobs.delete(Number(17), untaken=True), b"DELETE NUMBER 17 UNTAKEN\r\n"),
         (jobs.change(Number(17), priority=3), b"CHANGE NUMBER 17 PRI 3\r\n"),
         (jobs.peek(Number(17)), b"PEEK NUMBER 17\r\n"),
         (jobs.peek_queue("q", "buried"), b"PEEK q BURIED COUNT 1\r\n"),

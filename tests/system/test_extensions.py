@@ -163,7 +163,7 @@ def test_the_examples_of_transactions_and_settings(cluster: LocalCluster) -> Non
         client.say(b"PUT post 0 1\r\nxGET post\r\n", b"200 OK\r\n200 OK post %d 0 1\r\nx" % (id_ + 2))
         client.say(b"LATER %d\r\n" % (id_ + 2), b"200 OK\r\n")
         client.say(b"QUEUE LIST post*\r\n", b"200 OK 2\r\n")
-        assert sorted((client.line(), client.line())) == [b"post 0 0 0 1\r\n", b"post_dead 1 0 0 0\r\n"]
+        assert sorted((client.line(), client.line())) == [b"post 0 0 0 1 0\r\n", b"post_dead 1 0 0 0 0\r\n"]
         client.say(b"KICK post 5\r\n", b"200 OK 1\r\n")
         client.say(b"QUEUE DELETE post FORCE\r\nQUEUE DELETE next FORCE\r\n", b"200 OK\r\n" * 2)
 
@@ -179,7 +179,7 @@ def test_every_node_shows_what_there_is(cluster: LocalCluster) -> None:
                 assert time.monotonic() < deadline
                 time.sleep(0.05)        # followers execute an entry a heartbeat later
             client.say(b"PEEK KEY shown k\r\n", b"200 OK shown - 3 2 DELAYED KEY k TRY 0 AT %s\r\nhi" % after(600))
-            client.say(b"QUEUE LIST shown*\r\n", b"200 OK 1\r\nshown 0 1 0 0\r\n")
+            client.say(b"QUEUE LIST shown*\r\n", b"200 OK 1\r\nshown 0 1 0 0 0\r\n")
             client.send(b"QUEUE CONFIG shown\r\n")
             status, _, lines = client.line().rpartition(b" ")
             assert status == b"200 OK"

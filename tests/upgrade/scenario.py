@@ -393,6 +393,7 @@ class Story:
         self._number(session, "PUT ~numbered 0 1 NUMBER", "x")
         self._number(session, f"CHANGE NUMBER {gone} PRI 3")
         self._number(session, f"DELETE NUMBER {gone}")
+        self._number(session, f"DELETE NUMBER {gone} UNTAKEN")
         self._number(session, "KICK numbered 1 HERE")
         session.close()
         for line in ("buried 0 IS ~order KEY b LEASE 60", "buried 3 DELAY 3000000000", "buried 4"):

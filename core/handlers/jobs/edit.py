@@ -148,9 +148,13 @@ def change_number_cost(operation: ops.ChangeNumber) -> Cost:
     return BASE_BYTES + of_names(operation.item) + len(operation.data or b""), JOB_WITH_EXTRAS
 
 
-def delete(state: State, operation: ops.Delete | ops.DeletePlace | ops.DeleteNumber, seed: int) -> Reply:
+def delete(
+    state: State, operation: ops.Delete | ops.DeletePlace | ops.DeleteNumber | ops.DeleteUntaken, seed: int,
+) -> Reply:
     """End the job without its being done."""
     job = _selected(state, operation.selector)
+    if isinstance(job, RunningJob) and type(operation) is ops.DeleteUntaken:
+        return replies.JOB_RUNNING
     if isinstance(job, RunningJob):
         state.stop(job.id)
     elif isinstance(job, Job):
@@ -180,7 +184,7 @@ def delete_place_cost(operation: ops.DeletePlace) -> Cost:
     return BASE_BYTES + of_names(operation.selector.queue), JOB_WITH_EXTRAS + limits.SCANNED_RUNS_MAX
 
 
-def delete_number_cost(operation: ops.DeleteNumber) -> Cost:
+def delete_number_cost(operation: ops.DeleteNumber | ops.DeleteUntaken) -> Cost:
     """Bytes and work of a DeleteNumber."""
     return BASE_BYTES, JOB_WITH_EXTRAS
 

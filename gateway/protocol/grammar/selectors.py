@@ -14,6 +14,7 @@ from core import (
     Delete,
     DeleteNumber,
     DeletePlace,
+    DeleteUntaken,
     JobState,
     Move,
     Number,
@@ -84,8 +85,10 @@ def _length(words: Words, found: dict[str, int]) -> int | None:
 
 
 def delete(words: Words) -> Command:
-    """DELETE the selected job."""
+    """DELETE the selected job; by its number with UNTAKEN, unless it runs."""
     selector, end = _selector(words)
+    if isinstance(selector, Number) and words[end:] == [b"UNTAKEN"]:
+        return Command(DeleteUntaken(selector))
     if end != len(words):
         raise ArgumentError
     match selector:

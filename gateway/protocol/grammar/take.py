@@ -35,7 +35,9 @@ def get_number(words: Words) -> Command:
 
 def get(words: Words) -> Command | None:
     """GET [<queues> ..]."""
-    if len(words) > 2 and words[1] == b"NUMBER" and words[2].isdigit():
+    if len(words) < 3:
+        return _hand_out(words)
+    if words[1] == b"NUMBER" and words[2].isdigit():
         return None
     command = _hand_out(words)
     if command.within_ms is not None:       # it does not wait

@@ -33,6 +33,7 @@ from core import (
     DeletePlace,
     DeleteQueue,
     DeleteTopic,
+    DeleteUntaken,
     Done,
     DoneAll,
     DoneLast,
@@ -184,6 +185,7 @@ _on_numbered: st.SearchStrategy[Atomic] = often(
     ),
     st.builds(DeleteNumber, _numbered_job),
     st.builds(KickNumber, _numbered_job),
+    st.builds(DeleteUntaken, _numbered_job),
 )
 _get_number = st.builds(
     GetNumber, _numbered_job, st.sampled_from([None, None, 0, 20]), st.sampled_from(Then), st.booleans(),

@@ -17,6 +17,7 @@ from core import (
     Delete,
     DeleteNumber,
     DeletePlace,
+    DeleteUntaken,
     Done,
     DoneAll,
     DoneLast,
@@ -174,11 +175,13 @@ class ModelEnd(ModelSpread):
             return self.job(selector.id)
         return self.holder(selector.queue, selector.key)
 
-    def delete_job(self, delete: Delete | DeletePlace | DeleteNumber) -> Reply:
+    def delete_job(self, delete: Delete | DeletePlace | DeleteNumber | DeleteUntaken) -> Reply:
         """It ends."""
         job = self.selected(delete.selector)
         if job is None:
             return NotFound()
+        if job.id is not None and isinstance(delete, DeleteUntaken):
+            return JobRunning()
         if job.id is not None and isinstance(delete.selector, Selector) and not delete.selector.id:
             return JobRunning()
         if job.id is not None:

@@ -45,6 +45,7 @@ from core import (
     DeletePulse,
     DeleteQueue,
     DeleteTopic,
+    DeleteUntaken,
     DeleteUser,
     Done,
     DoneAll,
@@ -282,7 +283,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
                 return self.on_many(operation)
             case Change() | ChangePlace() | ChangeNumber():
                 return self.change_job(operation)
-            case Delete() | DeletePlace() | DeleteNumber():
+            case Delete() | DeletePlace() | DeleteNumber() | DeleteUntaken():
                 return self.delete_job(operation)
             case Move():
                 return self.move(operation)

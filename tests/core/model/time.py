@@ -154,9 +154,6 @@ class ModelTime(ModelFair):
             if left > 0:
                 left -= self.end_session(number, left) if kind == "session" else self._end_lease(number)
                 self.end_operation()
-        for queue in sorted(self.queues, key=lambda name: (self.queues[name].pause_ends_ms, name)):
-            if 0 < self.queues[queue].pause_ends_ms <= self.clock_ms:
-                self.end_pause(queue)
         shared = self.fair is not None          # then all that is due is one portion
         for portion in (self._end_ttls, self._release, self._activate, self.forget_groups, self.offer_more):
             done = portion(left if shared else DUE_MAX)
@@ -165,9 +162,14 @@ class ModelTime(ModelFair):
             self.note_idle()
 
     def _end_ttls(self, most: int) -> int:
-        fading = [(job.fade_ms, job.seq, job) for job in self.jobs if job.ready and job.fade_ms is not None]
-        over = sorted(one for one in fading if one[0] <= self.clock_ms)[:most]
-        for _, _, job in over:
+        ending: list[tuple[int, int, str, ModelJob | None]] = [
+            (job.fade_ms, job.seq, "", job) for job in self.jobs if job.ready and job.fade_ms is not None]
+        ending += [(one.pause_ends_ms, 0, name, None) for name, one in self.queues.items() if one.pause_ends_ms]
+        over = sorted((one for one in ending if one[0] <= self.clock_ms), key=lambda one: one[:3])[:most]
+        for _, _, queue, job in over:
+            if job is None:
+                self.end_pause(queue)
+                continue
             self.count(job.queue, "faded")
             self.tell("TTL", job.queue)
             self.remove(job)

@@ -38,6 +38,7 @@ from core import (
     DeletePulse,
     DeleteQueue,
     DeleteTopic,
+    DeleteUntaken,
     DeleteUser,
     Done,
     DoneAll,
@@ -253,6 +254,7 @@ FORMS: list[tuple[Operation, list[object]]] = [
     (KickHere("q", 9), [84, "q", 9, None]),
     (KickHere("q", 9, False), [84, "q", 9, False]),
     (KickNumber(Number(7)), [85, [7]]),
+    (DeleteUntaken(Number(7)), [88, [7]]),
     (
         GetAllowed(Get(("q",)), (Allowance("p", 3),)),
         [60, [2, ["q"], None, 0, None, False, None], [["p", 3]]],

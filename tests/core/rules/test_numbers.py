@@ -8,10 +8,12 @@ from collections.abc import Iterable
 import pytest
 
 from core import (
+    Accepted,
     Batch,
     Bury,
     ChangeNumber,
     DeleteNumber,
+    DeleteUntaken,
     Done,
     Due,
     Empty,
@@ -20,6 +22,7 @@ from core import (
     GetWith,
     Handed,
     JobCounts,
+    JobRunning,
     JobState,
     Kick,
     Later,
@@ -150,6 +153,13 @@ def test_it_is_changed_and_deleted_even_while_it_runs(cluster: Cluster, takes: b
     assert (job.priority, job.data) == (5, b"b")
     assert cluster.do(DeleteNumber(Number(number)), Get(("q",))) == [Finished(True, False), Empty(False)]
     assert cluster.do(DeleteNumber(Number(number)), ChangeNumber(Number(number), 1)) == [NotFound(), NotFound()]
+
+
+def test_it_can_be_deleted_unless_it_runs(cluster: Cluster) -> None:
+    number = cluster.put(b"a")
+    job = cluster.take().id
+    assert cluster.do(DeleteUntaken(Number(number)), Later(job)) == [JobRunning(), Accepted()]
+    assert cluster.do(*[DeleteUntaken(Number(number))] * 2) == [Finished(True, False), NotFound()]
 
 
 def test_a_replaced_job_keeps_its_number(cluster: Cluster) -> None:

@@ -46,6 +46,7 @@ def lines(verb: bytes) -> list[list[bytes]]:
     found += [[verb, word] for word in CLUSTER] + [[verb, word, b"n4"] for word in CLUSTER]
     found += [[verb, b"ADD", b"n4", b"h", b"1", b"h", b"2"], [verb, b"1", b"PUT", b"q", b"0", b"1"]]
     found += [[verb, b"SET", b"user", b"put", b"00112233445566778899aabbccddeeff"], [verb, b"1_9f3c5a7e11d0c2b4"]]
+    found.append([verb, b"STAT", b"NUMBER", b"1"])
     return found
 
 

@@ -25,6 +25,7 @@ from core import (
     DeleteNumber,
     DeletePlace,
     DeleteQueue,
+    DeleteUntaken,
     Done,
     DoneAll,
     DoneLast,
@@ -81,7 +82,7 @@ from tests.sim.world.trace import Violation
 
 Severals = DoneAll | LaterAll | LaterAllFirst | TouchAll | Batch
 OnRunning = Done | DoneLast | Later | LaterWith | Return | Bury | Touch | Move | BuryHere
-OnNumbered = ChangeNumber | DeleteNumber | GetNumber | KickNumber
+OnNumbered = ChangeNumber | DeleteNumber | DeleteUntaken | GetNumber | KickNumber
 
 
 class JobReplies(JobStates):
@@ -109,7 +110,7 @@ class JobReplies(JobStates):
                 self._at_place(operation, reply)
             case PutNumbered():
                 self._put_numbered(operation, reply)
-            case ChangeNumber() | DeleteNumber() | GetNumber() | KickNumber():
+            case ChangeNumber() | DeleteNumber() | DeleteUntaken() | GetNumber() | KickNumber():
                 self._on_numbered(operation, reply)
             case KickHere():
                 if isinstance(reply, Removed):
@@ -216,7 +217,9 @@ class JobReplies(JobStates):
                 self.hand(with_options(operation), reply)
             return
         self.seen["jobs found by number"] += 1
-        if isinstance(operation, DeleteNumber):
+        if isinstance(operation, DeleteNumber | DeleteUntaken) and isinstance(reply, Finished):
+            if isinstance(operation, DeleteUntaken) and life.run is not None:
+                raise Violation(f"{operation} is answered {reply}, and {life} runs")
             if life.run is not None:
                 self.stop(life.run)
             self.lives.end(life)

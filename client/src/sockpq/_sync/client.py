@@ -705,14 +705,18 @@ class Client:
         self,
         job: Job | int | Key | Place | Number,
         *,
+        untaken: bool = False,
         timeout: float | None = None,
         retry_unknown: bool | None = None,
     ) -> Finished:
         """Remove a running job by its id, or another one by its `Key`, `Place` or `Number`.
 
-        Raises JobNotFound, and JobRunning when the job with this key is running.
+        Raises JobNotFound, and JobRunning when the job with this key is running. `untaken`, with a `Number`: also when
+        that job is running.
         """
-        return run(self._executor.run(jobs.delete(job), timeout=timeout, retry_unknown=retry_unknown))
+        return run(self._executor.run(
+            jobs.delete(job, untaken=untaken), timeout=timeout, retry_unknown=retry_unknown
+        ))
 
     def move(
         self,

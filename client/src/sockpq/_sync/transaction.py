@@ -208,9 +208,9 @@ class Transaction:
             no_item=no_item, bodies=self._executor.bodies)
         )
 
-    def delete(self, job: Job | int | Key | Place | Number) -> None:
+    def delete(self, job: Job | int | Key | Place | Number, *, untaken: bool = False) -> None:
         """Remove a running job by its id, or another one by its `Key`, `Place` or `Number`. See Client.delete."""
-        self._add(jobs.delete(job), job)
+        self._add(jobs.delete(job, untaken=untaken), job)
 
     def move(
         self,

@@ -632,13 +632,16 @@ def change(
 
 
 @call(retry=True, transaction=True)
-def delete(job: HeldJob | int | Key | Place | Number) -> Command[Finished]:
+def delete(job: HeldJob | int | Key | Place | Number, *, untaken: bool = False) -> Command[Finished]:
     """Remove a running job by its id, or another one by its `Key`, `Place` or `Number`.
 
-    Raises JobNotFound, and JobRunning when the job with this key is running.
+    Raises JobNotFound, and JobRunning when the job with this key is running. `untaken`, with a `Number`: also when
+    that job is running.
     """
+    if untaken and not isinstance(job, Number):
+        raise BadArguments("untaken goes with a Number: an id is that of a running job, a key never finds one")
     repeat = Repeat.IF_ASKED if isinstance(job, Key) else Repeat.HARMLESS   # another job may have got the key meanwhile
-    line = f"DELETE {arguments.selector(job)}"
+    line = f"DELETE {arguments.selector(job)}{' UNTAKEN' if untaken else ''}"
     return single(line, finished, repeat, logged=True, needs=arguments.selected_by(job))
 
 

@@ -251,11 +251,14 @@ class JobStates:
             vague = self._vague() or any(life.unsure for life in lie)
             for life in lie if vague else lie[:count]:
                 self.dig_up(life, kicked=True)
-                life.loose = life.loose or vague
+                if vague:
+                    self.lives.loosen(life)
             return
         for life in waiting if count else ():       # nobody can say which of them waited for items
             if not life.burial and life.not_before_ms > self.clock_ms:
-                life.not_before_ms, life.loose = 0, True
+                life.not_before_ms = 0
+                if life.every_ms is not None:       # nor when it comes again
+                    self.lives.loosen(life)
                 life.fades_ms = None if life.ttl_ms is None else self.clock_ms + life.ttl_ms
 
     def _vague(self) -> bool:

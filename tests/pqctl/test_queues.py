@@ -149,6 +149,25 @@ def test_a_job_by_its_place(servers: list[str], capsys: pytest.CaptureFixture[st
     assert ask(capsys, servers, "job", "show", f"q@{other['place']}") == (REFUSED, {"job": None})
 
 
+def test_a_job_by_its_number_and_buried(servers: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    put = tell(capsys, servers, "job", "put", "tube/a", "x", "--number", "--lease", "60")
+    job = f"number:{put['number']}"
+    taken = str(tell(capsys, servers, "job", "get", "tube/a")["job"]["id"])
+    assert tell(capsys, servers, "job", "bury", taken, "--here") == {"jobs": [{"id": int(taken), "buried": True}]}
+    (listed,) = tell(capsys, servers, "queue", "list", "tube")["queues"]
+    assert (listed["ready"], listed["buried"]) == (0, 1)
+    (seen,) = tell(capsys, servers, "queue", "peek", "tube/a", "--state", "buried")["jobs"]
+    assert (seen["state"], seen["number"]) == ("buried", put["number"])
+    assert tell(capsys, servers, "job", "kick", "tube/a", "5", "--here") == {"queue": "tube/a", "moved": 1}
+    figures = tell(capsys, servers, "job", "stat", job)
+    assert [figures[word] for word in ("state", "lease", "reserves", "buries", "kicks")] == ["ready", 60, 1, 1, 1]
+    assert execute(servers, "job", "show", job).stdout == b"x"
+    assert tell(capsys, servers, "job", "delete", job)["queue_done"]
+    assert run(capsys, "--servers", servers[0], "job", "stat", job)[0] == REFUSED
+    tell(capsys, servers, "queue", "pause", "tube/a", "out", "--for", "5")
+    assert tell(capsys, servers, "queue", "pause", "tube/a", "out", "--for", "0")["seconds"] == 0
+
+
 def test_a_job_that_is_worked_on(servers: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, "--servers", servers[0], "job", "put", "q", "x", "--item", "i")
     assert ask(capsys, servers, "job", "get", "q", "--item", "other") == (REFUSED, {"job": None})

@@ -76,6 +76,25 @@ def test_a_job_is_shown_as_text_json_and_hex() -> None:
     run(test)
 
 
+def test_a_buried_job_is_shown_and_kicked() -> None:
+    async def test(found: Site) -> None:
+        number = (await found.say(b"PUT tube/a 0 3 NUMBER\r\nabc")).split()[-1].decode()
+        taken = (await found.say(b"GET tube/a\r\n")).split()[3]
+        await found.say(b"BURY %s HERE REASON broken\r\n" % taken)
+        page = await found.get("/queue?name=tube%2Fa")
+        assert "BURIED" in page
+        assert "broken" in page
+        assert f"number={number}" in page
+        assert "sort=buried" in await found.get("/queues?search=tube")
+        assert "job.kick_number" in await found.get(f"/job?queue=tube%2Fa&number={number}")
+        status, to, _ = await found.act("job.kick_number", queue="tube/a", number=number)
+        assert status == 303
+        assert f"KICK JOB NUMBER {number}: 200 OK 1" in await found.get(to)
+        assert (await found.say(b"QUEUE LIST tube*\r\n")).endswith(b"tube/a 1 0 0 0 0\r\n")
+
+    run(test)
+
+
 def test_nothing_a_stranger_writes_becomes_part_of_a_page() -> None:
     async def test(found: Site) -> None:
         body = XSS.encode()
@@ -119,6 +138,8 @@ def test_actions_are_commands() -> None:
              "CHANGE KEY mail k PRI 7 DATA 2"),
             ("job.delete", {"queue": "mail", "key": "k"}, "DELETE KEY mail k"),
             ("job.kick", {"queue": "w", "count": "10"}, "KICK w 10"),
+            ("job.kick_here", {"queue": "w", "count": "10"}, "KICK w 10 HERE"),
+            ("queue.purge", {"queue": "w", "state": "BURIED"}, "QUEUE PURGE w BURIED"),
             ("job.later", {"id": "1"}, "LATER 1"),
             ("queue.purge", {"queue": "mail", "state": "ALL"}, "QUEUE PURGE mail ALL"),
             ("queue.delete", {"queue": "new"}, "QUEUE DELETE new FORCE"),

@@ -123,7 +123,7 @@ def test_a_timer_makes_backups_on_each_host(cluster: Installed) -> None:
     cluster.playbook("site.yml", *options)
     assert cluster.playbook("site.yml", *options).changed == 0
     name = cluster.names[0]
-    cluster.ssh(name, "pqctl user set saved put")
+    cluster.ssh(name, "pqctl user set saved --rights put")
     assert "sockpqd-backup.timer" in cluster.ssh(name, "systemctl list-timers --no-pager")
     for _ in range(3):
         cluster.ssh(name, "systemctl start sockpqd-backup.service")

@@ -65,7 +65,8 @@ def test_users_are_saved_and_set_again_if_somebody_says_so(
     servers, secret = ["--servers", ",".join(nodes.servers)], tmp_path / "secret"
     secret.write_text("secret-of-the-mailer")
     for name in ("mail", "print"):
-        assert run(capsys, *servers, "user", "set", name, f"put:{name}*", "--secret-file", str(secret))[0] == DONE
+        assert run(capsys, *servers, "user", "set", name, "--rights", f"put:{name}*", "--secret-file",
+                   str(secret))[0] == DONE
     leader = nodes.wait_for_leader()
     plain = ask(capsys, nodes.servers, "backup", str(tmp_path), "--node", leader)[1]
     code, full = ask(capsys, nodes.servers, "backup", str(tmp_path), "--node", leader, "--with-users")

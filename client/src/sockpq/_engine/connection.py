@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any
 
 from sockpq._backends.access import Access, Login
@@ -86,8 +87,10 @@ class Connection:
         executed: the server waits for its last byte in vain.
         """
         parts = [self.protocol.send(command, number) for command, number in requests]
-        buffers = [b"".join(part for pair in parts for part in pair)] if len(parts) > 1 else parts[0]
+        buffers = [b"".join(chain.from_iterable(parts))] if len(parts) > 1 else parts[0]
         sent = await self._stream.send(buffers, timeout)
+        if sent == sum(map(len, buffers)):
+            return len(parts)
         for count, (line, data) in enumerate(parts):
             sent -= len(line) + len(data)
             if sent < 0:

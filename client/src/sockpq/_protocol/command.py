@@ -59,7 +59,7 @@ class Command(NamedTuple, Generic[T]):
     older: Command[Any] | None = None       # to be sent to such a server (an original sockPQd has no CAPS) instead
     opening: Command[Any] | None = None     # sent before it on the same connection; must be answered well
     prelude: bytes = b""                    # goes directly before its line
-    of_line: Callable[[str], T] | None = None       # where the answer is a single line: what that means
+    of_line: Callable[[str], T] | None = None       # what a single line means that is the answer, instead of `read`
     gone: MissingJob | None = None
 
 

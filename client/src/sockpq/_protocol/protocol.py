@@ -8,10 +8,11 @@ unanswered command gets the bytes; when it is finished the next one begins. Whoe
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from sockpq._protocol.command import Command
-from sockpq._protocol.reader import LINE, Reader
+from sockpq._protocol.reader import LINE, Reader, as_text
 from sockpq.errors import ProtocolError, SockpqError
 from sockpq.model import Waiting
 
@@ -86,21 +87,24 @@ class Protocol:
     def _read(self, answers: list[Answer]) -> None:
         """Let readers take what has come."""
         while self._unanswered:
-            if self._reader is None:
+            of_line = self._unanswered[0].of_line
+            if self._reader is None and of_line is None:
                 self._reader = self._unanswered[0].read()
                 self._need = self._advance(None)
             chunk = self._take()
             if chunk is None:
                 return
-            self._step(chunk, answers)
+            self._step(chunk, of_line, answers)
         if self._position < len(self._received):
             raise ProtocolError(f"bytes nobody asked for: {bytes(self._received[self._position :][:100])!r}")
 
-    def _step(self, chunk: bytes, answers: list[Answer]) -> None:
-        """Give the reader what it asked for."""
+    def _step(self, chunk: bytes, of_line: Callable[[str], Any] | None, answers: list[Answer]) -> None:
+        """Give the reader what it asked for; an answer that is a single line needs none."""
         try:
-            self._need = self._advance(chunk)
-            return
+            if of_line is None:
+                self._need = self._advance(chunk)
+                return
+            answers.append(Answer(of_line(as_text(chunk))))
         except StopIteration as end:
             answers.append(Answer(end.value))
         except ProtocolError:

@@ -151,10 +151,12 @@ class Desk:
         """The job as a client of beanstalkd gets it. One put natively has no number but that of this hand-out."""
         found = self._machine.peek(Selector(reply.id))
         number, ttr_s = reply.id, LASTING_S
-        if found is not None:
-            number = reply.id if found.number is None else found.number
-            if found.deadline_ms is not None:
-                ttr_s = max(found.deadline_ms - self._cluster.time_ms, 0) / MS
+        if found is not None and found.number is not None:
+            number = found.number
+        if found is not None and found.own_lease_ms:
+            ttr_s = found.own_lease_ms / MS                 # as it counts it, from when it hears of the job
+        elif found is not None and found.deadline_ms is not None:
+            ttr_s = max(found.deadline_ms - self._cluster.time_ms, 0) / MS
         return calls.Reserved(number, reply.id, reply.queue, ttr_s, reply.data)
 
     def _delete(self, call: calls.Delete) -> Steps:

@@ -75,6 +75,13 @@ class BeanstalkClient:
         body = self._file.read(int(answer.split()[1]) + 2).decode()
         return {key: value.strip('"') for key, value in (row.split(": ", 1) for row in body.splitlines()[1:] if row)}
 
+    def names(self, command: str) -> list[str]:
+        """The names in a list."""
+        answer = self(command)
+        assert answer.startswith("OK "), answer
+        body = self._file.read(int(answer.split()[1]) + 2).decode()
+        return [row.removeprefix("- ") for row in body.splitlines()[1:] if row]
+
     def close(self) -> None:
         """End the connection."""
         self._file.close()

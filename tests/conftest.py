@@ -32,7 +32,8 @@ ROOT = Path(__file__).parent
 PROCESSES = (
     "bench", "chaos/test_clocks.py", "chaos/test_faults.py", "chaos/test_proxies.py", "chaos/test_pulses.py",
     "chaos/test_scenarios.py", "chaos/test_workers.py",
-    "beanstalk/test_cluster.py", "beanstalk/test_node.py", "browser", "deploy", "packaging", "hostile/test_runner.py", "system", "upgrade",
+    "beanstalk/test_cluster.py", "beanstalk/test_node.py", "browser", "deploy", "packaging", "hostile/test_runner.py",
+    "system", "upgrade",
     "client/test_against_sockpqd.py", "client/test_events.py", "client/test_examples.py",
     "client/test_faces.py", "client/test_jobs_in_time.py",
     "client/test_leader_kills.py", "client/test_old_client.py", "client/test_readme.py", "client/test_testing.py",

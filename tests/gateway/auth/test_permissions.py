@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from core import Get, Put
+from core import Get, Put, PutNumbered, PutWith, StoredNumber
 from gateway import rights
 from gateway.auth.permissions import anybody
 from gateway.commands.catalog import VERBS as CATALOG
@@ -71,7 +71,7 @@ FREE = {
     b"TOTAL", b"INTERCONNECT", b"SESSION", b"TAKEN", b"PING", b"CAPS", b"QUIT", b"AUTH", b"CLUSTER STATUS",
     b"CLUSTER LEADER", b"CLUSTER HASH", b"SYNC", b"DONE", b"LATER", b"SNAPSHOT", b"BEGIN", b"COMMIT", b"ROLLBACK",
     b"POLICY", b"CONFIG", b"TOUCH", b"BURY", b"DELETE", b"CHANGE", b"PEEK", b"SUBSCRIBE", b"UNSUBSCRIBE",
-    b"SCHED", b"WORKER",
+    b"SCHED", b"WORKER", b"JOB",
 }
 
 
@@ -87,8 +87,12 @@ def test_without_a_right_nothing_is_free_but_this() -> None:
     assert free >= FREE - {b"SNAPSHOT"}
 
 
-# What each command needs, job 1 being of queue `mail`: these rights together, and no fewer.
+# What each command needs, job 1 and the job with number 2 being of queue `mail`: these rights together, and no fewer.
 NEEDED = [
+    ("GET NUMBER 2", "get"), ("GET NUMBER 2 EXPIRE 5 META BOUND", "get"), ("DELETE NUMBER 2", "queue"),
+    ("DELETE NUMBER 2 UNTAKEN", "queue"), ("CHANGE NUMBER 2 PRI 5", "queue"), ("PEEK NUMBER 2", "queue"),
+    ("JOB STAT NUMBER 2", "queue"), ("KICK JOB NUMBER 2", "queue"), ("KICK mail 5 HERE", "queue"),
+    ("BURY 1 HERE PRI 5", "get"), ("QUEUE PAUSE mail OUT FOR 5", "queue"), ("QUEUE PURGE mail BURIED", "queue"),
     ("GET mail", "get"), ("GET mail COUNT 5 META", "get"), ("GETB mail IS i WITHIN 5", "get"),
     ("GET mail BOUND", "get"), ("GETBE mail BY PRIORITY BOUND", "get"), ("DONE 1", "get"), ("DONE 1 LAST", "get"),
     ("DONE 1 1", "get"),
@@ -109,9 +113,11 @@ KINDS = ("put", "get", "queue", "admin")
 
 @pytest.fixture(scope="module")
 def cluster() -> FakeCluster:
-    """With job 1 of `mail` running."""
+    """With job 1 of `mail` running, and job number 2 waiting there."""
     cluster = FakeCluster()
-    cluster.machine.apply(1000, 0, 0, [Put("mail", 0, b""), Get(("mail",))])
+    numbered = PutNumbered(PutWith(Put("mail", 0, b"")), True)
+    applied = cluster.machine.apply(1000, 0, 0, [Put("mail", 0, b""), Get(("mail",)), numbered])
+    assert applied.replies[2] == StoredNumber(2)
     cluster.serving = True
     return cluster
 

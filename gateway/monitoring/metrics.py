@@ -113,6 +113,7 @@ class _Gathered(Collector):
             jobs.add_metric((depth.queue, "delayed"), depth.delayed)
             jobs.add_metric((depth.queue, "running"), depth.running)
             jobs.add_metric((depth.queue, "dead"), depth.dead)
+            jobs.add_metric((depth.queue, "buried"), depth.buried)
         yield jobs
 
     def _pulses(self) -> Iterator[Metric]:

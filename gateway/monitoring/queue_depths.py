@@ -29,6 +29,7 @@ class Depth(Struct, frozen=True):
     delayed: int
     running: int
     dead: int
+    buried: int
     history: QueueHistory | None = None      # None for OTHERS
 
 
@@ -47,14 +48,14 @@ async def depths(cluster: Cluster, named: tuple[str, ...]) -> Depths:
     """
     machine = cluster.machine
     fullest: list[tuple[int, str]] = []
-    delayed = dead = 0
+    delayed = dead = buried = 0
     names = iter(machine.queue_names(""))
     while piece := list(islice(names, NAMES_PER_PIECE)):
         found = []
         for name in piece:
             counts = machine.counts(name)
             if counts is not None:
-                delayed, dead = delayed + counts.delayed, dead + counts.dead
+                delayed, dead, buried = delayed + counts.delayed, dead + counts.dead, buried + counts.buried
                 if name.startswith(named):
                     found.append((counts.ready, name))
         fullest = heapq.nlargest(QUEUES_NAMED_MAX, fullest + found)
@@ -69,12 +70,15 @@ async def depths(cluster: Cluster, named: tuple[str, ...]) -> Depths:
     for _, name in fullest:
         counts = machine.counts(name)
         if counts is not None:          # the queue may be gone by now
-            shown.append(Depth(name, counts.ready, counts.delayed, counts.running, counts.dead, histories[name]))
+            shown.append(Depth(
+                name, counts.ready, counts.delayed, counts.running, counts.dead, counts.buried, histories[name],
+            ))
     delayed = max(0, delayed - sum(depth.delayed for depth in shown))
     others = Depth(
         OTHERS, delayed=delayed,
         waiting=max(0, totals.jobs - delayed - sum(depth.waiting + depth.delayed for depth in shown)),
         running=totals.running - sum(depth.running for depth in shown),
         dead=max(0, dead - sum(depth.dead for depth in shown)),
+        buried=max(0, buried - sum(depth.buried for depth in shown)),
     )
     return Depths(totals, (*shown, others))

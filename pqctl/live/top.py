@@ -101,8 +101,8 @@ def _print(call: Call, queues: list[QueueTotals], rates: dict[tuple[str, str], f
     if call.as_json:
         call.print(json.dumps({"queues": [
             {"name": queue.name, "ready": queue.ready, "delayed": queue.delayed, "running": queue.running,
-             "dead": queue.dead, **{f"{kind.lower()}_per_s": round(rates.get((queue.name, kind), 0.0), 1)
-                                    for kind in MOVES}}
+             "dead": queue.dead, "buried": queue.buried,
+             **{f"{kind.lower()}_per_s": round(rates.get((queue.name, kind), 0.0), 1) for kind in MOVES}}
             for queue in queues
         ]}))
     else:
@@ -116,10 +116,10 @@ def picture(queues: list[QueueTotals], rates: dict[tuple[str, str], float]) -> T
 
     columns = [Column("queue", folds=True)]
     columns += [Column(title, figures=True)
-                for title in ("ready", "delayed", "running", "dead", "put/s", "take/s", "done/s")]
+                for title in ("ready", "delayed", "running", "dead", "buried", "put/s", "take/s", "done/s")]
     return table(columns, (
         ((queue.name, f"{queue.ready:,}", f"{queue.delayed:,}", f"{queue.running:,}", f"{queue.dead:,}",
-          *(f"{rates.get((queue.name, kind), 0.0):,.1f}" for kind in MOVES)), "")
+          f"{queue.buried:,}", *(f"{rates.get((queue.name, kind), 0.0):,.1f}" for kind in MOVES)), "")
         for queue in queues
     ))
 

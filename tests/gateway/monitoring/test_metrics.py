@@ -12,7 +12,7 @@ import pytest
 import uvloop
 from prometheus_client.parser import text_string_to_metric_families
 
-from core import Bury, Done, Due, Get, Operation, PauseQueue, Put, PutGrouped, PutWith
+from core import Bury, BuryHere, Done, Due, Get, Operation, PauseQueue, Put, PutGrouped, PutWith
 from gateway import rights
 from gateway.limits import Limits
 from gateway.monitoring import Access, HttpServer, LoopLag, Pages, Sources, start
@@ -267,15 +267,18 @@ def test_every_state_is_counted_and_the_others_are_the_rest() -> None:
         for name in names:
             operations += [PutWith(Put(name, 0, b""), later), PutWith(Put(name, 0, b""), later), Put(name, 0, b"")]
             operations += [Get((name,)), Put(name, 0, b""), Put(name, 0, b"")]
-        operations += [soon, Get(("dead",)), *[Put("paused", 0, b"")] * 3, PauseQueue("paused", False, True)]
+        operations += [soon, Get(("dead",)), soon, Get(("dead",))]
+        operations += [*[Put("paused", 0, b"")] * 3, PauseQueue("paused", False, True)]
         machine = watched.cluster.machine
         machine.apply(1_000_000, watched.cluster.now_ms, 1, operations)
-        machine.apply(1_000_001, watched.cluster.now_ms, 1, [Bury(machine.next_id - 1)])
+        machine.apply(1_000_001, watched.cluster.now_ms, 1, [
+            Bury(machine.next_id - 1), BuryHere(machine.next_id - 2),
+        ])
         found = await watched.samples()
         jobs = {labels: value for (name, labels), value in found.items() if name == "sockpqd_jobs"}
         sums = {state: sum(value for (_, of), value in jobs.items() if of == state)
-                for state in ("waiting", "delayed", "running", "dead")}
-        assert sums == {"waiting": 2 * 120 + 3 + 1, "delayed": 2 * 120, "running": 120, "dead": 1}
+                for state in ("waiting", "delayed", "running", "dead", "buried")}
+        assert sums == {"waiting": 2 * 120 + 3 + 1, "delayed": 2 * 120, "running": 120, "dead": 1, "buried": 1}
         assert jobs["paused", "waiting"] == 3               # though nobody would get them now
         assert jobs["", "delayed"] == 2 * 21                # 99 of the others have a name
         assert jobs["", "waiting"] == 2 * 21 + 1            # the dead queue has none either

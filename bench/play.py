@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 import os
 import random
+import signal
 import subprocess
 import sys
 import threading
@@ -142,6 +143,7 @@ def main(folder: Path, celery: bool) -> None:
         raise click.UsageError(str(error)) from None
     cluster = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
     assert cluster.stdout is not None
+    signal.signal(signal.SIGTERM, lambda *_: cluster.terminate())       # at whose end all ends
     play: Play | Celery | None = None
     while True:
         try:

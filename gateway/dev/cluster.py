@@ -109,9 +109,9 @@ class DevCluster:
         self._signals += 1
         if self._signals == 1:
             self._stopping.set()
-            _say(f"{signal.Signals(number).name}: ending all nodes")
             self._end(signal.SIGTERM)
             asyncio.get_running_loop().call_later(STOP_S, self._end, signal.SIGKILL)
+            _say(f"{signal.Signals(number).name}: ending all nodes")
         else:
             self._end(signal.SIGKILL)
 
@@ -128,4 +128,5 @@ def _tail(log: Path) -> str:
 
 
 def _say(what: str) -> None:
-    print(f"[{time.strftime('%H:%M:%S')}] {what}", flush=True)
+    with contextlib.suppress(OSError):      # who read it, such as a terminal, may have gone
+        print(f"[{time.strftime('%H:%M:%S')}] {what}", flush=True)

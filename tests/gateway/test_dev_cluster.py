@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -127,6 +127,28 @@ def test_the_next_cluster_in_this_folder_has_its_jobs_and_ports(cluster: Running
         again.end(signal.SIGKILL)
 
 
+def test_all_nodes_end_when_nobody_reads_what_is_said(tmp_path: Path) -> None:
+    running = subprocess.Popen(CLUSTER, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    try:
+        assert running.stdout is not None
+        with running.stdout as lines:
+            pids = [int(pid) for pid in re.findall(r"^  n\d .* pid (\d+)", "".join(until_ready(lines)), re.MULTILINE)]
+        running.terminate()
+        running.wait(PATIENCE_S)
+    finally:
+        running.kill()
+        running.wait()
+    assert len(pids) == 3
+    wait_until_gone(pids)
+
+
+def until_ready(lines: Iterable[str]) -> Iterator[str]:
+    for line in lines:
+        yield line
+        if "Ctrl-C ends" in line:
+            return
+
+
 def test_no_node_outlives_the_program(cluster: Running) -> None:
     pids = [pid for _, pid in nodes(cluster).values()]
     cluster.end(signal.SIGKILL)
@@ -212,3 +234,25 @@ def test_play_has_a_producer_and_workers_and_goes_on_without_its_leader(tmp_path
         assert "Traceback" not in running.text
     finally:
         running.end(signal.SIGKILL)
+
+
+def test_play_ends_with_all_that_it_has_started(tmp_path: Path) -> None:
+    running = Running(*PLAY, "--celery", folder=tmp_path)
+    try:
+        pids = [pid for _, pid in nodes(running).values()]
+        running.wait_for("order 2")
+        running.process.terminate()
+        running.process.wait(PATIENCE_S)
+        wait_until_gone(pids)
+        until(lambda: not in_group(running.process.pid))
+    finally:
+        running.end(signal.SIGKILL)
+
+
+def in_group(group: int) -> bool:
+    """Is a process of this group left?"""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True

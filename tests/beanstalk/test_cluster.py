@@ -232,3 +232,43 @@ def test_a_failover_is_a_pause(tube: str) -> None:
         assert cluster.program is not None
         cluster.program.terminate()
         cluster.program.wait(20)
+
+
+def test_the_jobs_reserved_at_a_node_come_back_when_it_dies_and_not_before(tube: str) -> None:
+    with Beanstalkd() as cluster:
+        leader = cluster.wait_for_leader()
+        dying, other = (name for name in cluster.names if name != leader)
+        with BeanstalkClient(f"{HOST}:{cluster.ports[other]}", tube) as client:
+            holder = BeanstalkClient(f"{HOST}:{cluster.ports[dying]}", tube)
+            numbers = [holder.put(ttr=600) for _ in range(3)]
+            assert [holder.take() for _ in numbers] == numbers
+            assert client("reserve-with-timeout 12") == "TIMED_OUT"     # longer than a session lives if nobody keeps it
+            cluster.kill(dying)
+            assert [client.take(50) for _ in numbers] == numbers
+            holder.close()
+
+
+def test_a_node_without_a_leader_does_not_listen(tube: str) -> None:
+    with Beanstalkd() as cluster:
+        alone, *others = cluster.names
+        address = f"{HOST}:{cluster.ports[alone]}"
+        cluster.wait_for_leader()
+        with BeanstalkClient(address, tube) as client:
+            number = client.put()
+            for name in others:
+                cluster.kill(name)
+
+            def reachable() -> bool:
+                try:
+                    BeanstalkClient(address).close()
+                except OSError:
+                    return False
+                return True
+
+            assert reachable()                      # for 5 seconds
+            client.send("reserve")
+            until(lambda: not reachable())
+            for name in others:
+                cluster.restart(name, wait=False)
+            until(reachable)
+            assert client.rest(client.line())[0] == number

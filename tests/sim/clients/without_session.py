@@ -16,6 +16,7 @@ from core import (
     HandedMany,
     Later,
     Operation,
+    PageLost,
     Place,
     Put,
     Reply,
@@ -173,7 +174,10 @@ class Client:
         world = self._world
         for node in world.nodes.values():
             if node.serving and node.machine.index == world.checks.model.index:
-                data = b"".join(node.machine.snapshot())
+                try:
+                    data = b"".join(node.machine.snapshot())
+                except PageLost:
+                    continue                    # a fault has damaged its page file
                 world.checks.cloned(data)
                 world.trace.seen["clones"] += 1
                 number, half = self._rng.getrandbits(32), len(data) // 2

@@ -63,13 +63,15 @@ class Remembered(Model):
 
 def jobs_of(model: Model) -> dict[str, Any]:
     """A copy of all that operations on jobs can change."""
-    copies = {id(job): _copy(job) for job in model.jobs}
+    copies = {id(job): _copy(job) for job in (*model.jobs, *model.buried)}
     for job, _ in model.releases:
         copies.setdefault(id(job), job)         # it has ended meanwhile
     return {
         "jobs": [copies[id(job)] for job in model.jobs],
+        "buried": [copies[id(job)] for job in model.buried],
         "releases": [(copies[id(job)], item) for job, item in model.releases],
         "queues": dict(model.queues), "topics": {name: list(bound) for name, bound in model.topics.items()},
+        "past": {name: happened.copy() for name, happened in model.past.items()}, "given_ms": dict(model.given_ms),
         "kept": dict(model.kept), "left": list(model.left), "fair": copy.deepcopy(model.fair),
         "used": dict(model.used), "event_seq": model.event_seq, "had": model.had,
         "next_seq": model.next_seq, "next_item": model.next_item, "put_item": model.put_item,

@@ -327,8 +327,8 @@ class RandomCommands:
         draw = rng.random()
         if rng.random() < 0.3:
             return self._about_others(queue)
-        if draw < 0.2:
-            kick = Kick if rng.random() < 0.6 else KickHere
+        if draw < 0.3:
+            kick = Kick if draw < 0.22 else KickHere
             return kick(queue, 1000 if rng.random() < 0.8 else 1)
         if draw < 0.5:
             return ConfigureQueue(queue, self._settings(queue))

@@ -5,8 +5,9 @@ The wall clock of one node is set by somebody now and then; those of the others 
 * replicated time is not ahead of the true time by more than the median of the clocks may be: AT is not early;
 * between two entries no more of it has passed than of the true time, but for the slewing and a second: leases and
   delays are not short. That ends where the cluster forgets: a majority of processes of which none was told the time
-  since it was started knows no better than its clocks and the log, and may find that it was behind. And where time
-  began behind, as one of only two clocks was, a later leader may set it forward by so much.
+  since it was started knows no better than its clocks and the log, and may find that it was behind. So does the only
+  voter that is left, if its clock is the one that was set. And where time began behind, as one of only two clocks was,
+  a later leader may set it forward by so much.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class TimePromises:
         if leads:
             quorum = node.up.transport.quorum
             voters = sorted(quorum.voters)
-            forgotten = sum(name not in self._told for name in voters) >= quorum.majority
+            forgotten = sum(name not in self._told for name in voters) >= quorum.majority or voters == [self._wrong]
             errors_ms = [self._error_ms(node.world.nodes[name], alone=len(voters) == 1) for name in voters]
             self._ahead_ms = max(self._ahead_ms, worst_median(errors_ms, quorum.majority))
         self._stamped[entry.seed] = self._now_ms(), leads, forgotten

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import secrets
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
@@ -46,7 +47,8 @@ class Errands:
         self._leader = leader
         self._doer = doer
         self._send = send
-        self._numbers = itertools.count(1)
+        # Not those of before a restart, whose outcomes may still come.
+        self._numbers = itertools.count(secrets.randbits(48))
         self._sent: dict[int, _Sent] = {}
         self._doing: dict[tuple[str, int], Doing] = {}
         self._looking: asyncio.TimerHandle | None = None

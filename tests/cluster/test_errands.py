@@ -148,6 +148,20 @@ def test_an_errand_ends_when_another_node_leads(world: dict[str, Node], leader: 
     assert told == [None]
 
 
+def test_outcomes_of_before_a_restart_are_nobodys(world: dict[str, Node], leader: list[str | None]) -> None:
+    before: list[bytes | None] = []
+    send(world, before)
+    world["b"].errands.lost("a")
+    Node("a", world, leader)                # it has begun anew
+    after: list[bytes | None] = []
+    send(world, after)
+    (_, old), (_, new) = world["b"].doing
+    old.told(b"of another client")
+    assert after == []
+    new.told(b"done")
+    assert after == [b"done"]
+
+
 def test_at_the_end_of_the_node_all_are_told(world: dict[str, Node]) -> None:
     told: list[bytes | None] = []
     send(world, told)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import cast
 
 from beanstalk.calls import Seat
@@ -61,6 +62,10 @@ class Connection(asyncio.Protocol):
     def close(self) -> None:
         """See Link."""
         self._transport.close()
+
+    def soon(self, do: Callable[[], None]) -> None:
+        """See Link."""
+        asyncio.get_running_loop().call_soon(do)
 
     def abort(self) -> None:
         """Close at once: this program ends."""

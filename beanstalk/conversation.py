@@ -25,7 +25,7 @@ from beanstalk.calls import (
     TubeFigures,
 )
 from beanstalk.commands import Command
-from beanstalk.limits import TTR_S_MIN
+from beanstalk.limits import COMMANDS_PER_TURN, OUTPUT_BYTES_PIECE, TTR_S_MIN
 from beanstalk.reader import Reader, Wrong
 from beanstalk.reservations import Reservations
 from beanstalk.server import Server
@@ -40,6 +40,9 @@ class Link(Protocol):
 
     def close(self) -> None:
         """Close when everything is sent; more input is of no interest."""
+
+    def soon(self, do: Callable[[], None]) -> None:
+        """Call this when others have had their turn."""
 
 
 class Asking(NamedTuple):
@@ -78,7 +81,9 @@ class Conversation:
         self._asking: Asking | None = None
         self._undelivered: tuple[int, ...] = ()     # reservations of which the client will not hear
         self._stepping = False                      # commands are being executed, further up the stack
+        self._turn_over = False                     # others have their turn first
         self._out: list[bytes] = []
+        self._out_bytes = 0
         server.enter(self)
 
     # ---- what happens to the connection
@@ -106,6 +111,8 @@ class Conversation:
     def output_full(self) -> None:
         """The client does not read its answers: nothing more is executed for now."""
         self._full = True
+        if self._ended and not self.closed:
+            self._server.stays(self)
 
     def output_taken(self) -> None:
         """There is room for answers again."""
@@ -114,14 +121,20 @@ class Conversation:
 
     def go_on(self) -> None:
         """Execute the commands that are complete."""
-        if self._stepping:
+        if self._stepping or self._turn_over:
             return
         self._stepping = True
+        left = COMMANDS_PER_TURN
         while self._asking is None and not self._left and (self.closed or not self._full):
             if self._server.holds_up(self):
                 break
+            if left <= 0:
+                self._turn_over = True
+                self._link.soon(self._next_turn)
+                break
             command = None if self.closed else self.reader.next()
             if command is not None:
+                left -= COMMANDS_PER_TURN if command.verb in _OF_ALL_TUBES else 1
                 self._take(self._answer_to(command))
             elif self._ended:
                 self._leave()
@@ -129,6 +142,10 @@ class Conversation:
                 break
         self._stepping = False
         self._flush()
+
+    def _next_turn(self) -> None:
+        self._turn_over = False
+        self.go_on()
 
     # ---- steps
 
@@ -143,6 +160,9 @@ class Conversation:
         if isinstance(step, bytes):
             if not self.closed:
                 self._out.append(step)
+                self._out_bytes += len(step)
+                if self._out_bytes > OUTPUT_BYTES_PIECE:
+                    self._flush()                   # the link says when it is too much
             return
         self._asking = step
         if self.waiting:
@@ -172,15 +192,17 @@ class Conversation:
         if self._out and not self.closed:
             data = self._out[0] if len(self._out) == 1 else b"".join(self._out)
             self._out.clear()
+            self._out_bytes = 0
             self._link.write(data)
 
     # ---- the end
 
     def _begin_leaving(self) -> None:
-        """Let nobody go on before the jobs of this connection are back."""
+        """Let nobody go on before the jobs of this connection are back, unless it has commands to execute first."""
         if self._left:
             return
-        if self.held or self._asking is not None:
+        busy = not self.closed and (self._full or self.reader.pending)
+        if (self.held or self._asking is not None) and not busy:
             self._server.begin_leaving(self)
         if self.waiting:
             self._seat.cancel()
@@ -350,7 +372,8 @@ class Conversation:
         return answers.using(command.name)
 
     def _watch(self, command: Command) -> Step:
-        self._tubes.watch(command.name)
+        if not self._tubes.watch(command.name):
+            return answers.OUT_OF_MEMORY
         return answers.watching(len(self._tubes.watched))
 
     def _ignore(self, command: Command) -> Step:
@@ -441,6 +464,8 @@ def _job_stats(result: Result) -> Step:
         "kicks": result.kicks,
     })
 
+
+_OF_ALL_TUBES = ("stats", "list-tubes")     # take the longer, the more tubes there are
 
 _DO: dict[str, Callable[[Conversation, Command], Step]] = {
     "put": Conversation._put,

@@ -12,4 +12,7 @@ TTR_S_MIN = 1                       # a shorter time to run becomes this
 MARGIN_S = 1.0                      # so long before the end of a reservation a reserve answers DEADLINE_SOON
 
 BACKLOG_BYTES_MAX = 256 << 10       # unexecuted input of one connection, besides the body that is arriving
+OUTPUT_BYTES_PIECE = 64 << 10       # of answers, before they are sent although more commands are there
+COMMANDS_PER_TURN = 64              # of one connection, before others have their turn
+WATCHED_MAX = 1000                  # tubes of one connection; there memory is the limit
 FORGET_S = 60.0                     # a reservation whose time has passed is remembered for so long, as it may end late

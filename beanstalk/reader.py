@@ -38,6 +38,11 @@ class Reader:
         """Whether so much is unread that nothing more should be fed for now."""
         return len(self._buffer) > BACKLOG_BYTES_MAX + self._wanted
 
+    @property
+    def pending(self) -> bool:
+        """Whether there are bytes that no command was made of yet."""
+        return bool(self._buffer)
+
     def feed(self, data: bytes) -> None:
         """Take received bytes."""
         self._buffer += data

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from beanstalk.limits import FORGET_S, MARGIN_S
 
+SPARE_ENDS = 100                # deadlines that are not true any more, besides as many as there are jobs
+
 
 class Reservation(NamedTuple):
     """A reserved job; `deadline`: when its time ends, on the connection's clock."""
@@ -40,6 +42,9 @@ class Reservations:
         """The job of this tube was handed out to this connection."""
         self._held[number] = Reservation(handle, tube, ttr_s, now + ttr_s)
         heapq.heappush(self._ends, (now + ttr_s, number))
+        if len(self._ends) > 2 * len(self._held) + SPARE_ENDS:      # behind one that lasts they would stay for long
+            self._ends = list({end for end in self._ends if self._is_true(end)})
+            heapq.heapify(self._ends)
 
     def handle(self, number: int) -> int | None:
         """The handle of a job, None if this connection does not have it."""

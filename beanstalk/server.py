@@ -72,12 +72,20 @@ class Server:
         """The connection has ended, and may have jobs: nobody else goes on before they are back."""
         self._leaving.add(connection)
 
+    def stays(self, connection: Member) -> None:
+        """It has commands left, but its client does not read their answers: the others need not wait for it."""
+        self._leaving.discard(connection)
+        self._let_go_on()
+
     def left(self, connection: Member) -> None:
         """Its jobs are back, or it had none."""
         if self.connections.pop(connection, connection) is None:
             self._timeouts += connection.held.timeouts
         self._held_up.pop(connection, None)
         self._leaving.discard(connection)
+        self._let_go_on()
+
+    def _let_go_on(self) -> None:
         if not self._leaving:
             held_up, self._held_up = self._held_up, {}
             for other in held_up:

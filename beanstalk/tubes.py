@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from beanstalk.limits import WATCHED_MAX
+
 DEFAULT = "default"
 
 
@@ -75,12 +77,15 @@ class Tubes:
         self._use.drop(self._use.using, self.used)
         self.used = tube
 
-    def watch(self, tube: str) -> None:
-        """Watch this tube as well."""
+    def watch(self, tube: str) -> bool:
+        """Watch this tube as well; False: these would be too many."""
         if tube not in self._watched:
+            if len(self._watched) == WATCHED_MAX:
+                return False
             self._watched.append(tube)
             self._use.take(self._use.watching, tube)
             self.watched = tuple(self._watched)
+        return True
 
     def ignore(self, tube: str) -> bool:
         """Watch this tube no more; False: it is the only one."""

@@ -112,6 +112,22 @@ def test_release_bury_kick_and_the_figures_of_the_job() -> None:
     """)
 
 
+def test_a_connection_watches_a_thousand_tubes_at_most() -> None:
+    world = World()
+    for number in range(999):
+        world.play(f"a > watch t{number}\na < WATCHING {number + 2}")
+    world.play("""
+        a > watch more
+        a < OUT_OF_MEMORY
+        a > watch t5
+        a < WATCHING 1000
+        a > ignore t5
+        a < WATCHING 999
+        a > watch more
+        a < WATCHING 1000
+    """)
+
+
 def test_use_watch_and_ignore() -> None:
     World().play("""
         a > use x

@@ -135,6 +135,54 @@ def test_a_half_closed_connection_waits_no_more() -> None:
     """)
 
 
+def without_results(world: World, name: str) -> None:
+    """No call of this client ends."""
+    world.client(name).seat.execute = lambda call, done: None
+
+
+def test_a_half_closed_connection_that_has_commands_left_holds_nobody_up() -> None:
+    world = World()
+    without_results(world, "a")
+    world.play("""
+        a > peek 1\\r\\npeek 1
+        a .
+        b > use t
+        b < USING t
+    """)
+
+
+def test_a_half_closed_connection_that_is_not_read_holds_nobody_up() -> None:
+    world = World()
+    world.play(RESERVED.format(ttr=60))
+    world.client("a").conversation.output_full()
+    world.play("""
+        a > use t
+        a .
+        b > reserve-with-timeout 0
+        b < TIMED_OUT
+    """)
+    world.client("a").conversation.output_taken()
+    world.play("""
+        a < USING t
+        a x
+        b > reserve-with-timeout 0
+        b < RESERVED 1 0
+        b <
+    """)
+
+
+def test_nor_if_that_turns_out_after_its_end() -> None:
+    world = World()
+    without_results(world, "a")
+    world.play("""
+        a > peek 1
+        a .
+        b > use t
+    """)
+    world.client("a").conversation.output_full()
+    world.play("b < USING t")
+
+
 def test_what_was_sent_before_the_end_is_executed() -> None:
     World().play("""
         a > reserve\\r\\nput 0 0 60 0\\r\\n\\r\\nreserve
@@ -208,11 +256,69 @@ def test_who_does_not_read_gets_nothing_done() -> None:
     world.play("a < USING t")
 
 
+def test_answers_do_not_pile_up() -> None:
+    world = World()
+    client = world.client("a")
+    for number in range(100):
+        world.play(f"a > watch {number:0200}\na < WATCHING {number + 2}")
+    sizes = []
+
+    def write(data: bytes) -> None:
+        sizes.append(len(data))
+        client.conversation.output_full()
+
+    client.write = write
+    client.conversation.receive(b"list-tubes-watched\r\n" * 1000)
+    client.take_turns()
+    assert len(sizes) == 1
+    assert sizes[0] < 100_000
+    client.conversation.output_taken()
+    assert len(sizes) == 2
+
+
+def test_others_have_their_turn_between_many_commands() -> None:
+    client = World().client("a")
+    client.conversation.receive(b"use t\r\n" * 1000)
+    assert client.got == b"USING t\r\n" * 64
+    client.conversation.receive(b"list-tube-used\r\n")
+    assert len(client.turns) == 1
+    client.take_turns()
+    assert client.got == b"USING t\r\n" * 1001
+    client.got = b""
+    client.conversation.receive(b"stats\r\n" * 3 + b"quit\r\n")
+    assert client.got.count(b"OK ") == 1
+    client.take_turns()
+    assert client.got.count(b"OK ") == 3
+    assert client.closed
+
+
+def test_a_client_that_goes_between_two_turns_is_gone() -> None:
+    world = World()
+    client = world.client("a")
+    client.conversation.receive(b"put 0 0 60 0\r\n\r\n" * 100)
+    client.conversation.lost()
+    client.take_turns()
+    assert len(world.queue.jobs) == 64
+    assert not world.server.connections
+
+
+def test_deadlines_that_are_not_true_any_more_are_forgotten() -> None:
+    held = World().client("a").conversation.held
+    held.add(1, 1, "t", 100, 0)
+    for number in range(2, 2000):
+        held.add(number, number, "t", 1000, number)
+        held.drop(number, number)
+        held.touched(1, 0)
+    assert held.soon(0) == 99
+    assert len(held._ends) < 200
+
+
 def test_ten_thousand_reserved_jobs_go_back_in_one_call() -> None:
     world = World()
     conversation = world.client("a").conversation
     calls = []
     conversation.receive(b"put 0 0 100 0\r\n\r\n" * 10_000)
+    world.client("a").take_turns()
     assert len(world.queue.jobs) == 10_000
     world.client("a").got = b""
     for number in range(1, 10_001):

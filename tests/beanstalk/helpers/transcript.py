@@ -8,6 +8,8 @@ to what was not expected yet are an error.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from beanstalk import Conversation, Server
 from tests.beanstalk.helpers.memory import MemorySeat, Queue
 
@@ -18,6 +20,7 @@ class Client:
     def __init__(self, server: Server, queue: Queue) -> None:
         self.got = b""
         self.closed = False
+        self.turns: list[Callable[[], None]] = []
         self.seat = MemorySeat(queue)
         self.conversation = Conversation(server, self.seat, self)
 
@@ -26,6 +29,14 @@ class Client:
 
     def close(self) -> None:
         self.closed = True
+
+    def soon(self, do: Callable[[], None]) -> None:
+        self.turns.append(do)
+
+    def take_turns(self) -> None:
+        """Until there is nothing more to do."""
+        while self.turns:
+            self.turns.pop(0)()
 
     def expect(self, line: bytes) -> None:
         assert self.got.startswith(line), (self.got, line)
@@ -70,6 +81,8 @@ class World:
         else:
             assert sign == "x", row
             assert client.closed
+        for other in self.clients.values():
+            other.take_turns()
 
 
 def _bytes(text: str) -> bytes:

@@ -29,7 +29,6 @@ from beanstalk_proxy.leases import Leases
 log = logging.getLogger("sockpq-beanstalkd")
 
 LASTING_S = float(U32_MAX)      # the time of a job without any
-TAKEN_S = 10.0                  # for which a job is taken that is about to be deleted
 SILENT_S = 30.0                 # without a leader for so long the connection of who waits is closed
 KICKED_MAX = 2**31 - 1
 FIRST_NUMBER = 1 << 40          # smaller ones are of hand-outs: of jobs that were put natively, without a number
@@ -125,8 +124,11 @@ async def _reserved(cluster: Cluster, job: Job) -> calls.Reserved:
     number = job.meta.number
     lease_s = cluster.leases.get(number)
     if lease_s is None:
-        lease_s = (await cluster.client.job_stat(number)).lease or LASTING_S
-        cluster.leases.note(number, lease_s)
+        try:
+            lease_s = (await cluster.client.job_stat(number)).lease or LASTING_S
+            cluster.leases.note(number, lease_s)
+        except (SockpqError, asyncio.CancelledError):       # the job is reserved all the same, and must be told of
+            lease_s = LASTING_S
     return calls.Reserved(number, job.id, job.queue, lease_s, job.data)
 
 
@@ -137,8 +139,8 @@ async def _delete(cluster: Cluster, call: calls.Delete) -> Result:
             return None
         except JobNotFound:             # its time has ended, and it may be ready again
             pass
-    job = await cluster.client.get_number(call.number, expire=TAKEN_S)
-    await cluster.client.done(job.id, last=True, retry_unknown=True)
+    job = await cluster.client.job_stat(call.number)
+    await cluster.client.delete(Number(call.number), untaken=True)
     return calls.Names((job.queue,))
 
 

@@ -12,11 +12,11 @@ from typing import cast
 
 import msgspec
 
-from beanstalk import Connection, Server
+from beanstalk import Connection, Failure, Server
 from cluster import Handshakes, RefusalLog, TlsTransport
 from cluster.api import Doing
 from gateway.beanstalkd.order_execution import Customer, OrderExecution, Services
-from gateway.beanstalkd.orders import Keep, Order, decode_order, encode
+from gateway.beanstalkd.orders import decode_order, encode
 from gateway.beanstalkd.seat import NodeSeat
 from gateway.beanstalkd.sessions import NodeSessions
 from gateway.limits import ACCEPT_BACKLOG, HANDSHAKE_S, HANDSHAKES_MAX
@@ -41,10 +41,18 @@ def do_errand(
         order = decode_order(data)
     except msgspec.MsgspecError:
         log.warning("%s: an order of a newer version was not understood", address)
-        order = Order(Keep(()))
+        told(encode(Failure.GONE))
+        return Ended()
     execution = OrderExecution(services, Customer(user, address), order, lambda outcome: told(encode(outcome)))
     execution.begin()
     return execution
+
+
+class Ended:
+    """An errand that has its outcome already."""
+
+    def cancel(self) -> None:
+        """See Doing."""
 
 
 class Guest(Connection):

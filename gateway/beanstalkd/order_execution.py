@@ -14,6 +14,7 @@ from gateway.auth.authenticator import Access
 from gateway.auth.authorizer import Guard
 from gateway.beanstalkd.orders import Again, Keep, Open, Order, Outcome, SessionLost
 from gateway.beanstalkd.steps import Desk, Plain, Refused, Steps, Wait
+from gateway.protocol.responses import BUSY
 from gateway.waiting.slots import NoReply
 from gateway.waiting.waiter import Waiter
 from gateway.waiting.waiters import Waiters
@@ -73,13 +74,13 @@ class OrderExecution:
             self._propose(_OF_NODE[type(call)](call))
             return
         rights = None
-        if self._services.access.required:
+        if self._services.access.required and not isinstance(call, calls.GiveBack):
             account = None if self._customer.user is None else self._services.access.account(self._customer.user)
             if account is None:
                 self._tell(Failure.FORBIDDEN)
                 return
             rights = account.rights
-        self._steps = Desk(self._cluster, rights, self._order.session).steps(call)
+        self._steps = Desk(self._cluster, rights, self._order.session, first=self._order.first).steps(call)
         self._advance(None)
 
     def cancel(self) -> None:
@@ -137,7 +138,7 @@ class OrderExecution:
         self._waiter = Waiter(self, waiters, Wanted(wait.get.get, pick=wait.get, request=request))
         if wait.wait_ms is not None:
             waiters.limit(self._waiter, wait.wait_ms)
-        waiters.come(self._waiter, ask=True)
+        waiters.come(self._waiter, ask=not self._order.first)
 
     # ---- WaitingClient
 
@@ -147,10 +148,14 @@ class OrderExecution:
         outcome = self._waiter.outcome
         if self._told is None or outcome is None:
             return
-        if isinstance(outcome, bytes):              # its time is up, or the user may not have the jobs any more
-            self._tell(None if outcome == self._waiter.too_late else Failure.FORBIDDEN)
-        elif outcome is NoReply.CANCELLED:
+        if outcome == self._waiter.too_late:
             self._tell(None)
+        elif outcome == BUSY:                       # its last Get had no turn
+            self._tell(AGAIN)
+        elif isinstance(outcome, bytes):            # the user may not have the jobs any more
+            self._tell(Failure.FORBIDDEN)
+        elif outcome is NoReply.CANCELLED:          # an earlier Get may have got a job, which only the log can tell
+            self._tell(None if self._order.first else AGAIN)
         elif isinstance(outcome, NoReply):
             self._tell(AGAIN)
         else:
@@ -172,7 +177,7 @@ class OrderExecution:
 
     def overdue(self) -> None:
         """The operation had no turn: there is too much to do."""
-        if isinstance(self._order.call, calls.Put):
+        if isinstance(self._order.call, calls.Put) and self._order.first:
             self._tell(Failure.OUT_OF_MEMORY)
         elif self._operation is not None:
             asyncio.get_running_loop().call_later(OVERLOADED_S, self._propose, self._operation)

@@ -24,12 +24,14 @@ class Keep(Struct, array_like=True, tag=51, frozen=True, gc=False):
 class Order(Struct, array_like=True, frozen=True, gc=False):
     """A call of a connection, as requests of its `session` with the numbers from `number` on (ORDER_NUMBERS of them).
 
-    A repeated order has the same numbers. `session` 0: not in a session, for what can be repeated anyway.
+    A repeated order has the same numbers. `session` 0: not in a session, for what can be repeated anyway. `first`: it
+    was not given before, so nothing of it can have been executed, or be on its way to that.
     """
 
     call: calls.Call | Open | Keep
     session: int = 0
     number: int = 0
+    first: bool = False
 
 
 class Again(Struct, array_like=True, tag=150, frozen=True, gc=False):

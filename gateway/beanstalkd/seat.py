@@ -42,6 +42,7 @@ class NodeSeat:
         self._customer = customer
         self._loop = asyncio.get_running_loop()
         self._session: NodeSession | None = None
+        self._unsure = False                # whether a job may be bound to the session of which nobody knows
         self._call: Call | Keep | None = None
         self._order: Order | None = None
         self._done: Done | None = None
@@ -74,7 +75,9 @@ class NodeSeat:
 
     def leave(self) -> None:
         """See Seat."""
-        if self._session is not None:
+        if self._unsure:
+            self._forget_session()          # it ends, as it is not used any more, and the job goes back
+        elif self._session is not None:
             self._sessions.give_back(self._session)
             self._session = None
 
@@ -101,10 +104,15 @@ class NodeSeat:
 
     def _give(self, order: Order) -> None:
         """Give a new order."""
-        self._order, self._given = order, 0
-        self._give_again()
+        self._order, self._given = replace(order, first=True), 0
+        self._give_now()
 
     def _give_again(self) -> None:
+        assert self._order is not None
+        self._order = replace(self._order, first=False)
+        self._give_now()
+
+    def _give_now(self) -> None:
         """Give the order to the leader, here or elsewhere."""
         self._timer, order = None, self._order
         assert order is not None
@@ -165,7 +173,9 @@ class NodeSeat:
         Whether an earlier attempt was executed nobody knows any more: only for a job that was put is it told, by
         closing the connection. The others may be executed twice without harm.
         """
-        self._forget_session()
+        assert self._session is not None
+        self._sessions.lost(self._session)
+        self._session, self._unsure = None, False
         if type(self._call) is calls.GiveBack:
             self._end(None)
         elif type(self._call) is calls.Put and self._given > 1:
@@ -177,10 +187,13 @@ class NodeSeat:
         if self._session is not None:
             self._sessions.ended(self._session)
             self._session = None
+        self._unsure = False
 
     def _end(self, result: Result | Failure) -> None:
         done, call, self._call, self._order, self._done = self._done, self._call, None, None, None
         if type(call) is calls.GiveBack and call.handles:
             self._forget_session()          # it has ended with them
+        elif isinstance(result, Failure) and self._given > 1:
+            self._unsure = True
         assert done is not None
         done(result)

@@ -44,6 +44,13 @@ class NodeSessions:
         """The session has ended."""
         self._all.pop(session.number, None)
 
+    def lost(self, session: NodeSession) -> None:
+        """The session has ended as this node was silent; so have those that are free, or will, as they are not used."""
+        self.ended(session)
+        for free in self._free:
+            self.ended(free)
+        self._free.clear()
+
     def take(self) -> NodeSession | None:
         """A free session, None if there is none."""
         return self._free.pop() if self._free else None

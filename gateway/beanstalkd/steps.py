@@ -18,9 +18,11 @@ from core import (
     BuryHere,
     CloseSession,
     DataTooLarge,
+    DeleteUntaken,
     DoneLast,
     Due,
     Empty,
+    Finished,
     Get,
     GetNumber,
     GetWith,
@@ -82,13 +84,14 @@ Steps = Generator[Requested | Wait | Plain, Reply, Result]
 
 
 class Desk:
-    """Makes steps of calls, for one user. `rights` None: everything is allowed."""
+    """Makes steps of calls, for one user. `rights` None: everything is allowed. `first`: see Order."""
 
-    def __init__(self, cluster: Cluster, rights: Rights | None, session: int) -> None:
+    def __init__(self, cluster: Cluster, rights: Rights | None, session: int, *, first: bool) -> None:
         self._cluster = cluster
         self._machine = cluster.machine
         self._rights = rights
         self._session = session or None
+        self._first = first
 
     def steps(self, call: calls.Call) -> Steps:
         """The steps of a call."""
@@ -109,6 +112,15 @@ class Desk:
         self._may(kind, found.queue)
         return found
 
+    def _queue_of(self, number: int) -> str | None:
+        """The queue of a job to be changed. None: it is gone, perhaps by an earlier attempt, as the log can tell."""
+        try:
+            return self._view(number, "queue").queue
+        except Refused as refused:
+            if refused.failure is Failure.NOT_FOUND and not self._first:
+                return None
+            raise
+
     def _may_end(self, handle: int) -> None:
         """The user must be allowed to take from the queue of a running job."""
         queue = self._machine.queue_of(handle)
@@ -119,7 +131,7 @@ class Desk:
 
     def _put(self, call: calls.Put) -> Steps:
         self._may("put", call.tube)
-        if self._cluster.full:
+        if self._cluster.full and self._first:      # an earlier attempt may have put it
             raise Refused(Failure.OUT_OF_MEMORY)
         due = Due(call.delay_s * MS) if call.delay_s else None
         put = PutWith(Put(call.tube, -call.priority, call.body), due)
@@ -165,12 +177,11 @@ class Desk:
             reply = yield DoneLast(call.handle)
             if not isinstance(reply, NotFound):
                 return None                     # otherwise its time has ended, and it may be ready again
-        self._view(call.number, "queue")
-        reply = yield GetNumber(Number(call.number), session=self._session)
-        if not isinstance(reply, Handed):
+        queue = self._queue_of(call.number)
+        reply = yield DeleteUntaken(Number(call.number))
+        if not isinstance(reply, Finished):
             raise refusal(reply)
-        yield DoneLast(reply.id)
-        return calls.Names((reply.queue,))
+        return None if queue is None else calls.Names((queue,))
 
     def _release(self, call: calls.Release) -> Steps:
         self._may_end(call.handle)
@@ -214,7 +225,7 @@ class Desk:
             operation = Plain(KickHere(call.tube, call.count - count, None if reply.buried is UNSET else reply.buried))
 
     def _kick_job(self, call: calls.KickJob) -> Steps:
-        self._view(call.number, "queue")
+        self._queue_of(call.number)
         reply = yield KickNumber(Number(call.number))
         if not isinstance(reply, Removed):
             raise refusal(reply)

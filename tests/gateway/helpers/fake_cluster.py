@@ -6,6 +6,7 @@ What operators ask goes the same way; what it would need other nodes for is a wo
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
@@ -220,6 +221,9 @@ class FakeCluster:
             self._listener.notice(channel, data)
         return sum(count for names, prefixes, count in self.channels
                    if channel in names or channel.startswith(tuple(prefixes)))
+
+    def send_errand(self, user: str | None, address: str, data: bytes, told: Callable[[bytes | None], None]) -> None:
+        """As cluster.api; no other node does any."""
 
     def leader(self) -> str | None:
         """As cluster.api."""

@@ -195,10 +195,10 @@ class MemoryGateway:
 
 def with_gateway(
     test: Callable[[MemoryGateway], Awaitable[None]], limits: Limits | None = None, *, automatic: bool = True,
-    folder: Path = Path("unused"),
+    folder: Path = Path("unused"), users: Mapping[str, Account] | None = None,
 ) -> None:
     async def run() -> None:
-        gateway = MemoryGateway(folder, limits, automatic=automatic)
+        gateway = MemoryGateway(folder, limits, users, automatic=automatic)
         try:
             await test(gateway)
         finally:

@@ -1,0 +1,333 @@
+"""A connection's place at a node: what it proposes, and what becomes of calls whose first attempt nobody knows of."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+from beanstalk import Call, Conversation, Failure, Result, Server, calls
+from core import DeleteUntaken, Get, GetNumber, GetWith, Operation, Put, PutNumbered, PutWith, Request
+from gateway.auth.users_file import Account
+from gateway.beanstalkd import do_errand
+from gateway.beanstalkd.order_execution import Customer
+from gateway.beanstalkd.orders import encode
+from gateway.beanstalkd.seat import NodeSeat
+from gateway.beanstalkd.sessions import NodeSessions
+from gateway.rights import of_words
+from tests.gateway.helpers.memory import MemoryGateway, with_gateway
+
+NOTHING = object()          # no result yet
+
+
+class Clock:
+    """The time of an event loop, which passes when the test says so."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self._timers: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = itertools.count()
+
+    def time(self) -> float:
+        return self.now
+
+    def call_later(self, seconds: float, do: Callable[[], None]) -> None:
+        heapq.heappush(self._timers, (self.now + seconds, next(self._numbers), do))
+
+    def pass_time(self, seconds: float) -> None:
+        until = self.now + seconds
+        while self._timers and self._timers[0][0] <= until:
+            self.now, _, do = heapq.heappop(self._timers)
+            do()
+        self.now = until
+
+
+class Place:
+    """A seat with its own time, and the result of its last call."""
+
+    def __init__(self, gateway: MemoryGateway, sessions: NodeSessions | None = None, user: str | None = None) -> None:
+        self.clock = Clock()
+        self.sessions = sessions or NodeSessions()
+        self.cluster = gateway.cluster
+        self.seat = NodeSeat(gateway.hub, self.sessions, Customer(user, "10.0.0.9:1"))
+        self.seat._loop = self.clock        # type: ignore[assignment]
+        self.result: Result | Failure | object = NOTHING
+
+    def call(self, call: Call) -> None:
+        """Begin a call."""
+        self.result = NOTHING
+        self.seat.execute(call, self._done)
+
+    def do(self, call: Call) -> Any:
+        """Execute a call; returns its result."""
+        self.call(call)
+        while self.result is NOTHING:
+            assert self.cluster.in_flight
+            self.cluster.commit()
+        return self.result
+
+    def begin_unseen(self, call: Call) -> None:
+        """The first attempt of this call is executed, and nobody hears of that."""
+        self.call(call)
+        self.cluster._apply(self.cluster.in_flight)
+        self.cluster.lose()
+        assert self.result is NOTHING
+
+    def _done(self, result: Result | Failure) -> None:
+        self.result = result
+
+
+def put(tube: str = "q") -> calls.Put:
+    return calls.Put(tube, 0, 0, 60, b"x")
+
+
+def inner(operation: Operation) -> Operation:
+    return operation.operation if isinstance(operation, Request) else operation
+
+
+def kinds(gateway: MemoryGateway) -> list[type]:
+    """What was committed."""
+    return [type(inner(operation)) for entry in gateway.cluster.log for operation in entry]
+
+
+def running(gateway: MemoryGateway, queue: str = "q") -> int:
+    counts = gateway.cluster.machine.counts(queue)
+    return 0 if counts is None else counts.running
+
+
+# ---- what is proposed
+
+def test_a_reserve_that_finds_nothing_waits_without_an_entry() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        worker, producer = Place(gateway), Place(gateway)
+        worker.do(calls.Reserve(("q",), 0))             # which opened the session
+        producer.do(calls.Reserve(("other",), 0))
+        before = len(gateway.cluster.log)
+        worker.call(calls.Reserve(("q",), None))
+        assert gateway.cluster.in_flight == []
+        number = producer.do(put()).number
+        gateway.cluster.commit()
+        assert isinstance(worker.result, calls.Reserved)
+        assert worker.result.number == number
+        assert len(gateway.cluster.log) == before + 1, "the Get stands right behind the put"
+    with_gateway(test, automatic=False)
+
+
+def test_a_reserve_given_again_asks_the_log() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        worker, producer = Place(gateway), Place(gateway)
+        producer.do(put())
+        worker.do(calls.Reserve(("other",), 0))
+        worker.begin_unseen(calls.Reserve(("q",), None))
+        worker.clock.pass_time(1)
+        gateway.cluster.commit()
+        assert isinstance(worker.result, calls.Reserved)
+        assert running(gateway) == 1
+    with_gateway(test, automatic=False)
+
+
+def test_a_job_that_nobody_has_is_deleted_by_one_operation() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        place = Place(gateway)
+        number = place.do(put()).number
+        before = len(kinds(gateway))
+        assert place.do(calls.Delete(number)) == calls.Names(("q",))
+        assert kinds(gateway)[before:] == [DeleteUntaken]
+        place.call(calls.Delete(number))
+        assert place.result is Failure.NOT_FOUND
+        number = place.do(put()).number
+        held = place.do(calls.Reserve(("q",), 0))
+        assert held.number == number
+        assert place.do(calls.Delete(number)) is Failure.NOT_FOUND
+        assert running(gateway) == 1
+        assert GetNumber not in kinds(gateway)
+    with_gateway(test, automatic=False)
+
+
+# ---- attempts of which nobody knows
+
+def test_a_delete_that_was_executed_is_answered_so_when_it_is_given_again() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        place = Place(gateway)
+        number = place.do(put()).number
+        place.begin_unseen(calls.Delete(number))
+        place.clock.pass_time(1)
+        gateway.cluster.commit()
+        assert place.result is None
+    with_gateway(test, automatic=False)
+
+
+def test_a_put_that_was_executed_is_not_refused_when_it_is_given_again() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        place = Place(gateway)
+        place.do(put())
+        place.begin_unseen(put())
+        gateway.cluster.full = True
+        place.clock.pass_time(1)
+        gateway.cluster.neglect()                       # it has no turn
+        await asyncio.sleep(0.2)
+        gateway.cluster.commit()
+        assert isinstance(place.result, calls.Number)
+        assert gateway.cluster.machine.ready("q") == 2
+        place.call(put())
+        assert place.result is Failure.OUT_OF_MEMORY
+    with_gateway(test, automatic=False)
+
+
+def test_a_job_handed_out_by_an_earlier_attempt_is_told_when_the_client_has_gone() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        worker, producer = Place(gateway), Place(gateway)
+        producer.do(put())
+        worker.do(calls.Reserve(("other",), 0))
+        worker.begin_unseen(calls.Reserve(("q",), None))
+        worker.clock.pass_time(1)
+        worker.seat.cancel()
+        gateway.cluster.neglect()
+        for _ in range(20):
+            worker.clock.pass_time(1)
+            await asyncio.sleep(0.02)
+            gateway.cluster.commit()
+        assert isinstance(worker.result, calls.Reserved)
+    with_gateway(test, automatic=False)
+
+
+def test_a_reserve_without_a_turn_waits_on() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        worker, producer = Place(gateway), Place(gateway)
+        producer.do(put())
+        worker.do(calls.Reserve(("other",), 0))
+        worker.call(calls.Reserve(("q",), 0.05))
+        await asyncio.sleep(0.1)                        # its time is up while it has no turn
+        gateway.cluster.neglect()
+        assert worker.result is NOTHING
+        worker.clock.pass_time(1)
+        gateway.cluster.commit()
+        assert isinstance(worker.result, calls.Reserved)
+    with_gateway(test, automatic=False)
+
+
+# ---- sessions
+
+def test_a_session_to_which_a_job_may_be_bound_is_not_used_again() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        worker, producer = Place(gateway), Place(gateway)
+        producer.do(put())
+        worker.do(calls.Reserve(("other",), 0))
+        assert worker.sessions.portions() != []
+        worker.begin_unseen(calls.Reserve(("q",), None))
+        gateway.cluster.follow(None)
+        worker.clock.pass_time(40)
+        assert worker.result is Failure.GONE
+        worker.seat.leave()
+        assert worker.sessions.portions() == []
+        assert worker.sessions.take() is None
+        gateway.cluster.lead()
+        assert running(gateway) == 1
+        gateway.cluster.pass_time(30)                   # of silence, and the grace of the new leader
+        assert (running(gateway), gateway.cluster.machine.ready("q")) == (0, 1)
+    with_gateway(test, automatic=False)
+
+
+def test_a_session_is_used_again_when_all_is_known() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        sessions = NodeSessions()
+        for _ in range(3):
+            place = Place(gateway, sessions)
+            place.do(put())
+            place.seat.leave()
+        (numbers,) = sessions.portions()
+        assert len(numbers) == 1
+    with_gateway(test, automatic=False)
+
+
+def test_jobs_of_a_client_whose_user_is_no_more_go_back() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        worker = Place(gateway, user="ann")
+        worker.do(put())
+        held = worker.do(calls.Reserve(("q",), 0))
+        gateway.hub.access.file_users = {}
+        assert worker.do(calls.GiveBack((), (held.handle,))) is None
+        assert (running(gateway), gateway.cluster.machine.ready("q")) == (0, 1)
+    with_gateway(test, automatic=False, users={"ann": Account(of_words(["put", "get"]), None)})
+
+
+def test_when_one_session_has_ended_the_free_ones_are_not_tried() -> None:
+    sessions = NodeSessions()
+    first, second, third = (sessions.opened(number) for number in (1, 2, 3))
+    sessions.give_back(first)
+    sessions.give_back(second)
+    sessions.lost(third)
+    assert sessions.take() is None
+    assert sessions.portions() == []
+
+
+# ---- without a leader
+
+class Link:
+    """A client's connection."""
+
+    def __init__(self) -> None:
+        self.got = b""
+        self.closed = False
+
+    def write(self, data: bytes) -> None:
+        self.got += data
+
+    def close(self) -> None:
+        self.closed = True
+
+    def soon(self, do: Callable[[], None]) -> None:
+        do()
+
+
+def test_who_waits_is_closed_after_thirty_seconds_without_a_leader() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        place, link = Place(gateway), Link()
+        server = Server("i", now=place.clock.time)
+        conversation = Conversation(server, place.seat, link)
+        conversation.receive(b"reserve\r\n")
+        gateway.cluster.commit()                        # the session is opened
+        place.clock.pass_time(100)
+        assert not link.closed
+        gateway.cluster.follow(None)
+        place.clock.pass_time(29)
+        assert not link.closed
+        gateway.cluster.lead()                          # in time: it waits on
+        place.clock.pass_time(1)
+        gateway.cluster.commit()
+        place.clock.pass_time(100)
+        gateway.cluster.follow(None)
+        place.clock.pass_time(29)
+        assert not link.closed
+        place.clock.pass_time(2)
+        assert link.closed
+        assert link.got == b""
+        assert not server.connections
+    with_gateway(test, automatic=False)
+
+
+# ---- errands of other nodes
+
+def test_an_order_that_is_not_understood_ends_the_connection_and_nothing_else() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        told: list[bytes | None] = []
+        do_errand(gateway.hub, None, "n2", b"\xc1", told.append).cancel()
+        assert told == [encode(Failure.GONE)]
+        assert gateway.cluster.in_flight == []
+    with_gateway(test, automatic=False)
+
+
+def test_the_leader_looks_up_the_rights_of_the_user() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        allowed = Place(gateway, user="ann")
+        assert isinstance(allowed.do(put("a1")), calls.Number)
+        for place, call in (
+            (allowed, put("b")), (allowed, calls.Reserve(("a", "b"), None)), (Place(gateway, user="bob"), put("a1")),
+            (Place(gateway), put("a1")),
+        ):
+            before = kinds(gateway)
+            assert place.do(call) is Failure.FORBIDDEN
+            assert not {PutNumbered, Get, GetWith, Put, PutWith} & set(kinds(gateway)[len(before):])
+    with_gateway(test, automatic=False, users={"ann": Account(of_words(["put:a*", "get:a*"]), None)})

@@ -56,8 +56,6 @@ class Connection(asyncio.Protocol):
     def write(self, data: bytes) -> None:
         """See Link."""
         self._transport.write(data)
-        if self._paused:
-            asyncio.get_running_loop().call_soon(self._throttle)
 
     def close(self) -> None:
         """See Link."""
@@ -66,6 +64,11 @@ class Connection(asyncio.Protocol):
     def soon(self, do: Callable[[], None]) -> None:
         """See Link."""
         asyncio.get_running_loop().call_soon(do)
+
+    def read_on(self) -> None:
+        """See Link."""
+        if self._paused:
+            asyncio.get_running_loop().call_soon(self._throttle)
 
     def abort(self) -> None:
         """Close at once: this program ends."""

@@ -44,6 +44,9 @@ class Link(Protocol):
     def soon(self, do: Callable[[], None]) -> None:
         """Call this when others have had their turn."""
 
+    def read_on(self) -> None:
+        """There is room for input, if it was held back."""
+
 
 class Asking(NamedTuple):
     """A call whose result is awaited, and what makes the answer of it. Failures that `then` does not know are told."""
@@ -142,6 +145,8 @@ class Conversation:
                 break
         self._stepping = False
         self._flush()
+        if not self.reader.full:
+            self._link.read_on()
 
     def _next_turn(self) -> None:
         self._turn_over = False

@@ -281,6 +281,9 @@ class Link:
     def soon(self, do: Callable[[], None]) -> None:
         do()
 
+    def read_on(self) -> None:
+        pass
+
 
 def test_who_waits_is_closed_after_thirty_seconds_without_a_leader() -> None:
     async def test(gateway: MemoryGateway) -> None:

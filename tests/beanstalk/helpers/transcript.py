@@ -33,6 +33,9 @@ class Client:
     def soon(self, do: Callable[[], None]) -> None:
         self.turns.append(do)
 
+    def read_on(self) -> None:
+        pass
+
     def take_turns(self) -> None:
         """Until there is nothing more to do."""
         while self.turns:

@@ -1,0 +1,70 @@
+"""The shell around a conversation: when it reads from its socket."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from beanstalk import Connection, Server
+from tests.beanstalk.helpers.memory import MemorySeat, Queue
+
+BIG = b"put 0 0 60 1000000\r\n" + b"x" * 300_000       # of a job that is too big, whose end is still to come
+
+
+class Transport(asyncio.Transport):
+    """A socket that is read, or not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reading = True
+        self.got = b""
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
+
+    def write(self, data: bytes) -> None:      # type: ignore[override]
+        self.got += data
+
+    def is_closing(self) -> bool:
+        return False
+
+    def pause_reading(self) -> None:
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        self.reading = True
+
+
+def held_back_by_answers(connection: Connection, _: Server) -> Callable[[], None]:
+    """The client has not read its answers."""
+    connection.pause_writing()
+    return connection.resume_writing
+
+
+def held_back_by_another(_: Connection, server: Server) -> Callable[[], None]:
+    """Another connection has ended, and its jobs are not back yet."""
+    other = Connection(server, MemorySeat(Queue()))
+    other.connection_made(Transport())
+    server.begin_leaving(other._conversation)
+    return lambda: server.left(other._conversation)
+
+
+@pytest.mark.parametrize("hold_back", [held_back_by_answers, held_back_by_another])
+def test_reading_goes_on_when_what_was_held_back_is_dropped(
+    hold_back: Callable[[Connection, Server], Callable[[], None]],
+) -> None:
+    async def test() -> None:
+        server, transport = Server("i"), Transport()
+        connection = Connection(server, MemorySeat(Queue()))
+        connection.connection_made(transport)
+        let_go = hold_back(connection, server)
+        connection.data_received(BIG)
+        assert not transport.reading
+        let_go()
+        await asyncio.sleep(0)
+        assert transport.reading
+        connection.data_received(b"x" * 700_000 + b"\r\n")
+        assert transport.got == b"JOB_TOO_BIG\r\n"
+    asyncio.run(test())

@@ -1,4 +1,4 @@
-"""What the connections of one server share: its counters, its tubes, and who has to be gone before others go on."""
+"""What the connections of one server share: its counters, its tubes, and whose end others must wait for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Executes the calls of one connection by the client library."""
+"""Executes the calls of one connection through the client library."""
 
 from __future__ import annotations
 

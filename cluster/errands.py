@@ -1,4 +1,4 @@
-"""Errands: what one node lets the leader do for a client of its own, over the link between them, as long as it takes.
+"""Errands: what a node has the leader do for one of its clients, over the link between them, however long it takes.
 
 An errand is bytes that only the gateways understand; so is its outcome. Errands are not part of Raft. One whose leader
 is gone, or is no longer the leader, ends without an outcome: what became of it is for the gateway to find out.

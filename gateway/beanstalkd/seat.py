@@ -1,4 +1,4 @@
-"""One connection's place: its session, and the way of its orders to whoever leads."""
+"""One connection's place: its session, and how its orders reach whoever leads."""
 
 from __future__ import annotations
 

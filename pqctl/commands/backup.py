@@ -67,7 +67,7 @@ def beanstalkd(call: Call, address: str) -> int:
     """Move all jobs of the beanstalkd at HOST:PORT into queues named like its tubes.
 
     Ready, delayed and buried jobs keep priority, delay and time to run; each is put here before it is deleted there.
-    Reserved ones stay. An import that was interrupted goes on when it is said again.
+    Reserved ones stay. An interrupted import continues when it is run again.
     """
     from pqctl.importing.beanstalkd import import_jobs
 

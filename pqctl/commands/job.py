@@ -48,8 +48,8 @@ def job() -> None:
               help="What to do if the key is taken. [default: fail]")
 @click.option("--group", metavar="WORD", help="Whose job it is, for fair shares.")
 @click.option("--tries", type=click.IntRange(1), metavar="N", help="Make it dead after this many attempts.")
-@click.option("--number", is_flag=True, help="Give it a number, which is told: it keeps its place, and is found by it.")
-@click.option("--lease", type=Seconds(0), metavar="SECONDS", help="The lease of those who name none; 0 for none.")
+@click.option("--number", is_flag=True, help="Give it a number, and print that: it keeps its place, and can be found by it.")
+@click.option("--lease", type=Seconds(0), metavar="SECONDS", help="The lease of workers that ask for none; 0: no limit.")
 def put(
     call: Call, queue: str, body: str | None, file: str | None, priority: int, item: str | None, new_item: bool,
     delay: float | None, at: float | None, ttl: float | None, every: float | None, after: tuple[str, ...],
@@ -204,7 +204,7 @@ def bury(call: Call, ids: tuple[int, ...], reason: str | None, here: bool) -> in
 @command(job, timeout=60.0)
 @click.argument("queue")
 @click.argument("count", type=click.IntRange(1))
-@click.option("--here", is_flag=True, help="Jobs that lie buried in QUEUE instead, or if there is none delayed ones.")
+@click.option("--here", is_flag=True, help="Kick the jobs buried in QUEUE instead, or delayed ones if there are none.")
 def kick(call: Call, queue: str, count: int, here: bool) -> int:
     """Bring up to COUNT dead jobs of QUEUE back into it."""
     from pqctl.actions import job_edits

@@ -118,7 +118,7 @@ def purge(call: Call, name: str, state: str, yes: bool) -> int:
 @command(queue, timeout=10.0)
 @click.argument("name")
 @click.argument("direction", type=click.Choice(["in", "out", "all"]), default="all")
-@click.option("--for", "seconds", type=Seconds(0), metavar="SECONDS", help="With `out`: only for so long; 0 ends it.")
+@click.option("--for", "seconds", type=Seconds(0), metavar="SECONDS", help="With `out`: for this long only; 0 ends it.")
 def pause(call: Call, name: str, direction: str, seconds: float | None) -> int:
     """Pause queue NAME until `resume`: its input, its output, or both."""
     from pqctl.actions import queue_settings

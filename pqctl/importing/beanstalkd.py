@@ -1,4 +1,4 @@
-"""`pqctl import beanstalkd`: all jobs of a running beanstalkd, with their tubes, states, priorities and delays.
+"""`pqctl import beanstalkd`: moves all jobs of a running beanstalkd, with their tubes, states, priorities and delays.
 
 Each job is put here, and then deleted there. While it is on its way it is reserved there, so nobody else gets it. It is
 put under a key with its id there, so that a job which was put and not deleted, because the command was interrupted
@@ -93,7 +93,7 @@ def import_jobs(call: Call, address: str) -> int:
             left = {tube: int((source.stats(f"stats-tube {tube}") or {}).get("current-jobs-reserved", 0))
                     for tube in source.tubes()}
     except (OSError, ValueError) as error:
-        done = f"; {counted(sum(moved.values()), 'job')} moved before: say it again to go on" if moved else ""
+        done = f"; {counted(sum(moved.values()), 'job')} moved before: run it again to continue" if moved else ""
         raise Failure(UNREACHED, f"{address}: {error}{done}") from error
     return _tell(call, f"beanstalkd {version} at {address}", moved, sum(left.values()))
 
@@ -102,7 +102,7 @@ def _tell(call: Call, source: str, moved: Mapping[str, int], reserved: int) -> i
     states = ", ".join(f"{moved[state]} {state}" for state in STATES if moved.get(state))
     lines = [f"{counted(sum(moved.values()), 'job')} of {source} moved{f': {states}' if states else ''}"]
     if reserved:
-        lines.append(f"{counted(reserved, 'job')} reserved there stay: say it again when their workers have ended")
+        lines.append(f"{counted(reserved, 'job')} reserved there stay: run it again when their workers have ended")
     call.answer("\n".join(lines), {"moved": dict(moved), "reserved": reserved})
     return REFUSED if reserved else DONE
 

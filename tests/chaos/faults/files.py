@@ -1,4 +1,4 @@
-"""What befalls a cluster in its years: damage to files, a second process with the name of a node, another release."""
+"""What befalls a cluster over the years: damage to files, a second process with the name of a node, another release."""
 
 from __future__ import annotations
 

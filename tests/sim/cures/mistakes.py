@@ -1,4 +1,4 @@
-"""What finds out the mistakes of people, taken out of the product."""
+"""What notices the mistakes of operators, taken out of the product."""
 
 from __future__ import annotations
 

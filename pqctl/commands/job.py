@@ -48,8 +48,8 @@ def job() -> None:
               help="What to do if the key is taken. [default: fail]")
 @click.option("--group", metavar="WORD", help="Whose job it is, for fair shares.")
 @click.option("--tries", type=click.IntRange(1), metavar="N", help="Make it dead after this many attempts.")
-@click.option("--number", is_flag=True, help="Give it a number, and print that: it keeps its place, and can be found by it.")
-@click.option("--lease", type=Seconds(0), metavar="SECONDS", help="The lease of workers that ask for none; 0: no limit.")
+@click.option("--number", is_flag=True, help="Print a number by which it is found; it keeps its place in the queue.")
+@click.option("--lease", type=Seconds(0), metavar="SECONDS", help="The lease if a worker names none; 0: no limit.")
 def put(
     call: Call, queue: str, body: str | None, file: str | None, priority: int, item: str | None, new_item: bool,
     delay: float | None, at: float | None, ttl: float | None, every: float | None, after: tuple[str, ...],

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 DURATION_MS_MAX = 4_294_967_295_000         # of a lease, delay, TTL, period, KEEP, grace, pause: 2^32-1 s, 136 years
 NUMBER_MAX = 1 << 62                # of all other numbers: a snapshot holds 63 bits, and counting on needs some room
+PRIORITY_MIN, PRIORITY_MAX = -(1 << 63), (1 << 63) - 1
 NAME_CHARS_MAX = 255                # of the names of queues, items and keys
 COUNT_MAX = 10_000                  # jobs of one GET .. COUNT
 RATE_MAX = 100_000                  # grants of a pulse in one period

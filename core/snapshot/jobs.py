@@ -7,7 +7,9 @@ from collections.abc import Callable
 
 from msgspec.structs import astuple, replace
 
+from core import limits
 from core.ops.jobs import Then
+from core.ops.queues import Order
 from core.snapshot.frames import (
     Buried,
     Delayed,
@@ -30,11 +32,15 @@ SEQ_PARTS = 256
 
 
 class JobBuilder:
-    """Puts jobs into `state`. `check_name` raises SnapshotError when a name is not allowed."""
+    """Puts jobs into `state`. `check_name` raises SnapshotError when a name is not allowed.
 
-    def __init__(self, state: State, check_name: Callable[[str], None]) -> None:
+    `foreign`: a client made the snapshot, so more is verified.
+    """
+
+    def __init__(self, state: State, check_name: Callable[[str], None], *, foreign: bool) -> None:
         self._state = state
         self._check_name = check_name
+        self._foreign = foreign
         self._kind: type[object] = Waiting
         self._queue: str | None = None                  # of the last frame of this kind
         self._place: tuple[int, ...] = ()               # of the last job of this queue
@@ -89,6 +95,10 @@ class JobBuilder:
             item, extras = self._checked(queue, seq, item, at_ms, extras_row)
             check(extras is None or not extras.after, "a waiting job waits for items")
             check(extras is None or (extras.ttl_ms is None) == (extras.expires_at_ms is None), "a TTL has no end")
+            if self._foreign:
+                in_time = queue.settings is not None and queue.settings.order is Order.TIME
+                check(in_time or not when, "a job has a time in a queue without an order by time")
+                _check_numbers(priority, attempts, at_ms, extras)
             data = self._body(extras, data)
             self._state.add(queue, Job(-priority, when, seq, queue.name, data, item, attempts, at_ms, extras))
 
@@ -101,6 +111,8 @@ class JobBuilder:
             dependent = extras is not None and bool(extras.after)
             check(dependent == (due_ms == NEVER_MS), "a delayed job waits neither for items nor for a time")
             check(extras is None or extras.expires_at_ms is None, "a TTL goes on while its job is delayed")
+            if self._foreign:
+                _check_numbers(priority, attempts, at_ms, extras)
             data = self._body(extras, data)
             job = DelayedJob(due_ms, seq, -priority, queue.name, data, item, attempts, at_ms, extras)
             self._state.defer(queue, job)
@@ -116,6 +128,8 @@ class JobBuilder:
             item, extras = self._checked(queue, seq, item, at_ms, extras_row, buried=True)
             check(extras is None or not extras.after, "a buried job waits for items")
             check(extras is None or extras.expires_at_ms is None, "a TTL goes on while its job is buried")
+            if self._foreign:
+                _check_numbers(priority, attempts, at_ms, extras)
             data = self._body(extras, data)
             self._state.bury(BuriedJob(burial, seq, -priority, queue.name, data, item, attempts, at_ms, extras))
             self._buried += 1
@@ -129,6 +143,10 @@ class JobBuilder:
         queue = self._state.queues.open(row.queue)
         item, extras = self._checked(queue, row.seq, row.item, row.at_ms, row.extras)
         check(extras is None or not extras.after, "a running job waits for items")
+        if self._foreign:
+            handed_out = extras is None or extras.counts is None or extras.counts.reserves > 0
+            check(handed_out, "a running job was never handed out")
+            _check_numbers(row.priority, max(row.attempts, row.lease_ms or 0), row.at_ms, extras)
         self._state.start(queue, RunningJob(
             id=row.id,
             queue=queue.name,
@@ -202,3 +220,13 @@ class JobBuilder:
             batch.seqs.add(seq)
         check(batch.seqs.size > 0, "a batch of released jobs is empty")
         self._released = batch if frame.more else None
+
+
+def _check_numbers(priority: int, attempts: int, at_ms: int | None, extras: Extras | None) -> None:
+    """Verify what no client could have asked for: from such numbers one cannot count on within 63 bits."""
+    check(limits.PRIORITY_MIN <= priority <= limits.PRIORITY_MAX, "a priority is absurd")
+    numbers = (attempts, at_ms or 0)
+    if extras is not None:
+        numbers += (extras.tries or 0, extras.ttl_ms or 0, extras.every_ms or 0, extras.lease_ms or 0)
+        numbers += (0,) if extras.counts is None else astuple(extras.counts)
+    check(max(numbers) <= limits.NUMBER_MAX, "a number of a job is absurd")

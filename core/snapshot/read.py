@@ -11,7 +11,7 @@ if rules for names or limits have become stricter since.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from typing import Any, ClassVar
 
@@ -189,7 +189,7 @@ class _Builder:
         self.chunks: list[bytes] = []                   # of the clone
         self._last: type[frames.Frame] | None = None           # type of the last frame
         self._seen: set[type[frames.Frame]] = set()            # types of all frames so far
-        self._jobs = JobBuilder(self.state, self._check_name)
+        self._jobs = JobBuilder(self.state, self._check_name, foreign=foreign)
         self._session = 0                               # number of the last session
         self._sessions = 0                              # how many there are
         self._worker = ""                               # name of the last worker
@@ -282,6 +282,7 @@ class _Builder:
             check(paused >= row.passing, "the settings of no pause")
             values = asdict(row)
             del values["name"]
+            self._check_numbers(values.values())
             self.state.queues.configure(row.name, QueueSettings(**values))
 
     def _add_pulse_table(self, frame: frames.PulseTable) -> None:
@@ -294,6 +295,7 @@ class _Builder:
         check(self._pulse < row.name, "pulses are not in order")
         self._pulse = row.name
         self._check_name(row.name.removeprefix(OWN_PREFIX))
+        self._check_numbers(astuple(row))
         self.state.pulses.add(restored_pulse(row, self.state.pulses.next_ticket))
 
     def _add_jobs(self, frame: JobFrame) -> None:
@@ -325,6 +327,7 @@ class _Builder:
     def _add_fair(self, table: frames.FairTable) -> None:
         for name in [name for task in table.tasks for name in task if name]:
             self._check_name(name)
+        self._check_numbers([table.next_turn, *[selected for _, _, selected in table.levels]])
         self._fair = restored_book(self.state, table, self.state.clock_ms)
         self._accounts = table.accounts
 
@@ -361,6 +364,7 @@ class _Builder:
             if queue is None:
                 raise SnapshotError("inconsistent snapshot: counters of a queue that is not there")
             check(any(counters), "nothing was counted")
+            self._check_numbers(counters)
             queue.counters = counters
 
     def _add_kept(self, frame: frames.KeptRows) -> None:
@@ -399,6 +403,11 @@ class _Builder:
 
     def _check_name(self, name: str) -> None:
         check(not self._foreign or _name.fullmatch(name) is not None, "a name the protocol does not allow")
+
+    def _check_numbers(self, values: Iterable[object]) -> None:
+        """Verify that one can count on from the numbers among these."""
+        check(not self._foreign or all(value <= limits.NUMBER_MAX for value in values if isinstance(value, int)),
+              "counter is absurd")
 
     def _check_sums(self, end: frames.End) -> None:
         self._jobs.check_sums(end)

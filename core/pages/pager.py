@@ -85,6 +85,7 @@ class Pager:
             self._rest()
             return False
         assert self._round is not None
+        self.pages.full = False                 # a step that writes nothing must not find what an earlier one left
         ended = next(self._round, ENDED) is ENDED
         if self.pages.full or (ended and not self._begin_next(queues, hot)):
             self._round = None

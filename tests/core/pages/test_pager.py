@@ -131,6 +131,21 @@ def test_a_full_store_ends_the_search_at_once() -> None:
     assert machine.hot_bytes <= BUDGET
 
 
+def test_when_there_is_room_again_short_queues_do_not_keep_a_deep_one_in_memory() -> None:
+    """One step of the way looks at the short ones, writes nothing, and must not think that there was no room."""
+    store = MemoryStore()
+    machine = paged_machine(store, STAGES, BUDGET)
+    ask(machine, *[Put(f"a{number}", 0, BODY) for number in range(2 * pager.LOOKS)])
+    ask(machine, *[Put("deep", 0, BODY)] * 15_000)
+    store.full = 1
+    relieve(machine)
+    assert pages_of(machine).full
+    store.full = 0
+    ask(machine, *[Put("deep", 0, BODY)] * 5000)
+    relieve(machine)
+    assert machine.hot_bytes <= BUDGET
+
+
 def test_large_jobs_are_worth_a_page_each() -> None:
     machine = paged_machine(MemoryStore(), STAGES, 10 << 20)
     ask(machine, *[Put("q", 0, bytes(100_000)) for _ in range(700)])

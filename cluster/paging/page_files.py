@@ -97,11 +97,11 @@ class PageFiles:
         if len(self.segments) >= limits.PAGE_FILES_MAX:
             self.no_room(OSError(errno.EMFILE, f"there are {limits.PAGE_FILES_MAX} files of pages"))
             return None
-        if not self._made:
-            self.disk.make_directory(self._directory)
-            self._made = True
         path = self._directory / f"{PREFIX}{self._next:08}"
         try:
+            if not self._made:
+                self.disk.make_directory(self._directory)
+                self._made = True
             file = self.disk.create(path)
         except OSError as error:
             self.no_room(error)
@@ -254,14 +254,20 @@ class FileSpace:
             self._sparse[segment.number] = None
 
     def tidy(self) -> bool:
-        """Move a few pages out of a segment with little else; returns whether there may be more to do."""
+        """Move a few pages out of a segment with little else; returns whether there may be more to do.
+
+        Raises PageLost.
+        """
         number = next(iter(self._sparse), None)
         if number is None or self._files.halted:
             return False
         segment = self._segments[number]
         for _ in range(SCANNED_FRAMES):
-            page, size, _ = HEADER.unpack(self._bytes(segment, segment.scanned, HEADER.size))
+            head = self._bytes(segment, segment.scanned, HEADER.size)
+            page, size, _ = HEADER.unpack(head) if len(head) == HEADER.size else (0, segment.size, 0)
             length = HEADER.size + size
+            if segment.scanned + length > segment.size:     # some header on the way here is another one
+                raise _lost(segment, f"no page ends where one should, at {segment.scanned} or before")
             if self._places.get(page) == _packed(number, segment.scanned, length):
                 if not self._put(page, self.get(page)):
                     return False

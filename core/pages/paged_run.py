@@ -16,6 +16,7 @@ from core.store.job import Job
 from core.store.job_list import JobList
 
 Block = list[Job] | Page
+PASSED_MAX = 256        # pages that are passed in one step, to what is in memory before them
 
 
 class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
@@ -150,7 +151,7 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
         return found
 
     def page_out(self, stays: int, jobs_max: int, jobs_min: int) -> Iterator[None]:
-        """Page out all but about the first `stays` jobs, from behind; stops after each block.
+        """Page out all but about the first `stays` jobs, from behind; stops after each block, and on the way past many.
 
         Pages have `jobs_max` jobs at most; what would be too small for a page stays. The run may change meanwhile.
         """
@@ -166,6 +167,8 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
                 if not number:
                     front = max(front, 1)
                 self._blocks[number:number + 1] = self._cut(block, front, jobs_max, jobs_min)  # type: ignore[assignment]
+                yield
+            elif not number % PASSED_MAX:
                 yield
             number -= 1
 

@@ -115,6 +115,22 @@ def test_a_page_that_is_not_as_it_was_written_is_lost(
     assert files.lost is not None
 
 
+@pytest.mark.parametrize("damage", ["length", "cut"])
+def test_what_is_found_while_pages_are_moved_is_a_lost_page(
+    damage: str, files: PageFiles, space: FileSpace, disk: FaultyDisk,
+) -> None:
+    numbers = [put(space, bytes(60)) for _ in range(20)]
+    data = disk.file(disk.paths(FOLDER)[0])
+    if damage == "length":
+        data[page_files.HEADER.size + 60 + 11] ^= 0x40         # of the second page: a gigabyte more
+    else:
+        del data[page_files.HEADER.size + 70:]
+    for number in numbers[:-8]:
+        space.free(number)
+    with pytest.raises(PageLost, match=r"pages-00000001: .* Start it again"):
+        tidied(files)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_no_flipped_bit_goes_unnoticed(seed: int, space: FileSpace, disk: FaultyDisk) -> None:
     random = Random(seed)
@@ -140,6 +156,17 @@ def test_a_page_that_the_disk_does_not_give_is_lost(
     monkeypatch.setattr(disk, "read", fails)
     with pytest.raises(PageLost, match="Input/output error"):
         space.get(number)
+
+
+def test_a_disk_that_is_full_from_the_start_is_told_too(
+    files: PageFiles, space: FileSpace, disk: FaultyDisk, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(directory: Path) -> None:
+        raise FULL
+    with monkeypatch.context() as patch:
+        patch.setattr(disk, "make_directory", fails)
+        assert space.put(b"1") is None
+    put(space, b"1")
 
 
 @pytest.mark.parametrize("operation", ["write", "create"])

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from core.pages import paged_run
 from core.pages.paged_run import PagedRun
 from core.pages.pages import Pages
 from core.store.job import Extras, Job
@@ -87,3 +88,15 @@ def assert_same(run: PagedRun, plain: JobList[Job], random: Random) -> None:
     with pytest.raises(IndexError):
         _ = run[plain.size]
     assert run.paged == paged
+
+
+def test_the_way_past_many_pages_is_interrupted() -> None:
+    """Else jobs with keys in front of a deep queue would hold the node for as long as it takes to pass all pages."""
+    pages = Pages(MemoryStore())
+    run = PagedRun.of_run(JobList(), pages)
+    for seq in range(4000):
+        run.add(Job(0, 0, seq, "q", b"", None, 0, None, Extras(key=f"k{seq}") if seq < 100 else None))
+    list(run.page_out(1, 2, 1))
+    assert run.paged == 3900
+    steps = len(list(run.page_out(1, 2, 1)))
+    assert steps > len(run._blocks) // paged_run.PASSED_MAX > 4

@@ -8,6 +8,7 @@ import multiprocessing
 import re
 import signal
 import time
+import traceback
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -85,14 +86,23 @@ def one(seed: int, *, digesting: bool = False, **fixed: Any) -> tuple[World, str
     return world, ""
 
 
+def broken(error: Exception) -> str:
+    """What to report of a run that ended otherwise than by a broken promise: it is judged like one."""
+    return "".join(["the run broke off: ", *traceback.format_exception_only(error), *traceback.format_exception(error)])
+
+
 def run(seeds: Iterable[int], **fixed: Any) -> Iterator[Report]:
     """Run the seeds; the same report again and again, one run longer each time."""
     report = Report()
     with rare_collections():
         for seed in seeds:
             began = time.process_time()
-            world, failure = one(seed, **fixed)
-            report.add(world)
+            try:
+                world, failure = one(seed, **fixed)
+                report.add(world)
+            except Exception as error:
+                failure = broken(error)
+                report.runs += 1
             if failure:
                 report.failures[seed] = failure
             report.core_s += time.process_time() - began

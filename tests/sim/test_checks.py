@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from core import Done, Finished, Get, Handed, Put, Stored, encode_entry
+from core import Done, Finished, Get, Handed, PageLost, Put, Stored, encode_entry
 from tests.sim import campaign
 from tests.sim.clients.outcomes import Outcome
 from tests.sim.clients.with_session import SessionClient
+from tests.sim.gateway import campaign as gateways
 from tests.sim.oracles.checks import Checks
 from tests.sim.oracles.configurations import Configurations
 from tests.sim.world.ending import Ending
 from tests.sim.world.events import Events
 from tests.sim.world.trace import Trace, Violation
+from tests.sim.world.world import World
 
 PUT = Put("q", 0, b"x")
 
@@ -167,3 +170,29 @@ def test_a_removed_node_that_disturbs(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_client_that_is_never_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SessionClient, "_answer", lambda self, command, place, reply: None)
     assert "does not answer" in campaign.one(0, nodes=3, sessions=1.0)[1]
+
+
+def test_a_page_that_is_lost_without_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read from outside of a turn it ends no run unjudged; where a fault has damaged it the node will stop."""
+    node = World(0, nodes=3).nodes["n1"]
+
+    def lost() -> Iterator[bytes]:
+        raise PageLost("pages-00000001: damaged")
+    assert node.state() is not None
+    monkeypatch.setattr(node.machine, "snapshot", lost)
+    with pytest.raises(Violation, match="has lost a page"):
+        node.state()
+    node._pages_damaged = True
+    assert node.state() is None
+
+
+@pytest.mark.parametrize("many", [lambda seeds: [*campaign.run(seeds)][-1], gateways.run])
+def test_a_run_that_breaks_off(many: Callable[[range], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is reported as one that is red, and the others are run."""
+    def breaks(world: World) -> None:
+        raise PageLost(f"of {world.seed}")
+    monkeypatch.setattr(World, "_trouble", breaks)
+    monkeypatch.setattr(gateways.GatewayWorld, "_trouble", breaks)
+    report = many(range(3))
+    assert report.runs == 3
+    assert all(f"PageLost: of {seed}" in report.failures[seed].splitlines()[0] for seed in range(3))

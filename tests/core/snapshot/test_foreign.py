@@ -16,7 +16,6 @@ from core import (
     Put,
     PutWith,
     Return,
-    Selector,
     Touch,
 )
 from core.limits import NUMBER_MAX
@@ -59,7 +58,8 @@ def answer(snapshot: bytes) -> object:
     """How a CLONE of it ends; whatever it was, the machine can read its own snapshot."""
     machine = paged_machine(MemoryStore())
     reply = ask(machine, *clone_of(snapshot))[-1]
-    ask(machine, GetWith(Get(None), 10), KickHere("q", 10, True), Return(2), Touch(1), Touch(2), PutWith(Put("q", 0, b"")))
+    ask(machine, GetWith(Get(None), 10), KickHere("q", 10, True), Return(2), Touch(1), Touch(2))
+    ask(machine, PutWith(Put("q", 0, b"")))
     while machine.page_out():
         pass
     assert snapshot_of(restored(snapshot_of(machine))) == snapshot_of(machine)

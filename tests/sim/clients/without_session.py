@@ -16,7 +16,6 @@ from core import (
     HandedMany,
     Later,
     Operation,
-    PageLost,
     Place,
     Put,
     Reply,
@@ -174,10 +173,10 @@ class Client:
         world = self._world
         for node in world.nodes.values():
             if node.serving and node.machine.index == world.checks.model.index:
-                try:
-                    data = b"".join(node.machine.snapshot())
-                except PageLost:
-                    continue                    # a fault has damaged its page file
+                state = node.state()
+                if state is None:
+                    continue
+                data = b"".join(state)
                 world.checks.cloned(data)
                 world.trace.seen["clones"] += 1
                 number, half = self._rng.getrandbits(32), len(data) // 2

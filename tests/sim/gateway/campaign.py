@@ -12,7 +12,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
 from typing import Any
 
-from tests.sim.campaign import rare_collections
+from tests.sim.campaign import broken, rare_collections
 from tests.sim.gateway.world import GatewayWorld
 from tests.sim.world.trace import Violation
 
@@ -64,7 +64,11 @@ def run(seeds: Iterable[int], **fixed: Any) -> GatewayReport:
     report = GatewayReport()
     with rare_collections():
         for seed in seeds:
-            world, failure = one(seed, **fixed)
+            try:
+                world, failure = one(seed, **fixed)
+            except Exception as error:
+                report.merge(GatewayReport(1, failures={seed: broken(error)}))
+                continue
             failures = {seed: failure} if failure else {}
             report.merge(GatewayReport(
                 1, world.events.now, world.monitor.fullest, world.trace.faults, world.trace.seen, failures,

@@ -132,7 +132,9 @@ class GatewayWorld(World):
                 raise Violation(f"{WELL_S:.0f} s after the last fault not all is well: {late} {self.describe()}")
             self.steps += self.events.run_until(self.events.now + 0.1)
         for node in self.members:
-            self.checks.state(node.name, node.machine.index, node.machine.snapshot())
+            state = node.state()
+            if state is not None:
+                self.checks.state(node.name, node.machine.index, state)
         self.trace.note(Kind.WELL, "all is well")
 
     def _well(self, since: float) -> bool:

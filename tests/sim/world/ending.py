@@ -67,7 +67,9 @@ class Ending:
         for node in world.members:
             if node.older:
                 raise Violation(f"{node.name} takes part with an older copy of its files")
-            world.checks.state(node.name, node.machine.index, node.machine.snapshot())
+            state = node.state()
+            if state is not None:
+                world.checks.state(node.name, node.machine.index, state)
         world.trace.seen["levels raised"] += world.plan.upgraded and world.level > OLD_LEVEL
         world.checks.finish(world.outcomes)
         world.checks.nothing_lost(world.outcomes)

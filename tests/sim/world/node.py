@@ -149,6 +149,15 @@ class SimNode:
         """Keeps as little in memory as it can."""
         return Pager(Pages(self.pages), 0, (Stage(0, 3, 1),))
 
+    def state(self) -> list[bytes] | None:
+        """Its state, read from outside of its turns; None: a fault has damaged a page of it, so it is about to stop."""
+        try:
+            return list(self.machine.snapshot())
+        except PageLost as error:
+            if not self._pages_damaged:
+                raise Violation(f"{self.name} has lost a page: {error}") from error
+            return None
+
     def _damage_a_page(self) -> None:
         """Now and then, change a bit of a file of pages."""
         paths = self.disk.paths(PAGES) if self._damages_pages.random() < PAGE_DAMAGES else []

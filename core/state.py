@@ -388,16 +388,19 @@ class State:
         self.next_id = number + 1
         self.spent += len(job.data)
         deadline_ms = None if lease_ms is None else self.clock_ms + lease_ms
+        extras = job.extras
+        if extras is not None:
+            extras = counted(extras, reserves=1)
         running = RunningJob(
             number, job.queue, -job.rank, job.data, job.item, deadline_ms, then, job.when, job.seq, job.attempts + 1,
-            job.at_ms, counted(job.extras, reserves=1), lease_ms,
+            job.at_ms, extras, lease_ms,
         )
         queue.counters[TAKEN] += 1
         events = self.events
         events.seq += 1
         if events.recorded:
             events.record("TAKE", running.queue, running.priority, number)
-        if queue.settings is None and job.item is None and job.extras is None and self.fair is None:
+        if queue.settings is None and job.item is None and extras is None and self.fair is None:
             queue.taken[number] = None          # the part of `start` that nearly all need
             self.running[number] = running
             if deadline_ms is not None:

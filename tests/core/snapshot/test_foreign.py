@@ -12,7 +12,6 @@ from core import (
     GetWith,
     InvalidSnapshot,
     KickHere,
-    Machine,
     Put,
     PutWith,
     Return,

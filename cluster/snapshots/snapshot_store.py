@@ -169,8 +169,7 @@ class SnapshotStore:
         if status is None:
             return SERIALIZING, self._task_id
         error, self._task = self._task.error, None
-        if error.startswith(PageLost.__name__):
-            self.load_error = PageLost(error.partition(": ")[2])
+        self.note_lost_page(error)
         if status != 0:
             self._write_failed(error)
             return FAILED, self._task_id
@@ -178,6 +177,11 @@ class SnapshotStore:
         self.written_s = self._clock() - self._task_begun
         log.info("snapshot up to entry %d written, %d bytes", self.newest_index, self.newest_bytes)
         return SUCCESS, self._task_id
+
+    def note_lost_page(self, error: str) -> None:
+        """A background task has failed with this: if it could not read a page of jobs, the node must stop."""
+        if error.startswith(PageLost.__name__):
+            self.load_error = PageLost(error.partition(": ")[2])
 
     def _write_failed(self, error: str) -> None:
         log.warning("the snapshot up to entry %d could not be written: %s. This node will try again, and its journal "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import logging
 import os
@@ -10,11 +11,14 @@ import signal
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from cluster.journal.journal import Journal
 from cluster.limits import SNAPSHOT_RETRY_S
+from cluster.node import ClusterNode
 from cluster.snapshots.snapshot_store import (
     FAILED,
     NOT_SERIALIZING,
@@ -25,6 +29,7 @@ from cluster.snapshots.snapshot_store import (
 )
 from cluster.storage.disk import Disk
 from cluster.storage.fork import NICE
+from core import PageLost
 from tests.cluster.helpers.faulty_disk import Crash, FaultyDisk
 
 Entry = tuple[bytes, int, int]
@@ -294,6 +299,16 @@ class TestChild:
         again = real.store.export(tmp_path / "export")
         assert finished(again) == 1
         assert "File exists" in again.error
+
+    def test_a_page_that_an_export_could_not_read_stops_the_node(
+        self, real: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """The child that reads it is not the node, whose state lacks the jobs all the same."""
+        monkeypatch.setattr(real.store._machine, "export", lambda users: fail(PageLost("pages-00000001: damaged")))
+        node = cast(ClusterNode, SimpleNamespace(_driver=SimpleNamespace(store=real.store)))
+        with pytest.raises(OSError, match="could not be written"):
+            asyncio.run(ClusterNode.export_snapshot(node, tmp_path / "export"))
+        assert str(real.store.load_error) == "pages-00000001: damaged"
 
 
 def endless(directory: Path) -> Iterator[bytes]:

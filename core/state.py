@@ -530,6 +530,8 @@ class State:
                 self._apply_item_limit(queue, item_queue)
             if old.item is not None:
                 self._apply_item_limit(queue, self.items.stop(old.item, old.queue))
+        if old.priority != new.priority and new.session is not None:
+            self.sessions.by_number[new.session].release = None
         self.running[new.id] = new
         if old.deadline_ms is not None:
             self.leases.remove(old)

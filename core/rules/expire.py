@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from heapq import nsmallest
-
 from msgspec.structs import replace
 
 from core import limits
@@ -56,9 +54,21 @@ def _end_lease(state: State, job: RunningJob) -> None:
         put_back(state, job, expired=True)
 
 
-def _place(job: RunningJob) -> tuple[int, int]:
-    """The old place of the job."""
-    return (-job.priority, job.seq)
+def _place(job: RunningJob) -> tuple[int, int, int]:
+    """The old place of the job, and its id."""
+    return (-job.priority, job.seq, job.id)
+
+
+def _first_of(state: State, session: Session, count: int) -> list[int]:
+    """The bound jobs of the session that stand first, which end now. There may be many: they are sorted once."""
+    if session.release is None:
+        session.release = sorted([_place(state.running[number]) for number in session.taken], reverse=True)
+    first: list[int] = []
+    while len(first) < count:
+        _, _, number = session.release.pop()
+        if number in session.taken:
+            first.append(number)
+    return first
 
 
 def is_released(state: State, job: RunningJob) -> bool:
@@ -84,19 +94,19 @@ def end_session(state: State, session: Session, ends_max: int) -> int:
     The jobs that stand first are back first, and by_number() finds the others as if they were back: so whoever takes
     jobs meanwhile gets the right ones.
     """
+    begins = not session.ending
     state.sessions.end(session, state.clock_ms)
     state.workers.end(session.number)
-    released = list(session.taken)
-    if len(released) > ends_max:
-        state.spent += limits.STEP // 8 * len(released)
-        released = nsmallest(ends_max, released, key=lambda number: _place(state.running[number]))
-    for number in released:
+    many = len(session.taken)
+    if many > ends_max:
+        state.spent += limits.STEP // 8 * many * begins
+    for number in list(session.taken) if many <= ends_max else _first_of(state, session, ends_max):
         job = state.stop(number)
         assert job is not None
         put_back(state, job, released=False)
         if state.events.endings:
             state.end_operation()
-    left = ends_max - len(released)
+    left = ends_max - min(many, ends_max)
     for name in sorted(state.queues.bound.get(session.number, ())):
         if not left:
             break

@@ -80,6 +80,8 @@ class Session(Struct, gc=False, eq=False):
     requests: dict[int, AnsweredRequest] = field(default_factory=dict)     # by number, those of the window only
     taken: dict[int, None] = field(default_factory=dict)            # ids of the bound jobs, in rising order
     imminent: bool = False              # in the sorted part of the timer wheel, not in a slot
+    # Once it has ended with many bound jobs: their places, and of some that were; the first one last. Not state.
+    release: list[tuple[int, int, int]] | None = None
     aside: bool = False             # not among those its owner can give up (owners.py)
 
     @property

@@ -100,6 +100,7 @@ class Sessions:
             job.session = None
         for session in self.by_number.values():
             session.taken = {number: None for number in session.taken if number in running}
+            session.release = None
             for number in session.taken:
                 running[number].session = session.number
             if not session.taken:

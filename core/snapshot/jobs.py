@@ -225,8 +225,8 @@ class JobBuilder:
 def _check_numbers(priority: int, attempts: int, at_ms: int | None, extras: Extras | None) -> None:
     """Verify what no client could have asked for: from such numbers one cannot count on within 63 bits."""
     check(limits.PRIORITY_MIN <= priority <= limits.PRIORITY_MAX, "a priority is absurd")
-    numbers = (attempts, at_ms or 0)
+    numbers: tuple[int, ...] = (attempts, at_ms or 0)
     if extras is not None:
         numbers += (extras.tries or 0, extras.ttl_ms or 0, extras.every_ms or 0, extras.lease_ms or 0)
-        numbers += (0,) if extras.counts is None else astuple(extras.counts)
+        numbers += () if extras.counts is None else astuple(extras.counts)
     check(max(numbers) <= limits.NUMBER_MAX, "a number of a job is absurd")

@@ -13,6 +13,7 @@ from tests.sim import campaign
 from tests.sim.clients.outcomes import Outcome
 from tests.sim.clients.with_session import SessionClient
 from tests.sim.gateway import campaign as gateways
+from tests.sim.gateway.world import GatewayWorld
 from tests.sim.oracles.checks import Checks
 from tests.sim.oracles.configurations import Configurations
 from tests.sim.world.ending import Ending
@@ -192,7 +193,7 @@ def test_a_run_that_breaks_off(many: Callable[[range], Any], monkeypatch: pytest
     def breaks(world: World) -> None:
         raise PageLost(f"of {world.seed}")
     monkeypatch.setattr(World, "_trouble", breaks)
-    monkeypatch.setattr(gateways.GatewayWorld, "_trouble", breaks)
+    monkeypatch.setattr(GatewayWorld, "_trouble", breaks)
     report = many(range(3))
     assert report.runs == 3
     assert all(f"PageLost: of {seed}" in report.failures[seed].splitlines()[0] for seed in range(3))

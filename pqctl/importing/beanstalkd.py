@@ -82,7 +82,7 @@ def import_jobs(call: Call, address: str) -> int:
     """Move all jobs that nobody has reserved."""
     moved: Counter[str] = Counter()
     try:
-        with Beanstalkd(address) as source, cluster_of(call, serving=True) as (client, _):
+        with cluster_of(call, serving=True) as (client, _), Beanstalkd(address) as source:
             about = source.stats("stats")
             if about is None:
                 raise OSError("this is not beanstalkd")
@@ -94,7 +94,7 @@ def import_jobs(call: Call, address: str) -> int:
                     for tube in source.tubes()}
     except (OSError, ValueError) as error:
         done = f"; {counted(sum(moved.values()), 'job')} moved before: run it again to continue" if moved else ""
-        raise Failure(UNREACHED, f"{address}: {error}{done}") from error
+        raise Failure(UNREACHED, f"{address}: {getattr(error, 'strerror', None) or error}{done}") from error
     return _tell(call, f"beanstalkd {version} at {address}", moved, sum(left.values()))
 
 

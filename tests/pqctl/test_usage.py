@@ -31,6 +31,7 @@ NAMES = {
     "worker": ["list", "pause", "resume", "set", "stop"],
     "user": ["delete", "list", "set"],
     "cron": ["delete", "list"],
+    "import": ["beanstalkd"],
     "config": None,
     "bench": None,
     "doctor": None,
@@ -64,6 +65,7 @@ NEEDED = {                      # arguments with which each command is complete
     ("job", "put"): ["q", "body"], ("job", "done"): ["1"], ("job", "later"): ["1"],
     ("pulse", "create"): ["p"], ("pulse", "config"): ["p", "--rate", "1"], ("pulse", "delete"): ["p"],
     ("pulse", "set"): ["p", "x"], ("pulse", "stat"): ["p"], ("pulse", "watch"): ["p"],
+    ("import", "beanstalkd"): ["127.0.0.1:2"],
     ("backup",): [str(Path(__file__).parent)], ("restore",): [__file__, "--yes"], ("verify",): [__file__],
     ("session", "close"): ["1"], **{("worker", verb): ["pool"] for verb in ("pause", "resume", "stop")},
     ("topic", "bind"): ["t", "q"], ("topic", "unbind"): ["t", "q"], ("topic", "delete"): ["t"],
@@ -287,7 +289,7 @@ def test_output_that_cannot_be_written_is_told(cluster: FakeCluster) -> None:
 
 @pytest.mark.parametrize(("words", "expected"), [
     ("pqctl ", {"cluster", "node", "queue", "topic", "job", "sched", "pulse", "backup", "verify", "restore", "session",
-                "worker", "user", "cron", "config", "bench", "doctor", "shell", "events", "top"}),
+                "worker", "user", "cron", "import", "config", "bench", "doctor", "shell", "events", "top"}),
     ("pqctl cluster ", set(NAMES["cluster"] or [])),
     ("pqctl job get --th", {"--then"}),
     ("pqctl job get --then ", {"later", "done", "dead"}),

@@ -53,7 +53,7 @@ EXPRESSIONS = [*dashboard_expressions(), *(rule["expr"] for rule in alerts())]
 @pytest.fixture(scope="module")
 def exported() -> Iterator[dict[str, set[str]]]:
     """The labels of each name that the leader of a real cluster exports."""
-    with LocalCluster(3) as cluster:
+    with LocalCluster(3, config={"limits": {"hot_bytes": 1 << 20}}) as cluster:
         leader = cluster.wait_for_leader()
         cluster.wait_until_level()
         with Client(cluster.servers) as client:

@@ -308,9 +308,10 @@ class Faults:
         """Somebody puts an older copy of a node's files back, and somebody else knows what it lacks.
 
         Nothing else goes wrong meanwhile: a node that cannot reach the one that knows would vote without those entries.
+        So would one that starts when a leader that was paused for long has just lost its followers.
         """
         leader = self.world.serving()
-        if leader is None or self._loser() is None:
+        if leader is None or leader.paused or self._loser() is None:
             return ""
         known = leader.up.journal.acknowledged
         victims = [

@@ -366,6 +366,11 @@ class SimNode:
             self._next_turn = NEVER
             self.wake(self._blocked_until)
 
+    @property
+    def paused(self) -> bool:
+        """Does it get no processor, or wait for its disk?"""
+        return self._blocked_until > self._events.now
+
     def resume(self) -> None:
         """It does again, and what its disk was working on is done."""
         self._blocked_until = self._events.now

@@ -12,10 +12,14 @@ from core import (
     CloneBegin,
     CloneChunk,
     CloneEnd,
+    CloseSessionFirst,
     DeleteQueue,
+    Get,
     Lead,
     Machine,
+    OpenSession,
     Put,
+    PutNumbered,
     PutWith,
     Selector,
 )
@@ -31,6 +35,14 @@ from tests.core.model.model import Model
 @given(time_logs)
 def test_machine_equals_reference_model(log: list[LogEntry]) -> None:
     assert_equal_to_model(log, Machine(), Model())
+
+
+def test_no_release_of_a_numbered_job_is_counted_when_its_session_is_closed() -> None:
+    """Its worker says nothing of the job."""
+    put = PutNumbered(PutWith(Put("q", 0, b"")), True)
+    assert_equal_to_model([
+        LogEntry(0, 0, [OpenSession(7, 1000), put, Get(("q",), session=1), CloseSessionFirst(1)]),
+    ], Machine(), Model())
 
 
 @settings(LAW, max_examples=150)

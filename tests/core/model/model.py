@@ -405,7 +405,10 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
             return SessionNotFound()
         bound = self.taken(close.session)
         for job in bound[:DUE_MAX]:
+            before = job.counts
             self.on_running(LaterWith(job.id or 0, first=True))
+            # No worker has released it.
+            job.counts = structs.replace(job.counts, releases=before.releases, delay_ms=before.delay_ms)
             self.end_operation()
         if len(bound) > DUE_MAX:
             self.sessions.use(close.session, self.clock_ms)

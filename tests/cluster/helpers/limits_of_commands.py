@@ -23,6 +23,7 @@ from core import (
     BeatWorker,
     BindQueue,
     Bury,
+    BuryHere,
     BuryWithReason,
     Change,
     ChangeNumber,
@@ -45,6 +46,7 @@ from core import (
     DeletePulse,
     DeleteQueue,
     DeleteTopic,
+    DeleteUntaken,
     DeleteUser,
     Done,
     DoneAll,
@@ -57,12 +59,15 @@ from core import (
     Get,
     GetAllowed,
     GetInTurn,
+    GetNumber,
     GetWith,
     GiveResult,
     Grant,
     HandedMany,
     JobState,
     Kick,
+    KickHere,
+    KickNumber,
     Later,
     LaterAll,
     LaterAllFirst,
@@ -80,6 +85,7 @@ from core import (
     Order,
     Overflow,
     PauseQueue,
+    PauseQueueFor,
     Place,
     Policy,
     PromoteLearner,
@@ -110,6 +116,7 @@ from core import (
     TouchAll,
     TouchRan,
     TouchSession,
+    TouchSessions,
     UnbindQueue,
     decode_entry,
 )
@@ -314,6 +321,12 @@ def _kick(world: World) -> list[Operation]:
     return [Kick(queue, MANY)] * 5
 
 
+def _kick_here(world: World) -> list[Operation]:
+    queue = world.queue_of(5000)
+    world.apply(*map(BuryHere, world.taken(5000, queue)))
+    return [KickHere(queue, MANY)] * 5
+
+
 def _resort(world: World) -> list[Operation]:
     queue = world.queue_of(2000)
     orders = [ConfigureQueue(queue, QueueChange(order=order)) for order in (Order.TIME, Order.FIFO)]
@@ -343,6 +356,12 @@ def _sessions(world: World) -> list[Operation]:
     number = world.session()
     uses: list[Operation] = [AttachSession(number, 1), TouchSession(number), OpenSession(2, 1000)]
     return uses * 200
+
+
+def _sessions_kept(world: World) -> list[Operation]:
+    """Those of a node, as many as one command may name."""
+    numbers = tuple(world.session() for _ in range(1000))
+    return [TouchSessions(numbers)] * 5
 
 
 def _spread(job: PutWith, count: int) -> Case:
@@ -382,6 +401,17 @@ def _numbered(operation: Callable[[Number], Operation]) -> Case:
         first, queue = world.machine.next_seq, world.name()
         put = PutNumbered(PutWith(Put(queue, 0, b"x")), True)
         world.apply_many([put] * COPIES)
+        return [operation(Number(first + number)) for number in range(COPIES)]
+    return case
+
+
+def _buried(operation: Callable[[Number], Operation]) -> Case:
+    """Of a queue in which many of them are buried."""
+    def case(world: World) -> list[Operation]:
+        first, queue = world.machine.next_seq, world.name()
+        put = PutNumbered(PutWith(Put(queue, 0, b"x")), True)
+        world.apply_many([put] * COPIES)
+        world.apply(*map(BuryHere, world.taken(COPIES, queue)))
         return [operation(Number(first + number)) for number in range(COPIES)]
     return case
 
@@ -614,17 +644,26 @@ CASES: dict[str, Case] = {
     "DELETE of a place": _places(DeletePlace),
     "CHANGE of a number": _numbered(lambda number: ChangeNumber(number, 7, None, "q", False, b"y")),
     "DELETE of a number": _numbered(DeleteNumber),
+    "DELETE of a number, UNTAKEN": _numbered(DeleteUntaken),
+    "GET of a number": _numbered(lambda number: GetNumber(number, 10**6, meta=True)),
     "PUT NUMBER": lambda world: [
         PutNumbered(PutWith(Put(f"q{number}", 0, b"x", f"f{number}"), Due(10**6)), True, 10**6)
         for number in range(COPIES)
     ],
     "KICK": _kick,
+    "BURY HERE": _each(lambda number: BuryHere(number, 7, "r" * 255)),
+    "KICK HERE": _kick_here,
+    "KICK HERE of delayed jobs": lambda world: [KickHere(world.queue_of(5000, when=Due(10**6)), MANY)] * 5,
+    "KICK of a number": _buried(KickNumber),
     "QUEUE CREATE": lambda world: [CreateQueue(world.name(), QueueChange(weight=2)) for _ in range(COPIES)],
     "QUEUE CREATE, CONFIG with everything": _queues_with_everything,
     "QUEUE IDLE": _unused_queues,
     "QUEUE CONFIG": _resort,
     "QUEUE PAUSE, RESUME": lambda world: [
         one for number in range(350) for one in (PauseQueue(f"q{number}", True, True), ResumeQueue(f"q{number}"))
+    ],
+    "QUEUE PAUSE FOR": lambda world: [
+        PauseQueueFor(f"q{number}", pause_ms) for number in range(350) for pause_ms in (10**6, 0)
     ],
     "QUEUE PURGE": _purge,
     "QUEUE PURGE of one state": lambda world: [
@@ -642,6 +681,7 @@ CASES: dict[str, Case] = {
     "WORKER": _workers,
     "CONFIG": lambda world: [Configure(policy=policy) for policy in (*Policy, Policy.RANDOM)],
     "SESSION": _sessions,
+    "SESSION KEEP": _sessions_kept,
     "SESSION CLOSE": _close_session(False),
     "SESSION CLOSE RELEASE": _close_session(True),
     "SESSION CLOSE FIRST": _close_session_first,

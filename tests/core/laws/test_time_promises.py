@@ -73,7 +73,7 @@ def test_counts_are_those_of_the_jobs_that_are_seen(log: list[LogEntry]) -> None
             counts = machine.counts(queue)
             assert counts is not None
             seen = [len(machine.peek_queue(queue, state, 1000)) for state in JobState]
-            assert seen == [counts.ready, counts.delayed, counts.running, counts.dead]
+            assert seen == [counts.ready, counts.delayed, counts.running, counts.dead, counts.buried]
             assert machine.unfinished(queue) == (sum(seen[:3]) > 0)
 
 

@@ -250,7 +250,7 @@ def test_the_number_of_series_is_bounded_and_the_sums_are_right() -> None:
         put = [Put(f"q{number}", 0, b"") for number in range(3000) for _ in range(1 + number // 1000)]
         watched.cluster.machine.apply(1_000_000, watched.cluster.now_ms, 1, put)
         found = await watched.samples()
-        assert len(found) == before + (4 + 8) * QUEUES_NAMED_MAX
+        assert len(found) == before + (5 + 8) * QUEUES_NAMED_MAX
         waiting = {labels[0]: value for (name, labels), value in found.items()
                    if name == "sockpqd_jobs" and labels[1] == "waiting"}
         assert sum(waiting.values()) == len(put)

@@ -51,7 +51,7 @@ class FairBook:
 
     __slots__ = (
         "_held", "_idle", "_left", "_moved", "_places", "_queues", "_saved", "_saved_levels", "accounts", "aside",
-        "levels", "next_turn", "now_ms", "pool", "shelves", "started_ms", "tasks",
+        "levels", "looked", "next_turn", "now_ms", "pool", "shelves", "started_ms", "tasks",
     )
 
     def __init__(self, queues: Queues, started_ms: int) -> None:
@@ -64,6 +64,7 @@ class FairBook:
         self.pool: dict[int, SortedList] = {}       # by level the keys of the offered groups that can give a job,
         self.aside: dict[int, SortedList] = {}      # and of those kept back by LIMIT, ITEMLIMIT, RATE or PAUSE
         self.next_turn = 1
+        self.looked = 0                             # groups that choices have looked at in vain, ever
         self.tasks: list[Task] = []
         self._places: dict[str, JobList[Place]] = {}            # by group, in open queues; see Shelf.wanted
         self._idle: SortedList = SortedList()                   # (since, group) without unfinished jobs

@@ -105,6 +105,7 @@ def _pass_paused(book: FairBook, level: int, first: _Place | None) -> None:
         aside = book.aside.get(level, ())
         if kept == len(aside) or kept == KEPT_MAX or (first is not None and aside[kept] >= first[0]):
             return
+        book.looked += 1
         account = book.accounts[aside[kept][2]]
         if book.all_paused(account):
             book.withdraw(account)

@@ -23,6 +23,13 @@ def found_in(state: State, queue: Queue, item: str | None) -> Found | None:
 
 def _found(state: State, queues: list[Queue] | None, item: str | None) -> Found | None:
     """The next job of these queues (None: of any), which can hand one out; None: there is none."""
+    looked_before = state.use_fair().looked
+    found = _chosen(state, queues, item)
+    state.spent += 2 * limits.STEP * (state.use_fair().looked - looked_before)
+    return found
+
+
+def _chosen(state: State, queues: list[Queue] | None, item: str | None) -> Found | None:
     book = state.use_fair()
     if item is None:
         open_queues = None if queues is None else [queue for queue in queues if queue.front is not None]

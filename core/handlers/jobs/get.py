@@ -279,7 +279,7 @@ def _of_many_queues(
     turned: dict[int, None] = {}
     offered = offers(state, get.queues, item, way)
     left: dict[str, int] = {}       # how many jobs each queue with a BATCH may still hand out
-    room, work = limits.HANDED_BYTES_MAX - state.spent, limits.OPERATION_WORK_MAX
+    work = limits.OPERATION_WORK_MAX
     counted = (0 if state.fair is None else 2 * PLAIN) + (PLAIN if state.allowed else 0)      # besides the hand-out
     while len(jobs) < count:
         queue = offered.choose(seed + len(jobs) * GOLDEN)
@@ -290,11 +290,10 @@ def _of_many_queues(
             continue
         found = offered.found or found_in(state, queue, item)
         job = next_job(state, queue, item) if found is None else found.job
-        room -= len(job.data)
         work -= 2 * (PLAIN if job.item is None and job.extras is None else OTHER) + counted
         if found is not None:
             work -= 2 * PLAIN * len(found.account.ranked)   # in so many queues its group is ranked anew
-        if (room < 0 or work < 0) and jobs:
+        if (state.spent + len(job.data) > limits.HANDED_BYTES_MAX or work < 0) and jobs:
             break
         exhausted = False
         if queue.settings is not None and queue.settings.batch:

@@ -538,6 +538,19 @@ def _gets_by_fair(queues: Callable[[int], tuple[str, ...] | None], count: int | 
     return case
 
 
+def _gets_past_groups_kept_back(world: World) -> list[Operation]:
+    """A LIMIT keeps back the groups that are next, and a queue is paused: each choice looks whether it is theirs."""
+    limited, paused = [world.name() for _ in range(200)], world.name()
+    world.apply(*[ConfigureQueue(name, QueueChange(limit=1)) for name in limited])
+    world.apply_many([Put(name, 0, b"x") for name in limited for _ in range(2)])
+    world.apply(*[Get((name,)) for name in limited])
+    world.apply(Put(paused, 0, b"x"), PauseQueue(paused, False, True))
+    world.use_groups()              # in the order of their names, so that those are next
+    names = [f"q{number}" for number in range(1000)]
+    world.apply_many([PutGrouped(Put(name, 9, b"x"), f"h{at}") for name in names for at in range(10)])
+    return [*[GetWith(Get(None, LEASE_MS), MANY, Policy.FAIR)] * 20, ResumeQueue(paused)]
+
+
 def _group_in_many_queues(groups: int, queues: int) -> Case:
     """It moves to another level with each end; in each of its queues there are so many other groups."""
     def case(world: World) -> list[Operation]:
@@ -708,6 +721,7 @@ CASES: dict[str, Case] = {
     "GET * BY FAIR COUNT": _gets_by_fair(lambda number: None, MANY),
     "GET of many names BY FAIR": _gets_by_fair(_names, None),
     "GET of one name BY FAIR COUNT": _gets_by_fair(lambda number: ("q1",), MANY),
+    "GET * BY FAIR COUNT past groups kept back": _gets_past_groups_kept_back,
     "a group in many queues": _group_in_many_queues(1, 10_000),
     "a group in many queues with many groups": _group_in_many_queues(9, 1000),
     "QUEUE RESUME of many groups": _resume_of_many_groups,

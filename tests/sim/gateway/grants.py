@@ -2,7 +2,9 @@
 
 The monitor sees what each process writes to its clients, at the moment of writing and by the true time: grants, and
 jobs of queues with a rate. NOW, P and PAUSE are those of the history that all nodes share. They may change while a
-grant is under way: one that was right at some moment between its proposal and its writing is right.
+grant is under way: one that was right at some moment between its proposal and its writing is right. A grant that a
+session asks for again is under way anew: from the proposal that has a grant for it, otherwise from the reply, when the
+node decides whether there is room.
 
 An answer that a session asks for again is the same grant: its client acts on it once. So in each window it counts once
 as long as it is there, however often it was written, and from its last time on; when it has left the window it needs
@@ -46,12 +48,12 @@ class Speed(NamedTuple):
 
 
 class Written(NamedTuple):
-    """A grant of a pulse: which, when it was written, by whom, when it was proposed, was it told before."""
+    """A grant of a pulse: which, when it was written, by whom, since when it was under way, was it told before."""
 
     number: tuple[str, int]
     at: float
     node: str
-    proposed_at: Moment
+    begun: Moment
     again: bool
 
 
@@ -66,7 +68,7 @@ class GrantMonitor:
         self._together: set[str] = set()
         self._speeds: dict[str, deque[Speed]] = {}
         self._changes = 0
-        self._proposed: dict[tuple[str, int], Moment] = {}   # ("ticket" or "job", number) -> when
+        self._begun: dict[tuple[str, int], Moment] = {}     # ("ticket" or "job", number) -> under way since when
         self._told: set[tuple[str, int]] = set()
         self._written: dict[str, deque[Written]] = {}
         self.fullest = 0.0                              # of all windows, as a part of NOW
@@ -97,11 +99,13 @@ class GrantMonitor:
         """A node proposes an operation; returns who is to hear of its outcome."""
         inner = operation.operation if isinstance(operation, Request) else operation
         if isinstance(inner, Grant | GetAllowed) or (isinstance(inner, TakeTurn) and inner.free):
-            return _Proposal(self, node, pending)
+            return _Proposal(self, node, pending, self.moment)
+        if isinstance(operation, Request):              # its answer may be one that was given before
+            return _Proposal(self, node, pending, None)
         return pending
 
-    def granted(self, node: GatewayNode, reply: Reply, proposed_at: Moment) -> None:
-        """A node hears that these grants are given, which it proposed then."""
+    def granted(self, node: GatewayNode, reply: Reply, proposed_at: Moment | None) -> None:
+        """A node hears that these grants are given, for which it proposed grants then; None: it did not."""
         if isinstance(reply, Granted):
             numbers = [("ticket", number) for number in range(reply.first, reply.first + reply.count)]
         elif isinstance(reply, Turn):
@@ -110,8 +114,8 @@ class GrantMonitor:
             jobs = reply.jobs if isinstance(reply, HandedMany) else (reply,) if isinstance(reply, Handed) else ()
             numbers = [("job", job.id) for job in jobs]
         for number in numbers:
-            self._proposed[number] = proposed_at        # what is asked for again takes its place anew
-        node.has_grants = node.has_grants or bool(numbers)
+            self._begun[number] = proposed_at or self.moment        # what is asked for again takes its place anew
+        node.has_grants = node.has_grants or (bool(numbers) and proposed_at is not None)
 
     def wrote(self, node: GatewayNode, answer: Answer, pulse: str | None) -> None:
         """A process writes an answer; `pulse`: whose turn was asked for."""
@@ -130,13 +134,12 @@ class GrantMonitor:
         again = number in self._told
         self._seen[f"grants written {'again' if again else 'once'}"] += 1
         self._told.add(number)
-        proposed_at = self._proposed.get(number, self.moment)
-        one = Written(number, now, node.name, self.moment if again else proposed_at, again)
+        one = Written(number, now, node.name, self._begun.get(number, self.moment), again)
         while written and written[0].at < now - REMEMBERED_S:
             written.popleft()
         written.append(one)
         self.last[pulse] = now
-        speeds = self._since(pulse, one.proposed_at)
+        speeds = self._since(pulse, one.begun)
         part, speed = min((self._count(written, speed, now) / speed.now, speed) for speed in speeds)
         if again and any(one.number == number for one in self._window(written, speed, now, before=True)):
             return                              # it is there already
@@ -174,7 +177,7 @@ class GrantMonitor:
             if one.again:
                 continue
             apart_s = last.at - one.at
-            if (one.node, one.proposed_at) != (last.node, last.proposed_at):
+            if (one.node, one.begun) != (last.node, last.begun):
                 raise Violation(f"two groups of {pulse} come within {apart_s:.4f} s")
             if apart_s > MOMENT_S:
                 raise Violation(f"two grants of a group of {pulse} come {apart_s:.4f} s after each other")
@@ -186,9 +189,8 @@ class _Proposal:
 
     __slots__ = ("_at", "_monitor", "_node", "_pending")
 
-    def __init__(self, monitor: GrantMonitor, node: GatewayNode, pending: Any) -> None:
-        self._monitor, self._node, self._pending = monitor, node, pending
-        self._at = monitor.moment
+    def __init__(self, monitor: GrantMonitor, node: GatewayNode, pending: Any, at: Moment | None) -> None:
+        self._monitor, self._node, self._pending, self._at = monitor, node, pending, at
 
     def applied(self, reply: Reply) -> None:
         """See Pending."""

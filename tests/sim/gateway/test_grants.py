@@ -1,0 +1,106 @@
+"""The monitor of the promise about pulses: by which of a pulse's speeds it judges a grant, first or told again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from core import Grant, Granted, Pulse, Reply, Request, TakeTurn, Turn
+from tests.sim.gateway.answers import Answer, Asked, Form
+from tests.sim.gateway.grants import GrantMonitor
+from tests.sim.world.events import Events
+from tests.sim.world.trace import Violation
+
+WITH_A_GRANT, WITHOUT = (Request(1, 1, bytes(16), 0, True, TakeTurn("p", free)) for free in (True, False))
+FIRST, SECOND = Turn(1), Granted(2, 1)
+PER_S, STEP_S = 1.0, 0.5
+
+
+class History:
+    """One pulse with a grant in `PER_S` seconds, and one node that writes its grants."""
+
+    def __init__(self) -> None:
+        self._events = Events()
+        self.monitor = GrantMonitor(self._events, Counter(), 1.0)
+        self._pulse = Pulse("p", rate=1, now=1, per_ms=int(PER_S * 1000), step_ms=int(STEP_S * 1000))
+        self._node: Any = SimpleNamespace(name="n1", has_grants=False)
+        self._changed()
+        self.pass_s(PER_S)
+
+    def _changed(self) -> None:
+        self.monitor.history(SimpleNamespace(pulses={"p": self._pulse}, rated={}))      # type: ignore[arg-type]
+
+    def slow_down(self) -> None:
+        self._pulse.pause_ms += self._pulse.step_ms
+        self._changed()
+
+    def pass_s(self, seconds: float) -> None:
+        self._events.now += seconds
+
+    def propose(self, operation: Grant | Request) -> Any:
+        ignored: Any = SimpleNamespace(applied=lambda reply: None)
+        return self.monitor.decided(self._node, operation, ignored)
+
+    def write(self, ticket: int) -> None:
+        self.monitor.wrote(self._node, Answer(Asked(Form.TURN, "p"), b"", ticket), "p")
+
+    def give(self, operation: Grant | Request, reply: Reply, ticket: int) -> None:
+        """All of it at one moment."""
+        self.propose(operation).applied(reply)
+        self.write(ticket)
+
+    def two(self) -> None:
+        """A ticket, which leaves the window, and another one that leaves it just now, unless the pulse slows down."""
+        self.give(WITH_A_GRANT, FIRST, 1)
+        self.pass_s(2 * PER_S)
+        self.give(Grant("p", 1), SECOND, 2)
+        self.pass_s(PER_S + 0.001)
+
+
+@pytest.fixture
+def history() -> History:
+    return History()
+
+
+def test_a_grant_may_have_been_right_when_it_was_proposed(history: History) -> None:
+    history.two()
+    proposed = history.propose(Grant("p", 1))
+    history.slow_down()
+    proposed.applied(Granted(3, 1))
+    history.write(3)
+
+
+def test_so_may_one_that_is_told_again_with_a_grant(history: History) -> None:
+    history.two()
+    proposed = history.propose(WITH_A_GRANT)
+    history.slow_down()
+    proposed.applied(FIRST)
+    history.write(1)
+
+
+def test_told_again_without_a_grant_it_must_be_right_when_that_is_decided(history: History) -> None:
+    history.two()
+    proposed = history.propose(WITHOUT)
+    history.slow_down()
+    proposed.applied(FIRST)
+    with pytest.raises(Violation, match="ticket 1 again: 2 of p in 1.5 s"):
+        history.write(1)
+
+
+def test_what_it_was_proposed_with_at_first_is_no_excuse(history: History) -> None:
+    history.two()
+    history.slow_down()
+    with pytest.raises(Violation, match="ticket 1 again: 2 of p in 1.5 s"):
+        history.give(WITH_A_GRANT, FIRST, 1)
+
+
+def test_what_is_in_the_window_needs_no_room(history: History) -> None:
+    history.give(WITH_A_GRANT, FIRST, 1)
+    history.pass_s(PER_S / 2)
+    history.give(WITHOUT, FIRST, 1)
+    history.pass_s(PER_S / 2 + 0.001)
+    with pytest.raises(Violation, match="ticket 2: 2 of p in 1 s"):
+        history.give(Grant("p", 1), SECOND, 2)

@@ -86,14 +86,14 @@ def test_told_again_without_a_grant_it_must_be_right_when_that_is_decided(histor
     proposed = history.propose(WITHOUT)
     history.slow_down()
     proposed.applied(FIRST)
-    with pytest.raises(Violation, match="ticket 1 again: 2 of p in 1.5 s"):
+    with pytest.raises(Violation, match=r"ticket 1 again: 2 of p in 1\.5 s"):
         history.write(1)
 
 
 def test_what_it_was_proposed_with_at_first_is_no_excuse(history: History) -> None:
     history.two()
     history.slow_down()
-    with pytest.raises(Violation, match="ticket 1 again: 2 of p in 1.5 s"):
+    with pytest.raises(Violation, match=r"ticket 1 again: 2 of p in 1\.5 s"):
         history.give(WITH_A_GRANT, FIRST, 1)
 
 
@@ -102,5 +102,5 @@ def test_what_is_in_the_window_needs_no_room(history: History) -> None:
     history.pass_s(PER_S / 2)
     history.give(WITHOUT, FIRST, 1)
     history.pass_s(PER_S / 2 + 0.001)
-    with pytest.raises(Violation, match="ticket 2: 2 of p in 1 s"):
+    with pytest.raises(Violation, match=r"ticket 2: 2 of p in 1 s"):
         history.give(Grant("p", 1), SECOND, 2)

@@ -149,9 +149,9 @@ manual: $(VENV)/.installed           ## man pages, completions and docs/referenc
 	$(BIN)/python client/tools/manual.py
 
 bench-plots: dev                     ## tables and pictures of docs/BENCHMARKS.md anew, from bench/results, and of docs/FAIRNESS.md
-	$(BIN)/python -m bench.tables bench/results/*.jsonl --into docs/BENCHMARKS.md
-	$(BIN)/python -m bench.others bench/results/others/*.jsonl --into docs/BENCHMARKS.md
-	$(BIN)/python -m bench.plots bench/results/*.jsonl --to docs/benchmarks
+	$(BIN)/python -m bench.reports.tables bench/results/*.jsonl --into docs/BENCHMARKS.md
+	$(BIN)/python -m bench.reports.others bench/results/others/*.jsonl --into docs/BENCHMARKS.md
+	$(BIN)/python -m bench.reports.plots bench/results/*.jsonl --to docs/benchmarks
 	$(BIN)/python -m bench.fairness --into docs/FAIRNESS.md --pictures docs/pictures
 
 clean:

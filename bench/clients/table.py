@@ -20,7 +20,7 @@ import click
 from bench.clients.drivers import DRIVERS
 from bench.clients.measuring import ClientsCase, Figures, measure
 from bench.clients.servers import DURABLE, ServersError, servers
-from bench.tables import replaced
+from bench.reports.tables import replaced
 
 BLOCKING = ClientsCase(1, tasks=3000), ClientsCase(10, tasks=12_000)
 PREFETCHING = ClientsCase(1, prefetch=100, tasks=20_000, producers=10)

@@ -25,7 +25,7 @@ from bench.compare.systems import SYSTEMS, running
 from bench.compare.table import lines
 from bench.compare.workloads import WORKLOADS
 from bench.reports.recording import machine
-from bench.tables import replaced
+from bench.reports.tables import replaced
 
 SYNCS = 200
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from bench.fairness.tables import sections
-from bench.tables import replaced
+from bench.reports.tables import replaced
 
 
 @click.command()
@@ -36,7 +36,7 @@ def draw(folder: Path) -> None:
         import matplotlib as mpl
 
         from bench.fairness.pictures import PICTURES
-        from bench.reports.plots import STYLE
+        from bench.reports.pictures import STYLE
     except ImportError as error:
         raise click.ClickException(f"{error}; to draw, install it first: pip install -e '.[bench]'") from None
     folder.mkdir(parents=True, exist_ok=True)

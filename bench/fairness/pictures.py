@@ -10,8 +10,8 @@ from matplotlib.patches import Patch
 from bench.fairness.cases import FULL_MS, customers, dependent, full, hung, stream, ten
 from bench.fairness.simulation import DISCIPLINES, FAIR, FIFO, PRIORITY, simulate
 from bench.fairness.tables import FULL_WORKERS
-from bench.reports import plots
-from bench.reports.plots import BLUE, COLOURS, GREY, ORANGE
+from bench.reports import pictures
+from bench.reports.pictures import BLUE, COLOURS, GREY, ORANGE
 
 WORKERS = (1, 2, 3, 4, 6, 8)
 WINDOW_MS = 60_000
@@ -19,7 +19,7 @@ WINDOW_MS = 60_000
 
 def courses() -> Figure:
     """Which worker did what when: ten queries by one worker and by two."""
-    figure, panels = plots.new_figure(2, "Ten queries, the first of 10 s: who is served when", width=5.0, rows=3)
+    figure, panels = pictures.new_figure(2, "Ten queries, the first of 10 s: who is served when", width=5.0, rows=3)
     figure.set_size_inches(10, 5)
     for number, discipline in enumerate((FIFO, PRIORITY, FAIR)):
         for column, workers in enumerate((1, 2)):
@@ -45,7 +45,7 @@ def courses() -> Figure:
 def latencies() -> Figure:
     """The mean latency of the short queries, and their p99, over the number of workers."""
     cases = (ten, dependent, hung, stream, customers)
-    figure, panels = plots.new_figure(5, "Latency of the short queries: mean, and p99 (dotted)", width=3.4)
+    figure, panels = pictures.new_figure(5, "Latency of the short queries: mean, and p99 (dotted)", width=3.4)
     titles = ("one of 10 s, nine of 1 s", "[6] after [0] to [5]", "[0] hangs", "short ones keep coming",
               "one customer has 100 jobs")
     for axes, case_of, title in zip(panels, cases, titles, strict=True):
@@ -65,7 +65,7 @@ def latencies() -> Figure:
 
 def levels() -> Figure:
     """How much of the workers' time each level had, minute by minute."""
-    figure, panels = plots.new_figure(3, "Share of the workers' time that went to queries in each level", width=3.4)
+    figure, panels = pictures.new_figure(3, "Share of the workers' time that went to queries in each level", width=3.4)
     minutes = range(FULL_MS // WINDOW_MS)
     for axes, discipline in zip(panels, (FIFO, PRIORITY, FAIR), strict=True):
         course = simulate(full(FULL_WORKERS), discipline, FULL_WORKERS)

@@ -114,8 +114,8 @@ def burst_of(run: WorkerRun, picture: Path) -> dict[str, object]:
 
 def draw(points: list[tuple[float, int]], put_at: float, picture: Path) -> None:
     """The picture; needs the extra `bench`."""
-    from bench.plots import write
-    from bench.reports.plots import children
+    from bench.reports.pictures import children
+    from bench.reports.plots import write
 
     write(partial(children, points, put_at), picture)
 

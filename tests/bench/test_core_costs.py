@@ -6,8 +6,8 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from bench import choices, plain_gets
-from bench.core_load import CoreDriver, opcodes
+from bench.core import choices, plain_gets
+from bench.core.loads import CoreDriver, opcodes
 from bench.reports.recording import read
 from core import Get, Policy, Put
 

@@ -12,7 +12,7 @@ from bench.fairness import __main__ as program
 from bench.fairness.cases import FULL_MS, KINDS, customers, dependent, full, hung, stream, ten
 from bench.fairness.simulation import DISCIPLINES, FAIR, FAIR_4, FIFO, PRIORITY, Course, Discipline, simulate
 from bench.fairness.tables import sections
-from bench.tables import replaced
+from bench.reports.tables import replaced
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "FAIRNESS.md"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from bench import others
+from bench.reports import others
 
 
 def test_medians_are_compared() -> None:

@@ -154,7 +154,7 @@ def test_tails(recorded: Path, rate: str) -> None:
 def test_pictures_of_what_the_document_tells(tmp_path: Path) -> None:
     kept = sorted((ROOT / "bench" / "results").glob("*.jsonl"))
     for folder in ("once", "again"):
-        ended = run("bench.plots", *kept, "--to", tmp_path / folder)
+        ended = run("bench.reports.plots", *kept, "--to", tmp_path / folder)
         assert ended.returncode == 0, ended.stderr
     once, again = ({path.name: path.read_bytes() for path in (tmp_path / folder).iterdir()}
                    for folder in ("once", "again"))

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from bench.reports.recording import Record, columns, heading, machine, read, written
-from bench.tables import replaced, tables
+from bench.reports.tables import replaced, tables
 
 ROOT = Path(__file__).parents[2]
 
@@ -92,12 +92,12 @@ def test_tables_are_written_into_a_document(tmp_path: Path) -> None:
     path = keep(tmp_path / "a", RECORD)
     document = tmp_path / "document"
     document.write_text("<!-- mixed -->\n<!-- /mixed -->\n")
-    ended = run("bench.tables", path, "--into", document)
+    ended = run("bench.reports.tables", path, "--into", document)
     assert ended.returncode == 0, ended.stderr
     assert "| PUT | 1,234 | 2.00 |" in document.read_text()
-    assert "| PUT | 1,234 | 2.00 |" in run("bench.tables", path).stdout
+    assert "| PUT | 1,234 | 2.00 |" in run("bench.reports.tables", path).stdout
     path.write_text("x\n")
-    ended = run("bench.tables", path)
+    ended = run("bench.reports.tables", path)
     assert ended.returncode == 1
     assert "a:1:" in ended.stderr
 

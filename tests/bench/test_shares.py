@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.shares import HELD, LIMITED, WEIGHTS, levels, limited, off_by, weights
+from bench.core.shares import HELD, LIMITED, WEIGHTS, levels, limited, off_by, weights
 
 
 def test_weights_and_levels_have_their_shares() -> None:

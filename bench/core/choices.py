@@ -1,6 +1,6 @@
 """What a GET of any queue costs by each policy, with few and with many queues; the state machine alone.
 
-    python -m bench.choices [--few 10] [--many 10000] [--choices 20000] [--record FILE]
+    python -m bench.core.choices [--few 10] [--many 10000] [--choices 20000] [--record FILE]
 
 Each queue has 20 jobs. Ten jobs are taken, one in each entry, and that is measured; then they are done and others put
 in their place, which is not. Few and many queues are measured in turn, 500 choices at a time, and the middle one of
@@ -19,7 +19,7 @@ from statistics import median
 import click
 from msgspec import Struct
 
-from bench.core_load import CoreAlone, CoreDriver, opcodes, timed_ns
+from bench.core.loads import CoreAlone, CoreDriver, opcodes, timed_ns
 from bench.load_generator.console import make_console
 from bench.load_generator.figures import Row
 from bench.load_generator.target import RECORD

@@ -1,7 +1,7 @@
 """What plain commands cost in the state machine, in this tree and in another one, for example that of an older commit.
 
     git worktree add /tmp/before COMMIT
-    python -m bench.plain_gets --before /tmp/before [--rounds 10]
+    python -m bench.core.plain_gets --before /tmp/before [--rounds 10]
 
 Each round is a process for each tree, in turn. "opcodes" are instructions of Python for one command, a figure without
 noise; of the processor times the least of all rounds counts, as everything else that the machine does only adds to it.
@@ -19,13 +19,13 @@ from pathlib import Path
 
 import click
 
-from bench.core_load import CoreAlone, CoreDriver, opcodes, timed_ns
+from bench.core.loads import CoreAlone, CoreDriver, opcodes, timed_ns
 from bench.load_generator.console import make_console
 from bench.load_generator.target import RECORD
 from bench.reports.recording import Result, finish
 from core import Done, Get, Operation, Put
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 QUEUES = tuple(f"q{number}" for number in range(10))
 JOBS = 1000             # in each queue
 BLOCK = 200             # commands in one measurement
@@ -76,7 +76,7 @@ def measure_in(tree: Path) -> dict[str, tuple[float, float]]:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "core").symlink_to(tree.resolve() / "core")
         ended = subprocess.run(
-            [sys.executable, "-c", "import json\nfrom bench import plain_gets\nimport core\n"
+            [sys.executable, "-c", "import json\nfrom bench.core import plain_gets\nimport core\n"
              "print(json.dumps([core.__file__, plain_gets.measure()]))"],
             env={**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"}, cwd=folder, capture_output=True, text=True,
             check=False,

@@ -1,6 +1,6 @@
 """Compares recorded runs of sockpqd and RabbitMQ, measured in one sitting, as tables in Markdown.
 
-    python -m bench.others bench/results/others/*.jsonl [--into docs/BENCHMARKS.md]
+    python -m bench.reports.others bench/results/others/*.jsonl [--into docs/BENCHMARKS.md]
 
 Each line of a file is one run, a JSON object: `tag` (the system: sockpq, rabbit), `work` (a key of WORKLOADS), `rate`
 (per second), `srv_us_op` (CPU of all server processes per operation, microseconds), `dlv_us` (p50, p99, .. from put to
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from bench.tables import replaced
+from bench.reports.tables import replaced
 
 Run = dict[str, Any]
 

@@ -1,6 +1,6 @@
 """Writes recorded benchmarks as tables in Markdown.
 
-    python -m bench.tables bench/results/*.jsonl [--into docs/BENCHMARKS.md]
+    python -m bench.reports.tables bench/results/*.jsonl [--into docs/BENCHMARKS.md]
 
 Of several records of one program with the same options the last one is used. `--into` replaces the text between the
 lines <!-- author --> and <!-- /author --> in the file, and the same for each other program that has records.

@@ -1,6 +1,6 @@
 """The shares that policies give, over a million choices in the state machine and over 10,000 at the socket.
 
-    python -m bench.shares [--choices 1000000] [--commands 10000] [--record FILE]
+    python -m bench.core.shares [--choices 1000000] [--commands 10000] [--record FILE]
 
 Weights of 1, 2 and 7; weights of 1 and 3 in queues with a LIMIT; the levels of FAIR while all of them always have work:
 five, and two. Exit code 1: a share is further from its target than the bound, in percentage points, or a LIMIT did not
@@ -16,7 +16,7 @@ from pathlib import Path
 import click
 from sockpq import Client
 
-from bench.core_load import CoreAlone, CoreDriver
+from bench.core.loads import CoreAlone, CoreDriver
 from bench.load_generator.console import make_console
 from bench.load_generator.figures import Row
 from bench.load_generator.target import RECORD

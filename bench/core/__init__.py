@@ -1,0 +1,1 @@
+"""What the state machine alone costs, without nodes, disks or sockets."""

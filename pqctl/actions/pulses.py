@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-from sockpq import PulseNotFound
+import click
+from sockpq import BadArguments, PulseInUse, PulseNotFound
 
 from pqctl.actions.existence import PULSE, existing
 from pqctl.connect import cluster_of, reading
 from pqctl.invocation import Call
-from pqctl.output.exit_codes import DONE
+from pqctl.output.exit_codes import DONE, REFUSED, Failure
 from pqctl.output.files import read_stream
 
 PERIODS = 60
 PAYLOAD_BYTES_MAX = 64 << 10
 LEAST_PAUSE_S = 0.5             # between two looks, however short a period is
+OWN = "queue:"                  # before a queue's name: its own pulse
+WAITS = "--max-wait is for a pulse with --together"
 BARS = " ▁▂▃▄▅▆▇█"
 
 Figures = Mapping[str, float | None]
@@ -58,12 +62,14 @@ def show_stat(call: Call, name: str) -> int:
         call.answer("", {"pulse": name, **figures})
     else:
         for word in figures:
-            call.print(f"{word} {_word(figures, word)}")
+            call.print(f"{word} {_asleep(figures) if word == 'sleepuntil' else _word(figures, word)}")
     return DONE
 
 
 def create(call: Call, name: str, settings: Mapping[str, Any]) -> int:
     """Create a pulse (PULSE CREATE)."""
+    if "max_wait" in settings and "together" not in settings:
+        raise click.UsageError(WAITS)
     with cluster_of(call, serving=True) as (client, _):
         client.pulse_create(name, **settings)
     call.answer(f"{name} is created", {"pulse": name})
@@ -72,16 +78,29 @@ def create(call: Call, name: str, settings: Mapping[str, Any]) -> int:
 
 def config(call: Call, name: str, settings: Mapping[str, Any]) -> int:
     """Change settings of a pulse (PULSE CONFIG)."""
+    queue = name.removeprefix(OWN)
+    if queue != name and not settings.keys().isdisjoint({"rate", "per"}):
+        raise click.UsageError(f"its rate is set with the queue's: `pqctl queue config {queue} --rate N --per SECONDS`")
     with cluster_of(call, serving=True) as (client, _), existing(client, PULSE, name):
-        client.pulse_config(name, **settings)
+        try:
+            client.pulse_config(name, **settings)
+        except BadArguments as error:
+            if "max_wait" in settings and "together" not in client.pulse_stat(name):
+                raise click.UsageError(WAITS) from error
+            raise
     call.answer(f"{name} is changed", {"pulse": name})
     return DONE
 
 
 def delete(call: Call, name: str) -> int:
     """Remove a pulse (PULSE DELETE)."""
+    queue = name.removeprefix(OWN)
+    ends = f"queue config {queue} --rate 0" if queue != name else "queue config QUEUE --pulse ''"
     with cluster_of(call, serving=True) as (client, _), existing(client, PULSE, name):
-        client.pulse_delete(name)
+        try:
+            client.pulse_delete(name)
+        except PulseInUse as error:
+            raise Failure(REFUSED, f"refused: {error} (a queue has it until `pqctl {ends}`)") from error
     call.answer(f"{name} is removed", {"pulse": name})
     return DONE
 
@@ -112,7 +131,10 @@ def watch(call: Call, name: str, lines: int | None) -> int:
             f"waiting {_word(figures, 'waiting')}, errors {_word(figures, 'errors')}"
         )
         told += f", asleep until {_asleep(figures)}" if figures["sleepuntil"] else ""
-        call.answer(f"{told}  {_bars(granted, int(figures['rate'] or 1))}", {"pulse": name, **figures})
+        call.print(
+            json.dumps({"pulse": name, **figures}) if call.as_json
+            else f"{told}  {_bars(granted, int(figures['rate'] or 1))}"
+        )
         lines = lines if lines is None else lines - 1
         if lines != 0:
             time.sleep(max(float(figures["per"] or 0), LEAST_PAUSE_S))

@@ -11,20 +11,24 @@ from pqctl.invocation import Call, Seconds, command, files, given, group
 from pqctl.output import exit_codes
 
 
-def settings(function: Callable[..., int]) -> Callable[..., int]:
-    """Add the options for a pulse's settings."""
-    for option in reversed((
-        click.option("--rate", type=click.IntRange(1), metavar="N", help="Turns in a period. [default: 10]"),
-        click.option("--per", type=Seconds(0), metavar="SECONDS", help="The length of a period. [default: 1]"),
-        click.option("--step", type=Seconds(0), metavar="SECONDS",
-                     help="By how much the pause between turns grows and shrinks. [default: 1]"),
-        click.option("--max-pause", type=Seconds(0), metavar="SECONDS", help="The longest pause. [default: 300]"),
-        click.option("--max-run", type=Seconds(0), metavar="SECONDS", help="How long to await results. [default: 7]"),
-        click.option("--max-wait", type=Seconds(0), metavar="SECONDS",
-                     help="Of a pulse with --together: how long the first waits for the others. [default: 7]"),
-    )):
-        function = option(function)
-    return function
+def settings(*, defaults: bool) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Add the options for a pulse's settings; `defaults`: tell what they are when not given."""
+    def option(name: str, kind: click.ParamType[Any], metavar: str, text: str, default: int) -> Callable[..., Any]:
+        return click.option(name, type=kind, metavar=metavar, help=f"{text} [default: {default}]" if defaults else text)
+
+    def add(function: Callable[..., int]) -> Callable[..., int]:
+        for one in reversed((
+            option("--rate", click.IntRange(1), "N", "Turns in a period.", 10),
+            option("--per", Seconds(0), "SECONDS", "The length of a period.", 1),
+            option("--step", Seconds(0), "SECONDS", "By how much the pause between turns grows and shrinks.", 1),
+            option("--max-pause", Seconds(0), "SECONDS", "The longest pause.", 300),
+            option("--max-run", Seconds(0), "SECONDS", "How long to await results.", 7),
+            option("--max-wait", Seconds(0), "SECONDS",
+                   "Of a pulse with --together: how long the first waits for the others.", 7),
+        )):
+            function = one(function)
+        return function
+    return add
 
 
 @group("pulse")
@@ -51,7 +55,7 @@ def stat(call: Call, name: str) -> int:
 
 @command(pulse, timeout=10.0)
 @click.argument("name")
-@settings
+@settings(defaults=True)
 @click.option("--together", is_flag=True, default=None, help="Give the turns of one period at one moment.")
 def create(call: Call, name: str, **options: Any) -> int:
     """Create pulse NAME with these settings."""
@@ -62,9 +66,9 @@ def create(call: Call, name: str, **options: Any) -> int:
 
 @command(pulse, timeout=10.0)
 @click.argument("name")
-@settings
+@settings(defaults=False)
 def config(call: Call, name: str, **options: Any) -> int:
-    """Change settings of pulse NAME; with another rate or period it begins anew."""
+    """Change settings of pulse NAME; those not given stay. With another rate or period it begins anew."""
     from pqctl.actions import pulses
 
     return pulses.config(call, name, given(**options))
@@ -95,7 +99,10 @@ def set_(call: Call, name: str, payload: str, path: str | None, deny: bool) -> i
 @click.argument("name")
 @click.option("--lines", type=click.IntRange(1), metavar="N", help="Stop after N lines. [default: never]")
 def watch(call: Call, name: str, lines: int | None) -> int:
-    """Print a line every period: how fast pulse NAME goes, and the turns of the last 60 periods."""
+    """Print a line every period: how fast pulse NAME goes, and the turns of the last 60 periods.
+
+    Until interrupted; with --json one object per line.
+    """
     from pqctl.actions import pulses
 
     return pulses.watch(call, name, lines)

@@ -39,7 +39,7 @@ def settings(function: Callable[..., int]) -> Callable[..., int]:
         click.option("--overflow", type=click.Choice(["refuse", "drop_oldest"]),
                      help="What a full queue does with a new job: refuse it, or drop an old one. Needs a capacity."),
         click.option("--rate", type=click.IntRange(0), metavar="N",
-                     help="How many jobs are handed out in --per seconds at most."),
+                     help="How many jobs are handed out in --per seconds at most; 0 ends that."),
         click.option("--per", type=Seconds(0), metavar="SECONDS", help="See --rate."),
         click.option("--pulse", metavar="NAME", help="Hand out as this pulse allows; '' to end that."),
     )):

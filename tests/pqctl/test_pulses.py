@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ import pytest
 from sockpq import Client
 
 from devcluster.cluster import LocalCluster
-from pqctl.output.exit_codes import DONE, REFUSED
+from pqctl.output.exit_codes import DONE, REFUSED, USAGE_ERROR
+from pqctl.parameters import local_time
 from tests.pqctl.running import ask, run
 
 
@@ -53,3 +55,41 @@ def test_a_pulse_from_its_making_to_its_end(
     tell(capsys, servers, "queue", "delete", "q", "--force", "--yes")
     tell(capsys, servers, "pulse", "delete", "ga")
     assert tell(capsys, servers, "pulse", "list") == {"pulses": []}
+
+
+def test_refusals_say_what_to_do_instead(nodes: LocalCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    servers = ",".join(nodes.servers)
+
+    def refused(*arguments: str) -> tuple[int, str]:
+        code, _, error = run(capsys, "--servers", servers, *arguments)
+        return code, error
+    for arguments in (["pulse", "create", "ga"], ["queue", "config", "q", "--pulse", "ga"],
+                      ["queue", "config", "r", "--rate", "5", "--per", "1"]):
+        assert run(capsys, "--servers", servers, *arguments)[0] == DONE
+    for command in ("create", "config"):
+        code, error = refused("pulse", command, "ga", "--max-wait", "3")
+        assert (code, "--max-wait is for a pulse with --together" in error) == (USAGE_ERROR, True), error
+    code, error = refused("pulse", "config", "queue:r", "--rate", "3")
+    assert (code, "`pqctl queue config r --rate N --per SECONDS`" in error) == (USAGE_ERROR, True), error
+    code, error = refused("pulse", "delete", "queue:r")
+    assert (code, "`pqctl queue config r --rate 0`" in error) == (REFUSED, True), error
+    code, error = refused("pulse", "delete", "ga")
+    assert (code, "`pqctl queue config QUEUE --pulse ''`" in error) == (REFUSED, True), error
+    assert run(capsys, "--servers", servers, "queue", "delete", "q", "--yes")[0] == DONE
+    assert run(capsys, "--servers", servers, "queue", "delete", "r", "--yes")[0] == DONE
+    assert run(capsys, "--servers", servers, "pulse", "delete", "ga")[0] == DONE
+
+
+def test_a_sleeping_pulse_says_until_when(nodes: LocalCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    servers = ",".join(nodes.servers)
+    with Client(nodes.servers) as client:
+        client.pulse_create("ga")
+        assert "sleepuntil -\n" in run(capsys, "--servers", servers, "pulse", "stat", "ga")[1]
+        with client.pulse("ga").turn() as turn:
+            turn.sleep(3600)
+        until = local_time(int(client.pulse_stat("ga")["sleepuntil"] or 0))
+        for arguments in (["stat", "ga"], ["list"], ["watch", "ga", "--lines", "1"]):
+            assert until in run(capsys, "--servers", servers, "pulse", *arguments)[1]
+        printed = run(capsys, "--servers", servers, "pulse", "watch", "ga", "--lines", "2", "--json")[1]
+        assert [json.loads(line)["errors"] for line in printed.splitlines()] == [1, 1]
+        client.pulse_delete("ga")

@@ -41,22 +41,26 @@ class StoryWorld(GatewayWorld):
         """Nobody has to recover."""
 
 
-def run(lives: list[Callable[[GatewayClient], Life]], seconds: float) -> None:
-    StoryWorld(lives, seconds).run()
+def run(lives: list[Callable[[GatewayClient], Life]], seconds: float) -> StoryWorld:
+    world = StoryWorld(lives, seconds)
+    world.run()
+    return world
 
 
 class Api:
-    """Serves `limit` requests in any second. `seen`: when each came, and was it served."""
+    """Serves `limit` requests in any second; `slow`: so many, from when, until when. `seen`: when, was it served."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, slow: tuple[int, float, float] = (0, 0.0, 0.0)) -> None:
         self._limit = limit
+        self._slow = slow
         self._served: deque[float] = deque()
         self.seen: list[tuple[float, bool]] = []
 
     def request(self, now: float) -> bool:
         while self._served and self._served[0] <= now - 1:
             self._served.popleft()
-        served = len(self._served) < self._limit
+        slow, begin, end = self._slow
+        served = len(self._served) < (slow if begin <= now < end else self._limit)
         if served:
             self._served.append(now)
         self.seen.append((now, served))
@@ -71,8 +75,10 @@ class Api:
         return served.count(False) / len(served)
 
 
-def worker(api: Api, *, tells: bool = True, afterwards_s: float = 0.0) -> Callable[[GatewayClient], Life]:
-    """Wait for a turn, ask the API, say how it went, work on the answer."""
+def worker(
+    api: Api, *, tells: bool = True, silent: bool = False, afterwards_s: float = 0.0,
+) -> Callable[[GatewayClient], Life]:
+    """Wait for a turn, ask the API, say how it went, work on the answer. `tells`: of refusals; `silent`: nothing."""
     def life(client: GatewayClient) -> Life:
         while not client.world.prepared:
             yield 0.1
@@ -85,7 +91,8 @@ def worker(api: Api, *, tells: bool = True, afterwards_s: float = 0.0) -> Callab
                 client.dial()
                 continue
             served = api.request(client.world.events.now)
-            yield from client.ask(f"PULSE RESULT {answer.ticket} {'OK' if served or not tells else 'SLOW'}")
+            if not silent:
+                yield from client.ask(f"PULSE RESULT {answer.ticket} {'OK' if served or not tells else 'SLOW'}")
             if afterwards_s:
                 yield afterwards_s
     return life
@@ -137,6 +144,27 @@ def test_partial_participation_those_who_take_turns_make_room_for_those_who_take
         refused[tells] = api.refused(BEGIN_S + 5)
     assert refused[False] > 0.2
     assert refused[True] < refused[False] / 2, refused
+
+
+def test_all_slow_down_together_and_come_back() -> None:
+    begin, end = BEGIN_S + 3, BEGIN_S + 15
+    api = Api(10, slow=(4, begin, end))
+    run([operates(["PULSE CREATE ga RATE 10 PER 1.1"]), *[worker(api) for _ in range(15)]], end + 12)
+    assert api.refused(end + 2) == 0
+    slow, back = api.times(end - 5, end), api.times(end + 8, end + 12)
+    assert len(slow) < 5 * 6
+    assert len(back) > 4 * 8
+
+
+def test_who_never_says_how_it_went_holds_nobody_up() -> None:
+    api = Api(1000)
+    lives = [worker(api, silent=True) for _ in range(12)]
+    world = run([operates(["PULSE CREATE ga RATE 5 PER 1 MAXRUN 1"]), *lives], BEGIN_S + 10)
+    assert len(api.times(BEGIN_S, BEGIN_S + 10)) >= 5 * 10 * 0.95
+    for node in world.nodes.values():
+        pulse = node.machine.pulses["ga"]
+        assert (pulse.now, pulse.pause_ms, pulse.errors) == (5, 0, 0)
+        assert len(pulse.tickets) <= 2 * 5          # those of MAXRUN, and those that are given up at the next grant
 
 
 def test_a_rate_is_changed_while_clients_wait() -> None:

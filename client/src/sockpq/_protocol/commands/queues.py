@@ -461,7 +461,7 @@ def _rate(settings: QueueSettings) -> str:
         rate = settings["rate"]
         rate = arguments.integer(rate, "rate", 0, 100_000)
         if bool(rate) != ("per" in settings):
-            raise BadArguments("rate needs per, the seconds in which so many hand-outs may be")
+            raise BadArguments("a rate needs per, the seconds in which so many hand-outs may be; 0, no rate, has none")
         per = arguments.seconds(settings.get("per", 1), "per", 0.01, 86_400)
         text += f" RATE {rate} PER {per}" if rate else " RATE OFF"
     elif "per" in settings:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
+import sys
+from collections.abc import Awaitable
+from types import FrameType
+from typing import Any
 
 from core import GetAllowed
 from tests.gateway.helpers.fake_cluster import returned
@@ -71,6 +75,39 @@ def test_a_plain_queue_costs_what_it_did() -> None:
         await filled(gateway, b"1 PER 60", 1)
         assert await gateway.talk(b"PUT p 0 1\r\nxGET p\r\n") == b"200 OK\r\n200 OK p 2 0 1\r\nx"
         assert not gateway.cluster.operations(GetAllowed)
+    with_gateway(test)
+
+
+async def steps(work: Awaitable[object]) -> int:
+    """Opcodes that the work takes: a cost that does not depend on the machine."""
+    found = 0
+
+    def trace(frame: FrameType, event: str, argument: object) -> Any:
+        nonlocal found
+        frame.f_trace_opcodes = True
+        found += event == "opcode"
+        return trace
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        await work
+    finally:
+        sys.settrace(before)
+    return found
+
+
+def test_a_flooded_queue_with_a_rate_costs_another_one_nothing() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        async def cost() -> int:
+            return await steps(gateway.talk(b"PUT p 0 1\r\nxGETB p\r\nPUT p 0 1\r\nxGET p EXPIRE 60\r\n"))
+        await filled(gateway, b"1 PER 60", 2)
+        await cost()
+        before = await cost()
+        await filled(gateway, b"1 PER 60", 500)
+        blocked(gateway, 200)
+        await gateway.settle()
+        flooded = await cost()
+        assert flooded < 1.1 * before, (flooded, before)
     with_gateway(test)
 
 

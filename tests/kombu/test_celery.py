@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +16,10 @@ from sockpq import Client
 
 from devcluster.cluster import LocalCluster
 from tests.kombu import celery_project as project
+from tests.kombu.leftovers import ask, there
+from tests.kombu.workers import worker
 from tests.waiting import PATIENCE_S, until
 
-ROOT = Path(__file__).parents[2]
 TASKS = 200
 
 
@@ -47,25 +45,6 @@ def app(connected: Celery, cluster: LocalCluster) -> Celery:
         until(lambda: not any(job.queue.endswith("celery") for job in client.running()))
     connected.control.purge()
     return connected
-
-
-@contextmanager
-def worker(app: Celery, log: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A worker in a process of its own; ready when it has answered."""
-    with log.open("ab") as out:
-        started = subprocess.Popen(
-            [sys.executable, "-m", "celery", "-A", "tests.kombu.celery_project", "worker", "--loglevel", "info", "-n",
-             f"{log.stem}@h", *arguments],
-            cwd=ROOT, env={**os.environ, "CELERY_URL": app.conf.broker_url, "PYTHONUNBUFFERED": "1"}, stdout=out,
-            stderr=out, start_new_session=True,
-        )
-    try:
-        until(lambda: b" ready." in log.read_bytes(), lambda: log.read_text())
-        yield started
-    finally:
-        if started.poll() is None:
-            os.killpg(started.pid, signal.SIGKILL)
-        started.wait()
 
 
 def lines(file: Path) -> list[tuple[int, int]]:
@@ -129,6 +108,14 @@ def test_a_warm_shutdown_gives_back_what_was_not_begun(app: Celery, cluster: Loc
             (queue,) = [one for one in client.queues() if one.name.endswith("celery")]
             assert client.queue_stat(queue.name)["running"] == 0
             assert client.queue_stat(queue.name)["ready"] == 10 - len(lines(out))
+
+
+def test_questions_leave_nothing(app: Celery, cluster: LocalCluster, tmp_path: Path) -> None:
+    with worker(app, tmp_path / "w.log", "-P", "solo"), Client(cluster.servers) as client:
+        ask(app, 1)         # the worker has its sessions from now on
+        before = there(client)
+        ask(app, 10)
+        until(lambda: not any(there(client).beyond(before)))
 
 
 def test_events_reach_a_receiver(app: Celery, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from kombu.pidbox import Mailbox
 from sockpq import Client
 from sockpq.testing import Server
 
+from tests.kombu import leftovers
 from tests.waiting import PATIENCE_S, until
 
 
@@ -296,34 +297,12 @@ def test_what_is_told_comes_before_the_messages_of_queues_that_wait(connect: Any
     assert order == ["told", "work", "told", "work"]
 
 
-def _live(url: str, ready: Any) -> None:
-    """A program that publishes, consumes and asks, and then is there until it is killed."""
-    connection = kombu.Connection(url, transport_options={"session_ttl": 1})
-    queue = kombu.Queue("replies.7", kombu.Exchange("replies"), routing_key="7", auto_delete=True, expires=1)
-    found: list[Any] = []
-    consume(connection, queue, found)
-    connection.Producer().publish("x", exchange="replies", routing_key="7")
-    drain(connection, found, 1)
-    Mailbox("control", type="fanout")(connection).multi_call("ping", timeout=0.1)
-    ready.set()
-    time.sleep(PATIENCE_S)
-
-
-def test_a_killed_client_leaves_no_queue_no_binding_and_no_job(own_server: Server, own_client: Client) -> None:
-    processes = multiprocessing.get_context("fork")
-    ready = processes.Event()
-    child = processes.Process(target=_live, args=(f"sockpq://{own_server.address}/killed", ready))
-    child.start()
-    try:
-        assert ready.wait(PATIENCE_S)
-        (name,) = [one.name for one in own_client.queues() if one.name.startswith("killed.")]
-        assert own_client.queue_stat(name)["running"] == 1
-        assert [one.queue for one in own_client.topic_list()].count(name) == 1
-    finally:
-        child.kill()
-        child.join()
-    until(lambda: not [one for one in own_client.queues() if one.name.startswith("killed.")])
-    assert not [one for one in own_client.topic_list() if one.queue.startswith("killed.")]
+def test_killed_programs_leave_nothing(own_server: Server, own_client: Client) -> None:
+    before = leftovers.there(own_client)
+    had = leftovers.kill_programs([own_server.address], own_client, 3)
+    assert [len(had.queues), len(had.bindings), len(had.running)] == [3, 3, 3]
+    assert len(had.sessions) == 6       # of each its messages' and its publishing's
+    until(lambda: not any(leftovers.there(own_client).beyond(before)))
 
 
 def _close(connection: kombu.Connection) -> None:

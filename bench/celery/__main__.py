@@ -1,6 +1,6 @@
 """Tasks that Celery publishes and executes per second, and the worker's CPU for one that does nothing.
 
-    python -m bench.celery [--brokers sockpqd] [--tasks 1000] [--rounds 5] [--children 2]
+    python -m bench.celery [--brokers sockpqd ..] [--tasks 1000] [--rounds 5] [--children 2]
 
 Each round measures all brokers, one after the other; printed are the medians, as Markdown. One process publishes, one
 task after the other. Tasks are acknowledged late, results ignored; the worker has a prefork pool. Redis and RabbitMQ of
@@ -32,11 +32,11 @@ NEEDED: dict[str, str | Path] = {
 
 
 @click.command(help=__doc__.split("\n", maxsplit=1)[0] if __doc__ else None)
-@click.option("--brokers", default="", help="Only those whose names begin so.")
+@click.option("--brokers", multiple=True, default=("",), help="Only those whose names begin so; may be repeated.")
 @click.option("--tasks", type=click.IntRange(10), default=1000, show_default=True)
 @click.option("--rounds", type=click.IntRange(1), default=5, show_default=True)
 @click.option("--children", type=click.IntRange(1, 100), default=2, show_default=True)
-def main(brokers: str, tasks: int, rounds: int, children: int) -> None:
+def main(brokers: tuple[str, ...], tasks: int, rounds: int, children: int) -> None:
     """Print the table."""
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
     try:
@@ -45,7 +45,9 @@ def main(brokers: str, tasks: int, rounds: int, children: int) -> None:
         print("\n".join(table(found)))
 
 
-def measure(found: dict[str, list[dict[str, Any]]], brokers: str, tasks: int, rounds: int, children: int) -> None:
+def measure(
+    found: dict[str, list[dict[str, Any]]], brokers: tuple[str, ...], tasks: int, rounds: int, children: int
+) -> None:
     """Add what each round finds."""
     with ExitStack() as stack:
         places = {}

@@ -96,8 +96,9 @@ test-celery: dev                     ## Celery's own integration tests, about 20
 test-beanstalkd: dev                 ## tests of beanstalkd and its clients, from the folder UPSTREAM: NODES=3 AT=proxy, leader, follower
 	$(BIN)/python -m tests.beanstalk.upstream $(UPSTREAM) --nodes $(NODES) --at $(AT)
 
-celery-faults: dev toxiproxy         ## 2,000 of Celery's tasks through each fault of servers, workers and publishers
+celery-faults: dev toxiproxy         ## 2,000 of Celery's tasks through each fault; what 100 killed programs and 1,000 questions leave
 	$(BIN)/python -m tests.kombu.faults
+	$(BIN)/python -m tests.kombu.leftovers
 
 laws: dev                            ## tests of hypothesis with other examples, TIMES=10 as many: rounds for MINUTES=60, by JOBS=1 processes
 	$(BIN)/python -m tests.laws --minutes $(MINUTES) --times $(TIMES) --jobs $(JOBS)

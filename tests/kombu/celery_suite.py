@@ -3,9 +3,9 @@
     python -m tests.kombu.celery_suite SOURCES [--nodes 3] [--backend sockpq|redis|rpc] [--files tasks canvas ..]
         [--choose EXPRESSION] [--times 1] [--broker "sockpqd x3"] [--log FILE]
 
-Left out are the files that need docker, RabbitMQ's management interface or other databases. Some tests use a Redis
-whatever the broker is: redis-server must be there. Prints what failed, and `N passed, N failed, N skipped`. Other
-brokers, to compare with, are those of bench.celery.
+Left out are the files that need docker, RabbitMQ's management interface or other databases, or bring a broker in
+memory. Some tests use a Redis whatever the broker is: redis-server must be there. Prints what failed, and `N passed,
+N failed, N skipped`. Other brokers, to compare with, are those of bench.celery.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ from urllib.parse import urlsplit
 from bench.celery.brokers import BROKERS, redis
 from devcluster import HOST
 
-FILES = (
-    "canvas", "group_chains", "inspect", "loader", "logfile_format", "redis_backend", "request_backend_down",
-    "security", "serialization", "tasks", "upgrade", "worker",
+FILES = (               # of all versions, not each of which has all
+    "backend_leak_in_fixture_teardown", "beat", "canvas", "dedup_chain_dispatch", "group_chains", "inspect", "loader",
+    "logfile_format", "prefork_shutdown", "redis_backend", "request_backend_down", "security", "serialization", "tasks",
+    "upgrade", "worker",
 )
-ALONE = "worker"        # it leaves a mark in its process by which later waiting for results fails, whatever the broker
+ALONE = "dedup_chain_dispatch", "prefork_shutdown", "worker"    # they end, or disturb, other workers of their process
 NOTHING_CHOSEN = 5      # pytest's exit code
 LIMIT_S = 300           # for a test, as upstream
 PLUGIN = f"""
@@ -76,22 +77,27 @@ def main() -> int:
             "REDIS_PORT": str(port), "WORKER_LOGLEVEL": "INFO", "PYTHONPATH": f"{place}:{chosen.sources.absolute()}",
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "SUITE_TIMES": str(chosen.times),
         }
-        together = [name for name in chosen.files if name != ALONE]
+        here = [name for name in chosen.files if (chosen.sources / file_of(name)).exists()]
+        together = [name for name in here if name not in ALONE]
         codes = [
             run(chosen.sources, files, chosen.choose, environment, log)
-            for files in (together, [name for name in chosen.files if name == ALONE]) if files
+            for files in (together, *([name] for name in here if name in ALONE)) if files
         ]
         return max((code for code in codes if code != NOTHING_CHOSEN), default=NOTHING_CHOSEN)
 
 
+def file_of(name: str) -> str:
+    """Its path below the sources."""
+    return f"t/integration/test_{name}.py"
+
+
 def run(sources: Path, names: Sequence[str], choose: str, environment: Mapping[str, str], log: TextIO) -> int:
     """Run the tests of these files in one process of pytest, and tell what failed; its exit code."""
-    files = [f"t/integration/test_{name}.py" for name in names]
     running = subprocess.Popen(
         [
             sys.executable, "-m", "pytest", "-p", "harness_plugin", "-p", "no:cacheprovider", "-p",
             "celery.contrib.pytest", "-c", os.devnull, "--rootdir", ".", "-o", "python_classes=test_*", "-q", "-rf",
-            "-k", choose, *(file for file in files if (sources / file).exists()),     # not each version has all
+            "-k", choose, *(file_of(name) for name in names),
         ],
         cwd=sources, env=environment, stdout=subprocess.PIPE, text=True,
     )

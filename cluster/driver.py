@@ -2,13 +2,14 @@
 
 Durability depends on the order within a turn. A message that makes a promise (a vote, an acknowledgement to the leader)
 is sent only after the journal is synced. A leader may send entries before its own sync: it counts its own copy no
-earlier than in the turn after the one that synced it, because the library commits at the start of its tick and appends
-at the end. So the leader's disk works in parallel with its followers'. Replies to clients report committed entries,
-which are durable on a majority, so they need not wait for the sync of later entries.
+earlier than in the turn after the one that synced it, because a turn commits before it appends. So the leader's disk
+works in parallel with its followers'. Replies to clients report committed entries, which are durable on a majority, so
+they need not wait for the sync of later entries.
 
-A turn does as little as possible, because with few clients there is one for every command or two. Work that the entries
-under way do not need is housekeeping: it is done every HOUSEKEEPING_S, or at once after an unusual event. A follower
-answers its leader first and then executes what was committed.
+A turn does as little as possible, because with few clients there is one for every command or two. Entries take the
+steady lane (raft/steady_lane.py). Work that they do not need is housekeeping, the library's tick included: it is done
+every HOUSEKEEPING_S, or at once after an unusual event. A follower answers its leader first and then executes what was
+committed.
 
 A turn that finds no room on the disk for its changes does not complete: the node pauses, as if its network were cut,
 and tries again every second. Nothing of the turn was written, and no message that depends on it was sent.
@@ -175,31 +176,37 @@ class Driver:
 
     def _turn(self, now: float) -> None:
         unusual = self._handle_inbox()
-        self.journal.poll_sync()
-        if not self.replica.is_leader:
+        journal, replica, transport = self.journal, self.replica, self.transport
+        if journal.syncing is not None:
+            journal.poll_sync()
+        if not replica.is_leader:
             # The leader waits for a follower's answer; what the follower applies is not urgent.
-            self.journal.sync()
+            journal.sync()
             self._network.flush()
-        housekeeping = unusual or now >= self._housekeeping_at or self._changed()
+        # Nothing that _changed() compares changes before the tick unless the library was given something.
+        following = transport.lane.followed_at == now
+        due_at = self._housekeeping_at + limits.FOLLOWING_S if following else self._housekeeping_at
+        housekeeping = unusual or transport.attention or now >= due_at
         if housekeeping:
             self._housekeeping_at = now + limits.HOUSEKEEPING_S
             self._housekeeping_before_tick(now)
         self.proposer.flush(now)
-        self.transport.quorum.tick()
-        self.replica.tick()
+        if housekeeping or not transport.lane.turn():
+            transport.quorum.tick()
+            replica.tick()
         failure = self.proposer.failure
         if isinstance(failure, MemoryError):
             raise OutOfMemory("no memory to give out replies: start this node again") from failure
         if failure is not None:
             raise FailStop("a listener failed") from failure
-        heard_at = now if self.leadership.serving else self.transport.elections.heard_at
-        if heard_at > self._level_at and self.transport.leader_commit <= self.replica.applied_index:
+        heard_at = now if self.leadership.serving else transport.elections.heard_at
+        if heard_at > self._level_at and transport.leader_commit <= replica.applied_index:
             self._level_at = heard_at
         if self.recording.active:
             self._tell_commit_index()
         if housekeeping or self._changed():
             self._housekeeping_after_tick(now)
-        if self.replica.is_leader:
+        if replica.is_leader:
             self._network.flush_appends()
         self._listener.turn_ended()
         if self._sync(now):

@@ -45,6 +45,7 @@ QUESTION_S = 9.0               # for a command that the leader executes for anot
 QUESTIONS_MAX = 64              # of them at a time
 TICK_S = 0.01                   # between turns when nothing happens, unless the next one is known to be later (idle.py)
 HOUSEKEEPING_S = 0.005          # what need not be done in every turn is done at most this often
+FOLLOWING_S = 0.1               # it may come so much later in a turn in which a follower heard its leader in order
 INFO_S = 0.25                   # a node describes itself to the others this often
 NOTICES_BYTES_MAX = 4 << 20     # with this much unsent to a peer its messages of NOTIFY are dropped
 CHANNELS_REMEMBERED = 10_000    # channels of which is known who listens

@@ -18,9 +18,8 @@ from cluster.errors import FailStop, RaftViolated
 from cluster.raft.peer import Context, Peer
 from cluster.raft.quorum import Quorum
 from cluster.raft.snapshot_transfer import SnapshotTransfers
+from cluster.raft.steady_lane import ENTRY_KINDS, SteadyLane
 from cluster.wire.messages import Ack, Append, Heartbeat, LogEntry, StaleTerm
-
-ENTRY_KINDS = (b"\0", b"\1")    # REGULAR and NO_OP; the library mishandles MEMBERSHIP and VERSION (H5c, H10d)
 
 
 class Sender:
@@ -172,14 +171,18 @@ class Sender:
 class Receiver:
     """The follower's half."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, lane: SteadyLane) -> None:
         self._context = context
+        self._lane = lane
         self._answering: tuple[int, int, float] | None = None   # term, epoch, sent of the message being handled
         self._mute = False
         self._refuses = False           # there was no room for the last entries received
 
     def append(self, peer: Peer, message: Append) -> bool:
         """Handle AppendEntries; returns False if it was refused because its term is old."""
+        if self._lane.follow(peer, message):
+            self._refuses = False
+            return True
         return self._handle(peer, message, lambda: self._append(peer, message))
 
     def heartbeat(self, peer: Peer, message: Heartbeat) -> bool:

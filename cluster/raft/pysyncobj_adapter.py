@@ -3,16 +3,18 @@
 pysyncobj 0.3.17 as shipped loses acknowledged data and unpickles what a peer sends (docs/ARCHITECTURE.md lists each
 hazard). All of it is cured through seams the library offers, without a fork: the transport object, two factories that
 are module globals (`createJournal`, `Serializer`), and its `pickle` module. Everything else that is used of it is in
-Replica; a test fails if another version is installed.
+Replica, which for the steady lane (steady_lane.py) also does single steps of the library's tick, on the library's own
+fields. A test fails if another version is installed.
 """
 
 from __future__ import annotations
 
 import importlib.metadata
 import struct
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, cast
 
 import msgpack
 import pysyncobj.pickle
@@ -50,7 +52,7 @@ __all__ = [
     "Callback",
     "PeerNode",
     "Replica",
-    "Transport",
+    "WatchedTransport",
     "check_version",
 ]
 
@@ -122,6 +124,35 @@ _replace_pickle()
 syncobj.PIPE_NOTIFIER_ENABLED = False       # it leaks two descriptors per object and wakes a poller that we do not have
 
 
+_FOLLOWER = syncobj._RAFT_STATE.FOLLOWER
+
+
+class WatchedTransport(Transport):  # type: ignore[misc]
+    """A transport that notes in `attention` that the library was given something, which its next tick is to look at."""
+
+    attention = True
+
+    def _onMessageReceived(self, node: PeerNode | None, message: dict[str, Any]) -> None:
+        self.attention = True
+        super()._onMessageReceived(node, message)
+
+    def _onNodeConnected(self, node: PeerNode) -> None:
+        self.attention = True
+        super()._onNodeConnected(node)
+
+    def _onNodeDisconnected(self, node: PeerNode) -> None:
+        self.attention = True
+        super()._onNodeDisconnected(node)
+
+    def _onReadonlyNodeConnected(self, node: PeerNode) -> None:
+        self.attention = True
+        super()._onReadonlyNodeConnected(node)
+
+    def _onReadonlyNodeDisconnected(self, node: PeerNode) -> None:
+        self.attention = True
+        super()._onReadonlyNodeDisconnected(node)
+
+
 def _field(name: str) -> Any:
     """One of the library's fields, to read: many times in each turn, so not by a chain of Python properties."""
     return property(attrgetter("_SyncObj" + name))
@@ -139,7 +170,7 @@ class Replica(SyncObj):  # type: ignore[misc]
         self,
         node: PeerNode,
         *,
-        transport: Transport,
+        transport: WatchedTransport,
         journal: Any,
         snapshots: Any,
         dump_path: str,
@@ -149,6 +180,9 @@ class Replica(SyncObj):  # type: ignore[misc]
         apply: Callable[[int, bytes], Any],
     ) -> None:
         self._apply = apply
+        self._transport = transport
+        self._heartbeat_s = heartbeat_s
+        self.proposed: deque[tuple[bytes, Callback]] = deque()      # not appended yet
         self.is_leader = False      # by its own belief; leadership.py decides whether this node serves
         conf = SyncObjConf(
             autoTick=False,
@@ -182,15 +216,21 @@ class Replica(SyncObj):  # type: ignore[misc]
         return self._apply(self.applied_index + 1, data)
 
     def propose(self, data: bytes, callback: Callback) -> None:
-        """Append an entry; `callback(result of apply, reason)` is called within a later tick(), or never.
+        """Append an entry in the next turn; `callback(result of apply, reason)` is called in a later one, or never.
 
         The same as entry(data, callback=callback), with one copy of the data instead of four.
         """
-        self._applyCommand(b"".join((_REGULAR, _call_head(self._entry_id, len(data)), data)), callback)
+        self.proposed.append((b"".join((_REGULAR, _call_head(self._entry_id, len(data)), data)), callback))
 
     def tick(self) -> None:
         """Run one round of the library: elections, commit, apply, send, append."""
+        self._transport.attention = False
         self.doTick(0.0)
+
+    @property
+    def attention(self) -> bool:
+        """Was the library given something since its last tick began?"""
+        return bool(self._transport.attention)
 
     def _state_changed(self, _before: int, _after: int) -> None:
         self.is_leader = bool(self._isLeader())
@@ -202,12 +242,81 @@ class Replica(SyncObj):  # type: ignore[misc]
         next entries or the next heartbeat.
         """
         self.conf.appendEntriesUseBatch = False
-        super()._checkCommandsToApply()
+        super()._checkCommandsToApply()         # what it may have left: it stops after the time of a heartbeat
+        while self.proposed:
+            self._applyCommand(*self.proposed.popleft())
+            super()._checkCommandsToApply()
         self.conf.appendEntriesUseBatch = True
 
     def compact(self) -> None:
         """Write a snapshot at the next tick, then cut the log up to it."""
+        self._transport.attention = True
         self.forceLogCompaction()
+
+    # The steps of the steady lane: what the library would do in the same case, on its own fields.
+
+    def commit_to(self, index: int) -> None:
+        """Leader: commit all entries up to this one."""
+        self._SyncObj__raftCommitIndex = self._SyncObj__leaderCommitIndex = index
+        self._SyncObj__raftLog.setRaftCommitIndex(index)
+
+    def apply_committed(self) -> None:
+        """Apply the committed entries and call back who proposed them."""
+        journal, waiting = self._SyncObj__raftLog, self._SyncObj__commandsWaitingCommit
+        while (index := self.applied_index + 1) <= self._SyncObj__raftCommitIndex:
+            if index < journal.first_index:
+                return                  # only a snapshot can help
+            command, _, term = journal.entry(index)
+            callbacks = waiting.pop(index, ())
+            data = self._argument(command)
+            result = self._SyncObj__doApplyCommand(command) if data is None else self._apply(index, data)
+            for proposed_in, callback in callbacks:
+                if proposed_in == term:
+                    callback(result, SUCCESS)
+                else:
+                    callback(None, FAIL_REASON.DISCARDED)
+            self._SyncObj__raftLastApplied = index
+
+    def _argument(self, command: bytes) -> bytes | None:
+        """The data of an entry that was proposed by propose(); None if it is anything else."""
+        head = 1 + _CALL_HEAD_BYTES.get(command[4], 0) if len(command) > 4 else 1
+        if head == 1 or command[:head] != _REGULAR + _call_head(self._entry_id, len(command) - head):
+            return None
+        return cast(bytes, memoryview(command)[head:])      # entries can have megabytes, so they are not copied here
+
+    def append_proposed(self) -> tuple[bytes, int, int]:
+        """Leader: append the next proposed entry to the log; returns it."""
+        command, callback = self.proposed.popleft()
+        journal, term = self._SyncObj__raftLog, self._SyncObj__raftCurrentTerm
+        index = journal.last_index + 1
+        journal.add(command, index, term)
+        self._SyncObj__commandsWaitingCommit[index].append((term, callback))
+        return command, index, term
+
+    def sent(self, node: PeerNode, index: int) -> None:
+        """Leader: note that a connected peer was sent all entries up to this one."""
+        self._SyncObj__raftNextIndex[node] = index + 1
+
+    def beaten(self, now: float) -> None:
+        """Leader: note that all connected peers were sent something; no heartbeat is due for a while."""
+        self._SyncObj__newAppendEntriesTime = now + self._heartbeat_s
+
+    def follows(self, node: PeerNode, term: int) -> bool:
+        """Is this node a follower of that one, in this term, which is the present one?"""
+        return (
+            self._SyncObj__raftState == _FOLLOWER and self._SyncObj__raftLeader is node
+            and self._SyncObj__raftCurrentTerm == term and not self._SyncObj__transferInProgress
+        )
+
+    def extend(self, entries: Sequence[tuple[bytes, int, int]], commit: int) -> None:
+        """Follower: append entries that follow the last one, and take over the leader's commit index."""
+        journal = self._SyncObj__raftLog
+        for command, index, term in entries:
+            journal.add(command, index, term)
+        self._SyncObj__leaderCommitIndex = commit
+        if commit > self._SyncObj__raftCommitIndex:
+            self._SyncObj__raftCommitIndex = min(commit, journal.last_index)
+        journal.setRaftCommitIndex(self._SyncObj__raftCommitIndex)
 
     leader_node: PeerNode | None = _field("__raftLeader")       # the leader this node last heard of
     term: int = _field("__raftCurrentTerm")                     # current term

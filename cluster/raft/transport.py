@@ -16,9 +16,10 @@ from cluster.journal.journal import Journal
 from cluster.raft.append_entries import Receiver, Sender
 from cluster.raft.elections import Elections
 from cluster.raft.peer import Context, Network, Peer
-from cluster.raft.pysyncobj_adapter import NOT_LEADER, QUORUM, PeerNode, Replica, Transport
+from cluster.raft.pysyncobj_adapter import NOT_LEADER, QUORUM, PeerNode, Replica, WatchedTransport
 from cluster.raft.quorum import Quorum
 from cluster.raft.snapshot_transfer import SnapshotTransfers
+from cluster.raft.steady_lane import SteadyLane
 from cluster.raft.voter_admission import Admission
 from cluster.settings import NodeSettings
 from cluster.snapshots.snapshot_store import SnapshotStore
@@ -27,7 +28,7 @@ from cluster.wire import messages
 log = logging.getLogger("sockpqd.cluster")
 
 
-class RaftTransport(Transport):  # type: ignore[misc]
+class RaftTransport(WatchedTransport):
     """Stands between one Replica and the network. bind() must be called before the first tick."""
 
     def __init__(
@@ -51,7 +52,8 @@ class RaftTransport(Transport):  # type: ignore[misc]
             self.context, self.quorum, self._transfers, settings.heartbeat_ms / 1000, self._onReadonlyNodeConnected,
             self._onReadonlyNodeDisconnected,
         )
-        self._receiver = Receiver(self.context)
+        self.lane = SteadyLane(self.context, self.quorum)
+        self._receiver = Receiver(self.context, self.lane)
         self.members_leaving = False            # some peer is leaving
         self.leader_commit = 0                  # the commit index last reported by the present leader
         self._receive: dict[type, Callable[[Peer, Any], None]] = {
@@ -271,8 +273,8 @@ class RaftTransport(Transport):  # type: ignore[misc]
 
     @property
     def beat_at(self) -> float:
-        """Leader: when the library last sent something to the peers that do keep up; monotonic seconds."""
-        return self._sender.sent_at
+        """Leader: when something was last sent to the peers that do keep up; monotonic seconds."""
+        return max(self._sender.sent_at, self.lane.sent_at)
 
     @property
     def unsettled(self) -> bool:

@@ -1,7 +1,7 @@
 """Each hazard of pysyncobj that is cured here, as a minimal case that goes red when the cure is taken out.
 
-Most tests run twice: with the cure, and with the cure removed by a patch of this test; the second run must show the
-damage, which proves that the first one could fail. Numbers as in docs/ARCHITECTURE.md.
+All tests run in the steady lane and without it. Some run once more, with the cure removed by a patch of the test; that
+run must show the damage, which proves that the others could fail. Numbers as in docs/ARCHITECTURE.md.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from cluster.journal.journal import Journal
 from cluster.leader import leadership, proposer
 from cluster.raft import elections, pysyncobj_adapter
 from cluster.raft.append_entries import Receiver, Sender
+from cluster.raft.steady_lane import SteadyLane
 from cluster.wire.messages import Ack, Append, Heartbeat, Info, Message, RequestVote, SnapshotChunk
 from core import OPERATION_BYTES_MAX, Batch, Due, Get, Put, PutWith, Results, Stored, cost, encode_entry
 from core.handlers.cost import small
@@ -28,10 +29,27 @@ from core.handlers.dispatch import COSTS
 from tests.cluster.helpers.small_cluster import Outcome, SmallCluster, SmallNode
 
 
-@pytest.fixture(params=[True, False], ids=["cured", "cure-removed"])
-def cured(request: pytest.FixtureRequest) -> bool:
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run each test in both lanes; without its cure only in the library's, which has to do the damage."""
+    lanes = ["steady-lane", "library"]
+    if "cured" in metafunc.fixturenames:
+        metafunc.parametrize("cured", [*lanes, "cure-removed"], indirect=True)
+    else:
+        metafunc.parametrize("lane", lanes, indirect=True)
+
+
+@pytest.fixture
+def cured(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Is the cure in place in this run?"""
-    return bool(request.param)
+    monkeypatch.setattr(SteadyLane, "open", request.param == "steady-lane")
+    return str(request.param) != "cure-removed"
+
+
+@pytest.fixture(autouse=True)
+def lane(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Open or close the steady lane in a test without `cured`."""
+    if hasattr(request, "param"):
+        monkeypatch.setattr(SteadyLane, "open", request.param == "steady-lane")
 
 
 def append_from(world: SmallCluster, leader: SmallNode, to: SmallNode, prev: int, count: int) -> None:

@@ -82,6 +82,7 @@ class SimNode:
         self._outbox = SimOutbox(self)
         self._open: dict[Outcome, None] = {}
         self._proposed: list[Outcome] = []
+        self._lanes = random.Random(f"lanes of {name} in {world.seed}")
         self._hearer = Hearer(f"the subscriber of {name}", world.tale)
         self._subscriptions: Subscriptions | None = None        # of the process
         self.memory = Durability(name, world.events, world.checks)
@@ -408,7 +409,11 @@ class SimNode:
         self.wake(self._events.now if self._busy(driver) else self._idle_until(driver))
 
     def _take_turn(self, driver: Driver) -> None:
+        lane = driver.transport.lane
+        lane.open = self._lanes.random() < self.world.plan.steady
+        before = lane.entries
         driver.turn()
+        self.world.trace.seen["entries in the steady lane"] += lane.entries - before
 
     def _busy(self, driver: Driver) -> bool:
         return driver.busy

@@ -70,6 +70,7 @@ class Plan:
     upgraded: bool = False      # all nodes begin with the older release
     passing: bool = False       # among that are queues that do not last, and jobs in several queues
     paged: bool = False         # jobs leave memory as soon as they can
+    steady: float = 1.0         # the steady lane is open in so many turns
     subscribed: bool = False    # there are subscribers to events: nodes hear at once what is committed
     script: Callable[[Any], Iterator[float]] | None = None      # of a world: what happens instead of drawn faults
 
@@ -129,6 +130,7 @@ def draw(seed: int, **fixed: Any) -> Plan:
     plan.upgraded = later.random() < UPGRADING
     weights |= {kind: later.choice((0.0, 1.0, 3.0)) for kind in MISTAKES if nodes > 1 or changing}
     weights |= {kind: later.choice((1.0, 4.0)) for kind in RELEASES if plan.upgraded}
+    plan.steady = random.Random(f"steady {seed}").choice((0.0, 0.3, 0.7, 0.95, 1.0))
     for name, value in fixed.items():
         setattr(plan, name, value)
     if plan.paged:

@@ -7,7 +7,6 @@ import json
 import os
 import platform
 import sys
-import sysconfig
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.load_generator.figures import Curve, Row, Value
+from bench.reports.interpreter import how_built
 
 NOT_OPTIONS = ("servers", "record_to", "before")        # places: they do not influence the figures
 
@@ -73,16 +73,8 @@ def machine() -> dict[str, Value]:
     """The machine of the load generator, and of local nodes, without its name."""
     return {
         "cores": os.cpu_count(), "cpu": _cpu_model(), "kernel": platform.release(),
-        "python": f"{platform.python_version()} ({_build()})",
+        "python": f"{platform.python_version()} ({how_built()})",
     }
-
-
-def _build() -> str:
-    """How the interpreter was built, which matters more than most changes of the program."""
-    flags = str(sysconfig.get_config_var("CONFIG_ARGS"))
-    if "--enable-optimizations" not in flags:
-        return "not optimized"
-    return "optimized, LTO" if "--with-lto" in flags else "optimized"
 
 
 def _cpu_model() -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import secrets
-import sysconfig
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,6 +13,7 @@ from pathlib import Path
 import click
 
 from pqctl.doctor.check import FAIL, OK, WARN, Check
+from pqctl.doctor.interpreter import how_built
 
 FSYNCS = 200
 FSYNCS_S = 2.0                  # stop measuring after this long
@@ -124,11 +124,11 @@ def open_files(data_dir: Path) -> Check:
 
 def interpreter() -> Check:
     """Name the interpreter and how it was built: that changes the processor time of everything."""
-    built, flags = f"Python {platform.python_version()}", str(sysconfig.get_config_var("CONFIG_ARGS"))
-    if "--enable-optimizations" in flags:
-        return Check(OK, "interpreter", f"{built}, optimized{' with LTO' if '--with-lto' in flags else ''}")
-    return Check(OK, "interpreter", f"{built}, not optimized: one that is, as distributions have it, needs up to 30% "
-                                    "less processor time")
+    built = how_built()
+    found = f"Python {platform.python_version()}, {built}"
+    if not built.startswith("optimized"):
+        found += ": distributions' usually are and need up to 30% less processor time, pyenv's are not by default"
+    return Check(OK, "interpreter", found)
 
 
 def _process_of(data_dir: Path) -> int | None:

@@ -25,7 +25,6 @@ class Faults:
         self._kinds = [kind for kind, weight in world.plan.weights.items() if weight]
         self._weights = [world.plan.weights[kind] for kind in self._kinds]
         self._twins: list[SimNode] = []
-        self._calm_until = 0.0          # nothing else is to go wrong before
 
     def next(self) -> None:
         """Fire one fault, and ask for the next."""
@@ -34,7 +33,7 @@ class Faults:
             return
         if "older copy" in self._kinds:
             self._copy_files()
-        if self._kinds and world.events.now >= self._calm_until:
+        if self._kinds and world.events.now >= world.calm_until:
             kind = self.rng.choices(self._kinds, self._weights)[0]
             what = KINDS[kind](self)
             if what:
@@ -341,7 +340,7 @@ class Faults:
         for node in self.world.nodes.values():
             node.disk.trouble_free()
             node.resume()
-        self._calm_until = self.world.events.now + seconds
+        self.world.calm_until = self.world.events.now + seconds
 
     def twin(self) -> str:
         """A second process with the name of a node goes on dialing the others, until the end of the run."""

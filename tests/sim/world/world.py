@@ -45,6 +45,7 @@ class World:
         self.trace = Trace(self.events, digesting=digesting)
         self.steps = 0
         self.healed = False
+        self.calm_until = 0.0           # nothing else is to go wrong before, and nothing is to be healed
         self.clients_stopped = False
         self.outcomes: list[Outcome] = []
         self.clients: list[Client] = []
@@ -106,6 +107,8 @@ class World:
         if self.plan.script is None:
             self.events.after(self.plan.calm_s, Faults(self).next)
             self.steps += self.events.run_until(TROUBLE_S)
+            if self.events.now < self.calm_until:
+                self.steps += self.events.run_until(self.calm_until)
         else:
             self._play(self.plan.script(self))
             self.steps += self.events.run_until(SCRIPT_S)
@@ -186,7 +189,7 @@ class World:
     def halt_if_enough(self) -> None:
         """End the trouble when enough has happened."""
         enough = self._answered >= OPERATIONS and self.trace.faults.total() >= FAULTS
-        if enough and not self.healed and self.plan.script is None:
+        if enough and not self.healed and self.plan.script is None and self.events.now >= self.calm_until:
             self.events.halt()
 
     def start_later(self, node: SimNode) -> None:

@@ -142,6 +142,10 @@ class Client:
         job = self._rng.choice(waiting) if waiting else None
         return Place(QUEUES[0], 1) if job is None else Place(job.queue, job.seq)
 
+    def queue_of_dead(self, queue: str) -> str:
+        """A queue from which dead jobs come, if there is one; otherwise this one."""
+        return min((job.origin for job in self._world.checks.model.jobs if job.origin and job.ready), default=queue)
+
     def number(self) -> int:
         """Of a job that has one, if there is one."""
         model = self._world.checks.model

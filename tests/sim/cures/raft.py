@@ -237,13 +237,13 @@ LEFT_OUT = {
 }
 
 CURES = (
-    Cure(compare_nothing, CUTS, red=25),
+    Cure(compare_nothing, CUTS, red=7),
     Cure(append_behind_any_entry, {**CUTS, "steady": 1.0}, red=3),
     Cure(believe_stale_answers, DEPOSED, red=408),
-    Cure(send_before_sync, DISKS, red=4),
+    Cure(send_before_sync, DISKS, red=11),
     Cure(count_what_is_being_synced, LARGE, red=0),
     Cure(vote_with_an_empty_disk, LOSSY, red=10),
-    Cure(vote_after_damage, DAMAGED, red=10),
+    Cure(vote_after_damage, DAMAGED, red=0),
     Cure(believe_commit_indexes, CUTS, red=3),
     Cure(leave_the_journal_unaligned, {}, red=0),
     Cure(vote_for_anybody, CUTS, red=3),

@@ -55,6 +55,7 @@ PROCESSES = (
 CHAOS_LANE = ("chaos", "bench", "upgrade")
 # What takes long without any process: a test is listed here if it needs more than 0.5 s of processor time with --fast.
 LONG = (
+    "chaos/test_beanstalkd_judge.py::test_a_load_at_a_true_server_accuses_nobody",
     "chaos/test_checker_mutants.py", "chaos/test_checker_speed.py",
     "cluster/test_journal_tears.py", "cluster/test_limits_of_commands.py", "cluster/test_random_faults.py",
     "cluster/test_real_files.py",

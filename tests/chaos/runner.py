@@ -15,6 +15,10 @@ from msgspec import Struct, structs
 from sockpq import Client, survey
 
 from devcluster.cluster import say
+from tests.chaos.beanstalkd.deeds import Deeds
+from tests.chaos.beanstalkd.judge import jobs_deleted, judge
+from tests.chaos.beanstalkd.judge import summary as summary_of_beanstalkd
+from tests.chaos.beanstalkd.load import BeanstalkdLoad
 from tests.chaos.checker import Facts, Node, Running, availability, check, rate_before
 from tests.chaos.checker.told import judge_events, summary
 from tests.chaos.faults.fault import during
@@ -31,6 +35,7 @@ from tests.chaos.workload.listeners import Listeners
 
 CONFIG = {"raft": {"failover_grace_ms": 1000}}
 RATE_MIN = 40.0         # acknowledged commands a second before the fault: fewer prove nothing
+DELETED_MIN = 50        # jobs that clients of beanstalkd have deleted: fewer prove nothing
 WARM_S = 1.0
 WARM_MAX_S = 20.0
 LATE_MS = 20_000        # how much later than it should a lease may end, beside the outage: grace, and a slow machine
@@ -64,13 +69,14 @@ class Result(Struct):
 
 def run(scenario: Scenario, seed: int, keep: Path | None = None) -> Result:
     """Run it. `keep`: where the history and the logs of a run with violations are left."""
-    history, result = History(), Result(scenario.name, seed)
+    history, deeds, result = History(), Deeds(), Result(scenario.name, seed)
     cluster = ProxiedCluster(
         scenario.nodes, {**CONFIG, **scenario.config}, fake_clocks=scenario.fake_clocks, disk_mb=scenario.disk_mb,
+        beanstalkd=scenario.beanstalkd,
     )
     with cluster, _stalls(cluster, result):
         try:
-            facts = _play(scenario, cluster, history, result)
+            facts = _play(scenario, cluster, history, deeds, result)
             facts = structs.replace(
                 facts, wake_slack_ms=facts.wake_slack_ms + int(1000 * result.stall_s),
                 lease_late_ms=LATE_MS + availability(history.records) // 1_000_000,
@@ -83,16 +89,20 @@ def run(scenario: Scenario, seed: int, keep: Path | None = None) -> Result:
             result.violations += tuple(f"{found.rule}: {found.text}" for found in check(history, facts))
         result.commands = len(history.records)
         if keep is not None and not result.passed:
-            _keep(keep / f"{scenario.name.replace(' ', '_')}-{seed}", cluster, history, result)
+            _keep(keep / f"{scenario.name.replace(' ', '_')}-{seed}", cluster, history, deeds, result)
     return result
 
 
-def _play(scenario: Scenario, cluster: ProxiedCluster, history: History, result: Result) -> Facts:
+def _play(
+    scenario: Scenario, cluster: ProxiedCluster, history: History, deeds: Deeds, result: Result,
+) -> Facts:
     """The run from the first command to the last; what the checker must know beside the history."""
     start_ns = time.monotonic_ns()
     servers = {name: cluster.server(name) for name in cluster.names}
     faults, heard = scenario.faults(result.seed), Heard()
     with load.Running(scenario.load, servers, history, result.seed) as running, ExitStack() as held:
+        jobs = held.enter_context(
+            BeanstalkdLoad(cluster.beanstalkd_doors, deeds, result.seed)) if scenario.beanstalkd else None
         _warm_up(history, result)
         terms = {_term(cluster)}
         listeners = held.enter_context(Listeners(servers, heard)) if scenario.listeners else None
@@ -110,6 +120,8 @@ def _play(scenario: Scenario, cluster: ProxiedCluster, history: History, result:
         running.stop()
         running.check()
         cluster.wait_until_level(LEVEL_S)
+        if jobs is not None:
+            jobs.finish()
         running.drain()
         if listeners is not None:
             listeners.finish()
@@ -121,6 +133,11 @@ def _play(scenario: Scenario, cluster: ProxiedCluster, history: History, result:
     if listeners is not None:
         result.violations += tuple(f"{found.rule}: {found.text}" for found in judge_events(heard, history.records))
         result.report += f"; {summary(heard, history.records)}"
+    if scenario.beanstalkd:
+        result.violations += tuple(f"{found.rule}: {found.text}" for found in judge(deeds, start_ns))
+        result.report += f"; {summary_of_beanstalkd(deeds)}"
+        if jobs_deleted(deeds) < DELETED_MIN:
+            result.void = f"clients of beanstalkd have deleted only {jobs_deleted(deeds)} jobs"
     _judge(scenario, result, [fault.report() for fault in faults if not fault.fired], terms)
     return _facts(scenario, cluster, start_ns)
 
@@ -218,9 +235,11 @@ def _waited_s(cluster: ProxiedCluster) -> dict[int, float]:
     return waited
 
 
-def _keep(folder: Path, cluster: ProxiedCluster, history: History, result: Result) -> None:
+def _keep(folder: Path, cluster: ProxiedCluster, history: History, deeds: Deeds, result: Result) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     history.save(folder / "history.jsonl")
+    if deeds.deeds:
+        deeds.save(folder / "beanstalkd.jsonl")
     lines = [result.report, f"void: {result.void}" if result.void else "", *result.violations]
     (folder / "result.txt").write_text("\n".join(lines) + "\n", "utf-8")
     for name in cluster.names:

@@ -28,7 +28,7 @@ from tests.chaos.faults.links import (
 )
 from tests.chaos.faults.machines import ClockJump, FullDisk
 from tests.chaos.faults.partitions import Bridge, OneWay, Partition, Undialable, cut, lossy, silent
-from tests.chaos.faults.processes import Kill, Pause, RollingRestart
+from tests.chaos.faults.processes import Kill, KillProgram, Pause, RollingRestart
 from tests.chaos.faults.roles import (
     a_follower,
     everyone,
@@ -57,8 +57,13 @@ class Scenario(Struct, frozen=True):
     same_term: bool = False                 # nothing befalls the leader: it must go on leading
     bystander: bool = False                 # measure how long clients of a leader that is cut off hear nothing
     listeners: bool = False                 # subscribers on all nodes write down what they hear
+    beanstalkd: bool = False                # clients of beanstalkd work beside the load, at all nodes and the program
+    campaigns_only: bool = False            # not in the suite, which is to be short
     fake_clocks: bool = False
     disk_mb: int | None = None
+
+
+BESIDE = Load(producers=1, workers=1, waiters=1, callers=0, planners=0, handlers=1, consumers=(1,))
 
 
 def _one(make: Callable[[], Fault]) -> Callable[[int], list[Fault]]:
@@ -134,6 +139,26 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario("heard: follower cut off", _one(lambda: Partition(a_follower, cut)), same_term=True, listeners=True),
     Scenario("heard: peers reset", lambda seed: [Storm(all_peers, [reset, cut_off], seed=seed)], listeners=True),
     Scenario("heard: follower left behind", _one(lambda: LeftBehind(a_follower, None)), same_term=True, listeners=True),
+    # clients of beanstalkd
+    Scenario("beanstalkd: leader killed", _one(lambda: Kill(leader)), load=BESIDE, beanstalkd=True),
+    Scenario("beanstalkd: leader cut off", _one(lambda: Partition(leader, cut)), load=BESIDE, beanstalkd=True),
+    Scenario("beanstalkd: all killed", _one(lambda: Kill(everyone)), lasts_s=0.2, after_s=2.5, load=BESIDE,
+             beanstalkd=True),
+    Scenario("beanstalkd: program killed", _one(KillProgram), lasts_s=0.2, after_s=2.5, load=BESIDE, beanstalkd=True,
+             same_term=True),
+    Scenario("beanstalkd: leader paused", _one(lambda: Pause(leader)), load=BESIDE, beanstalkd=True,
+             campaigns_only=True),
+    Scenario("beanstalkd: leader silent", _one(lambda: Partition(leader, silent)), lasts_s=3.0, load=BESIDE,
+             beanstalkd=True, campaigns_only=True),
+    Scenario("beanstalkd: follower killed", _one(lambda: Kill(a_follower)), load=BESIDE, beanstalkd=True,
+             same_term=True, campaigns_only=True),
+    Scenario("beanstalkd: both followers killed", _one(lambda: Kill(followers)), lasts_s=1.5, after_s=2.5, load=BESIDE,
+             beanstalkd=True, campaigns_only=True),
+    Scenario("beanstalkd: rolling restart", _one(RollingRestart), lasts_s=0.0, load=BESIDE, beanstalkd=True,
+             campaigns_only=True),
+    Scenario("beanstalkd: peers reset, leader killed", lambda seed: [
+        Storm(all_peers, [reset, cut_off], seed=seed), Kill(leader)], load=BESIDE, beanstalkd=True,
+             campaigns_only=True),
     # everything at once, in three ways
     Scenario("slow and cut everywhere, leader killed", lambda seed: [
         LinkFault(all_peers, delayed(20, 10)), Kill(leader),

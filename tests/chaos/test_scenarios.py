@@ -1,6 +1,6 @@
 """Every scenario, once, short and under a light load; see __main__.py for campaigns.
 
-One that has a twin with listeners is played by the twin alone, as the faults are the same.
+One that has a twin with listeners is played by the twin alone, as the faults are the same. Some are for campaigns only.
 
 A run that proves nothing is void and is tried again. What a good run is judged by is in runner.py.
 """
@@ -28,7 +28,8 @@ GAP_MAX_S = 30.0        # a safety limit: how long gaps really are is measured b
 KEEP = os.environ.get("CHAOS_KEEP")
 
 NAMES = [scenario.name for scenario in SCENARIOS]
-ONCE = [scenario for scenario in SCENARIOS if f"heard: {scenario.name}" not in NAMES]
+ONCE = [scenario for scenario in SCENARIOS
+        if f"heard: {scenario.name}" not in NAMES and not scenario.campaigns_only]
 
 Runs = dict[str, Future[list[Result]]]
 

@@ -18,11 +18,15 @@ class BeanstalkClient:
         self.socket = socket.create_connection((host, int(port)), PATIENCE_S)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._file = self.socket.makefile("rb")
-        for tube in tubes:
-            self(f"use {tube}")
-            self(f"watch {tube}")
-        if tubes:
-            self("ignore default")
+        try:
+            for tube in tubes:
+                self(f"use {tube}")
+                self(f"watch {tube}")
+            if tubes:
+                self("ignore default")
+        except BaseException:
+            self.close()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -43,6 +47,13 @@ class BeanstalkClient:
             raise EOFError(line)
         return line[:-2].decode()
 
+    def _bytes(self, length: int) -> bytes:
+        """So many, and the end of line behind them, which is not returned; raises EOFError as `line`."""
+        data = self._file.read(length + 2)
+        if len(data) < length + 2:
+            raise EOFError(data)
+        return data[:-2]
+
     def __call__(self, command: str) -> str:
         """Send a command; the line of its answer."""
         self.send(command)
@@ -62,7 +73,7 @@ class BeanstalkClient:
         """The same of an answer whose line has come."""
         assert re.fullmatch(r"(RESERVED|FOUND) \d+ \d+", line), line
         _, number, length = line.split()
-        return int(number), self._file.read(int(length) + 2)[:-2].decode()
+        return int(number), self._bytes(int(length)).decode()
 
     def take(self, seconds: int = 0) -> int:
         """Reserve a job; its id."""
@@ -70,16 +81,19 @@ class BeanstalkClient:
 
     def stats(self, command: str) -> dict[str, str]:
         """The figures of a stats command."""
-        answer = self(command)
-        assert answer.startswith("OK "), answer
-        body = self._file.read(int(answer.split()[1]) + 2).decode()
+        return self.figures(self(command))
+
+    def figures(self, line: str) -> dict[str, str]:
+        """The same of an answer whose line has come."""
+        assert line.startswith("OK "), line
+        body = self._bytes(int(line.split()[1])).decode()
         return {key: value.strip('"') for key, value in (row.split(": ", 1) for row in body.splitlines()[1:] if row)}
 
     def names(self, command: str) -> list[str]:
         """The names in a list."""
         answer = self(command)
         assert answer.startswith("OK "), answer
-        body = self._file.read(int(answer.split()[1]) + 2).decode()
+        body = self._bytes(int(answer.split()[1])).decode()
         return [row.removeprefix("- ") for row in body.splitlines()[1:] if row]
 
     def close(self) -> None:

@@ -45,6 +45,18 @@ class Kill(Fault):
             list(pool.map(cluster.restart, dead))
 
 
+class KillProgram(Fault):
+    """SIGKILL of `sockpq-beanstalkd`: its connections end, and the jobs reserved on them stay so until their time is
+    over. `end` starts it again. The cluster must have been made with `beanstalkd`."""
+
+    def _begin(self, cluster: ProxiedCluster) -> None:
+        cluster.program.kill()
+        self._saw(not cluster.program.running, "the program is dead")
+
+    def _end(self, cluster: ProxiedCluster) -> None:
+        cluster.program.start()
+
+
 class Pause(Fault):
     """SIGSTOP: the processes do nothing, their connections stay open; `end` lets them go on."""
 

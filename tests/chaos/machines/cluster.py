@@ -14,7 +14,9 @@ from pathlib import Path
 
 from devcluster.cluster import LocalCluster
 from devcluster.node import NodeError, Settings
+from devcluster.ports import HOST, free_ports
 from tests.chaos.machines import clocks, disks
+from tests.chaos.machines.beanstalkd import PROGRAM, BeanstalkdProgram
 from tests.chaos.proxies.proxies import Link, Proxies
 
 READY_S = 60.0
@@ -31,9 +33,10 @@ class ProxiedCluster(LocalCluster):
 
     def __init__(
         self, nodes: int = 3, config: Settings | None = None, directory: Path | None = None, ready_s: float = READY_S,
-        *, fake_clocks: bool = False, disk_mb: int | None = None,
+        *, fake_clocks: bool = False, disk_mb: int | None = None, beanstalkd: bool = False,
     ) -> None:
-        """`fake_clocks`: `set_clock` works (clocks.py); `disk_mb`: every node has a disk of its own (disks.py)."""
+        """`fake_clocks`: `set_clock` works (clocks.py); `disk_mb`: every node has a disk of its own (disks.py);
+        `beanstalkd`: `beanstalkd_doors` are open (beanstalkd.py)."""
         if disk_mb is not None:         # such a disk is beyond the usual mark from the start
             limits = {"disk_free_bytes_min": 0, **(config or {}).get("limits", {})}
             config = {**(config or {}), "limits": limits}
@@ -42,6 +45,9 @@ class ProxiedCluster(LocalCluster):
         self._proxies: Proxies | None = None
         self._faketime = clocks.library() if fake_clocks else None
         self._disk_mb = disk_mb
+        self._with_beanstalkd = beanstalkd
+        self._program: BeanstalkdProgram | None = None
+        self.beanstalkd_doors: dict[str, str] = {}      # the address of each node's listener and of the program
         if fake_clocks and self._faketime is None:
             raise NodeError("there is no libfaketime: install the package libfaketime")
 
@@ -55,10 +61,21 @@ class ProxiedCluster(LocalCluster):
         """As LocalCluster's; raises ToxiproxyError without toxiproxy-server."""
         self._proxies = Proxies()
         super().start()                         # calls `stop` when it fails
+        if self._with_beanstalkd:
+            assert self._guardian
+            address, log = self.beanstalkd_doors[PROGRAM], self.folder / f"{PROGRAM}.log"
+            self._program = BeanstalkdProgram(address, self.servers, log, self._guardian)
+            try:
+                self._program.start()
+            except BaseException:
+                self.stop()
+                raise
 
     def stop(self) -> dict[str, int | None]:
         """As LocalCluster's."""
         try:
+            if self._program is not None:
+                self._program.kill()
             return super().stop()
         finally:
             proxies, self._proxies = self._proxies, None
@@ -97,6 +114,12 @@ class ProxiedCluster(LocalCluster):
         """All proxies as at the beginning."""
         self.together(self._links.values(), Link.heal)
 
+    @property
+    def program(self) -> BeanstalkdProgram:
+        """The process of `sockpq-beanstalkd` (with `beanstalkd`)."""
+        assert self._program
+        return self._program
+
     # other surroundings of a node
 
     def set_clock(self, name: str, ahead_s: float) -> None:
@@ -113,11 +136,16 @@ class ProxiedCluster(LocalCluster):
         return self._link(f"{CLIENT}>{name}", address).address
 
     def environment(self, name: str) -> Mapping[str, str]:
-        return clocks.environment(self._faketime, self._clock(name)) if self._faketime else {}
+        listen = {"SOCKPQD_LISTEN_BEANSTALKD": self.beanstalkd_doors[name]} if self._with_beanstalkd else {}
+        return {**(clocks.environment(self._faketime, self._clock(name)) if self._faketime else {}), **listen}
 
     def _prepare(self) -> None:
         self._links.clear()
         self.proxies.remove_all()
+        if self._with_beanstalkd:
+            doors = [*self.names, PROGRAM]
+            self.beanstalkd_doors = {
+                door: f"{HOST}:{port}" for door, port in zip(doors, free_ports(len(doors)), strict=True)}
         super()._prepare()
 
     def _prepare_node(self, name: str) -> None:

@@ -18,13 +18,18 @@ PRIORITIES = (-1, 0, 0, 0, 5, 9)
 BACKLOG_MAX = 1500      # producers rest while so many more jobs were put than taken
 
 
-class Client(Protocol):
-    """PlainClient and SessionClient."""
+class Stoppable(Protocol):
+    """A client of any kind."""
 
     name: str
 
     def stop(self) -> None: ...
     def close(self) -> None: ...
+
+
+class Client(Stoppable, Protocol):
+    """PlainClient and SessionClient."""
+
     def put(self, put: Put) -> Record | None: ...
     def get(self, get: Get) -> Record | None: ...
     def done(self, number: int) -> Record | None: ...
@@ -47,7 +52,7 @@ class Meter:
 class Actor(threading.Thread):
     """Repeats one thing with a client of its own."""
 
-    def __init__(self, client: Client, act: Callable[[], None], seed: str) -> None:
+    def __init__(self, client: Stoppable, act: Callable[[], None]) -> None:
         super().__init__(name=client.name, daemon=True)
         self._client = client
         self._act = act

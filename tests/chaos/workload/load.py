@@ -53,7 +53,7 @@ class Running:
             self._add(load, kind, make, seed)
         for prefetch in load.consumers:
             client = SessionExtendedClient(f"session.consumer{prefetch}", self._client, self._history)
-            self._actors.append(Actor(client, Consumer(client, CONSUMED, prefetch, self._meter), client.name))
+            self._actors.append(Actor(client, Consumer(client, CONSUMED, prefetch, self._meter)))
 
     def _plain(self, name: str) -> ExtendedClient:
         return PlainExtendedClient(name, self._servers, self._history)
@@ -65,7 +65,7 @@ class Running:
         def begin(role: str, count: int, act: Callable[[ExtendedClient, str], Callable[[], None]]) -> None:
             for number in range(count):
                 client = make(f"{kind}.{role}{number}")
-                self._actors.append(Actor(client, act(client, f"{seed} {client.name}"), client.name))
+                self._actors.append(Actor(client, act(client, f"{seed} {client.name}")))
 
         queues, meter, slow_s = self._queues, self._meter, load.pause_s * EXTENDED_SLOWER
         all_queues = [*queues, CONSUMED] if load.consumers else queues

@@ -1,0 +1,67 @@
+"""What clients of beanstalkd did and what became of it, on one clock: the evidence that judge.py judges.
+
+One deed is one command on one connection. Every body is put once only, so a body names its job for ever.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+
+class Deed(Struct, frozen=True, kw_only=True):
+    """A command and its answer.
+
+    `answer`: its first word, None if the connection ended before it. `job`: the id that the command names or the answer
+    tells. `body`: of the job that was put, or reserved. `priority`, `delay_s`, `ttr_s`: of `put`, `release`, `bury`.
+    """
+
+    client: str
+    via: str                        # a node, or the program
+    connection: int
+    verb: str
+    start_ns: int                   # before the first byte was sent
+    end_ns: int                     # when the answer was read, or when the client saw that none will come
+    answer: str | None
+    tubes: tuple[str, ...] = ()     # that it puts into, or reserves from
+    job: int | None = None
+    body: str | None = None
+    priority: int = 0
+    delay_s: int = 0
+    ttr_s: int = 0
+
+
+class Deeds:
+    """Collects them from many threads. `ended`: when each connection that is no more can have ended at the earliest."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._connections = 0
+        self.deeds: list[Deed] = []
+        self.ended: dict[int, int] = {}
+
+    def connection(self) -> int:
+        """The number of a new connection."""
+        with self._lock:
+            self._connections += 1
+            return self._connections
+
+    def add(self, deed: Deed) -> None:
+        """Append one."""
+        with self._lock:
+            self.deeds.append(deed)
+
+    def end(self, connection: int, at_ns: int) -> None:
+        """The connection is no more."""
+        with self._lock:
+            self.ended[connection] = at_ns
+
+    def save(self, path: Path) -> None:
+        """One line of JSON for each deed, then one with the ends of the connections."""
+        with path.open("wb") as file:
+            for deed in self.deeds:
+                file.write(msgspec.json.encode(deed) + b"\n")
+            file.write(msgspec.json.encode(self.ended) + b"\n")

@@ -63,9 +63,9 @@ def numbers(text: bytes, *limits: int, rest: bool = False) -> tuple[tuple[int, .
     found = []
     for limit in limits:
         match = _NUMBER.match(text)
-        if match is None or len(match[1]) > 30 or int(match[1]) > limit:
+        if match is None or len(match[1]) > 30 or (number := int(match[1])) > limit:
             raise BadFormat
-        found.append(int(match[1]))
+        found.append(number)
         text = text[match.end():]
     if text and not rest:
         raise BadFormat

@@ -66,18 +66,15 @@ class OrderExecution:
 
     def begin(self) -> None:
         """Execute it."""
-        if not self._cluster.holds_lease:
-            self._tell(AGAIN)
-            return
         call = self._order.call
-        if isinstance(call, Open | Keep):
+        if isinstance(call, (Open, Keep)):
             self._propose(_OF_NODE[type(call)](call))
             return
         rights = None
         if self._services.access.required and not isinstance(call, calls.GiveBack):
             account = None if self._customer.user is None else self._services.access.account(self._customer.user)
             if account is None:
-                self._tell(Failure.FORBIDDEN)
+                self._tell_what_was_read(Failure.FORBIDDEN)
                 return
             rights = account.rights
         self._steps = Desk(self._cluster, rights, self._order.session, first=self._order.first).steps(call)
@@ -99,14 +96,21 @@ class OrderExecution:
         try:
             step = self._steps.send(reply)      # type: ignore[arg-type]
         except StopIteration as end:
-            self._tell(end.value)
-            return
+            outcome = end.value
         except Refused as refused:
-            self._tell(refused.failure)
+            outcome = refused.failure
+        else:
+            self._take(step)
             return
-        if isinstance(step, Wait):
+        if reply is None:
+            self._tell_what_was_read(outcome)
+        else:
+            self._tell(outcome)
+
+    def _take(self, step: Any) -> None:
+        if type(step) is Wait:
             self._wait(step)
-        elif isinstance(step, Plain):
+        elif type(step) is Plain:
             self._propose(step.operation)
         else:
             self._propose(self._numbered(step))
@@ -183,14 +187,18 @@ class OrderExecution:
             asyncio.get_running_loop().call_later(OVERLOADED_S, self._propose, self._operation)
 
     def _reply(self, reply: Any) -> None:
-        if isinstance(reply, SessionNotFoundReply):
+        if type(reply) is SessionNotFoundReply:
             self._tell(SessionLost())
-        elif isinstance(reply, SessionOpened):
+        elif type(reply) is SessionOpened:
             self._tell(calls.Number(int(reply.sid.partition("_")[0])))
         elif self._steps is None:
             self._tell(None)
         else:
             self._advance(reply)
+
+    def _tell_what_was_read(self, outcome: Outcome) -> None:
+        """An outcome that the log has not seen: it counts if no other node can lead at this moment."""
+        self._tell(outcome if self._cluster.holds_lease else AGAIN)
 
     def _tell(self, outcome: Outcome) -> None:
         told, self._told = self._told, None

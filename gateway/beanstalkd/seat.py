@@ -28,8 +28,10 @@ PAUSE_S = 0.02                  # before an order is given again, at first
 PAUSE_S_MAX = 0.2
 REACHED_S = 1.0                 # an order that was under way for so long had reached a leader
 
-# Calls that only read, and need no session.
-READING = (calls.Peek, calls.PeekFirst, calls.JobStats, calls.TubeStats, calls.Tubes, calls.Totals)
+# What only reads, or can be repeated, and needs no session.
+WITHOUT_SESSION = frozenset({
+    calls.Peek, calls.PeekFirst, calls.JobStats, calls.TubeStats, calls.Tubes, calls.Totals, Keep,
+})
 
 
 class NodeSeat:
@@ -92,19 +94,19 @@ class NodeSeat:
         """Give the order for the call, in a session if it needs one."""
         call = self._call
         assert call is not None
-        if isinstance(call, (*READING, Keep)):
-            self._give(Order(call))
+        if type(call) in WITHOUT_SESSION:
+            self._give(Order(call, first=True))
             return
         if self._session is None:
             self._session = self._sessions.take()
         if self._session is None:
-            self._give(Order(Open(self._cluster.name, secrets.randbits(64))))
+            self._give(Order(Open(self._cluster.name, secrets.randbits(64)), first=True))
         else:
-            self._give(Order(call, self._session.number, self._session.next_numbers()))
+            self._give(Order(call, self._session.number, self._session.next_numbers(), first=True))
 
     def _give(self, order: Order) -> None:
         """Give a new order."""
-        self._order, self._given = replace(order, first=True), 0
+        self._order, self._given = order, 0
         self._give_now()
 
     def _give_again(self) -> None:
@@ -147,7 +149,7 @@ class NodeSeat:
             self._again()
         elif isinstance(outcome, SessionLost):
             self._session_lost()
-        elif self._order is not None and isinstance(self._order.call, Open):
+        elif self._order is not None and type(self._order.call) is Open:
             if isinstance(outcome, calls.Number):
                 self._session = self._sessions.opened(outcome.number)
                 self._begin()

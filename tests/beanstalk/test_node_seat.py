@@ -334,3 +334,19 @@ def test_the_leader_looks_up_the_rights_of_the_user() -> None:
             assert place.do(call) is Failure.FORBIDDEN
             assert not {PutNumbered, Get, GetWith, Put, PutWith} & set(kinds(gateway)[len(before):])
     with_gateway(test, automatic=False, users={"ann": Account(of_words(["put:a*", "get:a*"]), None)})
+
+
+def test_what_was_only_read_is_told_by_none_but_the_one_that_leads_for_sure() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        place = Place(gateway)
+        number = place.do(put()).number
+        gateway.cluster.leased = False
+        for call, expected in ((calls.Peek(number), calls.Found), (calls.Peek(number + 1), Failure)):
+            place.call(call)
+            assert place.result is NOTHING
+            gateway.cluster.leased = True
+            place.clock.pass_time(1)
+            assert isinstance(place.result, expected)
+            gateway.cluster.leased = False
+        assert place.do(put()).number > number, "the log tells as well who leads"
+    with_gateway(test, automatic=False)

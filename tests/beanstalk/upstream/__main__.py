@@ -1,7 +1,9 @@
 """`python -m tests.beanstalk.upstream FOLDER`: the suites of FOLDER against a cluster of our own, on loopback.
 
 FOLDER has `run_<suite>.sh`, `conformance.py` and `failover.py`, as its README says. They get FRESH and DRAIN, commands
-that talk to this process: it empties the cluster and starts `sockpq-beanstalkd` anew, and counts ids from 1 (relay.py).
+that talk to this process. FRESH leaves an empty server whose counters are 0: at the program it empties the cluster and
+starts `sockpq-beanstalkd` anew, at a node's listener, which counts since the node began, it makes a new cluster. Ids
+are counted from 1 (relay.py).
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from sockpq import Client
@@ -38,7 +41,7 @@ class Bench:
         self._program: subprocess.Popen[bytes] | None = None
         self._port = free_ports(1)[0]
         self._node = ""                 # that is connected to, if it is not the program
-        self._drained = False
+        self._changing = asyncio.Lock()         # no node is killed while the cluster is made anew, nor the reverse
         self.cluster = _Cluster(nodes, {} if at == "proxy" else self._ports)
         self.relay = Relay("")
 
@@ -76,16 +79,15 @@ class Bench:
     async def fresh(self) -> None:
         """Leave an empty server."""
         self.relay.fresh()
-        self._end_program()
-        if self._drained:
-            await asyncio.to_thread(self._switch, online=True)
-            self._drained = False
-        await asyncio.to_thread(self._empty)
-        await self._listen()
-
-    def _switch(self, *, online: bool) -> None:
-        with Client(self.cluster.servers) as client:
-            (client.online if online else client.offline)(self.cluster.server(self._node))
+        async with self._changing:
+            if self._at == "proxy":
+                self._end_program()
+                await asyncio.to_thread(self._empty)
+            else:
+                await asyncio.to_thread(self.cluster.stop)
+                self.cluster = _Cluster(len(self._ports), self._ports)
+                await asyncio.to_thread(self.cluster.start)
+            await self._listen()
 
     def _empty(self) -> None:
         with Client(self.cluster.servers) as client:
@@ -98,16 +100,25 @@ class Bench:
             self._program.send_signal(signal.SIGUSR1)
             await asyncio.sleep(0.1)
         else:
-            await asyncio.to_thread(self._switch, online=False)
-            self._drained = True
+            await asyncio.to_thread(self._offline)
 
-    async def kill_leader(self) -> str:
-        """Kill the leader; if that is the node to which clients are connected, another one leads first."""
-        name = await asyncio.to_thread(self.cluster.wait_for_leader)
-        if name == self._node:
-            name = await asyncio.to_thread(self._transfer)
-        self.cluster.kill(name)
-        return name
+    def _offline(self) -> None:
+        with Client(self.cluster.servers) as client:
+            client.offline(self.cluster.server(self._node))
+
+    async def kill_leader(self, tell: Callable[[str], None] = str) -> None:
+        """Kill the leader, say its name, and start it again after DOWN_S; returns when all nodes are level.
+
+        If that is the node to which clients are connected, another one leads first.
+        """
+        async with self._changing:
+            name = await asyncio.to_thread(self.cluster.wait_for_leader)
+            if name == self._node:
+                name = await asyncio.to_thread(self._transfer)
+            self.cluster.kill(name)
+            tell(name)
+            await asyncio.sleep(DOWN_S)
+            await asyncio.to_thread(self.cluster.restart, name, False)
 
     def _transfer(self) -> str:
         with Client(self.cluster.servers) as client:
@@ -122,11 +133,7 @@ class Bench:
             case b"drain":
                 await self.drain()
             case b"kill":
-                name = await self.kill_leader()
-                writer.write(f"killed {name}\n".encode())
-                await writer.drain()
-                await asyncio.sleep(DOWN_S)
-                await asyncio.to_thread(self.cluster.restart, name, False)
+                await self.kill_leader(lambda name: writer.write(f"killed {name}\n".encode()))
         writer.close()
 
 
@@ -190,6 +197,8 @@ async def main() -> int:
         failed = 0
         for suite in options.suite or SUITES:
             failed += await _run(options.folder, suite, address, say % "kill", environment)
+            if killing is not None and killing.done():
+                killing.result()                    # it has failed, and nothing is killed any more
         return 1 if failed else 0
     finally:
         if killing is not None:
@@ -223,11 +232,11 @@ async def _shell(command: str, folder: Path, environment: dict[str, str]) -> Non
 
 
 async def _kill(bench: Bench, every_s: float) -> None:
+    next_s = time.monotonic()
     while True:
-        await asyncio.sleep(every_s)
-        name = await bench.kill_leader()
-        await asyncio.sleep(DOWN_S)
-        await asyncio.to_thread(bench.cluster.restart, name, False)
+        next_s = max(next_s + every_s, time.monotonic())
+        await asyncio.sleep(next_s - time.monotonic())
+        await bench.kill_leader()
 
 
 if __name__ == "__main__":

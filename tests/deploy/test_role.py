@@ -16,7 +16,7 @@ from gateway.limits import Limits
 ROOT = Path(__file__).parents[2]
 ANSIBLE = ROOT / "deploy/ansible"
 ROLE = ANSIBLE / "roles/sockpqd"
-TYPES: dict[object, str] = {int: "int", str: "str", bool: "bool"}
+TYPES: dict[object, str] = {int: "int", str: "str", bool: "bool", str | None: "str"}
 
 
 def load(path: Path) -> Any:

@@ -307,10 +307,10 @@ class Faults:
         """Somebody puts an older copy of a node's files back, and somebody else knows what it lacks.
 
         Nothing else goes wrong meanwhile: a node that cannot reach the one that knows would vote without those entries.
-        So would one that starts when a leader that was paused for long has just lost its followers.
+        So would one that starts when a leader that was paused for long, or is cut off, has just lost its followers.
         """
         leader = self.world.serving()
-        if leader is None or leader.paused or self._loser() is None:
+        if leader is None or leader.paused or self._loser() is None or not self._connected(leader):
             return ""
         known = leader.up.journal.acknowledged
         victims = [
@@ -327,6 +327,12 @@ class Faults:
         victim.put_back(copies)
         victim.start()
         return f"{victim.name}, up to entry {last}"
+
+    def _connected(self, leader: SimNode) -> bool:
+        """Is this leader connected to all nodes that run?"""
+        peers = leader.up.peers
+        others = [node.name for node in self.world.present if node.running and node is not leader]
+        return all(name in peers and peers[name].up for name in others)
 
     def _copy_files(self) -> None:
         """Somebody keeps copies of the files of nodes."""

@@ -118,7 +118,8 @@ class Bench:
             self.cluster.kill(name)
             tell(name)
             await asyncio.sleep(DOWN_S)
-            await asyncio.to_thread(self.cluster.restart, name, False)
+            await asyncio.to_thread(self.cluster.restart, name)
+            await asyncio.to_thread(self.cluster.wait_until_level)      # two nodes away at once are another test
 
     def _transfer(self) -> str:
         with Client(self.cluster.servers) as client:

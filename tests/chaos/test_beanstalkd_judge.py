@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
 
 from tests.beanstalk.helpers.server import beanstalkd
+from tests.chaos.beanstalkd.client import RecordingClient
 from tests.chaos.beanstalkd.deeds import Deed, Deeds
 from tests.chaos.beanstalkd.judge import judge, summary
 from tests.chaos.beanstalkd.load import BeanstalkdLoad
@@ -77,6 +79,21 @@ def test_a_load_at_a_true_server_accuses_nobody() -> None:
     verbs = {(deed.verb, deed.answer) for deed in deeds.deeds}
     assert {("put", "INSERTED"), ("reserve", "RESERVED"), ("reserve", "TIMED_OUT"), ("delete", "DELETED"),
             ("release", "RELEASED"), ("bury", "BURIED"), ("kick-job", "KICKED"), ("touch", "TOUCHED")} <= verbs
+
+
+def test_who_did_not_see_that_the_server_ended_its_connection_holds_nothing_since_its_last_answer() -> None:
+    deeds = Deeds()
+    with beanstalkd() as address:
+        ended, aborted = (RecordingClient(name, PROGRAM, address, deeds) for name in ("ended", "aborted"))
+        assert ended.connect(("t",))
+        assert aborted.connect(("t",))
+        ended.put("t", 0, 0, 60)
+        time.sleep(0.001)
+        before_ns = time.monotonic_ns()
+        aborted.abort()
+    ended.abort()
+    assert deeds.ended[2] > before_ns
+    assert deeds.ended[1] == deeds.deeds[-1].end_ns
 
 
 def _lost(story: Story) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import select
 import socket
 import struct
 import threading
@@ -51,7 +52,9 @@ class RecordingClient:
     def abort(self) -> None:
         """End the connection as the death of the process ends it, when it may hold jobs."""
         if self._client is not None:
-            self._answered_ns = time.monotonic_ns()
+            now_ns = time.monotonic_ns()
+            if not select.select([self._client.socket], [], [], 0)[0]:      # else the server has ended it before
+                self._answered_ns = now_ns
             with contextlib.suppress(OSError):
                 self._client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self._lose()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import time
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,8 @@ HELD_BACK = "-e", '{"sockpqd_raft": {"feature_level_max": 1}}'
 def newer(folder: Path) -> str:
     """The repository with another version and the next feature level, as a later release would be."""
     source = folder / "newer"
-    for name in ("core", "cluster", "gateway", "pqctl", "client"):
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    for name in (*wheel["packages"], "client"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     shutil.copy(ROOT / "README.md", source)
     for name in ("manual", "systemd"):

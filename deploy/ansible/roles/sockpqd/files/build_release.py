@@ -16,10 +16,11 @@ import sys
 import sysconfig
 import tarfile
 import tempfile
+import tomllib
 from pathlib import Path
 
-# Folders, with the files beside them:
-DISTRIBUTIONS = ("core", "cluster", "gateway", "pqctl", "client", "deploy/manual", "deploy/systemd")
+# Folders beside the packages that pyproject.toml names:
+FOLDERS = ("client", "deploy/manual", "deploy/systemd")
 SUFFIXES = (".py", ".toml", ".typed", ".1", ".bash", ".zsh", ".fish", ".service", ".css", ".js")
 FILES = ("pyproject.toml", "README.md")
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -52,7 +53,8 @@ def main() -> None:
 def source_files(source: Path) -> list[Path]:
     """Everything that comes into the wheels."""
     files = [source / name for name in FILES]
-    for folder in DISTRIBUTIONS:
+    wheel = tomllib.loads((source / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    for folder in (*wheel["packages"], *FOLDERS):
         files += [path for path in sorted((source / folder).rglob("*")) if path.suffix in SUFFIXES]
     return files
 

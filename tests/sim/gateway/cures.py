@@ -110,7 +110,7 @@ def lose_messages_in_silence(patch: pytest.MonkeyPatch) -> None:
 CURES = (
     Cure(forget_at_a_lead_entry, RUN, red=0),
     Cure(begin_with_empty_windows, RUN, red=0),
-    Cure(write_without_a_lease, RUN, red=2),
+    Cure(write_without_a_lease, RUN, red=3),
     Cure(count_what_was_written_only, RUN, red=0),
     Cure(tell_before_it_is_committed, RUN, red=11),
     Cure(count_back_from_the_lead_entry, RUN, red=10),

@@ -30,7 +30,9 @@ FILES = (               # of all versions, not each of which has all
     "logfile_format", "prefork_shutdown", "redis_backend", "request_backend_down", "security", "serialization", "tasks",
     "upgrade", "worker",
 )
-ALONE = "dedup_chain_dispatch", "prefork_shutdown", "worker"    # they end, or disturb, other workers of their process
+ALONE = (               # they end other workers of their process, or count what others have left in it
+    "dedup_chain_dispatch", "prefork_shutdown", "redis_backend", "worker",
+)
 NOTHING_CHOSEN = 5      # pytest's exit code
 LIMIT_S = 300           # for a test, as upstream
 PLUGIN = f"""

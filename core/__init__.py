@@ -205,6 +205,7 @@ from core.queries import FairGroup, FairLevel, JobView, QueueCounts, QueueHistor
 from core.sessions.session import Session
 from core.sessions.workers import WorkerPool
 from core.snapshot.frames import SnapshotError
+from core.snapshot.references import expanded, references
 from core.store.job import JobCounts, RunningJob
 
 __all__ = [
@@ -425,6 +426,8 @@ __all__ = [
     "decode_entry",
     "digests_of",
     "encode_entry",
+    "expanded",
     "level_of",
     "name_of",
+    "references",
 ]

@@ -131,19 +131,23 @@ class Machine:
             raise
         return Applied(replies, effects, events.told)
 
-    def snapshot(self) -> Iterator[bytes]:
+    def snapshot(self, *, by_reference: bool = False) -> Iterator[bytes]:
         """The state in chunks of 64 KiB to 1 MiB (the last may be smaller).
 
+        `by_reference`: for this node alone; what is in pages is named (`references`) and not read.
         It is created while it is read: `apply` must not be called before the last chunk, except beside a forked child.
         """
-        return write.write(self._state, users=True)
+        return write.write(self._state, users=True, by_reference=by_reference)
 
     def export(self, *, users: bool = False) -> Iterator[bytes]:
         """The same for a client: without the users, whose keys it must not learn unless it asks for them."""
         return write.write(self._state, users=users)
 
     def restore(self, chunks: Iterable[bytes]) -> None:
-        """Replace the state by that of a snapshot, in pieces of any size. Raises SnapshotError and changes nothing."""
+        """Replace the state by that of a snapshot, in pieces of any size.
+
+        Raises SnapshotError, and PageLost when a page that it names is not there, and changes nothing.
+        """
         recorded, old, pager = self._state.events.recorded, self._state.pager, self._new_pager()
         try:
             self._state = upload.restore(chunks, self.known_level, pager)

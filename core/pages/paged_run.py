@@ -54,6 +54,23 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
         for number in range(len(self._blocks)):
             self._load(number)
 
+    def blocks(self) -> Iterator[Block]:
+        """The jobs, and pages of them, in their order."""
+        return iter(self._blocks)
+
+    def in_memory(self) -> Iterator[Job]:
+        """The jobs that are in no page."""
+        for block in self._blocks:
+            if not isinstance(block, Page):
+                yield from block
+
+    def append_page(self, page: Page) -> None:
+        """Put a page behind all jobs; there must be one."""
+        blocks: list[Block] = self._blocks  # type: ignore[assignment]
+        blocks.append(page)
+        self.size += page.count
+        self.paged += page.count
+
     def __iter__(self) -> Iterator[Job]:
         for block in self._blocks:
             yield from self._look(block)

@@ -36,12 +36,19 @@ STAGES = (Stage(2000, 250, 100), Stage(500, 125, 32), Stage(100, 64, 16))
 
 
 class Pager:
-    """Pages out jobs of one state, which has these pages. `hot_bytes_max`: the budget."""
+    """Pages out jobs of one state, which has these pages. `hot_bytes_max`: the budget; 0 pages out all that can be.
 
-    __slots__ = ("_began_bytes", "_low_bytes", "_over_bytes", "_round", "_stage", "_stages", "hot_bytes_max", "pages")
+    `resident`: nothing is paged, and what an earlier process has paged comes back into memory.
+    """
 
-    def __init__(self, pages: Pages, hot_bytes_max: int, stages: tuple[Stage, ...] = STAGES) -> None:
+    __slots__ = ("_began_bytes", "_low_bytes", "_over_bytes", "_round", "_stage", "_stages", "hot_bytes_max", "pages",
+                 "resident")
+
+    def __init__(
+        self, pages: Pages, hot_bytes_max: int, stages: tuple[Stage, ...] = STAGES, *, resident: bool = False,
+    ) -> None:
         self.pages = pages
+        self.resident = resident
         self.hot_bytes_max = hot_bytes_max
         self._low_bytes = hot_bytes_max - hot_bytes_max // 8
         self._stages = stages
@@ -65,7 +72,7 @@ class Pager:
 
     def crowded(self, queues: Queues) -> bool:
         """Whether a quarter more than the budget is in memory."""
-        return self.hot_bytes(queues) > self.hot_bytes_max + self.hot_bytes_max // 4
+        return not self.resident and self.hot_bytes(queues) > self.hot_bytes_max + self.hot_bytes_max // 4
 
     def relieve(self, queues: Queues) -> None:
         """Page out until there is nothing more to do."""
@@ -74,6 +81,8 @@ class Pager:
 
     def step(self, queues: Queues) -> bool:
         """Page out one block if too much is in memory; returns whether there may be more to do."""
+        if self.resident:
+            return False
         hot = self.hot_bytes(queues)
         if self._round is None:
             # After a search that found nothing more is needed for the next one, until there is less.

@@ -34,6 +34,12 @@ class PageSpace(Protocol):
     def free(self, number: int) -> None:
         """The page is not needed any more."""
 
+    def reference(self, number: int) -> bytes:
+        """By what a later process finds the page again."""
+
+    def adopt(self, reference: bytes) -> int:
+        """Take over a page that an earlier process has left; returns its number. Raises PageLost."""
+
     def expect(self, number: int) -> None:
         """The page will be read soon."""
 
@@ -42,7 +48,7 @@ class PageSpace(Protocol):
 
 
 class PageStore(Protocol):
-    """Where pages are kept. It need not outlive the process: snapshot and log have all jobs."""
+    """Where pages are kept. One that no snapshot names need not outlive the process: the log has its jobs."""
 
     def space(self) -> PageSpace:
         """An empty space."""
@@ -116,6 +122,17 @@ class Pages:
         self.jobs -= page.count
         self.data_bytes -= page.data_bytes
         return jobs
+
+    def reference(self, page: Page) -> bytes:
+        """By what a later process finds the page again."""
+        return self._space.reference(page.number)
+
+    def adopt(self, reference: bytes, count: int, data_bytes: int, when: int, seq: int) -> Page:
+        """A page that an earlier process has left; `when` and `seq` are those of its last job. Raises PageLost."""
+        self.count += 1
+        self.jobs += count
+        self.data_bytes += data_bytes
+        return Page(self._space.adopt(reference), count, data_bytes, when, seq)
 
     def expect(self, page: Page) -> None:
         """The page will be taken soon."""

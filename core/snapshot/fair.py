@@ -8,8 +8,11 @@ from core import limits
 from core.fair.book import FairBook, Task
 from core.fair.levels import Account, FairSettings, Levels, allowed
 from core.fair.shelves import group_of
+from core.pages.paged_run import PagedRun
 from core.snapshot.frames import FairRows, FairTable, Frame, check
 from core.state import State
+from core.store.job import Job
+from core.store.queues import Queue
 
 
 def fair_frames(book: FairBook | None) -> Iterator[Frame]:
@@ -75,13 +78,22 @@ def check_accounts(book: FairBook) -> None:
         check(not account.offered or book.has_ready(account), "a group is offered and has no job")
 
 
+def _perhaps_foreign(queue: Queue) -> Iterator[Job]:
+    """The READY jobs of the queue in their order, but those in pages, which have no GROUP."""
+    for run in queue.ready.runs() if queue.blocked is None else (queue.all_ready(),):
+        if isinstance(run, Job):
+            yield run
+        else:
+            yield from run.in_memory() if isinstance(run, PagedRun) else run
+
+
 def count_jobs(state: State, book: FairBook) -> None:
     """Tell the groups of all jobs that lie in queues of other names; READY ones last, as queues are complete."""
     for queue in state.queues.by_name.values():
         for delayed in queue.delayed or ():
             if group_of(delayed) != queue.name:
                 book.deferred(delayed)
-        foreign = [job for job in queue.all_ready() if group_of(job) != queue.name]
+        foreign = [job for job in _perhaps_foreign(queue) if group_of(job) != queue.name]
         if foreign:
             blocked = () if queue.blocked is None else queue.blocked
             book.restore_ready(queue, foreign, {job.seq for job in blocked})

@@ -100,6 +100,17 @@ class Waiting(Struct, array_like=True, tag="waiting", forbid_unknown_fields=True
     jobs: list[WaitingRow]
 
 
+# priority, jobs, bytes of their data, when and seq of the last one, where the page is
+PageRow = tuple[int, Counter, Counter, Counter, Counter, bytes]
+
+
+class Paged(Struct, array_like=True, tag="pages", forbid_unknown_fields=True):
+    """Pages of READY jobs of one queue, each behind a job of its priority. Only in snapshots by reference."""
+
+    queue: str
+    pages: list[PageRow]
+
+
 # due_ms, seq, priority, item, data, attempts, at_ms, extras
 DelayedRow = tuple[Counter, Counter, int, str | None, bytes, Counter, Counter | None, ExtrasRow | None]
 
@@ -509,7 +520,8 @@ class End(Struct, array_like=True, tag="end", forbid_unknown_fields=True):
 
 
 Frame = (
-    Head | Settings | PulseTable | PulseRow | OldestIndex | QueueRows | Waiting | Delayed | Buried | Running | Released
+    Head | Settings | PulseTable | PulseRow | OldestIndex | QueueRows | Waiting | Paged | Delayed | Buried | Running
+    | Released
     | BindingRows | FairTable | FairRows | UsedRows | CountedRows | KeptRows | SessionTable | SessionRows | WorkerRows
     | UserRows | Clone | Chunk | End
 )

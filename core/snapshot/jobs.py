@@ -10,11 +10,13 @@ from msgspec.structs import astuple, replace
 from core import limits
 from core.ops.jobs import Then
 from core.ops.queues import Order
+from core.pages.paged_run import PagedRun
 from core.snapshot.frames import (
     Buried,
     Delayed,
     End,
     ExtrasRow,
+    Paged,
     Released,
     Running,
     RunningRow,
@@ -53,7 +55,7 @@ class JobBuilder:
         self._burials: set[int] = set()
         self._released: Release | None = None           # the release that the next frame continues
 
-    def add(self, frame: Waiting | Delayed | Buried | Running | Released) -> None:
+    def add(self, frame: Waiting | Paged | Delayed | Buried | Running | Released) -> None:
         """The next frame, in the right order. Raises SnapshotError."""
         if isinstance(frame, Running):
             for row in frame.jobs:
@@ -61,14 +63,17 @@ class JobBuilder:
         elif isinstance(frame, Released):
             self._add_released(frame)
         else:
-            if type(frame) is not self._kind:
-                self._kind, self._queue = type(frame), None
+            kind = Waiting if isinstance(frame, Paged) else type(frame)
+            if kind is not self._kind:
+                self._kind, self._queue = kind, None
             if frame.queue != self._queue:
                 check(self._queue is None or self._queue < frame.queue, "queues are not in order")
                 self._check_name(frame.queue)
                 self._queue, self._place = frame.queue, ()
             if isinstance(frame, Waiting):
                 self._add_waiting(frame)
+            elif isinstance(frame, Paged):
+                self._add_pages(frame)
             elif isinstance(frame, Delayed):
                 self._add_delayed(frame)
             else:
@@ -101,6 +106,31 @@ class JobBuilder:
                 _check_numbers(priority, attempts, at_ms, extras)
             data = self._body(extras, data)
             self._state.add(queue, Job(-priority, when, seq, queue.name, data, item, attempts, at_ms, extras))
+
+    def _add_pages(self, frame: Paged) -> None:
+        """Pages of this node, behind jobs that are there. Their own jobs were verified when they were put there."""
+        pager = self._state.pager
+        if self._foreign or pager is None:
+            raise SnapshotError("inconsistent snapshot: it names pages of jobs, and there can be none")
+        for priority, count, data_bytes, when, seq, reference in frame.pages:
+            place = (-priority, when, seq)
+            check(self._place < place and count > 0, "pages of jobs are not in order")
+            check(seq < self._state.next_seq, "place of a job out of range")
+            check(self._place[:1] == place[:1], "a page is the first of its priority")
+            self._place = place
+            queue = self._state.queues.open(frame.queue)
+            page = pager.pages.adopt(reference, count, data_bytes, when, seq)
+            if pager.resident:
+                for job in pager.pages.take(page):
+                    self._state.add(queue, job)
+                continue
+            run = queue.ready.split_run(-priority)
+            assert run is not None
+            if not isinstance(run, PagedRun):
+                run = PagedRun.of_run(run, pager.pages)
+                queue.ready.replace_run(-priority, run)
+            run.append_page(page)
+            self._state.queues.count_page(queue, -priority, count, data_bytes)
 
     def _add_delayed(self, frame: Delayed) -> None:
         for due_ms, seq, priority, item, data, attempts, at_ms, extras_row in frame.jobs:

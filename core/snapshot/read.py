@@ -40,7 +40,7 @@ from core.snapshot.write import CHECKSUM_BYTES, FORMAT, MAGIC
 from core.state import State
 from core.store.oldest import OldestFirst
 
-JobFrame = frames.Waiting | frames.Delayed | frames.Buried | frames.Running | frames.Released
+JobFrame = frames.Waiting | frames.Paged | frames.Delayed | frames.Buried | frames.Running | frames.Released
 
 # The frames of each format that is read. No release ever wrote those before OLDEST.
 OLDEST = 5
@@ -60,7 +60,7 @@ _ORDER: list[type[frames.Frame]] = [
     frames.PulseRow,
     frames.OldestIndex,
     frames.QueueRows,
-    frames.Waiting,
+    frames.Waiting,         # and Paged ones between them
     frames.Delayed,
     frames.Buried,
     frames.Running,
@@ -212,7 +212,7 @@ class _Builder:
 
     def add(self, frame: frames.Frame) -> None:
         """The next frame."""
-        kind = type(frame)
+        kind: type[frames.Frame] = frames.Waiting if isinstance(frame, frames.Paged) else type(frame)
         first = _ORDER.index(self._last) if self._last is not None else -1
         right = _ORDER.index(kind) >= first and (kind is not self._last or kind not in _ONCE)
         needed = _NEEDED.get(kind)
@@ -220,7 +220,7 @@ class _Builder:
             raise SnapshotError(f"{kind.__name__} frame out of order")
         self._last = kind
         self._seen.add(kind)
-        self._add[kind](self, frame)
+        self._add[type(frame)](self, frame)
 
     def _add_head(self, head: frames.Head) -> None:
         state = self.state
@@ -434,6 +434,7 @@ class _Builder:
         frames.OldestIndex: _add_oldest,
         frames.QueueRows: _add_queues,
         frames.Waiting: _add_jobs,
+        frames.Paged: _add_jobs,
         frames.Delayed: _add_jobs,
         frames.Buried: _add_jobs,
         frames.Running: _add_jobs,

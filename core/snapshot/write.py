@@ -15,6 +15,10 @@ queue in the order of their expiry; SessionTable and SessionRows, in rising numb
 WorkerRows and UserRows, in name order; Clone and its Chunks, when a CLONE is in progress; one End. Long lists are cut
 into several frames. A body that jobs of several queues share (Extras.body) stands in the first row that has its number.
 
+What a node writes for itself may be a snapshot by reference: pages of jobs (core/pages) are named, in Paged frames
+between the Waiting ones, instead of read. It is smaller, and different on each node; no other node and no client gets
+it.
+
 To change the layout of a released format: raise FORMAT and record a data directory of the new one
 (tests/upgrade/scenario.py). A row may grow at its end, by fields with defaults: so the frames of today read what older
 formats wrote. Any other change keeps the old frames and converts them (read.py has the table of formats). Format 6 is
@@ -36,12 +40,15 @@ from msgspec.structs import asdict, astuple
 from core import limits
 from core.ops.settings import ClusterSettings
 from core.ops.users import User
+from core.pages.paged_run import Block, PagedRun
+from core.pages.pages import Page
 from core.snapshot import frames
 from core.snapshot.fair import fair_frames
 from core.snapshot.pulses import pulse_frames
 from core.snapshot.sessions import session_frames
 from core.state import State
 from core.store.job import AnyJob, BuriedJob, DelayedJob, Extras, Job, RunningJob
+from core.store.queues import Queue
 
 MAGIC = b"PQRAFT1\n"
 FORMAT = 6
@@ -50,14 +57,15 @@ CHECKSUM_BYTES = 32
 _encoder = msgspec.msgpack.Encoder()
 
 
-def write(state: State, *, users: bool) -> Iterator[bytes]:
+def write(state: State, *, users: bool, by_reference: bool = False) -> Iterator[bytes]:
     """The snapshot of `state` in chunks, with the users and their keys or without.
 
+    `by_reference`: pages of jobs are named and not read. Only this node can read that, as long as it has the pages.
     The state must not change before the last one is taken.
     """
     digest = blake2b(digest_size=CHECKSUM_BYTES)
     chunk = bytearray(MAGIC + FORMAT.to_bytes(4, "big"))
-    for frame in _frames(state, users):
+    for frame in _frames(state, users, by_reference):
         body = _encoder.encode(frame)
         chunk += len(body).to_bytes(4, "big")
         chunk += body
@@ -74,20 +82,14 @@ def _cut(chunk: bytearray) -> Iterator[bytes]:
         yield bytes(chunk[start : start + limits.CHUNK_BYTES_MAX])
 
 
-def _frames(state: State, users: bool) -> Iterator[frames.Frame]:
+def _frames(state: State, users: bool, by_reference: bool) -> Iterator[frames.Frame]:
     yield _head(state)
     yield from _settings_frames(state)
     yield from pulse_frames(state.pulses)
     yield from _queue_frames(state)
     names = sorted(state.queues.by_name)
     bodies: set[int] = set()            # numbers of shared bodies that are written
-    for name in names:
-        for jobs in _portions(state.queues.by_name[name].all_ready()):
-            yield frames.Waiting(name, [
-                (-job.rank, job.when, job.seq, job.item, _data(job, bodies), job.attempts, job.at_ms,
-                 _extras_row(job.extras))
-                for job in jobs
-            ])
+    yield from _waiting_frames(state, names, bodies, by_reference)
     for name in names:
         for delayed in _portions(state.queues.by_name[name].delayed or ()):
             yield frames.Delayed(name, [
@@ -133,6 +135,62 @@ def _frames(state: State, users: bool) -> Iterator[frames.Frame]:
             yield frames.Chunk(data)
     delayed_jobs = sum(queue.deferred for queue in state.queues.by_name.values())
     yield frames.End(state.queues.waiting, len(state.running), delayed_jobs, buried_jobs)
+
+
+def _waiting_frames(
+    state: State, names: list[str], bodies: set[int], by_reference: bool,
+) -> Iterator[frames.Waiting | frames.Paged]:
+    for name in names:
+        queue = state.queues.by_name[name]
+        for part in _parts(state, queue) if by_reference else (queue.all_ready(),):
+            if isinstance(part, frames.Paged):
+                yield part
+                continue
+            for jobs in _portions(part):
+                yield frames.Waiting(name, [
+                    (-job.rank, job.when, job.seq, job.item, _data(job, bodies), job.attempts, job.at_ms,
+                     _extras_row(job.extras))
+                    for job in jobs
+                ])
+
+
+def _parts(state: State, queue: Queue) -> Iterator[Iterable[Job] | frames.Paged]:
+    """The READY jobs of the queue: some, and names of pages with more of them, in their order.
+
+    With very many priorities one must know of each job which it has, so pages do not go without their jobs.
+    """
+    pages = None if state.pager is None else state.pager.pages
+    if pages is None or queue.blocked is not None or queue.ready.searched_by_seq:
+        yield queue.all_ready()
+        return
+    jobs: list[Job] = []
+    rows: list[frames.PageRow] = []
+    rank = 0                            # of the last job
+    for run in queue.ready.runs():
+        if isinstance(run, Job):
+            blocks: Iterable[Block] = ([run],)
+        else:
+            blocks = run.blocks() if isinstance(run, PagedRun) else (list(run),)
+        for block in blocks:
+            if isinstance(block, Page):
+                if jobs:
+                    yield jobs
+                    jobs = []
+                row = (-rank, block.count, block.data_bytes, block.when, block.seq, pages.reference(block))
+                rows.append(row)
+                if len(rows) == limits.FRAME_JOBS_MAX:
+                    yield frames.Paged(queue.name, rows)
+                    rows = []
+            else:
+                if rows:
+                    yield frames.Paged(queue.name, rows)
+                    rows = []
+                jobs += block
+                rank = block[-1].rank
+    if rows:
+        yield frames.Paged(queue.name, rows)
+    if jobs:
+        yield jobs
 
 
 def _buried(state: State, name: str) -> Iterable[BuriedJob]:

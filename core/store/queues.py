@@ -239,6 +239,13 @@ class Queues:
             self.fair.removed(queue, job, blocked=blocked)
         self.uncount(queue, job)
 
+    def count_page(self, queue: Queue, rank: int, jobs: int, data_bytes: int) -> None:
+        """So many jobs are READY behind others of their rank."""
+        self.waiting += jobs
+        self.waiting_bytes += data_bytes
+        queue.ranks[rank] += jobs
+        queue.ready.size += jobs
+
     def count(self, queue: Queue, job: Job | DelayedJob) -> None:
         """`job` becomes READY or DELAYED."""
         self.waiting += 1

@@ -161,6 +161,29 @@ class ReadyJobs(Struct, gc=False, eq=False):
             if isinstance(run, JobList):
                 run.load()
 
+    @property
+    def searched_by_seq(self) -> bool:
+        """Whether for some jobs it is kept which run they are in."""
+        return self._firsts is not None
+
+    def runs(self) -> Iterator[Job | JobList[Job]]:
+        """The runs in their order; a job alone stands for itself."""
+        if self._runs is None:
+            return iter(self._few)
+        return (self._runs[rank] for rank in self._ranks)
+
+    def split_run(self, rank: int) -> JobList[Job] | None:
+        """The run of this rank, also when its jobs were too few for one; None: there is no job."""
+        if self._runs is None and self.size:
+            self._spread()
+        run = self.run(rank)
+        if run is None or isinstance(run, JobList):
+            return run
+        assert self._runs is not None
+        self._runs[rank] = jobs = JobList()
+        jobs.add(run)
+        return jobs
+
     def split_ranks(self) -> list[int]:
         """The ranks that have a run, the greatest first; none while the jobs are in a plain list."""
         return list(reversed(self._ranks))

@@ -38,6 +38,19 @@ class MemorySpace:
         """See PageSpace."""
         del self.by_number[number]
 
+    def reference(self, number: int) -> bytes:
+        """See PageSpace."""
+        assert number in self.by_number
+        return number.to_bytes(8, "big")
+
+    def adopt(self, reference: bytes) -> int:
+        """See PageSpace."""
+        number = int.from_bytes(reference, "big")
+        if number not in self._store.left:
+            raise PageLost(f"there is no page {number}")
+        self.by_number[number] = self._store.left[number]
+        return number
+
     def expect(self, number: int) -> None:
         """See PageSpace."""
         assert number in self.by_number
@@ -58,12 +71,19 @@ class MemoryStore:
         self.last = 0
         self.expected = 0
         self.full = full
+        self.left: dict[int, bytes] = {}        # by earlier processes
         self._random = random or Random(0)
 
     def space(self) -> MemorySpace:
         """See PageStore."""
         self.spaces.append(MemorySpace(self))
         return self.spaces[-1]
+
+    def restart(self) -> None:
+        """The process ends, and leaves its pages."""
+        for space in self.spaces:
+            self.left.update(space.by_number)
+        self.spaces.clear()
 
     def refuses(self) -> bool:
         """Whether there is no room now."""

@@ -33,6 +33,9 @@ from core import (
     Move,
     Order,
     Overflow,
+    PageLost,
+    Pager,
+    Pages,
     Place,
     Policy,
     PurgeQueue,
@@ -42,6 +45,8 @@ from core import (
     QueueChange,
     Return,
     SnapshotError,
+    expanded,
+    references,
 )
 from core.pages.pager import STAGES, Stage
 from tests.core.helpers.logs import KNOWN_LEVEL, LAW, LogEntry, logs, random_log, snapshot_of
@@ -94,13 +99,43 @@ def assert_law(log: list[LogEntry], seed: int, stages: tuple[Stage, ...] = DEEP,
             assert_same_views(paged, plain, random)
             snapshot = snapshot_of(paged)
             assert snapshot == snapshot_of(plain)
-            if random.random() < 0.5:
+            chance = random.random()
+            if chance < 0.25:
                 written += written_by(paged)
                 paged.restore([snapshot])
                 assert sum(not space.dropped for space in store.spaces) == 1
+            elif chance < 0.5:
+                written += written_by(paged)
+                paged = restarted(paged, store, stages, snapshot)
+                assert_same_views(paged, plain, random)
         assert_counted(paged, store)
     assert snapshot_of(paged) == snapshot_of(plain)
     return written + written_by(paged)
+
+
+def restarted(paged: Machine, store: MemoryStore, stages: tuple[Stage, ...], snapshot: bytes) -> Machine:
+    """Another process has the state by a snapshot by reference, and sees in it what `snapshot` has."""
+    named = b"".join(paged.snapshot(by_reference=True))
+    number = random_cut(named)
+    assert list(references([named[:number], named[number:]])) == list(references([named]))
+    store.restart()
+    whole = Machine(KNOWN_LEVEL)
+    whole.restore(expanded([named[:number], named[number:]], lambda one: store.left[int.from_bytes(one, "big")]))
+    assert snapshot_of(whole) == snapshot
+    resident = Machine(KNOWN_LEVEL, lambda: Pager(Pages(store), 0, resident=True))
+    resident.restore([named])
+    assert snapshot_of(resident) == snapshot
+    assert store.pages == 0
+    store.spaces.clear()
+    paged = paged_machine(store, stages)
+    paged.restore([named])
+    assert snapshot_of(paged) == snapshot
+    return paged
+
+
+def random_cut(data: bytes) -> int:
+    """A place in the data, the same for equal data."""
+    return Random(data).randrange(len(data))
 
 
 def assert_counted(paged: Machine, store: MemoryStore) -> None:
@@ -248,3 +283,61 @@ def test_a_restored_state_is_within_its_budget_all_the_time() -> None:
     assert machine.pages is not None
     assert machine.pages.jobs > 4500
     assert snapshot_of(machine) == snapshot_of(plain)
+
+
+def test_a_snapshot_by_reference_names_pages_instead_of_jobs() -> None:
+    store = MemoryStore()
+    machine = paged_machine(store)
+    machine.apply(1, 1000, 0, [Put("q", 0, b"body %d" % number) for number in range(100)])
+    while machine.page_out():
+        pass
+    named = b"".join(machine.snapshot(by_reference=True))
+    assert machine.pages is not None
+    assert machine.pages.read == 0
+    assert len(list(references([named]))) == machine.pages.count > 20
+    assert named.count(b"body") < 10
+    assert snapshot_of(machine).count(b"body") == 100
+    assert list(references([snapshot_of(machine)])) == []
+
+
+def test_a_page_that_is_not_there_is_missed() -> None:
+    store = MemoryStore()
+    machine = paged_machine(store)
+    machine.apply(1, 1000, 0, [Put("q", 0, b"1")] * 50)
+    while machine.page_out():
+        pass
+    named = b"".join(machine.snapshot(by_reference=True))
+    other = paged_machine(MemoryStore())
+    with pytest.raises(PageLost):
+        other.restore([named])
+    assert other.total(None).jobs == 0
+
+
+def test_only_a_node_with_pages_reads_a_snapshot_by_reference() -> None:
+    machine = paged_machine(MemoryStore())
+    machine.apply(1, 1000, 0, [Put("q", 0, b"1")] * 50)
+    while machine.page_out():
+        pass
+    named = b"".join(machine.snapshot(by_reference=True))
+    with pytest.raises(SnapshotError, match="names pages"):
+        Machine(KNOWN_LEVEL).restore([named])
+    reply = machine.apply(2, 1001, 0, [CloneBegin(1, len(named)), CloneChunk(1, named), CloneEnd(1)]).replies
+    assert machine.total(None).jobs == 50, reply
+
+
+def test_with_very_many_priorities_a_job_is_found_by_its_place_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.store.ready.SCANNED_RUNS_MAX", 2)
+    store = MemoryStore()
+    machine = paged_machine(store)
+    for index in range(1, 9):
+        machine.apply(index, 1000 + index, 0, [Put("q", number % 6, b"%d" % number) for number in range(30)])
+        while machine.page_out():
+            pass
+    places = [Place("q", view.seq) for view in machine.peek_queue("q", JobState.READY, 1000)]
+    seen = [machine.peek(place) for place in places]
+    named = b"".join(machine.snapshot(by_reference=True))
+    store.restart()
+    other = paged_machine(store)
+    other.restore([named])
+    assert len(places) == 240
+    assert [other.peek(place) for place in places] == seen

@@ -60,7 +60,7 @@ class ClusterNode(DrivenNode):
         """Open the storage. Raises OSError and StorageError."""
         pages = PageFiles(settings.data_dir / "pages", Disk())
         self._pages = pages if settings.hot_bytes else None
-        machine = paging_machine(pages, settings.hot_bytes) if settings.hot_bytes else Machine()
+        machine = paging_machine(pages, settings.hot_bytes)
         self._loop = asyncio.get_running_loop()
         self.failed: asyncio.Future[None] = self._loop.create_future()
         self._process = os.urandom(PROCESS_BYTES)   # tells this process from any other (wire/twins.py)
@@ -87,7 +87,7 @@ class ClusterNode(DrivenNode):
         self._administration = Administration(self._driver, self._wake)
         self._questions = Questions(self._driver.peers, self._driver.leader, listener, self._send_beside)
         self._errands = Errands(self._driver.peers, self._driver.leader, listener, self._send_beside)
-        self._scrubber = Scrubber(self._to_scrub, self._damaged)
+        self._scrubber = Scrubber(self._to_scrub, self._damaged, pages.directory)
         self._syncing: Future[None] | None = None       # wakes this node when it ends
         self._stopped = False
         self._woken_at = 0.0            # when the first event of the next turn arrived, monotonic seconds
@@ -308,13 +308,11 @@ def open_storage(
 ) -> tuple[Journal, SnapshotStore]:
     """Open the journal and the snapshots of a node; `disk`: for the journal. Raises OSError and StorageError.
 
-    `pages`: of the machine; what an earlier process has left of them is removed.
+    `pages`: of the machine.
     """
     journal = Journal.open(data_dir / "journal", disk)
     try:
-        pages.clear()
-        return journal, SnapshotStore.open(
-            data_dir / "snapshots", snapshots, journal, machine, needed=pages.descriptors)
+        return journal, SnapshotStore.open(data_dir / "snapshots", snapshots, journal, machine, pages=pages)
     except BaseException:
         journal.close()
         raise

@@ -67,7 +67,9 @@ def _paging(driver: Driver) -> PagingFigures | None:
     if pages is None or files is None:
         return None
     return PagingFigures(
-        pages.jobs, pages.data_bytes, files.bytes_total, len(files.segments), pages.read, pages.written, files.reads)
+        pages.jobs, pages.data_bytes, files.bytes_total + files.held_bytes, files.count, pages.read, pages.written,
+        files.reads,
+    )
 
 
 def _peer(node: NodeStatus) -> PeerFigures:

@@ -54,4 +54,6 @@ class Mending:
         if now < self._not_before or self._store.busy or applied <= self._store.newest_index:
             return False
         self._not_before = now + limits.COMPACTION_REST_S
+        if self._snapshot:
+            self._store.whole_wanted = True     # so that pages of the damaged one are read, or not needed any more
         return True

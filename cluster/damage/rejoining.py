@@ -118,7 +118,7 @@ class Rejoining:
         log.error("%s", record.damage)
 
     def _set_aside(self) -> None:
-        """Move all files of journal and snapshots away. Raises StorageInUse and OSError."""
+        """Move all files of journal, snapshots and pages away. Raises StorageInUse and OSError."""
         record, disk = self._record, self._disk
         folder = self._data_dir / record.folders[-1]
         disk.make_directory(folder)
@@ -128,7 +128,7 @@ class Rejoining:
         if lock is None:
             raise StorageInUse(f"{journal} is in use by another process: two nodes must never share a data directory")
         try:
-            for directory in (journal, self._data_dir / "snapshots"):
+            for directory in (journal, self._data_dir / "snapshots", self._data_dir / "pages"):
                 disk.make_directory(directory)
                 for name in disk.names(directory):
                     if name != _LOCK:

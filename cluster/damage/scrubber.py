@@ -67,16 +67,21 @@ def files_to_read(segments: Segments, snapshots: list[Path]) -> list[FileToRead]
     ]
 
 
-def examine(disk: Disk, given: FileToRead) -> Finding | None:
-    """Read a file; returns what is wrong with it. One that was removed meanwhile is not."""
+def examine(disk: Disk, given: FileToRead, pages: Path | None = None) -> Finding | None:
+    """Read a file, of a snapshot with the pages that it names; returns what is wrong with it.
+
+    One that was removed meanwhile is not. `pages`: the directory of the pages.
+    """
     try:
         if given.segment:
             _examine_segment(disk, given)
         else:
-            snapshot_file.verify(disk, given.path)
+            snapshot_file.verify(disk, given.path, pages)
     except FileNotFoundError:
         return None
     except (OSError, StorageDamaged, StorageTooNew) as error:
+        if given.path.name not in disk.names(given.path.parent):
+            return None                 # and its pages with it
         return Finding(given.path, given.segment, str(error))
     return None
 
@@ -113,9 +118,12 @@ def _frames(disk: Disk, file: int, given: FileToRead) -> Iterator[tuple[int, jou
 class Scrubber:
     """The thread. `found` is called in it, with each damaged file."""
 
-    def __init__(self, files_now: Callable[[], list[FileToRead]], found: Callable[[Finding], None]) -> None:
-        """`files_now()`: what there is to read, called in the thread."""
+    def __init__(
+        self, files_now: Callable[[], list[FileToRead]], found: Callable[[Finding], None], pages: Path | None = None,
+    ) -> None:
+        """`files_now()`: what there is to read, called in the thread. `pages`: the directory of pages of jobs."""
         self.disk = PacedDisk()
+        self._pages = pages
         self._tasks_now = files_now
         self._found = found
         self._thread = threading.Thread(target=self._run, name="scrubber", daemon=True)
@@ -132,7 +140,7 @@ class Scrubber:
         try:
             while not self.disk.stopping.wait(limits.SCRUB_PAUSE_S):
                 for given in self._tasks_now():
-                    if finding := examine(self.disk, given):
+                    if finding := examine(self.disk, given, self._pages):
                         self._found(finding)
         except (Stopped, RuntimeError):     # the loop is closed
             return

@@ -43,7 +43,10 @@ class Compaction:
         return True
 
     def _long(self) -> bool:
-        long_bytes = max(limits.COMPACTION_BYTES_MIN, limits.COMPACTION_FACTOR * self._store.newest_bytes)
+        store = self._store
+        if store.names_pages and store.sending:     # the other node will need the entries behind what it is sent
+            return self._journal.bytes_total > limits.COMPACTION_BYTES_MAX
+        long_bytes = max(limits.COMPACTION_BYTES_MIN, limits.COMPACTION_FACTOR * store.usual_bytes)
         if self._journal.bytes_total > long_bytes:
             return True
         return self._journal.last_index - self._store.newest_index > limits.COMPACTION_ENTRIES

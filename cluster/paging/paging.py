@@ -37,5 +37,5 @@ class Paging:
 
 
 def paging_machine(files: PageFiles, hot_bytes_max: int, known_level: int | None = None) -> Machine:
-    """A machine of which jobs beyond `hot_bytes_max` in memory go to these files."""
-    return Machine(known_level, lambda: Pager(Pages(files), hot_bytes_max))
+    """A machine of which jobs beyond `hot_bytes_max` in memory go to these files; 0: none do."""
+    return Machine(known_level, lambda: Pager(Pages(files), hot_bytes_max, resident=not hot_bytes_max))

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from cluster.journal.journal import Journal
 from cluster.raft.pysyncobj_adapter import PeerNode, Replica
-from cluster.snapshots.snapshot_store import IncomingSnapshot, OutgoingSnapshot
+from cluster.snapshots.transfers import IncomingSnapshot, OutgoingSnapshot
 from cluster.wire.messages import Info, Message
 
 

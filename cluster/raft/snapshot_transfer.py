@@ -39,6 +39,8 @@ class SnapshotTransfers:
                 log.warning("the snapshot for %s could not be opened: %s. This node will try again.", peer.name, error)
                 self._not_before[peer.name] = self._context.now + limits.SNAPSHOT_REFUSED_S
                 return
+            if source is None:          # it is being written
+                return
             self._numbers += 1
             peer.sending = OutgoingTransfer(self._numbers, source)
             peer.sent_up_to = None

@@ -10,9 +10,9 @@ from pathlib import Path
 from cluster import limits
 from cluster.journal.journal import Journal
 from cluster.snapshots import snapshot_file
-from cluster.snapshots.snapshot_file import Contents
+from cluster.snapshots.snapshot_file import Contents, SnapshotFile
 from cluster.storage.disk import Disk
-from cluster.storage.errors import START_EMPTY, SnapshotDamaged
+from cluster.storage.errors import START_EMPTY, SnapshotDamaged, SnapshotTooNew
 
 log = logging.getLogger("sockpqd.cluster")
 
@@ -22,9 +22,13 @@ _NAME = re.compile(r"snapshot-(\d{16})")
 class SnapshotDirectory:
     """Snapshots by the index of the last entry they contain."""
 
-    def __init__(self, directory: Path, disk: Disk) -> None:
-        """Create the directory if it is missing, and remove files that a killed process left incomplete."""
+    def __init__(self, directory: Path, disk: Disk, pages: Path | None = None) -> None:
+        """Create the directory if it is missing, and remove files that a killed process left incomplete.
+
+        `pages`: the directory of pages that snapshots may name.
+        """
         self._directory = directory
+        self._pages = pages
         self._disk = disk
         disk.make_directory(directory)
         for name in disk.names(directory):
@@ -51,6 +55,15 @@ class SnapshotDirectory:
             return self._disk.size(file)
         finally:
             self._disk.close(file)
+
+    def pages_of(self, index: int) -> tuple[int, ...]:
+        """The files of pages that a snapshot names; none if that cannot be read."""
+        try:
+            file = SnapshotFile(self._disk, self.path(index))
+        except (OSError, SnapshotDamaged, SnapshotTooNew):
+            return ()
+        file.close()
+        return file.contents.pages
 
     def put(self, temporary: Path, index: int) -> None:
         """Durably give a file, whose bytes are durable, the name of a snapshot."""
@@ -97,7 +110,7 @@ class SnapshotDirectory:
         return contents.last[1] if contents else 0
 
     def _verify(self, index: int) -> Contents:
-        contents = snapshot_file.verify(self._disk, self.path(index))
+        contents = snapshot_file.verify(self._disk, self.path(index), self._pages)
         if contents.last[1] != index:
             what = f"it holds the state after entry {contents.last[1]}, its name is that of entry {index}"
             raise SnapshotDamaged(f"snapshot {self.path(index)} is damaged: {what}")

@@ -3,8 +3,11 @@
     file     := head 16 | CRC of head and map 4 | map | the machine's stream | trailer 16
     head     := magic 8 | version 2 | 0 2 | length of the map 4
     map      := MessagePack {"last": [command, index, term], "prev": .., "members": [names],
-                 "chain": hash}
+                 "chain": hash, "pages": [numbers]}
     trailer  := length of the stream 8 | CRC of all before it 4 | mark 4                          (all little-endian)
+
+`pages` are the files with pages of jobs that the stream names, in a snapshot by reference (core/snapshot): they are as
+much a part of it as its own file. It has VERSION_WITH_PAGES, and never leaves its node.
 
 `last` is the last log entry in the state and `prev` the one before it; the Raft library wants both in its log. Unknown
 keys of the map are ignored. Any other change of the format raises VERSION by one; head and its CRC keep their places in
@@ -23,11 +26,14 @@ import msgpack
 
 from cluster import limits
 from cluster.journal.log_index import Entry
+from cluster.paging import page_format
 from cluster.storage.disk import Disk
 from cluster.storage.errors import SnapshotDamaged, SnapshotTooNew
 from cluster.storage.state_hash import DIGEST_BYTES
+from core import PageLost, references
 
 VERSION = 1
+VERSION_WITH_PAGES = 2
 _MAGIC = b"SPQSNAP\0"
 _MARK = 0xA5A5A5A5
 _HEAD = struct.Struct("<8sHHI")
@@ -44,15 +50,16 @@ class Contents(NamedTuple):
     prev: Entry
     members: list[str]
     chain: bytes = bytes(DIGEST_BYTES)      # state_hash.py; unknown in the first snapshots of this format
+    pages: tuple[int, ...] = ()             # numbers of files, of a snapshot by reference
 
 
 def write(disk: Disk, path: Path, contents: Contents, chunks: Iterable[bytes]) -> None:
     """Write a snapshot to a new file and make its bytes, but not its name, durable. Raises OSError."""
-    entries: bytes = msgpack.packb(
-        {"last": contents.last, "prev": contents.prev, "members": contents.members, "chain": contents.chain},
-        use_bin_type=True,
-    )
-    head = _HEAD.pack(_MAGIC, VERSION, 0, len(entries))
+    described = {"last": contents.last, "prev": contents.prev, "members": contents.members, "chain": contents.chain}
+    if contents.pages:
+        described["pages"] = contents.pages
+    entries: bytes = msgpack.packb(described, use_bin_type=True)
+    head = _HEAD.pack(_MAGIC, max(VERSION, VERSION_WITH_PAGES) if contents.pages else VERSION, 0, len(entries))
     pieces = [head, _CRC.pack(crc32(entries, crc32(head))), entries]
     file = disk.create(path)
     try:
@@ -98,17 +105,19 @@ class SnapshotFile:
         entries = self.read(len(start), length) if length <= self.size else b""
         if magic != _MAGIC or crc32(entries, crc32(start[:_HEAD.size])) != _CRC.unpack_from(start, _HEAD.size)[0]:
             raise self._damaged("its beginning has changed since it was written")
-        if version > VERSION:
+        known = max(VERSION, VERSION_WITH_PAGES)
+        if version > known:
             raise SnapshotTooNew(
-                f"snapshot {self.path} has format {version}; this version of sockpqd reads formats up to {VERSION}"
+                f"snapshot {self.path} has format {version}; this version of sockpqd reads formats up to {known}"
             )
         self._start = len(start) + length
         self._end = self.size - _TRAILER.size
         if self._end < self._start:
             raise self._damaged("it is cut off")
-        known = msgpack.unpackb(entries)
-        chain = known.get("chain", bytes(DIGEST_BYTES))
-        return Contents(tuple(known["last"]), tuple(known["prev"]), known["members"], chain)
+        described = msgpack.unpackb(entries)
+        chain = described.get("chain", bytes(DIGEST_BYTES))
+        pages = tuple(described.get("pages", ()))
+        return Contents(tuple(described["last"]), tuple(described["prev"]), described["members"], chain, pages)
 
     def _damaged(self, what: str) -> SnapshotDamaged:
         return SnapshotDamaged(f"snapshot {self.path} is damaged: {what}")
@@ -134,12 +143,22 @@ class SnapshotFile:
         self._disk.close(self._file)
 
 
-def verify(disk: Disk, path: Path) -> Contents:
-    """Check every byte of a snapshot; returns its description. Raises the errors of SnapshotFile."""
+def verify(disk: Disk, path: Path, pages: Path | None = None) -> Contents:
+    """Check every byte of a snapshot, and every page that it names; returns its description.
+
+    `pages`: the directory of the pages; None: the snapshot is none by reference. Raises the errors of SnapshotFile.
+    """
     file = SnapshotFile(disk, path)
     try:
-        for _ in file.stream():
-            pass
+        if not file.contents.pages:
+            for _ in file.stream():
+                pass
+        elif pages is None:
+            raise SnapshotDamaged(f"snapshot {path} names pages of jobs of another node")
+        else:
+            page_format.verify(disk, pages, list(references(file.stream())))
         return file.contents
+    except PageLost as error:
+        raise SnapshotDamaged(f"snapshot {path} is damaged: {error}") from None
     finally:
         file.close()

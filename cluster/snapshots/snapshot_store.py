@@ -11,25 +11,29 @@ where it would send pieces; snapshot_transfer.py moves the bytes.
 
 from __future__ import annotations
 
-import contextlib
+import errno
 import logging
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Protocol
 
 from cluster import limits
 from cluster.journal.journal import Journal
 from cluster.journal.log_index import Entry
+from cluster.paging.page_files import PageFiles, PagesNotSynced
+from cluster.paging.page_format import PageReader
 from cluster.snapshots import snapshot_file
 from cluster.snapshots.snapshot_directory import SnapshotDirectory
 from cluster.snapshots.snapshot_file import Contents, SnapshotFile
+from cluster.snapshots.transfers import IncomingSnapshot, OutgoingSnapshot
 from cluster.storage.disk import NO_SPACE, Disk
-from cluster.storage.errors import START_EMPTY, START_NEWER, START_NEWER_HERE, SnapshotDamaged, SnapshotTooNew
+from cluster.storage.errors import START_EMPTY, START_NEWER, SnapshotDamaged, SnapshotTooNew
 from cluster.storage.fork import BackgroundTask, ForkedTask, InlineTask
 from cluster.storage.state_hash import Chain
-from core import PageLost, SnapshotError
+from core import PageLost, SnapshotError, expanded
 
 __all__ = ["IncomingSnapshot", "OutgoingSnapshot", "SnapshotDamaged", "SnapshotStore", "SnapshotTooNew"]
 
@@ -43,8 +47,8 @@ NOT_SERIALIZING, SERIALIZING, SUCCESS, FAILED = range(4)
 class StateMachine(Protocol):
     """The source of snapshots: core's Machine."""
 
-    def snapshot(self) -> Iterator[bytes]:
-        """The state as bytes."""
+    def snapshot(self, *, by_reference: bool = False) -> Iterator[bytes]:
+        """The state as bytes; `by_reference`: pages are named, not read."""
 
     def export(self, *, users: bool = False) -> Iterator[bytes]:
         """The state as bytes, without the users and their keys, or with them."""
@@ -67,27 +71,34 @@ class SnapshotStore:
     @classmethod
     def open(
         cls, directory: Path, disk: Disk, journal: Journal, machine: StateMachine, *, fork: bool = True,
-        clock: Callable[[], float] = time.monotonic, needed: Callable[[], Collection[int]] = tuple,
+        clock: Callable[[], float] = time.monotonic, pages: PageFiles | None = None,
     ) -> SnapshotStore:
         """Find the newest intact snapshot, check that the journal continues it, and load it.
 
-        `fork`: write in a forked child (False: synchronously, for simulations). `clock`: seconds. `needed()`: the
-        descriptors that the machine needs to write a snapshot. Raises SnapshotDamaged (the node must not take part),
-        SnapshotTooNew and OSError.
+        `fork`: write in a forked child (False: synchronously, for simulations). `clock`: seconds. `pages`: of
+        the machine, if it may have some. Raises SnapshotDamaged (the node must not take part), SnapshotTooNew and
+        OSError.
         """
-        store = cls(SnapshotDirectory(directory, disk), disk, journal, machine, fork=fork, clock=clock, needed=needed)
+        files = SnapshotDirectory(directory, disk, None if pages is None else pages.directory)
+        store = cls(files, disk, journal, machine, fork=fork, clock=clock, pages=pages)
         try:
+            if pages is not None:
+                pages.begin()
+                pages.named = {index: frozenset(files.pages_of(index)) for index in files.indexes()}
             newest = store._files.choose(journal)
             if newest:
                 store._restore(store._files.path(newest))
                 store._use(newest)
+            store._keep_pages()
+            if pages is not None:
+                pages.settle()
         except SnapshotTooNew as error:
             raise SnapshotTooNew(f"{error}. {START_NEWER}") from None
         return store
 
     def __init__(
         self, files: SnapshotDirectory, disk: Disk, journal: Journal, machine: StateMachine, *, fork: bool,
-        clock: Callable[[], float], needed: Callable[[], Collection[int]],
+        clock: Callable[[], float], pages: PageFiles | None,
     ) -> None:
         self.load_error: BaseException | None = None
         self.newest_index = 0
@@ -99,12 +110,18 @@ class SnapshotStore:
         self._machine = machine
         self.chain = Chain()                    # saved and restored with the state
         self._start_task: Callable[[Callable[[], None]], BackgroundTask] = (
-            (lambda work: ForkedTask(work, needed())) if fork else InlineTask)
+            (lambda work: ForkedTask(work, () if pages is None else pages.descriptors())) if fork else InlineTask)
+        self._pages = pages
+        self._process = os.getpid() if fork else 0
+        self.whole_wanted = False               # the next snapshot is to be whole
+        self.sending = 0                        # snapshots that are being sent
         self._clock = clock
         self._task: BackgroundTask | None = None    # writing a snapshot
         self._task_id: int | None = None        # pysyncobj's id of it
         self._task_index = 0
         self._task_path = Path()
+        self._task_pages: dict[int, int] = {}   # the files of pages that it names, and their sizes
+        self._makes_whole = False               # it makes the newest snapshot whole, of which the library knows nothing
         self._task_begun = 0.0
         self._retry_at = float("-inf")
         self.lacked_space = False               # a snapshot, ours or a peer's, found no space; cleared by capacity.py
@@ -147,17 +164,38 @@ class SnapshotStore:
         if self._task is not None:
             return
         _, last, prev, nodes = data
-        contents = Contents(last, prev, sorted(node.id for node in nodes), self.chain.value)
         self._task_id, self._task_index = id, last[1]
         self._task_path = temporary = self._files.temporary(self._files.path(last[1]).name)
         self._task_begun = self._clock()
         try:
+            pages, by_reference = self._pages, self.names_pages and not self.whole_wanted
+            self._task_pages = pages.name(last[1]) if pages is not None and by_reference else {}
+            contents = Contents(
+                last, prev, sorted(node.id for node in nodes), self.chain.value, tuple(sorted(self._task_pages)))
             self._task = self._start_task(lambda: self._write(temporary, contents))
         except OSError as error:
             self._write_failed(str(error))
 
+    @property
+    def names_pages(self) -> bool:
+        """Whether snapshots of now name pages of jobs instead of reading them."""
+        return self._pages is not None and self._pages.nameable
+
+    @property
+    def usual_bytes(self) -> int:
+        """About the size of the next snapshot; 0: that will be much smaller than the newest one."""
+        whole = self._pages is not None and not self._pages.named.get(self.newest_index)
+        return 0 if whole and self.names_pages else self.newest_bytes
+
     def _write(self, temporary: Path, contents: Contents) -> None:
-        snapshot_file.write(self.disk, temporary, contents, self._machine.snapshot())
+        if self._pages is None or not contents.pages:
+            snapshot_file.write(self.disk, temporary, contents, self._machine.snapshot())
+        else:
+            snapshot_file.write(self.disk, temporary, contents, self._machine.snapshot(by_reference=True))
+            self._pages.sync(contents.pages)
+            if self._process and os.getppid() != self._process:
+                # The next process may have removed the pages before it could see this snapshot.
+                raise OSError(errno.ECHILD, "the node has ended")
         self._files.put(temporary, contents.last[1])
         self._files.prune(contents.last[1])     # here, because removing a large file takes the file system a while
 
@@ -170,13 +208,29 @@ class SnapshotStore:
             return SERIALIZING, self._task_id
         error, self._task = self._task.error, None
         self.note_lost_page(error)
+        if self._makes_whole:
+            self._makes_whole = False
+            self._made_whole(status, error)
+            return NOT_SERIALIZING, None
         if status != 0:
+            if self._pages is not None and error.startswith(PagesNotSynced.__name__):
+                self._pages.not_synced(self._task_pages)
             self._write_failed(error)
             return FAILED, self._task_id
         self._use(self._task_index)
+        if self._pages is not None and self._task_pages:
+            self._pages.synced(self._task_pages)
+        else:
+            self.whole_wanted = False
+        self._keep_pages()
         self.written_s = self._clock() - self._task_begun
         log.info("snapshot up to entry %d written, %d bytes", self.newest_index, self.newest_bytes)
         return SUCCESS, self._task_id
+
+    def _keep_pages(self) -> None:
+        """Only the snapshots that are kept need pages."""
+        if self._pages is not None:
+            self._pages.keep(self._files.indexes())
 
     def note_lost_page(self, error: str) -> None:
         """A background task has failed with this: if it could not read a page of jobs, the node must stop."""
@@ -186,10 +240,14 @@ class SnapshotStore:
     def _write_failed(self, error: str) -> None:
         log.warning("the snapshot up to entry %d could not be written: %s. This node will try again, and its journal "
                     "grows until then: free disk space.", self._task_index, error)
+        self._failed(error)
+
+    def _failed(self, error: str) -> None:
         self._retry_at = self._clock() + limits.SNAPSHOT_RETRY_S
         if any(os.strerror(number) in error for number in NO_SPACE):
             self.lack_space()
         self._files.remove(self._task_path)
+        self._keep_pages()
 
     def lack_space(self) -> None:
         """Note that there is no space for a snapshot."""
@@ -222,8 +280,9 @@ class SnapshotStore:
     def _drop_task(self) -> None:
         if self._task is not None:
             self._task.kill()
-            self._task = None
+            self._task, self._makes_whole = None, False
             self._files.remove(self._task_path)
+            self._keep_pages()
 
     # Loading
 
@@ -295,11 +354,47 @@ class SnapshotStore:
         """Let the next setTransmissionData() install this snapshot, which must be complete."""
         self._expected = incoming
 
-    def open_newest(self) -> OutgoingSnapshot:
-        """Open the newest snapshot for sending. Raises OSError, and LookupError if there is none."""
+    def open_newest(self) -> OutgoingSnapshot | None:
+        """Open the newest snapshot for sending. Raises OSError, and LookupError if there is none.
+
+        None: it names pages, so it is being made whole.
+        """
         if not self.newest_index:
             raise LookupError("there is no snapshot to send")
-        return OutgoingSnapshot(self.disk, self._files.path(self.newest_index))
+        if self._pages is not None and self._pages.named.get(self.newest_index):
+            if not self.busy:
+                self._make_whole()
+            return None
+        return OutgoingSnapshot(self, self.disk, self._files.path(self.newest_index))
+
+    def _make_whole(self) -> None:
+        """Start to replace the newest snapshot by a whole one of the same state. Raises OSError."""
+        index = self.newest_index
+        self._task_index = index
+        self._task_path = temporary = self._files.temporary(self._files.path(index).name)
+        self._task = self._start_task(lambda: self._write_whole(temporary, index))
+        self._makes_whole = True
+        log.info("the snapshot up to entry %d names pages of this node: it is made whole for another one", index)
+
+    def _write_whole(self, temporary: Path, index: int) -> None:
+        assert self._pages is not None
+        with (closing(SnapshotFile(self.disk, self._files.path(index))) as file,
+              closing(PageReader(self.disk, self._pages.directory)) as reader):
+            contents = file.contents._replace(pages=())
+            snapshot_file.write(self.disk, temporary, contents, expanded(file.stream(), reader.read))
+        self._files.put(temporary, index)
+
+    def _made_whole(self, status: int, error: str) -> None:
+        """The task has ended."""
+        if status != 0:
+            log.warning("the snapshot up to entry %d could not be made whole: %s. This node will try again.",
+                        self._task_index, error)
+            self._failed(error)
+            return
+        assert self._pages is not None
+        self._pages.named.pop(self._task_index, None)
+        self._use(self._task_index)
+        self._keep_pages()
 
     def begin_incoming(self, peer: str) -> IncomingSnapshot:
         """Create a file for a snapshot that `peer` sends. Raises OSError."""
@@ -314,94 +409,8 @@ class SnapshotStore:
         self._use(index)
         self._received = True
         self._files.prune(index)
+        self._keep_pages()
 
     def close(self) -> None:
         """Stop writing a snapshot."""
         self._drop_task()
-
-
-class OutgoingSnapshot:
-    """A snapshot being sent; it stays readable when newer ones replace it."""
-
-    def __init__(self, disk: Disk, path: Path) -> None:
-        self._file = SnapshotFile(disk, path)
-        self._offset = 0
-        self.size = self._file.size
-
-    def read(self, length: int) -> bytes:
-        """The next bytes, fewer at the end. Raises OSError."""
-        data = self._file.read(self._offset, length)
-        self._offset += len(data)
-        return data
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-
-class IncomingSnapshot:
-    """A snapshot being received into a temporary file. `offset`: how many bytes have arrived."""
-
-    def __init__(self, store: SnapshotStore, disk: Disk, path: Path, peer: str) -> None:
-        self.offset = 0
-        self._store = store
-        self._disk = disk
-        self._path = path
-        self._peer = peer
-        self._index = 0
-        self._synced = 0
-        self._file: int | None = disk.create(path)
-
-    def write(self, data: bytes) -> None:
-        """Append a chunk. Raises OSError."""
-        assert self._file is not None
-        self._disk.write(self._file, [data], self.offset)
-        self.offset += len(data)
-        if self.offset - self._synced >= limits.SNAPSHOT_SYNC_BYTES:
-            self._disk.sync(self._file)
-            self._synced = self.offset
-
-    def finish(self) -> tuple[int, int]:
-        """Make the file durable and check all of it. Returns index and term of its last entry.
-
-        Nothing is replaced yet. Raises SnapshotDamaged (then call abort()), SnapshotTooNew (see install()) and OSError.
-        """
-        assert self._file is not None
-        self._disk.sync(self._file)
-        self._close()
-        with self._understood():
-            _, self._index, term = snapshot_file.verify(self._disk, self._path).last
-        return self._index, term
-
-    def install(self) -> None:
-        """Make this the newest snapshot of the node; finish() must have succeeded. Raises OSError and SnapshotTooNew.
-
-        SnapshotTooNew must stop this node: its leader no longer has the entries that it lacks, so only this snapshot
-        could bring it up to date. A running node would count for no majority, yet look healthy to operators. Nothing is
-        replaced, so the newer version finds everything as it was.
-        """
-        assert self._index > 0
-        with self._understood():
-            self._store.take_over(self._path, self._index)
-        self._index = 0
-
-    @contextlib.contextmanager
-    def _understood(self) -> Iterator[None]:
-        """Name the sender in SnapshotTooNew, and remove the file."""
-        try:
-            yield
-        except SnapshotTooNew as error:
-            self.abort()
-            what = f"{self._peer} sent a snapshot of a newer version: {error}"
-            raise SnapshotTooNew(f"{what}. {START_NEWER_HERE}") from None
-
-    def abort(self) -> None:
-        """Remove what was received; does nothing after install()."""
-        self._close()
-        with contextlib.suppress(FileNotFoundError):
-            self._disk.unlink(self._path)
-
-    def _close(self) -> None:
-        if self._file is not None:
-            self._disk.close(self._file)
-            self._file = None

@@ -19,6 +19,7 @@ from tests.cluster.test_hazards import lagging
 from tests.cluster.test_peer_network import End, frame, members, run, until
 from tests.cluster.test_snapshots import JOURNAL, Counter, Node, commands, compacted, path
 
+NEWER = snapshot_file.VERSION_WITH_PAGES + 1
 AGAIN = "Start the newer version again, or empty this node's data directory."
 HERE = "Start the newer version on this node."
 
@@ -62,9 +63,9 @@ def test_a_journal_of_a_newer_format_in_any_frame() -> None:
 def test_a_snapshot_of_a_newer_format(monkeypatch: pytest.MonkeyPatch) -> None:
     disk = FaultyDisk()
     with monkeypatch.context() as newer:
-        newer.setattr(snapshot_file, "VERSION", 2)
+        newer.setattr(snapshot_file, "VERSION", NEWER)
         compacted(disk, 10, 20, 30)
-    refused(disk, SnapshotTooNew, f"snapshot {path(20)} has format 2; this version of sockpqd reads formats up to 1")
+    refused(disk, SnapshotTooNew, f"snapshot {path(20)} has format 3; this version of sockpqd reads formats up to 2")
 
 
 def test_a_snapshot_with_a_state_of_a_newer_format_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +88,7 @@ def install(node: Node, snapshot: bytes) -> None:
 def test_a_snapshot_that_a_newer_leader_sends_replaces_nothing(inside: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     leader, disk = FaultyDisk(), FaultyDisk()
     with monkeypatch.context() as newer:
-        newer.setattr(snapshot_file, "VERSION", 1 if inside else 2)
+        newer.setattr(snapshot_file, "VERSION", 1 if inside else NEWER)
         compacted(leader, 50, 60)
     compacted(disk, 5, 7, 8)
     node = Node(disk)
@@ -99,7 +100,7 @@ def test_a_snapshot_that_a_newer_leader_sends_replaces_nothing(inside: bool, mon
         install(node, bytes(leader.file(path(50))))
     message = str(raised.value)
     assert message.startswith("n1 sent a snapshot of a newer version: ")
-    assert ("has format 2" in message) is not inside
+    assert ("has format 3" in message) is not inside
     assert message.endswith(HERE)
     assert contents(disk) == before
     assert node.machine.applied == commands(8)

@@ -16,6 +16,8 @@ from tests.cluster.helpers.faulty_disk import FaultyDisk
 PATH = Path("/snapshots/snapshot")
 SEED = int(os.environ.get("SOCKPQ_SEED", "20240611"))
 
+NEWER = snapshot_file.VERSION_WITH_PAGES + 1
+
 
 def chunks(rng: random.Random) -> Iterator[bytes]:
     for _ in range(rng.randrange(1, 40)):
@@ -88,7 +90,7 @@ def test_every_length_but_the_right_one_is_refused() -> None:
 
 def test_a_newer_format_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as newer:
-        newer.setattr(snapshot_file, "VERSION", 2)
+        newer.setattr(snapshot_file, "VERSION", NEWER)
         disk, _, _ = written(random.Random(1))
-    with pytest.raises(SnapshotTooNew, match="has format 2; this version of sockpqd reads formats up to 1"):
+    with pytest.raises(SnapshotTooNew, match="has format 3; this version of sockpqd reads formats up to 2"):
         snapshot_file.verify(disk, PATH)

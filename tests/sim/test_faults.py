@@ -35,7 +35,7 @@ def test_every_kind_of_fault_fires(report: campaign.Report) -> None:
 @pytest.mark.parametrize(
     "what", [
         "crashes between two steps", "stopped by its disk", "damaged nodes that rejoined", "errors survived", "clones",
-        "twins refused", "older copies found", "levels raised",
+        "twins refused", "older copies found", "levels raised", "starts with pages of before",
         "lost", "AddLearner Joined", "RemoveMember Accepted", "transfer done", "SwitchService Accepted",
     ],
 )

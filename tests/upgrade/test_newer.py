@@ -53,7 +53,7 @@ def rewrite(path: Path, stream: Callable[[bytes], bytes]) -> None:
 
 def newer_snapshot(data_dir: Path) -> str:
     """The newest snapshot's file is of a newer format."""
-    path, version = newest_snapshot(data_dir), snapshot_file.VERSION
+    path, version = newest_snapshot(data_dir), snapshot_file.VERSION_WITH_PAGES
     with pytest.MonkeyPatch.context() as newer:
         newer.setattr(snapshot_file, "VERSION", version + 1)
         rewrite(path, lambda stream: stream)

@@ -15,7 +15,7 @@ from tests.cluster.helpers.faulty_disk import Crash, FaultyDisk, durable_bytes
 JOURNAL = Path("/journal")
 SNAPSHOTS = Path("/snapshots")
 PAGES = Path("/pages")
-FILES = (f"{JOURNAL}/", f"{SNAPSHOTS}/")
+FILES = (f"{JOURNAL}/", f"{SNAPSHOTS}/", f"{PAGES}/")
 LOCK = "lock"
 
 
@@ -125,7 +125,8 @@ class SimDisk(FaultyDisk):
         All of that a node notices by itself. The newest file of the journal stays: a journal without its end looks
         whole.
         """
-        paths = [path for path in (*self.paths(JOURNAL), *self.paths(SNAPSHOTS)) if self.file(path).strip(b"\0")]
+        all_paths = (path for folder in (JOURNAL, SNAPSHOTS, PAGES) for path in self.paths(folder))
+        paths = [path for path in all_paths if self.file(path).strip(b"\0")]
         if not paths:
             return ""
         older = [path for path in paths if path.parent == JOURNAL and path.name != LOCK][:-1]

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 BUSY_TURNS_MAX = 3000
 PLENTY_BYTES = 1 << 40
-PAGE_DAMAGES = 0.0005           # so many turns begin with a changed bit in a page
+PAGE_DAMAGES = 0.0005           # so many turns begin with a bit in a page that is read wrong from then on
 CATCH_UP_S = 0.7                # a round of catching up takes no longer than the shortest election timeout
 
 
@@ -59,7 +59,8 @@ class SimNode:
         self.disk = SimDisk(random.Random(world.rng.random()), self._now)
         self.driver: Driver | None = None
         self.pages = PageFiles(PAGES, self.disk)
-        self._pages_damaged = False             # of the present process
+        self._pages_damaged = False             # of the present process,
+        self._flipped: list[tuple[bytearray, int, int]] = []    # until its end
         self._damages_pages = random.Random(f"pages {world.seed} {name}")
         self.known_level: int | None = None     # the feature level that its program knows; None: this program's
         self.went_back = False                  # it had a newer program before
@@ -160,13 +161,24 @@ class SimNode:
             return None
 
     def _damage_a_page(self) -> None:
-        """Now and then, change a bit of a file of pages."""
-        paths = self.disk.paths(PAGES) if self._damages_pages.random() < PAGE_DAMAGES else []
-        if paths:
-            data = self.disk.file(self._damages_pages.choice(paths))
-            if data:
-                data[self._damages_pages.randrange(len(data))] ^= 1 << self._damages_pages.randrange(8)
-                self._pages_damaged = True
+        """Now and then, let a bit of a file of pages be read wrong as long as the process lives."""
+        chance = self._damages_pages
+        if chance.random() >= PAGE_DAMAGES:
+            return
+        segments = [one for one in self.pages.segments.values() if one.written]
+        if segments:
+            segment = chance.choice(segments)
+            self._flip(self.disk.file(segment.path), chance.randrange(segment.written), 1 << chance.randrange(8))
+            self._pages_damaged = True
+
+    def _flip(self, data: bytearray, place: int, bits: int) -> None:
+        data[place] ^= bits
+        self._flipped.append((data, place, bits))
+
+    def _read_right_again(self) -> None:
+        for data, place, bits in self._flipped:
+            data[place] ^= bits
+        self._flipped.clear()
 
     def _build(self) -> Driver:
         plan = self.world.plan
@@ -216,13 +228,16 @@ class SimNode:
             self._forget()
         journal = open_journal(self, JOURNAL, self.disk, self.world.plan.segment_bytes, self.world.plan.window_bytes)
         try:
-            self.pages.clear()
             self.memory.found(journal)
-            return journal, SnapshotStore.open(
-                SNAPSHOTS, self.disk, journal, self.machine, fork=False, clock=self.clock.monotonic)
+            store = SnapshotStore.open(
+                SNAPSHOTS, self.disk, journal, self.machine, fork=False, clock=self.clock.monotonic,
+                pages=self.pages if self.world.plan.paged else None)
+            pages = self.machine.pages
+            self.world.trace.seen["starts with pages of before"] += pages is not None and pages.count > 0
         except BaseException:
             journal.close()
             raise
+        return journal, store
 
     def _built(self, driver: Driver) -> None:
         """A process has its driver, which is to recover."""
@@ -254,6 +269,8 @@ class SimNode:
 
     def _orphan(self, child: SlowChild) -> None:
         """A child that outlives its process."""
+        if self.driver is None:
+            self.pages.segments.clear()         # their descriptors went with the process
         try:
             child.finish()
         except Crash:
@@ -261,6 +278,7 @@ class SimNode:
 
     def _gone(self) -> None:
         running, self.driver = self.driver, None
+        self._read_right_again()
         if self.machine.pages is not None:
             self.world.trace.seen["pages of jobs written"] += self.machine.pages.written
             self.world.trace.seen["pages of jobs read"] += self.machine.pages.read

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cluster.journal.journal import Journal
 from cluster.storage.fork import BackgroundTask
-from core import Applied, Machine, Operation, level_of
+from core import Applied, Machine, Operation, PageLost, level_of
 from tests.sim.world.disk import SimDisk
 from tests.sim.world.trace import Violation
 
@@ -64,12 +64,14 @@ class ObservedJournal(Journal):
 
 
 class ObservedMachine(Machine):
-    """Reports each applied entry. `frozen`: the state that a forked child sees while the node goes on."""
+    """Reports each applied entry. `frozen`: what a forked child sees while the node goes on: the state whole,
+    and by reference.
+    """
 
     def __init__(self, node: SimNode) -> None:
         super().__init__(node.known_level, node.pager if node.world.plan.paged else None)
         self._node = node
-        self.frozen: list[bytes] | None = None
+        self.frozen: tuple[list[bytes], list[bytes]] | None = None
         self._recorded: frozenset[str] = frozenset()
 
     def apply(self, index: int, now_ms: int, seed: int, operations: Sequence[Operation]) -> Applied:
@@ -94,8 +96,10 @@ class ObservedMachine(Machine):
         super().restore(chunks)
         self._node.checks.state(self._node.name, self.index, self.snapshot())
 
-    def snapshot(self) -> Iterator[bytes]:
-        return super().snapshot() if self.frozen is None else iter(self.frozen)
+    def snapshot(self, *, by_reference: bool = False) -> Iterator[bytes]:
+        if self.frozen is not None:
+            return iter(self.frozen[by_reference])
+        return super().snapshot(by_reference=by_reference)
 
 
 class SlowChild(BackgroundTask):
@@ -107,7 +111,7 @@ class SlowChild(BackgroundTask):
         self._work = work
         self.ready_at = ready_at
         self._machine = node.machine
-        self._state = list(node.machine.snapshot())
+        self._state = list(node.machine.snapshot()), list(node.machine.snapshot(by_reference=True))
         self._status: int | None = None
 
     def poll(self) -> int | None:
@@ -123,8 +127,8 @@ class SlowChild(BackgroundTask):
         try:
             self._work()
             self._status = 0
-        except OSError as error:
-            self.error, self._status = str(error), 1
+        except (OSError, PageLost) as error:
+            self.error, self._status = f"{type(error).__name__}: {error}", 1
         finally:
             self._machine.frozen = None
 

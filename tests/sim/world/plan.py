@@ -12,7 +12,7 @@ from typing import Any
 
 from cluster import driver, limits
 from cluster.leader import leadership, proposer
-from cluster.paging import page_files
+from cluster.paging import file_space
 from cluster.raft import pysyncobj_adapter
 from cluster.raft.pysyncobj_adapter import PeerNode
 from core import Later, Then
@@ -80,8 +80,8 @@ PAGED: list[tuple[Any, str, Any]] = [
     (ready, "UNSPLIT_JOBS_MAX", 0),
     (job_list, "BLOCK_JOBS_MAX", 2),
     (paged_run, "BLOCK_JOBS_MAX", 2),
-    (page_files, "SEGMENT_BYTES", 400),
-    (page_files, "WRITE_BYTES", 1),
+    (file_space, "SEGMENT_BYTES", 400),
+    (file_space, "WRITE_BYTES", 1),
 ]
 
 

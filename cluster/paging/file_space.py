@@ -1,0 +1,303 @@
+"""The pages of one state, in their files.
+
+A file is a segment of up to SEGMENT_BYTES; a larger page has one of its own. Pages are appended to the last segment, in
+pieces of WRITE_BYTES. A segment without live pages is removed; of one with few the live ones are moved behind the
+others, a few in each turn, so a queue that stands still for long does not hold whole files.
+"""
+
+from __future__ import annotations
+
+import errno
+import time
+from collections.abc import Collection
+from pathlib import Path
+from typing import Protocol
+
+from cluster.metrics.histogram import Histogram
+from cluster.paging.page_format import HEADER, Reference, data_of, header_of
+from cluster.storage.disk import Disk
+from core import PageLost
+
+SEGMENT_BYTES = 256 << 20
+WRITE_BYTES = 1 << 20
+SPARSE_PERCENT = 30             # a segment with less than that alive is given up
+SCANNED_FRAMES = 64             # of such a segment, in one step
+SMALL_SHARE = 4                 # at a start one of less than a quarter of SEGMENT_BYTES is given up, too
+
+_MASK = 0xFFFFFFFF
+
+
+class Segment:
+    """A file. `size`: with what is still in the buffer; `live_bytes`: frames of pages that are needed.
+
+    `doubtful`: it could not be synced.
+    """
+
+    __slots__ = ("doubtful", "file", "live_bytes", "number", "path", "rest", "scanned", "size", "synced", "written")
+
+    def __init__(self, number: int, path: Path, file: int) -> None:
+        self.number = number
+        self.path = path
+        self.file = file
+        self.size = 0
+        self.written = 0        # what is in the file,
+        self.synced = 0         # and durably,
+        self.doubtful = False
+        self.live_bytes = 0
+        self.scanned = 0        # and how far it has been looked through for pages to move
+        self.rest: list[int] | None = None      # those that are to be moved, if that does not show in the file
+
+
+class Files(Protocol):
+    """The files of all spaces: PageFiles, which says what these are."""
+
+    halted: bool
+    lost: PageLost | None
+    reads: Histogram
+    bytes_total: int
+    disk: Disk
+
+    def old_segment(self, number: int) -> Segment:
+        """A file of an earlier process. Raises PageLost."""
+
+    def new_segment(self) -> Segment | None:
+        """An empty segment; None: there is no room for one."""
+
+    def no_room(self, error: OSError) -> None:
+        """A page could not be written. Raises the error if it is more than a lack of room."""
+
+    def wrote(self, count: int) -> None:
+        """So many bytes were written."""
+
+    def remove(self, segment: Segment) -> None:
+        """The state does not need the segment any more."""
+
+    def forget(self, space: FileSpace) -> None:
+        """The space was dropped."""
+
+
+class FileSpace:
+    """The pages of one state."""
+
+    def __init__(self, files: Files, first: int) -> None:
+        """`first`: its first number, beyond those of all pages that it may adopt."""
+        self._files = files
+        self._disk = files.disk
+        self._places: dict[int, int] = {}               # page -> where it is, see _packed
+        self._segments: dict[int, Segment] = {}
+        self._last: Segment | None = None              # the one that is appended to,
+        self._buffer = bytearray()                      # and what of it is not in the file yet
+        self._sparse: dict[int, None] = {}              # segments to give up
+        self._next = first
+
+    def put(self, data: bytes) -> int | None:
+        """Keep a page; returns its number, or None when there is no room."""
+        if self._files.halted or not self._put(self._next, data):
+            return None
+        self._next += 1
+        return self._next - 1
+
+    def _put(self, number: int, data: bytes) -> bool:
+        length = HEADER.size + len(data)
+        if len(self._buffer) >= WRITE_BYTES and not self._write():
+            return False
+        segment = self._last
+        if segment is None or segment.size + length > SEGMENT_BYTES:
+            segment = self._begin()
+            if segment is None:
+                return False
+        header, crc = header_of(number, data)
+        self._places[number] = _packed(Reference(segment.number, segment.size, length, number, crc))
+        self._buffer += header
+        self._buffer += data
+        segment.size += length
+        segment.live_bytes += length
+        return True
+
+    def _begin(self) -> Segment | None:
+        """Begin another segment; None: there is no room."""
+        if not self._write():
+            return None
+        full, segment = self._last, self._files.new_segment()
+        if segment is None:
+            return None
+        self._segments[segment.number] = self._last = segment
+        if full is not None:
+            self._look_at(full)
+        return segment
+
+    def _write(self) -> bool:
+        """Write the buffer; returns whether there was room."""
+        segment = self._last
+        if segment is None or not self._buffer:
+            return True
+        try:
+            self._disk.write(segment.file, [bytes(self._buffer)], segment.written)
+        except OSError as error:
+            self._files.no_room(error)
+            return False
+        self._files.wrote(len(self._buffer))
+        segment.written += len(self._buffer)
+        self._buffer.clear()
+        return True
+
+    def get(self, number: int) -> bytes:
+        """The bytes of the page. Raises PageLost."""
+        try:
+            return self._read(number)
+        except PageLost as error:
+            self._files.lost = self._files.lost or error
+            raise
+
+    def _read(self, number: int) -> bytes:
+        reference = self._place(number)
+        segment = self._segments[reference.segment]
+        data = data_of(self._bytes(segment, reference.offset, reference.length), reference)
+        if data is None:
+            raise _lost(segment, f"the page at {reference.offset} is not as it was written")
+        return data
+
+    def _bytes(self, segment: Segment, offset: int, length: int) -> bytes:
+        if offset >= segment.written:
+            return bytes(self._buffer[offset - segment.written:offset - segment.written + length])
+        begun = time.perf_counter()
+        try:
+            return self._disk.read(segment.file, length, offset)
+        except OSError as error:
+            raise _lost(segment, str(error)) from error
+        finally:
+            self._files.reads.observe(time.perf_counter() - begun)
+
+    def _place(self, number: int) -> Reference:
+        place = self._places[number]
+        return Reference(place >> 96, place >> 32 & _MASK, place & _MASK, number, place >> 64 & _MASK)
+
+    def reference(self, number: int) -> bytes:
+        """By what a later process finds the page again."""
+        return self._place(number).packed()
+
+    def adopt(self, reference: bytes) -> int:
+        """Take over a page that an earlier process has left; returns its number. Raises PageLost."""
+        place = Reference.unpacked(reference)
+        segment = self._segments.get(place.segment)
+        if segment is None:
+            segment = self._segments[place.segment] = self._files.old_segment(place.segment)
+        self._places[place.number] = _packed(place)
+        segment.live_bytes += place.length
+        end = place.offset + place.length
+        if end > segment.size:
+            self._files.bytes_total += end - segment.written
+            segment.size = segment.written = segment.synced = end
+        return place.number
+
+    def settle(self) -> None:
+        """All pages of an earlier process are adopted."""
+        for segment in list(self._segments.values()):
+            if segment is not self._last:
+                self._look_at(segment)
+                if segment.size * SMALL_SHARE < SEGMENT_BYTES and segment.live_bytes:
+                    self._sparse[segment.number] = None
+
+    def flush(self) -> None:
+        """Write what is still in memory. Raises OSError."""
+        if not self._write():
+            raise OSError(errno.ENOSPC, "there is no room for pages of jobs")
+
+    def doubt(self, numbers: Collection[int]) -> None:
+        """Give up those of these segments that are not synced."""
+        for number in numbers:
+            segment = self._segments.get(number)
+            if segment is None or segment.synced >= segment.written:
+                continue
+            segment.doubtful = True
+            if segment is self._last and self._write():
+                self._last = None
+            if segment is not self._last:       # otherwise once it is full
+                self._look_at(segment)
+
+    def free(self, number: int) -> None:
+        """The page is not needed any more."""
+        place = self._place(number)
+        segment = self._segments[place.segment]
+        del self._places[number]
+        segment.live_bytes -= place.length
+        if segment is not self._last:
+            self._look_at(segment)
+
+    def _look_at(self, segment: Segment) -> None:
+        """Remove a segment without live pages; give up one with few, and one that could not be synced."""
+        if not segment.live_bytes:
+            self._sparse.pop(segment.number, None)
+            del self._segments[segment.number]
+            self._files.remove(segment)
+        elif segment.live_bytes * 100 < segment.size * SPARSE_PERCENT or segment.doubtful:
+            self._sparse[segment.number] = None
+
+    def tidy(self) -> bool:
+        """Move a few pages out of a segment with little else; returns whether there may be more to do.
+
+        Raises PageLost.
+        """
+        number = next(iter(self._sparse), None)
+        if number is None or self._files.halted:
+            return False
+        segment = self._segments[number]
+        if segment.rest is not None:
+            return self._move_rest(segment, segment.rest)
+        for _ in range(SCANNED_FRAMES):
+            head = self._bytes(segment, segment.scanned, HEADER.size)
+            page, size, crc = HEADER.unpack(head) if len(head) == HEADER.size else (0, segment.size, 0)
+            length = HEADER.size + size
+            if segment.scanned + length > segment.size:     # some header on the way here is another one
+                segment.rest = [page for page, place in self._places.items() if place >> 96 == number]
+                return True
+            if self._places.get(page) == _packed(Reference(number, segment.scanned, length, page, crc)):
+                if not self._put(page, self.get(page)):
+                    return False
+                segment.scanned += length
+                segment.live_bytes -= length
+                if not segment.live_bytes:
+                    self._look_at(segment)
+                break
+            segment.scanned += length
+        return True
+
+    def _move_rest(self, segment: Segment, rest: list[int]) -> bool:
+        """The same for a segment whose headers cannot be followed; these are its live pages."""
+        while rest:
+            page = rest.pop()
+            place = self._places.get(page, -1)
+            if place >> 96 == segment.number:
+                if not self._put(page, self.get(page)):
+                    rest.append(page)
+                    return False
+                segment.live_bytes -= place & _MASK
+                if not segment.live_bytes:
+                    self._look_at(segment)
+                return True
+        return True
+
+    def expect(self, number: int) -> None:
+        """The page will be read soon."""
+        place = self._place(number)
+        segment = self._segments[place.segment]
+        if place.offset < segment.written:
+            self._disk.expect(segment.file, place.length, place.offset)
+
+    def drop(self) -> None:
+        """Nothing of the space is needed any more."""
+        for segment in self._segments.values():
+            self._files.remove(segment)
+        self._segments, self._places, self._sparse, self._last = {}, {}, {}, None
+        self._buffer.clear()
+        self._files.forget(self)
+
+
+def _packed(place: Reference) -> int:
+    """A place as one number: there may be millions."""
+    return place.segment << 96 | place.crc << 64 | place.offset << 32 | place.length
+
+
+def _lost(segment: Segment, what: str) -> PageLost:
+    return PageLost(f"{segment.path}: {what}. This node stops, because jobs are missing in its memory. Start it again: "
+                    "it makes its state anew from what it has on its disk, or rejoins the others. Look at its disk.")

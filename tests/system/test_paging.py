@@ -7,8 +7,10 @@ import urllib.request
 from pathlib import Path
 
 import sockpq
+from click.testing import CliRunner
 
 from devcluster.cluster import LocalCluster
+from tests.system import paged_storage
 from tests.wire import Wire
 
 HOT_BYTES = 300_000
@@ -67,6 +69,15 @@ def page_files(cluster: LocalCluster, node: str) -> list[Path]:
     return sorted((cluster.data_dir(node) / "pages").glob("pages-*"))
 
 
+def damage_pages(cluster: LocalCluster, node: str) -> None:
+    """Change all bytes of all pages of one node."""
+    for path in page_files(cluster, node):
+        with path.open("r+b") as file:
+            data = file.read()
+            file.seek(0)
+            file.write(bytes(byte ^ 1 for byte in data))
+
+
 def test_jobs_on_the_disk_survive_kills_snapshots_and_transfers() -> None:
     with LocalCluster(3, LIMITS) as cluster:
         fill(cluster, 0, JOBS)
@@ -81,6 +92,7 @@ def test_jobs_on_the_disk_survive_kills_snapshots_and_transfers() -> None:
             answer = cluster.say(name, "CLUSTER SNAPSHOT", PATIENCE_S)
             assert answer is not None
             assert answer.startswith("200 OK"), cluster.logs(name)[-2000:]
+            assert metric(cluster, name, "snapshot_bytes") < JOBS * BODY_BYTES / 2
         cluster.kill(leader)
         fill(cluster, JOBS, AT_ONCE)
         cluster.restart(leader)
@@ -105,15 +117,36 @@ def test_a_damaged_page_stops_the_node_which_is_whole_when_started_again() -> No
         fill(cluster, 0, JOBS)
         cluster.wait_until_level()
         leader = cluster.wait_for_leader()
-        for path in page_files(cluster, leader):
-            with path.open("r+b") as file:
-                file.seek(0)
-                data = file.read()
-                file.seek(0)
-                file.write(bytes(byte ^ 1 for byte in data))
+        damage_pages(cluster, leader)
         assert drain(cluster, JOBS) == list(range(JOBS))        # another one leads, which has its own files
         cluster.wait_until_logged(leader, "is not as it was written. This node stops")
         cluster.kill(leader)                                    # it has ended
         cluster.restart(leader)
         cluster.wait_until_level()
         assert len(hashes(cluster)) == 1
+
+
+def test_a_start_does_without_a_snapshot_that_names_damaged_pages() -> None:
+    with LocalCluster(3, LIMITS) as cluster:
+        fill(cluster, 0, JOBS)
+        cluster.wait_until_level()
+        victim = next(name for name in cluster.names if name != cluster.wait_for_leader())
+        answer = cluster.say(victim, "CLUSTER SNAPSHOT", PATIENCE_S)
+        assert answer is not None
+        assert answer.startswith("200 OK")
+        cluster.kill(victim)
+        damage_pages(cluster, victim)
+        cluster.restart(victim, wait=False)
+        cluster.wait_until_logged(victim, "the page at 0 is not as it was written")
+        cluster.wait_until_level()
+        assert len(hashes(cluster)) == 1
+        assert drain(cluster, JOBS) == list(range(JOBS))
+
+
+def test_jobs_outside_memory_are_all_there_after_a_start(tmp_path: Path) -> None:
+    options = ["--jobs", "30000", "--hot-bytes", "2000000", "--directory", str(tmp_path)]
+    ended = CliRunner().invoke(paged_storage.main, options)
+    assert ended.exit_code == 0, ended.output
+    assert "30,000 jobs put in" in ended.output
+    assert "s: 30,000 jobs," in ended.output
+    assert not [*tmp_path.iterdir()]

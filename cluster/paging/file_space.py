@@ -48,7 +48,7 @@ class Segment:
         self.rest: list[int] | None = None      # those that are to be moved, if that does not show in the file
 
 
-class Files(Protocol):
+class PageSegments(Protocol):
     """The files of all spaces: PageFiles, which says what these are."""
 
     halted: bool
@@ -79,7 +79,7 @@ class Files(Protocol):
 class FileSpace:
     """The pages of one state."""
 
-    def __init__(self, files: Files, first: int) -> None:
+    def __init__(self, files: PageSegments, first: int) -> None:
         """`first`: its first number, beyond those of all pages that it may adopt."""
         self._files = files
         self._disk = files.disk

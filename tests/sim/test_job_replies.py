@@ -65,6 +65,7 @@ from core import (
     Put,
     PutGrouped,
     PutMany,
+    PutNumbered,
     PutTopic,
     PutWith,
     QueueChange,
@@ -323,6 +324,11 @@ BROKEN: dict[str, tuple[list[Step], tuple[int, object], Reply, Reply, str]] = {
         [(0, Configure(grace_ms=500), OK), STORED, (0, GETB, x()), (900, lead(0), OK)],
         (1399, Done(1)), FIN, NotFound(), "the job runs"),
     "the end of the lease is told": ([STORED], (0, META), meta(1, 1000), meta(1, 900), "right is"),
+    "a job may have a lease of its own": (
+        [(0, PutNumbered(PutWith(X), False, 300), Stored())], (0, GetWith(Get(("q",)), meta=True)), meta(1, 300),
+        meta(1, None), "right is"),
+    "the job's own lease ends": (
+        [(0, PutNumbered(PutWith(X), False, 300), Stored()), GOT], (316, Done(1)), NotFound(), FIN, "does not run"),
     "attempts are counted": ([STORED], (0, META), meta(1, 1000), meta(0, 1000), "right is"),
 
     "a dead job is in the dead queue": (DEAD, (0, GET), NOTHING, x(2), "handed out of q, and waits in q_dead"),

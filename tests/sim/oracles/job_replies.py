@@ -190,14 +190,22 @@ class JobReplies(JobStates):
             raise Violation(f"{operation} is answered {reply}")
         if not isinstance(reply, StoredNumber):
             self.executed(operation.job, reply)
+            if isinstance(reply, Stored | JobReplaced):
+                self._take_lease(operation)
             return
         if reply.number <= max(self.numbered, default=0) and not self.lives.blind:
             raise Violation(f"{operation} is answered {reply}, and a greater number was given before")
         self.executed(operation.job, Stored(reply.item))
+        self._take_lease(operation)
         put = operation.put
         life = self.lives.of(put.data, put.queue, self.clock_ms)
         if life is not None:
             self.numbered[reply.number] = life
+
+    def _take_lease(self, operation: PutNumbered) -> None:
+        life = self.lives.of(operation.put.data, operation.put.queue, self.clock_ms)
+        if life is not None:
+            life.lease_ms = operation.lease_ms
 
     def _on_numbered(self, operation: OnNumbered, reply: Reply) -> None:
         if isinstance(reply, SessionNotFound):
@@ -297,7 +305,7 @@ class JobReplies(JobStates):
     def _take_wishes(self, life: Life, wish: PutWith, queue: str) -> None:
         at_ms = self._moment(wish.when)
         self.used_ms[queue] = self.clock_ms
-        life.every_ms = wish.every_ms
+        life.every_ms, life.lease_ms = wish.every_ms, None
         if at_ms is None and life.every_ms is not None:
             at_ms = self.clock_ms
         life.key, life.tries, life.unsure = wish.key, wish.tries, False

@@ -111,11 +111,13 @@ class Rules:
         """Where its dead jobs wait."""
         return self.of(queue).dead or f"{queue}_dead"
 
-    def lease(self, get: Get, queue: str) -> tuple[int | None, Then]:
-        """How long a job of the queue is given, None: for ever; and what follows then."""
+    def lease(self, get: Get, queue: str, own_ms: int | None) -> tuple[int | None, Then]:
+        """How long a job of the queue is given, None: for ever; and what follows. `own_ms`: the job's own lease."""
         expire_ms, then, rule = get.expire_ms, get.then, self.of(queue)
         if expire_ms is None and rule.expire_ms:
             expire_ms, then = rule.expire_ms, rule.then
+        if get.expire_ms is None and own_ms is not None:
+            expire_ms, then = own_ms, rule.then
         return expire_ms or None, self.expire_default if then is Then.DEFAULT else then
 
 

@@ -43,6 +43,7 @@ class Life:
     ttl_ms: int | None = None
     fades_ms: int | None = None     # nothing was promised about it from then on, unless it was handed out before
     every_ms: int | None = None
+    lease_ms: int | None = None     # of those who take it without EXPIRE; 0: no limit, None: what its queue says
     origin: str | None = None   # of a dead one: the queue that it comes from
     burial: int = 0             # it lies buried in its queue, as the n-th; 0: it does not
     kept_key: str | None = None     # which it has then, and others may have meanwhile

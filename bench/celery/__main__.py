@@ -10,6 +10,7 @@ Debian (`redis-server`, `rabbitmq-server`) are started here like sockpqd; a brok
 from __future__ import annotations
 
 import shutil
+import signal
 import statistics
 import sys
 import tempfile
@@ -38,6 +39,7 @@ NEEDED: dict[str, str | Path] = {
 @click.option("--children", type=click.IntRange(1, 100), default=2, show_default=True)
 def main(brokers: tuple[str, ...], tasks: int, rounds: int, children: int) -> None:
     """Print the table."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)       # what was started is ended
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
     try:
         measure(found, brokers, tasks, rounds, children)

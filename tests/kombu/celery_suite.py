@@ -14,6 +14,7 @@ import argparse
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -64,6 +65,7 @@ def main() -> int:
     options.add_argument("--broker", choices=BROKERS, help="another one than sockpqd")
     options.add_argument("--log", type=Path, default=Path(os.devnull), help="all that pytest says")
     chosen = options.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)       # what was started is ended
     if shutil.which("redis-server") is None:
         print("redis-server is needed, and is not on PATH", file=sys.stderr)
         return 2

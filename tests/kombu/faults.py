@@ -261,6 +261,7 @@ def main() -> int:
     options.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2])
     options.add_argument("--only", nargs="*", default=[fault.__name__ for fault in FAULTS])
     chosen = options.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)       # what was started is ended
     bad = 0
     for fault in FAULTS:
         if fault.__name__ not in chosen.only:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import multiprocessing
+import signal
 import sys
 import tempfile
 import time
@@ -134,6 +135,7 @@ def main() -> int:
     options.add_argument("--killed", type=int, default=100)
     options.add_argument("--asks", type=int, default=1000)
     chosen = options.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)       # what was started is ended
     with LocalCluster(3) as cluster, tempfile.TemporaryDirectory() as folder:
         app = project.app
         app.conf.broker_url = ";".join(f"sockpq://{server}/{VHOST}" for server in cluster.servers)

@@ -39,6 +39,9 @@ class OneClient:
     def place(self) -> Place:
         return Place("a", 1)
 
+    def queue_of_dead(self, queue: str) -> str:
+        return queue
+
     def number(self) -> int:
         return 3
 

@@ -151,10 +151,14 @@ def test_done_comes_after_the_work_and_rides_with_the_next_get() -> None:
 
 def test_all_queues_are_served() -> None:
     async def main() -> None:
-        children = FakeChildren(run_s=0.0)
+        children = FakeChildren()
         async with stage(children, queues=("a", "b", "c"), most=2, least=2) as on:
             for queue in ("a", "b", "c"):
                 await on.put(100, queue)
+            await on.until(lambda: len(children.busy) == 2)
+            children.run_s = 0.0                        # only now, when all are there
+            for child in children.busy:
+                child.end()
             await on.until(lambda: len(children.seen) == 300)
             early = {job.queue for job in children.seen[:60]}
             assert early == {"a", "b", "c"}             # none waits until another is empty

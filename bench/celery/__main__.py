@@ -80,6 +80,8 @@ def table(found: dict[str, list[dict[str, Any]]]) -> list[str]:
     """Medians, with the lowest and the highest."""
     lines = ["| | publish/s | execute/s | worker CPU µs for a task |", "|---|--:|--:|--:|"]
     for name, runs in found.items():
+        if not runs:            # its first one failed
+            continue
         cells = []
         for key in ("put_per_second", "per_second", "cpu_us"):
             values = [run[key] for run in runs]

@@ -20,6 +20,7 @@ from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from core import GetAllowed, Grant, Granted, Handed, HandedMany, Machine, Operation, Reply, Request, TakeTurn, Turn
+from gateway.pulses.window import MARGIN_S
 from tests.sim.gateway.answers import Answer
 from tests.sim.world.events import Events
 from tests.sim.world.trace import Violation
@@ -141,7 +142,7 @@ class GrantMonitor:
         self.last[pulse] = now
         speeds = self._since(pulse, one.begun)
         part, speed = min((self._count(written, speed, now) / speed.now, speed) for speed in speeds)
-        if again and any(one.number == number for one in self._window(written, speed, now, before=True)):
+        if again and any(one.number == number for one in self._before(written, speed, now)):
             return                              # it is there already
         self.fullest = max(self.fullest, part)
         self._seen["full windows"] += part == 1
@@ -159,10 +160,17 @@ class GrantMonitor:
         first = max((place for place, speed in enumerate(speeds) if speed.since <= moment), default=0)
         return list(speeds)[first:]
 
-    def _window(self, written: deque[Written], speed: Speed, now: float, *, before: bool = False) -> Iterator[Written]:
-        """What was written in the window that ends now; `before`: without the last of it."""
+    def _window(self, written: deque[Written], speed: Speed, now: float) -> Iterator[Written]:
+        """What was written in the window that ends now, and is as short as the fastest clock makes it."""
         begin = now - speed.length_s / self._fast + ROUNDING_S
-        return takewhile(lambda one: one.at >= begin, islice(reversed(written), before, None))
+        return takewhile(lambda one: one.at >= begin, reversed(written))
+
+    def _before(self, written: deque[Written], speed: Speed, now: float) -> Iterator[Written]:
+        """The same without the last of it, in a window as long as the slowest clock makes it: a node may be right that
+        a grant has not left it yet.
+        """
+        begin = now - (speed.length_s + MARGIN_S) / (2 - self._fast)
+        return takewhile(lambda one: one.at >= begin, islice(reversed(written), 1, None))
 
     def _count(self, written: deque[Written], speed: Speed, now: float) -> int:
         return len({one.number for one in self._window(written, speed, now)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,9 +23,9 @@ PER_S, STEP_S = 1.0, 0.5
 class History:
     """One pulse with a grant in `PER_S` seconds, and one node that writes its grants."""
 
-    def __init__(self) -> None:
+    def __init__(self, fast: float = 1.0) -> None:
         self._events = Events()
-        self.monitor = GrantMonitor(self._events, Counter(), 1.0)
+        self.monitor = GrantMonitor(self._events, Counter(), fast)
         self._pulse = Pulse("p", rate=1, now=1, per_ms=int(PER_S * 1000), step_ms=int(STEP_S * 1000))
         self._node: Any = SimpleNamespace(name="n1", has_grants=False)
         self._changed()
@@ -104,3 +105,15 @@ def test_what_is_in_the_window_needs_no_room(history: History) -> None:
     history.pass_s(PER_S / 2 + 0.001)
     with pytest.raises(Violation, match=r"ticket 2: 2 of p in 1 s"):
         history.give(Grant("p", 1), SECOND, 2)
+
+
+@pytest.mark.parametrize(("apart_s", "right"), [(1.0, True), (1.01, True), (1.03, False)])
+def test_on_a_slow_clock_it_is_longer_in_the_window(apart_s: float, right: bool) -> None:
+    history = History(fast=1.02)
+    history.give(WITH_A_GRANT, FIRST, 1)
+    history.pass_s(PER_S)
+    history.give(Grant("p", 1), SECOND, 2)
+    history.slow_down()
+    history.pass_s((PER_S + STEP_S) * apart_s - PER_S)
+    with nullcontext() if right else pytest.raises(Violation, match=r"ticket 1 again: 2 of p in 1\.5 s"):
+        history.give(WITHOUT, FIRST, 1)

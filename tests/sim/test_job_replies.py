@@ -17,6 +17,7 @@ from core import (
     Bury,
     BuryWithReason,
     Change,
+    ChangeNumber,
     ChangePlace,
     CloseSession,
     Configure,
@@ -57,6 +58,7 @@ from core import (
     MoreSettings,
     Move,
     NotFound,
+    Number,
     OnDup,
     Overflow,
     Place,
@@ -78,6 +80,7 @@ from core import (
     Selector,
     Spread,
     Stored,
+    StoredNumber,
     Then,
     Tick,
     Touch,
@@ -228,6 +231,10 @@ BROKEN: dict[str, tuple[list[Step], tuple[int, object], Reply, Reply, str]] = {
     "a job that was changed is given again as it is": (
         [OPENED, STORED, (0, req(GET), x()), (0, Change(Q, 5), OK)], (0, req(GET)), Handed(1, "q", 5, b"x"), x(),
         "was"),
+
+    "so is one that was changed by its number": (
+        [OPENED, (0, PutNumbered(PutWith(X), True), StoredNumber(9)), (0, req(GET), x()),
+         (0, ChangeNumber(Number(9), 5), OK)], (0, req(GET)), Handed(1, "q", 5, b"x"), x(), "was"),
 
     "LATER .. FIRST puts several back": (
         [*TWO, (0, LaterAllFirst((1, 2)), Results((OK, OK)))], (0, Done(2)), NotFound(), FIN, "does not run"),

@@ -231,6 +231,8 @@ class JobReplies(JobStates):
             if life.run is not None:
                 self.stop(life.run)
             self.lives.end(life)
+        elif isinstance(operation, ChangeNumber) and isinstance(reply, Accepted):
+            self._change(operation, life)
         elif isinstance(operation, KickNumber):
             self.seen["jobs kicked by number"] += 1
             self.dig_up(life, kicked=True)
@@ -434,7 +436,7 @@ class JobReplies(JobStates):
             raise Violation(f"{operation} is answered {reply}, and {life} {'waits' if life.run is None else 'runs'}")
         return life
 
-    def _change(self, change: Change, life: Life) -> None:
+    def _change(self, change: Change | ChangeNumber, life: Life) -> None:
         self.seen["jobs changed"] += 1
         self.lives.rename(life, change.data)
         due = life.not_before_ms <= self.clock_ms

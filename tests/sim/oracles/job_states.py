@@ -172,9 +172,11 @@ class JobStates:
 
     def worn_out(self, life: Life) -> bool:
         """Has it had all its attempts, as far as one knows?"""
+        if life.loose:
+            return False        # two of them may be taken for one: then where it is may be forgotten while it runs
         assert life.queue is not None
         tries = self.rules.of(life.queue).tries if life.tries is None or life.origin is not None else life.tries
-        return not life.loose and 0 < tries <= life.attempts
+        return 0 < tries <= life.attempts
 
     def bury(self, number: int) -> None:
         """The job is dead."""
@@ -214,6 +216,10 @@ class JobStates:
                 self.put_off(life, None if life.every_ms is None else self.clock_ms)
                 self.lives.give_up_key(life, queue, self.clock_ms)
             elif count:
+                self.lives.loosen(life, queue)
+                life.queue = None
+        for life in self.lives if count else ():
+            if life.loose and life.run is None and life.origin is None:     # it may come from there, too
                 self.lives.loosen(life, queue)
                 life.queue = None
 

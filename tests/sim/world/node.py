@@ -341,8 +341,9 @@ class SimNode:
             power = False
             self._note(Kind.STOPPED, f"stopped: {error}")
             trace.seen["stopped by a damaged page"] += 1
-        elif isinstance(error, EntryTooNew | SnapshotTooNew) and self.went_back:
-            # That was while the level was being raised: the leader had counted this node before.
+        elif isinstance(error, EntryTooNew | SnapshotTooNew) and (self.went_back or self not in self.world.members):
+            # That was while the level was being raised: the leader had counted this node before; or it was removed,
+            # so that it counts no more, and hears what comes next.
             self._note(Kind.TOO_OLD, f"is too old: {error}")
             trace.seen["nodes that are too old"] += 1
             self.known_level, self.went_back = NEW_LEVEL, False

@@ -23,9 +23,10 @@ def found_in(state: State, queue: Queue, item: str | None) -> Found | None:
 
 def _found(state: State, queues: list[Queue] | None, item: str | None) -> Found | None:
     """The next job of these queues (None: of any), which can hand one out; None: there is none."""
-    looked_before = state.use_fair().looked
+    book = state.use_fair()
+    looked_before = book.looked
     found = _chosen(state, queues, item)
-    state.spent += 2 * limits.STEP * (state.use_fair().looked - looked_before)
+    state.spent += 2 * limits.STEP * (book.looked - looked_before)
     return found
 
 

@@ -14,7 +14,7 @@ from pqctl.doctor.machine_checks import interpreter
 
 OFFICIAL = "'--build=x86_64-linux-gnu' '--enable-optimizations' '--enable-shared' '--with-lto'"
 DEBIAN = "'--enable-shared' '--prefix=/usr' '--with-computed-gotos' 'CC=x86_64-linux-gnu-gcc'"
-PYENV = "'--prefix=/root/.pyenv/versions/3.11.7' '--enable-shared'"
+PYENV = "'--prefix=/home/ann/.pyenv/versions/3.11.7' '--enable-shared'"
 
 
 @pytest.mark.parametrize(("config", "built"), [

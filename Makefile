@@ -16,6 +16,7 @@ SECONDS   ?= 120
 FAILOVERS ?= 5
 MINUTES ?= 60
 TIMES   ?= 10
+DEPTHS  ?= 100000,10000000
 TOOLS  := .tools
 TOXIPROXY         := github.com/Shopify/toxiproxy/v2/cmd/server
 TOXIPROXY_VERSION := v2.12.0
@@ -27,7 +28,7 @@ UPSTREAM ?=
 AT      ?= proxy
 KEY     ?=
 
-.PHONY: install dev check test-fast test test-deploy client-faces toxiproxy kombu-tests test-celery test-beanstalkd celery-faults laws sim sim-pulses chaos chaos-long damage hostile docs test-browser demo play play-celery dist manual bench-plots clean
+.PHONY: install dev check test-fast test test-deploy client-faces toxiproxy kombu-tests test-celery test-beanstalkd celery-faults laws sim sim-pulses chaos chaos-long damage hostile bench-depth docs test-browser demo play play-celery dist manual bench-plots clean
 
 install: $(VENV)/.installed          ## .venv with sockpqd and pqctl, nothing for developers
 dev: $(VENV)/.installed-dev          ## the same with the test tools
@@ -148,6 +149,9 @@ dist: dev manual                     ## wheels and sources of sockpqd, sockpq an
 manual: $(VENV)/.installed           ## man pages, completions and docs/reference, from the programs
 	$(BIN)/python deploy/manual/make.py
 	$(BIN)/python client/tools/manual.py
+
+bench-depth: dev                     ## ten million jobs waiting, most of them on disk; DEPTHS=100000,100000000 for more
+	$(BIN)/python -m bench.depth --depths $(DEPTHS) --hot-bytes 100000000 --priorities 1
 
 bench-plots: dev                     ## tables and pictures of docs/BENCHMARKS.md anew, from bench/results, and of docs/FAIRNESS.md
 	$(BIN)/python -m bench.reports.tables bench/results/*.jsonl --into docs/BENCHMARKS.md

@@ -1,30 +1,35 @@
-"""Does throughput depend on the number of waiting jobs?
+"""Does anything depend on the number of waiting jobs: rates, latencies, memory, disk, snapshots, the start of a node?
 
     python -m bench.depth [--depths 10000,1000000,5000000] [--jobs 50000] [--hot-bytes 100000000] [--priorities 1]
 
 At each depth, with that many jobs waiting in ten queues with random priorities, jobs are put, and then as many are
-taken and finished. The rates at all depths should agree within 20%. A million jobs of 100 bytes need about 0.4 GB of
-memory on each node, unless the nodes keep jobs beyond --hot-bytes on their disks.
+taken and finished. The rates at all depths should agree within 20%. Then, in a cluster started for it, the leader
+writes a snapshot, and a node is killed and started; a small client puts one job after the other while the snapshot
+is written, and while the queues are filled. A million jobs of 100 bytes need about 0.4 GB of memory on each node,
+unless the nodes keep jobs beyond --hot-bytes on their disks.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from time import monotonic
 
 import click
-import uvloop
 from rich.console import Console
 
+from bench.load_generator import upkeep
 from bench.load_generator.console import make_console
 from bench.load_generator.figures import Row
 from bench.load_generator.jobs import Jobs
-from bench.load_generator.prefill import fill
 from bench.load_generator.runs import run, warm_up
 from bench.load_generator.target import SIZE, Target, target, target_options
-from bench.reports.recording import Result, finish
+from bench.reports.recording import Result, finish, heading, written
+from devcluster.node import NodeError
 
 QUEUES = [f"depth-{number}" for number in range(10)]
-FILL_JOBS = 100_000     # jobs put between two lines about the progress
+SMALL = "depth-small"
+FILL_JOBS = 100_000     # jobs put between two looks at the clock
+TOLD_S = 60.0           # between two lines about the progress
 
 
 def parse_depths(context: click.Context, option: click.Parameter, value: str) -> list[int]:
@@ -48,38 +53,55 @@ def parse_depths(context: click.Context, option: click.Parameter, value: str) ->
               help="Jobs beyond it are on the disk (limits.hot_bytes of the nodes started); 0: all in memory.")
 @click.option("--priorities", default=1000, show_default=True, type=click.IntRange(1), help="Of the jobs of a queue.")
 @SIZE
+@click.option("--directory", type=click.Path(file_okay=False, exists=True, path_type=Path),
+              help="Where the nodes that are started have their data; without, where the system keeps temporary files.")
 def main(
     servers: str | None, nodes: int, record_to: Path | None,
-    depths: list[int], jobs: int, connections: int, hot_bytes: int, priorities: int, size: int,
+    depths: list[int], jobs: int, connections: int, hot_bytes: int, priorities: int, size: int, directory: Path | None,
 ) -> None:
-    """Measure rates and latencies with many jobs waiting."""
+    """Measure a cluster with many jobs waiting."""
     console = make_console()
-    with target(servers, nodes, console, {"limits": {"hot_bytes": hot_bytes}}) as measured:
+    with target(servers, nodes, console, {"limits": {"hot_bytes": hot_bytes}}, directory) as measured:
         made = Jobs(QUEUES, size, priorities=priorities)
-        measured.purge(QUEUES)
+        measured.purge([*QUEUES, SMALL])
         result = Result("depth")
         warm_up(measured, made, jobs)
         for depth in depths:
-            deepen(measured, made, depth, console)
-            result.rows.append(measure(measured, made, jobs, connections, result))
+            filled = deepen(measured, made, depth, console, result)
+            result.rows.append({**measure(measured, made, jobs, connections, result), **filled, **stand(measured)})
+            show_row(console, result.rows[-1])
         for name in ("PUT_per_second", "GET_DONE_per_second"):
             rates = [float(rate) for row in result.rows if isinstance(rate := row[name], float)]
             result.summary[f"{name}_least_to_first"] = min(rates) / rates[0]
-        measured.leave(QUEUES)
+        measured.leave([*QUEUES, SMALL])
         finish(console, result, measured, record_to)
 
 
-def deepen(measured: Target, jobs: Jobs, depth: int, console: Console) -> None:
-    """Put jobs until `depth` of them wait."""
+def deepen(measured: Target, jobs: Jobs, depth: int, console: Console, result: Result) -> Row:
+    """Put jobs until `depth` of them wait, also when another node has to lead meanwhile; returns how that went."""
+    total, took_s, longest_ms, told = 0, 0.0, 0.0, monotonic()
     while (waiting := measured.waiting(QUEUES)) < depth:
-        uvloop.run(fill(measured.leader(), jobs, min(FILL_JOBS, depth - waiting)))
-        console.print(f"{measured.waiting(QUEUES):,} jobs wait")
+        count = min(FILL_JOBS, depth - waiting)
+        try:
+            filled_s, small_ms = upkeep.put_many(measured, jobs, count, SMALL)
+        except (NodeError, ConnectionError) as error:
+            if measured.cluster is None:
+                raise
+            result.note_problems({f"filling was interrupted: {error}": 1})
+            console.print(f"interrupted: {error}", markup=False)
+            measured.cluster.wait_for_leader()
+            continue
+        total, took_s, longest_ms = total + count, took_s + filled_s, max(longest_ms, small_ms)
+        if monotonic() - told >= TOLD_S:
+            told = monotonic()
+            console.print(f"{measured.waiting(QUEUES):,} jobs wait; {total / took_s:,.0f} were put per second")
+    return {"fill_per_second": total / took_s, "fill_small_PUT_max_ms": longest_ms} if total else {}
 
 
 def measure(measured: Target, jobs: Jobs, count: int, connections: int, result: Result) -> Row:
-    """Measure at the present depth, which is the same afterwards."""
+    """Measure rates and latencies at the present depth, which is the same afterwards."""
     measured.settle()
-    waiting, memory = measured.waiting(QUEUES), measured.leader_memory_bytes()
+    waiting = measured.waiting(QUEUES)
     put = run(measured, jobs, [(connections, ("PUT",))], times=count)
     measured.settle()
     taken = run(measured, jobs, [(connections, ("GET", "DONE"))], times=count)
@@ -90,10 +112,24 @@ def measure(measured: Target, jobs: Jobs, count: int, connections: int, result: 
     for step, figures in (("PUT", put.figures), ("GET", taken.figures), ("DONE", taken.figures)):
         row[f"{step}_p99_ms"] = figures.latency(step)["p99_ms"]
     row["generator_load"] = max(put.generator_load, taken.generator_load)
-    row["leader_memory_MB"] = None if memory is None else memory / 1e6
     result.note_problems(put.figures.problems)
     result.note_problems(taken.figures.problems)
     return row
+
+
+def stand(measured: Target) -> Row:
+    """Measure what the waiting jobs need, in a cluster that was started for it."""
+    cluster = measured.cluster
+    if cluster is None:
+        return {}
+    measured.settle()
+    needs = upkeep.look(cluster)
+    return {**needs, **upkeep.snapshot(measured, SMALL), **upkeep.start(cluster)}
+
+
+def show_row(console: Console, row: Row) -> None:
+    """Print a row as soon as it is measured: the next depth may take long."""
+    console.print(", ".join(f"{heading(name)} {written(value)}" for name, value in row.items()), markup=False)
 
 
 if __name__ == "__main__":

@@ -114,11 +114,10 @@ class Target:
             used_us = self.cpu_us_since(before)
             busy = used_us is None or used_us > QUIET_SHARE * QUIET_S * 1e6
 
-    def leader_memory_bytes(self) -> int | None:
-        """The resident memory of the leader's process, None if it does not run on this machine."""
-        leader = self.cluster.leader() if self.cluster else None
-        pid = self.cluster.pid(leader) if self.cluster and leader else None
-        return None if pid is None else int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_BYTES
+
+def memory_bytes(pid: int) -> int:
+    """The resident memory of a process."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_BYTES
 
 
 def cpu_us(pid: int) -> int:
@@ -133,11 +132,12 @@ def cpu_us(pid: int) -> int:
 
 @contextmanager
 def target(
-    servers: str | None, nodes: int, console: Console, config: Settings | None = None,
+    servers: str | None, nodes: int, console: Console, config: Settings | None = None, directory: Path | None = None,
 ) -> Iterator[Target]:
     """The cluster to measure; an error in it is printed as one sentence and ends the program.
 
-    `config`: of the nodes that are started, if they are not to have the defaults.
+    `config`: of the nodes that are started, if they are not to have the defaults; `directory`: where they have their
+    data, if not where the system keeps temporary files.
     """
     _, files_max = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (files_max, files_max))      # each connection is a file
@@ -145,7 +145,7 @@ def target(
         if servers:
             yield Target(servers, None)
         else:
-            cluster = stack.enter_context(LocalCluster(nodes, config))
+            cluster = stack.enter_context(LocalCluster(nodes, config, directory))
             yield Target(",".join(cluster.servers), cluster)
 
 

@@ -19,7 +19,7 @@ from rich.table import Table
 from bench.load_generator.figures import Curve, Row, Value
 from bench.reports.interpreter import how_built
 
-NOT_OPTIONS = ("servers", "record_to", "before")        # places: they do not influence the figures
+NOT_OPTIONS = ("servers", "record_to", "before", "directory")        # places: they do not influence the figures
 
 
 class Measured(Protocol):

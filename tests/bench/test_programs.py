@@ -134,8 +134,14 @@ def test_depth(recorded: Path) -> None:
                      "--hot-bytes", "100000", "--priorities", "2")
     assert [row["waiting"] for row in record.rows] == [10, 2500]
     for row in record.rows:
-        assert isinstance(row["leader_memory_MB"], float)
-        assert 5 < row["leader_memory_MB"] < 5000
+        for name, least, most in (
+            ("memory_MB", 5, 5000), ("disk_MB", 0.1, 50_000), ("fill_per_second", 1, 1e9), ("snapshot_s", 0, 300),
+            ("fill_small_PUT_max_ms", 0.01, 60_000), ("start_s", 0.01, 300),
+            ("snapshot_small_PUT_max_ms", 0.01, 60_000),
+        ):
+            figure = row[name]
+            assert isinstance(figure, float), name
+            assert least < figure < most, name
     assert run("bench.depth", "--depths", "10,5").returncode == 2
 
 

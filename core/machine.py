@@ -148,16 +148,17 @@ class Machine:
 
         Raises SnapshotError, and PageLost when a page that it names is not there, and changes nothing.
         """
-        recorded, old, pager = self._state.events.recorded, self._state.pager, self._new_pager()
+        old, pager = self._state, self._new_pager()
         try:
             self._state = upload.restore(chunks, self.known_level, pager)
         except BaseException:
             if pager is not None:
                 pager.pages.drop()
             raise
-        if old is not None:
-            old.pages.drop()
-        self._state.events.recorded = recorded
+        old.drop_clone()
+        if old.pager is not None:
+            old.pager.pages.drop()
+        self._state.events.recorded = old.events.recorded
 
     def _new_pager(self) -> Pager | None:
         return None if self._paging is None else self._paging()

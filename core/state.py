@@ -24,6 +24,7 @@ from core.ops.jobs import Then
 from core.ops.queues import Order
 from core.ops.settings import ClusterSettings, QueueSettings
 from core.ops.users import User
+from core.pages.kept_chunks import KeptChunks
 from core.pages.pager import Pager
 from core.pulse.pulse import Pulse
 from core.pulse.pulses import Pulses
@@ -57,13 +58,16 @@ class Upload(Protocol):
 
     clone: int
     total_bytes: int
-    chunks: list[bytes]
+    chunks: KeptChunks
 
     def add(self, data: bytes, level: int) -> None:
         """The next chunk, for a cluster of this feature level."""
 
     def finish(self) -> State:
         """The state in the snapshot."""
+
+    def drop(self) -> None:
+        """It is given up."""
 
 
 class UndoLog(Protocol):
@@ -486,6 +490,12 @@ class State:
         if job.extras is not None:
             self._forget(queue, job, job.extras)
         return job
+
+    def drop_clone(self) -> None:
+        """Give up the CLONE that is under way, if there is one."""
+        if self.clone is not None:
+            self.clone.drop()
+            self.clone = None
 
     def use_fair(self) -> FairBook:
         """The groups; they are in use from now on."""

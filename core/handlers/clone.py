@@ -14,7 +14,8 @@ from core.state import State
 
 def begin(state: State, operation: CloneBegin, seed: int) -> Reply:
     """Expect a snapshot; an unfinished one is dropped."""
-    state.clone = PendingClone(operation.clone, operation.total_bytes)
+    state.drop_clone()
+    state.clone = PendingClone(operation.clone, operation.total_bytes, state.pager)
     return ACCEPTED
 
 
@@ -26,10 +27,10 @@ def chunk(state: State, operation: CloneChunk, seed: int) -> Reply:
     try:
         pending.add(operation.data, state.level)
     except LevelError:
-        state.clone = None
+        state.drop_clone()
         return NOT_YET
     except SnapshotError:
-        state.clone = None
+        state.drop_clone()
         return INVALID_SNAPSHOT
     return ACCEPTED
 
@@ -44,11 +45,14 @@ def end(state: State, operation: CloneEnd, seed: int) -> Reply:
     pending = state.clone
     if pending is None or pending.clone != operation.clone:
         return INVALID_SNAPSHOT
-    state.clone = None
     try:
-        adopt(state, pending.finish())
+        other = pending.finish()
     except SnapshotError:
+        state.drop_clone()
         return INVALID_SNAPSHOT
+    adopt(state, other)
+    pending.chunks.drop()
+    state.clone = None
     state.effects.restored = True
     seq = state.events.seq + 1
     state.events.tell(GAP, "", seq, seq)

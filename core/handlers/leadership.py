@@ -25,7 +25,7 @@ def lead(state: State, operation: Lead, seed: int) -> Reply:
     _update_members(state, operation)
     grace_ms = state.settings.grace_ms
     state.grant_grace(operation.grace_ms if grace_ms is None else grace_ms)
-    state.clone = None
+    state.drop_clone()
     state.pulses.lead(state.before_ms, state.clock_ms)
     client = state.membership.addresses[operation.node].client if operation.node in state.membership.addresses else ""
     state.events.tell("LEADER", "", state.servers.ids.get(operation.node, 0), operation.node, client)

@@ -105,5 +105,5 @@ def _unexecuted(state: State, operation: Request, reply: Reply) -> Reply:
         stored = isinstance(reply, Stored)
         state.put_item = reply.item if isinstance(reply, Stored) and put.new_item else put.item if stored else None
     elif type(requested) is CloneEnd and state.clone is not None and state.clone.clone == requested.clone:
-        state.clone = None
+        state.drop_clone()
     return reply

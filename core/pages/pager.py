@@ -61,10 +61,9 @@ class Pager:
         self._began_bytes = 0                       # what was in memory before the present rounds
         self._over_bytes = self.hot_bytes_max       # nothing is done below that
 
-    def clear(self) -> None:
-        """All jobs of the state were replaced by others, which are in memory."""
-        self.pages.clear()
-        self._rest()
+    def another(self) -> Pager:
+        """An empty pager for another state."""
+        return Pager(self.pages.another(), self.hot_bytes_max, self._stages, resident=self.resident)
 
     def hot_bytes(self, queues: Queues) -> int:
         """What the waiting jobs take in memory, about."""

@@ -143,8 +143,16 @@ class Pages:
         self._space.drop()
         self._nothing()
 
-    def clear(self) -> None:
-        """All jobs were replaced by others, which are in memory."""
-        self._space.drop()
-        self._space = self._store.space()
-        self._nothing()
+    def another(self) -> Pages:
+        """Pages of another state, in the same store; none yet."""
+        return Pages(self._store)
+
+    def another_space(self) -> PageSpace:
+        """An empty space in the same store, for something else."""
+        return self._store.space()
+
+    def replace(self, other: Pages) -> None:
+        """The state with `other` is given up, and this one takes its place."""
+        self.read += other.read
+        self.written += other.written
+        other.drop()

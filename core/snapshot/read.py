@@ -27,6 +27,7 @@ from core.ops.cluster import Address
 from core.ops.jobs import Then
 from core.ops.settings import ClusterSettings, QueueSettings
 from core.ops.users import User
+from core.pages.kept_chunks import KeptChunks
 from core.pages.pager import Pager
 from core.pulse.pulse import OWN_PREFIX
 from core.sessions.workers import WorkerPool
@@ -111,7 +112,7 @@ class Reader:
         self._complete = False
 
     @property
-    def pending(self) -> tuple[frames.Clone, list[bytes]] | None:
+    def pending(self) -> tuple[frames.Clone, KeptChunks] | None:
         """The CLONE that was in progress, and its chunks; valid after `finish`."""
         return None if self._builder.clone is None else (self._builder.clone, self._builder.chunks)
 
@@ -186,7 +187,7 @@ class _Builder:
         self.state = State()
         self.state.pager = pager
         self.clone: frames.Clone | None = None
-        self.chunks: list[bytes] = []                   # of the clone
+        self.chunks = KeptChunks(None)                  # of the clone
         self._last: type[frames.Frame] | None = None           # type of the last frame
         self._seen: set[type[frames.Frame]] = set()            # types of all frames so far
         self._jobs = JobBuilder(self.state, self._check_name, foreign=foreign)
@@ -422,9 +423,12 @@ class _Builder:
 
     def _set_clone(self, frame: frames.Clone) -> None:
         self.clone = frame
+        pager = self.state.pager
+        if pager is not None and not pager.resident:
+            self.chunks = KeptChunks(pager.pages)
 
     def _add_chunk(self, frame: frames.Chunk) -> None:
-        self.chunks.append(frame.data)
+        self.chunks.add(frame.data)
 
     _add: ClassVar[dict[type[frames.Frame], Callable[[_Builder, Any], None]]] = {
         frames.Head: _add_head,

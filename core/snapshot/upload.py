@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from core.levels import FIRST_LEVEL
 from core.ops.jobs import Policy
+from core.pages.kept_chunks import KeptChunks
 from core.pages.pager import Pager
 from core.rules.complete import undo_hand_out
 from core.snapshot.frames import SnapshotError
@@ -18,16 +19,21 @@ from core.state import State
 
 
 class PendingClone:
-    """The chunks of the upload `clone`, which will have `total_bytes` altogether."""
+    """The chunks of the upload `clone`, which will have `total_bytes` altogether.
 
-    __slots__ = ("_reader", "_received_bytes", "chunks", "clone", "total_bytes")
+    It must be dropped, unless its state was adopted.
+    """
 
-    def __init__(self, clone: int, total_bytes: int) -> None:
+    __slots__ = ("_pager", "_reader", "_received_bytes", "chunks", "clone", "total_bytes")
+
+    def __init__(self, clone: int, total_bytes: int, beside: Pager | None) -> None:
+        """`beside`: the pager of the present state; its jobs and those of the upload have the same budget each."""
         self.clone = clone
         self.total_bytes = total_bytes
-        self.chunks: list[bytes] = []
+        self.chunks = KeptChunks(None if beside is None or beside.resident else beside.pages)
+        self._pager = None if beside is None else beside.another()
         self._received_bytes = 0
-        self._reader = Reader(FIRST_LEVEL, foreign=True)
+        self._reader = Reader(FIRST_LEVEL, foreign=True, pager=self._pager)
 
     def add(self, data: bytes, level: int) -> None:
         """The next chunk, for a cluster of this feature level.
@@ -35,18 +41,34 @@ class PendingClone:
         Raises LevelError when the state needs a higher one, so that all nodes say the same whatever they know, and
         SnapshotError when the bytes so far cannot become a snapshot of the size announced.
         """
+        self._feed(data, level)
+        self.chunks.add(data)
+
+    def resume(self, chunks: KeptChunks, level: int) -> None:
+        """These chunks were there already. Raises like `add`."""
+        self.chunks.drop()
+        self.chunks = chunks
+        for data in chunks:
+            self._feed(data, level)
+
+    def _feed(self, data: bytes, level: int) -> None:
         self._received_bytes += len(data)
         if self._received_bytes > self.total_bytes:
             raise SnapshotError("more bytes than announced")
         self._reader.level = level
         self._reader.feed(data)
-        self.chunks.append(data)
 
     def finish(self) -> State:
         """The state in the snapshot. Raises SnapshotError when it is not complete or wrong."""
         if self._received_bytes != self.total_bytes:
             raise SnapshotError("fewer bytes than announced")
         return self._reader.finish()
+
+    def drop(self) -> None:
+        """The upload is given up."""
+        self.chunks.drop()
+        if self._pager is not None:
+            self._pager.pages.drop()
 
 
 def restore(chunks: Iterable[bytes], level: int, pager: Pager | None = None) -> State:
@@ -60,9 +82,8 @@ def restore(chunks: Iterable[bytes], level: int, pager: Pager | None = None) -> 
     state = reader.finish()
     if reader.pending is not None:
         head, received = reader.pending
-        state.clone = PendingClone(head.clone, head.total_bytes)
-        for chunk in received:
-            state.clone.add(chunk, state.level)
+        state.clone = PendingClone(head.clone, head.total_bytes, pager)
+        state.clone.resume(received, state.level)
     return state
 
 
@@ -90,8 +111,9 @@ def adopt(state: State, other: State) -> None:
     other.pulses.adopt(state.pulses, state.clock_ms)
     state.pulses = other.pulses
     state.queues = other.queues
-    if state.pager is not None:
-        state.pager.clear()
+    if state.pager is not None and other.pager is not None:
+        other.pager.pages.replace(state.pager.pages)
+        state.pager = other.pager
     state.topics = other.topics
     state.running = other.running
     state.leases = other.leases
@@ -110,4 +132,3 @@ def adopt(state: State, other: State) -> None:
     state.next_id = max(state.next_id, other.next_id)
     state.next_seq = max(state.next_seq, other.next_seq)
     state.seqs_since_ms = other.seqs_since_ms
-    state.clone = None

@@ -28,9 +28,11 @@ from core import (
     JobState,
     Later,
     LaterWith,
+    Lead,
     Machine,
     MoreSettings,
     Move,
+    Operation,
     Order,
     Overflow,
     PageLost,
@@ -253,9 +255,73 @@ def test_a_clone_leaves_no_page_behind() -> None:
     other.apply(1, 1000, 0, [Put("q", 0, b"new")] * 3)
     data = b"".join(other.export())
     machine.apply(2, 1001, 0, [CloneBegin(1, len(data)), CloneChunk(1, data), CloneEnd(1)])
-    assert store.pages == 0
+    assert sum(not space.dropped for space in store.spaces) == 1
     assert machine.total(None).jobs == 3
     assert_counted(machine, store)
+
+
+def upload(jobs: int) -> bytes:
+    """A snapshot of another cluster."""
+    other = Machine(KNOWN_LEVEL)
+    other.apply(1, 1000, 0, [Put("q", number % 2, b"%d" % number) for number in range(jobs)])
+    return b"".join(other.export())
+
+
+def chunks_of(data: bytes, size: int) -> list[CloneChunk]:
+    """The snapshot as operations."""
+    return [CloneChunk(1, data[start:start + size]) for start in range(0, len(data), size)]
+
+
+def test_a_clone_goes_to_pages_while_it_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.limits.FRAME_JOBS_MAX", 20)
+    store, plain = MemoryStore(), Machine(KNOWN_LEVEL)
+    machine = paged_machine(store)
+    data = upload(400)
+    for one in (machine, plain):
+        one.apply(1, 1001, 0, [CloneBegin(1, len(data)), *chunks_of(data, 100)])
+    held = [space for space in store.spaces if space.by_number]
+    assert sorted(len(space.by_number) for space in held)[0] == len(chunks_of(data, 100))
+    assert b"".join(chunk for space in held for chunk in space.by_number.values() if chunk in data) == data
+    assert sum(len(space.by_number) for space in held) > 180
+    assert snapshot_of(machine) == snapshot_of(plain)
+    for one in (machine, plain):
+        assert one.apply(2, 1002, 0, [CloneEnd(1)]).replies
+    assert snapshot_of(machine) == snapshot_of(plain)
+    assert sum(not space.dropped for space in store.spaces) == 1
+    assert_counted(machine, store)
+
+
+@pytest.mark.parametrize("ending", [
+    CloneBegin(2, 10), CloneChunk(1, bytes(100_000)), CloneEnd(1), Lead("n1", 2, ("n1",), b"1" * 16, 0),
+])
+def test_a_clone_that_is_given_up_leaves_no_page(ending: Operation) -> None:
+    store = MemoryStore()
+    machine = paged_machine(store)
+    data = upload(400)
+    machine.apply(1, 1001, 0, [CloneBegin(1, len(data)), *chunks_of(data, 100)[:-1]])
+    assert store.pages
+    machine.apply(2, 1002, 0, [ending])
+    assert store.pages == 0
+    assert machine.total(None).jobs == 0
+
+
+def test_a_restart_in_the_middle_of_a_clone_goes_on_with_pages() -> None:
+    store, plain = MemoryStore(), Machine(KNOWN_LEVEL)
+    machine = paged_machine(store)
+    data = upload(400)
+    chunks = chunks_of(data, 100)
+    for one in (machine, plain):
+        one.apply(1, 1001, 0, [CloneBegin(1, len(data)), *chunks[:10]])
+    restored = restarted(machine, store, (Stage(1, 3, 1),), snapshot_of(machine))
+    assert snapshot_of(restored) == snapshot_of(plain)
+    for one in (restored, plain):
+        one.apply(2, 1002, 0, [*chunks[10:], CloneEnd(1)])
+    assert snapshot_of(restored) == snapshot_of(plain)
+    assert restored.total(None).jobs == 400
+    assert sum(not space.dropped for space in store.spaces) == 1
+    other = paged_machine(store)
+    other.restore([snapshot_of(restored)])
+    assert sum(not space.dropped for space in store.spaces) == 2
 
 
 def test_a_snapshot_that_is_refused_leaves_no_page_behind() -> None:

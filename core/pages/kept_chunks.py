@@ -1,0 +1,39 @@
+"""Chunks of bytes in their order, outside memory where there is room for them: those of a CLONE under way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from core.pages.pages import Pages, PageSpace
+
+
+class KeptChunks:
+    """Chunks that are only added, read from the first one on, and given up together."""
+
+    __slots__ = ("_chunks", "_space")
+
+    def __init__(self, pages: Pages | None) -> None:
+        """`pages`: beside which the chunks are kept, in a space of their own; None: all stay in memory."""
+        self._space: PageSpace | None = None if pages is None else pages.another_space()
+        self._chunks: list[bytes | int] = []            # a number: that of the page
+
+    def add(self, data: bytes) -> None:
+        """Keep one more."""
+        number = None if self._space is None else self._space.put(data)
+        self._chunks.append(data if number is None else number)
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The chunks. Raises PageLost."""
+        for chunk in self._chunks:
+            if isinstance(chunk, int):
+                assert self._space is not None
+                yield self._space.get(chunk)
+            else:
+                yield chunk
+
+    def drop(self) -> None:
+        """None of them is needed any more."""
+        self._chunks.clear()
+        if self._space is not None:
+            self._space.drop()
+            self._space = None

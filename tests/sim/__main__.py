@@ -39,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--compare", type=Path, metavar="FILE",
         help="stop at the first seed whose digest is not the one in FILE, name it, and exit with code 1",
     )
+    which.add_argument("--paged", action="store_true", help="in each run jobs leave memory, not in half of them")
     asked = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     seeds = range(asked.first, asked.first + asked.seeds)
@@ -46,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _write(asked.digests, seeds, asked.jobs)
     if asked.compare is not None:
         return _compare(asked.compare, seeds, asked.jobs)
-    return _report(seeds, asked.jobs)
+    return _report(seeds, asked.jobs, paged=asked.paged)
 
 
 def _write(path: Path, seeds: range, jobs: int) -> int:
@@ -71,11 +72,12 @@ def _compare(path: Path, seeds: range, jobs: int) -> int:
     return 0
 
 
-def _report(seeds: range, jobs: int) -> int:
+def _report(seeds: range, jobs: int, *, paged: bool) -> int:
+    fixed = {"paged": True} if paged else {}
     report, whole = campaign.Report(), False
     told_at, told = time.monotonic(), 0
     try:
-        for report in campaign.spread(seeds, jobs):
+        for report in campaign.spread(seeds, jobs, **fixed):
             for seed, what in list(report.failures.items())[told:]:
                 told += 1
                 print(f"seed {seed}: {what if told <= TRACES else what.splitlines()[0]}", flush=True)
@@ -88,7 +90,7 @@ def _report(seeds: range, jobs: int) -> int:
         whole = True
     except KeyboardInterrupt:
         print(f"interrupted after {report.runs} of {len(seeds)} runs")
-    for line in report.lines():
+    for line in report.lines(" PAGED=1" if paged else ""):
         print(line)
     return 0 if whole and not report.failures and report.void < report.runs else 1
 

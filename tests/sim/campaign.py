@@ -64,8 +64,8 @@ class Report:
         """Runs in a second of one core."""
         return self.runs / self.core_s if self.core_s else 0.0
 
-    def lines(self) -> Iterator[str]:
-        """For a reader."""
+    def lines(self, options: str = "") -> Iterator[str]:
+        """For a reader. `options`: what else `make sim` was asked for."""
         yield f"{self.runs} runs, {self.void} void, {len(self.failures)} failed"
         yield f"{self.steps} steps, {self.simulated_s:.0f} simulated seconds"
         yield f"{self.acknowledged} operations acknowledged"
@@ -73,7 +73,7 @@ class Report:
         yield "seen: " + ", ".join(f"{kind} {count}" for kind, count in sorted(self.seen.items()))
         yield f"{self.speed():.1f} runs in a second of one core"
         for seed, what in sorted(self.failures.items()):
-            yield f"seed {seed}: {what.splitlines()[0]}; repeat with: make sim SEEDS=1 FIRST={seed}"
+            yield f"seed {seed}: {what.splitlines()[0]}; repeat with: make sim SEEDS=1 FIRST={seed}{options}"
 
 
 def one(seed: int, *, digesting: bool = False, **fixed: Any) -> tuple[World, str]:
@@ -119,22 +119,22 @@ def rare_collections() -> Iterator[None]:
         gc.set_threshold(*thresholds)
 
 
-def _whole(seeds: Sequence[int]) -> Report:
-    *_, report = run(seeds)
+def _whole(seeds: Sequence[int], fixed: dict[str, Any]) -> Report:
+    *_, report = run(seeds, **fixed)
     return report
 
 
-def spread(seeds: Sequence[int], jobs: int) -> Iterator[Report]:
+def spread(seeds: Sequence[int], jobs: int, **fixed: Any) -> Iterator[Report]:
     """As run(), by so many processes; the report grows by some runs at a time."""
     if jobs == 1:
-        yield from run(seeds)
+        yield from run(seeds, **fixed)
         return
     report = Report()
     size = max(1, min(PART_SEEDS, len(seeds) // jobs))
     parts = [seeds[start:start + size] for start in range(0, len(seeds), size)]
     with processes(jobs) as pool:
         try:
-            for part in as_completed([pool.submit(_whole, part) for part in parts]):
+            for part in as_completed([pool.submit(_whole, part, fixed) for part in parts]):
                 report.merge(part.result())
                 yield report
         finally:

@@ -114,6 +114,8 @@ class Client:
 
     def _request(self) -> list[Operation]:
         rng = self._rng
+        if self._world.plan.deep and rng.random() < self._world.plan.deep:
+            return [Put(QUEUES[0], 0, self.body())]
         if self.passing and rng.random() < LOOKED:
             return [ExpireQueue(PASSING, max(0, self.clock_ms - rng.choice(UNUSED_MS)))]
         if self._world.plan.extended and rng.random() < self._world.plan.extended:

@@ -300,6 +300,21 @@ class Faults:
         self.world.start_later(victim)
         return f"{victim.name}: {what}" if what else ""
 
+    def damage_pages(self) -> str:
+        """Damage a few files of pages, which the next process needs or not."""
+        victim = self._loser()
+        if victim is None:
+            return ""
+        if not victim.disk.has_pages:
+            if victim.running and not victim.up.store.busy:
+                victim.up.replica.compact()         # then it has some when the next fault of this kind comes
+            return ""
+        victim.crash(power=True)
+        what = victim.disk.damage_pages(self.rng)
+        victim.damaged = bool(what)
+        self.world.start_later(victim)
+        return f"{victim.name}: {what}" if what else ""
+
 
     # Mistakes of people
 
@@ -380,6 +395,7 @@ KINDS: dict[str, Callable[[Faults], str]] = {
     "full disk": Faults.fill_disk,
     "full disks": Faults.fill_disks,
     "damage": Faults.damage,
+    "damaged pages": Faults.damage_pages,
     "wiped disk": Faults.wipe,
     "older copy": Faults.older_copy,
     "twin": Faults.twin,

@@ -76,6 +76,7 @@ FAULTS = {
     "older copy": 28,
     "other release": 29,
     "twin": 30,
+    "damaged pages": 31,
 }
 
 OUTCOMES = {"open": 0, "applied": 1, "refused": 2, "unknown": 3, "lost": 4}

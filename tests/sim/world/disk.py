@@ -143,6 +143,36 @@ class SimDisk(FaultyDisk):
         data[place] ^= 1 << bit
         return f"bit {bit} of byte {place} in {path}"
 
+    @property
+    def has_pages(self) -> bool:
+        """Would files of pages survive the end of the machine?"""
+        return any(Path(name).parent == PAGES and file.synced_bytes for name, file in self.names_durable.items())
+
+    def damage_pages(self, rng: random.Random) -> str:
+        """Change a bit of some files of pages, cut their ends off, swap or lose them; returns what was done."""
+        paths = [path for path in self.paths(PAGES) if self.file(path)]
+        now, done = self.names_now, []
+        for path in rng.sample(paths, min(len(paths), rng.randint(1, 3))):
+            other = rng.choice(paths)
+            how = rng.randrange(4)
+            data = self.file(path)
+            if how == 0:
+                del now[str(path)]
+                done.append(f"{path} is missing")
+            elif how == 1 and other != path and str(other) in now:
+                now[str(path)], now[str(other)] = now[str(other)], now[str(path)]
+                done.append(f"{path} and {other} are swapped")
+            elif how == 2:
+                cut = rng.randrange(len(data))
+                del data[cut:]
+                done.append(f"{path} cut at {cut}")
+            elif data:
+                place, bit = rng.randrange(len(data)), rng.randrange(8)
+                data[place] ^= 1 << bit
+                done.append(f"bit {bit} of byte {place} in {path}")
+        self.names_durable = dict(now)
+        return ", ".join(done)
+
     def _swap_or_lose(self, path: Path, rng: random.Random) -> str:
         if rng.random() < 0.5:
             del self.names_now[str(path)]

@@ -34,6 +34,7 @@ MACHINES = (
     "full disk", "full disks",
 )
 LOSSES = ("damage", "wiped disk")
+PAGES = ("damaged pages",)
 MISTAKES = ("older copy", "twin")
 RELEASES = ("other release",)
 CHANGES = ("add node", "add again", "remove node", "transfer", "service offline")
@@ -70,6 +71,7 @@ class Plan:
     upgraded: bool = False      # all nodes begin with the older release
     passing: bool = False       # among that are queues that do not last, and jobs in several queues
     paged: bool = False         # jobs leave memory as soon as they can
+    deep: float = 0.0           # so much of what clients ask for is one more plain job for the same queue
     steady: float = 1.0         # the steady lane is open in so many turns
     subscribed: bool = False    # there are subscribers to events: nodes hear at once what is committed
     script: Callable[[Any], Iterator[float]] | None = None      # of a world: what happens instead of drawn faults
@@ -130,11 +132,14 @@ def draw(seed: int, **fixed: Any) -> Plan:
     plan.upgraded = later.random() < UPGRADING
     weights |= {kind: later.choice((0.0, 1.0, 3.0)) for kind in MISTAKES if nodes > 1 or changing}
     weights |= {kind: later.choice((1.0, 4.0)) for kind in RELEASES if plan.upgraded}
+    if plan.paged and (nodes > 1 or changing):
+        weights |= {kind: random.Random(f"{kind} {seed}").choice((0.0, 6.0, 12.0)) for kind in PAGES}
     plan.steady = random.Random(f"steady {seed}").choice((0.0, 0.3, 0.7, 0.95, 1.0))
     for name, value in fixed.items():
         setattr(plan, name, value)
     if plan.paged:
         plan.constants += PAGED
+        plan.deep = fixed.get("deep", random.Random(f"deep {seed}").choice((0.0, 0.2, 0.5, 0.8)))
     return plan
 
 

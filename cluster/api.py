@@ -150,9 +150,14 @@ class PagingFigures(Struct, frozen=True):
     data_bytes: int             # and their data
     file_bytes: int             # of the files they are in
     files: int
+    live_bytes: int             # of these, the pages that the present state needs
+    rewriting: int              # files that are being given up, because little of them is needed
     read: int                   # pages, since the last snapshot was loaded
     written: int
-    reads: Histogram            # seconds the disk took to read a page: everything else waits for it
+    expected: int               # pages that the system was asked to read ahead
+    misses: int                 # reads of a file that had to wait for the disk
+    moved: int                  # pages written again, out of files that are being given up
+    reads: Histogram            # seconds it took to read a page from its file: everything else waits for it
 
 
 class Figures(Struct, frozen=True):

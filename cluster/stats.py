@@ -67,8 +67,18 @@ def _paging(driver: Driver) -> PagingFigures | None:
     if pages is None or files is None:
         return None
     return PagingFigures(
-        pages.jobs, pages.data_bytes, files.bytes_total + files.held_bytes, files.count, pages.read, pages.written,
-        files.reads,
+        jobs=pages.jobs,
+        data_bytes=pages.data_bytes,
+        file_bytes=files.bytes_total + files.held_bytes,
+        files=files.count,
+        live_bytes=files.live_bytes,
+        rewriting=files.rewriting,
+        read=pages.read,
+        written=pages.written,
+        expected=files.expected,
+        misses=files.misses,
+        moved=files.moved,
+        reads=files.reads,
     )
 
 

@@ -23,6 +23,7 @@ from core.ops.queues import JobState
 from core.ops.replies import Reply
 from core.ops.settings import ClusterSettings, QueueSettings
 from core.ops.users import User
+from core.pages.on_disk import OnDisk
 from core.pages.pager import Pager
 from core.pages.pages import Pages
 from core.pulse.pulse import Pulse
@@ -288,6 +289,10 @@ class Machine:
         `now_ms`: the replicated time now, as that of the state stands still while nothing is applied.
         """
         return queries.stat(self._state, queue, now_ms)
+
+    def on_disk(self, queue: str) -> OnDisk:
+        """What of `queue` is on the disk of this node. Other nodes may have more there, or less."""
+        return queries.queue_on_disk(self._state, queue)
 
     @property
     def expiring(self) -> Collection[str]:

@@ -12,6 +12,7 @@ from core import limits
 from core.fair.levels import FairSettings
 from core.ops.jobs import AnySelector, Number, Place
 from core.ops.queues import JobState
+from core.pages.on_disk import OnDisk, on_disk
 from core.rules.expire import is_released
 from core.rules.hand_out import unfinished as any_unfinished
 from core.state import State
@@ -165,6 +166,12 @@ def stat(state: State, name: str, now_ms: int) -> list[tuple[str, int]] | None:
         ("PAUSE_S", -(-pause_ms // 1000)),
         ("PAUSE_LEFT_S", max(0, -((now_ms - ends_ms) // 1000)) if ends_ms else 0),
     ]
+
+
+def queue_on_disk(state: State, name: str) -> OnDisk:
+    """What of the queue is on the disk of this node."""
+    queue, pager = state.queues.by_name.get(name), state.pager
+    return OnDisk(0, 0) if queue is None or pager is None or not pager.pages.jobs else on_disk(queue)
 
 
 def fair_settings(state: State) -> FairSettings:

@@ -54,6 +54,9 @@ class PageSegments(Protocol):
     halted: bool
     lost: PageLost | None
     reads: Histogram
+    misses: int
+    expected: int
+    moved: int
     bytes_total: int
     disk: Disk
 
@@ -162,7 +165,11 @@ class FileSpace:
             return bytes(self._buffer[offset - segment.written:offset - segment.written + length])
         begun = time.perf_counter()
         try:
-            return self._disk.read(segment.file, length, offset)
+            data = self._disk.read_cached(segment.file, length, offset)
+            if data is None:
+                self._files.misses += 1
+                data = self._disk.read(segment.file, length, offset)
+            return data
         except OSError as error:
             raise _lost(segment, str(error)) from error
         finally:
@@ -254,6 +261,7 @@ class FileSpace:
             if self._places.get(page) == _packed(Reference(number, segment.scanned, length, page, crc)):
                 if not self._put(page, self.get(page)):
                     return False
+                self._files.moved += 1
                 segment.scanned += length
                 segment.live_bytes -= length
                 if not segment.live_bytes:
@@ -271,6 +279,7 @@ class FileSpace:
                 if not self._put(page, self.get(page)):
                     rest.append(page)
                     return False
+                self._files.moved += 1
                 segment.live_bytes -= place & _MASK
                 if not segment.live_bytes:
                     self._look_at(segment)
@@ -282,7 +291,13 @@ class FileSpace:
         place = self._place(number)
         segment = self._segments[place.segment]
         if place.offset < segment.written:
+            self._files.expected += 1
             self._disk.expect(segment.file, place.length, place.offset)
+
+    @property
+    def rewriting(self) -> int:
+        """How many segments are being given up."""
+        return len(self._sparse)
 
     def drop(self) -> None:
         """Nothing of the space is needed any more."""

@@ -43,7 +43,10 @@ class PageFiles:
     def __init__(self, directory: Path, disk: Disk) -> None:
         self.halted = False
         self.lost: PageLost | None = None       # the first page that could not be read: the node must stop
-        self.reads = Histogram()                # how long the disk took to read a page
+        self.reads = Histogram()                # how long it took to read a page from its file,
+        self.misses = 0                         # reads of it that had to wait for the disk,
+        self.expected = 0                       # pages that the system was asked to have in memory in time,
+        self.moved = 0                          # and those that were written again, to give up their files
         self.bytes_total = 0
         self.disk = disk
         self.segments: dict[int, Segment] = {}
@@ -142,6 +145,16 @@ class PageFiles:
     def held_bytes(self) -> int:
         """Size of the files that are only there because a snapshot names pages in them."""
         return sum(self._left.values())
+
+    @property
+    def live_bytes(self) -> int:
+        """The part of all files that is pages of the present state."""
+        return sum(segment.live_bytes for segment in self.segments.values())
+
+    @property
+    def rewriting(self) -> int:
+        """How many files are being given up, because little of them is needed."""
+        return sum(space.rewriting for space in self._spaces)
 
     @property
     def count(self) -> int:

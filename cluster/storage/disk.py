@@ -140,6 +140,21 @@ class Disk:
             left -= len(data)
         return b"".join(pieces)
 
+    def read_cached(self, file: int, length: int, offset: int) -> bytes | None:
+        """As read(), if all of that is in the page cache; None: the disk has to be waited for.
+
+        Where the system cannot tell, this waits.
+        """
+        data = bytearray(length)
+        try:
+            return bytes(data) if os.preadv(file, [data], offset, os.RWF_NOWAIT) == length else None
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            if error.errno != errno.EOPNOTSUPP:
+                raise
+            return self.read(file, length, offset)
+
     def write(self, file: int, pieces: Sequence[bytes], offset: int) -> None:
         """Write the pieces one after another from `offset` on, without joining them."""
         for start in range(0, len(pieces), IOV_MAX):

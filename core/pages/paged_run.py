@@ -23,7 +23,8 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
     """The READY jobs of one priority, the next one first."""
 
     pages: Pages
-    paged: int = 0          # jobs that are in pages
+    paged: int = 0          # jobs that are in pages,
+    paged_bytes: int = 0    # and their data
 
     @staticmethod
     def of_run(run: JobList[Job], pages: Pages) -> PagedRun:
@@ -36,6 +37,7 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
         if isinstance(page, Page):
             self._blocks[number] = self.pages.take(page)
             self.paged -= page.count
+            self.paged_bytes -= page.data_bytes
 
     def _look(self, block: Block) -> list[Job]:
         return self.pages.look(block) if isinstance(block, Page) else block
@@ -70,6 +72,7 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
         blocks.append(page)
         self.size += page.count
         self.paged += page.count
+        self.paged_bytes += page.data_bytes
 
     def __iter__(self) -> Iterator[Job]:
         for block in self._blocks:
@@ -217,6 +220,7 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
                 staying = []
             cut.append(page)
             self.paged += page.count
+            self.paged_bytes += page.data_bytes
         return [*cut, staying] if staying else cut
 
 

@@ -47,7 +47,9 @@ def queue_stat(client: Client, command: Command) -> None:
         client.say(responses.QUEUE_NOT_FOUND)
     else:
         waiting = client.hub.waiters.waiting(queue) if cluster.serving else responses.UNKNOWN
-        client.say(listings.pairs([*counters, ("WAITERS", waiting)]))
+        disk = cluster.machine.on_disk(queue)
+        client.say(listings.pairs([
+            *counters, ("WAITERS", waiting), ("ON_DISK", disk.jobs), ("ON_DISK_BYTES", disk.data_bytes)]))
 
 
 def queue_settings(client: Client, command: Command) -> None:

@@ -246,10 +246,17 @@ def _waiting(figures: Figures) -> Iterator[Metric]:
         yield _gauge("paged_jobs", "Waiting jobs that are on the disk.", paging.jobs)
         yield _gauge("paged_data_bytes", "Size of their data.", paging.data_bytes)
         yield _gauge("page_file_bytes", "Size of the files they are in.", paging.file_bytes)
+        yield _gauge("page_live_bytes", "The part of these files that is pages of waiting jobs.", paging.live_bytes)
         yield _gauge("page_files", "Number of these files.", paging.files)
+        yield _gauge("page_files_rewriting", "Files of which the little that is needed is being written to others.",
+                     paging.rewriting)
         yield _counter("pages_read", "Pages of jobs read.", paging.read)
         yield _counter("pages_written", "Pages of jobs written.", paging.written)
-        yield _histogram("page_read_seconds", "How long the disk took to read a page.", paging.reads)
+        yield _counter("pages_moved", "Pages written again, to give up files with little else.", paging.moved)
+        yield _counter("pages_read_ahead", "Pages that the system was asked to read before they were needed.",
+                       paging.expected)
+        yield _counter("page_misses", "Pages that were not in memory when they were needed.", paging.misses)
+        yield _histogram("page_read_seconds", "How long it took to read a page, from memory or the disk.", paging.reads)
 
 
 # ---- one metric each, named with our prefix

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 from collections.abc import Callable, Iterator
@@ -138,3 +139,29 @@ def test_without_them_they_are_not(tmp_path: Path, few_files: Callable[[], None]
     with pytest.raises(OSError, match="Too many open files") as caught:
         disk.create(tmp_path / "a")
     assert passes(caught.value)
+
+
+def test_what_is_not_in_the_page_cache_is_not_waited_for(tmp_path: Path) -> None:
+    disk = Disk()
+    file = disk.create(tmp_path / "file")
+    disk.write(file, [b"abc" * 100_000], 0)
+    assert disk.read_cached(file, 3000, 300) == b"abc" * 1000
+    assert disk.read_cached(file, 10, 299_995) is None          # there is no end to wait for, but not all of it either
+    disk.sync(file)
+    disk.forget(file, 300_000, 0)
+    assert disk.read_cached(file, 3000, 300) in (None, b"abc" * 1000)       # a file system may keep all in memory
+    assert disk.read(file, 3000, 300) == b"abc" * 1000
+    assert disk.read_cached(file, 3000, 300) == b"abc" * 1000
+    disk.close(file)
+
+
+def test_where_the_system_cannot_tell_the_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object) -> int:
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    disk = Disk()
+    file = disk.create(tmp_path / "file")
+    disk.write(file, [b"abc"], 0)
+    monkeypatch.setattr(os, "preadv", refuse)
+    assert disk.read_cached(file, 3, 0) == b"abc"
+    disk.close(file)

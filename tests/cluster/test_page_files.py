@@ -86,6 +86,32 @@ def test_every_page_is_read_as_it_was_put_while_others_come_and_go(
     assert len(files.segments) <= 1
 
 
+def test_what_the_disk_is_waited_for_is_counted(
+    disk: FaultyDisk, files: PageFiles, space: FileSpace, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    numbers = [put(space, bytes(60)) for _ in range(4)]
+    assert space.get(numbers[3]) == bytes(60)           # still in the buffer
+    space.expect(numbers[3])
+    assert (files.misses, files.expected, sum(files.reads.counts)) == (0, 0, 0)
+    space.expect(numbers[0])
+    assert space.get(numbers[0]) == bytes(60)
+    assert (files.misses, files.expected, sum(files.reads.counts)) == (0, 1, 1)
+    monkeypatch.setattr(disk, "read_cached", lambda file, length, offset: None)
+    assert space.get(numbers[1]) == bytes(60)
+    assert (files.misses, files.expected, sum(files.reads.counts)) == (1, 1, 2)
+
+
+def test_files_that_are_given_up_are_counted(files: PageFiles, space: FileSpace) -> None:
+    numbers = [put(space, bytes(60)) for _ in range(100)]
+    each = 60 + page_format.HEADER.size
+    assert (files.live_bytes, files.rewriting, files.moved) == (100 * each, 0, 0)
+    for number in numbers[1:]:
+        space.free(number)
+    assert (files.live_bytes, files.rewriting, files.moved) == (each, 1, 0)
+    tidied(files)
+    assert (files.live_bytes, files.rewriting, files.moved) == (each, 0, 1)
+
+
 def test_one_old_page_does_not_hold_a_whole_file(files: PageFiles, space: FileSpace, disk: FaultyDisk) -> None:
     old = put(space, b"old" * 20)
     others = [put(space, bytes(60)) for _ in range(100)]

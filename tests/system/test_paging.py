@@ -85,7 +85,11 @@ def test_jobs_on_the_disk_survive_kills_snapshots_and_transfers() -> None:
         for name in cluster.names:
             assert metric(cluster, name, "paged_jobs") > JOBS * 0.8
             assert metric(cluster, name, "hot_bytes") < 3 * HOT_BYTES
-            assert metric(cluster, name, "page_file_bytes") > 0
+            assert 0 < metric(cluster, name, "page_live_bytes") <= metric(cluster, name, "page_file_bytes") + (1 << 20)
+            with sockpq.Client(cluster.servers) as client:
+                told = client.queue_stat("q", server=cluster.server(name))
+            assert told["on_disk"] == metric(cluster, name, "paged_jobs")
+            assert told["on_disk_bytes"] == metric(cluster, name, "paged_data_bytes")
         assert drain(cluster, 1000) == list(range(1000))
         leader = cluster.wait_for_leader()
         for name in cluster.names:

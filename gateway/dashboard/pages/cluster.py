@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cluster import Figures, NodeStatus
+from cluster import Figures, NodeStatus, PagingFigures
 from gateway.dashboard.markup import Child, Markup, pairs, table, tag
 from gateway.dashboard.pages.view import View, details, form, page, section, size
 from gateway.monitoring.readiness import why_not_ready
@@ -77,8 +77,17 @@ def _paging(figures: Figures) -> list[tuple[str, Child]]:
     paging = figures.paging
     return [] if paging is None else [
         ("waiting jobs in memory", f"{size(figures.hot_bytes)} of {size(figures.hot_bytes_max)}"),
-        ("waiting jobs on the disk", f"{paging.jobs}, in {size(paging.file_bytes)}"),
+        ("waiting jobs on the disk", f"{paging.jobs}, with {size(paging.data_bytes)} of data"),
+        ("files of waiting jobs", f"{paging.files} of {size(paging.file_bytes)}, {_needed(paging)} needed"
+         + (f"; {paging.rewriting} being rewritten" if paging.rewriting else "")),
+        ("pages of waiting jobs", f"{paging.read} read, {paging.expected} in advance; "
+         f"{paging.misses} were not in memory in time"),
     ]
+
+
+def _needed(paging: PagingFigures) -> str:
+    """The part of the files that is pages of waiting jobs."""
+    return f"{min(100, paging.live_bytes * 100 // paging.file_bytes)}%" if paging.file_bytes else "all"
 
 
 def _actions(view: View, nodes: list[NodeStatus]) -> Iterator[Markup]:

@@ -20,6 +20,7 @@ from gateway.dashboard.pages.view import (
     form,
     page,
     section,
+    size,
 )
 from gateway.protocol import listings
 
@@ -37,6 +38,9 @@ async def show(view: View) -> str:
         raise NotThere(f"there is no queue {name}")
     settings = cluster.machine.queue_settings(name) or QueueSettings()
     known: list[tuple[str, Child]] = [(key.lower().replace("_", " "), value) for key, value in figures]
+    disk = cluster.machine.on_disk(name)
+    if disk.jobs:
+        known.append((f"on the disk of {cluster.name}", f"{disk.jobs} waiting, {size(disk.data_bytes)} of data"))
     content: list[Child] = [
         tag("p", link("/queues", "All queues")),
         section("Up to the last hour", [

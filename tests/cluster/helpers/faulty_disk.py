@@ -192,6 +192,9 @@ class FaultyDisk(Disk):
     def read(self, file: int, length: int, offset: int) -> bytes:
         return bytes(self._open[file].data[offset:offset + length])
 
+    def read_cached(self, file: int, length: int, offset: int) -> bytes | None:
+        return self.read(file, length, offset)
+
     def write(self, file: int, pieces: Sequence[bytes], offset: int) -> None:
         self._step("write")
         target, new = self._open[file], b"".join(pieces)

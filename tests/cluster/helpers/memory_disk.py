@@ -106,6 +106,9 @@ class MemoryDisk(Disk):
     def read(self, file: int, length: int, offset: int) -> bytes:
         return bytes(self._open[file].data[offset:offset + length])
 
+    def read_cached(self, file: int, length: int, offset: int) -> bytes | None:
+        return self.read(file, length, offset)
+
     def write(self, file: int, pieces: Sequence[bytes], offset: int) -> None:
         if self.failing is not None:
             raise self.failing

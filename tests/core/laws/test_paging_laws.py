@@ -146,6 +146,9 @@ def assert_counted(paged: Machine, store: MemoryStore) -> None:
     assert pages is not None
     assert pages.count == store.pages
     assert (pages.jobs > 0) == (pages.count > 0)
+    of_queues = [paged.on_disk(name) for name in paged.queue_names("")]
+    assert sum(one.jobs for one in of_queues) == pages.jobs
+    assert sum(one.data_bytes for one in of_queues) == pages.data_bytes
     assert paged.hot_bytes >= 0
 
 

@@ -62,7 +62,7 @@ def test_a_run_with_pages_is_a_list_of_jobs(seed: int, monkeypatch: pytest.Monke
             assert run.paged == pages.count == 0
         page_out(run, random)
         assert_same(run, plain, random)
-        assert (pages.jobs, pages.count) == (run.paged, store.pages)
+        assert (pages.jobs, pages.data_bytes, pages.count) == (run.paged, run.paged_bytes, store.pages)
     assert pages.written > 100
 
 

@@ -61,6 +61,16 @@ def pages_of(machine: Machine) -> Pages:
     return machine.pages
 
 
+def test_each_queue_tells_what_of_it_is_on_the_disk() -> None:
+    machine = filled(BUDGET, 30_000, queues=3, priorities=4)
+    assert machine.on_disk("q1").jobs == 0
+    relieve(machine)
+    told = [machine.on_disk(f"q{number}") for number in range(3)]
+    assert sum(one.jobs for one in told) == pages_of(machine).jobs > 15_000
+    assert all(one.data_bytes == len(BODY) * one.jobs for one in told)
+    assert machine.on_disk("nothing").jobs == Machine().on_disk("q1").jobs == 0
+
+
 def test_below_the_budget_nothing_is_paged() -> None:
     machine = filled(BUDGET, 10_000)
     assert relieve(machine) == 0

@@ -12,6 +12,8 @@ import pytest
 
 from cluster import Histogram
 from cluster.api import NodeStatus, NotLeader, OutcomeUnknown, PagingFigures
+from core import Machine
+from core.pages.on_disk import OnDisk
 from gateway.dashboard.forms import FIELD_BYTES_MAX, FIELDS_MAX, FORM_BYTES_MAX
 from gateway.dashboard.pages.cluster import who_may_be_lost
 from gateway.dashboard.pages.view import PAGES
@@ -56,8 +58,24 @@ def test_every_page_is_there_and_says_what_it_should() -> None:
 def test_it_is_shown_how_many_jobs_are_on_the_disk() -> None:
     async def test(found: Site) -> None:
         assert "on the disk" not in await found.get("/")
-        found.cluster.paging = PagingFigures(4711, 1, 2 << 20, 1, 0, 0, Histogram())
-        assert "4711, in 2.0 MiB" in await found.get("/")
+        found.cluster.paging = PagingFigures(
+            jobs=4711, data_bytes=1 << 20, file_bytes=2 << 20, files=3, live_bytes=1 << 19, rewriting=1, read=7,
+            written=9, expected=6, misses=2, moved=0, reads=Histogram(),
+        )
+        page = await found.get("/")
+        assert "4711, with 1.0 MiB of data" in page
+        assert "3 of 2.0 MiB, 25% needed; 1 being rewritten" in page
+        assert "7 read, 6 in advance; 2 were not in memory in time" in page
+
+    run(test)
+
+
+def test_the_page_of_a_queue_tells_what_of_it_is_on_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(found: Site) -> None:
+        await found.say(b"PUT mail 0 3\r\nabc")
+        assert "on the disk" not in await found.get("/queue?name=mail")
+        monkeypatch.setattr(Machine, "on_disk", lambda machine, queue: OnDisk(1, 3 << 10))
+        assert "1 waiting, 3.0 KiB of data" in await found.get("/queue?name=mail")
 
     run(test)
 

@@ -1026,7 +1026,8 @@ class Client:
     ) -> dict[str, int]:
         """The counters of a queue, in the protocol's words. Raises QueueNotFound.
 
-        `waiters`, how many clients wait for it by name, is known to the leader only.
+        `waiters`, how many clients wait for it by name, is known to the leader only. `on_disk` jobs with
+        `on_disk_bytes` of data are not in the memory of the node that answers.
         """
         return await run(self._executor.run_where(queue_commands.queue_stat(queue), server, timeout=timeout))
 

@@ -343,7 +343,8 @@ def queue_resume(queue: str) -> Command[None]:
 def queue_stat(queue: str) -> Command[dict[str, int]]:
     """The counters of a queue, in the protocol's words. Raises QueueNotFound.
 
-    `waiters`, how many clients wait for it by name, is known to the leader only.
+    `waiters`, how many clients wait for it by name, is known to the leader only. `on_disk` jobs with
+    `on_disk_bytes` of data are not in the memory of the node that answers.
     """
     return Command(f"QUEUE STAT {_queue(queue)}\r\n".encode(), b"", _counters, Repeat.FREELY)
 

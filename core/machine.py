@@ -340,6 +340,10 @@ class Machine:
         job = self._state.running.get(number)
         return None if job is None else job.queue
 
+    def running_job(self, number: int) -> RunningJob | None:
+        """The running job of this id, read-only; None: there is no such job."""
+        return self._state.running.get(number)
+
     def running(self) -> list[RunningJob]:
         """All running jobs in rising id, read-only."""
         return list(self._state.in_order().values())

@@ -16,9 +16,10 @@ from beanstalk import Connection, Failure, Server
 from cluster import Handshakes, RefusalLog, TlsTransport
 from cluster.api import Doing
 from gateway.beanstalkd.order_execution import Customer, OrderExecution, Services
-from gateway.beanstalkd.orders import decode_order, encode
+from gateway.beanstalkd.orders import Outcome, decode_order, encode
 from gateway.beanstalkd.seat import NodeSeat
 from gateway.beanstalkd.sessions import NodeSessions
+from gateway.beanstalkd.straight import StraightWay
 from gateway.limits import ACCEPT_BACKLOG, HANDSHAKE_S, HANDSHAKES_MAX
 from gateway.server.connection import keep_alive
 from gateway.server.listener import Listener, open_sockets
@@ -43,7 +44,15 @@ def do_errand(
         log.warning("%s: an order of a newer version was not understood", address)
         told(encode(Failure.GONE))
         return Ended()
-    execution = OrderExecution(services, Customer(user, address), order, lambda outcome: told(encode(outcome)))
+    customer = Customer(user, address)
+
+    def tell(outcome: Outcome) -> None:
+        told(encode(outcome))
+
+    straight = StraightWay(services, customer, tell)
+    if order.first and services.cluster.serving and straight.take(order):
+        return straight
+    execution = OrderExecution(services, customer, order, tell)
     execution.begin()
     return execution
 

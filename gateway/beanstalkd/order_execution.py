@@ -12,7 +12,7 @@ from core import OpenSession, Operation, Put, PutNumbered, PutWith, Reply, Reque
 from core import SessionNotFound as SessionNotFoundReply
 from gateway.auth.authenticator import Access
 from gateway.auth.authorizer import Guard
-from gateway.beanstalkd.orders import Again, Keep, Open, Order, Outcome, SessionLost
+from gateway.beanstalkd.orders import AGAIN, Keep, Open, Order, Outcome, SessionLost
 from gateway.beanstalkd.steps import Desk, Plain, Refused, Steps, Wait
 from gateway.protocol.responses import BUSY
 from gateway.waiting.slots import NoReply
@@ -21,7 +21,6 @@ from gateway.waiting.waiters import Waiters
 from gateway.waiting.wanted import Wanted
 
 OVERLOADED_S = 0.1              # before an operation that had no turn is proposed again
-AGAIN = Again()
 
 Told = Callable[[Outcome], None]
 

@@ -22,7 +22,7 @@ class Keep(Struct, array_like=True, tag=51, frozen=True, gc=False):
 
 
 class Order(Struct, array_like=True, frozen=True, gc=False):
-    """A call of a connection, as requests of its `session` with the numbers from `number` on (ORDER_NUMBERS of them).
+    """A call of a connection, as requests of its `session` with the numbers from `number` on (`numbers_of` the call).
 
     A repeated order has the same numbers. `session` 0: not in a session, for what can be repeated anyway. `first`: it
     was not given before, so nothing of it can have been executed, or be on its way to that.
@@ -38,13 +38,20 @@ class Again(Struct, array_like=True, tag=150, frozen=True, gc=False):
     """The order was not executed, or nobody knows: it is to be given again, to the leader there is then."""
 
 
+AGAIN = Again()
+
+
 class SessionLost(Struct, array_like=True, tag=151, frozen=True, gc=False):
     """The session of the order has ended."""
 
 
 Outcome = calls.Result | Failure | Again | SessionLost
 
-ORDER_NUMBERS = 4               # request numbers that one order may need
+
+def numbers_of(call: object) -> int:
+    """How many numbers the requests of a call may need."""
+    return 2 if type(call) is calls.Delete else 1
+
 
 _orders = msgspec.msgpack.Decoder(Order)
 _outcomes = msgspec.msgpack.Decoder(Outcome)

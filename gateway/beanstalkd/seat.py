@@ -20,8 +20,10 @@ from gateway.beanstalkd.orders import (
     SessionLost,
     decode_outcome,
     encode,
+    numbers_of,
 )
 from gateway.beanstalkd.sessions import NodeSession, NodeSessions
+from gateway.beanstalkd.straight import StraightWay
 
 SILENT_S = 30.0                 # without a leader for so long the connection is closed
 PAUSE_S = 0.02                  # before an order is given again, at first
@@ -43,6 +45,7 @@ class NodeSeat:
         self._sessions = sessions
         self._customer = customer
         self._loop = asyncio.get_running_loop()
+        self._straight = StraightWay(services, customer, self._told)
         self._session: NodeSession | None = None
         self._unsure = False                # whether a job may be bound to the session of which nobody knows
         self._call: Call | Keep | None = None
@@ -102,11 +105,17 @@ class NodeSeat:
         if self._session is None:
             self._give(Order(Open(self._cluster.name, secrets.randbits(64)), first=True))
         else:
-            self._give(Order(call, self._session.number, self._session.next_numbers(), first=True))
+            self._give(Order(call, self._session.number, self._session.next_numbers(numbers_of(call)), first=True))
 
     def _give(self, order: Order) -> None:
         """Give a new order."""
         self._order, self._given = order, 0
+        if self._cluster.serving:
+            self._given, self._given_at = 1, self._loop.time()
+            self._recall = self._straight.cancel
+            if self._straight.take(order):
+                return
+            self._given = 0
         self._give_now()
 
     def _give_again(self) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from gateway.beanstalkd.orders import ORDER_NUMBERS
-
 FREE_MAX = 1000                 # sessions kept for connections to come
 KEPT_MAX = 1000                 # that one operation keeps
 
@@ -11,15 +9,15 @@ KEPT_MAX = 1000                 # that one operation keeps
 class NodeSession:
     """A session of this node, used by one connection at a time."""
 
-    __slots__ = ("_last", "number")
+    __slots__ = ("_next", "number")
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self._last = 1
+        self._next = 1
 
-    def next_numbers(self) -> int:
-        """The first of the request numbers of the next order."""
-        first, self._last = self._last, self._last + ORDER_NUMBERS
+    def next_numbers(self, count: int) -> int:
+        """The first of so many request numbers, for the next order."""
+        first, self._next = self._next, self._next + count
         return first
 
 

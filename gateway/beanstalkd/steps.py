@@ -23,7 +23,6 @@ from core import (
     Due,
     Empty,
     Finished,
-    Get,
     GetNumber,
     GetWith,
     Handed,
@@ -37,10 +36,6 @@ from core import (
     NotFound,
     Number,
     PauseQueueFor,
-    Policy,
-    Put,
-    PutNumbered,
-    PutWith,
     QueueCounts,
     QueueFull,
     QueueNotFound,
@@ -53,10 +48,9 @@ from core import (
     StoredNumber,
     Touch,
 )
+from gateway.beanstalkd.operations import MS, get_of, put_of, reserved
 from gateway.rights import Rights
 
-MS = 1000
-LASTING_S = float(U32_MAX)      # the time of a job that has none
 FIRST_NUMBER = 1 << 40          # smaller ones are of hand-outs: of jobs that were put natively, without a number
 
 
@@ -133,9 +127,7 @@ class Desk:
         self._may("put", call.tube)
         if self._cluster.full and self._first:      # an earlier attempt may have put it
             raise Refused(Failure.OUT_OF_MEMORY)
-        due = Due(call.delay_s * MS) if call.delay_s else None
-        put = PutWith(Put(call.tube, -call.priority, call.body), due)
-        reply = yield PutNumbered(put, number=True, lease_ms=call.ttr_s * MS)
+        reply = yield put_of(call)
         if not isinstance(reply, StoredNumber):
             raise refusal(reply)
         return calls.Number(reply.number)
@@ -143,11 +135,10 @@ class Desk:
     def _reserve(self, call: calls.Reserve) -> Steps:
         for tube in call.tubes:
             self._may("get", tube)
-        get = Get(call.tubes, session=self._session)
         wait_ms = None if call.wait_s is None else round(call.wait_s * MS)
-        reply = yield Wait(GetWith(get, policy=Policy.PLACE if len(call.tubes) > 1 else None), wait_ms)
+        reply = yield Wait(get_of(call, self._session), wait_ms)
         if isinstance(reply, Handed):
-            return self._handed(reply)
+            return reserved(self._cluster, reply)
         if not isinstance(reply, Empty | QueueNotFound):
             raise refusal(reply)
         return None
@@ -157,19 +148,7 @@ class Desk:
         reply = yield GetNumber(Number(call.number), session=self._session)
         if not isinstance(reply, Handed):
             raise refusal(reply)
-        return self._handed(reply)
-
-    def _handed(self, reply: Handed) -> calls.Reserved:
-        """The job as a client of beanstalkd gets it. One put natively has no number but that of this hand-out."""
-        found = self._machine.peek(Selector(reply.id))
-        number, ttr_s = reply.id, LASTING_S
-        if found is not None and found.number is not None:
-            number = found.number
-        if found is not None and found.own_lease_ms:
-            ttr_s = found.own_lease_ms / MS                 # as it counts it, from when it hears of the job
-        elif found is not None and found.deadline_ms is not None:
-            ttr_s = max(found.deadline_ms - self._cluster.time_ms, 0) / MS
-        return calls.Reserved(number, reply.id, reply.queue, ttr_s, reply.data)
+        return reserved(self._cluster, reply)
 
     def _delete(self, call: calls.Delete) -> Steps:
         if call.handle is not None:

@@ -100,6 +100,30 @@ class Waiters:
             self._claim(waiter, queue, 1)
             self._propose(waiter)
 
+    def claim_for_get(self, queues: tuple[str, ...]) -> str | None:
+        """Claim a ready job for a Get that is proposed without a waiter; returns its queue.
+
+        None: there is none, or others come first, so it has to `come`. Ends by `settle_claim` or `drop_claim`.
+        """
+        machine = self._cluster.machine
+        if machine.rated:
+            return None
+        for queue in queues:
+            if machine.ready(queue) > self._claims.of(queue) and self._lines.first(queue) is None:
+                self._claims.add(queue, None, 1)
+                return queue
+        return None
+
+    def settle_claim(self, queue: str, reply: Reply | None) -> None:
+        """End the claim of such a Get, which was executed, or had no turn (None)."""
+        self._claims.end(queue, None, 1)
+        if type(reply) is not Handed or reply.queue != queue:
+            self.job_ready(queue)
+
+    def drop_claim(self, queue: str) -> None:
+        """End the claim of such a Get, as this node does not serve any more."""
+        self._claims.end(queue, None, 1)
+
     def come_behind_put(self, waiter: Waiter) -> None:
         """Propose the Get of a PUT .. WAIT right behind its PUT, which has just been proposed."""
         self._last_number += 1

@@ -1,0 +1,164 @@
+"""The straight way of the calls that nearly all are: put, reserve, and delete of a reserved job.
+
+Such a call is one operation, and what it needs is its usual reply. After any other reply it is executed step by step
+(order_execution.py), as an order that was given before: its first step is the same request of its session, which has
+the same reply again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from beanstalk import Failure, calls
+from core import DoneLast, Empty, Finished, Handed, Reply, Request, SessionNotFound, StoredNumber
+from gateway.beanstalkd.operations import get_of, put_of, reserved
+from gateway.beanstalkd.order_execution import Customer, OrderExecution, Services, Told
+from gateway.beanstalkd.orders import AGAIN, Order, SessionLost
+
+
+class StraightWay:
+    """Takes the orders of one connection, one at a time, at the serving leader; `told` is called with each outcome."""
+
+    __slots__ = ("_cancelled", "_claimed", "_customer", "_execution", "_order", "_outcome_of", "_services", "_told")
+
+    def __init__(self, services: Services, customer: Customer, told: Told) -> None:
+        self._services = services
+        self._customer = customer
+        self._told = told
+        self._order: Order
+        self._outcome_of: Callable[[StraightWay, Any], bool]
+        self._claimed: str | None = None            # the queue of the job that a reserve will get
+        self._cancelled = False
+        self._execution: OrderExecution | None = None
+
+    def take(self, order: Order) -> bool:
+        """Execute an order that was not given before. False: it cannot be this way, and nothing was done."""
+        take = _TAKE.get(type(order.call))
+        if take is None:
+            return False
+        self._order, self._cancelled, self._execution = order, False, None
+        return take(self, order.call)
+
+    def cancel(self) -> None:
+        """See OrderExecution."""
+        self._cancelled = True
+        if self._execution is not None:
+            self._execution.cancel()
+
+    # ---- the operations
+
+    def _put(self, call: calls.Put) -> bool:
+        services = self._services
+        if services.cluster.full or not self._may("put", call.tube):
+            return False
+        operation = put_of(call)
+        self._outcome_of = StraightWay._stored
+        self._propose(operation)
+        if not call.delay_s:
+            services.waiters.follow(operation.job.put, self)
+        return True
+
+    def _reserve(self, call: calls.Reserve) -> bool:
+        if not self._may("get", *call.tubes):
+            return False
+        self._claimed = self._services.waiters.claim_for_get(call.tubes)
+        if self._claimed is None:
+            return False
+        self._outcome_of = StraightWay._handed
+        self._propose(get_of(call, self._order.session), keep_waiting=call.wait_s != 0)
+        return True
+
+    def _delete(self, call: calls.Delete) -> bool:
+        handle = call.handle
+        if handle is None:
+            return False
+        if self._services.access.required:
+            queue = self._services.cluster.machine.queue_of(handle)
+            if queue is not None and not self._may("get", queue):
+                return False
+        self._outcome_of = StraightWay._finished
+        self._propose(DoneLast(handle))
+        return True
+
+    def _may(self, right: str, *queues: str) -> bool:
+        """Whether the user has a right on the queues."""
+        access, user = self._services.access, self._customer.user
+        if not access.required:
+            return True
+        account = None if user is None else access.account(user)
+        return account is not None and all(queue.startswith(getattr(account.rights, right)) for queue in queues)
+
+    def _propose(self, operation: Any, *, keep_waiting: bool = False) -> None:
+        order = self._order
+        number = order.number
+        request = Request(order.session, number, number.to_bytes(16, "big"), 0, keep_waiting, operation)
+        self._services.cluster.propose_for(self, request, self)
+
+    # ---- their replies: False if the steps have to go on with them
+
+    def _stored(self, reply: Reply) -> bool:
+        if type(reply) is not StoredNumber:
+            return False
+        self._told(calls.Number(reply.number))
+        return True
+
+    def _handed(self, reply: Reply) -> bool:
+        claimed, self._claimed = self._claimed, None
+        assert claimed is not None
+        self._services.waiters.settle_claim(claimed, reply)
+        if type(reply) is Handed:
+            self._told(reserved(self._services.cluster, reply))
+        elif isinstance(reply, Empty) and (self._cancelled or self._order.call.wait_s == 0):   # type: ignore[union-attr]
+            self._told(None)
+        else:
+            return False
+        return True
+
+    def _finished(self, reply: Reply) -> bool:
+        if type(reply) is not Finished:
+            return False
+        self._told(None)
+        return True
+
+    # ---- ClientPending
+
+    def applied(self, reply: Reply) -> None:
+        """The operation was executed."""
+        if self._outcome_of(self, reply):
+            return
+        if type(reply) is SessionNotFound:
+            self._told(SessionLost())
+        else:
+            order = replace(self._order, first=False)
+            self._execution = OrderExecution(self._services, self._customer, order, self._told)
+            self._execution.begin()
+
+    def refused(self) -> None:
+        """The operation was not executed: this node does not lead any more."""
+        self._drop_claim()
+        self._told(AGAIN)
+
+    def unknown(self) -> None:
+        """It is unknown whether the operation was executed: its number will tell."""
+        self._drop_claim()
+        self._told(AGAIN)
+
+    def overdue(self) -> None:
+        """The operation had no turn: there is too much to do."""
+        claimed, self._claimed = self._claimed, None
+        if claimed is not None:
+            self._services.waiters.settle_claim(claimed, None)
+        self._told(Failure.OUT_OF_MEMORY if type(self._order.call) is calls.Put else AGAIN)
+
+    def _drop_claim(self) -> None:
+        claimed, self._claimed = self._claimed, None
+        if claimed is not None:
+            self._services.waiters.drop_claim(claimed)
+
+
+_TAKE: dict[type, Callable[[StraightWay, Any], bool]] = {
+    calls.Put: StraightWay._put, calls.Reserve: StraightWay._reserve, calls.Delete: StraightWay._delete,
+}

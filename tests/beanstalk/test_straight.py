@@ -1,0 +1,234 @@
+"""The usual calls go a short way; what is not usual about them still comes out right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from beanstalk import Failure, calls
+from core import DeleteUntaken, DoneLast, Get, PutNumbered
+from gateway.auth.users_file import Account
+from gateway.beanstalkd import do_errand
+from gateway.beanstalkd.orders import Order, decode_outcome, encode
+from gateway.rights import of_words
+from tests.beanstalk.test_node_seat import NOTHING, Place, inner, kinds, put, running
+from tests.gateway.helpers.memory import MemoryGateway, with_gateway
+
+
+def reserved(place: Place, queue: str = "q") -> calls.Reserved:
+    """A job that is there is reserved at once."""
+    result = place.do(calls.Reserve((queue,), None))
+    assert isinstance(result, calls.Reserved)
+    return result
+
+
+def test_each_usual_call_is_one_operation_and_one_number() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        place = Place(gateway)
+        place.do(put("other"))
+        before = len(gateway.cluster.log)
+        number = place.do(put()).number
+        job = reserved(place)
+        assert (job.number, job.tube, job.ttr_s, job.body) == (number, "q", 60.0, b"x")
+        assert place.do(calls.Delete(job.number, job.handle)) is None
+        entries = gateway.cluster.log[before:]
+        assert [len(entry) for entry in entries] == [1, 1, 1]
+        requests: list[Any] = [entry[0] for entry in entries]
+        first = requests[0].number
+        assert [request.number for request in requests] == [first, first + 1, first + 2]
+        assert place.do(put()).number > number, "the second number of the delete is not used for anything else"
+        last: Any = gateway.cluster.log[-1][0]
+        assert last.number == first + 4
+    with_gateway(test, automatic=False)
+
+
+def test_a_reserve_whose_job_another_takes_waits_for_the_next_one() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        one, other = Place(gateway), Place(gateway)
+        one.do(put())
+        other.do(put("elsewhere"))
+        for wait_s in (None, 0):
+            one.call(calls.Reserve(("q",), wait_s))
+            gateway.cluster.in_flight.clear()
+            gateway.cluster._in_flight.insert(0, (Get(("q",)), Ignored()))     # somebody else's, before it in the entry
+            for _ in range(3):
+                gateway.cluster.commit()
+            if wait_s is None:
+                assert one.result is NOTHING
+                number = other.do(put()).number
+                gateway.cluster.commit()
+                assert isinstance(one.result, calls.Reserved)
+                assert one.result.number == number
+                other.do(put())
+            else:
+                assert one.result is None
+    with_gateway(test, automatic=False)
+
+
+class Ignored:
+    """Of an operation whose outcome nobody asks for."""
+
+    def applied(self, reply: object) -> None:
+        pass
+
+
+def test_no_two_reserves_are_sent_for_one_job_and_one_that_got_another_lets_somebody_else_have_it() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        one, other, third = Place(gateway), Place(gateway), Place(gateway)
+        for place in (one, other, third):
+            place.do(calls.Reserve(("none",), 0))
+        one.do(calls.Put("q", 10, 0, 60, b"x"))
+        one.call(calls.Reserve(("q", "p"), None))
+        other.call(calls.Reserve(("q",), None))
+        assert len(gateway.cluster.in_flight) == 1, "the other one waits, without an entry"
+        third.call(calls.Put("p", 0, 0, 60, b"first"))          # committed before, and more urgent there
+        operations = gateway.cluster._in_flight
+        operations.insert(0, operations.pop())
+        gateway.cluster.commit()
+        gateway.cluster.commit()
+        assert isinstance(one.result, calls.Reserved)
+        assert one.result.tube == "p"
+        assert isinstance(other.result, calls.Reserved), "the job of q was claimed and not taken"
+        assert (running(gateway), running(gateway, "p")) == (1, 1)
+    with_gateway(test, automatic=False)
+
+
+def test_a_job_whose_time_has_ended_is_deleted_if_nobody_has_it() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        place, other = Place(gateway), Place(gateway)
+        place.do(calls.Put("q", 0, 0, 1, b"x"))
+        other.do(calls.Reserve(("none",), 0))
+        job = reserved(place)
+        gateway.cluster.pass_time(2)
+        assert reserved(other).number == job.number
+        assert place.do(calls.Delete(job.number, job.handle)) is Failure.NOT_FOUND
+        gateway.cluster.pass_time(2)
+        before = len(gateway.cluster.log)
+        assert place.do(calls.Delete(job.number, job.handle)) == calls.Names(("q",))
+        requests: list[Any] = [operation for entry in gateway.cluster.log[before:] for operation in entry]
+        assert [type(inner(request)) for request in requests] == [DoneLast, DoneLast, DeleteUntaken]
+        assert requests[0].number == requests[1].number == requests[2].number - 1
+        assert gateway.cluster.machine.counts("q") is None
+    with_gateway(test, automatic=False)
+
+
+def test_what_had_no_turn_is_done_later_but_a_put_is_refused() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        place = Place(gateway)
+        place.do(put())
+        place.call(put())
+        gateway.cluster.neglect()
+        assert place.result is Failure.OUT_OF_MEMORY
+        place.call(calls.Reserve(("q",), None))
+        gateway.cluster.neglect()
+        assert place.result is NOTHING
+        place.clock.pass_time(1)
+        gateway.cluster.commit()
+        assert isinstance(place.result, calls.Reserved)
+        job = place.result
+        place.call(calls.Delete(job.number, job.handle))
+        gateway.cluster.neglect()
+        place.clock.pass_time(1)
+        gateway.cluster.commit()
+        assert place.result is None
+        assert gateway.cluster.machine.counts("q") is None
+    with_gateway(test, automatic=False)
+
+
+def test_each_usual_call_that_was_executed_unseen_is_executed_once() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        place = Place(gateway)
+        place.do(put("other"))
+        place.begin_unseen(put())
+        place.clock.pass_time(1)
+        gateway.cluster.commit()
+        number = place.result.number                    # type: ignore[union-attr]
+        counts = gateway.cluster.machine.counts("q")
+        assert counts is not None
+        assert counts.ready == 1
+        place.begin_unseen(calls.Reserve(("q",), None))
+        place.clock.pass_time(1)
+        gateway.cluster.commit()
+        assert isinstance(place.result, calls.Reserved)
+        job = place.result
+        assert job.number == number
+        place.begin_unseen(calls.Delete(job.number, job.handle))
+        place.clock.pass_time(1)
+        gateway.cluster.commit()
+        assert place.result is None
+    with_gateway(test, automatic=False)
+
+
+def test_a_claim_ends_however_its_reserve_ends() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        place, other = Place(gateway), Place(gateway)
+        other.do(calls.Reserve(("none",), 0))
+        place.do(put())
+        for end in (gateway.cluster.neglect, gateway.cluster.lose):
+            place.call(calls.Reserve(("q",), 0))
+            assert gateway.hub.waiters._claims.of("q") == 1
+            end()
+            assert gateway.hub.waiters._claims.of("q") == 0
+            place.clock.pass_time(1)
+            gateway.cluster.commit()
+            assert isinstance(place.result, calls.Reserved)
+            place.do(calls.Release(place.result.handle, 0, 0))
+        assert len(gateway.hub.waiters._claims) == 0
+    with_gateway(test, automatic=False)
+
+
+def test_a_client_that_has_gone_gets_nothing_but_what_was_on_its_way() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        place = Place(gateway)
+        place.do(put())
+        place.call(calls.Reserve(("q",), None))
+        place.seat.cancel()
+        gateway.cluster.commit()
+        assert isinstance(place.result, calls.Reserved)
+        place.do(put())
+        place.call(calls.Reserve(("q",), None))
+        place.seat.cancel()
+        gateway.cluster._in_flight.insert(0, (Get(("q",)), Ignored()))
+        gateway.cluster.commit()
+        assert place.result is None
+    with_gateway(test, automatic=False)
+
+
+def test_users_go_this_way_as_far_as_their_rights_do() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        ann = Place(gateway, user="ann")
+        ann.do(put("a"))
+        before = len(kinds(gateway))
+        assert isinstance(ann.do(put("a")), calls.Number)
+        job = reserved(ann, "a")
+        assert ann.do(calls.Delete(job.number, job.handle)) is None
+        assert len(kinds(gateway)) == before + 3
+        for call in (put("b"), calls.Reserve(("a", "b"), None)):
+            assert ann.do(call) is Failure.FORBIDDEN
+        other = Place(gateway, user="bob")
+        other.do(put("b"))
+        theirs = reserved(other, "b")
+        assert ann.do(calls.Delete(theirs.number, theirs.handle)) is Failure.FORBIDDEN
+        assert running(gateway, "b") == 1
+    with_gateway(test, automatic=False, users={
+        "ann": Account(of_words(["put:a*", "get:a*"]), None), "bob": Account(of_words(["put:b*", "get:b*"]), None)})
+
+
+def test_errands_of_other_nodes_go_this_way() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        place = Place(gateway)
+        place.do(put("other"))
+        told: list[bytes | None] = []
+        session = gateway.cluster.machine.sessions()[0].number
+        for number, call in ((100, put()), (101, put()), (102, calls.Reserve(("q",), None))):
+            do_errand(gateway.hub, None, "n2", encode(Order(call, session, number, first=True)), told.append)
+            gateway.cluster.commit()
+        do_errand(gateway.hub, None, "n2", encode(Order(put(), session, 101)), told.append)     # given again
+        gateway.cluster.commit()
+        outcomes = [decode_outcome(data) for data in told if data is not None]
+        assert [type(outcome) for outcome in outcomes] == [calls.Number, calls.Number, calls.Reserved, calls.Number]
+        assert outcomes[3] == outcomes[1]
+        assert len(gateway.cluster.operations(PutNumbered)) == 0, "all of them are requests"
+        counts = gateway.cluster.machine.counts("q")
+        assert counts is not None
+        assert (counts.ready, counts.running) == (1, 1)
+    with_gateway(test, automatic=False)

@@ -181,7 +181,7 @@ def test_a_damaged_node_of_three_comes_back_by_itself(rounds: Rounds, damage: Da
 def rounds() -> Iterator[Rounds]:
     """Three nodes; in the end nothing acknowledged is missing."""
     with LocalCluster(3, config=CONFIG) as cluster:
-        rounds = Rounds(cluster, random.Random(SEED), GENEROUS_S)
+        rounds = Rounds(cluster, random.Random(SEED), at_most_s=GENEROUS_S)
         yield rounds
         rounds.check()
         assert rounds.rejoined

@@ -59,7 +59,7 @@ def _run(scenario: Scenario, seed: int) -> Result:
     state = "FAILED" if result.violations else "void" if result.void else "ok"
     print(f"{state:6} {scenario.name}, seed {seed}, {scenario.lasts_s:.1f} s: gap {result.gap_s:.2f} s, "
           f"{result.commands} commands, {result.rate:.0f}/s before, stall {result.stall_s:.2f} s", flush=True)
-    for line in (result.void, *result.violations):
+    for line in (result.report, result.void, *result.violations):
         if line:
             print(f"       {line}", flush=True)
     return result

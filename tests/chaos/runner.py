@@ -28,10 +28,11 @@ from tests.chaos.scenarios import Scenario
 from tests.chaos.workload import load
 from tests.chaos.workload.bodies import job_of
 from tests.chaos.workload.bystander import Bystander
-from tests.chaos.workload.extended_actors import TRIES
+from tests.chaos.workload.extended_actors import RATES, TRIES
 from tests.chaos.workload.heard import Heard
 from tests.chaos.workload.history import History
 from tests.chaos.workload.listeners import Listeners
+from tests.chaos.workload.pulse import Turns
 
 CONFIG = {"raft": {"failover_grace_ms": 1000}}
 RATE_MIN = 40.0         # acknowledged commands a second before the fault: fewer prove nothing
@@ -72,7 +73,7 @@ def run(scenario: Scenario, seed: int, keep: Path | None = None) -> Result:
     history, deeds, result = History(), Deeds(), Result(scenario.name, seed)
     cluster = ProxiedCluster(
         scenario.nodes, {**CONFIG, **scenario.config}, fake_clocks=scenario.fake_clocks, disk_mb=scenario.disk_mb,
-        beanstalkd=scenario.beanstalkd,
+        slow_disks=scenario.slow_disks, beanstalkd=scenario.beanstalkd,
     )
     with cluster, _stalls(cluster, result):
         try:
@@ -101,6 +102,7 @@ def _play(
     servers = {name: cluster.server(name) for name in cluster.names}
     faults, heard = scenario.faults(result.seed), Heard()
     with load.Running(scenario.load, servers, history, result.seed) as running, ExitStack() as held:
+        turns = held.enter_context(Turns(cluster, scenario.load.turns, result.seed))
         jobs = held.enter_context(
             BeanstalkdLoad(cluster.beanstalkd_doors, deeds, result.seed)) if scenario.beanstalkd else None
         _warm_up(history, result)
@@ -119,6 +121,7 @@ def _play(
         result.gap_s = availability(history.records, begun_ns, healed_ns + int(scenario.after_s * SECOND)) / SECOND
         running.stop()
         running.check()
+        turns.stop()
         cluster.wait_until_level(LEVEL_S)
         if jobs is not None:
             jobs.finish()
@@ -138,6 +141,8 @@ def _play(
         result.report += f"; {summary_of_beanstalkd(deeds)}"
         if jobs_deleted(deeds) < DELETED_MIN:
             result.void = f"clients of beanstalkd have deleted only {jobs_deleted(deeds)} jobs"
+    result.violations += tuple(turns.judge(healed_ns / SECOND))
+    result.report += f"; {len(turns.grants)} turns of a pulse"
     _judge(scenario, result, [fault.report() for fault in faults if not fault.fired], terms)
     return _facts(scenario, cluster, start_ns)
 
@@ -169,7 +174,7 @@ def _facts(scenario: Scenario, cluster: ProxiedCluster, start_ns: int) -> Facts:
         running = tuple(Running(job.id, job_of(job.data or b"", job.queue)) for job in client.running(data=True))
     return Facts(
         start_ns=start_ns, lease_slack_ms=LEASE_SLACK_MS, drained=True,
-        running=running, waiting=totals.jobs, nodes=nodes, tries=TRIES,
+        running=running, waiting=totals.jobs, nodes=nodes, tries=TRIES, rates=RATES,
     )
 
 

@@ -26,7 +26,7 @@ from tests.chaos.faults.links import (
     swallowed,
     throttled,
 )
-from tests.chaos.faults.machines import ClockJump, FullDisk
+from tests.chaos.faults.machines import ClockJump, FullDisk, SlowDisk
 from tests.chaos.faults.partitions import Bridge, OneWay, Partition, Undialable, cut, lossy, silent
 from tests.chaos.faults.processes import Kill, KillProgram, Pause, RollingRestart
 from tests.chaos.faults.roles import (
@@ -61,9 +61,10 @@ class Scenario(Struct, frozen=True):
     campaigns_only: bool = False            # not in the suite, which is to be short
     fake_clocks: bool = False
     disk_mb: int | None = None
+    slow_disks: bool = False
 
 
-BESIDE = Load(producers=1, workers=1, waiters=1, callers=0, planners=0, handlers=1, consumers=(1,))
+BESIDE = Load(producers=1, workers=1, waiters=1, callers=0, planners=0, handlers=1, turns=0, pools=0, consumers=(1,))
 
 
 def _one(make: Callable[[], Fault]) -> Callable[[int], list[Fault]]:
@@ -125,6 +126,9 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario("follower's clock behind", lambda seed: [ClockJump(a_follower, -60.0), Kill(leader)], fake_clocks=True),
     Scenario("follower's disk full", _one(lambda: FullDisk(a_follower)), disk_mb=96, same_term=True),
     Scenario("leader's disk full", _one(lambda: FullDisk(leader)), disk_mb=96),
+    Scenario("disks at 2 ms", _one(lambda: SlowDisk(everyone, 2.0)), slow_disks=True, same_term=True),
+    Scenario("disks at 2 ms, leader killed", lambda seed: [SlowDisk(everyone, 2.0), Kill(leader)], slow_disks=True),
+    Scenario("leader's disk at 50 ms", _one(lambda: SlowDisk(leader, 50.0)), slow_disks=True, same_term=True),
     # files, mistakes, releases
     Scenario("follower's files damaged", lambda seed: [Damaged(a_follower, seed)], after_s=2.5),
     Scenario("leader's files damaged", lambda seed: [Damaged(leader, seed)], after_s=2.5, goal_s=CRASH_S),

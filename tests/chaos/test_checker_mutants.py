@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from tests.chaos.checker import Facts, check
 from tests.chaos.histories.simulated import Knobs
 from tests.chaos.histories.simulated_clients import true_history
-from tests.chaos.workload.history import Done, Finished, Get, History, Later, Outcome, Put, Record
+from tests.chaos.workload.history import Done, Finished, Get, History, Later, Outcome, Policy, Put, Record
 
 WORLDS = {
     "usual": Knobs(),
@@ -28,6 +28,7 @@ WORLDS = {
     "slow": Knobs(clients=12, think_ms=200),
     "failovers": Knobs(failover_s=0.8),
     "many jobs": Knobs(puts=0.7),
+    "policies": Knobs(puts=0.6, policies=("order", "sorted", "priority", "place", "oldest", "rr", "weight", "random")),
 }
 SEEDS = 6           # for each world: as many true histories
 MUTANTS = 12        # of each kind
@@ -259,6 +260,23 @@ def test_mutants_are_found(mutant: Mutant) -> None:
 @pytest.mark.parametrize("queue", [True, False], ids=["FINQ", "FINI"])
 def test_a_wrong_word_about_the_end_is_found(queue: bool) -> None:
     assert _found(_flip(queue), {"finished"}) >= MUTANTS // 3
+
+
+@pytest.mark.parametrize("policy", ["order", "sorted", "priority", "place"])
+def test_servers_that_choose_the_queue_otherwise_are_found(policy: Policy) -> None:
+    found = 0
+    for seed in range(SEEDS):
+        history, facts = known(seed, Knobs(puts=0.6, policies=("rr", "random")))
+        changed = History()
+        changed.cuts = history.cuts
+        for record in history.records:
+            get = record.command
+            by = isinstance(get, Get) and get.policy is not None
+            changed.records.append(replace(record, command=replace(get, policy=policy)) if by else record)
+        rules = {violation.rule for violation in check(changed, facts)}
+        assert rules <= {"policy"}
+        found += bool(rules)
+    assert found >= SEEDS // 3
 
 
 def test_servers_that_forget_to_wake_are_found() -> None:

@@ -14,8 +14,10 @@ lost the more it sees. The runs themselves take care of that, by letting clients
     dedupe      a PUT in a session is one job: the same as lease and done, for jobs that were put in a session
     ids         ids are unique and rise
     order       priority, then first come first served; 404 only when there is nothing
+    policy      BY ORDER, SORTED, PRIORITY and PLACE choose their queue
     finished    FINQ, FINI and the 404 of GETBE are exact
     wakeup      no job lies there while somebody waits for it
+    worker      each heartbeat of a pool of workers is told what an operator said last
     stale       a leader that was cut off answers nothing
     equality    when all is over all nodes hold the same
 
@@ -26,6 +28,8 @@ done, dedupe and ids, and:
     transaction a committed one is there entirely, an aborted one not at all, one of unknown outcome either so or so
     copies      one PUT into several queues is a job in each of them, or in none
     key         of the jobs with one key one at most is unfinished
+    rate        a queue with a rate gives no more jobs in any window of time
+    number      a job keeps its number, and is found by it as long as it is not finished
     attempts    a job is dead after TRIES hand-outs, not before and not later
 
 It is all functions of the history, without input or output.
@@ -49,8 +53,11 @@ from tests.chaos.checker.invented import invented, refused
 from tests.chaos.checker.jobs import Jobs
 from tests.chaos.checker.leases import leases
 from tests.chaos.checker.lost import lost
+from tests.chaos.checker.numbers import numbers
 from tests.chaos.checker.order import order
+from tests.chaos.checker.rates import rates
 from tests.chaos.checker.stale import stale
+from tests.chaos.checker.steering import steering
 from tests.chaos.checker.task_births import attempts, task_births
 from tests.chaos.checker.task_ends import done_once, keys, vanished
 from tests.chaos.checker.task_times import early, held
@@ -90,5 +97,8 @@ def check(history: History, facts: Facts) -> list[Violation]:
         vanished(tasks, whole, teller),
         done_once(tasks, whole, teller),
         keys(tasks, teller),
+        numbers(tasks, history.records, teller),
+        rates(jobs, whole, teller),
+        steering(history.records, teller),
     ]
     return [violation for rule in rules for violation in islice(rule, VIOLATIONS_MAX)]

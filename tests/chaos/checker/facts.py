@@ -49,4 +49,5 @@ class Facts(Struct, frozen=True, kw_only=True):
     waiting: int = 0
     nodes: tuple[Node, ...] = ()
 
+    rates: Mapping[str, tuple[int, float]] = field(default_factory=dict)    # of queues: jobs, in so many seconds
     tries: Mapping[str, int] = field(default_factory=dict)      # TRIES of the queues that have it

@@ -1,15 +1,16 @@
-"""Priority, then first come first served; and nothing is empty that is not.
+"""Priority, then first come first served; the policies that choose a queue; and nothing is empty that is not.
 
 A GET of a queue gives the first job of the greatest priority. It broke that if some other job had to come first, and
 waited from before the GET's moment until after it, for sure. So the GETs are gone through in the order of their
 earliest moments, with the jobs that surely waited just before; of these only the ones that surely waited to the end are
-looked at. There are few, because whatever comes first is taken soon.
+looked at. There are few, because whatever comes first is taken soon. A GET that chooses its queue by a policy broke
+that in the same way, if a job of another queue had to come first.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 from sortedcontainers import SortedList
@@ -22,6 +23,7 @@ from tests.chaos.checker.places import Stay, stays
 from tests.chaos.checker.violation import Teller, Violation
 from tests.chaos.workload.history import Get, Record
 
+_Rival = tuple[int, int] | None     # the jobs before this rank and time of coming; None: all
 _Key = tuple[int, int, int]         # the rank (negated priority), when it surely had come, a number of the stay
 
 
@@ -93,23 +95,41 @@ def order(jobs: Jobs, hidden: Hidden, facts: Facts, teller: Teller) -> Iterator[
     for taking in takings:
         get = taking.record.command
         assert isinstance(get, Get)
-        names = [taking.stay.job.queue] if taking.stay is not None else get.queues or list(queues)
-        for name in names:
+        for name, rival in _rivals(taking, get, queues):
             queue = queues.get(name)
             if queue is None:
                 continue
             queue.move(taking.from_ns)
-            passed = _passed_over(taking, name, queue, hidden, jobs.rising)
+            passed = _passed_over(taking, name, rival, queue, hidden, jobs.rising)
             if passed:
                 yield _tell(taking, passed, teller)
                 break
 
 
-def _passed_over(taking: _Taking, name: str, queue: _Queue, hidden: Hidden, rising: bool) -> list[Stay]:
+def _rivals(taking: _Taking, get: Get, queues: Iterable[str]) -> list[tuple[str, _Rival]]:
+    """In which queues no job may have been passed over, and which of their jobs had to come first."""
+    stay = taking.stay
+    if stay is None:
+        return [(name, None) for name in get.queues or queues]
+    queue, rank = stay.job.queue, -stay.job.priority
+    first: list[tuple[str, _Rival]] = [(queue, (rank, stay.came_earliest_ns))]
+    match get.policy if queue in get.queues else None:
+        case "order":
+            return first + [(name, None) for name in get.queues[:get.queues.index(queue)]]
+        case "sorted":
+            return first + [(name, None) for name in get.queues if name < queue]
+        case "priority":
+            return first + [(name, (rank, -NEVER)) for name in get.queues if name != queue]
+        case "place":
+            return first + [(name, first[0][1]) for name in get.queues if name != queue]
+        case _:
+            return first
+
+
+def _passed_over(
+    taking: _Taking, name: str, before: _Rival, queue: _Queue, hidden: Hidden, rising: bool,
+) -> list[Stay]:
     """Some jobs of which this GET surely passed over one; empty if there are none."""
-    before = None
-    if taking.stay is not None:
-        before = (-taking.stay.job.priority, taking.stay.came_earliest_ns)
     found: list[tuple[int, Stay]] = []
     before_id = NEVER if taking.record.handed is None else taking.record.handed.id
     every = hidden.count(name, -NEVER, taking.until_ns, before_id)
@@ -118,7 +138,7 @@ def _passed_over(taking: _Taking, name: str, queue: _Queue, hidden: Hidden, risi
         # Who may have had it unseen took it after it came. If he gave it back it stands last in its rank now: only one
         # of a greater rank must come first all the same, if it is surely back.
         since_ns = stay.came_earliest_ns
-        if taking.stay is None or stay.job.priority > taking.stay.job.priority:
+        if before is None or -stay.job.priority < before[0]:
             since_ns = max(since_ns, away_ns)
         found.append((since_ns, stay))
         if len(found) > every:
@@ -132,7 +152,7 @@ def _passed_over(taking: _Taking, name: str, queue: _Queue, hidden: Hidden, risi
 
 
 def _tell(taking: _Taking, passed: list[Stay], teller: Teller) -> Violation:
-    stay = passed[0]
+    stay, rule = passed[0], "order"
     put = stay.job.put
     assert put is not None
     others = f" (or another of {len(passed)})" if len(passed) > 1 else ""
@@ -141,8 +161,10 @@ def _tell(taking: _Taking, passed: list[Stay], teller: Teller) -> Violation:
         text = f"{teller.record(taking.record)} was told that the queue is empty, but {since}"
     else:
         job = taking.stay.job
+        if job.queue != stay.job.queue:
+            rule = "policy"
         text = (
             f"{job.body} (priority {job.priority}) was given to {teller.record(taking.record)}, but {since} "
             f"with priority {stay.job.priority}"
         )
-    return Violation("order", text, (put, taking.record))
+    return Violation(rule, text, (put, taking.record))

@@ -9,7 +9,7 @@ from tests.chaos.checker.facts import Facts
 from tests.chaos.checker.moments import MS, NEVER, latest
 from tests.chaos.checker.tasks import Act, Effect, Task, Tasks, Turn
 from tests.chaos.checker.violation import Teller, Violation
-from tests.chaos.workload.history import Move, PutOff, Touch
+from tests.chaos.workload.history import Move, PutOff, Touch, TouchMany
 
 
 def early(tasks: Tasks, facts: Facts, teller: Teller) -> Iterator[Violation]:
@@ -71,12 +71,12 @@ def _held_until_ns(turn: Turn, facts: Facts) -> int:
     if slack_ms is not None:
         until_ns += max(0, hand_out.get.expire_ms - slack_ms) * MS
     for act in turn.acts:
-        if not isinstance(act.command, Touch):
+        if not isinstance(act.command, Touch | TouchMany):
             continue
         if act.effect is Effect.SURE:
             lease_ms = 0 if slack_ms is None else max(0, act.command.expire_ms - slack_ms)
             until_ns = max(until_ns, act.earliest_ns + lease_ms * MS)
-    ends = [act.earliest_ns for act in turn.acts if not isinstance(act.command, Touch)]
+    ends = [act.earliest_ns for act in turn.acts if not isinstance(act.command, Touch | TouchMany)]
     return min([until_ns, *ends])
 
 

@@ -22,6 +22,7 @@ from tests.chaos.workload.history import (
     Done,
     DoneMany,
     Later,
+    LaterMany,
     Move,
     Outcome,
     PutOff,
@@ -29,6 +30,7 @@ from tests.chaos.workload.history import (
     PutWith,
     Record,
     Touch,
+    TouchMany,
 )
 
 ENDS = (Done, DoneMany, Cascade)        # a job that was told so is finished
@@ -135,7 +137,7 @@ class Tasks:
                 act = self._together(record, puts)
                 for put in puts:
                     self._born(put, act)
-            case DoneMany(ids):
+            case DoneMany(ids) | LaterMany(ids) | TouchMany(ids):
                 for place, number in enumerate(ids):
                     self._acted(number, _act(record, place))
             case Done(number) | Later(number) | PutOff(number) | Touch(number) | Move(number):

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from tests.chaos.checker.facts import Facts
 from tests.chaos.workload.history import (
+    Beat,
     Cascade,
     Command,
     Copies,
@@ -14,13 +15,16 @@ from tests.chaos.workload.history import (
     Get,
     GetMany,
     Later,
+    LaterMany,
     Move,
     Put,
     PutOff,
     Puts,
     PutWith,
     Record,
+    Steer,
     Touch,
+    TouchMany,
 )
 
 
@@ -55,7 +59,8 @@ def _command(record: Record) -> str:
         case Put():
             return f"PUT {command.queue} {command.priority} of {command.body}"
         case Get():
-            what = f"{_verb(command)} {'|'.join(command.queues) or '*'}"
+            by = "" if command.policy is None else f" BY {command.policy.upper()}"
+            what = f"{_verb(command)} {'|'.join(command.queues) or '*'}{by}"
             handed = record.handed
             return what if handed is None else f"{what} that gave {handed.body} as {handed.id}"
         case Done():
@@ -64,7 +69,8 @@ def _command(record: Record) -> str:
             return f"LATER {command.id}"
         case GetMany():
             given = ", ".join(f"{one.body} as {one.id}" for one in record.given)
-            return f"GET COUNT {command.count} {'|'.join(command.queues)} that gave {given or 'nothing'}"
+            what = "|".join(command.queues) if command.number is None else f"NUMBER {command.number}"
+            return f"GET COUNT {command.count} {what} that gave {given or 'nothing'}"
         case _:
             return _wish(command)
 
@@ -85,6 +91,14 @@ def _wish(command: Command) -> str:
             return f"BURY {command.id} HERE and KICK JOB NUMBER {number}"
         case PutOff():
             return f"LATER {command.id} DELAY {command.delay_ms} ms"
+        case LaterMany():
+            return f"LATER {' '.join(map(str, command.ids))} FIRST"
+        case TouchMany():
+            return f"TOUCH {' '.join(map(str, command.ids))} EXPIRE {command.expire_ms} ms"
+        case Beat():
+            return f"WORKER {command.pool}"
+        case Steer():
+            return f"WORKER SET {command.pool} MAX {command.most}"
         case Touch():
             return f"TOUCH {command.id} EXPIRE {command.expire_ms} ms"
         case Move():

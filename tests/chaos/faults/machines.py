@@ -1,6 +1,9 @@
-"""What befalls a machine: its clock is set, its disk is full."""
+"""What befalls a machine: its clock is set, its disk is slow, or full."""
 
 from __future__ import annotations
+
+import contextlib
+import urllib.request
 
 from sockpq import survey
 
@@ -11,6 +14,7 @@ from tests.chaos.machines.cluster import ProxiedCluster
 
 ASK_S = 1.0
 TOLERANCE_MS = 2000
+SYNCS = "sockpqd_journal_sync_seconds"
 
 
 class ClockJump(Fault):
@@ -42,6 +46,48 @@ class ClockJump(Fault):
     def _end(self, cluster: ProxiedCluster) -> None:
         for name in self.names:
             cluster.set_clock(name, 0)
+
+
+class SlowDisk(Fault):
+    """Each sync of these nodes' disks takes so many milliseconds longer. The cluster must have been made with
+    `slow_disks`."""
+
+    def __init__(self, role: Role, slower_ms: float) -> None:
+        super().__init__()
+        self._role = role
+        self._slower_ms = slower_ms
+        self._before: dict[str, tuple[int | None, Syncs]] = {}
+
+    def __repr__(self) -> str:
+        return f"SlowDisk {called(self._role)} +{self._slower_ms:g} ms"
+
+    def _begin(self, cluster: ProxiedCluster) -> None:
+        self.names = self._role(cluster)
+        for name in self.names:
+            cluster.set_disk(name, self._slower_ms)
+            self._before[name] = cluster.pid(name), _syncs(cluster, name)
+
+    def _end(self, cluster: ProxiedCluster) -> None:
+        """A node that was started anew meanwhile counts from its start."""
+        for name in self.names:
+            pid, before = self._before[name]
+            count, seconds = _syncs(cluster, name)
+            if cluster.pid(name) == pid:
+                count, seconds = count - before[0], seconds - before[1]
+            slow = count > 0 and seconds >= count * self._slower_ms / 1000
+            self._saw(slow, f"{name} made {count} syncs in {seconds:.2f} s")
+            cluster.set_disk(name, 0)
+
+
+Syncs = tuple[int, float]           # how many a node has made since its start, and how many seconds that took
+
+
+def _syncs(cluster: ProxiedCluster, name: str) -> Syncs:
+    url = f"http://{cluster.http(name)}/metrics"
+    with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=ASK_S) as page:
+        told = dict(line.rpartition(" ")[::2] for line in page.read().decode().splitlines())
+        return int(float(told[f"{SYNCS}_count"])), float(told[f"{SYNCS}_sum"])
+    return 0, 0.0
 
 
 class FullDisk(Fault):

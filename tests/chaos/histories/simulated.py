@@ -16,7 +16,7 @@ from msgspec import Struct
 
 import core
 from tests.chaos.checker.moments import MS, SECOND
-from tests.chaos.workload.history import Cut, Get, History, Outcome
+from tests.chaos.workload.history import Cut, Get, History, Outcome, Policy
 
 NAMES = ("n1", "n2", "n3")
 BASE_MS = 1_700_000_000_000
@@ -38,6 +38,7 @@ class Knobs(Struct, frozen=True):
     think_ms: int = 40
     puts: float = 0.45              # share of PUTs among PUTs and GETs
     blocks: float = 0.6             # share of GETs that wait
+    policies: tuple[Policy | None, ...] = (None,)       # of GETs
     forgets: str = ""               # a queue whose waiting clients the servers forget, for 4 s: a fault of theirs
 
 
@@ -169,7 +170,7 @@ class World:
     def _answer(self, call: Call, outcome: Outcome, reply: core.Reply | None, server: str) -> None:
         lost = self.random.random() < self.knobs.lost
         noticed = (lost or not call.open) and not call.deaf and self.random.random() < 0.6
-        if isinstance(reply, core.Handed) and noticed and isinstance(call.operation, core.Get):
+        if isinstance(reply, core.Handed) and noticed and isinstance(call.operation, core.Get | core.GetWith):
             lost = True                 # and the job returns to its place; not so in a session
             self.after(self.random.uniform(0, 300), partial(self._return, reply.id))
         if lost:

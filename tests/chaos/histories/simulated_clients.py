@@ -119,8 +119,10 @@ class Client:
         item = random.choice(["x", "y"]) if random.random() < 0.1 and self._session is None else None
         queues = queues if item is None else queues[:1]
         blocks = item is not None or random.random() < knobs.blocks
-        get = Get(queues, expire_ms, then_done, blocks, item is None and blocks and random.random() < 0.3, item)
-        self._do(get, core.Get(queues, expire_ms, THEN[then_done], item))
+        policy = random.choice(knobs.policies) if item is None else None
+        get = Get(queues, expire_ms, then_done, blocks, item is None and blocks and random.random() < 0.3, item, policy)
+        operation = core.Get(queues, expire_ms, THEN[then_done], item)
+        self._do(get, operation if policy is None else core.GetWith(operation, None, core.Policy[policy.upper()]))
 
     # ---- doing it
 
@@ -134,7 +136,7 @@ class Client:
             return
         self._number += 1
         digest = self._number.to_bytes(16, "big")
-        assert isinstance(operation, core.Put | core.Get | core.Done | core.Later)
+        assert isinstance(operation, core.Put | core.Get | core.GetWith | core.Done | core.Later)
         blocks, finished = (get.blocks, get.until_finished) if get is not None else (False, False)
         request = core.Request(self._session, self._number, digest, 0, blocks, operation, finished)
         self._attempt(self._under_way, request, get, ATTEMPTS_MAX)

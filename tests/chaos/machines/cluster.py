@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from itertools import permutations
 from pathlib import Path
@@ -15,12 +16,13 @@ from pathlib import Path
 from devcluster.cluster import LocalCluster
 from devcluster.node import NodeError, Settings
 from devcluster.ports import HOST, free_ports
-from tests.chaos.machines import clocks, disks
+from tests.chaos.machines import clocks, disks, slow_disk
 from tests.chaos.machines.beanstalkd import PROGRAM, BeanstalkdProgram
 from tests.chaos.proxies.proxies import Link, Proxies
 
 READY_S = 60.0
 CLIENT = "client"
+SLOW = (sys.executable, "-m", slow_disk.__name__)
 
 
 class ProxiedCluster(LocalCluster):
@@ -33,10 +35,10 @@ class ProxiedCluster(LocalCluster):
 
     def __init__(
         self, nodes: int = 3, config: Settings | None = None, directory: Path | None = None, ready_s: float = READY_S,
-        *, fake_clocks: bool = False, disk_mb: int | None = None, beanstalkd: bool = False,
+        *, fake_clocks: bool = False, disk_mb: int | None = None, slow_disks: bool = False, beanstalkd: bool = False,
     ) -> None:
         """`fake_clocks`: `set_clock` works (clocks.py); `disk_mb`: every node has a disk of its own (disks.py);
-        `beanstalkd`: `beanstalkd_doors` are open (beanstalkd.py)."""
+        `slow_disks`: `set_disk` works (slow_disk.py); `beanstalkd`: `beanstalkd_doors` are open (beanstalkd.py)."""
         if disk_mb is not None:         # such a disk is beyond the usual mark from the start
             limits = {"disk_free_bytes_min": 0, **(config or {}).get("limits", {})}
             config = {**(config or {}), "limits": limits}
@@ -45,6 +47,7 @@ class ProxiedCluster(LocalCluster):
         self._proxies: Proxies | None = None
         self._faketime = clocks.library() if fake_clocks else None
         self._disk_mb = disk_mb
+        self._slow_disks = slow_disks
         self._with_beanstalkd = beanstalkd
         self._program: BeanstalkdProgram | None = None
         self.beanstalkd_doors: dict[str, str] = {}      # the address of each node's listener and of the program
@@ -127,6 +130,11 @@ class ProxiedCluster(LocalCluster):
         assert self._faketime
         clocks.set_ahead(self._clock(name), ahead_s)
 
+    def set_disk(self, name: str, slower_ms: float) -> None:
+        """Let each sync of the node's disk take so much longer than it does (with `slow_disks`)."""
+        assert self._slow_disks
+        slow_disk.set_ms(self._disk(name), slower_ms)
+
     # hooks of LocalCluster
 
     def peer_address(self, dialing: str, dialed: str, address: str) -> str:
@@ -137,7 +145,9 @@ class ProxiedCluster(LocalCluster):
 
     def environment(self, name: str) -> Mapping[str, str]:
         listen = {"SOCKPQD_LISTEN_BEANSTALKD": self.beanstalkd_doors[name]} if self._with_beanstalkd else {}
-        return {**(clocks.environment(self._faketime, self._clock(name)) if self._faketime else {}), **listen}
+        clock = clocks.environment(self._faketime, self._clock(name)) if self._faketime else {}
+        disk = slow_disk.environment(self._disk(name)) if self._slow_disks else {}
+        return {**clock, **disk, **listen}
 
     def _prepare(self) -> None:
         self._links.clear()
@@ -153,10 +163,17 @@ class ProxiedCluster(LocalCluster):
             disks.mount(self.folder / name, self._disk_mb)
         if self._faketime:
             clocks.set_ahead(self._clock(name), 0)
+        if self._slow_disks:
+            slow_disk.set_ms(self._disk(name), 0)
         super()._prepare_node(name)
+        if self._slow_disks:
+            self.run_by(name, *SLOW)
 
     def _clock(self, name: str) -> Path:
         return self.folder / f"{name}.clock"
+
+    def _disk(self, name: str) -> Path:
+        return self.folder / f"{name}.disk"
 
     def _link(self, name: str, upstream: str) -> Link:
         if name not in self._links:

@@ -9,12 +9,17 @@ from collections.abc import Callable
 from itertools import count
 from typing import Protocol
 
-from tests.chaos.workload.history import Get, Outcome, Put, Record
+from tests.chaos.workload.history import Get, Outcome, Policy, Put, Record
 
 LEASE_MS = 1500
 OUTPUT_LEASE_MS = 2500
 CONSUMER_LEASE_MS = 20_000      # a job that nobody hears of comes back late, but before the end
 PRIORITIES = (-1, 0, 0, 0, 5, 9)
+# Half of them ask as the original does; by "fair" priority and order would not hold in a queue.
+POLICIES: tuple[Policy | None, ...] = (
+    None, None, None, None, None, None, None, None,
+    "order", "sorted", "priority", "place", "oldest", "rr", "weight", "random",
+)
 BACKLOG_MAX = 1500      # producers rest while so many more jobs were put than taken
 
 
@@ -108,7 +113,8 @@ class Worker:
     def __call__(self) -> None:
         chance = self._random
         queues = tuple(chance.sample(self._queues, chance.randint(1, len(self._queues))))
-        get = Get(queues, LEASE_MS, blocks=self._waits, until_finished=self._waits and chance.random() < 0.2)
+        last = self._waits and chance.random() < 0.2
+        get = Get(queues, LEASE_MS, blocks=self._waits, until_finished=last, policy=chance.choice(POLICIES))
         record = self._client.get(get)
         if record is None or record.handed is None:
             if not self._waits or record is None:

@@ -7,7 +7,7 @@ import time
 from itertools import count
 from typing import Protocol
 
-from tests.chaos.workload.actors import LEASE_MS, PRIORITIES, Client, Meter
+from tests.chaos.workload.actors import LEASE_MS, PRIORITIES, Client, Meter, Stoppable
 from tests.chaos.workload.bodies import COPIED, copy_of
 from tests.chaos.workload.history import (
     Cascade,
@@ -16,18 +16,23 @@ from tests.chaos.workload.history import (
     Handed,
     Move,
     Outcome,
+    Policy,
     PutOff,
     Puts,
     PutWith,
     Record,
+    Steer,
     Touch,
+    TouchMany,
 )
 
 DELAYED, KEYED, FRAIL, STEPS, NEXT, MOVED = "delayed", "keyed", "frail", "steps", "next", "moved"
-NUMBERED = "numbered"       # whose jobs are buried there
+NUMBERED = "numbered"       # whose jobs are buried there, kicked and taken by their numbers
+PACED = "paced"
+RATES = {PACED: (5, 1.0)}   # jobs, in so many seconds: a little less than what comes
 TRIES = {FRAIL: 3}
 DEAD = f"{FRAIL}_dead"
-QUEUES = (DELAYED, KEYED, FRAIL, STEPS, NEXT, MOVED, DEAD, NUMBERED, *COPIED)
+QUEUES = (DELAYED, KEYED, FRAIL, STEPS, NEXT, MOVED, DEAD, NUMBERED, PACED, *COPIED)
 TOPIC = "copied"            # which reaches all of these
 IDLE_S = {COPIED[0]: 30.0}  # somebody asks there several times a second: it must stay
 
@@ -35,6 +40,9 @@ TOUCH_MS = 2500
 DELAYS_MS = (100, 300, 700, 1500)
 GROUPS = (None, "group_1", "group_2", DELAYED)     # the last one is that of a queue as well
 RAN_MS = (None, 0, 900, 20_000)
+POLICIES: tuple[Policy | None, ...] = (
+    None, None, None, "fair", "fair", "fair", "order", "sorted", "priority", "place", "oldest", "rr",
+)
 BACKLOG_MAX = 300
 
 
@@ -50,6 +58,20 @@ class ExtendedClient(Client, Protocol):
     def touch(self, touch: Touch) -> Record | None: ...
     def move(self, move: Move) -> Record | None: ...
     def cascade(self, cascade: Cascade) -> Record | None: ...
+    def later_many(self, ids: tuple[int, ...]) -> Record | None: ...
+    def touch_many(self, touch: TouchMany) -> Record | None: ...
+
+
+class Pool(Stoppable, Protocol):
+    """SessionExtendedClient."""
+
+    def beat(self, pool: str) -> Record | None: ...
+
+
+class Operator(Stoppable, Protocol):
+    """PlainExtendedClient."""
+
+    def steer(self, steer: Steer) -> Record | None: ...
 
 
 class Planner:
@@ -80,7 +102,9 @@ class Planner:
             puts = [PutWith(self._name(), queue, priority, delay_ms) for _ in range(chance.randint(2, 5))]
             self._count(self._client.puts(Puts(tuple(puts))))
         else:
-            queue = DELAYED if fate < 0.55 else NUMBERED if fate < 0.65 else FRAIL if fate < 0.75 else STEPS
+            queue = DELAYED if fate < 0.5 else NUMBERED if fate < 0.6 else FRAIL if fate < 0.68 else STEPS
+            if fate > 0.77:
+                queue = PACED
             self._count(self._client.put_with(self._job(queue, delay_ms if queue == DELAYED else 0)))
 
     def _copy(self) -> None:
@@ -114,11 +138,18 @@ class Handler:
         self._random = random.Random(seed)
         self._numbers = count(1)
         self._over = 0                  # an id that surely runs no more
+        self._seen: int | None = None   # the number of a job that may be unfinished
 
     def __call__(self) -> None:
+        if self._seen is not None and self._random.random() < 0.1:
+            self._take(GetMany((NUMBERED,), LEASE_MS, 1, number=self._seen))
+            return
         queues = tuple(self._random.sample(QUEUES, self._random.randint(4, len(QUEUES))))
-        fair = self._random.random() < 0.3
-        record = self._client.get_many(GetMany(queues, LEASE_MS, self._random.randint(1, 8), self._waits, fair))
+        policy = self._random.choice(POLICIES)
+        self._take(GetMany(queues, LEASE_MS, self._random.randint(1, 8), self._waits, policy))
+
+    def _take(self, get: GetMany) -> None:
+        record = self._client.get_many(get)
         if record is None or not record.given:
             time.sleep(0.05)
             return
@@ -130,6 +161,7 @@ class Handler:
         """Do something with it; True when it is still to be done."""
         fate = self._random.random()
         delay_ms = self._random.choice(DELAYS_MS)
+        self._seen = job.number or self._seen
         if job.queue == STEPS:
             self._cascade(job.id)
             return False
@@ -171,5 +203,37 @@ class Handler:
             record = self._client.done(ids[0])
             self._meter.taken += record is not None and record.outcome is Outcome.OK and not record.missing
             return
+        fate = self._random.random()
+        if fate < 0.1:
+            self._client.later_many(tuple(ids))
+            return
+        if fate < 0.2:
+            self._client.touch_many(TouchMany(tuple(ids), TOUCH_MS))
+            if fate > 0.19:
+                time.sleep(LEASE_MS / 1000 * 1.2)   # the first leases would be over
         record = self._client.done_many(tuple(ids))
         self._meter.taken += 0 if record is None else sum(record.good)
+
+
+class Heart:
+    """The heartbeats of a pool of workers."""
+
+    def __init__(self, client: Pool, pool: str, pause_s: float) -> None:
+        self._client, self._pool, self._pause_s = client, pool, pause_s
+
+    def __call__(self) -> None:
+        self._client.beat(self._pool)
+        time.sleep(self._pause_s)
+
+
+class Steerer:
+    """An operator, who wants more and more of each pool."""
+
+    def __init__(self, client: Operator, pools: tuple[str, ...], pause_s: float) -> None:
+        self._client, self._pools, self._pause_s = client, pools, pause_s
+        self._numbers = count(1)
+
+    def __call__(self) -> None:
+        number = next(self._numbers)
+        self._client.steer(Steer(self._pools[number % len(self._pools)], number))
+        time.sleep(self._pause_s)

@@ -11,9 +11,12 @@ import threading
 from collections.abc import Iterable, Iterator
 from enum import Enum
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
+
+Policy = Literal["random", "weight", "rr", "order", "sorted", "priority", "oldest", "fair", "place"]
 
 
 class Outcome(Enum):
@@ -36,7 +39,8 @@ class Put(Struct, frozen=True, tag="put"):
 class Get(Struct, frozen=True, tag="get"):
     """GET, GETB, GETBE; the output of a PUT .. WAIT is one of queue `queues[0]` and item `item`.
 
-    `expire_ms`: the lease, None for one without end. `then_done`: the job is dropped when the lease ends.
+    `expire_ms`: the lease, None for one without end. `then_done`: the job is dropped when the lease ends. `policy`: how
+    one of the queues is chosen (BY), a word of the client library.
     """
 
     queues: tuple[str, ...]
@@ -45,6 +49,7 @@ class Get(Struct, frozen=True, tag="get"):
     blocks: bool = False
     until_finished: bool = False
     item: str | None = None
+    policy: Policy | None = None
 
 
 class Done(Struct, frozen=True, tag="done"):
@@ -78,19 +83,36 @@ class Puts(Struct, frozen=True, tag="puts"):
 
 
 class GetMany(Struct, frozen=True, tag="get many"):
-    """GET or GETB with COUNT and META, perhaps BY FAIR; when the lease ends a job goes back."""
+    """GET or GETB with COUNT and META, perhaps BY a policy; when the lease ends a job goes back.
+
+    `number`: instead it is GET NUMBER, of a job that may be in `queues`.
+    """
 
     queues: tuple[str, ...]
     expire_ms: int
     count: int = 10
     blocks: bool = False
-    fair: bool = False
+    policy: Policy | None = None
+    number: int | None = None
 
 
 class DoneMany(Struct, frozen=True, tag="done many"):
     """DONE of several ids."""
 
     ids: tuple[int, ...]
+
+
+class LaterMany(Struct, frozen=True, tag="later many"):
+    """LATER .. FIRST of several ids."""
+
+    ids: tuple[int, ...]
+
+
+class TouchMany(Struct, frozen=True, tag="touch many"):
+    """TOUCH .. EXPIRE of several ids; see Touch."""
+
+    ids: tuple[int, ...]
+    expire_ms: int
 
 
 class PutOff(Struct, frozen=True, tag="put off"):
@@ -139,7 +161,23 @@ class Copies(Struct, frozen=True, tag="copies"):
     topic: str | None = None
 
 
-Command = Put | Get | Done | Later | PutWith | Puts | GetMany | DoneMany | PutOff | Touch | Move | Cascade | Copies
+class Beat(Struct, frozen=True, tag="beat"):
+    """WORKER: the pool `pool` is there."""
+
+    pool: str
+
+
+class Steer(Struct, frozen=True, tag="steer"):
+    """WORKER SET .. MAX, of a number that nobody else says to this pool."""
+
+    pool: str
+    most: int
+
+
+Command = (
+    Put | Get | Done | Later | PutWith | Puts | GetMany | DoneMany | LaterMany | TouchMany | PutOff | Touch | Move
+    | Cascade | Copies | Beat | Steer
+)
 
 
 class Handed(Struct, frozen=True):
@@ -173,11 +211,12 @@ class Record(Struct, frozen=True):
     server: str | None = None       # the node that answered, where that is known
     handed: Handed | None = None    # Get: None with OK means "404 Queue Empty"
     finished: Finished | None = None
-    missing: bool = False           # Done, Later: "404 Job Not Found"
+    missing: bool = False           # Done, Later, GET NUMBER: "404 Job Not Found"; Steer: "404 Worker Not Found"
     given: tuple[Handed, ...] = ()  # GetMany: all that was handed out
     # PutWith and what follows it, but for GetMany: did each part do something (the job was there, the key was free)? A
     # Cascade has one part only, and so have Copies.
     good: tuple[bool, ...] = ()
+    told: int | None = None         # Beat: the MAX of the answer
     session: bool = False           # repeated inside under one request number until it was answered
 
 

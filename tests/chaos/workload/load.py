@@ -12,7 +12,7 @@ from sockpq import Client
 from tests.chaos.workload import actors, extended_actors
 from tests.chaos.workload.actors import Actor, Caller, Consumer, Meter, Producer, Servant, Worker
 from tests.chaos.workload.bodies import COPIED
-from tests.chaos.workload.extended_actors import ExtendedClient, Handler, Planner
+from tests.chaos.workload.extended_actors import ExtendedClient, Handler, Heart, Planner, Steerer
 from tests.chaos.workload.history import Get, GetMany, History, Outcome
 from tests.chaos.workload.plain_extended import PlainExtendedClient
 from tests.chaos.workload.session import CALL_S
@@ -21,6 +21,7 @@ from tests.chaos.workload.session_extended import SessionExtendedClient
 CALLS, OUTPUTS, CONSUMED = "calls", "outputs", "consumed"
 STOP_S = 40.0
 DRAIN_S = 60.0
+HEART_S = 0.2           # between two heartbeats of a pool, and between two words of its operator
 EXTENDED_SLOWER = 8     # a planner rests so much longer than a producer
 
 
@@ -34,6 +35,8 @@ class Load(Struct, frozen=True):
     callers: int = 1        # of each kind
     planners: int = 1       # of each kind, that use what the original does not have
     handlers: int = 2       # of each kind, likewise
+    turns: int = 8          # clients that wait for the turns of one pulse, half of them with sessions
+    pools: int = 2          # of workers, with two hearts in two sessions each, and an operator of all of them
     consumers: tuple[int, ...] = (1, 10)    # one with sessions for each: it takes so many jobs at once by consume()
     pause_s: float = 0.004  # of a producer between two jobs, on the average
 
@@ -46,6 +49,7 @@ class Running:
         self._servers = servers
         self._history = history
         self._client = Client(list(servers.values()), timeout=CALL_S, server_timeout=2.0)
+        self._second = Client(list(servers.values()), timeout=CALL_S, server_timeout=2.0)
         self._queues = [f"q{number}" for number in range(load.queues)]
         self._meter, self._planned = Meter(), Meter()
         self._actors: list[Actor] = []
@@ -54,6 +58,15 @@ class Running:
         for prefetch in load.consumers:
             client = SessionExtendedClient(f"session.consumer{prefetch}", self._client, self._history)
             self._actors.append(Actor(client, Consumer(client, CONSUMED, prefetch, self._meter)))
+
+        pools = tuple(f"pool{number}" for number in range(load.pools))
+        for pool in pools:
+            for number, connected in enumerate((self._client, self._second)):
+                heart = SessionExtendedClient(f"session.{pool}.heart{number}", connected, self._history)
+                self._actors.append(Actor(heart, Heart(heart, pool, HEART_S)))
+        if pools:
+            operator = PlainExtendedClient("plain.operator", servers, history)
+            self._actors.append(Actor(operator, Steerer(operator, pools, HEART_S)))
 
     def _plain(self, name: str) -> ExtendedClient:
         return PlainExtendedClient(name, self._servers, self._history)
@@ -82,6 +95,8 @@ class Running:
     def __enter__(self) -> Running:
         for queue, tries in extended_actors.TRIES.items():
             self._client.queue_config(queue, tries=tries)
+        for queue, (rate, per_s) in extended_actors.RATES.items():
+            self._client.queue_config(queue, rate=rate, per=per_s)
         for queue, idle_s in extended_actors.IDLE_S.items():
             self._client.queue_config(queue, idle=idle_s)
         for queue in COPIED:
@@ -95,6 +110,7 @@ class Running:
     ) -> None:
         self.stop()
         self._client.close()
+        self._second.close()
 
     def check(self) -> None:
         """Raise what an actor died of: a defect of the servers, of the client library, or of the actor."""

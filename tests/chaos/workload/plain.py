@@ -8,7 +8,19 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.chaos.workload.bodies import body, name_of
-from tests.chaos.workload.history import Command, Done, Finished, Get, Handed, History, Later, Outcome, Put, Record
+from tests.chaos.workload.history import (
+    Command,
+    Done,
+    Finished,
+    Get,
+    Handed,
+    History,
+    Later,
+    Outcome,
+    Policy,
+    Put,
+    Record,
+)
 from tests.wire import Broken, Refused, Wire, server_number
 
 ANSWER_S = 5.0          # an answer that is owed comes within this time, or is given up
@@ -118,7 +130,7 @@ class PlainClient:
 
     def _get(self, get: Get, start: int) -> Record:
         verb = "GETBE" if get.until_finished else "GETB" if get.blocks else "GET"
-        self._send(f"{verb} {'|'.join(get.queues)}{_lease(get)}")
+        self._send(f"{verb} {'|'.join(get.queues)}{_lease(get)}{by(get.policy)}")
         line = self._wait() if get.blocks else self._line()
         if line == "404 Queue Empty" and (get.until_finished or not get.blocks):
             return self._record(get, start, Outcome.OK)
@@ -201,6 +213,11 @@ def as_known(command: Command) -> Command:
     if isinstance(command, Put) and command.item == "":
         return Put(command.body, command.queue, command.priority)
     return command
+
+
+def by(policy: Policy | None) -> str:
+    """The option of a GET."""
+    return "" if policy is None else f" BY {policy.upper()}"
 
 
 def _lease(get: Get) -> str:

@@ -5,19 +5,23 @@ from __future__ import annotations
 from tests.chaos.workload.bodies import body, job_of, original
 from tests.chaos.workload.history import (
     Cascade,
+    Command,
     Copies,
     DoneMany,
     GetMany,
     Handed,
+    LaterMany,
     Move,
     Outcome,
     PutOff,
     Puts,
     PutWith,
     Record,
+    Steer,
     Touch,
+    TouchMany,
 )
-from tests.chaos.workload.plain import PlainClient, Refused, Unexpected
+from tests.chaos.workload.plain import PlainClient, Refused, Unexpected, by
 from tests.wire import Broken
 
 STORED, EXISTS, MISSING = "200 OK", "409 Job Exists", "404 Job Not Found"
@@ -60,25 +64,39 @@ class PlainExtendedClient(PlainClient):
         return self._run(copies, execute)
 
     def get_many(self, get: GetMany) -> Record | None:
-        """GET or GETB with COUNT and META, perhaps BY FAIR."""
+        """GET or GETB with COUNT and META, perhaps BY a policy."""
         def execute(start: int) -> Record:
             verb = "GETB" if get.blocks else "GET"
             expire = f"EXPIRE {get.expire_ms / 1000:g} THEN LATER"
-            self._send(f"{verb} {'|'.join(get.queues)} {expire} COUNT {get.count} META{' BY FAIR' * get.fair}")
+            if get.number is not None:
+                return self._get_number(get, start, expire)
+            self._send(f"{verb} {'|'.join(get.queues)} {expire} COUNT {get.count} META{by(get.policy)}")
             line = self._wait() if get.blocks else self._line()
             if line == "404 Queue Empty" and not get.blocks:
                 return self._record(get, start, Outcome.OK)
-            return self._record(get, start, Outcome.OK, given=self._jobs(line, get.count))
+            return self._record(get, start, Outcome.OK, given=self._jobs(self._rest(line), get.count))
         return self._run(get, execute)
 
     def done_many(self, ids: tuple[int, ...]) -> Record | None:
         """DONE of several ids."""
+        return self._on_several(DoneMany(ids), ids, "DONE")
+
+    def later_many(self, ids: tuple[int, ...]) -> Record | None:
+        """LATER .. FIRST of several ids."""
+        return self._on_several(LaterMany(ids), ids, "LATER", " FIRST")
+
+    def touch_many(self, touch: TouchMany) -> Record | None:
+        """TOUCH .. EXPIRE of several ids."""
+        return self._on_several(touch, touch.ids, "TOUCH", f" EXPIRE {touch.expire_ms / 1000:g}")
+
+    def steer(self, steer: Steer) -> Record | None:
+        """WORKER SET .. MAX."""
         def execute(start: int) -> Record:
-            lines = self._list(f"DONE {' '.join(map(str, ids))}")
-            if len(lines) != len(ids) or any(not line.startswith(STORED) and line != MISSING for line in lines):
-                raise Unexpected(f"{lines} to a DONE")
-            return self._record(DoneMany(ids), start, Outcome.OK, good=tuple(line != MISSING for line in lines))
-        return self._run(DoneMany(ids), execute)
+            line = self._say(f"WORKER SET {steer.pool} MAX {steer.most}")
+            if line not in (STORED, "404 Worker Not Found"):
+                raise Unexpected(f"{line!r} to a WORKER SET")
+            return self._record(steer, start, Outcome.OK, missing=line != STORED)
+        return self._run(steer, execute)
 
     def put_off(self, later: PutOff) -> Record | None:
         """LATER .. DELAY, perhaps RAN; or BURY .. HERE and KICK."""
@@ -122,6 +140,22 @@ class PlainExtendedClient(PlainClient):
             if answer != expected:
                 raise Unexpected(f"{answer!r} to {line!r}")
 
+    def _get_number(self, get: GetMany, start: int, expire: str) -> Record:
+        line = self._say(f"GET NUMBER {get.number} {expire} META")
+        if line in (MISSING, "409 Job Running"):
+            return self._record(get, start, Outcome.OK, missing=line == MISSING)
+        if not line.startswith("200 OK "):
+            raise Unexpected(f"{line!r} to a GET NUMBER")
+        return self._record(get, start, Outcome.OK, given=self._jobs([line.removeprefix("200 OK ")], 1))
+
+    def _on_several(self, command: Command, ids: tuple[int, ...], verb: str, options: str = "") -> Record | None:
+        def execute(start: int) -> Record:
+            lines = self._list(f"{verb} {' '.join(map(str, ids))}{options}")
+            if len(lines) != len(ids) or any(not line.startswith(STORED) and line != MISSING for line in lines):
+                raise Unexpected(f"{lines} to a {verb}")
+            return self._record(command, start, Outcome.OK, good=tuple(line != MISSING for line in lines))
+        return self._run(command, execute)
+
     def _on_running(self, command: PutOff | Touch | Move, words: str) -> Record | None:
         def execute(start: int) -> Record:
             line = self._say(words)
@@ -155,13 +189,13 @@ class PlainExtendedClient(PlainClient):
             raise Unexpected(f"{line!r} in the place of a list")
         return [self._line() for _ in range(int(words[2]))]
 
-    def _jobs(self, line: str, count: int) -> tuple[Handed, ...]:
-        lines = [line.split(" ") for line in self._rest(line)]
+    def _jobs(self, lines: list[str], count: int) -> tuple[Handed, ...]:
         if not 1 <= len(lines) <= count:
             raise Unexpected(f"{len(lines)} jobs to a GET COUNT {count}")
         assert self._wire
         jobs = []
-        for queue, number, priority, length, *meta in lines:
+        for line in lines:
+            queue, number, priority, length, *meta = line.split(" ")
             told = dict(zip(meta[::2], meta[1::2], strict=True))
             data = self._wire.exactly(int(length))
             named = None if "NUMBER" not in told else int(told["NUMBER"])

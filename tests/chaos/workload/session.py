@@ -51,6 +51,7 @@ class SessionClient:
             job = self._client.get(
                 get.queues, block="until_done" if get.until_finished else get.blocks, then=then,    # type: ignore[arg-type]
                 expire=None if get.expire_ms is None else get.expire_ms / 1000, wait=WAIT_S if get.blocks else None,
+                policy=get.policy,
             )
             if job is None:
                 return self._record(get, start, Outcome.UNKNOWN if get.blocks else Outcome.OK)

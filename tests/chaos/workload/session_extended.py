@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sockpq import Aborted, BatchFailed, JobExists, JobNotFound, OutcomeUnknown, SockpqError
+from sockpq import Aborted, BatchFailed, JobExists, JobNotFound, JobRunning, OutcomeUnknown, SockpqError
 
 from tests.chaos.workload.bodies import body, job_of, original
 from tests.chaos.workload.history import (
+    Beat,
     Cascade,
     Command,
     Copies,
     DoneMany,
     GetMany,
     Handed,
+    LaterMany,
     Move,
     Outcome,
     PutOff,
@@ -21,8 +23,11 @@ from tests.chaos.workload.history import (
     PutWith,
     Record,
     Touch,
+    TouchMany,
 )
 from tests.chaos.workload.session import WAIT_S, SessionClient
+
+SLOTS = 8               # of each pool of workers
 
 
 class SessionExtendedClient(SessionClient):
@@ -81,10 +86,17 @@ class SessionExtendedClient(SessionClient):
             return None
 
         def execute(start: int) -> Record:
-            jobs = self._client.get_many(
-                get.count, get.queues, expire=get.expire_ms / 1000, then="later", block=get.blocks,
-                wait=WAIT_S if get.blocks else None, meta=True, policy="fair" if get.fair else None,
-            )
+            if get.number is not None:
+                try:
+                    jobs = [self._client.get_number(
+                        get.number, expire=get.expire_ms / 1000, then="later", meta=True)]
+                except JobRunning:
+                    jobs = []
+            else:
+                jobs = self._client.get_many(
+                    get.count, get.queues, expire=get.expire_ms / 1000, then="later", block=get.blocks,
+                    wait=WAIT_S if get.blocks else None, meta=True, policy=get.policy,
+                )
             given = tuple(
                 Handed(
                     job.id, job.queue, job.priority, job_of(job.data, job.queue), job.item, job.meta.attempt,
@@ -102,6 +114,27 @@ class SessionExtendedClient(SessionClient):
             found = self._client.done_many(ids)
             return self._record(DoneMany(ids), start, Outcome.OK, good=tuple(one is not None for one in found))
         return self._run(DoneMany(ids), execute)
+
+    def later_many(self, ids: tuple[int, ...]) -> Record | None:
+        """LATER .. FIRST of several ids."""
+        def execute(start: int) -> Record:
+            found = self._client.later_many(ids, first=True)
+            return self._record(LaterMany(ids), start, Outcome.OK, good=tuple(found))
+        return self._run(LaterMany(ids), execute)
+
+    def touch_many(self, touch: TouchMany) -> Record | None:
+        """TOUCH .. EXPIRE of several ids."""
+        def execute(start: int) -> Record:
+            found = self._client.touch_many(touch.ids, touch.expire_ms / 1000)
+            return self._record(touch, start, Outcome.OK, good=tuple(found))
+        return self._run(touch, execute)
+
+    def beat(self, pool: str) -> Record | None:
+        """WORKER."""
+        def execute(start: int) -> Record:
+            bounds = self._client.worker_beat(pool, SLOTS, 0)
+            return self._record(Beat(pool), start, Outcome.OK, told=bounds.most)
+        return self._run(Beat(pool), execute)
 
     def put_off(self, later: PutOff) -> Record | None:
         """LATER .. DELAY, perhaps RAN; or BURY .. HERE and KICK."""

@@ -1,0 +1,47 @@
+"""sockpqd on a disk whose speed can be set: a command that executes the program given as its arguments.
+
+    SLOW_DISK=n1.disk python -m tests.chaos.machines.slow_disk sockpqd --config n1.toml
+
+Each sync of the process takes as many milliseconds longer as the file says that the variable names. Nothing needs root.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from gateway.main import main
+
+VARIABLE = "SLOW_DISK"
+
+
+def environment(file: Path) -> Mapping[str, str]:
+    """The variable of a process whose disk is set by `file`."""
+    return {VARIABLE: str(file)}
+
+
+def set_ms(file: Path, milliseconds: float) -> None:
+    """Let each sync take so much longer, from now on."""
+    new = file.with_suffix(".new")
+    new.write_text(f"{milliseconds:g}")
+    new.replace(file)                   # at once: no half of a number is read
+
+
+def slowed(sync: Callable[[int], None], file: Path) -> Callable[[int], None]:
+    """`sync`, which takes as much longer as the file says."""
+    def slow(descriptor: int) -> None:
+        sync(descriptor)
+        time.sleep(float(file.read_text()) / 1000)
+
+    return slow
+
+
+if __name__ == "__main__":
+    file = Path(os.environ[VARIABLE])
+    os.fsync = slowed(os.fsync, file)               # type: ignore[assignment]
+    os.fdatasync = slowed(os.fdatasync, file)
+    del sys.argv[0]
+    main()

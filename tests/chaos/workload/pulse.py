@@ -1,0 +1,63 @@
+"""Clients that wait for the turns of one pulse beside the load, and what must hold for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Self
+
+from sockpq import Client
+
+from tests.chaos.checker.grants import given_twice, too_many
+from tests.chaos.machines.cluster import ProxiedCluster
+from tests.chaos.workload.turns import Grant, TurnClients
+from tests.waiting import eventually
+
+PULSE = "chaos"
+RATE, PER_S = 15, 2.0           # a leader is replaced within a period
+AGAIN_S = 30.0                  # until somebody has a turn when all is healed: a safety limit
+
+
+class Turns:
+    """They dial the nodes themselves, as no proxy may stand between a byte that is written and its reader."""
+
+    def __init__(self, cluster: ProxiedCluster, count: int, seed: int) -> None:
+        """`count`: of clients, every second one with a session; with 0 of them nothing happens."""
+        self._servers = [cluster.direct(name) for name in cluster.names]
+        self._clients = TurnClients(self._servers, PULSE, count, seed) if count else None
+        self._running = ExitStack()
+
+    @property
+    def grants(self) -> list[Grant]:
+        """All turns that were given."""
+        return [] if self._clients is None else self._clients.grants
+
+    def __enter__(self) -> Self:
+        if self._clients is not None:
+            with Client(self._servers) as client:
+                client.pulse_create(PULSE, rate=RATE, per=PER_S)
+            self._running.enter_context(self._clients)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._running.close()
+
+    def stop(self) -> None:
+        """No more turns, once one was given after this."""
+        given = len(self.grants)
+        if self._clients is not None:
+            eventually(lambda: len(self.grants) > given, AGAIN_S)
+        self._running.close()
+
+    def judge(self, healed_s: float) -> Iterator[str]:
+        """What is wrong, each as a sentence. `healed_s`: since when a turn can be had, by time.monotonic()."""
+        if self._clients is None:
+            return
+        for group in too_many(self.grants, RATE, PER_S):
+            yield f"pulse: {len(group)} turns within {PER_S:g} s from ticket {group[0].ticket} on, RATE is {RATE}"
+        for one, other in given_twice(self.grants):
+            yield f"pulse: {one} and {other} are the same turn"
+        if not any(grant.before > healed_s for grant in self.grants):
+            yield f"pulse: nobody had a turn within {AGAIN_S:g} s after all was healed"
+        for line in self._clients.strange:
+            yield f"pulse: an answer that nobody expects: {line!r}"

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.chaos.histories.handwritten import OK, REFUSED, UNKNOWN, Written, ns
-from tests.chaos.workload.history import Get
+from tests.chaos.workload.history import Get, Policy
 
 GET = Get(("q",))
 GETB = Get(("q",), blocks=True)
@@ -22,6 +22,30 @@ LEASE = Get(("q",), 1000)
 def test_the_greatest_priority_comes_first(priority: int, broken: list[str]) -> None:
     written = Written().put("B", 1, 1.1, priority=5).put("A", 2, 2.1, priority=priority)
     assert written.get("B", 1, 3, 3.1).broken() == broken
+
+
+@pytest.mark.parametrize(("policy", "broken"), [
+    ("order", ["policy"]), ("sorted", ["policy"]), ("priority", []), ("place", ["policy"]), ("oldest", []), (None, []),
+])
+def test_a_policy_chooses_the_queue(policy: Policy | None, broken: list[str]) -> None:
+    """Both wait, of the same priority; B comes from the queue that is named last, is last by name, and came later."""
+    written = Written().put("A", 1, 1.1, queue="q").put("B", 2, 2.1, queue="r")
+    assert written.get("B", 1, 3, 3.1, Get(("q", "r"), policy=policy)).broken() == broken
+    assert written.get("A", 2, 3.2, 3.3, Get(("q", "r"), policy=policy)).broken() == broken     # nothing else is there
+
+
+@pytest.mark.parametrize("policy", ["priority", "place"])
+def test_the_greatest_priority_of_all_queues_comes_first(policy: Policy) -> None:
+    written = Written().put("A", 2, 2.1, queue="q", priority=5).put("B", 1, 1.1, queue="r")
+    assert written.get("B", 1, 3, 3.1, Get(("r", "q"), policy=policy)).broken() == ["policy"]
+
+
+def test_it_must_be_sure_that_the_other_queue_had_a_job() -> None:
+    written = Written().put("A", 2, 3.05, queue="q").put("B", 1, 1.1, queue="r")
+    assert written.get("B", 1, 3, 3.1, Get(("q", "r"), policy="order")).broken() == []
+    written = Written().put("A", 1, 1.1, queue="q").put("B", 1, 1.1, queue="r")
+    written.get("A", 1, 2.9, 3.2).get("B", 2, 3, 3.1, Get(("q", "r"), policy="order"))
+    assert written.broken() == []
 
 
 @pytest.mark.parametrize(("start", "broken"), [(2.2, ["order"]), (2.05, [])])

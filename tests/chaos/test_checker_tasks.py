@@ -63,6 +63,46 @@ def test_the_group_stays_with_the_job(group: str | None, broken: list[str]) -> N
     assert WrittenExtended().wish("A", 1, 1.1).took(1.2, 1.3, A=1, group="g").broken() == ["invented"]
 
 
+# ---- numbers
+
+
+def test_a_job_keeps_its_number() -> None:
+    written = WrittenExtended().wishes("AB", 1, 1.1).took(2, 2.1, number=7, A=1)
+    assert written.off(1, 10, 2.2, 2.3).took(3, 3.1, number=7, A=2, attempt=2).broken() == []
+    assert written.took(3, 3.1, number=7, B=3).broken() == ["number"]
+    written = WrittenExtended().wish("A", 1, 1.1).took(2, 2.1, number=7, A=1).off(1, 10, 2.2, 2.3)
+    assert written.took(3, 3.1, number=8, A=2, attempt=2).broken() == ["number"]
+
+
+@pytest.mark.parametrize(("asked", "broken"), [(7, []), (8, ["number"])])
+def test_who_asks_for_a_number_is_given_its_job(asked: int, broken: list[str]) -> None:
+    written = WrittenExtended().wish("A", 1, 1.1).by_number(asked, 2, 2.1, number=7, A=1)
+    assert written.broken() == broken
+
+
+def test_an_unfinished_job_is_found_by_its_number() -> None:
+    def written() -> WrittenExtended:
+        return WrittenExtended().wish("A", 1, 1.1).took(2, 2.1, number=7, A=1)
+
+    assert written().by_number(7, 3, 3.1, missing=True).broken() == ["number"]
+    assert written().by_number(7, 3, 3.1).broken() == []                                # it runs
+    assert written().by_number(8, 3, 3.1, missing=True).broken() == []                  # nobody has seen that one
+    assert written().by_number(7, 1.5, 1.9, missing=True).broken() == []                # it may not have had it yet
+    assert written().done(1, 2.2, 2.3).by_number(7, 3, 3.1, missing=True).broken() == []
+    assert written().done(1, 2.2, 2.3, outcome=UNKNOWN).by_number(7, 3, 3.1, missing=True).broken() == []
+    assert written().off(1, 10, 2.2, 2.3).by_number(7, 3, 3.1, missing=True).broken() == ["number"]
+
+
+# ---- rates
+
+
+@pytest.mark.parametrize(("last", "broken"), [(2.95, ["rate"]), (3.05, [])])
+def test_a_rate_holds_in_any_window(last: float, broken: list[str]) -> None:
+    written = WrittenExtended().wishes("ABC", 1, 1.1).took(2, 2.1, A=1, B=2).took(last - 0.05, last, C=3)
+    assert written.broken(rates={"q": (2, 1.0)}) == broken
+    assert written.broken(rates={"r": (2, 1.0)}) == []
+
+
 # ---- lost
 
 
@@ -83,10 +123,13 @@ def test_it_is_not_lost_when_it_was_done_or_runs() -> None:
     assert written.ended(2.2, 2.3, i1=True, i2=True).broken(**DRAINED) == []
 
 
-@pytest.mark.parametrize("word", ["off", "move", "touch"])
+@pytest.mark.parametrize("word", ["off", "move", "touch", "backs", "touches"])
 def test_no_other_word_ends_it(word: str) -> None:
     written = WrittenExtended().wish("A", 1, 1.1).took(2, 2.1, A=1)
-    getattr(written, word)(1, "r" if word == "move" else 2000, 2.2, 2.3)
+    if word == "backs":
+        written.backs(2.2, 2.3, i1=True)
+    else:
+        getattr(written, word)(1, "r" if word == "move" else 2000, 2.2, 2.3)
     assert written.broken(**DRAINED) == ["lost"]
 
 
@@ -139,6 +182,19 @@ def test_a_job_is_of_one_at_a_time(again: float, broken: list[str]) -> None:
 def test_a_touch_makes_the_lease_longer(again: float, broken: list[str]) -> None:
     written = WrittenExtended().wish("A", 1, 1.1).took(2, 2.1, A=1).touch(1, 2000, 2.8, 2.9)
     assert written.took(again, again + 0.1, A=2, attempt=2).broken() == broken
+
+
+@pytest.mark.parametrize(("again", "broken"), [(4.0, ["lease"]), (4.9, [])])
+def test_a_touch_of_several_does_the_same(again: float, broken: list[str]) -> None:
+    written = WrittenExtended().wish("A", 1, 1.1).took(2, 2.1, A=1).touches(1, 2000, 2.8, 2.9)
+    assert written.took(again, again + 0.1, A=2, attempt=2).broken() == broken
+
+
+def test_several_that_are_put_back_are_free() -> None:
+    written = WrittenExtended().wishes("AB", 1, 1.1).took(2, 2.1, A=1, B=2)
+    assert written.backs(2.2, 2.3, i1=True, i2=True).took(2.4, 2.5, A=3, B=4, attempt=2).broken() == []
+    written = WrittenExtended().wishes("AB", 1, 1.1).took(2, 2.1, A=1, B=2)
+    assert written.backs(2.2, 2.3, i1=True, i2=False).broken() == ["done"]
 
 
 def test_whoever_holds_a_job_is_not_told_that_it_does_not_run() -> None:

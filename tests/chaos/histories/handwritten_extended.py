@@ -12,11 +12,13 @@ from tests.chaos.workload.history import (
     DoneMany,
     GetMany,
     Handed,
+    LaterMany,
     Move,
     PutOff,
     Puts,
     PutWith,
     Touch,
+    TouchMany,
 )
 
 
@@ -40,21 +42,38 @@ class WrittenExtended(Written):
         return self._say(Puts(puts), start, end, good or (True,) * len(puts), **rest)
 
     def took(
-        self, start: float, end: float, *, queue: str = "", attempt: int = 1, group: str | None = None, **ids: int
+        self, start: float, end: float, *, queue: str = "", attempt: int = 1, group: str | None = None,
+        number: int | None = None, **ids: int,
     ) -> Self:
-        """GET COUNT that gave these bodies under these ids."""
+        """GET COUNT that gave these bodies under these ids; `number`: that of each of them."""
         given = []
-        for body, number in ids.items():
+        for body, job in ids.items():
             put = self._wishes.get(body, PutWith(body, "q"))
-            given.append(Handed(number, queue or put.queue, put.priority, body, None, attempt, group))
+            given.append(Handed(job, queue or put.queue, put.priority, body, None, attempt, group, number))
         queues = tuple({handed.queue for handed in given})
         self._add(GetMany(queues, 1000), start, end, given=tuple(given))
         return self
+
+    def by_number(
+        self, asked: int, start: float, end: float, *, missing: bool = False, number: int | None = None, **ids: int
+    ) -> Self:
+        """GET NUMBER that gave this body under this id, or nothing; `number`: that of the job."""
+        given = tuple(Handed(job, "q", 0, body, None, 1, None, number) for body, job in ids.items())
+        return self._add(GetMany(("q",), 1000, 1, number=asked), start, end, given=given, missing=missing)
 
     def ended(self, start: float, end: float, **ids: bool) -> Self:
         """DONE of several ids, written like i1=True: it was found."""
         numbers = tuple(int(name[1:]) for name in ids)
         return self._say(DoneMany(numbers), start, end, tuple(ids.values()))
+
+    def backs(self, start: float, end: float, **ids: bool) -> Self:
+        """LATER .. FIRST of several ids, written like i1=True: it was found."""
+        numbers = tuple(int(name[1:]) for name in ids)
+        return self._say(LaterMany(numbers), start, end, tuple(ids.values()))
+
+    def touches(self, number: int, expire_ms: int, start: float, end: float) -> Self:
+        """TOUCH .. EXPIRE of several ids, of which there is one."""
+        return self._say(TouchMany((number,), expire_ms), start, end, (True,))
 
     def off(
         self, number: int, delay_ms: int, start: float, end: float, good: bool = True, **rest: Any

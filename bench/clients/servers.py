@@ -78,10 +78,13 @@ class PeerServers:
 
 
 @contextmanager
-def servers(library: str) -> Iterator[str]:
-    """The address of running servers for this library. Raises ServersError, and OSError if a program is missing."""
+def servers(library: str, nodes: int = NODES) -> Iterator[str]:
+    """The address of running servers for this library. Raises ServersError, and OSError if a program is missing.
+
+    `nodes`: of sockpqd; of the others there are as many as DURABLE says.
+    """
     if library == "sockpq":
-        with LocalCluster(NODES) as cluster:
+        with LocalCluster(nodes) as cluster:
             yield ",".join(cluster.servers)
         return
     started = PeerServers(Path(tempfile.mkdtemp(prefix="bench-clients-")))

@@ -1,10 +1,10 @@
-"""sockpqd beside RabbitMQ and NATS, where they are installed: one command makes the table of docs/BENCHMARKS.md.
+"""sockpqd beside RabbitMQ and NATS, where they are installed: one command makes the tables of docs/BENCHMARKS.md.
 
-    python -m bench.compare --generator PROGRAM [--rounds 3] [--seconds 4] [--into docs/BENCHMARKS.md]
+    python -m bench.compare --generator PROGRAM [--rounds 3] [--seconds 2] [--into docs/BENCHMARKS.md]
 
-Three nodes of each system and the generator share this machine, one system at a time. In each round each system runs
-all workloads, and every other round in the opposite order. `--record` appends the runs to a file, from which `--from`
-makes the table again without measuring.
+Three nodes of each system and the generator share this machine, one system at a time, and one node of ours alone, which
+shows what replication costs. In each round each system runs all workloads, and every other round the systems are in
+the opposite order. `--record` appends the runs to a file, from which `--from` makes the tables again without measuring.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,27 +38,33 @@ FILE = click.Path(dir_okay=False, path_type=Path)
               help="Those that are not installed are left out.")
 @click.option("--workloads", default=",".join(WORKLOADS), show_default=True)
 @click.option("--rounds", default=3, show_default=True, type=click.IntRange(1, 100))
-@click.option("--seconds", default=4.0, show_default=True, type=click.FloatRange(0.1, 600))
+@click.option("--seconds", default=2.0, show_default=True, type=click.FloatRange(0.1, 600), help="Of each run.")
+@click.option("--warm", "warm_s", default=1.0, show_default=True, type=click.FloatRange(0.0, 60),
+              help="Seconds before each of them.")
 @click.option("--record", "record_to", type=FILE, help="Append the runs to this file.")
 @click.option("--from", "recorded", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="Measure nothing, take the runs of this file.")
 @click.option("--into", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="A file with <!-- compare --> and <!-- /compare -->, between which the table is written.")
 def main(
-    generator: Path | None, systems: str, workloads: str, rounds: int, seconds: float, record_to: Path | None,
-    recorded: Path | None, into: Path | None,
+    generator: Path | None, systems: str, workloads: str, rounds: int, seconds: float, warm_s: float,
+    record_to: Path | None, recorded: Path | None, into: Path | None,
 ) -> None:
-    """Compare the systems, and print the table or write it into a document."""
+    """Compare the systems, and print the tables or write them into a document."""
     if recorded is not None:
         kept = [json.loads(line) for line in recorded.read_text().splitlines()]
     elif generator is None:
         raise click.UsageError("give --generator PROGRAM, or --from FILE")
     else:
-        kept = measure(generator, _chosen(systems, SYSTEMS), _chosen(workloads, WORKLOADS), rounds, seconds)
-        if record_to is not None:
-            with record_to.open("a") as file:
-                file.writelines(json.dumps(run) + "\n" for run in kept)
-    text = "\n".join(table(kept)) + "\n"
+        kept = []
+        for run in measure(
+            generator, _chosen(systems, SYSTEMS), _chosen(workloads, WORKLOADS), rounds, seconds, warm_s,
+        ):
+            kept.append(run)
+            if record_to is not None:       # at once: what comes later may fail
+                with record_to.open("a") as file:
+                    file.write(json.dumps(run) + "\n")
+    text = "\n".join(lines(arranged(kept), kept[-1]["surroundings"] if kept else {})) + "\n"
     if into is None:
         click.echo(text)
     else:
@@ -74,34 +80,35 @@ def _chosen(names: str, known: Iterable[str]) -> list[str]:
 
 
 def measure(
-    generator: Path, systems: list[str], workloads: list[str], rounds: int, seconds: float,
-) -> list[dict[str, Any]]:
-    """All runs, each with its workload, system and surroundings."""
+    generator: Path, systems: list[str], workloads: list[str], rounds: int, seconds: float, warm_s: float,
+) -> Iterator[dict[str, Any]]:
+    """All runs, each with its workload, system and surroundings. One that fails is told and left out."""
     present = [name for name in systems if SYSTEMS[name].installed()]
-    surroundings = {"on": datetime.datetime.now(datetime.UTC).date().isoformat(), **machine(),
-                    "disk": f"{1e6 * sync_s():,.0f} µs for a sync", "seconds for each run": seconds}
-    kept = []
+    versions = (f"{SYSTEMS[name].title} {SYSTEMS[name].version()}" for name in present if SYSTEMS[name].nodes > 1)
+    surroundings = {
+        "on": datetime.datetime.now(datetime.UTC).date().isoformat(), **machine(),
+        "versions": ", ".join(versions), "disk": f"{1 / sync_s():,.0f} syncs a second",
+        "runs": f"{rounds} of {seconds:g} s each",
+    }
     for number in range(rounds):
         for name in present if number % 2 == 0 else reversed(present):
-            with running(name, generator, seconds) as load:
+            with running(name, generator, seconds, warm_s) as load:
                 for workload in workloads:
                     try:
                         result = load.run(WORKLOADS[workload])
                     except GeneratorError as error:
-                        raise click.ClickException(str(error)) from error
+                        click.echo(f"left out: {error}", err=True)
+                        continue
                     click.echo(f"{name} {workload} {result['rate']:,.0f}/s {result['srv_us_op']:,.1f} µs", err=True)
-                    kept.append({"system": name, "workload": workload, "surroundings": surroundings, **result})
-    return kept
+                    yield {"system": name, "workload": workload, "surroundings": surroundings, **result}
 
 
-def table(kept: list[dict[str, Any]]) -> Iterable[str]:
-    """The lines of the table of these runs."""
-    runs: dict[str, dict[str, list[dict[str, Any]]]] = {}
-    for workload in WORKLOADS:
-        for run in kept:
-            if run["workload"] == workload:
-                runs.setdefault(workload, {}).setdefault(run["system"], []).append(run)
-    return lines(runs, kept[-1]["surroundings"] if kept else {})
+def arranged(kept: Iterable[dict[str, Any]]) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    """These runs by workload, in the order of WORKLOADS, and system."""
+    runs: dict[str, dict[str, list[dict[str, Any]]]] = {workload: {} for workload in WORKLOADS}
+    for run in kept:
+        runs[run["workload"]].setdefault(run["system"], []).append(run)
+    return {workload: of for workload, of in runs.items() if of}
 
 
 def sync_s() -> float:

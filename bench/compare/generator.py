@@ -9,8 +9,9 @@ and prints a JSON object. SYSTEM: sockpq, rabbit, nats. MODE: produce, consume, 
 admin (with --arg declare: make a durable quorum queue, RabbitMQ). The first host leads. -P: connections that put, -C:
 that get and finish, -W: puts under way on each, -B: jobs at once. The object has `rate` (operations a second; of a
 worker's two the finished job counts), `srv_us_op` (processor time of the processes PID for each, microseconds),
-`put_us` and `dlv_us` (p50, p99, .. of a put, and from put to delivery). With LG_SOCKPQ_PIPE=1 a worker of ours sends
-DONE and its next GETB in one packet, as RabbitMQ's and NATS' acknowledgements are not waited for either.
+`put_us` and `dlv_us` (p50, p99, .. of a put, and from put to delivery). It may end before its time when nearly all
+jobs of PRELOAD are finished. With LG_SOCKPQ_PIPE=1 a worker of ours that takes one job at a time sends DONE and its
+next GETB in one packet, as RabbitMQ's and NATS' acknowledgements are not waited for either.
 """
 
 from __future__ import annotations
@@ -53,29 +54,42 @@ def descendants(of: int) -> list[int]:
 class Generator:
     """`program` against a system whose servers are all that this process has started."""
 
-    def __init__(self, program: Path, system: str, hosts: Sequence[str], seconds: float) -> None:
+    def __init__(
+        self, program: Path, system: str, hosts: Sequence[str], seconds: float, warm_s: float = 0.0,
+    ) -> None:
+        """`warm_s`: that a run takes before it is measured for `seconds`."""
         self._program = program
         self._system = system
         self._hosts = hosts
         self._seconds = seconds
+        self._warm_s = warm_s
 
     def run(self, workload: Workload) -> dict[str, Any]:
-        """One run of a workload, with the jobs that it needs put before."""
+        """One run of a workload, with the jobs that it needs put before. Raises GeneratorError.
+
+        A rate of nothing is no measurement: workers that found no jobs, say.
+        """
         options = list(workload.options)
         if workload.preload:
-            count = round(workload.preload * workload.workers * (self._seconds + 2))
-            self.call("fill", ("-P", "10", "-W", "100", "--count", str(count), "--dur", str(FILL_S)), FILL_S)
-            options += ["--preload", str(count)]
-        return self.call(workload.mode, (*options, "--dur", str(self._seconds)), self._seconds)
+            wanted = round(workload.preload * workload.workers * (self._seconds + self._warm_s))
+            filled = self.call("fill", ("-P", "10", "-W", "100", "--count", str(wanted), "--dur", str(FILL_S)), FILL_S)
+            options += ["--preload", str(filled["puts"])]       # fewer, where putting them takes too long
+        options += ["--warm", str(self._warm_s), "--dur", str(self._seconds)]
+        result = self.call(workload.mode, options, self._seconds + self._warm_s, one_packet=workload.batch == 1)
+        if not result["rate"]:
+            raise GeneratorError(f"{self._system}, {workload.title}: nothing was done in the time that was measured")
+        return result
 
-    def call(self, mode: str, options: Iterable[str], seconds: float = 0.0) -> dict[str, Any]:
-        """Call the program; returns what it prints. Raises GeneratorError."""
+    def call(
+        self, mode: str, options: Iterable[str], seconds: float = 0.0, *, one_packet: bool = True,
+    ) -> dict[str, Any]:
+        """Call the program; returns what it prints. Raises GeneratorError. `one_packet`: LG_SOCKPQ_PIPE."""
         pids = ",".join(map(str, descendants(os.getpid())))
         command = [str(self._program), self._system, mode, "-h", ",".join(self._hosts), "--pids", pids, *options]
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, check=False, timeout=seconds + SLACK_S,
-                env={**os.environ, "LG_SOCKPQ_PIPE": "1"},
+                env={**os.environ, **({"LG_SOCKPQ_PIPE": "1"} if one_packet else {})},
             )
         except subprocess.TimeoutExpired as error:
             raise GeneratorError(f"{self._system} {mode} does not end") from error

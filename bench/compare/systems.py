@@ -1,17 +1,19 @@
-"""The systems that are compared: three nodes of each on this machine, started empty and ended with all their data."""
+"""The systems that are compared: nodes of each on this machine, started empty and ended with all their data."""
 
 from __future__ import annotations
 
 import json
 import shutil
 import socket
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from bench.clients.servers import RABBIT, servers
+from bench.clients.servers import NODES, RABBIT, servers
 from bench.compare.generator import Generator
 from devcluster.cluster import serves
 
@@ -32,21 +34,37 @@ NATS_CONSUMER = {
 
 
 class ComparedSystem(NamedTuple):
-    """One of them. `library`: whose servers bench.clients starts; `durable`: what an acknowledged job survives."""
+    """One of them. `library`: whose servers bench.clients starts; `protocol`: the generator's name of the system.
+
+    `durable`: where an acknowledged job is; `version()`: the program's, that is told beside the figures.
+    """
 
     title: str
     library: str
+    protocol: str
     durable: str
     installed: Callable[[], bool]
+    version: Callable[[], str]
     prepare: Callable[[Path, str], list[str]]       # generator, address -> hosts, the leader first
+    nodes: int = NODES
 
 
 @contextmanager
-def running(name: str, program: Path, seconds: float) -> Iterator[Generator]:
+def running(name: str, program: Path, seconds: float, warm_s: float) -> Iterator[Generator]:
     """A generator for a running system. Raises ServersError, GeneratorError and OSError."""
     system = SYSTEMS[name]
-    with servers(system.library) as address:
-        yield Generator(program, name, system.prepare(program, address), seconds)
+    with servers(system.library, system.nodes) as address:
+        yield Generator(program, system.protocol, system.prepare(program, address), seconds, warm_s)
+
+
+def _told(*command: str | Path) -> str:
+    """The version number in what a command prints: its last word."""
+    printed = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True).stdout
+    return printed.split()[-1].removeprefix("v")
+
+
+def _our_version() -> str:
+    return version("sockpqd")
 
 
 def _sockpqd(program: Path, address: str) -> list[str]:
@@ -96,9 +114,14 @@ def _await(ready: Callable[[], Found | None], what: str) -> Found:
 
 
 SYSTEMS = {
-    "sockpq": ComparedSystem("sockpqd", "sockpq", "on the disks of a majority", lambda: True, _sockpqd),
-    "rabbit": ComparedSystem("RabbitMQ", "pika", "on the disks of a majority (quorum queue, publisher confirms)",
-                     (RABBIT / "rabbitmq-server").exists, _rabbitmq),
-    "nats": ComparedSystem("NATS", "nats", "in the memory of a majority (R3, disks are synced every two minutes)",
-                   lambda: shutil.which("nats-server") is not None, _nats),
+    "sockpq": ComparedSystem(
+        "sockpqd", "sockpq", "sockpq", "on the disks of a majority", lambda: True, _our_version, _sockpqd),
+    "rabbit": ComparedSystem(
+        "RabbitMQ", "pika", "rabbit", "on the disks of a majority (quorum queue, publisher confirms)",
+        (RABBIT / "rabbitmq-server").exists, lambda: _told(RABBIT / "rabbitmqctl", "version"), _rabbitmq),
+    "nats": ComparedSystem(
+        "NATS", "nats", "nats", "in the memory of a majority (R3, disks are synced every two minutes)",
+        lambda: shutil.which("nats-server") is not None, lambda: _told("nats-server", "--version"), _nats),
+    "sockpq1": ComparedSystem(
+        "sockpqd, one node", "sockpq", "sockpq", "on the one disk", lambda: True, _our_version, _sockpqd, 1),
 }

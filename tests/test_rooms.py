@@ -39,8 +39,8 @@ ORDER = {
         "doctor", "actions", "importing", "live", "shell", "commands", "program", "main",
     ),
     "sockpq": (
-        "_version", "errors", "model", "configuration", "_protocol", "_backends", "_engine", "_long_lived", "_async",
-        "_sync", "aio", "worker", "_guardian", "testing",
+        "_version", "errors", "model", "configuration", "interpreter", "_protocol", "_backends", "_engine",
+        "_long_lived", "_async", "_sync", "aio", "worker", "_guardian", "testing",
     ),
     "sockpq_kombu": (
         "_version", "hook", "mapping", "client", "background", "transient", "link", "channels", "transport", "results",

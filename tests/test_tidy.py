@@ -25,7 +25,9 @@ PACKAGES = {
     "bench": ("bench", ("core", "sockpq", "devcluster")),
 }
 # Other packages import the face of a package, its __init__; these modules belong to a face as well.
-FACES = ("cluster.api", "sockpq.aio", "sockpq.worker", "devcluster.cluster", "devcluster.node")
+FACES = (
+    "cluster.api", "sockpq.aio", "sockpq.interpreter", "sockpq.worker", "devcluster.cluster", "devcluster.node",
+)
 
 # Everything core needs. There is no clock, no randomness and no input or output in any of these.
 CORE_IMPORTS = {

@@ -15,9 +15,9 @@ from typing import Any, Protocol
 import click
 from rich.console import Console
 from rich.table import Table
+from sockpq.interpreter import how_built
 
 from bench.load_generator.figures import Curve, Row, Value
-from bench.reports.interpreter import how_built
 
 NOT_OPTIONS = ("servers", "record_to", "before", "directory")        # places: they do not influence the figures
 

@@ -11,9 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import click
+from sockpq.interpreter import how_built
 
 from pqctl.doctor.check import FAIL, OK, WARN, Check
-from pqctl.doctor.interpreter import how_built
 
 FSYNCS = 200
 FSYNCS_S = 2.0                  # stop measuring after this long

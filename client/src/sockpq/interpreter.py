@@ -1,4 +1,4 @@
-"""How the running Python was built, which matters more than most changes; as `pqctl doctor` says it."""
+"""How the running Python was built, which changes the processor time of everything: for pqctl and the benchmarks."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The machine replicated and durable: Raft, journal, snapshots, and the connections between nodes."""
 
 from cluster.api import Cluster, ClusterListener, Figures, NodeStatus, PagingFigures, PeerFigures, Pending
+from cluster.damage.file_check import FileCheck, check_files
 from cluster.errors import ApplyFailed, ClusterError, FailStop, LibraryMismatch, OutOfMemory, RaftViolated
 from cluster.exit_codes import restart_cures
 from cluster.limits import reserved_descriptors
@@ -20,6 +21,7 @@ __all__ = [
     "ClusterNode",
     "FailStop",
     "Figures",
+    "FileCheck",
     "Handshakes",
     "Histogram",
     "LibraryMismatch",
@@ -37,6 +39,7 @@ __all__ = [
     "StorageError",
     "StorageInUse",
     "TlsTransport",
+    "check_files",
     "reserved_descriptors",
     "restart_cures",
 ]

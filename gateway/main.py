@@ -7,6 +7,7 @@ would not help. 75: the node had to stop itself, and another start may help (res
 from __future__ import annotations
 
 import atexit
+import json
 import logging
 import os
 import sys
@@ -16,6 +17,7 @@ from pathlib import Path
 import click
 import uvloop
 
+from cluster import check_files
 from gateway.auth import scrypt
 from gateway.auth.users_file import users_of
 from gateway.config import Config, ConfigError, load
@@ -42,6 +44,9 @@ CONFIG_FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--config", "config_file", type=CONFIG_FILE,
               help="Run the node that this TOML file describes.  [default: /etc/sockpqd.toml]")
 @click.option("--check-config", "check_file", type=CONFIG_FILE, help="Check a configuration file and exit.")
+@click.option("--check-data", "data_dir", type=click.Path(path_type=Path, file_okay=False, exists=True),
+              help="Read the snapshots in the data directory of a node, which may run, and the pages of jobs that they "
+                   "name; print a JSON object for each finding, as pqctl doctor needs it, and exit.")
 @click.option("--dev", "as_dev", is_flag=True, help="Run a node alone on loopback, its data in ./sockpqd-dev.")
 @click.option("--nodes", type=click.IntRange(1, NODES_MAX), default=1, metavar="N",
               help="With --dev: run a cluster of N nodes, in ./sockpqd-dev-N. Ctrl-C ends it and keeps its data.")
@@ -51,20 +56,22 @@ CONFIG_FILE = click.Path(path_type=Path, dir_okay=False)
               help="Found a new cluster although not every member says that it is empty; if one is not, jobs are lost.")
 @click.version_option(version("sockpqd"), prog_name="sockpqd")
 def main(
-    config_file: Path | None, check_file: Path | None, as_dev: bool, nodes: int, as_hash: bool, bootstrap: bool
+    config_file: Path | None, check_file: Path | None, data_dir: Path | None, as_dev: bool, nodes: int, as_hash: bool,
+    bootstrap: bool,
 ) -> None:
     """One node of a replicated priority job queue."""
-    chosen = sum((config_file is not None, check_file is not None, as_dev, as_hash))
+    chosen = sum((config_file is not None, check_file is not None, data_dir is not None, as_dev, as_hash))
     if chosen > 1:
-        raise click.UsageError("give one of --config FILE, --check-config FILE, --hash-secret and --dev")
+        raise click.UsageError(
+            "give one of --config FILE, --check-config FILE, --check-data DIR, --hash-secret and --dev")
     if not chosen:
         if not DEFAULT_FILE.exists():
             raise click.UsageError(f"there is no {DEFAULT_FILE}: give --config FILE, or --dev to try things out")
         config_file = DEFAULT_FILE
     if nodes > 1 and (not as_dev or bootstrap):
         raise click.UsageError("--nodes goes with --dev only")
-    if as_hash:
-        print(scrypt.hashed(_secret()).text)
+    if data_dir is not None or as_hash:
+        print(scrypt.hashed(_secret()).text if data_dir is None else _checked(data_dir))
         return
     try:
         if nodes > 1:
@@ -112,6 +119,14 @@ def _config(file: Path | None) -> Config:
     if config.tls is not None:
         Certificates(config.tls, config.node.name)
     return config
+
+
+def _checked(data_dir: Path) -> str:
+    """What is found in the files of a node, a JSON object on each line."""
+    try:
+        return "\n".join(json.dumps(check._asdict()) for check in check_files(data_dir))
+    except OSError as error:
+        raise click.UsageError(f"--check-data {data_dir}: {error.strerror or error}") from error
 
 
 def _secret() -> str:

@@ -19,6 +19,12 @@ log = logging.getLogger("sockpqd.cluster")
 _NAME = re.compile(r"snapshot-(\d{16})")
 
 
+def index_of(name: str) -> int | None:
+    """The index of the snapshot with a file of this name; None: it is something else."""
+    match = _NAME.fullmatch(name)
+    return None if match is None else int(match[1])
+
+
 class SnapshotDirectory:
     """Snapshots by the index of the last entry they contain."""
 
@@ -46,7 +52,7 @@ class SnapshotDirectory:
     def indexes(self) -> list[int]:
         """The indexes of all snapshots, the newest last."""
         names = self._disk.names(self._directory)
-        return sorted(int(match[1]) for name in names if (match := _NAME.fullmatch(name)))
+        return sorted(index for name in names if (index := index_of(name)) is not None)
 
     def size(self, index: int) -> int:
         """The length of a snapshot's file in bytes."""

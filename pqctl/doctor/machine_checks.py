@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 from sockpq.interpreter import how_built
 
+from pqctl.doctor import files
 from pqctl.doctor.check import FAIL, OK, WARN, Check
 
 FSYNCS = 200
@@ -43,7 +44,10 @@ def data_directory(name: str) -> Path:
 
 def look(data_dir: Path) -> list[Check]:
     """Run all checks of this machine."""
-    checks = [file_system(data_dir), fsync(data_dir), free_space(data_dir), open_files(data_dir), interpreter()]
+    checks = [
+        file_system(data_dir), fsync(data_dir), free_space(data_dir), memory(data_dir), open_files(data_dir),
+        interpreter(), *files.look(data_dir),
+    ]
     return [check for check in checks if check is not None]
 
 
@@ -104,6 +108,29 @@ def free_space(data_dir: Path) -> Check:
     if free < FREE_BYTES_WARN or free < size * FREE_SHARE_WARN:
         return Check(WARN, "free space", found, advice)
     return Check(OK, "free space", found)
+
+
+def memory(data_dir: Path) -> Check | None:
+    """Check that a snapshot can be written: a forked child of the node copies nearly all that is in its memory."""
+    process = _process_of(data_dir)
+    used = None if process is None else _kib(Path(f"/proc/{process}/status"), "VmRSS:")
+    available = _kib(Path("/proc/meminfo"), "MemAvailable:")
+    if used is None or available is None:
+        return None
+    found = (f"process {process} uses {used / 2**20:.2f} GiB, and may need as much again while it writes a snapshot; "
+             f"{available / 2**20:.1f} GiB are available")
+    if used > available:
+        return Check(WARN, "memory", found, "lower limits.memory_mark_bytes, keep more waiting jobs on the disk "
+                     "(limits.hot_bytes), or add memory")
+    return Check(OK, "memory", found)
+
+
+def _kib(file: Path, name: str) -> int | None:
+    with suppress(OSError, ValueError, IndexError):
+        for line in file.read_text().splitlines():
+            if line.startswith(name):
+                return int(line.split()[1])
+    return None
 
 
 def open_files(data_dir: Path) -> Check:

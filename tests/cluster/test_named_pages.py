@@ -6,6 +6,7 @@ import errno
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -134,7 +135,7 @@ def disk() -> FaultyDisk:
     return FaultyDisk()
 
 
-def filled(log: Log, disk: Disk, **options: bool) -> Node:
+def filled(log: Log, disk: Disk, **options: Any) -> Node:
     """A node with two snapshots by reference, and jobs put and taken behind them."""
     node = Node(log, disk, **options)
     for _ in range(2):

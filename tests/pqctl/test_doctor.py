@@ -9,7 +9,7 @@ import pytest
 from sockpq import NodeStatus, ServerView
 
 from devcluster.cluster import LocalCluster
-from pqctl.doctor import cluster_checks, machine_checks
+from pqctl.doctor import cluster_checks, files, machine_checks
 from pqctl.doctor.check import FAIL, OK, SKIP, WARN, Check, exit_code
 from pqctl.health import Health, assess
 from tests.client.fake_server import FakeCluster, Fault
@@ -38,10 +38,10 @@ def test_a_healthy_cluster_and_its_machine(nodes: LocalCluster, capsys: pytest.C
     code, told = ask(capsys, nodes.servers, "doctor", "--data-dir", str(nodes.data_dir("n2")))
     found = states(told)
     assert list(found) == ["servers", "leader", "members", "peers", "clocks", "versions", "online",
-                           "file system", "fsync", "free space", "open files", "interpreter"]
+                           "file system", "fsync", "free space", "memory", "open files", "interpreter", "snapshots"]
     for name in ("servers", "leader", "members", "peers", "clocks", "versions", "online"):
         assert found[name] == OK, told
-    assert [list(check) for check in told["checks"]] == [["state", "name", "found", "advice"]] * 12
+    assert [list(check) for check in told["checks"]] == [["state", "name", "found", "advice"]] * 14
     texts = {check["name"]: check["found"] for check in told["checks"]}
     assert f"process {nodes.pid('n2')} may open" in texts["open files"]
     assert "p99" in texts["fsync"]
@@ -211,6 +211,33 @@ def test_open_files(limit: float, state: str, tmp_path: Path, monkeypatch: pytes
         check = machine_checks.open_files(tmp_path.resolve())
     assert check.state == state
     assert check.found.startswith(f"process {os.getpid()} may open")
+
+
+@pytest.mark.parametrize(("available_kib", "state"), [(3 << 20, OK), (1 << 20, WARN)])
+def test_memory_for_a_snapshot(
+    available_kib: int, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(machine_checks, "_process_of", lambda data_dir: 7)
+    monkeypatch.setattr(machine_checks, "_kib", lambda file, name: 2 << 20 if name == "VmRSS:" else available_kib)
+    check = machine_checks.memory(tmp_path)
+    assert check is not None
+    assert check.state == state
+    assert "process 7 uses 2.00 GiB, and may need as much again" in check.found
+
+
+def test_what_sockpqd_finds_in_the_files_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "sockpqd"
+    monkeypatch.setattr(files, "_program", lambda: str(program))
+    assert files.look(tmp_path / "missing")[0].state == WARN
+    said = '{"state": "FAIL", "name": "pages", "found": "bad"}'
+    program.write_text(f"#!/bin/sh\n[ $1 = --check-data ] && echo '{said}'")
+    program.chmod(0o700)
+    assert files.look(tmp_path) == [Check(FAIL, "pages", "bad")]
+    program.write_text("#!/bin/sh\necho what >&2; exit 2")
+    (check,) = files.look(tmp_path)
+    assert (check.state, "what" in check.found) == (WARN, True)
+    monkeypatch.setattr(files, "_program", lambda: None)
+    assert files.look(tmp_path)[0].state == SKIP
 
 
 def test_a_node_that_does_not_run_here_is_told(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from heapq import merge
 
 from msgspec import Struct
 from msgspec.structs import replace
-from sortedcontainers import SortedDict, SortedList
+from sortedcontainers import SortedList
 
 from core import limits
 from core.fair.levels import Account, Levels
@@ -162,11 +162,6 @@ class FairBook:
             self._first_changed(shelf, queue.name)
         else:
             self._relist(shelf)
-
-    def shared(self, queue: Queue) -> bool:
-        """Whether jobs of several groups are READY in the queue, each group with a list of its own."""
-        shelf = self.shelves.get(queue.name)
-        return shelf is not None and shelf.ready is not None
 
     def _first_changed(self, shelf: Shelf, group: str) -> None:
         """The first job of the group in this queue may be another one."""
@@ -610,7 +605,7 @@ class FairBook:
     def restore_ready(self, queue: Queue, jobs: list[Job], blocked: set[int]) -> None:
         """These READY jobs of the queue are of groups of other names; `blocked`: the seqs of those withheld."""
         shelf = self._shelf(queue)
-        by_group: dict[str, list[Job]] = {}
+        eligible: list[Job] = []
         for job in jobs:
             group = group_of(job)
             account = self._account(group)
@@ -619,14 +614,11 @@ class FairBook:
             if job.seq in blocked:
                 shelf.withhold(group, 1)
             else:
-                by_group.setdefault(group, []).append(job)
+                eligible.append(job)
         shelf.foreign_ready += len(jobs)
         shelf.foreign_waiting += len(jobs)
-        if by_group:
-            queue.ready.load()
-            own = [job for job in queue.ready if group_of(job) == queue.name]
-            lists = {queue.name: own, **by_group} if own else by_group
-            shelf.ready = SortedDict({group: JobList.of(ordered) for group, ordered in lists.items()})
+        if eligible:
+            shelf.restore(eligible)
 
     def end_restore(self) -> None:
         """All accounts are there: their jobs are listed, and those offered take their places."""

@@ -1,8 +1,9 @@
 """Which READY jobs of a queue belong to which group, and which group of the queue is next in each level.
 
 A queue in which every job belongs to the group of its own name, as most do, needs no lists: its jobs are the queue's.
-From the first job with another GROUP on, each group has a list of those that could be handed out. Only where there are
-many groups are those offered kept in their order; among a few one looks at all.
+From the first job with another GROUP on, each such group has a list of those that could be handed out, and the group
+of the queue's name has what is left in the queue's list. Only where there are many groups are those offered kept in
+their order; among a few one looks at all.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from msgspec import Struct, field
 from sortedcontainers import SortedDict, SortedList
 
 from core.fair.levels import Account
+from core.fair.own_jobs import OwnJobs
 from core.store.job import AnyJob, Job
 from core.store.job_list import JobList
 from core.store.queues import Queue
@@ -34,6 +36,7 @@ class Shelf(Struct, gc=False, eq=False):
 
     queue: Queue
     ready: SortedDict | None = None         # group -> its jobs that could be handed out; None: all are the queue's own
+    foreign: JobList[Job] = field(default_factory=JobList)      # those of all foreign groups
     blocked: SortedDict | None = None       # foreign group -> how many of its jobs ITEMLIMIT withholds
     foreign_ready: int = 0
     foreign_waiting: int = 0                # READY or DELAYED
@@ -65,7 +68,7 @@ class Shelf(Struct, gc=False, eq=False):
         """The group's next job; None: it has none that could be handed out."""
         if self.ready is None:
             return self.queue.ready.first if group == self.queue.name and self.queue.ready.size else None
-        jobs: JobList[Job] | None = self.ready.get(group)
+        jobs: JobList[Job] | OwnJobs | None = self.ready.get(group)
         return None if jobs is None else jobs.first
 
     def add(self, job: Job, group: str) -> None:
@@ -73,24 +76,39 @@ class Shelf(Struct, gc=False, eq=False):
         if self.ready is None:
             if group == self.queue.name:
                 return
-            self.queue.ready.load()         # so that both lists have the same jobs
-            own = JobList.of([one for one in self.queue.ready if one is not job])
-            self.ready = SortedDict() if not own.size else SortedDict({self.queue.name: own})
+            own = self.queue.ready.size - 1
+            self.ready = SortedDict({self.queue.name: OwnJobs(self.queue.ready, self.foreign, own)} if own else {})
+        foreign = group != self.queue.name
         jobs = self.ready.get(group)
         if jobs is None:
-            jobs = self.ready[group] = JobList()
+            jobs = self.ready[group] = JobList() if foreign else OwnJobs(self.queue.ready, self.foreign, 0)
         jobs.add(job)
+        if foreign:
+            self.foreign.add(job)
 
     def remove(self, job: Job, group: str) -> None:
         """The job is gone, from the queue's list too."""
         if self.ready is None:
             return
+        if group != self.queue.name:
+            self.foreign.remove(job)
         jobs = self.ready[group]
         jobs.remove(job)
         if not jobs.size:
             del self.ready[group]
         if not self.foreign_ready:
             self.ready = None
+
+    def restore(self, foreign: list[Job]) -> None:
+        """These jobs that could be handed out, in their order, are of foreign groups, and no other ones."""
+        by_group: dict[str, list[Job]] = {}
+        for job in foreign:
+            by_group.setdefault(group_of(job), []).append(job)
+        self.foreign = JobList.of(foreign)
+        self.ready = SortedDict({group: JobList.of(jobs) for group, jobs in by_group.items()})
+        own = self.queue.ready.size - len(foreign)
+        if own:
+            self.ready[self.queue.name] = OwnJobs(self.queue.ready, self.foreign, own)
 
     def withhold(self, group: str, count: int) -> None:
         """ITEMLIMIT withholds so many more jobs of a foreign group, or fewer."""

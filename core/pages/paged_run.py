@@ -39,7 +39,8 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
             self.paged -= page.count
             self.paged_bytes -= page.data_bytes
 
-    def _look(self, block: Block) -> list[Job]:
+    def look(self, block: Block) -> list[Job]:
+        """The jobs of a block, which must not be changed. Raises PageLost."""
         return self.pages.look(block) if isinstance(block, Page) else block
 
     def _open_front(self) -> None:
@@ -51,14 +52,17 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
                 if isinstance(block, Page):
                     self.pages.expect(block)
 
-    def load(self) -> None:
-        """Take all jobs back into memory."""
-        for number in range(len(self._blocks)):
-            self._load(number)
-
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[Block]:  # type: ignore[override]
         """The jobs, and pages of them, in their order."""
         return iter(self._blocks)
+
+    def near(self, job: Job, count: int) -> list[Job]:
+        """Up to `count` jobs behind the place of `job`: those in its block, if that is in memory."""
+        block: Block = self._blocks[self._block_of(job)] if self.size else []
+        if isinstance(block, Page):
+            return []
+        at = _at(block, job)
+        return block[at:at + count]
 
     def in_memory(self) -> Iterator[Job]:
         """The jobs that are in no page."""
@@ -76,20 +80,20 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
 
     def __iter__(self) -> Iterator[Job]:
         for block in self._blocks:
-            yield from self._look(block)
+            yield from self.look(block)
 
     def __getitem__(self, position: int) -> Job:
         for block in self._blocks:
             count = _count(block)
             if position < count:
-                return self._look(block)[position]
+                return self.look(block)[position]
             position -= count
         raise IndexError(position)
 
     @property
     def last(self) -> Job:
         """The last job; there must be one."""
-        return self._look(self._blocks[-1])[-1]
+        return self.look(self._blocks[-1])[-1]
 
     def add(self, job: Job) -> None:
         """Put `job` at its place."""
@@ -129,7 +133,7 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
     def position(self, job: Job) -> int:
         """How many jobs stand before the place of `job`."""
         number = self._block_of(job)
-        return sum(map(_count, self._blocks[:number])) + _at(self._look(self._blocks[number]), job)
+        return sum(map(_count, self._blocks[:number])) + _at(self.look(self._blocks[number]), job)
 
     def remove(self, job: Job) -> None:
         """Remove `job`, wherever it is; it must be here."""
@@ -153,13 +157,13 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
         number = bisect_left(blocks, seq, key=_last_seq)
         if number == len(blocks):
             return None
-        block = self._look(blocks[number])
+        block = self.look(blocks[number])
         job = block[bisect_left(block, seq, key=_seq)]
         return job if job.seq == seq else None
 
     def __contains__(self, job: Job) -> bool:
         """Whether `job` is here."""
-        block = self._look(self._blocks[self._block_of(job)])
+        block = self.look(self._blocks[self._block_of(job)])
         at = _at(block, job)
         return at < len(block) and block[at] == job
 

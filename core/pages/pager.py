@@ -4,8 +4,9 @@ Below the budget nothing happens. Beyond it one goes over all queues, and in eac
 budget is free again. First only what stands far behind a front is paged, in large pages; with very many queues or
 priorities that is not enough, so the fronts and the pages become smaller.
 
-Queues with ORDER TIME or ITEMLIMIT, and those that several groups share (FAIR), have other lists of their jobs, so
-paging would free nothing: they stay in memory. So do DELAYED and RUNNING jobs, and queues that are short.
+Queues with ORDER TIME or ITEMLIMIT have other lists of their jobs, so paging would free nothing: they stay in memory.
+So do jobs with a GROUP, which the lists of their groups have as well (FAIR), DELAYED and RUNNING ones, and queues that
+are short.
 """
 
 from __future__ import annotations
@@ -122,18 +123,13 @@ def _round(queues: Queues, pages: Pages, stage: Stage) -> Iterator[None]:
     """Page out what the stage allows, in steps."""
     for number, name in enumerate(list(queues.by_name)):
         queue = queues.by_name.get(name)
-        if queue is not None and _has_one_list(queues, queue):
+        if queue is not None and queue.seqs is None:
             for _ in _of_queue(queue, pages, stage):
                 yield
-                if not _has_one_list(queues, queue):        # any more
+                if queue.seqs is not None:                  # any more
                     break
         if number % LOOKS == LOOKS - 1:
             yield
-
-
-def _has_one_list(queues: Queues, queue: Queue) -> bool:
-    """Whether no other list has the READY jobs of the queue: there they would be other objects than in their pages."""
-    return queue.seqs is None and (queues.fair is None or not queues.fair.shared(queue))
 
 
 def _of_queue(queue: Queue, pages: Pages, stage: Stage) -> Iterator[None]:

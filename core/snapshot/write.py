@@ -40,7 +40,7 @@ from msgspec.structs import asdict, astuple
 from core import limits
 from core.ops.settings import ClusterSettings
 from core.ops.users import User
-from core.pages.paged_run import Block, PagedRun
+from core.pages.paged_run import Block
 from core.pages.pages import Page
 from core.snapshot import frames
 from core.snapshot.fair import fair_frames
@@ -170,7 +170,7 @@ def _parts(state: State, queue: Queue) -> Iterator[Iterable[Job] | frames.Paged]
         if isinstance(run, Job):
             blocks: Iterable[Block] = ([run],)
         else:
-            blocks = run.blocks() if isinstance(run, PagedRun) else (list(run),)
+            blocks = run.blocks()
         for block in blocks:
             if isinstance(block, Page):
                 if jobs:

@@ -38,8 +38,15 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
         starts = range(0, len(jobs), BLOCK_JOBS_MAX)
         return JobList(len(jobs), [jobs[start:start + BLOCK_JOBS_MAX] for start in starts] or [[]])
 
-    def load(self) -> None:
-        """Take all jobs into memory, where they are already."""
+    def blocks(self) -> Iterator[list[_Job]]:
+        """The jobs in their order, in lists that must not be changed."""
+        return iter(self._blocks)
+
+    def near(self, job: _Job, count: int) -> list[_Job]:
+        """Up to `count` jobs behind the place of `job`: those in its block."""
+        block = self._blocks[self._block_of(job)] if self.size else []
+        at = bisect_left(block, job)
+        return block[at:at + count]
 
     def __iter__(self) -> Iterator[_Job]:
         return chain.from_iterable(self._blocks)

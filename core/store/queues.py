@@ -133,9 +133,6 @@ class ReadyWatcher(Protocol):
     def refresh(self, queue: Queue) -> None:
         """The queue was closed or opened, or hands out another job next."""
 
-    def shared(self, queue: Queue) -> bool:
-        """Whether jobs of several groups are READY in the queue, each group with a list of its own."""
-
 
 class Queues:
     """All queues by name, their settings, and the sums that TOTAL reports."""

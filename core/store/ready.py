@@ -155,11 +155,13 @@ class ReadyJobs(Struct, gc=False, eq=False):
             run.add(other)
             run.add(job)
 
-    def load(self) -> None:
-        """Take all jobs into memory that are elsewhere."""
-        for run in () if self._runs is None else self._runs.values():
-            if isinstance(run, JobList):
-                run.load()
+    def near(self, job: Job, count: int) -> list[Job]:
+        """Some of the jobs behind the place of `job` that have its rank, at most `count`; perhaps none."""
+        if self._runs is None:
+            at = bisect_left(self._few, job)
+            return self._few[at:at + count]
+        run = self._runs.get(job.rank)
+        return run.near(job, count) if isinstance(run, JobList) else []
 
     @property
     def searched_by_seq(self) -> bool:

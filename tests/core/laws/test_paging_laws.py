@@ -182,8 +182,11 @@ def test_paging_shows_nowhere_in_a_long_log(made: Callable[[int, int], list[LogE
     assert assert_law(made(seed, 600), seed) > 0
 
 
-def deep_log(seed: int, length: int) -> list[LogEntry]:
-    """A log with long queues of plain jobs, from which much is taken, put back and removed, also in batches."""
+def deep_log(seed: int, length: int, grouped: float = 0.005) -> list[LogEntry]:
+    """A log with long queues of plain jobs, from which much is taken, put back and removed, also in batches.
+
+    `grouped`: the share of jobs that have another GROUP.
+    """
     random = Random(seed)
     machine = Machine(KNOWN_LEVEL)
     log: list[LogEntry] = []
@@ -193,20 +196,21 @@ def deep_log(seed: int, length: int) -> list[LogEntry]:
         now_ms += random.choice([0, 1, 30])
         fills = len(log) % 200 < 120
         log.append(LogEntry(now_ms, random.getrandbits(64), [
-            deep_operation(random, machine, ids, 0.7 if fills else 0.2) for _ in range(random.randrange(1, 12))]))
+            deep_operation(random, machine, ids, 0.7 if fills else 0.2, grouped)
+            for _ in range(random.randrange(1, 12))]))
         for reply in machine.apply(len(log), *log[-1]).replies:
             ids += [job.id for job in getattr(reply, "jobs", [reply]) if hasattr(job, "id") and hasattr(job, "data")]
         ids = ids[-40:]
     return log
 
 
-def deep_operation(random: Random, machine: Machine, ids: list[int], puts: float) -> Any:
+def deep_operation(random: Random, machine: Machine, ids: list[int], puts: float, grouped: float) -> Any:
     """One operation, a Put as often as `puts` says."""
     queue, kind = random.choice(QUEUES), random.random()
     put = Put(queue, random.choice([0, 0, 0, 7, -7]), random.randbytes(random.randrange(30)))
     if random.random() < puts:
-        if kind > 0.995:
-            return PutGrouped(put, random.choice(["g", "h"]))       # the queue is no longer that of one group
+        if random.random() < grouped:
+            return PutGrouped(put, random.choice(["g", "h", "a"]))
         return put if kind < 0.95 else PutWith(put, key=random.choice("kl"), ttl_ms=random.choice([None, 50]))
     if kind < 0.4:
         return GetWith(Get(random.choice([None, (queue,)]), random.choice([None, 40])), random.choice([1, 3, 9]),
@@ -235,6 +239,40 @@ def test_paging_shows_nowhere_in_deep_queues(seed: int, monkeypatch: pytest.Monk
     if seed % 2:
         monkeypatch.setattr("core.store.ready.SCANNED_RUNS_MAX", 2)     # so that the runs have their index
     assert assert_law(deep_log(seed, 1000), seed) > 500
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_paging_shows_nowhere_in_queues_that_several_groups_share(seed: int) -> None:
+    assert assert_law(deep_log(seed + 10, 400, [0.05, 0.3, 0.6, 0.9][seed]), seed) > [250, 100, 50, 10][seed]
+
+
+def test_a_job_of_another_group_brings_no_page_back() -> None:
+    store, plain = MemoryStore(), Machine(KNOWN_LEVEL)
+    machine = paged_machine(store)
+    entries: list[list[Any]] = [
+        [Configure(policy=Policy.FAIR), *[Put("q", 0, b"%d" % number) for number in range(600)]],
+        [PutGrouped(Put("q", number % 2, b"g%d" % number), f"g{number % 3}") for number in range(60)],
+        [Put("q", number % 2, b"%d" % number) for number in range(300)],
+    ]
+    for number, operations in enumerate(entries, 1):
+        if number == 2:
+            read = pages_of(machine).read
+        for one in (machine, plain):
+            one.apply(number, 1000 + number, 0, operations)
+        while machine.page_out():
+            pass
+    assert pages_of(machine).read <= read + 2
+    assert pages_of(machine).jobs > 800
+    for number in range(4, 1004):
+        entry = LogEntry(2000, 0, [GetWith(Get(("q",)), 1, None if number % 3 else Policy.OLDEST)])
+        assert machine.apply(number, *entry) == plain.apply(number, *entry)
+    assert plain.total(None).jobs == 0
+
+
+def pages_of(machine: Machine) -> Pages:
+    """The pages of a machine that has some."""
+    assert machine.pages is not None
+    return machine.pages
 
 
 def test_paging_shows_nowhere_with_the_stages_and_blocks_of_every_day(monkeypatch: pytest.MonkeyPatch) -> None:

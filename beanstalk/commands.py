@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from beanstalk.limits import NAME_BYTES_MAX, U32_MAX, U64_MAX, WAIT_S_MAX
 
 NAME = re.compile(rb"[A-Za-z0-9+/;.$_()][-A-Za-z0-9+/;.$_()]*")
@@ -19,7 +21,7 @@ _PAUSE = re.compile(rb" *([-A-Za-z0-9+/;.$_()]+)(.*)", re.DOTALL)
 _BOUND = re.compile(rb"[ \t\n\v\f\r]*([-+]?)([0-9]+)")      # as strtoul() reads it
 
 
-class Command(NamedTuple):
+class Command(Struct, frozen=True, gc=False):
     """A command: its verb, as in the counters of `stats`, and its arguments.
 
     `numbers`: in the order of the line; of a put without the length. `name`: a tube. `body`: of a put.
@@ -40,6 +42,30 @@ class Body(NamedTuple):
 
 class BadFormat(Exception):  # noqa: N818
     """The answer is BAD_FORMAT."""
+
+
+_USUAL = re.compile(
+    rb"put ([0-9]{1,9}) ([0-9]{1,9}) ([0-9]{1,9}) ([0-9]{1,9})\r\n"
+    rb"|reserve\r\n|reserve-with-timeout ([0-9]{1,9})\r\n|delete ([0-9]{1,18})\r\n"
+)
+
+
+def usual_command(data: bytes, body_bytes_max: int) -> Command | None:
+    """The command if these bytes are exactly one usual command; None: they are to be read line by line."""
+    found = _USUAL.match(data)
+    if found is None:
+        return None
+    end, last = found.end(), found.lastindex
+    if last == 4:
+        length = int(found[4])
+        if length > body_bytes_max or len(data) != end + length + 2 or data[-2:] != b"\r\n":
+            return None
+        return Command("put", (int(found[1]), int(found[2]), int(found[3])), "", data[end:-2])
+    if len(data) != end:
+        return None
+    if last is None:
+        return Command("reserve")
+    return Command("reserve-with-timeout" if last == 5 else "delete", (int(found[last]),))
 
 
 def read_line(line: bytes) -> tuple[Command, Body | None] | None:

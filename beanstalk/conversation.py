@@ -94,7 +94,8 @@ class Conversation:
     def receive(self, data: bytes) -> None:
         """Bytes have come."""
         self.reader.feed(data)
-        self.go_on()
+        if self._asking is None:
+            self.go_on()
 
     def end(self) -> None:
         """The client has sent its last byte: what it has sent is executed, a reserve does not wait any more."""
@@ -155,20 +156,20 @@ class Conversation:
     # ---- steps
 
     def _answer_to(self, command: Command | Wrong) -> Step:
-        if isinstance(command, Wrong):
-            self._server.count(command.verb)
-            return command.answer
         self._server.count(command.verb)
+        if isinstance(command, Wrong):
+            return command.answer
         return _DO[command.verb](self, command)
 
     def _take(self, step: Step) -> None:
-        if isinstance(step, bytes):
+        if type(step) is bytes:
             if not self.closed:
                 self._out.append(step)
                 self._out_bytes += len(step)
                 if self._out_bytes > OUTPUT_BYTES_PIECE:
                     self._flush()                   # the link says when it is too much
             return
+        assert type(step) is Asking
         self._asking = step
         if self.waiting:
             self._flush()
@@ -178,14 +179,19 @@ class Conversation:
         """The call has a result."""
         asking, self._asking = self._asking, None
         assert asking is not None
-        self._wait_no_more()
+        self.waiting = False
         if not isinstance(result, Failure):
             self._take(asking.then(result))
         elif asking.failed is not None:
             self._take(asking.failed(result))
         else:
             self._take(self._refusal(result))
-        self.go_on()
+        if self._stepping:
+            return
+        if self._ended or self.reader.pending:
+            self.go_on()
+        else:
+            self._flush()
 
     def _refusal(self, failure: Failure) -> Step:
         if failure is Failure.GONE:
@@ -272,7 +278,6 @@ class Conversation:
         wait_s = 0.0 if self._ended else max(min(ends) - now, 0.0) if ends else None
         if wait_s != 0.0:
             self.waiting = True
-            self._tubes.wait()
         return Asking(calls.Reserve(self._tubes.watched, wait_s), partial(self._reserved_or_not, until))
 
     def _reserved_or_not(self, until: float | None, result: Result) -> Step:
@@ -294,10 +299,9 @@ class Conversation:
         self.held.add(result.number, result.handle, result.tube, result.ttr_s, self._server.now())
         return answers.reserved(result.number, result.body)
 
-    def _wait_no_more(self) -> None:
-        if self.waiting:
-            self.waiting = False
-            self._tubes.wait_no_more()
+    def waits_for(self, tube: str) -> bool:
+        """See Member."""
+        return self.waiting and tube in self._tubes.watched
 
     def _reserve_job(self, command: Command) -> Step:
         self.worker = True
@@ -306,44 +310,44 @@ class Conversation:
     def _delete(self, command: Command) -> Step:
         number = command.numbers[0]
         handle = self.held.handle(number)
+        return Asking(
+            calls.Delete(number, handle), partial(self._deleted, number, handle),
+            partial(self._not_ended, number, handle))
 
-        def deleted(result: Result) -> Step:
-            tube = result.names[0] if isinstance(result, Names) else self.held.tube(number)
-            self.held.drop(number, handle)
-            if tube is not None:
-                self._server.tubes.counts(tube).deletes += 1
-            return answers.DELETED
-
-        return Asking(calls.Delete(number, handle), deleted, self._ending(number, handle, b"")[1])
+    def _deleted(self, number: int, handle: int | None, result: Result) -> Step:
+        tube = result.names[0] if isinstance(result, Names) else self.held.tube(number)
+        self.held.drop(number, handle)
+        if tube is not None:
+            self._server.tubes.counts(tube).deletes += 1
+        return answers.DELETED
 
     def _release(self, command: Command) -> Step:
         number, priority, delay_s = command.numbers
         handle = self.held.handle(number)
         if handle is None:
             return answers.NOT_FOUND
-        return Asking(calls.Release(handle, priority, delay_s), *self._ending(number, handle, answers.RELEASED))
+        return self._ending(calls.Release(handle, priority, delay_s), number, handle, answers.RELEASED)
 
     def _bury(self, command: Command) -> Step:
         number, priority = command.numbers
         handle = self.held.handle(number)
         if handle is None:
             return answers.NOT_FOUND
-        return Asking(calls.Bury(handle, priority), *self._ending(number, handle, answers.BURIED))
+        return self._ending(calls.Bury(handle, priority), number, handle, answers.BURIED)
 
-    def _ending(
-        self, number: int, handle: int | None, answer: bytes,
-    ) -> tuple[Callable[[Result], Step], Callable[[Failure], Step]]:
-        """What follows a call that ends a reservation, and what follows when it was refused."""
+    def _ending(self, call: Call, number: int, handle: int, answer: bytes) -> Step:
+        """Ask for a call that ends a reservation."""
         def ended(_: Result) -> Step:
             self.held.drop(number, handle)
             return answer
 
-        def refused(failure: Failure) -> Step:
-            if failure is Failure.NOT_FOUND:
-                self.held.drop(number, handle)
-            return self._refusal(failure)
+        return Asking(call, ended, partial(self._not_ended, number, handle))
 
-        return ended, refused
+    def _not_ended(self, number: int, handle: int | None, failure: Failure) -> Step:
+        """A call on a reservation was refused."""
+        if failure is Failure.NOT_FOUND:
+            self.held.drop(number, handle)
+        return self._refusal(failure)
 
     def _touch(self, command: Command) -> Step:
         number = command.numbers[0]
@@ -356,7 +360,7 @@ class Conversation:
             self.held.touched(number, began)
             return answers.TOUCHED
 
-        return Asking(calls.Touch(handle), touched, self._ending(number, handle, b"")[1])
+        return Asking(calls.Touch(handle), touched, partial(self._not_ended, number, handle))
 
     def _kick(self, command: Command) -> Step:
         return Asking(calls.Kick(self._tubes.used, command.numbers[0]), _kicked)

@@ -1,11 +1,11 @@
-"""Bytes become commands: lines, bodies, and what is dropped of both."""
+"""Bytes become commands: usual ones at once, others by lines and bodies, and what is dropped of both."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from beanstalk import answers
-from beanstalk.commands import BadFormat, Body, Command, read_line
+from beanstalk.commands import BadFormat, Body, Command, read_line, usual_command
 from beanstalk.limits import BACKLOG_BYTES_MAX, BODY_BYTES_MAX, LINE_BYTES_MAX
 
 
@@ -23,11 +23,12 @@ UNKNOWN_COMMAND = Wrong(answers.UNKNOWN_COMMAND)
 class Reader:
     """The input of one connection."""
 
-    __slots__ = ("_body_bytes_max", "_buffer", "_dropped", "_dropping_line", "_put", "_wanted")
+    __slots__ = ("_body_bytes_max", "_buffer", "_dropped", "_dropping_line", "_put", "_usual", "_wanted")
 
     def __init__(self, body_bytes_max: int = BODY_BYTES_MAX) -> None:
         self._body_bytes_max = body_bytes_max
         self._buffer = bytearray()
+        self._usual: Command | None = None      # a usual command, before what is in the buffer
         self._put: Command | None = None        # its body is arriving
         self._wanted = 0                        # bytes of the body with CR LF
         self._dropped = 0                       # bytes of a body that is too big, still to be dropped
@@ -41,19 +42,27 @@ class Reader:
     @property
     def pending(self) -> bool:
         """Whether there are bytes that no command was made of yet."""
-        return bool(self._buffer)
+        return self._usual is not None or bool(self._buffer)
 
     def feed(self, data: bytes) -> None:
         """Take received bytes."""
+        if not self._buffer and self._usual is None and self._put is None and not self._dropped:
+            self._usual = usual_command(data, self._body_bytes_max)
+            if self._usual is not None:
+                return
         self._buffer += data
 
     def close(self) -> None:
         """Forget everything: the connection is gone."""
         self._buffer.clear()
-        self._put, self._wanted, self._dropped, self._dropping_line = None, 0, 0, False
+        self._usual = self._put = None
+        self._wanted, self._dropped, self._dropping_line = 0, 0, False
 
     def next(self) -> Command | Wrong | None:
         """The next command, or what is wrong with it; None: more bytes are needed."""
+        if self._usual is not None:
+            usual, self._usual = self._usual, None
+            return usual
         if self._dropped:
             return self._drop()
         if self._put is not None:
@@ -104,7 +113,7 @@ class Reader:
         self._put, self._wanted = None, 0
         if not body.endswith(b"\r\n"):
             return Wrong(answers.EXPECTED_CRLF, put.verb)
-        return put._replace(body=body[:-2])
+        return Command(put.verb, put.numbers, body=body[:-2])
 
     def _drop(self) -> Wrong | None:
         count = min(self._dropped, len(self._buffer))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import heapq
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from beanstalk.limits import FORGET_S, MARGIN_S
 
 SPARE_ENDS = 100                # deadlines that are not true any more, besides as many as there are jobs
 
 
-class Reservation(NamedTuple):
+class Reservation(Struct, frozen=True, gc=False):
     """A reserved job; `deadline`: when its time ends, on the connection's clock."""
 
     handle: int

@@ -27,6 +27,9 @@ class Member(Protocol):
     waiting: bool           # it waits for one now
     held: Reservations
 
+    def waits_for(self, tube: str) -> bool:
+        """Whether it waits for a job of this tube, among others."""
+
     def go_on(self) -> None:
         """Execute further commands."""
 
@@ -122,7 +125,7 @@ class Server:
             "total-jobs": max(found.total, counts.jobs),
             "current-using": use.using[tube],
             "current-watching": use.watching[tube],
-            "current-waiting": use.waiting[tube],
+            "current-waiting": sum(connection.waits_for(tube) for connection in self.connections),
             "cmd-delete": max(found.deletes, counts.deletes),
             "cmd-pause-tube": max(found.pauses, counts.pauses),
             "pause": found.pause_s,

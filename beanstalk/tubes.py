@@ -1,4 +1,4 @@
-"""Tubes as connections see them: the one a connection uses, those it watches, and how many do so in all."""
+"""Tubes as connections see them: the one a connection uses, those it watches, and how many do so."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ class TubeCounts:
 
 
 class TubeUse:
-    """How many connections of this server use, watch and wait for each tube."""
+    """How many connections of this server use and watch each tube."""
 
     def __init__(self) -> None:
         self.using: Counter[str] = Counter()
         self.watching: Counter[str] = Counter()
-        self.waiting: Counter[str] = Counter()
         self._known: dict[str, TubeCounts] = {}     # in the order of appearance
         self.take(Counter(), DEFAULT)
 
@@ -66,7 +65,6 @@ class Tubes:
         self._use = use
         self.used = DEFAULT
         self._watched = [DEFAULT]
-        self._waiting: tuple[str, ...] = ()
         use.take(use.using, DEFAULT)
         use.take(use.watching, DEFAULT)
         self.watched: tuple[str, ...] = (DEFAULT,)
@@ -97,22 +95,8 @@ class Tubes:
             self.watched = tuple(self._watched)
         return True
 
-    def wait(self) -> None:
-        """The connection waits for a job of the watched tubes."""
-        self._waiting = self.watched
-        self._use.waiting.update(self._waiting)
-
-    def wait_no_more(self) -> None:
-        """It has got one, or waits no longer."""
-        self._use.waiting.subtract(self._waiting)
-        for tube in self._waiting:
-            if not self._use.waiting[tube]:
-                del self._use.waiting[tube]
-        self._waiting = ()
-
     def close(self) -> None:
         """The connection has ended."""
-        self.wait_no_more()
         self._use.drop(self._use.using, self.used)
         for tube in self._watched:
             self._use.drop(self._use.watching, tube)

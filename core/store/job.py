@@ -123,10 +123,11 @@ def counted(
     if extras is None or extras.counts is None:
         return extras
     old = extras.counts
-    return replace(extras, counts=JobCounts(
+    counts = JobCounts(
         old.reserves + reserves, old.timeouts + timeouts, old.releases + releases, old.buries + buries,
         old.kicks + kicks, old.delay_ms,
-    ))
+    )
+    return replace(extras, counts=counts)
 
 
 def delayed_by(extras: Extras | None, delay_ms: int) -> Extras | None:

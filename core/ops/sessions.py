@@ -73,8 +73,8 @@ Requested = (
 class Request(Struct, array_like=True, tag=19, gc=False, frozen=True):
     """Execute `operation`, unless request `number` of the session was answered before: then repeat the answer.
 
-    `digest` (16 bytes) is that of the client's whole command: one number stands for one command. A command of several
-    operations gives each of them its own `part`: 0 is the command itself, 1 the hand-out of a PUT .. WAIT. With
+    `digest` (16 bytes, or none) is that of the client's whole command: one number stands for one command. A command of
+    several operations gives each of them its own `part`: 0 is the command itself, 1 the hand-out of a PUT .. WAIT. With
     `keep_waiting` (GETB, GETBE, the hand-out of a WAIT) an Empty is not an answer yet: the same Request is proposed
     again when there may be a job. With `until_finished` too (GETBE), that is so only for an Empty with unfinished jobs.
     """

@@ -49,7 +49,7 @@ def do_errand(
     def tell(outcome: Outcome) -> None:
         told(encode(outcome))
 
-    straight = StraightWay(services, customer, tell)
+    straight = StraightWay(services, customer, tell, tell)
     if order.first and services.cluster.serving and straight.take(order):
         return straight
     execution = OrderExecution(services, customer, order, tell)

@@ -12,7 +12,7 @@ from core import OpenSession, Operation, Put, PutNumbered, PutWith, Reply, Reque
 from core import SessionNotFound as SessionNotFoundReply
 from gateway.auth.authenticator import Access
 from gateway.auth.authorizer import Guard
-from gateway.beanstalkd.orders import AGAIN, Keep, Open, Order, Outcome, SessionLost
+from gateway.beanstalkd.orders import AGAIN, NO_DIGEST, Keep, Open, Order, Outcome, SessionLost
 from gateway.beanstalkd.steps import Desk, Plain, Refused, Steps, Wait
 from gateway.protocol.responses import BUSY
 from gateway.waiting.slots import NoReply
@@ -119,7 +119,7 @@ class OrderExecution:
         """The operation as the next request of the session."""
         number = self._number
         self._number += 1
-        return Request(self._order.session, number, number.to_bytes(16, "big"), 0, keep_waiting, operation)
+        return Request(self._order.session, number, NO_DIGEST, 0, keep_waiting, operation)
 
     def _propose(self, operation: Operation) -> None:
         self._operation = operation

@@ -47,6 +47,8 @@ class SessionLost(Struct, array_like=True, tag=151, frozen=True, gc=False):
 
 Outcome = calls.Result | Failure | Again | SessionLost
 
+NO_DIGEST = b""                 # of requests: a node never uses a number for another command
+
 
 def numbers_of(call: object) -> int:
     """How many numbers the requests of a call may need."""

@@ -45,7 +45,7 @@ class NodeSeat:
         self._sessions = sessions
         self._customer = customer
         self._loop = asyncio.get_running_loop()
-        self._straight = StraightWay(services, customer, self._told)
+        self._straight = StraightWay(services, customer, self._end, self._told)
         self._session: NodeSession | None = None
         self._unsure = False                # whether a job may be bound to the session of which nobody knows
         self._call: Call | Keep | None = None
@@ -107,6 +107,12 @@ class NodeSeat:
         else:
             self._give(Order(call, self._session.number, self._session.next_numbers(numbers_of(call)), first=True))
 
+    def _begin_anew(self) -> None:
+        """Begin the call, for which time has passed already."""
+        if type(self._call) is calls.Reserve:
+            self._call = replace(self._call, wait_s=self._wait_s())
+        self._begin()
+
     def _give(self, order: Order) -> None:
         """Give a new order."""
         self._order, self._given = order, 0
@@ -129,7 +135,7 @@ class NodeSeat:
         assert order is not None
         self._given += 1
         self._given_at = self._loop.time()
-        if type(order.call) is calls.Reserve:
+        if type(order.call) is calls.Reserve and self._given > 1:
             order = replace(order, call=replace(order.call, wait_s=self._wait_s()))
         if self._cluster.serving:
             execution = OrderExecution(self._services, self._customer, order, self._told)
@@ -161,7 +167,7 @@ class NodeSeat:
         elif self._order is not None and type(self._order.call) is Open:
             if isinstance(outcome, calls.Number):
                 self._session = self._sessions.opened(outcome.number)
-                self._begin()
+                self._begin_anew()
             else:
                 self._end(Failure.OUT_OF_MEMORY)
         else:
@@ -192,7 +198,7 @@ class NodeSeat:
         elif type(self._call) is calls.Put and self._given > 1:
             self._end(Failure.GONE)
         else:
-            self._begin()
+            self._begin_anew()
 
     def _forget_session(self) -> None:
         if self._session is not None:
@@ -202,6 +208,7 @@ class NodeSeat:
 
     def _end(self, result: Result | Failure) -> None:
         done, call, self._call, self._order, self._done = self._done, self._call, None, None, None
+        self._recall = None
         if type(call) is calls.GiveBack and call.handles:
             self._forget_session()          # it has ended with them
         elif isinstance(result, Failure) and self._given > 1:

@@ -16,17 +16,23 @@ from beanstalk import Failure, calls
 from core import DoneLast, Empty, Finished, Handed, Reply, Request, SessionNotFound, StoredNumber
 from gateway.beanstalkd.operations import get_of, put_of, reserved
 from gateway.beanstalkd.order_execution import Customer, OrderExecution, Services, Told
-from gateway.beanstalkd.orders import AGAIN, Order, SessionLost
+from gateway.beanstalkd.orders import AGAIN, NO_DIGEST, Order, SessionLost
 
 
 class StraightWay:
-    """Takes the orders of one connection, one at a time, at the serving leader; `told` is called with each outcome."""
+    """Takes the orders of one connection, one at a time, at the serving leader."""
 
-    __slots__ = ("_cancelled", "_claimed", "_customer", "_execution", "_order", "_outcome_of", "_services", "_told")
+    __slots__ = (
+        "_cancelled", "_claimed", "_customer", "_ended", "_execution", "_order", "_outcome_of", "_services", "_told",
+    )
 
-    def __init__(self, services: Services, customer: Customer, told: Told) -> None:
+    def __init__(
+        self, services: Services, customer: Customer, ended: Callable[[calls.Result], None], told: Told,
+    ) -> None:
+        """`ended` is called with the result of an order, `told` with any other outcome of it."""
         self._services = services
         self._customer = customer
+        self._ended = ended
         self._told = told
         self._order: Order
         self._outcome_of: Callable[[StraightWay, Any], bool]
@@ -93,8 +99,7 @@ class StraightWay:
 
     def _propose(self, operation: Any, *, keep_waiting: bool = False) -> None:
         order = self._order
-        number = order.number
-        request = Request(order.session, number, number.to_bytes(16, "big"), 0, keep_waiting, operation)
+        request = Request(order.session, order.number, NO_DIGEST, 0, keep_waiting, operation)
         self._services.cluster.propose_for(self, request, self)
 
     # ---- their replies: False if the steps have to go on with them
@@ -102,7 +107,7 @@ class StraightWay:
     def _stored(self, reply: Reply) -> bool:
         if type(reply) is not StoredNumber:
             return False
-        self._told(calls.Number(reply.number))
+        self._ended(calls.Number(reply.number))
         return True
 
     def _handed(self, reply: Reply) -> bool:
@@ -110,9 +115,9 @@ class StraightWay:
         assert claimed is not None
         self._services.waiters.settle_claim(claimed, reply)
         if type(reply) is Handed:
-            self._told(reserved(self._services.cluster, reply))
+            self._ended(reserved(self._services.cluster, reply))
         elif isinstance(reply, Empty) and (self._cancelled or self._order.call.wait_s == 0):   # type: ignore[union-attr]
-            self._told(None)
+            self._ended(None)
         else:
             return False
         return True
@@ -120,7 +125,7 @@ class StraightWay:
     def _finished(self, reply: Reply) -> bool:
         if type(reply) is not Finished:
             return False
-        self._told(None)
+        self._ended(None)
         return True
 
     # ---- ClientPending

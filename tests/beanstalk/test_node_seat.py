@@ -115,6 +115,19 @@ def test_a_reserve_that_finds_nothing_waits_without_an_entry() -> None:
     with_gateway(test, automatic=False)
 
 
+def test_the_time_until_there_is_a_session_counts_as_waiting() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        place = Place(gateway)
+        waits: list[int] = []
+        gateway.hub.waiters.limit = lambda waiter, within_ms: waits.append(within_ms)     # type: ignore[method-assign]
+        place.call(calls.Reserve(("q",), 10))
+        place.clock.pass_time(7)
+        gateway.cluster.commit()                        # which opens the session
+        assert waits == [3000]
+        assert place.result is NOTHING
+    with_gateway(test, automatic=False)
+
+
 def test_a_reserve_given_again_asks_the_log() -> None:
     async def test(gateway: MemoryGateway) -> None:
         worker, producer = Place(gateway), Place(gateway)

@@ -108,6 +108,12 @@ def get_cost(operation: Get) -> Cost:
 def get_with(state: State, operation: GetWith, seed: int) -> Reply:
     """Hand out one job, or up to `count`, with a new choice of the queue for each."""
     policy = state.settings.policy if operation.policy is None else operation.policy
+    taking = operation.get
+    if (
+        operation.count is None and not operation.meta and policy is not Policy.RR and state.fair is None
+        and taking.queues is not None and len(taking.queues) == 1 and taking.item is None and not taking.item_of_put
+    ):
+        return get(state, taking, seed)
     return _get_some(state, operation, Way(policy), seed)
 
 

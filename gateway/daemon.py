@@ -36,7 +36,7 @@ from gateway.monitoring import start as start_http
 from gateway.process.certificates import Certificates
 from gateway.process.descriptor_limit import make_room
 from gateway.process.logs import Logs
-from gateway.process.memory_limit import memory_mark_bytes
+from gateway.process.memory_limit import hot_complaint, memory_mark_bytes
 from gateway.process.restarts import Restarts
 from gateway.process.systemd import ServiceManager, describe
 from gateway.server.hub import Hub
@@ -71,6 +71,9 @@ async def run(
 
     Raises NodeFailed, and ConfigError if a file named in the configuration has become invalid since it was checked.
     """
+    limits = config.limits
+    if complaint := hot_complaint(limits.hot_bytes, memory_mark_bytes(limits.memory_mark_bytes)):
+        log.warning("%s", complaint)
     stopping = asyncio.Event()
     if await _pause(restarts, stopping):
         await _run(config, logs, restarts, stopping, bootstrap, announce)

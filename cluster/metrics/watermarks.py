@@ -70,7 +70,8 @@ class Watermarks:
         fields = {"memory_used_bytes": self.memory_used_bytes, "memory_mark_bytes": mark}
         if reached:
             log.warning("this process uses %d bytes of memory, more than limits.memory_mark_bytes (%d): no more "
-                        "jobs are accepted. Let workers catch up, or give the machine more memory.",
+                        "jobs are accepted. Let workers catch up, keep more of the waiting jobs on the disk "
+                        "(limits.hot_bytes), or give the machine more memory.",
                         self.memory_used_bytes, mark, extra={"fields": fields})
         else:
             log.info("memory is below its mark again (%d bytes): jobs are accepted", self.memory_used_bytes,

@@ -122,6 +122,8 @@ def _check_limits(limits: Limits) -> None:
     within("memory_mark_bytes", 0, 2**50)
     within("disk_free_bytes_min", 0, 2**50)
     within("hot_bytes", 0, 2**50)
+    _require(not limits.memory_mark_bytes or limits.hot_bytes < limits.memory_mark_bytes, "limits.hot_bytes",
+             f"must be smaller than limits.memory_mark_bytes ({limits.memory_mark_bytes}): at that mark PUT is refused")
     for key in ("hello_timeout_s", "idle_timeout_s", "auth_timeout_s", "command_timeout_s", "answer_timeout_s"):
         within(key, 0, 86_400)
     within("output_bytes_max", limits.data_bytes_max + limits.line_bytes_max, 2**40)     # one answer must fit

@@ -7,8 +7,12 @@ from pathlib import Path
 
 # Share of the available memory. A snapshot is written by a forked child, which touches the reference count of every
 # object and so copies nearly all of the heap: both processes together use up to 1.95 times as much (measured with a
-# million small jobs and more), and the buffers of clients come on top of that.
+# million small jobs and more), and the buffers of clients come on top of that. It is the same with jobs on the disk:
+# the child copies what is in memory.
 SHARE_PERCENT = 45
+# Of the mark. Jobs may come faster than they leave memory, by a quarter of limits.hot_bytes; they take somewhat more
+# than what counts there; and running jobs, pages and clients need memory as well.
+HOT_SHARE_PERCENT = 60
 
 # The limit files of control groups version 2 and version 1. Parent groups limit the process as well.
 _V2 = "memory.max"
@@ -18,6 +22,14 @@ _V1 = "memory.limit_in_bytes"
 def memory_mark_bytes(configured: int, root: Path = Path("/")) -> int:
     """Return the memory use above which PUT is refused: as configured, or if that is 0 a share of what is available."""
     return configured or _available_bytes(root) * SHARE_PERCENT // 100
+
+
+def hot_complaint(hot_bytes: int, mark_bytes: int) -> str:
+    """What is to be said about this limits.hot_bytes beside the mark; "" for nothing."""
+    if hot_bytes * 100 <= mark_bytes * HOT_SHARE_PERCENT:
+        return ""
+    return (f"limits.hot_bytes ({hot_bytes}) is more than {HOT_SHARE_PERCENT}% of the memory mark ({mark_bytes}): PUT "
+            "may be refused before jobs have left memory. Make it smaller.")
 
 
 def _available_bytes(root: Path) -> int:

@@ -144,6 +144,7 @@ def test_the_raft_defaults_are_those_of_the_cluster() -> None:
     ("[limits]\nsessions_per_owner_max = 100001", {}, "limits.sessions_per_owner_max: must be"),
     ("[limits]\npipeline_bytes_max = -1", {}, "limits.pipeline_bytes_max: must be"),
     ("[limits]\noutput_bytes_max = 8388608", {}, "limits.output_bytes_max: must be"),
+    ("[limits]\nmemory_mark_bytes = 1000\nhot_bytes = 1000", {}, "limits.hot_bytes: must be smaller than"),
     ("[raft]\nheartbeat_ms = 0", {}, "raft.heartbeat_ms: must be at least 1"),
     ("[raft]\nlease_ms = 5000", {}, "raft.lease_ms: must be smaller than raft.election_min_ms"),
     ("[raft]\nlease_ms = 50", {}, "raft.lease_ms: must be greater than raft.heartbeat_ms"),

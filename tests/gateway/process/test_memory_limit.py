@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.process.memory_limit import memory_mark_bytes
+from gateway.process.memory_limit import hot_complaint, memory_mark_bytes
 
 PHYSICAL = os.sysconf("SC_PAGESIZE") * os.sysconf("SC_PHYS_PAGES")
 MIB = 1 << 20
@@ -48,3 +48,8 @@ def test_without_proc_it_is_a_share_of_the_physical_memory(tmp_path: Path) -> No
 
 def test_what_is_configured_goes_first(tmp_path: Path) -> None:
     assert memory_mark_bytes(5, system(tmp_path, "0::/\n", {"sys/fs/cgroup/memory.max": "1000"})) == 5
+
+
+def test_a_budget_that_leaves_too_little_below_the_mark_is_told() -> None:
+    assert hot_complaint(0, 1000) == hot_complaint(600, 1000) == ""
+    assert "limits.hot_bytes (601) is more than 60% of the memory mark (1000)" in hot_complaint(601, 1000)

@@ -139,6 +139,7 @@ class FileSpace:
         except OSError as error:
             self._files.no_room(error)
             return False
+        self._disk.begin_sync(segment.file, len(self._buffer), segment.written)     # or all is left to a snapshot
         self._files.wrote(len(self._buffer))
         segment.written += len(self._buffer)
         self._buffer.clear()

@@ -135,8 +135,7 @@ class PageFiles:
         """Remove the files that nothing needs."""
         for number in [number for number in self._left if not self._is_named(number)]:
             del self._left[number]
-            with contextlib.suppress(OSError):          # the next process removes it
-                self.disk.unlink(path_of(self.directory, number))
+            self.disk.unlink_in_background(path_of(self.directory, number))     # if not, the next process does
 
     def _is_named(self, number: int) -> bool:
         return any(number in segments for segments in self.named.values())

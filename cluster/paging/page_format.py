@@ -66,6 +66,9 @@ def data_of(frame: bytes, reference: Reference) -> bytes | None:
     return data if right and crc == crc32(data, crc32(_CHECKED.pack(number, size))) else None
 
 
+AHEAD_BYTES = 8 << 20       # so much is asked for before it is read: a disk is several times as fast with that
+
+
 class PageReader:
     """Reads pages by their references; fast in their order. It must be closed."""
 
@@ -74,6 +77,7 @@ class PageReader:
         self._directory = directory
         self._file: int | None = None
         self._segment = 0
+        self._ahead = 0             # up to where the file will be in the page cache
 
     def read(self, packed: bytes) -> bytes:
         """The data of the page of a reference. Raises PageLost and OSError."""
@@ -82,9 +86,13 @@ class PageReader:
         if self._file is None or reference.segment != self._segment:
             self.close()
             try:
-                self._file, self._segment = self._disk.open(path), reference.segment
+                self._file, self._segment, self._ahead = self._disk.open(path), reference.segment, 0
             except FileNotFoundError:
                 raise PageLost(f"{path} is missing") from None
+        if reference.offset + AHEAD_BYTES // 2 > self._ahead:
+            begin = max(self._ahead, reference.offset)
+            self._disk.expect(self._file, AHEAD_BYTES, begin)
+            self._ahead = begin + AHEAD_BYTES
         data = data_of(self._disk.read(self._file, reference.length, reference.offset), reference)
         if data is None:
             raise PageLost(f"{path}: the page at {reference.offset} is not as it was written")

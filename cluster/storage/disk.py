@@ -37,7 +37,8 @@ def passes(error: OSError) -> bool:
 class Disk:
     """Real files, identified by their descriptors. All reads and writes take an offset."""
 
-    _thread: ThreadPoolExecutor | None = None       # for sync_in_background()
+    _thread: ThreadPoolExecutor | None = None       # for sync_in_background(),
+    _remover: ThreadPoolExecutor | None = None      # and for unlink_in_background()
     _held: list[int] | None = None                  # descriptors in reserve
     _hold = 0                                       # how many there should be
 
@@ -184,6 +185,11 @@ class Disk:
         """Drop synced bytes from the page cache, because they will hardly be read again."""
         os.posix_fadvise(file, offset, length, os.POSIX_FADV_DONTNEED)
 
+    def begin_sync(self, file: int, length: int, offset: int) -> None:
+        """Let the system begin to write bytes to the disk, which will be synced later; does not wait for that."""
+        # It also drops from the page cache what is on the disk already; what is being written stays.
+        os.posix_fadvise(file, offset, length, os.POSIX_FADV_DONTNEED)
+
     def expect(self, file: int, length: int, offset: int) -> None:
         """Let the system read bytes into the page cache, because they will be read soon; does not wait for that."""
         os.posix_fadvise(file, offset, length, os.POSIX_FADV_WILLNEED)
@@ -203,6 +209,12 @@ class Disk:
     def unlink(self, path: Path) -> None:
         """Remove a name; the file stays readable where it is open."""
         os.unlink(path)
+
+    def unlink_in_background(self, path: Path) -> None:
+        """The same in a thread, as giving back a large file takes long; nobody is told if that fails."""
+        if self._remover is None:
+            self._remover = ThreadPoolExecutor(1, "unlink")
+        self._remover.submit(self.unlink, path)
 
     def remove_directory(self, directory: Path) -> None:
         """Remove an empty directory."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import time
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 
@@ -303,3 +305,45 @@ def test_a_forked_child_reads_pages_of_files_that_are_removed_meanwhile(
     finally:
         os.close(gate)
         os.close(release)
+
+
+class HintedDisk(Disk):
+    """Notes what the system was told to do early."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun: list[tuple[int, int]] = []
+        self.expected: list[tuple[int, int]] = []
+
+    def begin_sync(self, file: int, length: int, offset: int) -> None:
+        self.begun.append((offset, offset + length))
+        super().begin_sync(file, length, offset)
+
+    def expect(self, file: int, length: int, offset: int) -> None:
+        self.expected.append((offset, offset + length))
+        super().expect(file, length, offset)
+
+
+def test_a_real_disk_writes_pages_early_reads_ahead_and_removes_files_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(file_space, "WRITE_BYTES", 1000)
+    monkeypatch.setattr(page_format, "AHEAD_BYTES", 4000)
+    disk = HintedDisk()
+    files = PageFiles(tmp_path, disk)
+    space = files.space()
+    numbers = [put(space, bytes([number]) * 200) for number in range(100)]
+    space.flush()
+    assert disk.begun[0][0] == 0
+    assert all(one[1] == other[0] for one, other in pairwise(disk.begun))
+    assert disk.begun[-1][1] == files.bytes_total > 20_000
+    references = [space.reference(number) for number in numbers]
+    page_format.verify(disk, tmp_path, references)
+    assert disk.expected[0] == (0, 4000)
+    assert all(one[1] == other[0] for one, other in pairwise(disk.expected))
+    assert 5 <= len(disk.expected) <= 6
+    space.drop()
+    until = time.monotonic() + 60
+    while list(tmp_path.iterdir()):
+        assert time.monotonic() < until
+        time.sleep(0.01)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 from collections.abc import Sequence
@@ -127,6 +128,17 @@ class MemoryDisk(Disk):
 
     def forget(self, file: int, length: int, offset: int) -> None:
         """Nothing is kept twice here."""
+
+    def begin_sync(self, file: int, length: int, offset: int) -> None:
+        """All that is written is durable here."""
+
+    def expect(self, file: int, length: int, offset: int) -> None:
+        """Nothing is slow here."""
+
+    def unlink_in_background(self, path: Path) -> None:
+        """There is no thread here."""
+        with contextlib.suppress(OSError):
+            self.unlink(path)
 
     def sync_directory(self, directory: Path) -> None:
         pass

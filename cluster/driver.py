@@ -103,7 +103,7 @@ class Driver:
         self._listener = listener
         self._clock = clock
         self._housekeeping_at = AT_ONCE
-        self._durable_at = AT_ONCE              # when everything was last durable
+        self._durable_at = self._wrote_at = AT_ONCE     # when all was durable, when there was something to write
         self._level_at = float("-inf")          # when this node last had all that was committed
         self._led, self._online = False, True   # the last known values of what _changed() compares
         self._led_at = clock.monotonic()        # when there was a leader last, or the start
@@ -151,15 +151,15 @@ class Driver:
         except NoRoom as error:
             self.capacity.stand_still(self._clock.monotonic(), error)
 
-    def turn(self) -> None:
-        """Run one turn. Raises any error that must stop this node."""
+    def turn(self, *, propose: bool = True) -> None:
+        """Run one turn; without `propose` what is queued goes on waiting. Raises any error that must stop this node."""
         now = self._clock.monotonic()
         self.transport.begin_turn(now)
         try:
             if self.capacity.stuck:
                 self.capacity.try_again(now)    # a turn of its own: what is durable counts from the next one on
             else:
-                self._turn(now)
+                self._turn(now, propose=propose)
         except NoRoom as error:
             self.capacity.stand_still(now, error)
             self._turn_without_room()
@@ -174,14 +174,14 @@ class Driver:
                 self._handle(name, event)
         self._listener.turn_ended()
 
-    def _turn(self, now: float) -> None:
+    def _turn(self, now: float, *, propose: bool) -> None:
         unusual = self._handle_inbox()
         journal, replica, transport = self.journal, self.replica, self.transport
         if journal.syncing is not None:
             journal.poll_sync()
         if not replica.is_leader:
             # The leader waits for a follower's answer; what the follower applies is not urgent.
-            journal.sync()
+            journal.sync(alone=self._commit_index_due(now))
             self._network.flush()
         # Nothing that _changed() compares changes before the tick unless the library was given something.
         following = transport.lane.followed_at == now
@@ -190,7 +190,8 @@ class Driver:
         if housekeeping:
             self._housekeeping_at = now + limits.HOUSEKEEPING_S
             self._housekeeping_before_tick(now)
-        self.proposer.flush(now)
+        if propose:
+            self.proposer.flush(now)
         if housekeeping or not transport.lane.turn():
             transport.quorum.tick()
             replica.tick()
@@ -227,13 +228,20 @@ class Driver:
         does not count yet. But nothing is committed in that time. With a disk that takes too long it must fall silent,
         as with one that is too slow for small entries, so that another node can lead.
         """
+        alone = self._commit_index_due(now)
         if self.replica.is_leader and now - self._durable_at < self.settings.election_min_ms / 1000:
-            if not self.journal.sync_in_background():
+            if not self.journal.sync_in_background(alone=alone):
                 return False
         else:
-            self.journal.sync()
+            self.journal.sync(alone=alone)
         self._durable_at = now
         return True
+
+    def _commit_index_due(self, now: float) -> bool:
+        """Is a new commit index to be synced by itself? Not between entries, which take it along: they would wait."""
+        if self.journal.unsynced:
+            self._wrote_at = now
+        return now - self._wrote_at >= limits.COMMIT_INDEX_WAITS_S
 
     def _handle_inbox(self) -> bool:
         """Handle received events; returns whether any of them calls for housekeeping."""
@@ -324,7 +332,8 @@ class Driver:
             self._unlink(name)
         if members.changed:
             members.follow()
-            self.journal.keep_commit()          # an operator who was told that a node was removed may rely on it
+            self.journal.keep_commit()          # an operator who was told that a node was removed may rely on it,
+            self._wrote_at = AT_ONCE            # at once
             self._stale = True
         if not self._stale or (self.replica.is_leader and not members.belongs):
             return                              # a removed leader keeps counting the old voters (membership.py)

@@ -90,6 +90,7 @@ SEGMENT_BYTES = 32 << 20
 # clients is logged; with less than the third (24 MiB) no jobs are accepted.
 JOURNAL_RESERVE, JOURNAL_EXHAUSTED, JOURNAL_SCARCE = 1 / 16, 1 / 4, 3 / 4
 BACKGROUND_SYNC_BYTES = 256 << 10   # from this size on, a sync is worth a thread
+COMMIT_INDEX_WAITS_S = 0.1     # a new commit index waits so long for entries to be synced with
 READ_AHEAD_BYTES = 256 << 10
 # A synced frame of this size is dropped from the page cache: large frames one after another would take new pages for
 # ever, and touching a page for the first time costs a virtual machine several times as much as a warm one.

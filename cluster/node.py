@@ -167,14 +167,15 @@ class ClusterNode(DrivenNode):
         if self._stopped or self.failed.done():
             return
         driver = self._driver
-        if not driver.inbox and self._commit_delay.should_wait():
+        waits = self._commit_delay.should_wait()
+        if waits and not driver.inbox:
             self._wake()
             return
         try:
             if self._pages is not None:
                 self._pages.halted = self._marks.disk_reached
             driver.capacity.marked, driver.capacity.free_bytes = self._marks.reached, self._marks.free_bytes
-            driver.turn()
+            driver.turn(propose=not waits)
         except StorageDamaged as error:
             self.failed.set_exception(self._rejoining.order(error))
             return
@@ -183,6 +184,7 @@ class ClusterNode(DrivenNode):
             return
         before, now = self._turned_at, self._clock.monotonic()
         self._turned_at = now
+        self._commit_delay.turned(now)
         self._turns.observe(self._woken_at, now)
         # A busy node keeps one timer for many turns; when the next one is due by itself is asked once it is quiet.
         if now - before >= limits.TICK_S:

@@ -321,21 +321,21 @@ class Journal(LogView):
         """Begin a new segment with the next frame, because the one in use is damaged."""
         self._leave = True
 
-    def sync(self) -> None:
+    def sync(self, *, alone: bool = True) -> None:
         """Make all changes durable with one write and one fdatasync; does nothing if there are none.
 
-        Raises NoRoom and OSError.
+        `alone`: write a new commit index even if there is nothing else. Raises NoRoom and OSError.
         """
         self._end_sync()
-        self._sync(in_background=False)
+        self._sync(in_background=False, alone=alone)
 
-    def sync_in_background(self) -> bool:
+    def sync_in_background(self, *, alone: bool = True) -> bool:
         """Like sync(), but do not wait for the disk if there is much to sync. Returns whether everything is durable.
 
         If not, the rest becomes durable with further calls; the next one is useful once `syncing` has completed.
         """
         if self.syncing is None or self.poll_sync():
-            self._sync(in_background=True)
+            self._sync(in_background=True, alone=alone)
         return self.syncing is None
 
     def poll_sync(self) -> bool:
@@ -345,8 +345,8 @@ class Journal(LogView):
             self._end_sync()
         return over
 
-    def _sync(self, *, in_background: bool) -> None:
-        if not self._pending and not self._commit_due:
+    def _sync(self, *, in_background: bool, alone: bool) -> None:
+        if not self._pending and not (self._commit_due and alone):
             return
         if self._failed is not None:
             raise self._failed

@@ -2,9 +2,10 @@
 
 A client that waits for each answer sends its next command right after it. If the next entry were proposed at the moment
 the last one was answered, it would carry only the commands of the other clients, which would then miss the entry after
-it: two groups taking turns, with twice as many entries of half the size. So after answering, the leader keeps reading
-until as many commands have arrived as were answered, or a short time is over. Where this brings nothing (clients that
-do not wait for answers, a slow network) it is tried less and less often.
+it: two groups taking turns, with twice as many entries of half the size. So when the answers have left, the leader
+proposes nothing, and goes on with everything else, until as many commands have arrived as were answered, or a short
+time is over. Where this brings nothing (clients that do not wait for answers, a slow network) it is tried less and less
+often.
 
 Databases have the same setting; here it is bounded by a share of the time that the last entry took.
 """
@@ -28,11 +29,15 @@ class CommitDelay:
         self._rests = 0                         # entries left to propose without a delay
         self._next_rests = 1                    # entries without a delay after the next one that brings nothing
 
+    def turned(self, now: float) -> None:
+        """Note that a turn is over, and the answers that it gave out have left. `now`: monotonic seconds."""
+        answered = self._proposer.answered
+        if answered is not self._answered:
+            self._begin(answered, now)
+
     def should_wait(self) -> bool:
         """Should the queued operations wait a little longer before they are proposed?"""
-        proposer, answered = self._proposer, self._proposer.answered
-        if answered is not self._answered:
-            self._begin(answered)
+        proposer, answered = self._proposer, self._answered
         if answered is None or self._until is None or not proposer.ready:
             return False
         came = proposer.queued - answered.queued
@@ -47,10 +52,10 @@ class CommitDelay:
             self._next_rests = min(2 * self._next_rests + 1, limits.COMMIT_DELAY_RESTS_MAX)
         return False
 
-    def _begin(self, answered: AnsweredEntry | None) -> None:
+    def _begin(self, answered: AnsweredEntry | None, now: float) -> None:
         self._answered = answered
         self._until = None
         if self._rests:
             self._rests -= 1
         elif answered is not None:
-            self._until = answered.at + min(limits.COMMIT_DELAY_SHARE * answered.took_s, limits.COMMIT_DELAY_S_MAX)
+            self._until = now + min(limits.COMMIT_DELAY_SHARE * answered.took_s, limits.COMMIT_DELAY_S_MAX)

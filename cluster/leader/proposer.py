@@ -38,7 +38,6 @@ class AnsweredEntry(NamedTuple):
 
     operations: int             # how many of its operations were executed
     queued: int                 # operations that wait for the next entry
-    at: float                   # monotonic seconds
     took_s: float               # since it was handed to Raft
 
 
@@ -266,7 +265,7 @@ class Proposer:
                 self.latencies.observe(now - batch.begun)
                 if executed < len(pendings):
                     self._put_back(batch.operations[executed:], pendings[executed:], batch.begun)
-                self.answered = AnsweredEntry(executed, self.queued, now, now - batch.launched)
+                self.answered = AnsweredEntry(executed, self.queued, now - batch.launched)
             for pending, reply in zip(pendings, applied.replies, strict=False):
                 pending.applied(reply)
             self._effects(applied.effects)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cluster.leader.commit_delay import CommitDelay
 from cluster.limits import COMMIT_DELAY_RESTS_MAX, COMMIT_DELAY_S_MAX, COMMIT_DELAY_SHARE, ENTRY_OPERATIONS_MAX
-from core import Stored
+from core import Reply, Stored
 from tests.cluster.test_proposer import Log
 
 FLIGHT_S = 0.001
@@ -24,6 +24,11 @@ class Gathered(Log):
         self.proposer.flush(self.now)
         self.now += FLIGHT_S
         self.land(*[Stored()] * operations)
+
+    def land(self, *replies: Reply) -> None:
+        """The turn that gave out these answers is over as well."""
+        super().land(*replies)
+        self.gathering.turned(self.now)
 
     def put_many(self, count: int) -> None:
         for _ in range(count):
@@ -79,6 +84,18 @@ def test_it_does_not_wait_long() -> None:
     assert not log.gathering.should_wait()
 
 
+def test_the_time_to_give_out_the_answers_does_not_count() -> None:
+    log = Gathered()
+    log.put_many(4)
+    log.proposer.flush(log.now)
+    log.now += FLIGHT_S
+    Log.land(log, *[Stored()] * 4)
+    log.put()
+    log.now += 2 * COMMIT_DELAY_S_MAX
+    log.gathering.turned(log.now)
+    assert log.gathering.should_wait()
+
+
 def test_a_full_entry_waits_for_nobody() -> None:
     log = Gathered()
     log.put_many(10)
@@ -131,11 +148,11 @@ def test_what_brings_nothing_is_tried_more_and_more_seldom_and_again_when_it_doe
     assert log.gathering.should_wait(), "so the next entry waits as well"
     log.now += COMMIT_DELAY_S_MAX
     assert not log.gathering.should_wait()
-    log.proposer.flush(log.now)
+    log.put_many(3)
     for waits in (False, True):
+        log.proposer.flush(log.now)
         log.now += FLIGHT_S
-        log.land(Stored())
-        log.round(4)
+        log.land(*[Stored()] * 4)
         log.put()
         assert log.gathering.should_wait() is waits, "and one failure does not make it give up again"
-        log.proposer.flush(log.now)
+        log.put_many(3)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cluster.journal.journal import Journal
+from cluster.limits import COMMIT_INDEX_WAITS_S
 from cluster.metrics.loop_turns import MINUTE_S, LoopTurns
 from cluster.wire.messages import Ack, Append, Info, Message
 from core import Put, SwitchService
@@ -14,9 +17,9 @@ from tests.cluster.helpers.small_cluster import SmallCluster, SmallNode
 
 
 def noting(calls: list[str], what: str, real: Callable[..., Any]) -> Callable[..., Any]:
-    def noted(*arguments: Any) -> Any:
+    def noted(*arguments: Any, **named: Any) -> Any:
         calls.append(what)
-        return real(*arguments)
+        return real(*arguments, **named)
     return noted
 
 
@@ -39,6 +42,44 @@ def test_a_leader_sends_entries_then_replies_then_syncs(monkeypatch: pytest.Monk
     leader.propose(Put("q", 0, b"x"))
     leader.up.turn()
     assert [call for call in calls if call != "tick"][:3] == ["flush_appends", "turn_ended", "sync"]
+
+
+def test_a_turn_may_leave_what_is_queued_to_a_later_one() -> None:
+    world = SmallCluster(3)
+    leader = world.leader()
+    outcome = leader.propose(Put("q", 0, b"x"))
+    leader.up.turn(propose=False)
+    assert leader.up.proposer.queued == 1
+    leader.up.turn()
+    assert leader.up.proposer.queued == 0
+    world.run_until(lambda: outcome.state == "applied")
+
+
+def test_a_new_commit_index_is_synced_with_the_next_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = SmallCluster(3)
+    world.put_now()
+    world.run(2.0)
+    syncs: list[str] = []
+    for node in world:
+        monkeypatch.setattr(node.disk, "sync", noting(syncs, node.name, node.disk.sync))
+    for _ in range(100):                # three of the seconds in which the library wants it written
+        world.put_now()
+        world.run(0.03)
+    assert {node.name: syncs.count(node.name) for node in world} == dict.fromkeys(("n1", "n2", "n3"), 100)
+
+
+def test_it_is_synced_by_itself_when_there_are_none() -> None:
+    world = SmallCluster(3)
+    for _ in range(100):
+        world.put_now()
+        world.run(0.02)
+    world.run(1.0 + COMMIT_INDEX_WAITS_S + 0.1)
+    last = world.leader().up.journal.last_index
+    for node in world:
+        world.kill(node.name)
+        journal = Journal.open(Path("/journal"), node.disk)
+        assert journal.getRaftCommitIndex() == last
+        journal.close()
 
 
 def append_to(world: SmallCluster, follower: SmallNode) -> None:

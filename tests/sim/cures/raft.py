@@ -74,7 +74,7 @@ def send_before_sync(patch: pytest.MonkeyPatch) -> None:
     real = Driver.turn
 
     def turn(self: Driver) -> None:
-        self.journal.sync = lambda: None        # type: ignore[method-assign]
+        self.journal.sync = lambda **_: None        # type: ignore[method-assign]
         try:
             real(self)
         finally:

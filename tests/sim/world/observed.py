@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,11 +39,11 @@ class ObservedJournal(Journal):
         self.node.memory.loses(1)
         super().clear()
 
-    def sync(self) -> None:
-        self._watch(super().sync)
+    def sync(self, *, alone: bool = True) -> None:
+        self._watch(partial(super().sync, alone=alone))
 
-    def sync_in_background(self) -> bool:
-        return bool(self._watch(super().sync_in_background))
+    def sync_in_background(self, *, alone: bool = True) -> bool:
+        return bool(self._watch(partial(super().sync_in_background, alone=alone)))
 
     def _watch(self, sync: Callable[[], bool | None]) -> bool | None:
         """`sync` returns False when not all is durable then."""

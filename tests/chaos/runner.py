@@ -32,6 +32,7 @@ from tests.chaos.workload.extended_actors import RATES, TRIES
 from tests.chaos.workload.heard import Heard
 from tests.chaos.workload.history import History
 from tests.chaos.workload.listeners import Listeners
+from tests.chaos.workload.plain import Unexpected
 from tests.chaos.workload.pulse import Turns
 
 CONFIG = {"raft": {"failover_grace_ms": 1000}}
@@ -82,8 +83,8 @@ def run(scenario: Scenario, seed: int, keep: Path | None = None) -> Result:
                 facts, wake_slack_ms=facts.wake_slack_ms + int(1000 * result.stall_s),
                 lease_late_ms=LATE_MS + availability(history.records) // 1_000_000,
             )
-        except AssertionError as error:
-            result.violations = (str(error),)
+        except (AssertionError, Unexpected) as error:
+            result.violations = (f"{type(error).__name__}: {error}",)
         except ToxiproxyError as error:
             result.void = f"toxiproxy failed: {error}"
         else:
@@ -102,7 +103,7 @@ def _play(
     servers = {name: cluster.server(name) for name in cluster.names}
     faults, heard = scenario.faults(result.seed), Heard()
     with load.Running(scenario.load, servers, history, result.seed) as running, ExitStack() as held:
-        turns = held.enter_context(Turns(cluster, scenario.load.turns, result.seed))
+        turns = held.enter_context(Turns([*map(cluster.direct, cluster.names)], scenario.load.turns, result.seed))
         jobs = held.enter_context(
             BeanstalkdLoad(cluster.beanstalkd_doors, deeds, result.seed)) if scenario.beanstalkd else None
         _warm_up(history, result)

@@ -126,9 +126,11 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario("follower's clock behind", lambda seed: [ClockJump(a_follower, -60.0), Kill(leader)], fake_clocks=True),
     Scenario("follower's disk full", _one(lambda: FullDisk(a_follower)), disk_mb=96, same_term=True),
     Scenario("leader's disk full", _one(lambda: FullDisk(leader)), disk_mb=96),
-    Scenario("disks at 2 ms", _one(lambda: SlowDisk(everyone, 2.0)), slow_disks=True, same_term=True),
+    Scenario("disks at 2 ms", _one(lambda: SlowDisk(everyone, 2.0)), slow_disks=True, same_term=True,
+             campaigns_only=True),
     Scenario("disks at 2 ms, leader killed", lambda seed: [SlowDisk(everyone, 2.0), Kill(leader)], slow_disks=True),
-    Scenario("leader's disk at 50 ms", _one(lambda: SlowDisk(leader, 50.0)), slow_disks=True, same_term=True),
+    Scenario("leader's disk at 50 ms", _one(lambda: SlowDisk(leader, 50.0)), slow_disks=True, same_term=True,
+             campaigns_only=True),
     # files, mistakes, releases
     Scenario("follower's files damaged", lambda seed: [Damaged(a_follower, seed)], after_s=2.5),
     Scenario("leader's files damaged", lambda seed: [Damaged(leader, seed)], after_s=2.5, goal_s=CRASH_S),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.chaos.checker.grants import given_twice, too_many
+from tests.chaos.workload.pulse import PER_S, RATE, Turns
 from tests.chaos.workload.turns import Grant
 
 
@@ -22,3 +23,18 @@ def test_a_ticket_and_a_request_are_answered_once() -> None:
     assert given_twice([grant(1, 0, 1), grant(2, 0, 1), grant(3, 0, 1, "s", 1), grant(4, 0, 1, "s", 2)]) == []
     assert len(given_twice([grant(1, 0, 1), grant(1, 2, 3)])) == 1
     assert len(given_twice([grant(3, 0, 1, "s", 1), grant(4, 2, 3, "s", 1)])) == 1
+
+
+def judged(*grants: Grant, healed_s: float = 0.0) -> list[str]:
+    turns = Turns(["127.0.0.1:1"], 2, seed=0)
+    turns.grants.extend(grants)
+    return [sentence.partition(" ")[2] for sentence in turns.judge(healed_s)]
+
+
+def test_what_is_wrong_with_the_turns_beside_a_load_is_told() -> None:
+    many = [grant(ticket, ticket / 100, PER_S - 0.1) for ticket in range(RATE + 1)]
+    assert judged(*many) == [f"{RATE + 1} turns within 2 s from ticket 0 on, RATE is {RATE}"]
+    assert judged(*many[:-1]) == []
+    assert [sentence for sentence in judged(many[0], many[0]) if sentence.endswith("are the same turn")] != []
+    assert judged(many[0], healed_s=PER_S) == ["nobody had a turn within 30 s after all was healed"]
+    assert list(Turns(["127.0.0.1:1"], 0, seed=0).judge(0.0)) == []

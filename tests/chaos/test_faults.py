@@ -31,7 +31,7 @@ from tests.chaos.faults.links import (
     swallowed,
     throttled,
 )
-from tests.chaos.faults.machines import ClockJump, FullDisk
+from tests.chaos.faults.machines import ClockJump, FullDisk, SlowDisk
 from tests.chaos.faults.partitions import Bridge, OneWay, Partition, Undialable, cut, lossy, silent
 from tests.chaos.faults.processes import Kill, Pause, RollingRestart
 from tests.chaos.faults.roles import a_follower, everyone, leader, minority_with_leader, minority_without_leader, node
@@ -44,6 +44,7 @@ from tests.waiting import PATIENCE_S, gone, until
 pytestmark = pytest.mark.usefixtures("toxiproxy_server")
 
 HOLD_S = 0.8
+SLOWER_MS = 20.0
 
 
 class Working:
@@ -209,6 +210,21 @@ def test_a_clock_jumps_and_the_cluster_goes_on() -> None:
                 working.progress()
             assert fault.fired, fault.report()
             working.healthy()
+        working.finish()
+
+
+def test_disks_are_slow_and_fast_again() -> None:
+    with ProxiedCluster(slow_disks=True) as cluster:
+        working = Working(cluster)
+        with during(cluster, SlowDisk(everyone, SLOWER_MS)) as (slow,):
+            working.progress()
+        assert slow.fired, slow.report()
+        assert len(slow.evidence) == len(cluster.names)
+        with during(cluster, SlowDisk(leader, SLOWER_MS)) as (fast,):
+            cluster.set_disk(*fast.names, 0)
+            working.progress()
+        assert not fast.fired, fast.report()
+        working.healthy()
         working.finish()
 
 

@@ -174,7 +174,7 @@ class PlainExtendedClient(PlainClient):
                     kicked = self._say(f"KICK JOB NUMBER {later.kicked}")
                 except (Broken, Refused) as error:      # if it lies there, then until the end
                     raise Broken(str(error), sent=True) from error
-                if kicked != "200 OK 1":
+                if kicked not in ("200 OK 1", MISSING):         # somebody has taken it by its number
                     raise Unexpected(f"{kicked!r} to a KICK")
             return self._record(later, start, Outcome.OK, good=(line != MISSING,))
         return self._run(later, execute)

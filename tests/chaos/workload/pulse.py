@@ -9,7 +9,6 @@ from typing import Self
 from sockpq import Client
 
 from tests.chaos.checker.grants import given_twice, too_many
-from tests.chaos.machines.cluster import ProxiedCluster
 from tests.chaos.workload.turns import Grant, TurnClients
 from tests.waiting import eventually
 
@@ -21,10 +20,10 @@ AGAIN_S = 30.0                  # until somebody has a turn when all is healed: 
 class Turns:
     """They dial the nodes themselves, as no proxy may stand between a byte that is written and its reader."""
 
-    def __init__(self, cluster: ProxiedCluster, count: int, seed: int) -> None:
+    def __init__(self, servers: list[str], count: int, seed: int) -> None:
         """`count`: of clients, every second one with a session; with 0 of them nothing happens."""
-        self._servers = [cluster.direct(name) for name in cluster.names]
-        self._clients = TurnClients(self._servers, PULSE, count, seed) if count else None
+        self._servers = servers
+        self._clients = TurnClients(servers, PULSE, count, seed) if count else None
         self._running = ExitStack()
 
     @property

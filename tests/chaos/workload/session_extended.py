@@ -148,7 +148,7 @@ class SessionExtendedClient(SessionClient):
         self._client.bury(job, here=True)
         try:
             self._client.kick_job(number)
-        except JobNotFound:                     # the end has come, and somebody else has kicked it
+        except JobNotFound:                     # somebody else has kicked it, at the end, or has taken it by its number
             return
         except SockpqError as error:            # if it lies there, then until the end
             raise OutcomeUnknown(str(error)) from error

@@ -45,6 +45,7 @@ from cluster.settings import NodeSettings
 from cluster.snapshots.snapshot_store import SnapshotStore
 from cluster.storage.ballast import Ballast
 from cluster.storage.errors import START_EMPTY, JournalDamaged, NoRoom
+from cluster.syncing import Syncing
 from cluster.wire.messages import WIRE_FORMAT, Ack, Append, Heard, Hello, Info, Listening, Message, Notice, is_news
 from core import Effects, Machine
 
@@ -103,7 +104,6 @@ class Driver:
         self._listener = listener
         self._clock = clock
         self._housekeeping_at = AT_ONCE
-        self._durable_at = self._wrote_at = AT_ONCE     # when all was durable, when there was something to write
         self._level_at = float("-inf")          # when this node last had all that was committed
         self._led, self._online = False, True   # the last known values of what _changed() compares
         self._led_at = clock.monotonic()        # when there was a leader last, or the start
@@ -130,6 +130,7 @@ class Driver:
         self._comparison = ReplicaCheck(store.chain, self.transport.quorum)
         time = ReplicatedTime(clock)
         self.proposer = Proposer(self.replica.propose, time.now_ms, self._effects, clock.monotonic)
+        self.syncing = Syncing(journal, self.proposer, clock.monotonic, settings.election_min_ms / 1000)
         self.leadership = Leadership(
             settings, machine, self.members, self.replica, self.transport, clock, time, self.proposer,
             listener.serving_changed,
@@ -181,7 +182,7 @@ class Driver:
             journal.poll_sync()
         if not replica.is_leader:
             # The leader waits for a follower's answer; what the follower applies is not urgent.
-            journal.sync(alone=self._commit_index_due(now))
+            self.syncing.wait(now)
             self._network.flush()
         # Nothing that _changed() compares changes before the tick unless the library was given something.
         following = transport.lane.followed_at == now
@@ -191,6 +192,7 @@ class Driver:
             self._housekeeping_at = now + limits.HOUSEKEEPING_S
             self._housekeeping_before_tick(now)
         if propose:
+            self.proposer.overlaps = self.syncing.pace.overlaps(now)
             self.proposer.flush(now)
         if housekeeping or not transport.lane.turn():
             transport.quorum.tick()
@@ -200,6 +202,7 @@ class Driver:
             raise OutOfMemory("no memory to give out replies: start this node again") from failure
         if failure is not None:
             raise FailStop("a listener failed") from failure
+        self.syncing.pace.committed(now)
         heard_at = now if self.leadership.serving else transport.elections.heard_at
         if heard_at > self._level_at and transport.leader_commit <= replica.applied_index:
             self._level_at = heard_at
@@ -209,8 +212,9 @@ class Driver:
             self._housekeeping_after_tick(now)
         if replica.is_leader:
             self._network.flush_appends()
+            self.syncing.pace.sent()
         self._listener.turn_ended()
-        if self._sync(now):
+        if self.syncing.lead(now) if replica.is_leader else self.syncing.wait(now):
             self._network.flush()
         self.paging.between_turns()
 
@@ -220,28 +224,6 @@ class Driver:
         if self.replica.is_leader and commit > self._told_commit and self.proposer.idle:
             self._told_commit = commit
             self.transport.send_commit_index()
-
-    def _sync(self, now: float) -> bool:
-        """Make the turn's changes durable; returns whether they are.
-
-        A leader continues while its disk writes a large entry: what it sends promises nothing new, and its own copy
-        does not count yet. But nothing is committed in that time. With a disk that takes too long it must fall silent,
-        as with one that is too slow for small entries, so that another node can lead.
-        """
-        alone = self._commit_index_due(now)
-        if self.replica.is_leader and now - self._durable_at < self.settings.election_min_ms / 1000:
-            if not self.journal.sync_in_background(alone=alone):
-                return False
-        else:
-            self.journal.sync(alone=alone)
-        self._durable_at = now
-        return True
-
-    def _commit_index_due(self, now: float) -> bool:
-        """Is a new commit index to be synced by itself? Not between entries, which take it along: they would wait."""
-        if self.journal.unsynced:
-            self._wrote_at = now
-        return now - self._wrote_at >= limits.COMMIT_INDEX_WAITS_S
 
     def _handle_inbox(self) -> bool:
         """Handle received events; returns whether any of them calls for housekeeping."""
@@ -333,7 +315,7 @@ class Driver:
         if members.changed:
             members.follow()
             self.journal.keep_commit()          # an operator who was told that a node was removed may rely on it,
-            self._wrote_at = AT_ONCE            # at once
+            self.syncing.hurry()                # at once
             self._stale = True
         if not self._stale or (self.replica.is_leader and not members.belongs):
             return                              # a removed leader keeps counting the old voters (membership.py)

@@ -16,6 +16,9 @@ ENTRY_OPERATIONS_MAX = 512      # operations in an entry: more make others wait 
 ENTRY_BYTES_MAX = 1 << 20       # an entry is closed at this size; a larger operation gets an entry of its own
 ENTRY_WORK_MAX = 16_000         # work in an entry, in names (core/handlers/cost.py): about 10 ms
 ENTRIES_IN_FLIGHT_MAX = 1       # entries proposed and not applied; 2 made entries smaller and a PUT 25% more expensive
+OVERLAP_OPERATIONS_MIN = 200    # but one more if this one and the next are so large, and it pays (leader/pace.py):
+SLOW_ANSWERS_S = 0.0015         # an entry waits so long for disks and followers
+PACE_S = 1.0                    # how long a measurement holds
 WORK_HELD_BYTES = 48            # memory counted for a unit of work: a name, or part of an operation and its outcome
 HELD_PER_BYTE_MAX = 8           # at most this much for each encoded byte: what is only asked for takes no memory
 PLAIN_WORK = 8                  # work of a plain PUT, DONE or LATER,
@@ -89,7 +92,9 @@ SEGMENT_BYTES = 32 << 20
 # Shares of a segment: what is reserved for Raft itself (2 MiB); with less than the second left (8 MiB) nothing of
 # clients is logged; with less than the third (24 MiB) no jobs are accepted.
 JOURNAL_RESERVE, JOURNAL_EXHAUSTED, JOURNAL_SCARCE = 1 / 16, 1 / 4, 3 / 4
-BACKGROUND_SYNC_BYTES = 256 << 10   # from this size on, a sync is worth a thread
+BACKGROUND_SYNC_BYTES = 256 << 10   # from this size on, a sync is worth a thread,
+SLOW_BACKGROUND_SYNC_BYTES = 24 << 10   # and from this one if syncs take
+SLOW_SYNC_S = 0.001             # so long: entries of many commands, as others follow them at once
 COMMIT_INDEX_WAITS_S = 0.1     # a new commit index waits so long for entries to be synced with
 READ_AHEAD_BYTES = 256 << 10
 # A synced frame of this size is dropped from the page cache: large frames one after another would take new pages for

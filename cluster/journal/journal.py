@@ -327,15 +327,17 @@ class Journal(LogView):
         `alone`: write a new commit index even if there is nothing else. Raises NoRoom and OSError.
         """
         self._end_sync()
-        self._sync(in_background=False, alone=alone)
+        self._sync(None, alone=alone)
 
-    def sync_in_background(self, *, alone: bool = True) -> bool:
+    def sync_in_background(self, *, alone: bool = True, from_bytes: int | None = None) -> bool:
         """Like sync(), but do not wait for the disk if there is much to sync. Returns whether everything is durable.
+
+        `from_bytes`: how much that is, if not BACKGROUND_SYNC_BYTES.
 
         If not, the rest becomes durable with further calls; the next one is useful once `syncing` has completed.
         """
         if self.syncing is None or self.poll_sync():
-            self._sync(in_background=True, alone=alone)
+            self._sync(limits.BACKGROUND_SYNC_BYTES if from_bytes is None else from_bytes, alone=alone)
         return self.syncing is None
 
     def poll_sync(self) -> bool:
@@ -345,13 +347,13 @@ class Journal(LogView):
             self._end_sync()
         return over
 
-    def _sync(self, *, in_background: bool, alone: bool) -> None:
+    def _sync(self, from_bytes: int | None, *, alone: bool) -> None:
         if not self._pending and not (self._commit_due and alone):
             return
         if self._failed is not None:
             raise self._failed
         beside = self._acknowledgements() if self._commit_due else []
-        self._write([*beside, *self._pending], in_background=in_background)
+        self._write([*beside, *self._pending], from_bytes)
         self._pending, self._pending_bytes = [], 0
         if self.syncing is None:
             self._synced()
@@ -416,8 +418,8 @@ class Journal(LogView):
         crc = journal_format.body_crc(size, body)
         return JournalRecord(journal_format.STATE, size, self.segments.active, body, crc)
 
-    def _write(self, records: list[JournalRecord], *, in_background: bool = False) -> None:
-        """Write a frame with these records and sync it; `in_background`: only start the sync of a large frame."""
+    def _write(self, records: list[JournalRecord], from_bytes: int | None = None) -> None:
+        """Write a frame with these records and sync it; only start its sync if it is as large as `from_bytes`."""
         segments = self.segments
         commit, sequence = min(self._commit, self.last_index), segments.sequence + 1
         whole = None
@@ -434,7 +436,7 @@ class Journal(LogView):
             pieces, length = journal_format.encode(records, segments.journal_id, sequence, commit)
         offset = segments.position + journal_format.HEADER.size + journal_format.RECORD.size * len(records)
         try:
-            in_background = in_background and length >= limits.BACKGROUND_SYNC_BYTES
+            in_background = from_bytes is not None and length >= from_bytes
             self.syncing = segments.append(pieces, length, in_background=in_background)
         except OSError as error:
             self._failed = error

@@ -18,7 +18,7 @@ from cluster.api import ClientPending, Pending
 from cluster.leader.lanes import Lanes, Queued
 from cluster.metrics.histogram import Histogram
 from cluster.raft.pysyncobj_adapter import NOT_EXECUTED, SUCCESS, Callback
-from core import COSTS, OPERATION_BYTES_MAX, Applied, Effects, NotYet, Operation, continues, cost, encode_entry
+from core import COSTS, OPERATION_BYTES_MAX, Applied, Effects, NotYet, Operation, Put, continues, cost, encode_entry
 
 log = logging.getLogger("sockpqd.cluster")
 
@@ -38,13 +38,15 @@ class AnsweredEntry(NamedTuple):
 
     operations: int             # how many of its operations were executed
     queued: int                 # operations that wait for the next entry
+    number: int                 # of the entries of this proposer, from 1 on
     took_s: float               # since it was handed to Raft
 
 
 class _Batch:
     """The operations of an entry in flight."""
 
-    __slots__ = ("begun", "deadline", "held", "launched", "open", "operations", "pendings")
+    __slots__ = ("begun", "deadline", "held", "launched", "number", "open", "operations",
+                 "overtaken", "pendings", "whole")
 
     def __init__(
         self, operations: list[Operation], pendings: list[Pending], held: int, begun: float, launched: float,
@@ -56,6 +58,9 @@ class _Batch:
         self.launched = launched    # when it was handed to Raft
         self.deadline = launched + limits.OUTCOME_S
         self.open = True            # its operations still wait for their outcomes
+        self.number = 0
+        self.whole = False          # another may follow while it is under way: it hardly leaves any operation out,
+        self.overtaken = False      # and another does follow
 
 
 class Proposer:
@@ -81,7 +86,8 @@ class Proposer:
         self._lanes = Lanes(monotonic)                  # the rest, waiting for turns
         self._bytes = self._work = 0                    # cost of the queue
         self._flying: deque[_Batch] = deque()
-        self._entries = 0                               # handed to Raft so far
+        self.entries = 0                                # handed to Raft so far
+        self.overlaps = False                           # a second entry may be under way if both are large
         self._since = 0.0                               # the earliest time the next entry could have begun
         self.answered: AnsweredEntry | None = None      # the last entry whose replies were delivered
         self.accepting = False
@@ -143,7 +149,7 @@ class Proposer:
     @property
     def collecting(self) -> int:
         """The number of the entry that is collected; 0 while clients take turns (see Cluster.collecting)."""
-        return 0 if self._lanes.count else self._entries + 1
+        return 0 if self._lanes.count else self.entries + 1
 
     def withdraw(self, client: object) -> None:
         """Drop the operations in the lane of a disconnected client; their outcome is overdue().
@@ -174,7 +180,23 @@ class Proposer:
     @property
     def ready(self) -> bool:
         """Would flush() propose something?"""
-        return bool(self._queue or self._lanes.count) and len(self._flying) < limits.ENTRIES_IN_FLIGHT_MAX
+        if not (self._queue or self._lanes.count):
+            return False
+        return len(self._flying) < limits.ENTRIES_IN_FLIGHT_MAX or self._one_more()
+
+    def _one_more(self) -> bool:
+        """May one more than usual be under way, behind one that leaves no operations to it (_leave_out)?"""
+        least = limits.OVERLAP_OPERATIONS_MIN
+        flying = self._flying
+        return (
+            self.overlaps and self.queued >= least and len(flying) == limits.ENTRIES_IN_FLIGHT_MAX
+            and flying[-1].whole and len(flying[-1].pendings) >= least
+        )
+
+    @property
+    def entries_in_flight(self) -> int:
+        """The number of entries without an outcome."""
+        return len(self._flying)
 
     @property
     def queued(self) -> int:
@@ -187,12 +209,20 @@ class Proposer:
         return self._lanes.share
 
     def flush(self, now: float) -> None:
-        """Propose queued operations while fewer than ENTRIES_IN_FLIGHT_MAX are in flight. `now`: monotonic seconds."""
-        while (self._queue or self._lanes.count) and len(self._flying) < limits.ENTRIES_IN_FLIGHT_MAX:
+        """Propose queued operations while fewer than ENTRIES_IN_FLIGHT_MAX are in flight. `now`: monotonic seconds.
+
+        One more (_one_more) is proposed in a turn of its own, so that none takes long.
+        """
+        while self.ready:
             batch = self._collect(now)
             if batch.operations:
+                for earlier in self._flying:
+                    earlier.overtaken = True
+                batch.whole = self.overlaps and set(map(type, batch.operations)) == {Put}
                 self._launch(batch)
             self._since = now
+            if len(self._flying) >= limits.ENTRIES_IN_FLIGHT_MAX:
+                break
 
     def _collect(self, now: float) -> _Batch:
         """Take the operations of the next entry: as many as fit, and at least one whatever it costs."""
@@ -243,7 +273,8 @@ class Proposer:
             total += size
 
     def _launch(self, batch: _Batch) -> None:
-        self._entries += 1
+        self.entries += 1
+        batch.number = self.entries
         self._flying.append(batch)
         entry = encode_entry(self._stamp(), _random.getrandbits(64), batch.operations)
         self._submit(entry, lambda applied, reason: self._landed(batch, applied, reason))
@@ -264,8 +295,8 @@ class Proposer:
                 now = self._monotonic()
                 self.latencies.observe(now - batch.begun)
                 if executed < len(pendings):
-                    self._put_back(batch.operations[executed:], pendings[executed:], batch.begun)
-                self.answered = AnsweredEntry(executed, self.queued, now - batch.launched)
+                    self._leave_out(batch, pendings, executed)
+                self.answered = AnsweredEntry(executed, self.queued, batch.number, now - batch.launched)
             for pending, reply in zip(pendings, applied.replies, strict=False):
                 pending.applied(reply)
             self._effects(applied.effects)
@@ -276,11 +307,23 @@ class Proposer:
             for pending in pendings:
                 pending.unknown()
 
-    def _put_back(self, operations: Sequence[Operation], pendings: Sequence[Pending], begun: float) -> None:
-        """Put operations that an entry left out (Machine.apply) at the head of the queue.
+    def _leave_out(self, batch: _Batch, pendings: list[Pending], executed: int) -> None:
+        """Deal with the operations that an entry left out (Machine.apply).
 
-        So operations are executed in the order of their proposal; no later entry is in flight that could overtake them
-        (ENTRIES_IN_FLIGHT_MAX). If this node no longer accepts operations they are refused.
+        They are put back, unless a later entry is under way already, in which the same clients may have some: then they
+        are refused, as behind those they would be executed in another order than they were proposed in. An entry of
+        Puts, which alone is followed by another, leaves hardly ever any out.
+        """
+        if not batch.overtaken:
+            self._put_back(batch.operations[executed:], pendings[executed:], batch.begun)
+            return
+        for pending in pendings[executed:]:
+            pending.refused()
+
+    def _put_back(self, operations: Sequence[Operation], pendings: Sequence[Pending], begun: float) -> None:
+        """Put operations at the head of the queue, so that they are executed in the order of their proposal.
+
+        If this node no longer accepts operations they are refused.
         """
         if not self.accepting:
             for pending in pendings:

@@ -15,6 +15,7 @@ from cluster.limits import (
     MESSAGE_BYTES_MAX,
     OUTCOME_AFTER_LOSS_S,
     OUTCOME_S,
+    OVERLAP_OPERATIONS_MIN,
 )
 from cluster.raft.pysyncobj_adapter import FAIL_REASON, NOT_EXECUTED, SUCCESS, Callback
 from core import (
@@ -95,6 +96,85 @@ def test_what_is_proposed_while_one_entry_is_collected_is_in_that_entry() -> Non
     for _ in range(ENTRY_OPERATIONS_MAX):
         log.proposer.propose_for(second, Done(1), Outcome())
     assert log.proposer.collecting == 0, "now they take turns"
+
+
+def many(log: Log, count: int = OVERLAP_OPERATIONS_MIN) -> list[Outcome]:
+    return [log.put() for _ in range(count)]
+
+
+def overlapping() -> Log:
+    """A large entry of Puts is under way, and a second one would pay."""
+    log = Log()
+    log.proposer.overlaps = True
+    many(log)
+    log.proposer.flush(0.0)
+    return log
+
+
+def test_a_second_large_entry_follows_a_large_one_if_that_pays() -> None:
+    log = overlapping()
+    many(log, OVERLAP_OPERATIONS_MIN - 1)
+    assert not log.proposer.ready
+    log.proposer.flush(0.0)
+    assert len(log.entries) == 1
+    log.put()
+    log.proposer.overlaps = False
+    assert not log.proposer.ready
+    log.proposer.overlaps = True
+    assert log.proposer.ready
+    log.proposer.flush(0.0)
+    assert len(log.entries) == 2
+    many(log)
+    assert not log.proposer.ready, "and no third one"
+
+
+def test_a_small_entry_is_followed_by_none() -> None:
+    log = Log()
+    log.proposer.overlaps = True
+    many(log, OVERLAP_OPERATIONS_MIN - 1)
+    log.proposer.flush(0.0)
+    many(log)
+    assert not log.proposer.ready
+
+
+def test_a_turn_proposes_no_more_than_one_of_them() -> None:
+    log = Log()
+    log.proposer.overlaps = True
+    many(log, ENTRY_OPERATIONS_MAX + OVERLAP_OPERATIONS_MIN)
+    log.proposer.flush(0.0)
+    assert len(log.entries) == 1
+    assert log.proposer.ready
+    log.proposer.flush(0.0)
+    assert len(log.entries) == 2
+
+
+def test_an_entry_that_may_leave_operations_out_is_followed_by_none() -> None:
+    log = Log()
+    log.proposer.overlaps = True
+    many(log)
+    log.proposer.propose(Get(("q",)), Outcome())
+    log.proposer.flush(0.0)
+    many(log)
+    assert not log.proposer.ready
+
+
+def test_what_was_left_out_all_the_same_is_not_executed_behind_what_followed() -> None:
+    log = Log()
+    log.proposer.overlaps = True
+    first = many(log)
+    log.proposer.flush(0.0)
+    second = many(log)
+    log.proposer.flush(0.0)
+    log.land(*[Stored()] * (OVERLAP_OPERATIONS_MIN - 2))
+    assert [outcome.state for outcome in first[-3:]] == ["applied", "refused", "refused"]
+    assert log.proposer.queued == 0
+    log.land(*[Stored()] * (OVERLAP_OPERATIONS_MIN - 1))
+    assert second[-1].state == "open", "nothing had followed the second one, so what it left out comes next"
+    assert log.proposer.queued == 1
+    log.proposer.flush(0.0)
+    log.land(Stored())
+    assert second[-1].state == "applied"
+    assert log.proposer.backlog_bytes == 0
 
 
 def test_only_so_many_entries_are_in_flight() -> None:

@@ -30,7 +30,7 @@ from tests.core.model.model import Model
 from tests.sim.cures.cure import TABLE, Cure, only, scripted
 from tests.sim.scenarios import members
 from tests.sim.scenarios.members import SCRIPTED
-from tests.sim.world.plan import spent_constants
+from tests.sim.world.plan import overlapping, spent_constants
 
 
 def compare_nothing(patch: pytest.MonkeyPatch) -> None:
@@ -196,6 +196,18 @@ def change_on_when_removed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Leadership, "leading", leading)
 
 
+def overtake_what_was_left_out(patch: pytest.MonkeyPatch) -> None:
+    """An entry that may leave operations out is followed by another, behind which they are put."""
+    real = Proposer._launch
+
+    def launch(self: Proposer, batch: Any) -> None:
+        batch.whole = True
+        for earlier in self._flying:
+            earlier.overtaken = False
+        real(self, batch)
+    patch.setattr(Proposer, "_launch", launch)
+
+
 def talk_to_the_removed(patch: pytest.MonkeyPatch) -> None:
     """Who knows that a node was removed goes on talking to it as to a member."""
     real = RaftTransport.change_members
@@ -236,6 +248,9 @@ LEFT_OUT = {
     "constants": [*spent_constants(40), (limits, "ENTRIES_IN_FLIGHT_MAX", 1)],
 }
 
+OVERTAKEN = {**LEFT_OUT, "constants": [*LEFT_OUT["constants"], *overlapping(True)]}     # type: ignore[misc]
+LARGE_AND_TWO = {**LARGE, "constants": [*LARGE["constants"], *overlapping(True)]}       # type: ignore[misc]
+
 CURES = (
     Cure(compare_nothing, CUTS, red=7),
     Cure(append_behind_any_entry, {**CUTS, "steady": 1.0}, red=3),
@@ -254,5 +269,7 @@ CURES = (
     Cure(change_two_voters_at_once, scripted(SCRIPTED, members.two_operators_remove_a_node_each, nodes=5), red=2),
     Cure(change_on_when_removed, scripted(SCRIPTED, members.a_removed_leader_is_asked_for_more), red=0),
     Cure(queue_at_the_end_what_was_left_out, LEFT_OUT, red=0),
+    Cure(overtake_what_was_left_out, OVERTAKEN, red=15),
+    Cure(count_what_is_being_synced, LARGE_AND_TWO, red=0),
     Cure(talk_to_the_removed, scripted(SCRIPTED, members.a_removed_node_asks_for_votes, nodes=5), red=0),
 )

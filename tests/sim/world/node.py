@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pysyncobj import syncobj
 
+from cluster import limits
 from cluster.api import Cluster
 from cluster.damage.rejoining import Rejoining
 from cluster.driver import Driver
@@ -198,6 +199,8 @@ class SimNode:
         submit = proposer._submit
 
         def watched(entry: bytes, callback: Callback) -> None:
+            second = proposer.entries_in_flight > limits.ENTRIES_IN_FLIGHT_MAX
+            self.world.trace.seen["second entries under way"] += second
             carried = self.checks.launched(entry, self._proposed)
             self.world.timekeeping.launched(self, decode_entry(entry))
             for operation, _ in carried:

@@ -42,8 +42,8 @@ class ObservedJournal(Journal):
     def sync(self, *, alone: bool = True) -> None:
         self._watch(partial(super().sync, alone=alone))
 
-    def sync_in_background(self, *, alone: bool = True) -> bool:
-        return bool(self._watch(partial(super().sync_in_background, alone=alone)))
+    def sync_in_background(self, *, alone: bool = True, from_bytes: int | None = None) -> bool:
+        return bool(self._watch(partial(super().sync_in_background, alone=alone, from_bytes=from_bytes)))
 
     def _watch(self, sync: Callable[[], bool | None]) -> bool | None:
         """`sync` returns False when not all is durable then."""

@@ -40,6 +40,7 @@ RELEASES = ("other release",)
 CHANGES = ("add node", "add again", "remove node", "transfer", "service offline")
 CHANGING = 0.5                  # in so many runs operators change the cluster
 UPGRADING = 0.3                 # in so many runs nodes are given another release
+OVERLAPPING = 0.6               # in so many runs small entries overlap
 OLD_LEVEL, NEW_LEVEL = 1, 2     # the feature levels of the two releases: the newer one brought Later
 
 
@@ -134,6 +135,7 @@ def draw(seed: int, **fixed: Any) -> Plan:
     weights |= {kind: later.choice((1.0, 4.0)) for kind in RELEASES if plan.upgraded}
     if plan.paged and (nodes > 1 or changing):
         weights |= {kind: random.Random(f"{kind} {seed}").choice((0.0, 6.0, 12.0)) for kind in PAGES}
+    plan.constants += overlapping(random.Random(f"overlapping {seed}").random() < OVERLAPPING)
     plan.steady = random.Random(f"steady {seed}").choice((0.0, 0.3, 0.7, 0.95, 1.0))
     for name, value in fixed.items():
         setattr(plan, name, value)
@@ -141,6 +143,16 @@ def draw(seed: int, **fixed: Any) -> Plan:
         plan.constants += PAGED
         plan.deep = fixed.get("deep", random.Random(f"deep {seed}").choice((0.0, 0.2, 0.5, 0.8)))
     return plan
+
+
+def overlapping(pays: bool) -> list[tuple[Any, str, Any]]:
+    """A second entry under way, and the sync beside the loop, pay for the smallest entries, or for none so small."""
+    if not pays:
+        return []
+    return [
+        (limits, "OVERLAP_OPERATIONS_MIN", 1), (limits, "SLOW_ANSWERS_S", 0.0),
+        (limits, "SLOW_SYNC_S", 0.0), (limits, "SLOW_BACKGROUND_SYNC_BYTES", 0),
+    ]
 
 
 def spent_constants(spent: int) -> list[tuple[Any, str, Any]]:

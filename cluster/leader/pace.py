@@ -1,0 +1,63 @@
+"""Pace: whether a second entry under way, and a sync beside the loop, are worth what they cost.
+
+With fast disks a second entry only cuts the commands into smaller portions. But where the leader waits longer for its
+disk and its followers than it works, it can make the next entry meanwhile; and where a sync takes long, the loop had
+better not stand still for it. Both pay with many commands only: a few clients *are* the entry under way, and a second
+one would let them take turns at the same disk.
+
+So each is decided by what was measured last: how long an entry that was alone under way waited after it had left, and
+how long a sync in the loop took. What was found holds for PACE_S; then an entry goes alone, and a sync in the loop,
+and are measured again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cluster import limits
+from cluster.leader.proposer import Proposer
+
+NONE = 0                        # no entry has this number
+
+
+class Pace:
+    """What was measured at this node while it leads. `monotonic()`: seconds, in which all times are given."""
+
+    def __init__(self, proposer: Proposer, monotonic: Callable[[], float]) -> None:
+        self._proposer = proposer
+        self._monotonic = monotonic
+        self._entries = 0                       # of the proposer, when it was last looked at
+        self._answered = proposer.answered      # as well
+        self._measured = NONE                   # the entry that is alone under way
+        self._left_at = 0.0
+        self._waits_until = float("-inf")
+        self._syncs_until = float("-inf")
+
+    def sent(self) -> None:
+        """Note that the entry that was proposed in this turn, if there was one, has left for the followers."""
+        proposer = self._proposer
+        if proposer.entries != self._entries:
+            self._entries = proposer.entries
+            self._measured = self._entries if proposer.entries_in_flight == 1 else NONE
+            self._left_at = self._monotonic()
+
+    def committed(self, now: float) -> None:
+        """Note that a turn, which began at this time, has executed what was committed."""
+        answered = self._proposer.answered
+        if answered is not None and answered is not self._answered:
+            self._answered = answered
+            if answered.number == self._measured and now - self._left_at >= limits.SLOW_ANSWERS_S:
+                self._waits_until = now + limits.PACE_S
+
+    def synced(self, took_s: float, now: float) -> None:
+        """Note that a sync in the loop took so long."""
+        if took_s >= limits.SLOW_SYNC_S:
+            self._syncs_until = now + limits.PACE_S
+
+    def overlaps(self, now: float) -> bool:
+        """Does a second entry pay?"""
+        return now < self._waits_until
+
+    def beside_bytes(self, now: float) -> int:
+        """From which length on a frame should be synced beside the loop."""
+        return limits.SLOW_BACKGROUND_SYNC_BYTES if now < self._syncs_until else limits.BACKGROUND_SYNC_BYTES

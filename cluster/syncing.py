@@ -1,0 +1,60 @@
+"""When a node syncs its journal, and when its loop waits for that.
+
+Before a follower answers, everything is durable. A leader goes on while its disk works on a large frame: what it sends
+promises nothing new, and its own copy does not count yet. But nothing is committed in that time. With a disk that takes
+too long it must fall silent, as with one that is too slow for small entries, so that another node can lead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cluster import limits
+from cluster.journal.journal import Journal
+from cluster.leader.pace import Pace
+from cluster.leader.proposer import Proposer
+
+
+class Syncing:
+    """Syncs the journal of one node. All times are monotonic seconds, as `monotonic()` tells them.
+
+    `patience_s`: how long a leader goes on without having everything durable.
+    """
+
+    def __init__(self, journal: Journal, proposer: Proposer, monotonic: Callable[[], float], patience_s: float) -> None:
+        self._journal = journal
+        self.pace = Pace(proposer, monotonic)
+        self._monotonic = monotonic
+        self._patience_s = patience_s
+        self._durable_at = float("-inf")        # when everything was last durable
+        self._wrote_at = float("-inf")          # when there was last something to write
+
+    def hurry(self) -> None:
+        """Sync a new commit index in this turn, even by itself."""
+        self._wrote_at = float("-inf")
+
+    def wait(self, now: float) -> bool:
+        """Make everything durable, which it is then. Raises NoRoom and OSError."""
+        self._journal.sync(alone=self._commit_index_due(now))
+        self._durable_at = now
+        return True
+
+    def lead(self, now: float) -> bool:
+        """Leader: the same, but do not wait for a large frame; returns whether everything is durable."""
+        if now - self._durable_at >= self._patience_s:
+            return self.wait(now)
+        journal, pace = self._journal, self.pace
+        begun = self._monotonic() if journal.unsynced else None
+        if not journal.sync_in_background(alone=self._commit_index_due(now), from_bytes=pace.beside_bytes(now)):
+            return False
+        if begun is not None:
+            done = self._monotonic()
+            pace.synced(done - begun, done)
+        self._durable_at = now
+        return True
+
+    def _commit_index_due(self, now: float) -> bool:
+        """Is a new commit index to be synced by itself? Not between entries, which take it along: they would wait."""
+        if self._journal.unsynced:
+            self._wrote_at = now
+        return now - self._wrote_at >= limits.COMMIT_INDEX_WAITS_S

@@ -1,0 +1,85 @@
+"""When a second entry under way, and a sync beside the loop, pay."""
+
+from __future__ import annotations
+
+from cluster.leader.pace import Pace
+from cluster.limits import (
+    BACKGROUND_SYNC_BYTES,
+    PACE_S,
+    SLOW_ANSWERS_S,
+    SLOW_BACKGROUND_SYNC_BYTES,
+    SLOW_SYNC_S,
+)
+from core import Stored, SwitchService
+from tests.cluster.helpers.small_cluster import Outcome
+from tests.cluster.test_proposer import Log
+
+
+class Measured(Log):
+    """A log at whose entries a Pace looks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pace = Pace(self.proposer, lambda: self.now)
+
+    def send(self) -> None:
+        self.put()
+        self.proposer.flush(self.now)
+        self.pace.sent()
+
+    def answer(self, waited_s: float) -> None:
+        """So long after the last entry has left the oldest one is executed."""
+        self.now += waited_s
+        self.land(Stored())
+        self.pace.committed(self.now)
+
+    @property
+    def overlaps(self) -> bool:
+        return self.pace.overlaps(self.now)
+
+
+def test_nothing_pays_before_it_was_measured() -> None:
+    log = Measured()
+    assert not log.overlaps
+    assert log.pace.beside_bytes(log.now) == BACKGROUND_SYNC_BYTES
+
+
+def test_a_second_entry_pays_for_a_while_after_one_that_waited_long() -> None:
+    log = Measured()
+    log.send()
+    log.answer(0.9 * SLOW_ANSWERS_S)
+    assert not log.overlaps
+    log.send()
+    log.answer(1.1 * SLOW_ANSWERS_S)
+    assert log.overlaps
+    log.now += 1.01 * PACE_S
+    assert not log.overlaps
+
+
+def test_work_before_an_entry_has_left_is_not_waiting() -> None:
+    log = Measured()
+    log.put()
+    log.proposer.flush(log.now)
+    log.now += 10 * SLOW_ANSWERS_S
+    log.pace.sent()
+    log.answer(0.5 * SLOW_ANSWERS_S)
+    assert not log.overlaps
+
+
+def test_what_was_not_alone_under_way_is_not_measured() -> None:
+    log = Measured()
+    log.send()
+    log.proposer.propose_alone(SwitchService(online=True), Outcome(), log.now)
+    log.pace.sent()
+    log.answer(10 * SLOW_ANSWERS_S)
+    log.answer(10 * SLOW_ANSWERS_S)
+    assert not log.overlaps
+
+
+def test_a_sync_beside_the_loop_pays_for_a_while_after_one_that_took_long() -> None:
+    pace = Measured().pace
+    pace.synced(0.9 * SLOW_SYNC_S, 5.0)
+    assert pace.beside_bytes(5.0) == BACKGROUND_SYNC_BYTES
+    pace.synced(1.1 * SLOW_SYNC_S, 5.0)
+    assert pace.beside_bytes(5.0 + 0.9 * PACE_S) == SLOW_BACKGROUND_SYNC_BYTES
+    assert pace.beside_bytes(5.0 + 1.01 * PACE_S) == BACKGROUND_SYNC_BYTES

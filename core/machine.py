@@ -114,15 +114,16 @@ class Machine:
             if events.endings:
                 state.end_operation()
         replies: list[Reply] = []
+        add, execute, finished_items, endings = replies.append, EXECUTE, state.finished_items, events.endings
         enough = limits.SPENT_MAX
         try:
             for bits, operation in enumerate(operations, seed):
                 if state.spent >= enough:       # a Put spends nothing, so its hand-out is not cut off
                     break
-                replies.append(EXECUTE[type(operation)](state, operation, bits))
-                if state.finished_items:
+                add(execute[type(operation)](state, operation, bits))
+                if finished_items:
                     release(state)
-                if events.endings:
+                if endings:
                     state.end_operation()
             state.retained_keys.expire(state.clock_ms)
             if state.fair is not None:

@@ -267,6 +267,13 @@ class State:
         if self.undo is not None:
             self.undo.added(job)
 
+    def add_plain(self, queue: Queue, job: Job) -> None:
+        """The same of a job that has no item and no extras, in a queue without settings: most of them."""
+        self.effects.ready[queue.name] = None
+        self.queues.add(queue, job)
+        if self.undo is not None:
+            self.undo.added(job)
+
     def remove(self, queue: Queue, job: Job) -> None:
         """`job` leaves the READY list, perhaps to come back changed."""
         self._take_out(queue, job)

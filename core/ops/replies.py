@@ -388,8 +388,13 @@ def digests_of(replies: list[Reply]) -> list[object]:
 
     These data, up to megabytes, came with an entry that the chain covers; a job is represented by its id and length.
     """
+    if _HANDED.isdisjoint(map(type, replies)):
+        return list(replies)
     return [
         (reply.id, len(reply.data)) if type(reply) is Handed
         else [(job.id, len(job.data)) for job in reply.jobs] if type(reply) is HandedMany else reply
         for reply in replies
     ]
+
+
+_HANDED = frozenset((Handed, HandedMany))

@@ -47,10 +47,12 @@ def put(state: State, operation: Put, seed: int) -> Reply:
     seq = state.next_seq
     state.next_seq = seq + 1
     job = Job(-operation.priority, 0, seq, queue.name, operation.data, item, 0, None, None)
-    if queue.settings is None:
-        state.add(queue, job)
-    else:
+    if queue.settings is not None:
         state.make_ready(queue, job)
+    elif item is None:
+        state.add_plain(queue, job)
+    else:
+        state.add(queue, job)
     queue.counters[PUT] += 1
     events = state.events
     events.seq += 1

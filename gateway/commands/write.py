@@ -62,7 +62,10 @@ def put(client: Client, command: Command) -> None:
         client.say(responses.BUSY)
         return
     client.propose(operation, command.numbering)
-    _follow(client, operation)
+    if type(operation) is Put:              # nearly always
+        hub.waiters.follow(operation, client)
+    else:
+        _follow(client, operation)
 
 
 def _follow(client: Client, put: Put | PutWith | PutGrouped | PutNumbered | PutMany | PutTopic) -> None:

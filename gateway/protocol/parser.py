@@ -20,7 +20,7 @@ from gateway.protocol.command import NO_BODY, Command, Row, Words
 from gateway.protocol.grammar.bodies import JOBS, SNAPSHOT
 from gateway.protocol.puts_reader import PutsSoFar
 from gateway.protocol.responses import BAD_ARGUMENTS, BAD_COMMAND, TOO_LARGE
-from gateway.protocol.verbs import Verbs
+from gateway.protocol.verbs import USUAL_BYTES, Verbs
 
 CR = 13
 PIECE_BYTES = 16 << 10      # of a data block; smaller ones are gathered first
@@ -58,7 +58,7 @@ class Parser:
         self._pieces: list[bytes] = []      # the block so far, joined when complete,
         self._few = bytearray()             # followed by pieces too small to be worth a list entry
         self._skip_answer = b""             # the answer once the block has been skipped
-        self.holding = False                # input may be held here
+        self.holding = False                # input may be held here; if not, next() has no more
         self.lines = 0                      # complete lines so far
         self.extra_work = 0                       # extra work in units of plain commands; the caller resets it to 0
         self._closed = False
@@ -111,10 +111,10 @@ class Parser:
         if self._block is not None:
             return self._block()
         start, buffer = self._start, self._buffer
-        if start < len(buffer) and (row := self._usual.get(buffer[start])) is not None:
-            usual = self._usual_line(row, buffer, start)
-            if usual is not None:
-                return usual
+        if start < len(buffer) and (row := self._usual.get(buffer[start:start + USUAL_BYTES])) is not None:
+            command = self._usual_line(row, buffer, start)
+            if command is not None:
+                return command
         while True:
             start, buffer = self._start, self._buffer
             end = buffer.find(b"\n", start)
@@ -149,12 +149,16 @@ class Parser:
             return None
         data = b""
         if row.body is not NO_BODY:
-            length = int(found[found.re.groups])
-            if length > self._limits.data_bytes_max or end + length > len(buffer):
+            length = int(found[found.lastindex or 0])
+            begin, end = end, end + length
+            if length > self._limits.data_bytes_max or end > len(buffer):
                 return None
-            data = buffer[end:end + length]
-            end += length
-        self._start = end
+            data = buffer[begin:end]
+        if end == len(buffer) and not self._later:
+            self._buffer, self._start = b"", 0              # an idle client holds no memory
+            self.holding = False
+        else:
+            self._start = end
         self.lines += 1
         command = usual.command(found, data)
         command.row = row

@@ -13,6 +13,7 @@ from gateway.protocol.request_id import digest_of
 from gateway.protocol.responses import BAD_ARGUMENTS
 
 REQ = b"REQ"
+USUAL_BYTES = 4             # tell the verbs apart that have a usual line
 
 Rows = tuple[Row, ...]
 
@@ -38,8 +39,8 @@ class Verbs:
         # The first row of each verb that has no two-word forms: nearly all lines are found here.
         self.plain = {word: rows[0] for word, rows in self._of_one_word.items() if word not in self._of_two_words}
 
-        # By the first byte of their line. No two verbs that begin with the same letter are that common.
-        self.usual = {row.word[0]: row for row in self.rows if row.usual is not None}
+        # By the beginning of their line, which no two such verbs have in common.
+        self.usual = {(row.word + b" ")[:USUAL_BYTES]: row for row in self.rows if row.usual is not None}
 
     def read(self, words: Words) -> Command | None:
         """Parse a line into a command, None for an unknown verb; raises ArgumentError."""

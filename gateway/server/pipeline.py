@@ -179,10 +179,14 @@ class Pipeline:
 
     def go_on(self) -> None:
         """Send the answers that are ready and execute the commands that can be."""
-        self._drain()
+        slots = self._slots
+        if slots and slots[0].outcome is not None:
+            self._drain()
         if not self.dry:
             self.dry = self._pump()
-            self._drain()
+            slots = self._slots
+            if slots and slots[0].outcome is not None:
+                self._drain()
         if self.flow.out:
             self._flush()
         # A CLONE whose data end too early is never answered; everything before it has been (it stands alone).
@@ -228,6 +232,8 @@ class Pipeline:
                 counts[row] += 1
                 run = row.run
             run(self, command)
+            if not parser.holding:
+                return True
         return False
 
     def _run_of(self, command: Command) -> Run | None:

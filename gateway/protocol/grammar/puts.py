@@ -75,7 +75,7 @@ def put(words: Words) -> Command | None:
 
 USUAL_PUT = UsualLine(
     re.compile(rb"PUT (%s) (-?[0-9]{1,18}) ([0-9]{1,18})\r?\n" % NAME).match,
-    lambda found, data: Command(Put(name(found[1]), int(found[2]), data)),
+    lambda found, data: Command(Put(found[1].decode("ascii"), int(found[2]), data)),
 )
 
 

@@ -6,10 +6,12 @@ one word of look-ahead, which makes the grammar unambiguous.
 
 from __future__ import annotations
 
+import re
+
 from core import Get, GetNumber, GetWith, Number, Then
 from gateway.limits import BATCH_JOBS_MAX
-from gateway.protocol.arguments import ArgumentError, between, milliseconds, name, queues, unsigned
-from gateway.protocol.command import Command, Words
+from gateway.protocol.arguments import NAME, ArgumentError, between, milliseconds, name, queues, unsigned
+from gateway.protocol.command import Command, UsualLine, Words
 from gateway.protocol.grammar.options import EXPIRE, OF_LISTS, POLICIES, THEN, Option, one_of, read_options
 
 _OPTIONS = {
@@ -48,6 +50,16 @@ def get(words: Words) -> Command | None:
 def getb(words: Words) -> Command:
     """GETB: like GET, but blocks; WITHIN is allowed."""
     return _hand_out(words)
+
+
+def _usual(found: re.Match[bytes], data: bytes) -> Command:
+    return Command(Get(queues(found[1]), None if found[2] is None else int(found[2]) * 1000))
+
+
+# One queue, and perhaps a lease in whole seconds. What begins with EXPIRE may be a lease instead of a queue.
+_USUAL = rb" ((?!EXPIRE)%s)(?: EXPIRE ([0-9]{1,9}))?\r?\n" % NAME
+USUAL_GET = UsualLine(re.compile(b"GET" + _USUAL).match, _usual)
+USUAL_GETB = UsualLine(re.compile(b"GETB" + _USUAL).match, _usual)
 
 
 def getbe(words: Words) -> Command:

@@ -12,10 +12,13 @@ from gateway.limits import Limits
 from gateway.protocol.command import Command
 from gateway.protocol.parser import Parser
 
-VERBS_OF_LINES = (b"PUT", b"PUT", b"PUT", b"DONE", b"DONE", b"put", b"GET", b"PUTS", b"DON", b"REQ 5 PUT", b"")
+VERBS_OF_LINES = (
+    b"PUT", b"PUT", b"PUT", b"DONE", b"DONE", b"GET", b"GET", b"GETB", b"GETB", b"put", b"getb", b"GETBE", b"PUTS", b"DON",
+    b"REQ 5 PUT", b"",
+)
 NAMES = (
     b"q", b"a.b:c@d-e", b"_", b"-q", b".q", b"@q", b"q|r", b"q|",
-    b"x" * 254, b"x" * 255, b"x" * 256, b"q\xff", b"*", b"0",
+    b"x" * 254, b"x" * 255, b"x" * 256, b"q\xff", b"*", b"0", b"EXPIRE", b"EXPIRE=3", b"EXPIRED", b"NUMBER",
 )
 NUMBERS = (
     b"0", b"1", b"3", b"-1", b"+1", b"-0", b"007", b"-007", b"9" * 18, b"9" * 19, b"9" * 20, b"-" + b"9" * 18,
@@ -25,6 +28,7 @@ NUMBERS = (
 SPACES = (b" ", b" ", b" ", b" ", b" ", b" ", b" ", b" ", b" ", b"  ", b"\t", b"\v", b"\r")
 ENDS = (b"\n", b"\r\n", b"\r\n", b"\r\n", b" \r\n", b"\r\r\n")
 MORE = (b"NEW", b"IS i", b"WAIT o", b"LAST", b"x")
+LEASES = (b"EXPIRE", b"EXPIRE", b"EXPIRE", b"EXPIRE=3", b"IS", b"COUNT")
 DATA = (b"", b"x", b"abc", b"PUT q 1 1\r\n", b"\n", b"DONE 3\r\n")
 
 
@@ -33,11 +37,18 @@ def line(rng: random.Random) -> bytes:
     if rng.random() < 0.6:
         data = rng.choice(DATA)
         return rng.choice((b"PUT %s %d %d\r\n" % (rng.choice(NAMES[:3]), rng.randrange(-9, 9), len(data)) + data,
-                           b"DONE %d\n" % rng.randrange(99)))
+                           b"DONE %d\n" % rng.randrange(99),
+                           b"GET%s %s\r\n" % (rng.choice((b"", b"B")), rng.choice(NAMES[:3])),
+                           b"GET%s q EXPIRE %d\n" % (rng.choice((b"", b"B")), rng.randrange(99))))
     words = [rng.choice(VERBS_OF_LINES)]
     data = rng.choice(DATA)
     if b"PUT" in words[0].upper():
         words += [rng.choice(NAMES), rng.choice(NUMBERS), rng.choice((b"%d" % len(data), b"%d" % len(data), *NUMBERS))]
+    elif b"GET" in words[0].upper():
+        words.append(rng.choice(NAMES))
+        if rng.random() < 0.7:
+            words += [rng.choice(LEASES), rng.choice(NUMBERS)]
+        data = b""
     else:
         words.append(rng.choice((*NUMBERS, *NAMES)))
         data = b""
@@ -84,8 +95,10 @@ def test_an_expression_reads_what_the_grammar_reads(line_bytes_max: int) -> None
 def test_the_usual_lines_are_read_by_expressions() -> None:
     parser = Parser(Limits(), VERBS)
     parser._command = None      # type: ignore[assignment,method-assign]     # what reads all others
-    parser.feed(b"PUT q 1 1\r\nxDONE 1\nPUT a.b -5 0\n")
-    assert [command.row.word for command in commands(parser)] == [b"PUT", b"DONE", b"PUT"]
+    parser.feed(b"PUT q 1 1\r\nxDONE 1\nPUT a.b -5 0\nGETB q EXPIRE 60\r\nGETB q\nGET q EXPIRE 60\n")
+    words = [command.row.word for command in commands(parser)]
+    assert words == [b"PUT", b"DONE", b"PUT", b"GETB", b"GETB", b"GET"]
+    assert not parser.holding
 
 
 def test_who_needs_permission_is_asked_in_the_grammars_way() -> None:

@@ -31,8 +31,10 @@ def configure(client: Client, command: Command) -> None:
 def chosen(client: Client, command: Get | GetWith) -> Taking:
     """Add the connection's policy and turns to a command."""
     state = client.state
-    get = command.get if isinstance(command, GetWith) else command
     policy = state.policy
+    if policy is None and type(command) is Get and client.hub.cluster.machine.settings.policy not in BY_TURNS:
+        return command                          # most of them
+    get = command.get if isinstance(command, GetWith) else command
     if isinstance(command, GetWith) and command.policy is not None:
         policy = command.policy
     effective = client.hub.cluster.machine.settings.policy if policy is None else policy

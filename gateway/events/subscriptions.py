@@ -248,6 +248,11 @@ class Subscriptions:
             if newest > known:
                 self._write(subscription, gap(known + 1, newest))
 
+    @property
+    def pending(self) -> bool:
+        """Whether there is something to write."""
+        return bool(self._told or self._behind)
+
     def turn_ended(self) -> None:
         """Write what has happened in the turn."""
         self.history.newest = self._cluster.machine.event_seq

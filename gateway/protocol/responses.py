@@ -235,7 +235,9 @@ def _always(line: bytes) -> Callable[[Reply], bytes]:
     return lambda reply: line
 
 
-_ENCODERS: dict[type, Callable[[Any], bytes]] = {
+# By the type of what becomes of a command; bytes are an answer already.
+ENCODERS: dict[type, Callable[[Any], bytes]] = {
+    bytes: lambda line: line,
     Stored: _stored,
     StoredNumber: _stored_number,
     Handed: _handed,
@@ -293,7 +295,7 @@ _ENCODERS: dict[type, Callable[[Any], bytes]] = {
 
 def answer(reply: Reply | AtWriting) -> bytes:
     """Encode the reply to an operation as the answer to its command."""
-    return _ENCODERS[type(reply)](reply)
+    return ENCODERS[type(reply)](reply)
 
 
 def lines_of(answers: Sequence[bytes]) -> bytes:

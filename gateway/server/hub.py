@@ -233,7 +233,8 @@ class Hub:
 
     def _outside_a_turn(self) -> None:
         self._scheduled = False
-        self.turn_ended()
+        if self._awake or self._line or self.subscriptions.pending:     # else a turn has ended meanwhile
+            self.turn_ended()
 
     def congested(self) -> bool:
         """Return whether the backlog is so large that no client should be read, and set `crowded` accordingly.

@@ -24,7 +24,6 @@ from gateway.protocol import responses
 from gateway.protocol.command import Command
 from gateway.protocol.parser import Parser
 from gateway.protocol.request_id import Numbering
-from gateway.protocol.responses import answer as answer_of
 from gateway.server.flow import Flow
 from gateway.server.hub import Hub
 from gateway.server.slow_commands import SLOW_S
@@ -261,7 +260,7 @@ class Pipeline:
 
     def _drain(self) -> None:
         """Collect the answers that are ready at the head of the slots."""
-        slots, out = self._slots, self.flow.out
+        slots, out, encoders = self._slots, self.flow.out, responses.ENCODERS
         if not slots or slots[0].outcome is None:       # two of three times
             return
         size = 0
@@ -283,7 +282,7 @@ class Pipeline:
                     self.finish()
                     return
             else:
-                answer = outcome if isinstance(outcome, bytes) else answer_of(outcome)
+                answer = encoders[type(outcome)](outcome)
                 out.append(answer)
                 if answer >= responses.REFUSAL:
                     self.hub.tally.refused(answer)

@@ -13,8 +13,8 @@ from gateway.protocol.command import Command
 from gateway.protocol.parser import Parser
 
 VERBS_OF_LINES = (
-    b"PUT", b"PUT", b"PUT", b"DONE", b"DONE", b"GET", b"GET", b"GETB", b"GETB", b"put", b"getb", b"GETBE", b"PUTS", b"DON",
-    b"REQ 5 PUT", b"",
+    b"PUT", b"PUT", b"PUT", b"DONE", b"DONE", b"GET", b"GET", b"GETB", b"GETB", b"put", b"getb", b"GETBE", b"PUTS",
+    b"DON", b"REQ 5 PUT", b"",
 )
 NAMES = (
     b"q", b"a.b:c@d-e", b"_", b"-q", b".q", b"@q", b"q|r", b"q|",

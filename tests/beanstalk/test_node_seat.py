@@ -97,6 +97,14 @@ def running(gateway: MemoryGateway, queue: str = "q") -> int:
     return 0 if counts is None else counts.running
 
 
+def beside_a_job(gateway: MemoryGateway) -> Place:
+    """A client with a session, when another one has put a job into "q"."""
+    worker, producer = Place(gateway), Place(gateway)
+    producer.do(put())
+    worker.do(calls.Reserve(("other",), 0))
+    return worker
+
+
 # ---- what is proposed
 
 def test_a_reserve_that_finds_nothing_waits_without_an_entry() -> None:
@@ -130,9 +138,7 @@ def test_the_time_until_there_is_a_session_counts_as_waiting() -> None:
 
 def test_a_reserve_given_again_asks_the_log() -> None:
     async def test(gateway: MemoryGateway) -> None:
-        worker, producer = Place(gateway), Place(gateway)
-        producer.do(put())
-        worker.do(calls.Reserve(("other",), 0))
+        worker = beside_a_job(gateway)
         worker.begin_unseen(calls.Reserve(("q",), None))
         worker.clock.pass_time(1)
         gateway.cluster.commit()
@@ -191,9 +197,7 @@ def test_a_put_that_was_executed_is_not_refused_when_it_is_given_again() -> None
 
 def test_a_job_handed_out_by_an_earlier_attempt_is_told_when_the_client_has_gone() -> None:
     async def test(gateway: MemoryGateway) -> None:
-        worker, producer = Place(gateway), Place(gateway)
-        producer.do(put())
-        worker.do(calls.Reserve(("other",), 0))
+        worker = beside_a_job(gateway)
         worker.begin_unseen(calls.Reserve(("q",), None))
         worker.clock.pass_time(1)
         worker.seat.cancel()
@@ -208,9 +212,7 @@ def test_a_job_handed_out_by_an_earlier_attempt_is_told_when_the_client_has_gone
 
 def test_a_reserve_without_a_turn_waits_on() -> None:
     async def test(gateway: MemoryGateway) -> None:
-        worker, producer = Place(gateway), Place(gateway)
-        producer.do(put())
-        worker.do(calls.Reserve(("other",), 0))
+        worker = beside_a_job(gateway)
         worker.call(calls.Reserve(("q",), 0.05))
         await asyncio.sleep(0.1)                        # its time is up while it has no turn
         gateway.cluster.neglect()
@@ -225,9 +227,7 @@ def test_a_reserve_without_a_turn_waits_on() -> None:
 
 def test_a_session_to_which_a_job_may_be_bound_is_not_used_again() -> None:
     async def test(gateway: MemoryGateway) -> None:
-        worker, producer = Place(gateway), Place(gateway)
-        producer.do(put())
-        worker.do(calls.Reserve(("other",), 0))
+        worker = beside_a_job(gateway)
         assert worker.sessions.portions() != []
         worker.begin_unseen(calls.Reserve(("q",), None))
         gateway.cluster.follow(None)

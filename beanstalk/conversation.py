@@ -130,7 +130,7 @@ class Conversation:
         self._stepping = True
         left = COMMANDS_PER_TURN
         while self._asking is None and not self._left and (self.closed or not self._full):
-            if self._server.holds_up(self):
+            if self._server.leaving and self._server.holds_up(self):
                 break
             if left <= 0:
                 self._turn_over = True
@@ -181,17 +181,16 @@ class Conversation:
         assert asking is not None
         self.waiting = False
         if not isinstance(result, Failure):
-            self._take(asking.then(result))
+            step = asking.then(result)
         elif asking.failed is not None:
-            self._take(asking.failed(result))
+            step = asking.failed(result)
         else:
-            self._take(self._refusal(result))
-        if self._stepping:
-            return
-        if self._ended or self.reader.pending:
+            step = self._refusal(result)
+        if type(step) is bytes and not (self._out or self._stepping or self._ended or self.reader.pending):
+            self._link.write(step)                      # nearly always
+        else:
+            self._take(step)
             self.go_on()
-        else:
-            self._flush()
 
     def _refusal(self, failure: Failure) -> Step:
         if failure is Failure.GONE:
@@ -272,10 +271,12 @@ class Conversation:
 
     def _ask_for_a_job(self, until: float | None) -> Step:
         """Reserve until this time, or until a job of this connection is in its last second."""
-        now = self._server.now()
-        soon = self.held.soon(now)
-        ends = [end for end in (until, soon) if end is not None]
-        wait_s = 0.0 if self._ended else max(min(ends) - now, 0.0) if ends else None
+        wait_s = 0.0 if self._ended else None
+        if not self._ended and (until is not None or self.held):
+            now = self._server.now()
+            ends = [end for end in (until, self.held.soon(now)) if end is not None]
+            if ends:
+                wait_s = max(min(ends) - now, 0.0)
         if wait_s != 0.0:
             self.waiting = True
         return Asking(calls.Reserve(self._tubes.watched, wait_s), partial(self._reserved_or_not, until))

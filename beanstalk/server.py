@@ -56,7 +56,7 @@ class Server:
         self._connections_total = 0
         self._timeouts = 0              # of connections that have ended
         self._began = now()
-        self._leaving: set[Member] = set()
+        self.leaving: set[Member] = set()           # connections whose jobs are on their way back
         self._held_up: dict[Member, None] = {}
 
     def enter(self, connection: Member) -> None:
@@ -73,11 +73,11 @@ class Server:
 
     def begin_leaving(self, connection: Member) -> None:
         """The connection has ended, and may have jobs: nobody else goes on before they are back."""
-        self._leaving.add(connection)
+        self.leaving.add(connection)
 
     def stays(self, connection: Member) -> None:
         """It has commands left, but its client does not read their answers: the others need not wait for it."""
-        self._leaving.discard(connection)
+        self.leaving.discard(connection)
         self._let_go_on()
 
     def left(self, connection: Member) -> None:
@@ -85,11 +85,11 @@ class Server:
         if self.connections.pop(connection, connection) is None:
             self._timeouts += connection.held.timeouts
         self._held_up.pop(connection, None)
-        self._leaving.discard(connection)
+        self.leaving.discard(connection)
         self._let_go_on()
 
     def _let_go_on(self) -> None:
-        if not self._leaving:
+        if not self.leaving:
             held_up, self._held_up = self._held_up, {}
             for other in held_up:
                 other.go_on()
@@ -101,7 +101,7 @@ class Server:
 
     def holds_up(self, connection: Member) -> bool:
         """Whether the connection must wait for the end of others; its `go_on` is then called."""
-        if not self._leaving or connection in self._leaving:
+        if not self.leaving or connection in self.leaving:
             return False
         self._held_up[connection] = None
         return True

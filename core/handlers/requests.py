@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.handlers.cost import BASE_BYTES, Cost
-from core.handlers.dispatch import REQUESTED, cost
+from core.handlers.dispatch import COSTS, REQUESTED
 from core.handlers.jobs.get import handed
 from core.ops import replies
 from core.ops.cluster import CloneEnd
@@ -15,7 +15,7 @@ from core.sessions.session import Answer, AnsweredRequest, HandedOut, HandedOutM
 from core.state import State
 
 _MISMATCH = replies.RequestMismatch()
-_ANSWERED_LATER = (GetWith, GetInTurn, GetAllowed, GetNumber, TakeTurn)     # beside Get: Empty may mean "not yet"
+_ANSWERED_LATER = frozenset((Get, GetWith, GetInTurn, GetAllowed, GetNumber, TakeTurn))     # Empty may mean "not yet"
 _TOO_OLD = replies.RequestTooOld()
 
 
@@ -36,9 +36,9 @@ def request(state: State, operation: Request, seed: int) -> Reply:
         if again is not None:
             return _unexecuted(state, operation, again)
     requested = operation.operation
-    reply = REQUESTED[type(requested)](state, requested, seed)
-    handing = type(requested) is Get or type(requested) in _ANSWERED_LATER
-    answer: Answer | None = _remembered(operation, reply) if handing else reply
+    kind = type(requested)
+    reply = REQUESTED[kind](state, requested, seed)
+    answer: Answer | None = _remembered(operation, reply) if kind in _ANSWERED_LATER else reply
     if answered is None and operation.part == 0:
         session.requests[number] = AnsweredRequest(operation.digest, answer)
     else:
@@ -48,7 +48,8 @@ def request(state: State, operation: Request, seed: int) -> Reply:
 
 def request_cost(operation: Request) -> Cost:
     """Bytes and work of a Request."""
-    size, work = cost(operation.operation)
+    requested = operation.operation
+    size, work = COSTS[type(requested)](requested)
     return BASE_BYTES + len(operation.digest) + size, work
 
 

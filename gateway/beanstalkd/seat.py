@@ -100,12 +100,13 @@ class NodeSeat:
         if type(call) in WITHOUT_SESSION:
             self._give(Order(call, first=True))
             return
-        if self._session is None:
-            self._session = self._sessions.take()
-        if self._session is None:
+        session = self._session
+        if session is None:
+            session = self._session = self._sessions.take()
+        if session is None:
             self._give(Order(Open(self._cluster.name, secrets.randbits(64)), first=True))
         else:
-            self._give(Order(call, self._session.number, self._session.next_numbers(numbers_of(call)), first=True))
+            self._give(Order(call, session.number, session.next_numbers(numbers_of(call)), True))
 
     def _begin_anew(self) -> None:
         """Begin the call, for which time has passed already."""

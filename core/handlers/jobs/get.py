@@ -109,12 +109,43 @@ def get_with(state: State, operation: GetWith, seed: int) -> Reply:
     """Hand out one job, or up to `count`, with a new choice of the queue for each."""
     policy = state.settings.policy if operation.policy is None else operation.policy
     taking = operation.get
+    queues = taking.queues
     if (
-        operation.count is None and not operation.meta and policy is not Policy.RR and state.fair is None
-        and taking.queues is not None and len(taking.queues) == 1 and taking.item is None and not taking.item_of_put
+        queues is not None and operation.count is None and taking.item is None and not operation.meta
+        and state.fair is None and not taking.item_of_put
     ):
-        return get(state, taking, seed)
+        if len(queues) == 1 and policy is not Policy.RR:
+            return get(state, taking, seed)
+        if policy is Policy.PLACE:
+            return _get_by_place(state, taking, queues)
     return _get_some(state, operation, Way(policy), seed)
+
+
+def _get_by_place(state: State, operation: Get, names: tuple[str, ...]) -> Reply:
+    """The same as _get_some for one job of these queues by PLACE, in half the time."""
+    session = None
+    if operation.session is not None:
+        session = state.sessions.use(operation.session, state.clock_ms)
+        if session is None:
+            return SESSION_NOT_FOUND
+    if state.queues.expiring:
+        _asked(state, names)
+    by_name = state.queues.by_name
+    first: Queue | None = None
+    place = (0, 0)
+    for name in names:
+        queue = by_name.get(name)
+        if queue is not None and queue.front is not None:
+            ready = queue.ready.first
+            if first is None or (ready.rank, ready.seq) < place:
+                first, place = queue, (ready.rank, ready.seq)
+    if first is None:
+        return EMPTY_UNFINISHED if unfinished(state, names, None) else EMPTY
+    taken = state.take(first, None)
+    job = state.hand_out(first, taken, *lease(state, first, operation, taken))
+    if session is not None:
+        session.bind(job)
+    return Handed(job.id, job.queue, job.priority, job.data, job.item)
 
 
 def get_in_turn(state: State, operation: GetInTurn, seed: int) -> Reply:
@@ -141,8 +172,6 @@ def _get_some(state: State, operation: GetWith | GetInTurn, way: Way, seed: int)
         jobs = _of_one_queue(state, get, get.queues[0], count)
         if way.policy is Policy.RR:
             turned = dict.fromkeys([job.id for job in jobs])
-    elif way.policy is Policy.PLACE and item is None and get.queues is not None and operation.count is None:
-        jobs = _by_place(state, get, get.queues)
     else:
         jobs, turned = _of_many_queues(state, get, item, way, count, seed)
     if not jobs:
@@ -277,25 +306,6 @@ def _of_one_queue(state: State, get: Get, name: str, count: int) -> list[Running
         jobs.append(state.hand_out(queue, state.take(queue, None), *lease(state, queue, get, job)))
         if state.events.endings:
             state.end_operation()
-    return jobs
-
-
-def _by_place(state: State, get: Get, names: tuple[str, ...]) -> list[RunningJob]:
-    """The same as _of_many_queues for one job by PLACE, in half the time."""
-    by_name = state.queues.by_name
-    first: Queue | None = None
-    place = (0, 0)
-    for name in names:
-        queue = by_name.get(name)
-        if queue is not None and queue.front is not None:
-            job = queue.ready.first
-            if first is None or (job.rank, job.seq) < place:
-                first, place = queue, (job.rank, job.seq)
-    if first is None:
-        return []
-    jobs = [hand_out(state, first, None, get, found_in(state, first, None))]
-    if state.events.endings:
-        state.end_operation()
     return jobs
 
 

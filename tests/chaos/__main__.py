@@ -17,9 +17,10 @@ from pathlib import Path
 import click
 import msgspec
 
+from tests.chaos.all_scenarios import ALL
 from tests.chaos.machines import clocks, disks
 from tests.chaos.runner import Result, run, table
-from tests.chaos.scenarios import SCENARIOS, Scenario
+from tests.chaos.scenarios import Scenario
 
 KEEP = Path("chaos-failed")
 
@@ -33,9 +34,9 @@ def main(minutes: float | None, times: int, only: tuple[str, ...], seed: int | N
     """Let things break for a while."""
     seed = random.SystemRandom().randrange(2**31) if seed is None else seed
     chance = random.Random(seed)
-    chosen = [scenario for scenario in SCENARIOS if _possible(scenario) and (not only or scenario.name in only)]
+    chosen = [scenario for scenario in ALL if _possible(scenario) and (not only or scenario.name in only)]
     if not chosen:
-        raise click.UsageError("no scenario is called so: " + ", ".join(scenario.name for scenario in SCENARIOS))
+        raise click.UsageError("no scenario is called so: " + ", ".join(scenario.name for scenario in ALL))
     print(f"seed {seed}, {len(chosen)} scenarios", flush=True)
     until = time.monotonic() + 60 * minutes if minutes else None
     results: list[Result] = []
@@ -48,7 +49,7 @@ def main(minutes: float | None, times: int, only: tuple[str, ...], seed: int | N
             results.append(_run(_varied(scenario, chance) if until else scenario, chance.randrange(2**31)))
     failed = [result for result in results if result.violations]
     void = [result for result in results if result.void and not result.violations]
-    print(table(results, {scenario.name: scenario.goal_s for scenario in SCENARIOS}))
+    print(table(results, {scenario.name: scenario.goal_s for scenario in ALL}))
     print(f"{len(results)} runs, {len(void)} void, {len(failed)} failed, "
           f"{sum(result.commands for result in results):,} commands recorded")
     sys.exit(1 if failed else 0)

@@ -74,7 +74,7 @@ def run(scenario: Scenario, seed: int, keep: Path | None = None) -> Result:
     history, deeds, result = History(), Deeds(), Result(scenario.name, seed)
     cluster = ProxiedCluster(
         scenario.nodes, {**CONFIG, **scenario.config}, fake_clocks=scenario.fake_clocks, disk_mb=scenario.disk_mb,
-        slow_disks=scenario.slow_disks, beanstalkd=scenario.beanstalkd,
+        slow_disks=scenario.slow_disks, small_pages=scenario.small_pages, beanstalkd=scenario.beanstalkd,
     )
     with cluster, _stalls(cluster, result):
         try:

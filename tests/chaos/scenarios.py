@@ -62,6 +62,7 @@ class Scenario(Struct, frozen=True):
     fake_clocks: bool = False
     disk_mb: int | None = None
     slow_disks: bool = False
+    small_pages: bool = False
 
 
 BESIDE = Load(producers=1, workers=1, waiters=1, callers=0, planners=0, handlers=1, turns=0, pools=0, consumers=(1,))

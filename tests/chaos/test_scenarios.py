@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
+from tests.chaos.all_scenarios import ALL
 from tests.chaos.machines import clocks, disks
 from tests.chaos.runner import Result, run, table
-from tests.chaos.scenarios import SCENARIOS, Scenario
+from tests.chaos.scenarios import Scenario
 
 pytestmark = pytest.mark.usefixtures("toxiproxy_server")
 
@@ -27,8 +28,8 @@ PAUSE_S = 0.03          # of producers: a lane has not the time for more jobs
 GAP_MAX_S = 30.0        # a safety limit: how long gaps really are is measured by campaigns, on machines that are quiet
 KEEP = os.environ.get("CHAOS_KEEP")
 
-NAMES = [scenario.name for scenario in SCENARIOS]
-ONCE = [scenario for scenario in SCENARIOS
+NAMES = [scenario.name for scenario in ALL]
+ONCE = [scenario for scenario in ALL
         if f"heard: {scenario.name}" not in NAMES and not scenario.campaigns_only]
 
 Runs = dict[str, Future[list[Result]]]

@@ -23,6 +23,7 @@ from tests.chaos.proxies.proxies import Link, Proxies
 READY_S = 60.0
 CLIENT = "client"
 SLOW = (sys.executable, "-m", slow_disk.__name__)
+SMALL_PAGES = (sys.executable, "-m", "tests.chaos.machines.small_pages")
 
 
 class ProxiedCluster(LocalCluster):
@@ -35,10 +36,12 @@ class ProxiedCluster(LocalCluster):
 
     def __init__(
         self, nodes: int = 3, config: Settings | None = None, directory: Path | None = None, ready_s: float = READY_S,
-        *, fake_clocks: bool = False, disk_mb: int | None = None, slow_disks: bool = False, beanstalkd: bool = False,
+        *, fake_clocks: bool = False, disk_mb: int | None = None, slow_disks: bool = False, small_pages: bool = False,
+        beanstalkd: bool = False,
     ) -> None:
         """`fake_clocks`: `set_clock` works (clocks.py); `disk_mb`: every node has a disk of its own (disks.py);
-        `slow_disks`: `set_disk` works (slow_disk.py); `beanstalkd`: `beanstalkd_doors` are open (beanstalkd.py)."""
+        `slow_disks`: `set_disk` works (slow_disk.py); `small_pages`: most jobs are on the disk (small_pages.py);
+        `beanstalkd`: `beanstalkd_doors` are open (beanstalkd.py)."""
         if disk_mb is not None:         # such a disk is beyond the usual mark from the start
             limits = {"disk_free_bytes_min": 0, **(config or {}).get("limits", {})}
             config = {**(config or {}), "limits": limits}
@@ -48,6 +51,7 @@ class ProxiedCluster(LocalCluster):
         self._faketime = clocks.library() if fake_clocks else None
         self._disk_mb = disk_mb
         self._slow_disks = slow_disks
+        self._small_pages = small_pages
         self._with_beanstalkd = beanstalkd
         self._program: BeanstalkdProgram | None = None
         self.beanstalkd_doors: dict[str, str] = {}      # the address of each node's listener and of the program
@@ -168,6 +172,8 @@ class ProxiedCluster(LocalCluster):
         super()._prepare_node(name)
         if self._slow_disks:
             self.run_by(name, *SLOW)
+        if self._small_pages:
+            self.run_by(name, *SMALL_PAGES)
 
     def _clock(self, name: str) -> Path:
         return self.folder / f"{name}.clock"

@@ -1,0 +1,122 @@
+"""What befalls the pages of jobs on the disks: they are written, read and moved meanwhile, named by snapshots, damaged.
+
+The cluster must have been made with `small_pages`, and limits.hot_bytes be small.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import threading
+import urllib.request
+
+from devcluster.cluster import say
+from tests.chaos.faults.fault import Background, Fault, called
+from tests.chaos.faults.processes import LEVEL_S
+from tests.chaos.faults.roles import Role
+from tests.chaos.machines.cluster import ProxiedCluster
+
+ASK_S = 1.0
+SNAPSHOT_S = 10.0
+PAGED_S = 30.0
+PAGED_JOBS_MIN = 50         # on the disk of each node
+
+
+class Paged(Fault):
+    """No fault: waits until each node has jobs on its disk, and sees at the end that pages were written and read
+    (`moved`: and written again, out of files with little else)."""
+
+    def __init__(self, *, moved: bool = False) -> None:
+        super().__init__()
+        self._moved = moved
+
+    def _begin(self, cluster: ProxiedCluster) -> None:
+        self.names = list(cluster.names)
+        for name in self.names:
+            self._wait_to_see(lambda name=name: told(cluster, name, "paged_jobs") >= PAGED_JOBS_MIN,
+                              f"{name} has jobs on its disk", PAGED_S)
+
+    def _end(self, cluster: ProxiedCluster) -> None:
+        for what in ("written", "read", *(["moved"] if self._moved else [])):
+            self._wait_to_see(lambda what=what: any(told(cluster, name, f"pages_{what}_total") for name in self.names),
+                              f"pages were {what}", PAGED_S)
+
+
+class Snapshots(Fault):
+    """All nodes write snapshots one after another, as fast as they can."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._background: Background | None = None
+        self._written = 0
+
+    def _begin(self, cluster: ProxiedCluster) -> None:
+        self.names = list(cluster.names)
+        self._background = Background(lambda stopping: self._write(cluster, stopping))
+
+    def _write(self, cluster: ProxiedCluster, stopping: threading.Event) -> None:
+        while not stopping.is_set():
+            for name in self.names:
+                answer = say(cluster.direct(name), "CLUSTER SNAPSHOT", SNAPSHOT_S) or ""
+                self._written += answer.startswith("200")
+
+    def _end(self, cluster: ProxiedCluster) -> None:
+        if self._background is not None:
+            self._background.finish()
+        self._saw(self._written > 0, f"{self._written} snapshots were written")
+
+
+class DamagedPages(Fault):
+    """A node writes a snapshot and is killed, some of its files of pages are changed, cut, swapped or lost, and it
+    is started as its service manager does."""
+
+    def __init__(self, role: Role, seed: int) -> None:
+        super().__init__()
+        self._role = role
+        self._rng = random.Random(seed)
+
+    def __repr__(self) -> str:
+        return f"DamagedPages {called(self._role)}"
+
+    def _begin(self, cluster: ProxiedCluster) -> None:
+        self.names = self._role(cluster)
+        for name in self.names:
+            say(cluster.direct(name), "CLUSTER SNAPSHOT", SNAPSHOT_S)
+            cluster.kill(name)
+            done = self._damage(cluster, name)
+            self._saw(bool(done), f"{name}: {', '.join(done)}")
+            cluster.restart(name, wait=False)
+
+    def _damage(self, cluster: ProxiedCluster, name: str) -> list[str]:
+        files = sorted(path for path in (cluster.data_dir(name) / "pages").glob("pages-*") if path.stat().st_size)
+        done = []
+        for path in self._rng.sample(files, min(3, len(files))):
+            how = self._rng.choice(("changed", "cut", "lost", "swapped"))
+            other = self._rng.choice(files)
+            data = bytearray(path.read_bytes()) if path.exists() else bytearray()
+            if how == "lost":
+                path.unlink(missing_ok=True)
+            elif how == "swapped" and path.exists() and other.exists() and other != path:
+                path.write_bytes(other.read_bytes())
+                other.write_bytes(data)
+            elif data:
+                data[self._rng.randrange(len(data))] ^= 1 << self._rng.randrange(8)
+                path.write_bytes(data if how == "changed" else data[:self._rng.randrange(len(data))])
+            done.append(f"{path.name} {how}")
+        return done
+
+    def _end(self, cluster: ProxiedCluster) -> None:
+        for name in self.names:
+            while not cluster.running(name):        # it has set its files aside, and ended for that
+                cluster.restart(name, wait=False)
+        cluster.wait_until_level(LEVEL_S)
+
+
+def told(cluster: ProxiedCluster, name: str, figure: str) -> float:
+    """A metric of a node; 0 when it does not answer."""
+    url = f"http://{cluster.http(name)}/metrics"
+    with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=ASK_S) as page:
+        for line in page.read().decode().splitlines():
+            if line.startswith(f"sockpqd_{figure} "):
+                return float(line.split()[1])
+    return 0.0

@@ -1,0 +1,37 @@
+"""sockpqd with pages of jobs so small that every queue has some: a command that executes the program given as its
+arguments.
+
+    python -m tests.chaos.machines.small_pages sockpqd --config n1.toml
+
+With limits.hot_bytes all but the first jobs of a queue leave memory, in pages of a few jobs and files of some pages. So
+what happens in days with long queues happens in seconds with short ones.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import Any
+
+from cluster.paging import file_space, paging
+from core.pages import paged_run
+from core.pages.pager import Pager, Stage
+from core.store import job_list, ready
+from gateway.main import main
+
+STAGES = (Stage(20, 8, 2), Stage(5, 4, 2))
+SIZES: tuple[tuple[Any, str, int], ...] = (
+    (ready, "UNSPLIT_JOBS_MAX", 20),
+    (job_list, "BLOCK_JOBS_MAX", 16),
+    (paged_run, "BLOCK_JOBS_MAX", 16),
+    (file_space, "SEGMENT_BYTES", 100_000),
+    (file_space, "WRITE_BYTES", 4096),
+)
+
+if __name__ == "__main__":
+    for module, name, size in SIZES:
+        assert hasattr(module, name), f"{module.__name__} has no {name} any more"
+        setattr(module, name, size)
+    paging.Pager = functools.partial(Pager, stages=STAGES)      # type: ignore[misc,assignment]
+    del sys.argv[0]
+    main()

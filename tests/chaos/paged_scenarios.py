@@ -20,7 +20,8 @@ TINY: dict[str, Any] = {"load": DEEP, "config": {"limits": {"hot_bytes": 1000}},
 
 
 def _paged(*faults: Fault, moved: bool = False) -> list[Fault]:
-    return [Paged(moved=moved), *faults]
+    damaged = any(isinstance(fault, DamagedPages) for fault in faults)
+    return [Paged(moved=moved, damaged=damaged), *faults]
 
 
 PAGED: tuple[Scenario, ...] = (

@@ -20,15 +20,18 @@ ASK_S = 1.0
 SNAPSHOT_S = 10.0
 PAGED_S = 30.0
 PAGED_JOBS_MIN = 50         # on the disk of each node
+DAMAGE = " is damaged: "
+FLIPPED_EVERY = 2000        # bytes of a changed file
 
 
 class Paged(Fault):
     """No fault: waits until each node has jobs on its disk, and sees at the end that pages were written and read
-    (`moved`: and written again, out of files with little else)."""
+    (`moved`: and written again, out of files with little else). Unless files were `damaged`, no node found damage."""
 
-    def __init__(self, *, moved: bool = False) -> None:
+    def __init__(self, *, moved: bool = False, damaged: bool = False) -> None:
         super().__init__()
         self._moved = moved
+        self._damaged = damaged
 
     def _begin(self, cluster: ProxiedCluster) -> None:
         self.names = list(cluster.names)
@@ -40,6 +43,8 @@ class Paged(Fault):
         for what in ("written", "read", *(["moved"] if self._moved else [])):
             self._wait_to_see(lambda what=what: any(told(cluster, name, f"pages_{what}_total") for name in self.names),
                               f"pages were {what}", PAGED_S)
+        for name in self.names:
+            assert self._damaged or not self._logged(cluster, name, DAMAGE), f"{name} has found its files damaged"
 
 
 class Snapshots(Fault):
@@ -67,8 +72,8 @@ class Snapshots(Fault):
 
 
 class DamagedPages(Fault):
-    """A node writes a snapshot and is killed, some of its files of pages are changed, cut, swapped or lost, and it
-    is started as its service manager does."""
+    """A node writes a snapshot and is killed, most of its files of pages are changed, cut, swapped or lost, and it is
+    started as its service manager does. Then it leads: what it has is what clients get."""
 
     def __init__(self, role: Role, seed: int) -> None:
         super().__init__()
@@ -90,8 +95,8 @@ class DamagedPages(Fault):
     def _damage(self, cluster: ProxiedCluster, name: str) -> list[str]:
         files = sorted(path for path in (cluster.data_dir(name) / "pages").glob("pages-*") if path.stat().st_size)
         done = []
-        for path in self._rng.sample(files, min(3, len(files))):
-            how = self._rng.choice(("changed", "cut", "lost", "swapped"))
+        for path in files:
+            how = self._rng.choice(("changed", "changed", "cut", "lost", "swapped", "left"))
             other = self._rng.choice(files)
             data = bytearray(path.read_bytes()) if path.exists() else bytearray()
             if how == "lost":
@@ -99,9 +104,12 @@ class DamagedPages(Fault):
             elif how == "swapped" and path.exists() and other.exists() and other != path:
                 path.write_bytes(other.read_bytes())
                 other.write_bytes(data)
-            elif data:
-                data[self._rng.randrange(len(data))] ^= 1 << self._rng.randrange(8)
-                path.write_bytes(data if how == "changed" else data[:self._rng.randrange(len(data))])
+            elif how == "cut":
+                path.write_bytes(data[:self._rng.randrange(max(1, len(data)))])
+            elif how == "changed":
+                for place in range(self._rng.randrange(FLIPPED_EVERY), len(data), FLIPPED_EVERY):
+                    data[place] ^= 1 << self._rng.randrange(8)
+                path.write_bytes(data)
             done.append(f"{path.name} {how}")
         return done
 
@@ -110,6 +118,9 @@ class DamagedPages(Fault):
             while not cluster.running(name):        # it has set its files aside, and ended for that
                 cluster.restart(name, wait=False)
         cluster.wait_until_level(LEVEL_S)
+        for name in self.names:
+            say(cluster.direct(cluster.wait_for_leader()), f"CLUSTER TRANSFER {name}", SNAPSHOT_S)
+            self._wait_to_see(lambda name=name: cluster.leader() == name, f"{name} leads", LEVEL_S)
 
 
 def told(cluster: ProxiedCluster, name: str, figure: str) -> float:

@@ -322,10 +322,11 @@ class Faults:
         """Somebody puts an older copy of a node's files back, and somebody else knows what it lacks.
 
         Nothing else goes wrong meanwhile: a node that cannot reach the one that knows would vote without those entries.
-        So would one that starts when a leader that was paused for long, or is cut off, has just lost its followers.
+        So would one that starts when a leader that was paused for long, or is cut off, has just lost its followers,
+        or when the leader is about to stop because of a damaged page.
         """
         leader = self.world.serving()
-        if leader is None or leader.paused or self._loser() is None or not self._connected(leader):
+        if leader is None or leader.paused or self._loser() is None or not self._connected(leader) or leader.ailing:
             return ""
         known = leader.up.journal.acknowledged
         victims = [

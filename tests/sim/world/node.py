@@ -161,10 +161,15 @@ class SimNode:
                 raise Violation(f"{self.name} has lost a page: {error}") from error
             return None
 
+    @property
+    def ailing(self) -> bool:
+        """Is it about to stop, as soon as it reads a damaged page?"""
+        return self._pages_damaged
+
     def _damage_a_page(self) -> None:
         """Now and then, let a bit of a file of pages be read wrong as long as the process lives."""
         chance = self._damages_pages
-        if chance.random() >= PAGE_DAMAGES:
+        if chance.random() >= PAGE_DAMAGES or self._events.now < self.world.calm_until:
             return
         segments = [one for one in self.pages.segments.values() if one.written]
         if segments:

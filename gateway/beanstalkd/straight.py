@@ -34,8 +34,8 @@ class StraightWay:
         self._customer = customer
         self._ended = ended
         self._told = told
-        self._order: Order
-        self._outcome_of: Callable[[StraightWay, Any], bool]
+        self._order: Order | None = None            # under way
+        self._outcome_of: Callable[[StraightWay, Order, Any], bool]
         self._claimed: str | None = None            # the queue of the job that a reserve will get
         self._cancelled = False
         self._execution: OrderExecution | None = None
@@ -43,10 +43,7 @@ class StraightWay:
     def take(self, order: Order) -> bool:
         """Execute an order that was not given before. False: it cannot be this way, and nothing was done."""
         take = _TAKE.get(type(order.call))
-        if take is None:
-            return False
-        self._order, self._cancelled, self._execution = order, False, None
-        return take(self, order.call)
+        return take is not None and take(self, order, order.call)
 
     def cancel(self) -> None:
         """See OrderExecution."""
@@ -56,28 +53,28 @@ class StraightWay:
 
     # ---- the operations
 
-    def _put(self, call: calls.Put) -> bool:
+    def _put(self, order: Order, call: calls.Put) -> bool:
         services = self._services
         if services.cluster.full or not self._may("put", call.tube):
             return False
         operation = put_of(call)
         self._outcome_of = StraightWay._stored
-        self._propose(operation)
+        self._propose(order, operation)
         if not call.delay_s:
             services.waiters.follow(operation.job.put, self)
         return True
 
-    def _reserve(self, call: calls.Reserve) -> bool:
+    def _reserve(self, order: Order, call: calls.Reserve) -> bool:
         if not self._may("get", *call.tubes):
             return False
         self._claimed = self._services.waiters.claim_for_get(call.tubes)
         if self._claimed is None:
             return False
         self._outcome_of = StraightWay._handed
-        self._propose(get_of(call, self._order.session), keep_waiting=call.wait_s != 0)
+        self._propose(order, get_of(call, order.session), keep_waiting=call.wait_s != 0)
         return True
 
-    def _delete(self, call: calls.Delete) -> bool:
+    def _delete(self, order: Order, call: calls.Delete) -> bool:
         handle = call.handle
         if handle is None:
             return False
@@ -86,7 +83,7 @@ class StraightWay:
             if queue is not None and not self._may("get", queue):
                 return False
         self._outcome_of = StraightWay._finished
-        self._propose(DoneLast(handle))
+        self._propose(order, DoneLast(handle))
         return True
 
     def _may(self, right: str, *queues: str) -> bool:
@@ -97,32 +94,32 @@ class StraightWay:
         account = None if user is None else access.account(user)
         return account is not None and all(queue.startswith(getattr(account.rights, right)) for queue in queues)
 
-    def _propose(self, operation: Any, *, keep_waiting: bool = False) -> None:
-        order = self._order
+    def _propose(self, order: Order, operation: Any, *, keep_waiting: bool = False) -> None:
+        self._order, self._cancelled, self._execution = order, False, None
         request = Request(order.session, order.number, NO_DIGEST, 0, keep_waiting, operation)
         self._services.cluster.propose_for(self, request, self)
 
     # ---- their replies: False if the steps have to go on with them
 
-    def _stored(self, reply: Reply) -> bool:
+    def _stored(self, order: Order, reply: Reply) -> bool:
         if type(reply) is not StoredNumber:
             return False
         self._ended(calls.Number(reply.number))
         return True
 
-    def _handed(self, reply: Reply) -> bool:
+    def _handed(self, order: Order, reply: Reply) -> bool:
         claimed, self._claimed = self._claimed, None
         assert claimed is not None
         self._services.waiters.settle_claim(claimed, reply)
         if type(reply) is Handed:
             self._ended(reserved(self._services.cluster, reply))
-        elif isinstance(reply, Empty) and (self._cancelled or self._order.call.wait_s == 0):   # type: ignore[union-attr]
+        elif isinstance(reply, Empty) and (self._cancelled or order.call.wait_s == 0):   # type: ignore[union-attr]
             self._ended(None)
         else:
             return False
         return True
 
-    def _finished(self, reply: Reply) -> bool:
+    def _finished(self, order: Order, reply: Reply) -> bool:
         if type(reply) is not Finished:
             return False
         self._ended(None)
@@ -132,23 +129,25 @@ class StraightWay:
 
     def applied(self, reply: Reply) -> None:
         """The operation was executed."""
-        if self._outcome_of(self, reply):
+        order, self._order = self._order, None      # what was put is not kept until the next order
+        assert order is not None
+        if self._outcome_of(self, order, reply):
             return
         if type(reply) is SessionNotFound:
             self._told(SessionLost())
         else:
-            order = replace(self._order, first=False)
-            self._execution = OrderExecution(self._services, self._customer, order, self._told)
+            again = replace(order, first=False)
+            self._execution = OrderExecution(self._services, self._customer, again, self._told)
             self._execution.begin()
 
     def refused(self) -> None:
         """The operation was not executed: this node does not lead any more."""
-        self._drop_claim()
+        self._give_up()
         self._told(AGAIN)
 
     def unknown(self) -> None:
         """It is unknown whether the operation was executed: its number will tell."""
-        self._drop_claim()
+        self._give_up()
         self._told(AGAIN)
 
     def overdue(self) -> None:
@@ -156,14 +155,15 @@ class StraightWay:
         claimed, self._claimed = self._claimed, None
         if claimed is not None:
             self._services.waiters.settle_claim(claimed, None)
-        self._told(Failure.OUT_OF_MEMORY if type(self._order.call) is calls.Put else AGAIN)
+        order, self._order = self._order, None
+        self._told(Failure.OUT_OF_MEMORY if order is not None and type(order.call) is calls.Put else AGAIN)
 
-    def _drop_claim(self) -> None:
-        claimed, self._claimed = self._claimed, None
+    def _give_up(self) -> None:
+        claimed, self._claimed, self._order = self._claimed, None, None
         if claimed is not None:
             self._services.waiters.drop_claim(claimed)
 
 
-_TAKE: dict[type, Callable[[StraightWay, Any], bool]] = {
+_TAKE: dict[type, Callable[[StraightWay, Order, Any], bool]] = {
     calls.Put: StraightWay._put, calls.Reserve: StraightWay._reserve, calls.Delete: StraightWay._delete,
 }

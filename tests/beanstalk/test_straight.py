@@ -213,6 +213,22 @@ def test_users_go_this_way_as_far_as_their_rights_do() -> None:
         "ann": Account(of_words(["put:a*", "get:a*"]), None), "bob": Account(of_words(["put:b*", "get:b*"]), None)})
 
 
+def test_nothing_is_kept_of_an_order_that_has_ended() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        place = Place(gateway)
+        place.do(put())
+        for end in (gateway.cluster.commit, gateway.cluster.neglect, gateway.cluster.lose):
+            place.call(put())
+            end()
+            assert place.seat._straight._order is None
+            place.clock.pass_time(1)
+            gateway.cluster.commit()
+        gateway.cluster.full = True
+        place.do(put())
+        assert place.seat._straight._order is None
+    with_gateway(test, automatic=False)
+
+
 def test_errands_of_other_nodes_go_this_way() -> None:
     async def test(gateway: MemoryGateway) -> None:
         place = Place(gateway)

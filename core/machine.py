@@ -172,7 +172,7 @@ class Machine:
         whatever may read a page does: then the state is incomplete, and the node must stop.
         """
         pager = self._state.pager
-        return pager is not None and pager.step(self._state.queues)
+        return pager is not None and pager.step(self._state.queues, self._state.delays)
 
     @property
     def crowded(self) -> bool:

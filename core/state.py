@@ -215,7 +215,7 @@ class State:
 
     def waiting_at(self, queue_name: str, seq: int) -> Job | DelayedJob | None:
         """The READY or DELAYED job of the queue whose place has this number; None: there is none."""
-        delayed = self.delays.by_seq.get(seq)
+        delayed = self.delays.find(seq)
         if delayed is not None:
             return delayed if delayed.queue == queue_name else None
         queue = self.queues.by_name.get(queue_name)

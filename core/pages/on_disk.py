@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from core.pages.paged_delays import PagedDelays
 from core.pages.paged_run import PagedRun
 from core.store.queues import Queue
 
@@ -17,5 +18,7 @@ class OnDisk(Struct, frozen=True):
 
 def on_disk(queue: Queue) -> OnDisk:
     """Count them; takes time in proportion to the number of priorities."""
-    runs = [run for run in queue.ready.runs() if isinstance(run, PagedRun)]
-    return OnDisk(sum(run.paged for run in runs), sum(run.paged_bytes for run in runs))
+    paged: list[PagedRun | PagedDelays] = [run for run in queue.ready.runs() if isinstance(run, PagedRun)]
+    if isinstance(queue.delayed, PagedDelays):
+        paged.append(queue.delayed)
+    return OnDisk(sum(jobs.paged for jobs in paged), sum(jobs.paged_bytes for jobs in paged))

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from typing import TypeVar
 
 from core.limits import BLOCK_JOBS_MAX, PAGE_BYTES_MAX, PAGE_BYTES_MIN, PAGES_AHEAD
 from core.pages.pages import Page, Pages
-from core.store.job import Job
+from core.store.job import DelayedJob, Job
 from core.store.job_list import JobList
+
+_Job = TypeVar("_Job", Job, DelayedJob)
 
 Block = list[Job] | Page
 PASSED_MAX = 256        # pages that are passed in one step, to what is in memory before them
@@ -211,7 +214,7 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
         cut: list[Block] = []
         staying = block[:front]
         room = True
-        for jobs, data_bytes, plain in _pieces(block, front, jobs_max):
+        for jobs, data_bytes, plain in pieces(block, front, jobs_max):
             page = None
             if room and plain and (len(jobs) >= jobs_min or data_bytes >= PAGE_BYTES_MIN):
                 page = self.pages.write(jobs, data_bytes)
@@ -228,7 +231,7 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
         return [*cut, staying] if staying else cut
 
 
-def _pieces(block: list[Job], start: int, jobs_max: int) -> Iterator[tuple[list[Job], int, bool]]:
+def pieces(block: list[_Job], start: int, jobs_max: int) -> Iterator[tuple[list[_Job], int, bool]]:
     """What might be a page each: jobs, the bytes of their data, and whether all are plain (else none is)."""
     for begin in range(start, len(block), jobs_max):
         jobs = block[begin:begin + jobs_max]
@@ -239,9 +242,9 @@ def _pieces(block: list[Job], start: int, jobs_max: int) -> Iterator[tuple[list[
             yield from _parts(jobs)
 
 
-def _parts(jobs: list[Job]) -> Iterator[tuple[list[Job], int, bool]]:
+def _parts(jobs: list[_Job]) -> Iterator[tuple[list[_Job], int, bool]]:
     """The same of jobs that cannot be one page."""
-    part: list[Job] = []
+    part: list[_Job] = []
     data_bytes, plain = 0, True
     for job in jobs:
         its_plain = job.extras is None and job.item is None

@@ -4,9 +4,9 @@ Below the budget nothing happens. Beyond it one goes over all queues, and in eac
 budget is free again. First only what stands far behind a front is paged, in large pages; with very many queues or
 priorities that is not enough, so the fronts and the pages become smaller.
 
-Queues with ORDER TIME or ITEMLIMIT have other lists of their jobs, so paging would free nothing: they stay in memory.
-So do jobs with a GROUP, which the lists of their groups have as well (FAIR), DELAYED and RUNNING ones, and queues that
-are short.
+Queues with ORDER TIME or ITEMLIMIT have other lists of their READY jobs, so paging would free nothing: they stay in
+memory. So do READY jobs with a GROUP, which the lists of their groups have as well (FAIR), RUNNING ones, and queues
+that are short. DELAYED jobs are paged in all queues, those that are due last.
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from core.limits import JOB_BYTES
+from core.pages.delayed_pages import DelayedPages
+from core.pages.paged_delays import PagedDelays
 from core.pages.paged_run import PagedRun
 from core.pages.pages import Pages
+from core.store.delayed import Delays
 from core.store.job_list import JobList
 from core.store.queues import Queue, Queues
 
@@ -74,12 +77,12 @@ class Pager:
         """Whether a quarter more than the budget is in memory."""
         return not self.resident and self.hot_bytes(queues) > self.hot_bytes_max + self.hot_bytes_max // 4
 
-    def relieve(self, queues: Queues) -> None:
+    def relieve(self, queues: Queues, delays: Delays) -> None:
         """Page out until there is nothing more to do."""
-        while self.step(queues):
+        while self.step(queues, delays):
             pass
 
-    def step(self, queues: Queues) -> bool:
+    def step(self, queues: Queues, delays: Delays) -> bool:
         """Page out one block if too much is in memory; returns whether there may be more to do."""
         if self.resident:
             return False
@@ -89,40 +92,42 @@ class Pager:
             self._over_bytes = max(self.hot_bytes_max, min(self._over_bytes, hot + hot // 8))
             if hot <= self._over_bytes:
                 return False
-            self._begin(queues, 0)
+            self._begin(queues, delays, 0)
         elif hot <= self._low_bytes:
             self._rest()
             return False
         assert self._round is not None
         self.pages.full = False                 # a step that writes nothing must not find what an earlier one left
         ended = next(self._round, ENDED) is ENDED
-        if self.pages.full or (ended and not self._begin_next(queues, hot)):
+        if self.pages.full or (ended and not self._begin_next(queues, delays, hot)):
             self._round = None
             self._over_bytes = hot + hot // 8
             return False
         return True
 
-    def _begin_next(self, queues: Queues, hot: int) -> bool:
+    def _begin_next(self, queues: Queues, delays: Delays, hot: int) -> bool:
         """Begin the next round; returns False when there is no point in it, as the last ones have brought little."""
         if self._stage + 1 < len(self._stages):
-            self._begin(queues, self._stage + 1)
+            self._begin(queues, delays, self._stage + 1)
         elif self._began_bytes - hot > self.hot_bytes_max // 16:
-            self._begin(queues, 0)
+            self._begin(queues, delays, 0)
         else:
             return False
         return True
 
-    def _begin(self, queues: Queues, stage: int) -> None:
+    def _begin(self, queues: Queues, delays: Delays, stage: int) -> None:
         if stage == 0:
             self._began_bytes = self.hot_bytes(queues)
         self._stage = stage
-        self._round = _round(queues, self.pages, self._stages[stage])
+        self._round = _round(queues, delays, self.pages, self._stages[stage])
 
 
-def _round(queues: Queues, pages: Pages, stage: Stage) -> Iterator[None]:
+def _round(queues: Queues, delays: Delays, pages: Pages, stage: Stage) -> Iterator[None]:
     """Page out what the stage allows, in steps."""
     for number, name in enumerate(list(queues.by_name)):
         queue = queues.by_name.get(name)
+        if queue is not None and queue.delayed is not None:
+            yield from _delayed_of_queue(queue, delays, pages, stage)
         if queue is not None and queue.seqs is None:
             for _ in _of_queue(queue, pages, stage):
                 yield
@@ -130,6 +135,15 @@ def _round(queues: Queues, pages: Pages, stage: Stage) -> Iterator[None]:
                     break
         if number % LOOKS == LOOKS - 1:
             yield
+
+
+def _delayed_of_queue(queue: Queue, delays: Delays, pages: Pages, stage: Stage) -> Iterator[None]:
+    """The same for the DELAYED jobs of one queue."""
+    jobs = queue.delayed
+    if isinstance(jobs, JobList) and jobs.size > stage.stays + stage.page_jobs_min:
+        jobs = PagedDelays.of_queue(queue, DelayedPages.of(delays, pages))
+    if isinstance(jobs, PagedDelays):
+        yield from jobs.page_out(stage.stays, stage.page_jobs_max, stage.page_jobs_min)
 
 
 def _of_queue(queue: Queue, pages: Pages, stage: Stage) -> Iterator[None]:

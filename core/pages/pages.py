@@ -64,6 +64,12 @@ class Page(Struct, gc=False, frozen=True):
     seq: int
 
 
+class DelayedPage(Page, gc=False, frozen=True):
+    """A handle of one with DELAYED jobs, in the order in which they are due; their places are (due_ms, seq)."""
+
+    first: tuple[int, int]      # the place of the first one
+
+
 class Pages:
     """The pages of one state: `jobs` and `data_bytes` are in them, `read` and `written` count pages ever.
 
@@ -92,22 +98,30 @@ class Pages:
 
     def write(self, jobs: list[Job], data_bytes: int) -> Page | None:
         """These jobs as a page; None: there is no room, so they stay in memory."""
-        number = self._space.put(_encoder.encode(jobs))
-        self.full = number is None
-        if number is None:
-            return None
+        number = self.keep(_encoder.encode(jobs), len(jobs), data_bytes)
         last = jobs[-1]
-        self.written += 1
-        self.count += 1
-        self.jobs += len(jobs)
-        self.data_bytes += data_bytes
-        return Page(number, len(jobs), data_bytes, last.when, last.seq)
+        return None if number is None else Page(number, len(jobs), data_bytes, last.when, last.seq)
+
+    def keep(self, data: bytes, jobs: int, data_bytes: int) -> int | None:
+        """Write a page with so many jobs; returns its number, or None when there is no room."""
+        number = self._space.put(data)
+        self.full = number is None
+        if number is not None:
+            self.written += 1
+            self.count += 1
+            self.jobs += jobs
+            self.data_bytes += data_bytes
+        return number
+
+    def data(self, page: Page) -> bytes:
+        """The bytes of the page. Raises PageLost."""
+        self.read += 1
+        return self._space.get(page.number)
 
     def look(self, page: Page) -> list[Job]:
         """The jobs of the page, which stays. Raises PageLost."""
-        self.read += 1
         try:
-            jobs = _decoder.decode(self._space.get(page.number))
+            jobs = _decoder.decode(self.data(page))
         except msgspec.MsgspecError as error:
             raise PageLost(f"page {page.number} holds no jobs: {error}") from error
         if len(jobs) != page.count or jobs[-1].seq != page.seq:
@@ -117,11 +131,15 @@ class Pages:
     def take(self, page: Page) -> list[Job]:
         """The jobs of the page, which is not needed any more. Raises PageLost."""
         jobs = self.look(page)
+        self.free(page)
+        return jobs
+
+    def free(self, page: Page) -> None:
+        """The page is not needed any more."""
         self._space.free(page.number)
         self.count -= 1
         self.jobs -= page.count
         self.data_bytes -= page.data_bytes
-        return jobs
 
     def reference(self, page: Page) -> bytes:
         """By what a later process finds the page again."""
@@ -129,10 +147,19 @@ class Pages:
 
     def adopt(self, reference: bytes, count: int, data_bytes: int, when: int, seq: int) -> Page:
         """A page that an earlier process has left; `when` and `seq` are those of its last job. Raises PageLost."""
+        return Page(self._adopted(reference, count, data_bytes), count, data_bytes, when, seq)
+
+    def adopt_delayed(
+        self, reference: bytes, count: int, data_bytes: int, due_ms: int, seq: int, first: tuple[int, int],
+    ) -> DelayedPage:
+        """The same for DELAYED jobs; `first`: the place of the first one."""
+        return DelayedPage(self._adopted(reference, count, data_bytes), count, data_bytes, due_ms, seq, first)
+
+    def _adopted(self, reference: bytes, jobs: int, data_bytes: int) -> int:
         self.count += 1
-        self.jobs += count
+        self.jobs += jobs
         self.data_bytes += data_bytes
-        return Page(self._space.adopt(reference), count, data_bytes, when, seq)
+        return self._space.adopt(reference)
 
     def expect(self, page: Page) -> None:
         """The page will be taken soon."""

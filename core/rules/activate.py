@@ -133,8 +133,8 @@ def _activate(state: State, most: int) -> int:
     for name in state.delays.due(state.clock_ms, most):
         queue = state.queues.by_name[name]
         portion = left if queue.settings is None else min(left, queue.settings.portion)
-        while portion and queue.delayed is not None and queue.delayed[0].due_ms <= state.clock_ms:
-            job = queue.delayed[0]
+        while portion and queue.delayed is not None and queue.delayed.first.due_ms <= state.clock_ms:
+            job = queue.delayed.first
             state.undefer(queue, job)
             state.make_ready(queue, job.ready(state.next_place(job)), job.at_ms)
             portion -= 1

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from core import limits
 from core.fair.book import FairBook, Task
 from core.fair.levels import Account, FairSettings, Levels, allowed
 from core.fair.shelves import group_of
+from core.pages.paged_delays import PagedDelays
 from core.pages.paged_run import PagedRun
 from core.snapshot.frames import FairRows, FairTable, Frame, check
 from core.state import State
-from core.store.job import Job
-from core.store.queues import Queue
+from core.store.job import DelayedJob, Job
+from core.store.queues import DelayedJobs, Queue
 
 
 def fair_frames(book: FairBook | None) -> Iterator[Frame]:
@@ -87,10 +88,15 @@ def _perhaps_foreign(queue: Queue) -> Iterator[Job]:
             yield from run.in_memory() if isinstance(run, PagedRun) else run
 
 
+def _in_memory(jobs: DelayedJobs | None) -> Iterable[DelayedJob]:
+    """These jobs, but those in pages, which have no GROUP."""
+    return jobs.near if isinstance(jobs, PagedDelays) else jobs or ()
+
+
 def count_jobs(state: State, book: FairBook) -> None:
     """Tell the groups of all jobs that lie in queues of other names; READY ones last, as queues are complete."""
     for queue in state.queues.by_name.values():
-        for delayed in queue.delayed or ():
+        for delayed in _in_memory(queue.delayed):
             if group_of(delayed) != queue.name:
                 book.deferred(delayed)
         foreign = [job for job in _perhaps_foreign(queue) if group_of(job) != queue.name]

@@ -111,6 +111,24 @@ class Paged(Struct, array_like=True, tag="pages", forbid_unknown_fields=True):
     pages: list[PageRow]
 
 
+# jobs, bytes of their data, due_ms and seq of the first and of the last one, where the page is
+DelayedPageRow = tuple[Counter, Counter, Counter, Counter, Counter, Counter, bytes]
+
+
+class PageIndex(Struct, array_like=True, tag="page index", forbid_unknown_fields=True):
+    """Which pages have which DELAYED jobs (pages/seq_index.py). Only in snapshots by reference."""
+
+    spans: list[tuple[Counter, bytes, bytes]]
+
+
+class PagedDelayed(Struct, array_like=True, tag="delayed pages", forbid_unknown_fields=True):
+    """Pages of DELAYED jobs of one queue, and how many of these jobs have each priority. Only by reference."""
+
+    queue: str
+    priorities: list[tuple[int, Counter]]
+    pages: list[DelayedPageRow]
+
+
 # due_ms, seq, priority, item, data, attempts, at_ms, extras
 DelayedRow = tuple[Counter, Counter, int, str | None, bytes, Counter, Counter | None, ExtrasRow | None]
 
@@ -520,8 +538,7 @@ class End(Struct, array_like=True, tag="end", forbid_unknown_fields=True):
 
 
 Frame = (
-    Head | Settings | PulseTable | PulseRow | OldestIndex | QueueRows | Waiting | Paged | Delayed | Buried | Running
-    | Released
-    | BindingRows | FairTable | FairRows | UsedRows | CountedRows | KeptRows | SessionTable | SessionRows | WorkerRows
-    | UserRows | Clone | Chunk | End
+    Head | Settings | PulseTable | PulseRow | OldestIndex | QueueRows | Waiting | Paged | PageIndex | PagedDelayed
+    | Delayed | Buried | Running | Released | BindingRows | FairTable | FairRows | UsedRows | CountedRows | KeptRows
+    | SessionTable | SessionRows | WorkerRows | UserRows | Clone | Chunk | End
 )

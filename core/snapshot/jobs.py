@@ -10,13 +10,20 @@ from msgspec.structs import astuple, replace
 from core import limits
 from core.ops.jobs import Then
 from core.ops.queues import Order
+from core.pages.delayed_pages import DelayedPages, jobs_in, place
+from core.pages.paged_delays import PagedDelays
 from core.pages.paged_run import PagedRun
+from core.pages.pager import Pager
+from core.pages.pages import DelayedPage
 from core.snapshot.frames import (
     Buried,
     Delayed,
     End,
     ExtrasRow,
+    Frame,
     Paged,
+    PagedDelayed,
+    PageIndex,
     Released,
     Running,
     RunningRow,
@@ -30,7 +37,13 @@ from core.store.job import NEVER_MS, BuriedJob, DelayedJob, Extras, Job, JobCoun
 from core.store.job_list import JobList
 from core.store.queues import Queue
 
+JobFrame = Waiting | Paged | PageIndex | PagedDelayed | Delayed | Buried | Running | Released
+
 SEQ_PARTS = 256
+# The kinds of frames between which, in the order of the queues, there may be frames with pages.
+KINDS: dict[type[Frame], type[Frame]] = {Paged: Waiting, PageIndex: Delayed, PagedDelayed: Delayed}
+
+_ALONE = "inconsistent snapshot: pages of delayed jobs without one in memory before them"
 
 
 class JobBuilder:
@@ -51,19 +64,25 @@ class JobBuilder:
         self._seqs = tuple(array("Q") for _ in range(SEQ_PARTS))    # each seq in one of them: a set would take 60 bytes
         self._bodies: dict[int, bytes] = {}             # shared ones by number
         self._delayed = 0
+        self._pages: list[DelayedPage] = []             # of the present queue, until one of its jobs is in memory,
+        self._ranks: dict[int, int] = {}                # and the ranks of their jobs
         self._buried = 0
         self._burials: set[int] = set()
         self._released: Release | None = None           # the release that the next frame continues
 
-    def add(self, frame: Waiting | Paged | Delayed | Buried | Running | Released) -> None:
+    def add(self, frame: JobFrame) -> None:
         """The next frame, in the right order. Raises SnapshotError."""
+        if self._pages and not (isinstance(frame, Delayed | PagedDelayed) and frame.queue == self._queue):
+            raise SnapshotError(_ALONE)
         if isinstance(frame, Running):
             for row in frame.jobs:
                 self._add_running(row)
         elif isinstance(frame, Released):
             self._add_released(frame)
+        elif isinstance(frame, PageIndex):
+            self._add_index(frame)
         else:
-            kind = Waiting if isinstance(frame, Paged) else type(frame)
+            kind = KINDS.get(type(frame), type(frame))
             if kind is not self._kind:
                 self._kind, self._queue = kind, None
             if frame.queue != self._queue:
@@ -74,6 +93,8 @@ class JobBuilder:
                 self._add_waiting(frame)
             elif isinstance(frame, Paged):
                 self._add_pages(frame)
+            elif isinstance(frame, PagedDelayed):
+                self._add_delayed_pages(frame)
             elif isinstance(frame, Delayed):
                 self._add_delayed(frame)
             else:
@@ -83,6 +104,7 @@ class JobBuilder:
         """Verify the sums after the last frame. Raises SnapshotError."""
         state = self._state
         check(all(len(set(part)) == len(part) for part in self._seqs), "two jobs have one place")
+        check(not self._pages, _ALONE)
         check(end.waiting == state.queues.waiting, "waiting jobs are missing")
         check(end.running == len(state.running), "running jobs are missing")
         check(end.delayed == self._delayed, "delayed jobs are missing")
@@ -109,9 +131,7 @@ class JobBuilder:
 
     def _add_pages(self, frame: Paged) -> None:
         """Pages of this node, behind jobs that are there. Their own jobs were verified when they were put there."""
-        pager = self._state.pager
-        if self._foreign or pager is None:
-            raise SnapshotError("inconsistent snapshot: it names pages of jobs, and there can be none")
+        pager = self._paging()
         for priority, count, data_bytes, when, seq, reference in frame.pages:
             place = (-priority, when, seq)
             check(self._place < place and count > 0, "pages of jobs are not in order")
@@ -147,6 +167,54 @@ class JobBuilder:
             job = DelayedJob(due_ms, seq, -priority, queue.name, data, item, attempts, at_ms, extras)
             self._state.defer(queue, job)
             self._delayed += 1
+        if self._pages:
+            self._append_delayed_pages(self._state.queues.by_name[frame.queue])
+
+    def _paging(self) -> Pager:
+        """What takes over pages of this node. Raises SnapshotError when there can be none."""
+        pager = self._state.pager
+        if self._foreign or pager is None:
+            raise SnapshotError("inconsistent snapshot: it names pages of jobs, and there can be none")
+        return pager
+
+    def _add_index(self, frame: PageIndex) -> None:
+        pager = self._paging()
+        if pager.resident:
+            return
+        index = DelayedPages.of(self._state.delays, pager.pages).index
+        for span, lows, numbers in frame.spans:
+            try:
+                index.restore(span, lows, numbers)
+            except ValueError as error:
+                raise SnapshotError(f"inconsistent snapshot: {error}") from None
+
+    def _add_delayed_pages(self, frame: PagedDelayed) -> None:
+        """Pages of this node, of jobs that are due after the first one in memory, which comes next."""
+        pager = self._paging()
+        for priority, count in frame.priorities:
+            self._ranks[-priority] = self._ranks.get(-priority, 0) + count
+        for count, data_bytes, first_ms, first_seq, due_ms, seq, reference in frame.pages:
+            first = (first_ms, first_seq)
+            check(count > 0 and (not self._pages or self._pages[-1].first < first <= (due_ms, seq)),
+                  "pages of delayed jobs are not in order")
+            self._pages.append(pager.pages.adopt_delayed(reference, count, data_bytes, due_ms, seq, first))
+
+    def _append_delayed_pages(self, queue: Queue) -> None:
+        """The pages of the queue, as the first of its jobs in memory is there."""
+        pager, pages = self._paging(), self._pages
+        check(queue.delayed is not None and place(queue.delayed.first) < pages[0].first, _ALONE)
+        check(sum(self._ranks.values()) == sum([page.count for page in pages]), "delayed jobs in pages are missing")
+        self._delayed += sum([page.count for page in pages])
+        if pager.resident:
+            for page in pages:
+                for job in jobs_in(pager.pages.data(page), page):
+                    self._state.defer(queue, job)
+                pager.pages.free(page)
+        else:
+            jobs = PagedDelays.of_queue(queue, DelayedPages.of(self._state.delays, pager.pages))
+            jobs.append_pages(pages, self._ranks)
+            self._state.queues.count_delayed_pages(queue, self._ranks, sum([page.data_bytes for page in pages]))
+        self._pages, self._ranks = [], {}
 
     def _add_buried(self, frame: Buried) -> None:
         for burial, seq, priority, item, data, attempts, at_ms, extras_row in frame.jobs:

@@ -34,14 +34,12 @@ from core.sessions.workers import WorkerPool
 from core.snapshot import frames
 from core.snapshot.fair import check_accounts, count_jobs, restored_account, restored_book
 from core.snapshot.frames import LevelError, SnapshotError, check
-from core.snapshot.jobs import JobBuilder
+from core.snapshot.jobs import KINDS, JobBuilder, JobFrame
 from core.snapshot.pulses import order_tickets, restored_pulse
 from core.snapshot.sessions import restored_session
 from core.snapshot.write import CHECKSUM_BYTES, FORMAT, MAGIC
 from core.state import State
 from core.store.oldest import OldestFirst
-
-JobFrame = frames.Waiting | frames.Paged | frames.Delayed | frames.Buried | frames.Running | frames.Released
 
 # The frames of each format that is read. No release ever wrote those before OLDEST.
 OLDEST = 5
@@ -61,7 +59,7 @@ _ORDER: list[type[frames.Frame]] = [
     frames.PulseRow,
     frames.OldestIndex,
     frames.QueueRows,
-    frames.Waiting,         # and Paged ones between them
+    frames.Waiting,         # and those that KINDS counts among them
     frames.Delayed,
     frames.Buried,
     frames.Running,
@@ -213,7 +211,7 @@ class _Builder:
 
     def add(self, frame: frames.Frame) -> None:
         """The next frame."""
-        kind: type[frames.Frame] = frames.Waiting if isinstance(frame, frames.Paged) else type(frame)
+        kind = KINDS.get(type(frame), type(frame))
         first = _ORDER.index(self._last) if self._last is not None else -1
         right = _ORDER.index(kind) >= first and (kind is not self._last or kind not in _ONCE)
         needed = _NEEDED.get(kind)
@@ -301,8 +299,8 @@ class _Builder:
 
     def _add_jobs(self, frame: JobFrame) -> None:
         self._jobs.add(frame)
-        if self.state.pager is not None and isinstance(frame, frames.Waiting):
-            self.state.pager.relieve(self.state.queues)
+        if self.state.pager is not None and isinstance(frame, frames.Waiting | frames.Delayed):
+            self.state.pager.relieve(self.state.queues, self.state.delays)
 
     def _add_bindings(self, frame: frames.BindingRows) -> None:
         topics = self.state.topics
@@ -439,6 +437,8 @@ class _Builder:
         frames.QueueRows: _add_queues,
         frames.Waiting: _add_jobs,
         frames.Paged: _add_jobs,
+        frames.PageIndex: _add_jobs,
+        frames.PagedDelayed: _add_jobs,
         frames.Delayed: _add_jobs,
         frames.Buried: _add_jobs,
         frames.Running: _add_jobs,

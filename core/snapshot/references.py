@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
+from itertools import chain
 
 import msgspec
 
 from core import limits
-from core.pages.pages import PageLost
+from core.pages.delayed_pages import jobs_in
+from core.pages.merge import merged
+from core.pages.pages import DelayedPage, PageLost
 from core.snapshot import frames
 from core.snapshot.write import CHECKSUM_BYTES, MAGIC
 from core.store.job import Job
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(frames.Paged)
+_delayed_decoder = msgspec.msgpack.Decoder(frames.PagedDelayed | frames.Delayed)
 _jobs_decoder = msgspec.msgpack.Decoder(list[Job])
 _PAGED = _encoder.encode(frames.Paged("", []))[:len("pages") + 2]           # the beginnings of such frames
+_PAGE_INDEX = _encoder.encode(frames.PageIndex([]))[:len("page index") + 2]
+_PAGED_DELAYED = _encoder.encode(frames.PagedDelayed("", [], []))[:len("delayed pages") + 2]
+_DELAYED = _encoder.encode(frames.Delayed("", []))[:len("delayed") + 2]
 _END = _encoder.encode(frames.End(0, 0))[:len("end") + 2]
 _PROLOGUE_BYTES = len(MAGIC) + 4
 
@@ -27,6 +34,9 @@ def references(chunks: Iterable[bytes]) -> Iterator[bytes]:
         if piece.startswith(_PAGED, 4):
             for row in _decoder.decode(piece[4:]).pages:
                 yield row[-1]
+        elif piece.startswith(_PAGED_DELAYED, 4):
+            for page in _delayed_decoder.decode(piece[4:]).pages:
+                yield page[-1]
 
 
 def expanded(chunks: Iterable[bytes], read: Callable[[bytes], bytes]) -> Iterator[bytes]:
@@ -36,15 +46,105 @@ def expanded(chunks: Iterable[bytes], read: Callable[[bytes], bytes]) -> Iterato
     """
     digest = blake2b(digest_size=CHECKSUM_BYTES)
     chunk = bytearray()
-    for piece in _pieces(chunks):
-        for part in _with_jobs(piece, read) if piece.startswith(_PAGED, 4) else (piece,):
-            chunk += part
-            if len(chunk) >= limits.CHUNK_BYTES:
-                digest.update(chunk)
-                yield bytes(chunk)
-                chunk.clear()
+    for part in _with_all_jobs(_pieces(chunks), read):
+        chunk += part
+        if len(chunk) >= limits.CHUNK_BYTES:
+            digest.update(chunk)
+            yield bytes(chunk)
+            chunk.clear()
     digest.update(chunk)
     yield bytes(chunk) + digest.digest()
+
+
+def _with_all_jobs(pieces: Iterator[bytes], read: Callable[[bytes], bytes]) -> Iterator[bytes]:
+    """These frames, with jobs instead of the pages that they name."""
+    for piece in pieces:
+        following: bytes | None = piece
+        while following is not None and following.startswith(_PAGED_DELAYED, 4):
+            delayed = _DelayedOfQueue(following, pieces)
+            yield from delayed.whole(read)
+            following = delayed.following
+        if following is None:
+            return
+        if following.startswith(_PAGED, 4):
+            yield from _with_jobs(following, read)
+        elif not following.startswith(_PAGE_INDEX, 4):
+            yield following
+
+
+class _DelayedOfQueue:
+    """The frames with DELAYED jobs of one queue. `following`: the frame behind them, after all of these were read."""
+
+    def __init__(self, piece: bytes, pieces: Iterator[bytes]) -> None:
+        """`piece`: the first of them. `pieces`: the others, and whatever comes after them."""
+        self.following: bytes | None = None
+        self._pieces = pieces
+        self._queue: str = _delayed_decoder.decode(piece[4:]).queue
+        self._first = piece
+
+    def whole(self, read: Callable[[bytes], bytes]) -> Iterator[bytes]:
+        """Frames with the jobs of these and of the pages that they name, in the order in which they are due."""
+        rows: list[frames.DelayedPageRow] = []
+        near: Iterator[frames.DelayedRow] = iter(())
+        own = self._own()
+        for frame in own:
+            if isinstance(frame, frames.Delayed):
+                near = chain(frame.jobs, _jobs(own))
+                break
+            rows += frame.pages
+        pages = [(_first_place(row), row) for row in rows]
+        yield from _delayed_frames(self._queue, merged(near, pages, lambda row: _rows_in(row, read), _place))
+
+    def _own(self) -> Iterator[frames.PagedDelayed | frames.Delayed]:
+        """The frames of this queue."""
+        for piece in chain((self._first,), self._pieces):
+            if piece.startswith((_PAGED_DELAYED, _DELAYED), 4):
+                frame = _delayed_decoder.decode(piece[4:])
+                if frame.queue == self._queue:
+                    yield frame
+                    continue
+            self.following = piece
+            return
+
+
+def _jobs(those: Iterator[frames.PagedDelayed | frames.Delayed]) -> Iterator[frames.DelayedRow]:
+    for frame in those:
+        if isinstance(frame, frames.Delayed):
+            yield from frame.jobs
+
+
+def _place(row: frames.DelayedRow) -> tuple[int, int]:
+    return row[0], row[1]
+
+
+def _first_place(row: frames.DelayedPageRow) -> tuple[int, int]:
+    return row[2], row[3]
+
+
+def _rows_in(row: frames.DelayedPageRow, read: Callable[[bytes], bytes]) -> Iterator[frames.DelayedRow]:
+    """The jobs of a page, as a snapshot has them. Raises PageLost."""
+    count, data_bytes, first_ms, first_seq, due_ms, seq, reference = row
+    page = DelayedPage(0, count, data_bytes, due_ms, seq, (first_ms, first_seq))
+    for job in jobs_in(read(reference), page):
+        yield job.due_ms, job.seq, -job.rank, None, job.data, job.attempts, job.at_ms, None
+
+
+def _delayed_frames(queue: str, rows: Iterator[frames.DelayedRow]) -> Iterator[bytes]:
+    portion: list[frames.DelayedRow] = []
+    size = 0
+    for row in rows:
+        portion.append(row)
+        size += len(row[4])
+        if size >= limits.FRAME_DATA_BYTES or len(portion) >= limits.FRAME_JOBS_MAX:
+            yield _framed(frames.Delayed(queue, portion))
+            portion, size = [], 0
+    if portion:
+        yield _framed(frames.Delayed(queue, portion))
+
+
+def _framed(frame: frames.Waiting | frames.Delayed) -> bytes:
+    body = _encoder.encode(frame)
+    return len(body).to_bytes(4, "big") + body
 
 
 def _with_jobs(piece: bytes, read: Callable[[bytes], bytes]) -> Iterator[bytes]:
@@ -57,10 +157,9 @@ def _with_jobs(piece: bytes, read: Callable[[bytes], bytes]) -> Iterator[bytes]:
             raise PageLost(f"a page holds no jobs: {error}") from error
         if len(jobs) != count or jobs[-1].seq != seq:
             raise PageLost("a page holds other jobs")
-        body = _encoder.encode(frames.Waiting(frame.queue, [
+        yield _framed(frames.Waiting(frame.queue, [
             (-job.rank, job.when, job.seq, None, job.data, job.attempts, job.at_ms, None) for job in jobs
         ]))
-        yield len(body).to_bytes(4, "big") + body
 
 
 def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:

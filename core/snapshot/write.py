@@ -16,8 +16,9 @@ WorkerRows and UserRows, in name order; Clone and its Chunks, when a CLONE is in
 into several frames. A body that jobs of several queues share (Extras.body) stands in the first row that has its number.
 
 What a node writes for itself may be a snapshot by reference: pages of jobs (core/pages) are named, in Paged frames
-between the Waiting ones, instead of read. It is smaller, and different on each node; no other node and no client gets
-it.
+between the Waiting ones, instead of read, and those of DELAYED jobs in PagedDelayed frames before the Delayed ones of
+the same queue, with PageIndex frames before them all. It is smaller, and different on each node; no other node and no
+client gets it.
 
 To change the layout of a released format: raise FORMAT and record a data directory of the new one
 (tests/upgrade/scenario.py). A row may grow at its end, by fields with defaults: so the frames of today read what older
@@ -40,6 +41,8 @@ from msgspec.structs import asdict, astuple
 from core import limits
 from core.ops.settings import ClusterSettings
 from core.ops.users import User
+from core.pages.delayed_pages import DelayedPages
+from core.pages.paged_delays import PagedDelays
 from core.pages.paged_run import Block
 from core.pages.pages import Page
 from core.snapshot import frames
@@ -90,13 +93,7 @@ def _frames(state: State, users: bool, by_reference: bool) -> Iterator[frames.Fr
     names = sorted(state.queues.by_name)
     bodies: set[int] = set()            # numbers of shared bodies that are written
     yield from _waiting_frames(state, names, bodies, by_reference)
-    for name in names:
-        for delayed in _portions(state.queues.by_name[name].delayed or ()):
-            yield frames.Delayed(name, [
-                (job.due_ms, job.seq, -job.rank, job.item, _data(job, bodies), job.attempts, job.at_ms,
-                 _extras_row(job.extras))
-                for job in delayed
-            ])
+    yield from _delayed_frames(state, names, bodies, by_reference)
     buried_queues = sorted(
         queue.name for group in (state.queues.by_name, state.queues.idle) for queue in group.values() if queue.buried
     )
@@ -152,6 +149,49 @@ def _waiting_frames(
                      _extras_row(job.extras))
                     for job in jobs
                 ])
+
+
+def _delayed_frames(
+    state: State, names: list[str], bodies: set[int], by_reference: bool,
+) -> Iterator[frames.PageIndex | frames.PagedDelayed | frames.Delayed]:
+    outside = state.delays.outside if by_reference else None
+    if isinstance(outside, DelayedPages):
+        yield from _index_frames(outside)
+    for name in names:
+        jobs: Iterable[DelayedJob] = state.queues.by_name[name].delayed or ()
+        if by_reference and isinstance(jobs, PagedDelays):
+            yield from _delayed_page_frames(name, jobs)
+            jobs = jobs.near
+        for delayed in _portions(jobs):
+            yield frames.Delayed(name, [
+                (job.due_ms, job.seq, -job.rank, job.item, _data(job, bodies), job.attempts, job.at_ms,
+                 _extras_row(job.extras))
+                for job in delayed
+            ])
+
+
+def _index_frames(outside: DelayedPages) -> Iterator[frames.PageIndex]:
+    rows: list[tuple[int, bytes, bytes]] = []
+    size = 0
+    for row in outside.index.spans():
+        rows.append(row)
+        size += len(row[1]) + len(row[2])
+        if size >= limits.FRAME_DATA_BYTES or len(rows) >= limits.FRAME_JOBS_MAX:
+            yield frames.PageIndex(rows)
+            rows, size = [], 0
+    if rows:
+        yield frames.PageIndex(rows)
+
+
+def _delayed_page_frames(name: str, jobs: PagedDelays) -> Iterator[frames.PagedDelayed]:
+    pages = jobs.pages()
+    priorities = [(-rank, count) for rank, count in sorted(jobs.ranks.items())]
+    while piece := list(islice(pages, limits.FRAME_JOBS_MAX)):
+        yield frames.PagedDelayed(name, priorities, [
+            (page.count, page.data_bytes, *page.first, page.when, page.seq, jobs.outside.reference(page))
+            for page in piece
+        ])
+        priorities = []
 
 
 def _parts(state: State, queue: Queue) -> Iterator[Iterable[Job] | frames.Paged]:

@@ -12,6 +12,8 @@ and a seq is found without a search, however many items were finished: each of a
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from msgspec import Struct, field
 from sortedcontainers import SortedDict
 
@@ -30,14 +32,22 @@ class Release(Struct, gc=False, eq=False):
     seqs: JobList[int] = field(default_factory=JobList)
 
 
+class Outside(Protocol):
+    """The DELAYED jobs that are not in memory (core/pages)."""
+
+    def find(self, seq: int) -> DelayedJob | None:
+        """The job of this seq, if it is one of them."""
+
+
 class Delays:
     """The queues that have DELAYED jobs, and the items that are waited for."""
 
-    __slots__ = ("_firsts", "_next_release", "_of_item", "by_seq", "dependents", "released")
+    __slots__ = ("_firsts", "_next_release", "_of_item", "by_seq", "dependents", "outside", "released")
 
     def __init__(self) -> None:
         self._firsts: TimerIndex[tuple[int, str]] = TimerIndex(limits.DUE_BITS)     # (due_ms of its first job, queue)
-        self.by_seq: dict[int, DelayedJob] = {}                     # all DELAYED jobs
+        self.by_seq: dict[int, DelayedJob] = {}                     # the DELAYED jobs in memory,
+        self.outside: Outside | None = None                         # and those elsewhere, if there have been any
         self.dependents: dict[str, dict[int, None]] = {}            # seqs of those that wait for an item, by item
         self.released: SortedDict = SortedDict()                    # releases by number
         self._of_item: dict[str, dict[int, Release]] = {}           # the same by item
@@ -69,6 +79,11 @@ class Delays:
             return []
         found = [self._forget(item, job.seq) for item in job.extras.after]
         return [release for release in found if release is not None]
+
+    def find(self, seq: int) -> DelayedJob | None:
+        """The DELAYED job of this seq; None: there is none."""
+        job = self.by_seq.get(seq)
+        return self.outside.find(seq) if job is None and self.outside is not None else job
 
     def free(self, queue: Queue, job: DelayedJob, freed: DelayedJob) -> None:
         """Replace `job` by `freed`, which waits for one item less."""
@@ -136,7 +151,7 @@ class Delays:
 
     def _index(self, queue: Queue) -> None:
         delayed = queue.delayed
-        first_ms = delayed[0].due_ms if delayed is not None and delayed.size else NEVER_MS
+        first_ms = delayed.first.due_ms if delayed is not None and delayed.size else NEVER_MS
         if delayed is not None and not delayed.size:
             queue.delayed = None
         next_ms = None if first_ms == NEVER_MS else first_ms

@@ -169,8 +169,8 @@ class Job(Struct, order=True, frozen=True, gc=False, array_like=True):
         )
 
 
-class DelayedJob(Struct, order=True, frozen=True, gc=False):
-    """A DELAYED job. They sort by due time, then by seq; no later field is compared."""
+class DelayedJob(Struct, order=True, frozen=True, gc=False, array_like=True):
+    """A DELAYED job. They sort by due time, then by seq; no later field is compared. array_like: as Job."""
 
     due_ms: int             # when it becomes active; NEVER_MS while it waits for items
     seq: int

@@ -36,6 +36,28 @@ PUT, TAKEN, DONE, LATER, EXPIRED, DEAD, TTL_ENDED, DELETED, PAUSES = range(9)
 NOTHING_COUNTED = (0,) * 9
 
 
+class DelayedJobs(Protocol):
+    """The DELAYED jobs of a queue, the next one first: a JobList, or one of which some are elsewhere (core/pages)."""
+
+    size: int
+
+    def __iter__(self) -> Iterator[DelayedJob]: ...
+
+    @property
+    def first(self) -> DelayedJob:
+        """The job that is due next; there must be one."""
+
+    @property
+    def last(self) -> DelayedJob:
+        """The job that is due last; there must be one."""
+
+    def add(self, job: DelayedJob) -> None:
+        """Put `job` at its place."""
+
+    def remove(self, job: DelayedJob) -> None:
+        """Remove `job`; it must be here."""
+
+
 class Queue(Struct, gc=False, eq=False):
     """The unfinished jobs of one queue."""
 
@@ -46,7 +68,7 @@ class Queue(Struct, gc=False, eq=False):
     disordered: bool = False                                # an undone batch brought some back
     ranks: dict[int, int] = field(default_factory=dict)     # rank -> READY and DELAYED jobs, for TOTAL's priorities
     blocked: JobList[Job] | None = None                     # READY, but blocked by ITEMLIMIT (see items.py)
-    delayed: JobList[DelayedJob] | None = None
+    delayed: DelayedJobs | None = None
     buried: JobList[BuriedJob] | None = None
     keys: dict[str, AnyJob] | None = None                   # the jobs that have a key
     indexed_ms: int | None = None                           # due time of the first DELAYED job, as indexed in Delays
@@ -242,6 +264,15 @@ class Queues:
         self.waiting_bytes += data_bytes
         queue.ranks[rank] += jobs
         queue.ready.size += jobs
+
+    def count_delayed_pages(self, queue: Queue, ranks: dict[int, int], data_bytes: int) -> None:
+        """So many jobs of each rank are DELAYED."""
+        self.waiting += sum(ranks.values())
+        self.waiting_bytes += data_bytes
+        for rank, jobs in ranks.items():
+            before = queue.ranks.get(rank, 0)
+            queue.ranks[rank] = before + jobs
+            self.priorities += not before
 
     def count(self, queue: Queue, job: Job | DelayedJob) -> None:
         """`job` becomes READY or DELAYED."""

@@ -25,7 +25,7 @@ from cluster.snapshots.snapshot_store import (
     SnapshotStore,
 )
 from cluster.storage.disk import Disk
-from core import Get, GetWith, Machine, Operation, Pager, Pages, Put
+from core import Due, Get, GetWith, JobState, Machine, Operation, Pager, Pages, PurgeQueue, Put, PutWith
 from core.pages.pager import Stage
 from tests.cluster.helpers.faulty_disk import Crash, FaultyDisk
 from tests.core.helpers.paging import small_collections
@@ -52,7 +52,9 @@ class Log:
         self.entries.append([*operations])
 
     def put(self, count: int) -> None:
-        self.add(*[Put("q", 0, b"%d of entry %d" % (number, len(self.entries))) for number in range(count)])
+        puts = [Put("q", 0, b"%d of entry %d" % (number, len(self.entries))) for number in range(count)]
+        whens = [None if number % 2 else Due(10**9 * (number * 7 % 10 + 1)) for number in range(count)]
+        self.add(*[put if when is None else PutWith(put, when) for put, when in zip(puts, whens, strict=True)])
 
     def take(self, count: int) -> None:
         self.add(GetWith(Get(None), count))
@@ -199,6 +201,7 @@ def test_files_stay_as_long_as_a_snapshot_names_them(log: Log, disk: FaultyDisk)
     node = filled(log, disk)
     named = {number for numbers in node.pages.named.values() for number in numbers}
     log.take(1000)
+    log.add(PurgeQueue("q", JobState.DELAYED))
     node.follow()
     present = {int(name.removeprefix("pages-")) for name in disk.names(FOLDER)}
     assert named <= present

@@ -36,7 +36,6 @@ from core import (
     Order,
     Overflow,
     PageLost,
-    Pager,
     Pages,
     Place,
     Policy,
@@ -47,115 +46,23 @@ from core import (
     QueueChange,
     Return,
     SnapshotError,
-    expanded,
     references,
 )
 from core.pages.pager import STAGES, Stage
 from tests.core.helpers.logs import KNOWN_LEVEL, LAW, LogEntry, logs, random_log, snapshot_of
-from tests.core.helpers.paging import MemoryStore, page_out, paged_machine, small_collections
+from tests.core.helpers.paging import MemoryStore, paged_machine, small_collections
+from tests.core.helpers.paging_law import assert_counted, assert_law, restarted
 from tests.core.helpers.session_logs import random_session_log, session_logs
 from tests.core.helpers.time_logs import asked_time_logs, random_time_log, time_logs
 
 PAGED_LAW = settings(LAW, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 
 QUEUES = ("a", "b")
-DEEP = (Stage(1, 3, 1), Stage(1, 2, 1))
 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     small_collections(monkeypatch)
-
-
-def assert_same(paged: Machine, plain: Machine, entry: LogEntry) -> None:
-    """One entry is answered alike by both."""
-    index = plain.index + 1
-    assert paged.apply(index, *entry) == plain.apply(index, *entry)
-
-
-def assert_same_views(paged: Machine, plain: Machine, random: Random) -> None:
-    """Both show the same of a queue, and of a job at some place of it."""
-    names = sorted(plain.queue_names(""))
-    assert sorted(paged.queue_names("")) == names
-    if not names:
-        return
-    queue = random.choice(names)
-    ours, theirs = ([one.peek_queue(queue, JobState.READY, 10_000)] for one in (paged, plain))
-    assert ours == theirs
-    assert paged.stat(queue, plain.clock_ms) == plain.stat(queue, plain.clock_ms)
-    if theirs[0]:
-        place = Place(queue, random.choice(theirs[0]).seq + random.randrange(2))
-        assert paged.peek(place) == plain.peek(place)
-
-
-def assert_law(log: list[LogEntry], seed: int, stages: tuple[Stage, ...] = DEEP, full: float = 0.05) -> int:
-    """A machine with pages answers as one without; returns how many pages it wrote."""
-    random = Random(seed)
-    store = MemoryStore(random, full)
-    plain, paged = Machine(KNOWN_LEVEL), paged_machine(store, stages)
-    written = 0
-    for entry in log:
-        assert_same(paged, plain, entry)
-        page_out(paged, random)
-        if random.random() < 0.15:
-            assert_same_views(paged, plain, random)
-            snapshot = snapshot_of(paged)
-            assert snapshot == snapshot_of(plain)
-            chance = random.random()
-            if chance < 0.25:
-                written += written_by(paged)
-                paged.restore([snapshot])
-                assert sum(not space.dropped for space in store.spaces) == 1
-            elif chance < 0.5:
-                written += written_by(paged)
-                paged = restarted(paged, store, stages, snapshot)
-                assert_same_views(paged, plain, random)
-        assert_counted(paged, store)
-    assert snapshot_of(paged) == snapshot_of(plain)
-    return written + written_by(paged)
-
-
-def restarted(paged: Machine, store: MemoryStore, stages: tuple[Stage, ...], snapshot: bytes) -> Machine:
-    """Another process has the state by a snapshot by reference, and sees in it what `snapshot` has."""
-    named = b"".join(paged.snapshot(by_reference=True))
-    number = random_cut(named)
-    assert list(references([named[:number], named[number:]])) == list(references([named]))
-    store.restart()
-    whole = Machine(KNOWN_LEVEL)
-    whole.restore(expanded([named[:number], named[number:]], lambda one: store.left[int.from_bytes(one, "big")]))
-    assert snapshot_of(whole) == snapshot
-    resident = Machine(KNOWN_LEVEL, lambda: Pager(Pages(store), 0, resident=True))
-    resident.restore([named])
-    assert snapshot_of(resident) == snapshot
-    assert store.pages == 0
-    store.spaces.clear()
-    paged = paged_machine(store, stages)
-    paged.restore([named])
-    assert snapshot_of(paged) == snapshot
-    return paged
-
-
-def random_cut(data: bytes) -> int:
-    """A place in the data, the same for equal data."""
-    return Random(data).randrange(len(data))
-
-
-def assert_counted(paged: Machine, store: MemoryStore) -> None:
-    """The pages that are counted are those that are kept."""
-    pages = paged.pages
-    assert pages is not None
-    assert pages.count == store.pages
-    assert (pages.jobs > 0) == (pages.count > 0)
-    of_queues = [paged.on_disk(name) for name in paged.queue_names("")]
-    assert sum(one.jobs for one in of_queues) == pages.jobs
-    assert sum(one.data_bytes for one in of_queues) == pages.data_bytes
-    assert paged.hot_bytes >= 0
-
-
-def written_by(machine: Machine) -> int:
-    """How many pages it wrote since it was made or restored."""
-    assert machine.pages is not None
-    return machine.pages.written
 
 
 @PAGED_LAW

@@ -116,16 +116,16 @@ def test_what_cannot_be_paged_is_not_looked_at_again_and_again(monkeypatch: pyte
     machine = paged_machine(MemoryStore(), STAGES, 100 * EACH)
     ask(machine, ConfigureQueue("ordered", QueueChange(order=Order.TIME)))
     ask(machine, *[PutWith(Put("q", 0, BODY), key=f"k{number}") for number in range(1000)])
-    ask(machine, *[PutWith(Put("later", 0, BODY), Due(10**6)) for number in range(1000)])
+    ask(machine, *[PutWith(Put("later", 0, BODY), Due(10**6), key=f"k{number}") for number in range(1000)])
     ask(machine, *[Put("items", 0, BODY, f"i{number}") for number in range(1000)])
     ask(machine, *[Put("ordered", 0, BODY) for number in range(1000)])
     assert relieve(machine) > 0
     assert pages_of(machine).written == 0
-    ask(machine, *[PutWith(Put("later", 0, BODY), Due(10**6)) for number in range(400)])
+    ask(machine, *[PutWith(Put("later", 0, BODY), Due(10**6), key=f"l{number}") for number in range(400)])
     with monkeypatch.context() as patch:
         patch.setattr(pager, "_round", None)        # would be called
         assert relieve(machine) == 0
-    ask(machine, *[PutWith(Put("later", 0, BODY), Due(10**6)) for number in range(200)])
+    ask(machine, *[PutWith(Put("later", 0, BODY), Due(10**6), key=f"m{number}") for number in range(200)])
     assert relieve(machine) > 0
 
 

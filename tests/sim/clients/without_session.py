@@ -10,6 +10,7 @@ from core import (
     CloneChunk,
     CloneEnd,
     Done,
+    Due,
     ExpireQueue,
     Get,
     Handed,
@@ -18,6 +19,7 @@ from core import (
     Operation,
     Place,
     Put,
+    PutWith,
     Reply,
     Return,
     Then,
@@ -34,6 +36,7 @@ BODY_BYTES = (0, 0, 10, 300, 3000)
 BACKOFF_S = 0.15                # after a refusal
 PATIENCE_S = 5.0                # then the client gives up its connection
 HELD_MAX = 10
+SLEEPS_MS = (100, 300, 700, 1500, 1501)      # for which plain jobs of deep queues are delayed
 LOOKED = 0.1                    # so often somebody looks whether a queue is idle, as the leader's gateway does,
 UNUSED_MS = (0, 40, 41, 300, 500)       # and finds that nobody has waited for it for so long
 
@@ -115,7 +118,10 @@ class Client:
     def _request(self) -> list[Operation]:
         rng = self._rng
         if self._world.plan.deep and rng.random() < self._world.plan.deep:
-            return [Put(QUEUES[0], 0, self.body())]
+            put = Put(QUEUES[0], 0, self.body())
+            if self._world.plan.asleep and rng.random() < self._world.plan.asleep:
+                return [PutWith(put, Due(rng.choice(SLEEPS_MS)))]
+            return [put]
         if self.passing and rng.random() < LOOKED:
             return [ExpireQueue(PASSING, max(0, self.clock_ms - rng.choice(UNUSED_MS)))]
         if self._world.plan.extended and rng.random() < self._world.plan.extended:

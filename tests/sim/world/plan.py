@@ -72,7 +72,8 @@ class Plan:
     upgraded: bool = False      # all nodes begin with the older release
     passing: bool = False       # among that are queues that do not last, and jobs in several queues
     paged: bool = False         # jobs leave memory as soon as they can
-    deep: float = 0.0           # so much of what clients ask for is one more plain job for the same queue
+    deep: float = 0.0           # so much of what clients ask for is one more plain job for the same queue,
+    asleep: float = 0.0         # and so many of these jobs are for later
     steady: float = 1.0         # the steady lane is open in so many turns
     subscribed: bool = False    # there are subscribers to events: nodes hear at once what is committed
     script: Callable[[Any], Iterator[float]] | None = None      # of a world: what happens instead of drawn faults
@@ -142,6 +143,7 @@ def draw(seed: int, **fixed: Any) -> Plan:
     if plan.paged:
         plan.constants += PAGED
         plan.deep = fixed.get("deep", random.Random(f"deep {seed}").choice((0.0, 0.2, 0.5, 0.8)))
+        plan.asleep = fixed.get("asleep", random.Random(f"asleep {seed}").choice((0.0, 0.5, 0.9)))
     return plan
 
 

@@ -1,0 +1,151 @@
+"""The DELAYED jobs of a queue of which some are in pages: those that are due late, in the order in which they are due.
+
+Jobs come in any order of their times, which may lie days apart. So a new one always stays in memory at first, and what
+is paged out later becomes pages of its own: the times of pages overlap, like the layers of a log-structured merge tree.
+The job that is due next is always in memory: when the first job of a page is the next one, the page is read, and its
+jobs are sorted in among the others. So of each layer there is a part of one page in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct, field
+from sortedcontainers import SortedList
+
+from core.limits import PAGE_BYTES_MIN, PAGES_AHEAD
+from core.pages.delayed_pages import DelayedPages, place
+from core.pages.merge import merged
+from core.pages.near_jobs import NearJobs
+from core.pages.paged_run import pieces
+from core.pages.pages import DelayedPage
+from core.store.job import DelayedJob
+from core.store.job_list import JobList
+from core.store.queues import Queue
+
+
+class PagedDelays(Struct, gc=False, eq=False):
+    """DELAYED jobs, the next one first. Not tracked by the garbage collector; job.py says why."""
+
+    near: NearJobs                  # those in memory; there is always one, and the first one is due next
+    outside: DelayedPages
+    size: int
+    paged: int = 0                  # jobs that are in pages,
+    paged_bytes: int = 0            # and their data
+    ranks: dict[int, int] = field(default_factory=dict)             # of the jobs in pages, how many have each rank
+    _firsts: SortedList = field(default_factory=SortedList)         # the pages: (place of the first job, page),
+    _lasts: SortedList = field(default_factory=SortedList)          # and (place of the last one, page)
+
+    @staticmethod
+    def of_queue(queue: Queue, outside: DelayedPages) -> PagedDelays:
+        """The DELAYED jobs of a queue, of which there are some, from now on."""
+        jobs = queue.delayed
+        if isinstance(jobs, JobList):
+            jobs = queue.delayed = PagedDelays(NearJobs.of_list(jobs), outside, jobs.size)
+        assert isinstance(jobs, PagedDelays)
+        return jobs
+
+    def __iter__(self) -> Iterator[DelayedJob]:
+        return merged(self.near, self._firsts, self.outside.look, place)
+
+    def pages(self) -> Iterator[DelayedPage]:
+        """The pages, in the order of their first jobs."""
+        return (page for _, page in self._firsts)
+
+    @property
+    def first(self) -> DelayedJob:
+        """The job that is due next; there must be one."""
+        return self.near.first
+
+    @property
+    def last(self) -> DelayedJob:
+        """The job that is due last; there must be one. Raises PageLost."""
+        job = self.near.last
+        if self._lasts and self._lasts[-1][0] > place(job):
+            return self.outside.look(self._lasts[-1][1])[-1]
+        return job
+
+    def add(self, job: DelayedJob) -> None:
+        """Put `job` at its place."""
+        self.near.add(job)
+        self.size += 1
+
+    def remove(self, job: DelayedJob) -> None:
+        """Remove `job`, wherever it is; it must be here. Raises PageLost."""
+        in_memory = self.outside.in_memory
+        if job.seq not in in_memory:
+            self._open(self.outside.page_of(job.seq))
+        self.near.remove(in_memory[job.seq])        # the object that is there: two of one place cannot be compared
+        self.size -= 1
+        while self._firsts and not (self.near.size and place(self.near.first) < self._firsts[0][0]):
+            self._open(self._firsts[0][1])
+
+    def append_pages(self, pages: list[DelayedPage], ranks: dict[int, int]) -> None:
+        """More pages, with so many jobs of each rank, all due after the first one."""
+        for page in pages:
+            self.outside.adopt(page)
+            self._list(page)
+            self.size += page.count
+        for rank, jobs in ranks.items():
+            self.ranks[rank] = self.ranks.get(rank, 0) + jobs
+
+    def _list(self, page: DelayedPage) -> None:
+        self._firsts.add((page.first, page))
+        self._lasts.add(((page.when, page.seq), page))
+        self.paged += page.count
+        self.paged_bytes += page.data_bytes
+
+    def _open(self, page: DelayedPage) -> None:
+        """Take the jobs of the page into memory; the next ones will be needed soon."""
+        jobs = self.outside.take(page)
+        self._firsts.remove((page.first, page))
+        self._lasts.remove(((page.when, page.seq), page))
+        self.paged -= page.count
+        self.paged_bytes -= page.data_bytes
+        ranks = self.ranks
+        for job in jobs:
+            left = ranks[job.rank] - 1
+            if left:
+                ranks[job.rank] = left
+            else:
+                del ranks[job.rank]
+        self.near.include(jobs)
+        for _, following in self._firsts[:PAGES_AHEAD]:
+            self.outside.expect(following)
+
+    def load(self) -> None:
+        """Take all jobs into memory. Raises PageLost."""
+        while self._firsts:
+            self._open(self._firsts[0][1])
+
+    def page_out(self, stays: int, jobs_max: int, jobs_min: int) -> Iterator[None]:
+        """Page out all but about the first `stays` jobs in memory, from behind; stops after each block.
+
+        Pages have `jobs_max` jobs at most; what would be too small for a page stays. The jobs may change meanwhile.
+        """
+        near, stays = self.near, max(stays, 1)
+        number = near.block_count - 1
+        while number >= 0 and near.size > stays + jobs_min:
+            number = min(number, near.block_count - 1)
+            block, before = near.block(number), near.before(number)
+            if before + len(block) <= stays:
+                return
+            near.leave(number, self._cut(block, max(stays - before, 0), jobs_max, jobs_min))
+            yield
+            number -= 1
+
+    def _cut(self, block: list[DelayedJob], front: int, jobs_max: int, jobs_min: int) -> list[DelayedJob]:
+        """Write pages; returns the jobs of the block that stay, the first `front` among them."""
+        staying, room = block[:front], True
+        for jobs, data_bytes, plain in pieces(block, front, jobs_max):
+            page = None
+            if room and plain and (len(jobs) >= jobs_min or data_bytes >= PAGE_BYTES_MIN):
+                page = self.outside.write(jobs, data_bytes)
+                room = page is not None
+            if page is None:
+                staying += jobs
+                continue
+            self._list(page)
+            for job in jobs:
+                self.ranks[job.rank] = self.ranks.get(job.rank, 0) + 1
+        return staying

@@ -56,8 +56,8 @@ def _usual(found: re.Match[bytes], data: bytes) -> Command:
     return Command(Get(queues(found[1]), None if found[2] is None else int(found[2]) * 1000))
 
 
-# One queue, and perhaps a lease in whole seconds. What begins with EXPIRE may be a lease instead of a queue.
-_USUAL = rb" ((?!EXPIRE)%s)(?: EXPIRE ([0-9]{1,9}))?\r?\n" % NAME
+# One queue, and perhaps a lease in whole seconds.
+_USUAL = rb" (%s)(?: EXPIRE ([0-9]{1,9}))?\r?\n" % NAME
 USUAL_GET = UsualLine(re.compile(b"GET" + _USUAL).match, _usual)
 USUAL_GETB = UsualLine(re.compile(b"GETB" + _USUAL).match, _usual)
 

@@ -101,6 +101,15 @@ def test_the_usual_lines_are_read_by_expressions() -> None:
     assert not parser.holding
 
 
+def test_what_came_later_is_not_forgotten_behind_a_usual_line() -> None:
+    parser = Parser(Limits(), VERBS)
+    parser.feed(b"PUT q 1 1\r\nx")
+    parser.feed(b"DONE 1\r\n")
+    assert next(commands(parser)).row.word == b"PUT"
+    assert parser.holding
+    assert next(commands(parser)).row.word == b"DONE"
+
+
 def test_who_needs_permission_is_asked_in_the_grammars_way() -> None:
     asked: list[Command] = []
     parser = Parser(Limits(), VERBS, lambda command: asked.append(command))

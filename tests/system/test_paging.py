@@ -116,6 +116,37 @@ def test_jobs_on_the_disk_survive_kills_snapshots_and_transfers() -> None:
         assert len(hashes(cluster)) == 1
 
 
+def test_delayed_jobs_on_the_disk_survive_kills_and_come_in_the_order_of_their_times() -> None:
+    tomorrow_s = int(time.time()) + 86_400
+    due_s = {number: tomorrow_s + number * 7919 % JOBS for number in range(JOBS)}       # no two at the same time
+    with LocalCluster(3, LIMITS) as cluster:
+        with Wire(cluster.server(cluster.wait_for_leader()), PATIENCE_S) as wire:
+            for start in range(0, JOBS, AT_ONCE):
+                puts = b"".join(b"q 0 %d AT %d\r\n%0*d" % (BODY_BYTES, due_s[number], BODY_BYTES, number)
+                                for number in range(start, start + AT_ONCE))
+                assert wire.say(f"PUTS {AT_ONCE}", puts) == f"200 OK {AT_ONCE}"
+                for _ in range(AT_ONCE):
+                    assert wire.line() == "200 OK"
+        cluster.wait_until_level()
+        for name in cluster.names:
+            assert metric(cluster, name, "paged_jobs") > JOBS * 0.8
+            answer = cluster.say(name, "CLUSTER SNAPSHOT", PATIENCE_S)
+            assert answer is not None
+            assert answer.startswith("200 OK"), cluster.logs(name)[-2000:]
+            assert metric(cluster, name, "snapshot_bytes") < JOBS * BODY_BYTES / 2
+        for name in cluster.names:
+            cluster.kill(name)
+        for name in cluster.names:
+            cluster.restart(name, wait=False)
+        cluster.wait_until_level()
+        for name in cluster.names:
+            assert metric(cluster, name, "paged_jobs") > JOBS * 0.8
+        with Wire(cluster.server(cluster.wait_for_leader()), PATIENCE_S) as wire:
+            assert wire.say(f"KICK q {JOBS} HERE") == f"200 OK {JOBS}"
+        assert drain(cluster, JOBS) == sorted(range(JOBS), key=due_s.__getitem__)
+        assert len(hashes(cluster)) == 1
+
+
 def test_a_damaged_page_stops_the_node_which_is_whole_when_started_again() -> None:
     with LocalCluster(3, LIMITS) as cluster:
         fill(cluster, 0, JOBS)

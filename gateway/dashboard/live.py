@@ -10,7 +10,7 @@ import asyncio
 from aiohttp import web
 
 from cluster import Cluster
-from gateway.dashboard.pages.view import age, state
+from gateway.dashboard.pages.parts.view import age, state
 
 EVERY_S = 1.0
 LASTS_S = 8.0               # less than a connection may

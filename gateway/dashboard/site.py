@@ -32,7 +32,7 @@ from gateway.dashboard.pages import (
     users,
     workers,
 )
-from gateway.dashboard.pages.view import NotAllowed, NotThere, View, form, page
+from gateway.dashboard.pages.parts.view import NotAllowed, NotThere, View, form, page
 from gateway.dashboard.visitor import Tokens, Visitor, same_origin, visitor_of
 from gateway.monitoring.basic_auth import Access
 from gateway.monitoring.hosts import STRANGER, trusted_host

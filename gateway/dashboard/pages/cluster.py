@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from cluster import Figures, NodeStatus, PagingFigures
 from gateway.dashboard.markup import Child, Markup, pairs, table, tag
-from gateway.dashboard.pages.view import View, details, form, page, section, size
+from gateway.dashboard.pages.parts.view import View, details, form, page, section, size
 from gateway.monitoring.readiness import why_not_ready
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core import EVENT_TYPES
 from gateway.dashboard.markup import tag
-from gateway.dashboard.pages.view import View, page
+from gateway.dashboard.pages.parts.view import View, page
 
 
 async def show(view: View) -> str:

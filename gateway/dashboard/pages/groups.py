@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from core import FairGroup
 from gateway.dashboard.markup import Child, pairs, table, tag
-from gateway.dashboard.pages.listing import heads, listed, more
-from gateway.dashboard.pages.view import View, duration, field, form, page, search, section
+from gateway.dashboard.pages.parts.listing import heads, listed, more
+from gateway.dashboard.pages.parts.view import View, duration, field, form, page, search, section
 from gateway.protocol import listings
 
 SORTS: dict[str, Callable[[FairGroup], int]] = {

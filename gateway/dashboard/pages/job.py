@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 from core import JobState, JobView, Number, Place, Selector
 from gateway.dashboard.markup import Markup, link, pairs, tag
 from gateway.dashboard.pages import queue
-from gateway.dashboard.pages.body import FORMS, SHOWN_BYTES, whole
-from gateway.dashboard.pages.view import NotAllowed, NotThere, View, duration, field, form, page, section, size
+from gateway.dashboard.pages.parts.body import FORMS, SHOWN_BYTES, whole
+from gateway.dashboard.pages.parts.view import NotAllowed, NotThere, View, duration, field, form, page, section, size
 
 
 async def show(view: View) -> str:

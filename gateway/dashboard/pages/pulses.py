@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from core import OWN_PREFIX
 from gateway.dashboard.markup import Child, table
-from gateway.dashboard.pages.listing import listed, more
-from gateway.dashboard.pages.view import View, duration, page, search
+from gateway.dashboard.pages.parts.listing import listed, more
+from gateway.dashboard.pages.parts.view import View, duration, page, search
 
 
 async def show(view: View) -> str:

@@ -7,9 +7,9 @@ from urllib.parse import urlencode
 
 from core import JobState, JobView, QueueSettings
 from gateway.dashboard.markup import Child, Markup, link, pairs, table, tag
-from gateway.dashboard.pages.body import preview
-from gateway.dashboard.pages.picture import captioned, pictures
-from gateway.dashboard.pages.view import (
+from gateway.dashboard.pages.parts.body import preview
+from gateway.dashboard.pages.parts.picture import captioned, pictures
+from gateway.dashboard.pages.parts.view import (
     NotAllowed,
     NotThere,
     View,

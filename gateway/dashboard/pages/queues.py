@@ -7,9 +7,9 @@ from urllib.parse import urlencode
 
 from core import QueueCounts
 from gateway.dashboard.markup import Child, link, table, tag
-from gateway.dashboard.pages.listing import heads, listed, more
-from gateway.dashboard.pages.picture import pictures
-from gateway.dashboard.pages.view import View, duration, field, form, page, search, section
+from gateway.dashboard.pages.parts.listing import heads, listed, more
+from gateway.dashboard.pages.parts.picture import pictures
+from gateway.dashboard.pages.parts.view import View, duration, field, form, page, search, section
 
 SORTS: dict[str, Callable[[QueueCounts], int]] = {
     "name": lambda counts: 0, "ready": lambda counts: -counts.ready, "delayed": lambda counts: -counts.delayed,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from gateway.dashboard.markup import Child, table
-from gateway.dashboard.pages.view import NotAllowed, View, duration, form, page
+from gateway.dashboard.pages.parts.view import NotAllowed, View, duration, form, page
 
 ROWS = 200
 

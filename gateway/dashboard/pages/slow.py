@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from itertools import islice
 
 from gateway.dashboard.markup import Child, link, table, tag
-from gateway.dashboard.pages.view import NotAllowed, View, page
+from gateway.dashboard.pages.parts.view import NotAllowed, View, page
 from gateway.server.slow_commands import KEPT_MAX, SLOW_S
 
 ROWS = 100

@@ -7,8 +7,8 @@ from itertools import islice
 from urllib.parse import urlencode
 
 from gateway.dashboard.markup import Child, Markup, link, table, tag
-from gateway.dashboard.pages.listing import listed, more
-from gateway.dashboard.pages.view import NotAllowed, View, field, form, page, search, section
+from gateway.dashboard.pages.parts.listing import listed, more
+from gateway.dashboard.pages.parts.view import NotAllowed, View, field, form, page, search, section
 
 BINDINGS = 200              # of one topic
 FEW = 3                     # of each topic in the list

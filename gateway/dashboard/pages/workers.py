@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from core import JobState, WorkerPool
 from gateway.dashboard.markup import Child, Markup, link, table, tag
+from gateway.dashboard.pages.parts.view import View, choice, details, duration, field, form, page, section
 from gateway.dashboard.pages.queue import address
-from gateway.dashboard.pages.view import View, choice, details, duration, field, form, page, section
 
 ROWS = 100
 QUEUE = "cron"              # of periodic tasks, unless an app says otherwise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from gateway.dashboard.history import EVERY_S, SAMPLES, History
-from gateway.dashboard.pages.picture import POINTS, pictures
+from gateway.dashboard.pages.parts.picture import POINTS, pictures
 from tests.gateway.helpers.dashboard import Site, run
 
 

@@ -16,7 +16,7 @@ from core import Machine
 from core.pages.on_disk import OnDisk
 from gateway.dashboard.forms import FIELD_BYTES_MAX, FIELDS_MAX, FORM_BYTES_MAX
 from gateway.dashboard.pages.cluster import who_may_be_lost
-from gateway.dashboard.pages.view import PAGES
+from gateway.dashboard.pages.parts.view import PAGES
 from gateway.dashboard.site import PAGES as SHOWN
 from gateway.monitoring.http import CONNECTIONS_MAX
 from tests.gateway.helpers.dashboard import HOST, PATIENCE_S, XSS, Site, Users, run

@@ -18,8 +18,8 @@ from core import BindQueue, CreatePulse, PulseChange, Put, PutGrouped, PutWith
 from gateway.dashboard import site
 from gateway.dashboard.forms import FORM_BYTES_MAX, fields_of
 from gateway.dashboard.history import SAMPLES, History, Samples
-from gateway.dashboard.pages.listing import ROWS
-from gateway.dashboard.pages.view import View
+from gateway.dashboard.pages.parts.listing import ROWS
+from gateway.dashboard.pages.parts.view import View
 from gateway.dashboard.visitor import EVERYTHING, Visitor
 from tests.gateway.helpers.dashboard import Site, run
 

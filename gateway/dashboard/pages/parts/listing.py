@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from msgspec import Struct
 
 from gateway.dashboard.markup import Child, Markup, link, tag
-from gateway.dashboard.pages.view import View
+from gateway.dashboard.pages.parts.view import View
 
 ROWS = 50                   # on a page
 NAMES_PER_PORTION = 100     # looked at before others have a turn: a fraction of a millisecond

@@ -27,13 +27,14 @@ from gateway.commands import (
 )
 from gateway.commands.context.audited import audited
 from gateway.protocol.command import InTransaction, Kind, Row
-from gateway.protocol.grammar import bodies, jobs, lists, puts, queues, sched, selectors, servers, take, users
 from gateway.protocol.grammar import events as event_lines
+from gateway.protocol.grammar import jobs, lists, puts, queues, sched, selectors, servers, take, users
 from gateway.protocol.grammar import pulses as pulse_lines
 from gateway.protocol.grammar import sessions as session_lines
 from gateway.protocol.grammar import topics as topic_lines
 from gateway.protocol.grammar import workers as worker_lines
-from gateway.protocol.grammar.no_arguments import alone
+from gateway.protocol.grammar.parts import bodies
+from gateway.protocol.grammar.parts.no_arguments import alone
 from gateway.protocol.verbs import Verbs
 
 LOGGED, AT_ONCE, READ, ALONE = Kind.LOGGED, Kind.AT_ONCE, Kind.READ, Kind.ALONE

@@ -17,7 +17,7 @@ from gateway.limits import (
 )
 from gateway.protocol.arguments import ArgumentError
 from gateway.protocol.command import NO_BODY, Command, Row, Words
-from gateway.protocol.grammar.bodies import JOBS, SNAPSHOT
+from gateway.protocol.grammar.parts.bodies import JOBS, SNAPSHOT
 from gateway.protocol.puts_reader import PutsSoFar
 from gateway.protocol.responses import BAD_ARGUMENTS, BAD_COMMAND, TOO_LARGE
 from gateway.protocol.verbs import USUAL_BYTES, Verbs

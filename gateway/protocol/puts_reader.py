@@ -12,7 +12,7 @@ from core import Put, PutGrouped, PutMany, PutNumbered, PutTopic, PutWith
 from gateway.limits import BATCH_BYTES_MAX, COMMAND_BYTES, SKIPPED_BYTES_MAX
 from gateway.protocol.arguments import ArgumentError
 from gateway.protocol.command import Command, Words
-from gateway.protocol.grammar.bodies import length_at
+from gateway.protocol.grammar.parts.bodies import length_at
 from gateway.protocol.grammar.puts import put
 from gateway.protocol.responses import BAD_ARGUMENTS, TOO_LARGE
 

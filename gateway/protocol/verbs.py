@@ -8,7 +8,7 @@ from core import DoneAll, GetWith, LaterAll, LaterAllFirst, TouchAll
 from gateway.limits import NUMBERED_BATCH_JOBS_MAX
 from gateway.protocol.arguments import ArgumentError, unsigned
 from gateway.protocol.command import NO_BODY, Command, Row, Words
-from gateway.protocol.grammar.bodies import JOBS, SNAPSHOT
+from gateway.protocol.grammar.parts.bodies import JOBS, SNAPSHOT
 from gateway.protocol.request_id import digest_of
 from gateway.protocol.responses import BAD_ARGUMENTS
 

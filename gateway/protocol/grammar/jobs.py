@@ -40,7 +40,7 @@ from gateway.protocol.arguments import (
     unsigned,
 )
 from gateway.protocol.command import Command, UsualLine, Words
-from gateway.protocol.grammar.options import EXPIRE, FEEDBACK, WHEN, Option, read_options
+from gateway.protocol.grammar.parts.options import EXPIRE, FEEDBACK, WHEN, Option, read_options
 
 PRI = {b"PRI": Option("priority", signed)}
 

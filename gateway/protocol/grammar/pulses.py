@@ -18,7 +18,7 @@ from core import (
 from gateway.limits import PULSE_DATA_BYTES_MAX
 from gateway.protocol.arguments import ArgumentError, between, milliseconds, name, plain_word, unsigned
 from gateway.protocol.command import Command, Words
-from gateway.protocol.grammar.options import Option, read_options
+from gateway.protocol.grammar.parts.options import Option, read_options
 from gateway.protocol.responses import TOO_LARGE
 
 

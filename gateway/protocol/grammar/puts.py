@@ -25,7 +25,7 @@ from gateway.protocol.arguments import (
     unsigned,
 )
 from gateway.protocol.command import Command, UsualLine, Words
-from gateway.protocol.grammar.options import WHEN, Option, one_of, read_options
+from gateway.protocol.grammar.parts.options import WHEN, Option, one_of, read_options
 from gateway.protocol.grammar.take import lease
 
 

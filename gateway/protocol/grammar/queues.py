@@ -34,7 +34,7 @@ from gateway.limits import (
 )
 from gateway.protocol.arguments import ArgumentError, between, milliseconds, name, prefix
 from gateway.protocol.command import Command, Words
-from gateway.protocol.grammar.options import DEFAULT_POLICIES, EXPIRE, Option, one_of, read_options
+from gateway.protocol.grammar.parts.options import DEFAULT_POLICIES, EXPIRE, Option, one_of, read_options
 from gateway.protocol.grammar.pulses import per_ms, pulse_name, rate
 from gateway.protocol.grammar.sessions import session_ttl_ms
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from core import LEVEL_S_MAX, LEVELS_MAX, ConfigureFair
 from gateway.protocol.arguments import ArgumentError, between, milliseconds, name, plain_word
 from gateway.protocol.command import Command, Words
-from gateway.protocol.grammar.options import Option, read_options
+from gateway.protocol.grammar.parts.options import Option, read_options
 
 _threshold_s = between(0, LEVEL_S_MAX)
 

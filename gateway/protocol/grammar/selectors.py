@@ -25,7 +25,7 @@ from gateway.limits import BATCH_JOBS_MAX
 from gateway.protocol.arguments import ArgumentError, between, key, name, unsigned
 from gateway.protocol.command import Command, Words
 from gateway.protocol.grammar.jobs import PRI
-from gateway.protocol.grammar.options import WHEN, Option, one_of, read_options
+from gateway.protocol.grammar.parts.options import WHEN, Option, one_of, read_options
 
 STATES = {
     b"READY": JobState.READY, b"DELAYED": JobState.DELAYED, b"RUNNING": JobState.RUNNING, b"DEAD": JobState.DEAD,

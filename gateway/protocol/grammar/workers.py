@@ -6,7 +6,7 @@ from core import BeatWorker, SetWorker, WorkerState
 from gateway.limits import WORKER_SLOTS_MAX
 from gateway.protocol.arguments import ArgumentError, between, worker
 from gateway.protocol.command import Command, Words
-from gateway.protocol.grammar.options import Option, one_of, read_options
+from gateway.protocol.grammar.parts.options import Option, one_of, read_options
 
 _RESERVED = b"LIST", b"SET"     # with these, the line is another command
 

@@ -79,7 +79,7 @@ def main(
 
 def deepen(measured: Target, jobs: Jobs, depth: int, console: Console, result: Result) -> Row:
     """Put jobs until `depth` of them wait, also when another node has to lead meanwhile; returns how that went."""
-    total, took_s, longest_ms, told = 0, 0.0, 0.0, monotonic()
+    total, took_s, longest_ms, told, cpu_us = 0, 0.0, 0.0, monotonic(), measured.cpu_us()
     while (waiting := measured.waiting(QUEUES)) < depth:
         count = min(FILL_JOBS, depth - waiting)
         try:
@@ -95,7 +95,12 @@ def deepen(measured: Target, jobs: Jobs, depth: int, console: Console, result: R
         if monotonic() - told >= TOLD_S:
             told = monotonic()
             console.print(f"{measured.waiting(QUEUES):,} jobs wait; {total / took_s:,.0f} were put per second")
-    return {"fill_per_second": total / took_s, "fill_small_PUT_max_ms": longest_ms} if total else {}
+    if not total:
+        return {}
+    measured.settle()
+    used_us = measured.cpu_us_since(cpu_us)
+    return {"fill_per_second": total / took_s, "fill_cpu_us": None if used_us is None else used_us / total,
+            "fill_small_PUT_max_ms": longest_ms}
 
 
 def measure(measured: Target, jobs: Jobs, count: int, connections: int, result: Result) -> Row:

@@ -11,6 +11,8 @@ from core.snapshot.frames import LevelError, SnapshotError
 from core.snapshot.upload import PendingClone, adopt
 from core.state import State
 
+SMALL_JOB_BYTES = 100           # of a snapshot
+
 
 def begin(state: State, operation: CloneBegin, seed: int) -> Reply:
     """Expect a snapshot; an unfinished one is dropped."""
@@ -36,8 +38,9 @@ def chunk(state: State, operation: CloneChunk, seed: int) -> Reply:
 
 
 def chunk_cost(operation: CloneChunk) -> Cost:
-    """Bytes and work of a CloneChunk."""
-    return BASE_BYTES + len(operation.data), JOB
+    """Bytes and work of a CloneChunk: all jobs in it are put, as many as there may be of small ones."""
+    size = len(operation.data)
+    return BASE_BYTES + size, min(JOB * (1 + size // SMALL_JOB_BYTES), limits.OPERATION_WORK_MAX)
 
 
 def end(state: State, operation: CloneEnd, seed: int) -> Reply:

@@ -111,8 +111,8 @@ def restore(call: Call, file: str, *, dry_run: bool, with_users: bool, yes: bool
             return DONE
         if not yes:
             confirm(f"Replace the cluster's {there} by {file} ({_described(contents)})?", yes)
-        with mmap.mmap(stream.fileno(), 0, prot=mmap.PROT_READ) as mapped, memoryview(mapped) as view:
-            client.clone(view)
+        # Not closed here: after an error its traceback still holds parts of it, and closing would hide the error.
+        client.clone(memoryview(mmap.mmap(stream.fileno(), 0, prot=mmap.PROT_READ)))
         kept = _set_users(client, stream) if with_users else []
     done = f"the cluster has the state of {file}"
     if with_users:

@@ -273,3 +273,14 @@ def test_neither_way_holds_the_state_in_memory(cluster: FakeCluster, tmp_path: P
         file = next(folder.iterdir())
         peaks.append((back, peak_bytes("restore", str(file), "--yes", *servers), peak_bytes("verify", str(file))))
     assert all(large < small + 30 * MIB for small, large in zip(*peaks, strict=True)), peaks
+
+
+def test_a_restore_that_is_refused_says_so(
+    cluster: FakeCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "state"
+    file.write_bytes(snapshot())
+    for server in cluster.servers:
+        server.fail("CLONE", *[Fault.REFUSE] * 1000)
+    code, told = ask(capsys, cluster.addresses, "restore", str(file), "--yes", "--timeout", "1")
+    assert code == UNREACHED, told

@@ -15,6 +15,7 @@ from core import (
     OPERATION_BYTES_MAX,
     OPERATION_WORK_MAX,
     Batch,
+    CloneChunk,
     DoneAll,
     Get,
     GetWith,
@@ -91,6 +92,8 @@ def test_names_items_ids_and_jobs_are_work() -> None:
     assert cost(GetWith(Get(None), 3000))[1] >= 3000 * JOB
     assert cost(GetWith(Get(None), 10**9))[1] <= OPERATION_WORK_MAX + JOB
     assert cost(Kick("q", -1))[1] == 0
+    assert cost(CloneChunk(1, bytes(100 * 300)))[1] > 300 * JOB
+    assert cost(CloneChunk(1, bytes(100 << 20)))[1] == OPERATION_WORK_MAX
 
 
 def test_the_largest_job_can_be_put() -> None:

@@ -15,6 +15,7 @@ from msgspec import Struct, structs
 from sockpq import Client, survey
 
 from devcluster.cluster import say
+from devcluster.node import NodeError
 from tests.chaos.beanstalkd.deeds import Deeds
 from tests.chaos.beanstalkd.judge import jobs_deleted, judge
 from tests.chaos.beanstalkd.judge import summary as summary_of_beanstalkd
@@ -83,7 +84,7 @@ def run(scenario: Scenario, seed: int, keep: Path | None = None) -> Result:
                 facts, wake_slack_ms=facts.wake_slack_ms + int(1000 * result.stall_s),
                 lease_late_ms=LATE_MS + availability(history.records) // 1_000_000,
             )
-        except (AssertionError, Unexpected) as error:
+        except (AssertionError, NodeError, Unexpected) as error:
             result.violations = (f"{type(error).__name__}: {error}",)
         except ToxiproxyError as error:
             result.void = f"toxiproxy failed: {error}"

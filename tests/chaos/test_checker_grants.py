@@ -25,6 +25,16 @@ def test_a_ticket_and_a_request_are_answered_once() -> None:
     assert len(given_twice([grant(3, 0, 1, "s", 1), grant(4, 2, 3, "s", 1)])) == 1
 
 
+def test_what_a_session_is_told_again_counts_once_from_its_last_answer_on() -> None:
+    again = [grant(1, 0.0, 0.1, "s", 1), grant(2, 0.2, 0.3), grant(1, 0.4, 0.5, "s", 1)]
+    assert given_twice(again) == []
+    assert too_many(again, 2, 1.0) == []
+    assert too_many([*again, grant(3, 1.2, 1.3)], 1, 1.0) != []                         # 1 and 3
+    assert too_many([*again, grant(3, 1.42, 1.5)], 1, 1.0) == [again[1:]]               # 2 and 1: not 1 and 3
+    assert len(given_twice([*again, grant(1, 0.6, 0.7, "s", 2)])) == 1
+    assert len(given_twice([*again, grant(1, 0.6, 0.7, "t", 1)])) == 1
+
+
 def judged(*grants: Grant, healed_s: float = 0.0) -> list[str]:
     turns = Turns(["127.0.0.1:1"], 2, seed=0)
     turns.grants.extend(grants)

@@ -1,7 +1,8 @@
 """The promise of a pulse, judged by what its clients saw (spec/pulse 2.1, 3.3).
 
 A grant was written at some time between two known ones. So only those count as written in a window whose whole interval
-lies in it: what is accused has surely happened.
+lies in it: what is accused has surely happened. A session that asks again under the same number is told the same grant
+again, which counts once, from its last answer on.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ def too_many(grants: Iterable[Grant], rate: int, length_s: float) -> list[list[G
     """The groups of more than `rate` grants that were surely written within less than `length_s`."""
     found: list[list[Grant]] = []
     by_end = sorted(grants, key=lambda grant: grant.before)
+    last = {_identity(grant): grant for grant in by_end if grant.session is not None}
+    by_end = [grant for grant in by_end if last.get(_identity(grant), grant) is grant]
     for first in by_end:                # a window that begins with its interval
         inside = [one for one in by_end if one.after >= first.after and one.before < first.after + length_s]
         if len(inside) > rate:
@@ -23,7 +26,7 @@ def too_many(grants: Iterable[Grant], rate: int, length_s: float) -> list[list[G
 
 
 def given_twice(grants: Iterable[Grant]) -> list[tuple[Grant, Grant]]:
-    """Pairs of answers with one ticket, or to one request of a session."""
+    """Pairs of answers with one ticket, or to one request of a session, but for a grant that is told again."""
     found: list[tuple[Grant, Grant]] = []
     seen: dict[object, Grant] = {}
     for grant in grants:
@@ -32,6 +35,11 @@ def given_twice(grants: Iterable[Grant]) -> list[tuple[Grant, Grant]]:
             whats.append((grant.session, grant.request))
         for what in whats:
             first = seen.setdefault(what, grant)
-            if first is not grant:
+            again = grant.session is not None and _identity(first) == _identity(grant)
+            if first is not grant and not again:
                 found.append((first, grant))
     return found
+
+
+def _identity(grant: Grant) -> tuple[object, ...]:
+    return grant.ticket, grant.session, grant.request

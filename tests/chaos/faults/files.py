@@ -44,6 +44,7 @@ class Damaged(Fault):
                 shutil.copytree(data_dir, copy)             # taken while it runs: an older one, and perhaps a torn one
                 cluster.kill(name)
                 self._saw(True, f"{name}: {self._rng.choice(DAMAGES)(data_dir, copy, self._rng)}")
+            self._log_sizes[name] = len(cluster.logs(name))
             cluster.restart(name, wait=False)
 
     def _end(self, cluster: ProxiedCluster) -> None:
@@ -59,9 +60,13 @@ class Damaged(Fault):
             if not cluster.running(name):
                 code = cluster.terminate(name)
                 self._saw(code == START_AGAIN, f"{name} ended with {code}")
+                self._log_sizes[name] = len(cluster.logs(name))
                 cluster.restart(name, wait=False)
 
     def _level(self, cluster: ProxiedCluster) -> bool:
+        """Before it has met another node it does not know what it lacks."""
+        if not all(self._logged(cluster, name, "connected to") for name in self.names):
+            return False
         try:
             cluster.wait_until_level(LOOK_S)
         except NodeError:

@@ -111,17 +111,17 @@ def get_with(state: State, operation: GetWith, seed: int) -> Reply:
     taking = operation.get
     queues = taking.queues
     if (
-        queues is not None and operation.count is None and taking.item is None and not operation.meta
-        and state.fair is None and not taking.item_of_put
+        queues is not None and operation.count is None and taking.item is None and not taking.item_of_put
+        and state.fair is None
     ):
-        if len(queues) == 1 and policy is not Policy.RR:
-            return get(state, taking, seed)
         if policy is Policy.PLACE:
-            return _get_by_place(state, taking, queues)
+            return _get_by_place(state, taking, queues, operation.meta)
+        if len(queues) == 1 and policy is not Policy.RR and not operation.meta:
+            return get(state, taking, seed)
     return _get_some(state, operation, Way(policy), seed)
 
 
-def _get_by_place(state: State, operation: Get, names: tuple[str, ...]) -> Reply:
+def _get_by_place(state: State, operation: Get, names: tuple[str, ...], meta: bool) -> Reply:
     """The same as _get_some for one job of these queues by PLACE, in half the time."""
     session = None
     if operation.session is not None:
@@ -145,7 +145,7 @@ def _get_by_place(state: State, operation: Get, names: tuple[str, ...]) -> Reply
     job = state.hand_out(first, taken, *lease(state, first, operation, taken))
     if session is not None:
         session.bind(job)
-    return Handed(job.id, job.queue, job.priority, job.data, job.item)
+    return handed(job, meta)
 
 
 def get_in_turn(state: State, operation: GetInTurn, seed: int) -> Reply:

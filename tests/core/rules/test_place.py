@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from core import (
@@ -13,11 +15,13 @@ from core import (
     HandedMany,
     Later,
     Order,
+    PauseQueue,
     Policy,
     Put,
     PutNumbered,
     PutWith,
     QueueChange,
+    ResumeQueue,
     Return,
     Tick,
 )
@@ -78,3 +82,25 @@ def test_in_the_order_of_time_a_numbered_job_keeps_its_place(cluster: Cluster) -
     job = cluster.take().id
     cluster.do(ConfigureQueue("q", QueueChange(order=Order.TIME)), Return(job))
     assert cluster.ready() == [b"plain", b"delayed", b"next"]      # plain ones count from no time
+
+
+@pytest.mark.parametrize("meta", [False, True])
+def test_one_job_is_the_same_as_the_first_of_some(meta: bool) -> None:
+    chance, one, some = random.Random(7), Cluster(), Cluster()
+    for _ in range(600):
+        names = tuple(chance.choices("abcd", k=chance.randrange(1, 4)))
+        put = PutNumbered(PutWith(Put(names[0], chance.randrange(3), b"x")), chance.random() < 0.7)
+        pause = chance.choice((PauseQueue(names[0], incoming=False, outgoing=True), ResumeQueue(names[0])))
+        get = Get(names)
+        match chance.randrange(5):
+            case 0 | 1:
+                assert one.do(put) == some.do(put)
+            case 2:
+                assert one.do(pause) == some.do(pause)
+            case _:
+                (job,) = one.do(GetWith(get, None, Policy.PLACE, meta=meta))
+                (jobs,) = some.do(GetWith(get, 1, Policy.PLACE, meta=meta))
+                assert jobs == (HandedMany((job,)) if isinstance(job, Handed) else job)
+                if isinstance(job, Handed) and chance.random() < 0.5:
+                    assert one.do(Later(job.id)) == some.do(Later(job.id))
+    assert one.machine.next_id == some.machine.next_id > 100

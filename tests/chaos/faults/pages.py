@@ -22,6 +22,7 @@ PAGED_S = 30.0
 PAGED_JOBS_MIN = 50         # on the disk of each node
 DAMAGE = " is damaged: "
 FLIPPED_EVERY = 2000        # bytes of a changed file
+LEFT = 0.2                  # so many files are left as they are
 
 
 class Paged(Fault):
@@ -72,7 +73,7 @@ class Snapshots(Fault):
 
 
 class DamagedPages(Fault):
-    """A node writes a snapshot and is killed, most of its files of pages are changed, cut, swapped or lost, and it is
+    """A node writes a snapshot and is killed, most files of pages are changed, or cut, swapped or lost, and it is
     started as its service manager does. Then it leads: what it has is what clients get."""
 
     def __init__(self, role: Role, seed: int) -> None:
@@ -94,9 +95,10 @@ class DamagedPages(Fault):
 
     def _damage(self, cluster: ProxiedCluster, name: str) -> list[str]:
         files = sorted(path for path in (cluster.data_dir(name) / "pages").glob("pages-*") if path.stat().st_size)
-        done = []
+        how, done = self._rng.choice(("changed", "changed", "cut", "lost", "swapped")), []
         for path in files:
-            how = self._rng.choice(("changed", "changed", "cut", "lost", "swapped", "left"))
+            if self._rng.random() < LEFT:
+                continue
             other = self._rng.choice(files)
             data = bytearray(path.read_bytes()) if path.exists() else bytearray()
             if how == "lost":

@@ -123,6 +123,15 @@ def test_damage_of_the_older_snapshot_alone_is_a_warning(node: Node, tmp_path: P
     assert "is newer and whole" in (found[1].advice or "")
 
 
+def test_a_snapshot_with_the_name_of_another_is_damage(node: Node, tmp_path: Path) -> None:
+    node.close()
+    newest = tmp_path / "snapshots" / f"snapshot-{node.store.newest_index:016d}"
+    newest.rename(newest.with_name(f"snapshot-{node.store.newest_index + 1:016d}"))
+    found = of(check_files(tmp_path), "snapshots")
+    assert [check.state for check in found] == ["FAIL", "OK"]
+    assert "has the name of another snapshot" in found[0].found
+
+
 def test_no_whole_snapshot_is_the_worst(node: Node, tmp_path: Path) -> None:
     node.close()
     for path in (tmp_path / "snapshots").iterdir():

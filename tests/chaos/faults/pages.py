@@ -26,8 +26,11 @@ LEFT = 0.2                  # so many files are left as they are
 
 
 class Paged(Fault):
-    """No fault: waits until each node has jobs on its disk, and sees at the end that pages were written and read
-    (`moved`: and written again, out of files with little else). Unless files were `damaged`, no node found damage."""
+    """No fault: waits until each node has jobs on its disk, and sees at the end that pages were written and read.
+    Unless files were `damaged`, no node found damage.
+
+    `moved`: the nodes have snapshots, and have moved pages since then, out of files with little else.
+    """
 
     def __init__(self, *, moved: bool = False, damaged: bool = False) -> None:
         super().__init__()
@@ -39,9 +42,16 @@ class Paged(Fault):
         for name in self.names:
             self._wait_to_see(lambda name=name: told(cluster, name, "paged_jobs") >= PAGED_JOBS_MIN,
                               f"{name} has jobs on its disk", PAGED_S)
+            if self._moved:
+                say(cluster.direct(name), "CLUSTER SNAPSHOT", SNAPSHOT_S)
+        if self._moved:
+            before = {name: told(cluster, name, "pages_moved_total") for name in self.names}
+            for name in self.names:
+                self._wait_to_see(lambda name=name: told(cluster, name, "pages_moved_total") > before[name],
+                                  f"{name} moved pages", PAGED_S)
 
     def _end(self, cluster: ProxiedCluster) -> None:
-        for what in ("written", "read", *(["moved"] if self._moved else [])):
+        for what in ("written", "read"):
             self._wait_to_see(lambda what=what: any(told(cluster, name, f"pages_{what}_total") for name in self.names),
                               f"pages were {what}", PAGED_S)
         for name in self.names:

@@ -79,6 +79,8 @@ def _read(disk: Disk, folder: Path, index: int) -> _Snapshot | None:
             return _Snapshot(index, file.size, pages)
     except FileNotFoundError:
         return None
+    except PageLost as error:
+        return _Snapshot(index, 0, [], f"snapshot {path} is damaged: {error}")
     except (OSError, SnapshotDamaged, SnapshotTooNew) as error:
         return _Snapshot(index, 0, [], str(error))
 

@@ -29,14 +29,24 @@ _PROLOGUE_BYTES = len(MAGIC) + 4
 
 
 def references(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The references of all pages that an intact snapshot names, in pieces of any size."""
+    """The references of all pages that a snapshot names, in pieces of any size.
+
+    Only at the end of `chunks` it is known whether the snapshot is intact. Raises PageLost if it surely is not.
+    """
     for piece in _pieces(chunks):
-        if piece.startswith(_PAGED, 4):
-            for row in _decoder.decode(piece[4:]).pages:
-                yield row[-1]
-        elif piece.startswith(_PAGED_DELAYED, 4):
-            for page in _delayed_decoder.decode(piece[4:]).pages:
-                yield page[-1]
+        try:
+            found = _references_in(piece)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise PageLost(f"it does not say which pages it names: {error}") from error
+        yield from found
+
+
+def _references_in(piece: bytes) -> list[bytes]:
+    if piece.startswith(_PAGED, 4):
+        return [row[-1] for row in _decoder.decode(piece[4:]).pages]
+    if piece.startswith(_PAGED_DELAYED, 4):
+        return [page[-1] for page in _delayed_decoder.decode(piece[4:]).pages]
+    return []
 
 
 def expanded(chunks: Iterable[bytes], read: Callable[[bytes], bytes]) -> Iterator[bytes]:

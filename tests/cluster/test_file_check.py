@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 import pytest
 from click.testing import CliRunner
@@ -13,7 +14,9 @@ from click.testing import CliRunner
 from cluster import FileCheck, check_files
 from cluster.paging import file_space
 from cluster.paging.page_format import HEADER
+from cluster.snapshots import snapshot_file
 from cluster.storage.disk import Disk
+from cluster.storage.errors import SnapshotDamaged, SnapshotTooNew
 from gateway.main import main
 from tests.cluster.test_named_pages import Log, Node, filled
 from tests.core.helpers.paging import small_collections
@@ -121,6 +124,23 @@ def test_damage_of_the_older_snapshot_alone_is_a_warning(node: Node, tmp_path: P
     found = of(check_files(tmp_path), "snapshots")
     assert [check.state for check in found] == ["OK", "WARN"]
     assert "is newer and whole" in (found[1].advice or "")
+
+
+def test_any_changed_bit_of_a_snapshot_that_names_pages_is_damage(node: Node, tmp_path: Path) -> None:
+    node.close()
+    path = tmp_path / "snapshots" / f"snapshot-{node.store.newest_index:016d}"
+    whole = path.read_bytes()
+    random = Random(1)
+    for number in range(400):
+        data = bytearray(whole)
+        data[random.randrange(len(whole))] ^= 1 << random.randrange(8)
+        path.write_bytes(data)
+        with pytest.raises((SnapshotDamaged, SnapshotTooNew)):
+            snapshot_file.verify(Disk(), path, tmp_path / "pages")
+        if number < 20:
+            assert of(check_files(tmp_path), "snapshots")[0].state == "FAIL"
+    path.write_bytes(whole)
+    assert snapshot_file.verify(Disk(), path, tmp_path / "pages").last[1] == node.store.newest_index
 
 
 def test_a_snapshot_with_the_name_of_another_is_damage(node: Node, tmp_path: Path) -> None:

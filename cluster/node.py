@@ -175,6 +175,7 @@ class ClusterNode(DrivenNode):
             if self._pages is not None:
                 self._pages.halted = self._marks.disk_reached
             driver.capacity.marked, driver.capacity.free_bytes = self._marks.reached, self._marks.free_bytes
+            driver.syncing.pace.waited(max(0.0, self._woken_at - self._turned_at))
             driver.turn(propose=not waits)
         except StorageDamaged as error:
             self.failed.set_exception(self._rejoining.order(error))

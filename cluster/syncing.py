@@ -23,7 +23,7 @@ class Syncing:
 
     def __init__(self, journal: Journal, proposer: Proposer, monotonic: Callable[[], float], patience_s: float) -> None:
         self._journal = journal
-        self.pace = Pace(proposer, monotonic)
+        self.pace = Pace(proposer)
         self._monotonic = monotonic
         self._patience_s = patience_s
         self._durable_at = float("-inf")        # when everything was last durable

@@ -20,7 +20,7 @@ class Measured(Log):
 
     def __init__(self) -> None:
         super().__init__()
-        self.pace = Pace(self.proposer, lambda: self.now)
+        self.pace = Pace(self.proposer)
 
     def send(self) -> None:
         self.put()
@@ -28,8 +28,9 @@ class Measured(Log):
         self.pace.sent()
 
     def answer(self, waited_s: float) -> None:
-        """So long after the last entry has left the oldest one is executed."""
-        self.now += waited_s
+        """The leader has waited so long when the oldest entry is executed."""
+        self.pace.waited(waited_s)
+        self.now += 1.0
         self.land(Stored())
         self.pace.committed(self.now)
 
@@ -56,14 +57,22 @@ def test_a_second_entry_pays_for_a_while_after_one_that_waited_long() -> None:
     assert not log.overlaps
 
 
-def test_work_before_an_entry_has_left_is_not_waiting() -> None:
+def test_what_it_waited_before_an_entry_has_left_does_not_count() -> None:
     log = Measured()
     log.put()
     log.proposer.flush(log.now)
-    log.now += 10 * SLOW_ANSWERS_S
+    log.pace.waited(10 * SLOW_ANSWERS_S)
     log.pace.sent()
     log.answer(0.5 * SLOW_ANSWERS_S)
     assert not log.overlaps
+
+
+def test_a_sync_in_the_loop_is_waiting_as_well() -> None:
+    log = Measured()
+    log.send()
+    log.pace.synced(0.6 * SLOW_ANSWERS_S, log.now)
+    log.answer(0.6 * SLOW_ANSWERS_S)
+    assert log.overlaps
 
 
 def test_what_was_not_alone_under_way_is_not_measured() -> None:

@@ -1,0 +1,49 @@
+"""What a sync beside the loop and a second entry are for: slow disks and networks, and many commands; nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster import limits
+from tests.cluster.helpers.slow_cluster import SlowCluster
+
+FAST_S, SLOW_S, LINK_S, FAR_S = 0.0001, 0.002, 0.00006, 0.001
+SECONDS = 0.4
+PIPELINED = 10, 100             # clients, commands of each under way
+NEVER = 10**9
+
+
+@pytest.mark.parametrize(("sync_s", "link_s"), [(SLOW_S, LINK_S), (SLOW_S, FAR_S)])
+def test_pipelined_commands_gain_by_a_second_entry(
+    sync_s: float, link_s: float, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = SlowCluster(sync_s, link_s)
+    rate, _ = world.load(*PIPELINED, SECONDS)
+    assert world.leading.most_under_way == 2
+    monkeypatch.setattr(limits, "OVERLAP_OPERATIONS_MIN", NEVER)
+    monkeypatch.setattr(limits, "SLOW_BACKGROUND_SYNC_BYTES", NEVER)
+    alone, _ = SlowCluster(sync_s, link_s).load(*PIPELINED, SECONDS)
+    assert rate > 1.2 * alone
+
+
+def test_the_loop_does_not_stand_still_for_a_slow_disk_that_has_much_to_do() -> None:
+    world = SlowCluster(SLOW_S)
+    world.load(*PIPELINED, SECONDS)
+    assert world.leading.disk.beside > 20       # type: ignore[attr-defined]
+
+
+def test_with_a_fast_disk_one_entry_is_under_way_and_the_loop_syncs() -> None:
+    world = SlowCluster(FAST_S)
+    world.load(*PIPELINED, SECONDS)
+    assert world.leading.most_under_way == 1
+    assert world.leading.disk.beside == 0       # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("clients", [10, 100])
+@pytest.mark.parametrize("sync_s", [FAST_S, SLOW_S, 0.01])
+def test_clients_that_wait_for_each_answer_are_all_in_the_entry_under_way(sync_s: float, clients: int) -> None:
+    world = SlowCluster(sync_s)
+    _, per_entry = world.load(clients, 1, SECONDS)
+    assert world.leading.most_under_way == 1
+    assert world.leading.disk.beside == 0       # type: ignore[attr-defined]
+    assert per_entry > 0.8 * clients

@@ -16,11 +16,11 @@ from gateway.limits import (
     Limits,
 )
 from gateway.protocol.arguments import ArgumentError
-from gateway.protocol.command import NO_BODY, Command, Row, Words
+from gateway.protocol.command import Command, Words
 from gateway.protocol.grammar.parts.bodies import JOBS, SNAPSHOT
 from gateway.protocol.puts_reader import PutsSoFar
 from gateway.protocol.responses import BAD_ARGUMENTS, BAD_COMMAND, TOO_LARGE
-from gateway.protocol.verbs import USUAL_BYTES, Verbs
+from gateway.protocol.verbs import USUAL_BYTES, Usual, Verbs
 
 CR = 13
 PIECE_BYTES = 16 << 10      # of a data block; smaller ones are gathered first
@@ -111,8 +111,8 @@ class Parser:
         if self._block is not None:
             return self._block()
         start, buffer = self._start, self._buffer
-        if start < len(buffer) and (row := self._usual.get(buffer[start:start + USUAL_BYTES])) is not None:
-            command = self._usual_line(row, buffer, start)
+        if start < len(buffer) and (usual := self._usual.get(buffer[start:start + USUAL_BYTES])) is not None:
+            command = self._usual_line(usual, buffer, start)
             if command is not None:
                 return command
         while True:
@@ -141,14 +141,14 @@ class Parser:
             if words:                                       # empty lines are ignored
                 return self._command(words, line)
 
-    def _usual_line(self, row: Row, buffer: bytes, start: int) -> Command | None:
+    def _usual_line(self, usual: Usual, buffer: bytes, start: int) -> Command | None:
         """Return the next command if it is the usual one of this row and its data are here, None otherwise."""
-        usual = row.usual
-        found = None if usual is None else usual.match(buffer, start)
-        if usual is None or found is None or (end := found.end()) > start + self._short_bytes:
+        match, make, has_data, row = usual
+        found = match(buffer, start)
+        if found is None or (end := found.end()) > start + self._short_bytes:
             return None
         data = b""
-        if row.body is not NO_BODY:
+        if has_data:
             length = int(found[found.lastindex or 0])
             begin, end = end, end + length
             if length > self._limits.data_bytes_max or end > len(buffer):
@@ -160,7 +160,7 @@ class Parser:
         else:
             self._start = end
         self.lines += 1
-        command = usual.command(found, data)
+        command = make(found, data)
         command.row = row
         return command
 

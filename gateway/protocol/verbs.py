@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 
 from core import DoneAll, GetWith, LaterAll, LaterAllFirst, TouchAll
 from gateway.limits import NUMBERED_BATCH_JOBS_MAX
@@ -16,6 +17,10 @@ REQ = b"REQ"
 USUAL_BYTES = 4             # tell the verbs apart that have a usual line
 
 Rows = tuple[Row, ...]
+# A row's usual line, as UsualLine has it, and whether data follow it: in one, as it is looked at for each command.
+Usual = tuple[
+    Callable[[bytes, int], re.Match[bytes] | None], Callable[[re.Match[bytes], bytes], Command], bool, Row,
+]
 
 
 class Verbs:
@@ -40,7 +45,10 @@ class Verbs:
         self.plain = {word: rows[0] for word, rows in self._of_one_word.items() if word not in self._of_two_words}
 
         # By the beginning of their line, which no two such verbs have in common.
-        self.usual = {(row.word + b" ")[:USUAL_BYTES]: row for row in self.rows if row.usual is not None}
+        self.usual: dict[bytes, Usual] = {
+            (row.word + b" ")[:USUAL_BYTES]: (row.usual.match, row.usual.command, row.body is not NO_BODY, row)
+            for row in self.rows if row.usual is not None
+        }
 
     def read(self, words: Words) -> Command | None:
         """Parse a line into a command, None for an unknown verb; raises ArgumentError."""

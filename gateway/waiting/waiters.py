@@ -318,6 +318,9 @@ class Waiters:
         """Propose a waiter's Get right behind a `put` just proposed for this client, whose job will be ready
         immediately: the whole hand-off takes a single commit. If nobody waits, whoever comes before that takes the job.
         """
+        if not self._standing:
+            self._coming.note(put)
+            return
         number = None
         if put.item is not None:
             number = self._lines.first_of_item(put.queue, put.item)

@@ -20,6 +20,7 @@ ASK_S = 1.0
 SNAPSHOT_S = 10.0
 PAGED_S = 30.0
 PAGED_JOBS_MIN = 50         # on the disk of each node
+MOVED_MIN = 30              # pages: they are not in one file
 DAMAGE = " is damaged: "
 FLIPPED_EVERY = 2000        # bytes of a changed file
 LEFT = 0.2                  # so many files are left as they are
@@ -47,7 +48,8 @@ class Paged(Fault):
         if self._moved:
             before = {name: told(cluster, name, "pages_moved_total") for name in self.names}
             for name in self.names:
-                self._wait_to_see(lambda name=name: told(cluster, name, "pages_moved_total") > before[name],
+                enough = before[name] + MOVED_MIN
+                self._wait_to_see(lambda name=name, enough=enough: told(cluster, name, "pages_moved_total") >= enough,
                                   f"{name} moved pages", PAGED_S)
 
     def _end(self, cluster: ProxiedCluster) -> None:

@@ -177,6 +177,14 @@ class Reader:
         raise SnapshotError("bytes behind the end of the snapshot")
 
 
+def _check_foreign_name(name: str) -> None:
+    check(_name.fullmatch(name) is not None, "a name the protocol does not allow")
+
+
+def _check_no_name(name: str) -> None:
+    """Names in our own snapshots were allowed when they were given."""
+
+
 class _Builder:
     """Builds a state from frames, or finds what is wrong with them."""
 
@@ -188,6 +196,8 @@ class _Builder:
         self.chunks = KeptChunks(None)                  # of the clone
         self._last: type[frames.Frame] | None = None           # type of the last frame
         self._seen: set[type[frames.Frame]] = set()            # types of all frames so far
+        # Functions, as bound methods would make a cycle: what is given up would stay in memory with its jobs.
+        self._check_name = _check_foreign_name if foreign else _check_no_name
         self._jobs = JobBuilder(self.state, self._check_name, foreign=foreign)
         self._session = 0                               # number of the last session
         self._sessions = 0                              # how many there are
@@ -399,9 +409,6 @@ class _Builder:
             check(self._user < row.name, "users are not in order")
             self._user = row.name
             self.state.users[row.name] = User(row.rights, row.key)
-
-    def _check_name(self, name: str) -> None:
-        check(not self._foreign or _name.fullmatch(name) is not None, "a name the protocol does not allow")
 
     def _check_numbers(self, values: Iterable[object]) -> None:
         """Verify that one can count on from the numbers among these."""

@@ -554,7 +554,7 @@ def test_nothing_that_vouches_leaves_before_the_journal_is_synced(
         return True
     world.filter = watch
     if not cured:
-        monkeypatch.setattr(Journal, "sync", lambda self: None)
+        monkeypatch.setattr(Journal, "sync", lambda self, **_: None)
     for _ in range(10):
         world.put_now()
     world.kill(world.leader().name)

@@ -218,7 +218,7 @@ def test_acknowledgements_wait_for_the_disk(cured: bool, monkeypatch: pytest.Mon
         return True
     world.filter = watch
     if not cured:
-        monkeypatch.setattr(Journal, "sync", lambda self: None)
+        monkeypatch.setattr(Journal, "sync", lambda self, **_: None)
     outcome = world.put()
     world.run(0.05)
     assert (not early) is cured

@@ -116,7 +116,7 @@ def get_with(state: State, operation: GetWith, seed: int) -> Reply:
     ):
         if policy is Policy.PLACE:
             return _get_by_place(state, taking, queues, operation.meta)
-        if len(queues) == 1 and policy is not Policy.RR and not operation.meta:
+        if len(queues) == 1 and policy not in (Policy.RR, Policy.FAIR) and not operation.meta:
             return get(state, taking, seed)
     return _get_some(state, operation, Way(policy), seed)
 

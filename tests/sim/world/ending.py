@@ -60,6 +60,7 @@ class Ending:
         self._until(self._well, "is not whole and serving", self._help)
         self._until(lambda: all(client.content for client in world.clients), "does not answer", self._help)
         if world.plan.extended:
+            self._until(self._has_room, "finds no room", lambda: None)
             self._wake_in_time()
         self._until(lambda: self._drained() and self._well(), "does not drain", self._drain)
         if any(node not in world.members for node in world.present):
@@ -124,6 +125,10 @@ class Ending:
             return False
         drivers = [node.up for node in members]
         return len({d.replica.applied_index for d in drivers} | {d.journal.last_index for d in drivers}) == 1
+
+    def _has_room(self) -> bool:
+        """Everybody knows that there is room again, for which a node looks once a second only."""
+        return not any(node.running and node.up.journal.segments.short for node in self._world.members)
 
     def _wake_in_time(self) -> None:
         """Nothing is wrong: a job that was put for later can be had at its time, or hardly later."""

@@ -278,6 +278,14 @@ def test_a_dropped_space_leaves_nothing(files: PageFiles, disk: FaultyDisk) -> N
     assert not files.tidy()
 
 
+def wait_until_removed(folder: Path) -> None:
+    """Wait for the thread in which files are removed."""
+    until = time.monotonic() + 60
+    while list(folder.iterdir()):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
 def test_a_forked_child_reads_pages_of_files_that_are_removed_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -297,7 +305,7 @@ def test_a_forked_child_reads_pages_of_files_that_are_removed_meanwhile(
         for number in numbers:
             space.free(number)
         space.drop()
-        assert list((tmp_path / "pages").iterdir()) == []
+        wait_until_removed(tmp_path / "pages")
         os.write(release, b"!")
         while child.poll() is None:
             os.sched_yield()
@@ -343,7 +351,4 @@ def test_a_real_disk_writes_pages_early_reads_ahead_and_removes_files_behind(
     assert all(one[1] == other[0] for one, other in pairwise(disk.expected))
     assert 5 <= len(disk.expected) <= 6
     space.drop()
-    until = time.monotonic() + 60
-    while list(tmp_path.iterdir()):
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    wait_until_removed(tmp_path)

@@ -84,13 +84,14 @@ class Ending:
         world.network.repair()
         members = world.members
         for node in world.nodes.values():
+            ran = node.running      # a removed one, too, which the others may still need until they know of it
             install(node, at_least=NEW_LEVEL)       # clients wait for what the older release does not know
             node.disk.repair()
             node.clock.wall_offset_ms = 0
             node.resume()
             if node.running:
                 node.switch(online=True)
-            elif node in members or (node.name in world.strangers and world.rng.random() < STRANGERS_RUN):
+            elif ran or node in members or (node.name in world.strangers and world.rng.random() < STRANGERS_RUN):
                 node.start_again()
 
     def _until(self, holds: Callable[[], bool], what: str, meanwhile: Callable[[], None]) -> None:

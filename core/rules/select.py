@@ -10,7 +10,7 @@ the end. Without names it is the next one by name, cyclically.
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import Protocol
@@ -66,8 +66,8 @@ def offers(state: State, asked: tuple[str, ...] | None, item: str | None, way: W
         return _Random(state, asked, item)
     if way.policy is Policy.WEIGHT:
         return _Weighted(state, asked, item)
-    if way.policy is Policy.PRIORITY and not way.in_turn:
-        return _ByRank(state, asked, item)
+    if way.policy is Policy.PRIORITY and (asked is None or not way.in_turn):
+        return _ByRank(state, asked, item, way)
     return _Ordered(state, asked, item, way)
 
 
@@ -281,16 +281,21 @@ class _Weighted:
 
 
 class _ByRank:
-    """Jobs of some queues, or of an item, those of the highest priority first; for a GetWith, which knows no turns."""
+    """Jobs of some queues, or of an item, those of the highest priority first.
 
-    turned = False
+    For a GetWith, which knows no turns, and for a GetInTurn of an item in any queue, where ties are decided by name.
+    """
+
     found: Found | None = None
 
-    def __init__(self, state: State, asked: tuple[str, ...] | None, item: str | None) -> None:
+    def __init__(self, state: State, asked: tuple[str, ...] | None, item: str | None, way: Way) -> None:
         self._state = state
         self._item = item
-        self._ordered = asked is not None       # of equal ones the first, in the order asked for; otherwise any
+        self._ordered = asked is not None       # of equal ones the first, in the order asked for; otherwise any,
+        self._in_turn = way.in_turn             # or the next one in turn
         self._names = _candidates(state, asked, item)
+        self._next = bisect_right(self._names, way.after or "") if way.in_turn else 0   # the place where a turn begins
+        self.turned = False
         self._equal: dict[int, list[int]] = {}                  # by rank: the places of the names, in rising order
         for place, rank in enumerate(_ranks(state, self._names, item)):
             self._equal.setdefault(rank, []).append(place)
@@ -303,8 +308,16 @@ class _ByRank:
         if not self._first:
             return None
         places = self._equal[self._first[0]]
-        self._at = 0 if self._ordered else draw(len(places), bits)
-        return self._state.queues.by_name[self._names[places[self._at]]]
+        self.turned = self._in_turn and len(places) > 1
+        if self.turned:
+            self._at = bisect_left(places, self._next) % len(places)
+        else:
+            self._at = 0 if self._ordered or self._in_turn else draw(len(places), bits)
+        place = places[self._at]
+        queue = self._state.queues.by_name[self._names[place]]
+        if self.turned and not queue.closed:    # a closed one is passed over
+            self._next = place + 1
+        return queue
 
     def gave(self, *, exhausted: bool) -> None:
         """Implements Offers."""
@@ -336,7 +349,6 @@ _KEYS: dict[Policy, _Key] = {
     Policy.ORDER: lambda job, turn: (0, turn),
     Policy.SORTED: lambda job, turn: (0, turn),
 }
-_BY_TURN = (Policy.PRIORITY, Policy.RR)
 
 
 class _Ordered:
@@ -351,7 +363,7 @@ class _Ordered:
         names = _candidates(state, asked, item)
         if way.policy is Policy.SORTED:
             names.sort()
-        elif asked is None and way.after is not None and way.policy in _BY_TURN:
+        elif asked is None and way.after is not None and way.policy is Policy.RR:
             at = bisect_right(names, way.after)
             names = names[at:] + names[:at]
         self._turn = len(names)

@@ -29,6 +29,7 @@ from core import (
     Feedback,
     Get,
     GetAllowed,
+    GetInTurn,
     GetWith,
     Handed,
     HandedMany,
@@ -60,7 +61,7 @@ def configured(queue: str, **more: object) -> ConfigureQueueWith:
     return ConfigureQueueWith(queue, QueueChange(), MoreSettings(**more))       # type: ignore[arg-type]
 
 
-def allowed(taking: Get | GetWith, pulse: str = "queue:q", count: int = 1) -> GetAllowed:
+def allowed(taking: Get | GetWith | GetInTurn, pulse: str = "queue:q", count: int = 1) -> GetAllowed:
     return GetAllowed(taking, (Allowance(pulse, count),))
 
 
@@ -109,6 +110,18 @@ def test_queues_that_share_a_pulse_share_its_grants(policy: Policy, names: tuple
     queues = [job.queue for job in reply.jobs]
     assert (len(queues), queues.count("free")) == (4, 1)
     assert log.pulse("p").granted == 3
+
+
+@pytest.mark.parametrize("item", [None, "i"])
+def test_a_queue_whose_grants_another_one_has_taken_has_no_turn(item: str | None) -> None:
+    log = Log()
+    log(CreatePulse("p", PulseChange()))
+    log(configured("a", pulse="p"), configured("c", pulse="p"))
+    log(*[Put(queue, priority, b"", "i") for queue, priority in (("a", 2), ("b", 0), ("c", 2), ("d", 2), ("e", 0))])
+    reply = log(allowed(GetInTurn(Get(None, item=item), 9, Policy.PRIORITY), "p"))
+    assert isinstance(reply, HandedMany)
+    turns = [(job.queue, job.turned is True) for job in reply.jobs]
+    assert turns == [("a", True), ("d", False), ("b", True), ("e", False)]
 
 
 def test_the_end_of_a_hand_out_is_its_result(log: Log) -> None:

@@ -69,6 +69,27 @@ def test_ties_of_priority_take_turns_and_only_these_turn() -> None:
     assert queues(machine, GetInTurn(Get(None), 3, Policy.PRIORITY, after="a")) == "bba"
 
 
+@pytest.mark.parametrize("item", [None, "i"])
+def test_ties_among_all_queues_go_on_by_name_behind_the_last_turn(item: str | None) -> None:
+    machine = Machine()
+    ask(machine, *[Put(queue, priority, b"", "i") for queue, priority in (
+        ("a", 2), ("a", 0), ("b", 2), ("b", 0), ("c", 1), ("c", 0),
+    )])
+    twin = restored(snapshot_of(machine))
+    get = GetInTurn(Get(None, item=item), 6, Policy.PRIORITY, after="b")
+    (reply,) = ask(machine, get)
+    assert isinstance(reply, HandedMany)
+    turns = [(job.queue, job.turned is True) for job in reply.jobs]
+    assert turns == [("a", True), ("b", False), ("c", False), ("b", True), ("c", True), ("a", False)]
+    one_by_one: list[tuple[str, bool]] = []
+    for _ in turns:
+        last = next((queue for queue, turned in reversed(one_by_one) if turned), get.after)
+        (reply,) = ask(twin, GetInTurn(get.get, policy=Policy.PRIORITY, after=last))
+        assert isinstance(reply, Handed)
+        one_by_one.append((reply.queue, reply.turned is True))
+    assert one_by_one == turns
+
+
 def test_the_oldest_is_the_queue_whose_first_job_has_been_ready_longest() -> None:
     machine = Machine()
     run(machine, Put("b", 0, b"old"), Put("a", 0, b"young"))

@@ -269,6 +269,10 @@ BROKEN: dict[str, tuple[list[Step], tuple[int, object], Reply, Reply, str]] = {
     "copies moved into one queue are two jobs": (
         [COPIES, (0, GET_P, x_of("p", 1)), (0, Move(1, "q"), FIN), (0, GET, x(2)), (0, GET, x(3))],
         (0, GET), NOTHING, x(4), "runs as 2|runs as 3"),
+    "a copy that may be anywhere stays so when one is handed out where another waits": (
+        [TRIES, COPIES, (0, Y, Stored()), (0, MANY, HandedMany((x(), y(2)))), (0, LaterAll((1, 2)), Results((OK, OK))),
+         (0, Kick("q", 1), Removed(1)), (0, GET_P, x_of("p", 3)), (0, Done(3), FIN), (0, GET, x(4))],
+        (0, GET_P), NOTHING, x_of("p", 5), "runs as 4"),
     "an idle queue is deleted with its jobs": (
         [IDLE, STORED, (100, ExpireQueue("q", 0), OK)], (100, GET), NOTHING, x(), "has ended"),
     "a queue that was used is not idle": (

@@ -102,7 +102,10 @@ class UnfinishedJobs:
         self._living.clear()
 
     def of(self, body: bytes, queue: str, clock_ms: int) -> Life | None:
-        """The job with these data that is handed out of this queue: if several could be it, any."""
+        """The job with these data that is handed out of this queue.
+
+        If several could be it, one that is known to be here: the others may still be anywhere.
+        """
         copies = self._living.get(body, [])
         if len(copies) < 2:
             return copies[0] if copies else None
@@ -112,7 +115,8 @@ class UnfinishedJobs:
             for life in could:
                 self.loosen(life, queue)
                 life.unsure, life.not_before_ms = True, 0
-        return (due or could or copies)[0]
+        here = [life for life in due or could if life.queue == queue]
+        return (here or due or could or copies)[0]
 
     def fate(self, body: bytes) -> str:
         """What became of a job that is not there."""

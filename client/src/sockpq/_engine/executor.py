@@ -44,7 +44,7 @@ from sockpq.errors import (
 T = TypeVar("T")
 LOG = logging.getLogger("sockpq")
 
-LATE_S = 1.0            # how late a server may end a wait whose limit it knows
+LATE_S = 1.0            # how late a server may end a wait whose limit it knows, or tell what it has told before
 INTERRUPTED_S = 2.0     # what a call that is interrupted may take to give back a job
 SILENT_S = 3.0          # a call that finds no server for so long says so; failovers are over by then
 SESSIONLESS_S = 10.0    # how long a connection goes without a session after one was refused
@@ -57,7 +57,8 @@ class Call(Generic[T]):
     """A command on its way, in all its attempts."""
 
     __slots__ = (
-        "_request", "answer", "answered", "command", "number", "retry", "sent", "timeout", "wait", "wait_until"
+        "_request", "answer", "answered", "command", "hurried", "number", "retry", "sent", "timeout", "wait",
+        "wait_until",
     )
 
     def __init__(self, command: Command[T], retry: Retry, timeout: float, wait: float) -> None:
@@ -69,6 +70,7 @@ class Call(Generic[T]):
         self.wait_until = 0.0           # on the monotonic clock; 0 before the first attempt
         self.number = 0                 # of the request in this attempt, 0 without a session
         self.sent = False               # an attempt has begun to send it
+        self.hurried = False            # its caller is interrupted: it is to end soon
         self.answer: Answer | None = None       # when it was sent in one packet with another call
         self.answered = 0.0             # then: when its answer came, on the monotonic clock; 0 without one
         self._request = Request()
@@ -269,6 +271,7 @@ class Executor:
         """Get the answer to a call that must come to its end, if it has none; do not wait for a job."""
         if call.answer:
             return
+        call.hurried = True
         call.retry.deadline = self.network.now() + INTERRUPTED_S
         call.wait_until = self.network.now()
         failure = None
@@ -318,8 +321,16 @@ class Executor:
         return Call(command, self._retry(command.repeat, timeout, retry_unknown), timeout, wait)
 
     def _until(self, call: Call[Any]) -> float:
-        """Until when a blocked command may stay blocked; it counts from its first attempt."""
-        call.wait_until = call.wait_until or self.network.now() + call.wait
+        """Until when a blocked command may stay blocked; it counts from its first attempt.
+
+        What an attempt without an answer was handed out comes at once, even when the wait is over. It is not taken back
+        before: proxies that end both directions of a connection when one has ended would lose the job, and that looks
+        as if there were none.
+        """
+        now = self.network.now()
+        call.wait_until = call.wait_until or now + call.wait
+        if call.number and call.retry.in_doubt and not call.hurried:
+            return max(call.wait_until, now + LATE_S)
         late = LATE_S if "within" in call.command.needs and not call.retry.attempts else 0.0
         return call.wait_until + late
 

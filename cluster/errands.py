@@ -115,7 +115,10 @@ class Errands:
         """End the errands whose node does not lead any more."""
         self._looking = None
         leader = self._leader()
-        self._end([number for number, sent in self._sent.items() if sent.node != leader])
+        gone = [number for number, sent in self._sent.items() if sent.node != leader]
+        for number in gone:
+            self.recall(number)     # it may lead all the same, and must not go on beside what is sent next
+        self._end(gone)
         if self._sent:
             self._looking = asyncio.get_running_loop().call_later(LOOK_S, self._look)
 

@@ -148,6 +148,24 @@ def test_an_errand_ends_when_another_node_leads(world: dict[str, Node], leader: 
     assert told == [None]
 
 
+def test_a_leader_that_was_not_heard_for_a_while_does_not_go_on_with_what_was_given_up(
+    world: dict[str, Node], leader: list[str | None],
+) -> None:
+    told: list[bytes | None] = []
+    send(world, told)
+    leader[0] = None
+    let_pass(world, 0.25)
+    assert told == [None]
+    leader[0] = "b"
+    send(world, told)
+    (_, old), (_, new) = world["b"].doing
+    assert (old.cancelled, new.cancelled) == (True, False)
+    assert [type(message) for message in world["a"].sent] == [Errand, Recall, Errand]
+    old.told(b"nobody waits for it")
+    new.told(b"done")
+    assert told == [None, b"done"]
+
+
 def test_outcomes_of_before_a_restart_are_nobodys(world: dict[str, Node], leader: list[str | None]) -> None:
     before: list[bytes | None] = []
     send(world, before)

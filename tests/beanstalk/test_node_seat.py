@@ -8,12 +8,14 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from beanstalk import Call, Conversation, Failure, Result, Server, calls
 from core import DeleteUntaken, Get, GetNumber, GetWith, Operation, Put, PutNumbered, PutWith, Request
 from gateway.auth.users_file import Account
 from gateway.beanstalkd import do_errand
 from gateway.beanstalkd.order_execution import Customer
-from gateway.beanstalkd.orders import encode
+from gateway.beanstalkd.orders import Order, encode
 from gateway.beanstalkd.seat import NodeSeat
 from gateway.beanstalkd.sessions import NodeSessions
 from gateway.rights import of_words
@@ -332,6 +334,31 @@ def test_an_order_that_is_not_understood_ends_the_connection_and_nothing_else() 
         do_errand(gateway.hub, None, "n2", b"\xc1", told.append).cancel()
         assert told == [encode(Failure.GONE)]
         assert gateway.cluster.in_flight == []
+    with_gateway(test, automatic=False)
+
+
+def test_a_reserve_that_was_given_up_takes_no_job_when_the_one_in_its_place_has_ended() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        producer = Place(gateway)
+        for wait_s in (5, None):
+            worker = Place(gateway)
+            worker.do(calls.Reserve(("other",), 0))                 # which opened the session
+            session = worker.seat._session
+            assert session is not None
+            order = Order(calls.Reserve(("q",), wait_s), session.number, session.next_numbers(1), True)
+            told: list[bytes | None] = []
+            given_up = do_errand(gateway.hub, None, "n2", encode(order), told.append)
+            assert len(gateway.hub.waiters) == 1
+            given_up.cancel()
+            told.clear()
+            again = replace(order, call=calls.Reserve(("q",), 0), first=False)
+            do_errand(gateway.hub, None, "n2", encode(again), told.append)
+            gateway.cluster.commit()
+            assert told == [encode(None)]
+            number = producer.do(put()).number
+            assert gateway.cluster.in_flight == []
+            assert (running(gateway), gateway.cluster.machine.ready("q")) == (0, 1)
+            assert producer.do(calls.Delete(number)) == calls.Names(("q",))
     with_gateway(test, automatic=False)
 
 

@@ -113,11 +113,12 @@ class StraightWay:
         self._services.waiters.settle_claim(claimed, reply)
         if type(reply) is Handed:
             self._ended(reserved(self._services.cluster, reply))
-        elif isinstance(reply, Empty) and (self._cancelled or order.call.wait_s == 0):   # type: ignore[union-attr]
+            return True
+        assert type(order.call) is calls.Reserve
+        if isinstance(reply, Empty) and (self._cancelled or order.call.wait_s == 0):
             self._ended(None)
-        else:
-            return False
-        return True
+            return True
+        return False
 
     def _finished(self, order: Order, reply: Reply) -> bool:
         if type(reply) is not Finished:

@@ -21,8 +21,8 @@ lost the more it sees. The runs themselves take care of that, by letting clients
     stale       a leader that was cut off answers nothing
     equality    when all is over all nodes hold the same
 
-Of jobs that were put or taken with words the original does not have (tasks.py) also lost, invented, refused, lease,
-done, dedupe and ids, and:
+For jobs that were put or taken by extended commands (extended/tasks.py) also lost, invented, refused, lease, done,
+dedupe and ids, and:
 
     early       a delayed job is not handed out before its time
     transaction a committed one is there entirely, an aborted one not at all, one of unknown outcome either so or so
@@ -43,27 +43,27 @@ from itertools import islice
 from msgspec.structs import replace
 
 from tests.chaos.checker.availability import availability, rate_before
-from tests.chaos.checker.done import done
-from tests.chaos.checker.equality import equality
+from tests.chaos.checker.evidence.hidden import Hidden
+from tests.chaos.checker.evidence.jobs import Jobs
+from tests.chaos.checker.extended.births import attempts, task_births
+from tests.chaos.checker.extended.ends import done_once, keys, vanished
+from tests.chaos.checker.extended.numbers import numbers
+from tests.chaos.checker.extended.tasks import Tasks
+from tests.chaos.checker.extended.times import early, held
 from tests.chaos.checker.facts import Facts, Node, Running
-from tests.chaos.checker.finished import finished
-from tests.chaos.checker.hidden import Hidden
-from tests.chaos.checker.ids import ids
-from tests.chaos.checker.invented import invented, refused
-from tests.chaos.checker.jobs import Jobs
-from tests.chaos.checker.leases import leases
-from tests.chaos.checker.lost import lost
-from tests.chaos.checker.numbers import numbers
-from tests.chaos.checker.order import order
-from tests.chaos.checker.rates import rates
-from tests.chaos.checker.stale import stale
-from tests.chaos.checker.steering import steering
-from tests.chaos.checker.task_births import attempts, task_births
-from tests.chaos.checker.task_ends import done_once, keys, vanished
-from tests.chaos.checker.task_times import early, held
-from tests.chaos.checker.tasks import Tasks
+from tests.chaos.checker.rules.done import done
+from tests.chaos.checker.rules.equality import equality
+from tests.chaos.checker.rules.finished import finished
+from tests.chaos.checker.rules.ids import ids
+from tests.chaos.checker.rules.invented import invented, refused
+from tests.chaos.checker.rules.leases import leases
+from tests.chaos.checker.rules.lost import lost
+from tests.chaos.checker.rules.order import order
+from tests.chaos.checker.rules.rates import rates
+from tests.chaos.checker.rules.stale import stale
+from tests.chaos.checker.rules.steering import steering
+from tests.chaos.checker.rules.wakeups import wakeups
 from tests.chaos.checker.violation import Teller, Violation
-from tests.chaos.checker.wakeups import wakeups
 from tests.chaos.workload.history import History
 
 __all__ = ["Facts", "Node", "Running", "Violation", "availability", "check", "rate_before"]

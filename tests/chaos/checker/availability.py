@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import pairwise
 
-from tests.chaos.checker.moments import NEVER, SECOND, is_ok
+from tests.chaos.checker.evidence.moments import NEVER, SECOND, is_ok
 from tests.chaos.workload.history import Record
 
 

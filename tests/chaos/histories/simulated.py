@@ -15,7 +15,7 @@ from random import Random
 from msgspec import Struct
 
 import core
-from tests.chaos.checker.moments import MS, SECOND
+from tests.chaos.checker.evidence.moments import MS, SECOND
 from tests.chaos.workload.history import Cut, Get, History, Outcome, Policy
 
 NAMES = ("n1", "n2", "n3")

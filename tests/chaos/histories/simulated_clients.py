@@ -7,8 +7,8 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 import core
+from tests.chaos.checker.evidence.moments import SECOND
 from tests.chaos.checker.facts import Facts, Node, Running
-from tests.chaos.checker.moments import SECOND
 from tests.chaos.histories.simulated import LEASE_LATE_MS, THEN, Call, Knobs, World
 from tests.chaos.workload.history import Command, Done, Finished, Get, Handed, History, Later, Outcome, Put, Record
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tests.chaos.checker.moments import is_ok, latest
-from tests.chaos.checker.tasks import Task, Tasks
+from tests.chaos.checker.evidence.moments import is_ok, latest
+from tests.chaos.checker.extended.tasks import Task, Tasks
 from tests.chaos.checker.violation import Teller, Violation
 from tests.chaos.workload.history import GetMany, Record
 

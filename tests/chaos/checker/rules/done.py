@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from tests.chaos.checker.evidence.jobs import HandOut, Job, Jobs
+from tests.chaos.checker.evidence.moments import NEVER, acted, latest, may_have_acted
+from tests.chaos.checker.evidence.releases import lease_holds_ns
 from tests.chaos.checker.facts import Facts
-from tests.chaos.checker.jobs import HandOut, Job, Jobs
-from tests.chaos.checker.leases import both_hold, rule_of
-from tests.chaos.checker.moments import NEVER, acted, latest, may_have_acted
-from tests.chaos.checker.releases import lease_holds_ns
+from tests.chaos.checker.rules.leases import both_hold, rule_of
 from tests.chaos.checker.violation import Teller, Violation
 from tests.chaos.workload.history import Done, Later, Record
 

@@ -14,9 +14,9 @@ from itertools import accumulate
 
 from msgspec import Struct
 
+from tests.chaos.checker.evidence.jobs import Jobs
+from tests.chaos.checker.evidence.moments import MS, NEVER
 from tests.chaos.checker.facts import Facts
-from tests.chaos.checker.jobs import Jobs
-from tests.chaos.checker.moments import MS, NEVER
 from tests.chaos.workload.history import Get, Outcome, Record
 
 MANY = 1 << 40              # more than there are

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from tests.chaos.checker.moments import NEVER, is_ok, latest
+from tests.chaos.checker.evidence.moments import NEVER, is_ok, latest
 from tests.chaos.checker.violation import Teller, Violation
 from tests.chaos.workload.history import Beat, Outcome, Record, Steer
 

@@ -12,9 +12,9 @@ from enum import Enum
 
 from msgspec import Struct, field
 
+from tests.chaos.checker.evidence.jobs import HandOut, Jobs
+from tests.chaos.checker.evidence.moments import NEVER
 from tests.chaos.checker.facts import Facts
-from tests.chaos.checker.jobs import HandOut, Jobs
-from tests.chaos.checker.moments import NEVER
 from tests.chaos.workload.history import (
     Cascade,
     Command,

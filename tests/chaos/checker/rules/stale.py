@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from tests.chaos.checker.evidence.moments import MS, is_ok
 from tests.chaos.checker.facts import Facts
-from tests.chaos.checker.moments import MS, is_ok
 from tests.chaos.checker.violation import Teller, Violation
 from tests.chaos.workload.history import Cut, Record
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from tests.chaos.checker.evidence.hidden import Hidden
+from tests.chaos.checker.evidence.jobs import Job, Jobs
+from tests.chaos.checker.evidence.moments import is_ok
 from tests.chaos.checker.facts import Facts
-from tests.chaos.checker.hidden import Hidden
-from tests.chaos.checker.jobs import Job, Jobs
-from tests.chaos.checker.moments import is_ok
 from tests.chaos.checker.violation import Teller, Violation
 from tests.chaos.workload.history import Done, Outcome, Put
 

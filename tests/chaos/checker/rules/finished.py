@@ -9,11 +9,11 @@ from itertools import accumulate
 
 from msgspec import Struct
 
+from tests.chaos.checker.evidence.hidden import Hidden
+from tests.chaos.checker.evidence.jobs import Jobs
+from tests.chaos.checker.evidence.moments import NEVER, is_ok, latest
+from tests.chaos.checker.evidence.unfinished import Life, life
 from tests.chaos.checker.facts import Facts
-from tests.chaos.checker.hidden import Hidden
-from tests.chaos.checker.jobs import Jobs
-from tests.chaos.checker.moments import NEVER, is_ok, latest
-from tests.chaos.checker.unfinished import Life, life
 from tests.chaos.checker.violation import Teller, Violation
 from tests.chaos.workload.history import Get, Record
 

@@ -7,10 +7,10 @@ from itertools import chain
 
 from msgspec import Struct
 
+from tests.chaos.checker.evidence.jobs import HandOut, Job
+from tests.chaos.checker.evidence.moments import NEVER, latest
+from tests.chaos.checker.evidence.releases import Release, release
 from tests.chaos.checker.facts import Facts
-from tests.chaos.checker.jobs import HandOut, Job
-from tests.chaos.checker.moments import NEVER, latest
-from tests.chaos.checker.releases import Release, release
 
 
 class Stay(Struct, eq=False):

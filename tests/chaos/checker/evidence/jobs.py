@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from msgspec import Struct, field
 
-from tests.chaos.checker.moments import NEVER, acted, is_ok, latest, may_have_acted
+from tests.chaos.checker.evidence.moments import NEVER, acted, is_ok, latest, may_have_acted
 from tests.chaos.workload.history import (
     Cascade,
     Copies,
@@ -84,8 +84,8 @@ class Job(Struct, eq=False):
 class Jobs:
     """All jobs of a history. `rising`: no id says that a hand-out was before another one when it was after it.
 
-    What was put or taken with words that the original does not have is in queues of its own, and tasks.py knows more of
-    it: here are only its hand-outs, because their ids are of the same row.
+    Jobs of extended commands are in queues of their own, and extended/tasks.py knows more about them: here are only
+    their hand-outs, because ids rise over all queues together.
     """
 
     def __init__(self, records: Iterable[Record]) -> None:

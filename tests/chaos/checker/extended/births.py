@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tests.chaos.checker.extended.tasks import Effect, Task, Tasks, Turn
 from tests.chaos.checker.facts import Facts
-from tests.chaos.checker.tasks import Effect, Task, Tasks, Turn
 from tests.chaos.checker.violation import Teller, Violation
 from tests.chaos.workload.history import Cascade, Move
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from tests.chaos.checker.evidence.jobs import HandOut, Job, Jobs
+from tests.chaos.checker.evidence.moments import NEVER
+from tests.chaos.checker.evidence.releases import release
 from tests.chaos.checker.facts import Facts
-from tests.chaos.checker.jobs import HandOut, Job, Jobs
-from tests.chaos.checker.moments import NEVER
-from tests.chaos.checker.releases import release
 from tests.chaos.checker.violation import Teller, Violation
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from tests.chaos.checker.evidence.hidden import Hidden
+from tests.chaos.checker.evidence.jobs import Job
+from tests.chaos.checker.evidence.moments import NEVER, is_ok, latest
+from tests.chaos.checker.evidence.releases import finish_after, lease_over_ns
 from tests.chaos.checker.facts import Facts
-from tests.chaos.checker.hidden import Hidden
-from tests.chaos.checker.jobs import Job
-from tests.chaos.checker.moments import NEVER, is_ok, latest
-from tests.chaos.checker.releases import finish_after, lease_over_ns
 
 
 class Life(Struct, eq=False):

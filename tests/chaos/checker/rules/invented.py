@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from tests.chaos.checker.evidence.hidden import Hidden
+from tests.chaos.checker.evidence.jobs import HandOut, Job, Jobs
+from tests.chaos.checker.evidence.moments import is_ok
 from tests.chaos.checker.facts import Facts
-from tests.chaos.checker.hidden import Hidden
-from tests.chaos.checker.jobs import HandOut, Job, Jobs
-from tests.chaos.checker.moments import is_ok
 from tests.chaos.checker.violation import Teller, Violation
 from tests.chaos.workload.history import Outcome, Record
 

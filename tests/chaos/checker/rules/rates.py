@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tests.chaos.checker.evidence.jobs import Jobs
+from tests.chaos.checker.evidence.moments import SECOND, latest
 from tests.chaos.checker.facts import Facts
 from tests.chaos.checker.grants import too_many
-from tests.chaos.checker.jobs import Jobs
-from tests.chaos.checker.moments import SECOND, latest
 from tests.chaos.checker.violation import Teller, Violation
 from tests.chaos.workload.turns import Grant
 

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from itertools import combinations
 
+from tests.chaos.checker.evidence.moments import is_ok, latest
+from tests.chaos.checker.extended.tasks import Act, Effect, Task, Tasks
 from tests.chaos.checker.facts import Facts
-from tests.chaos.checker.moments import is_ok, latest
-from tests.chaos.checker.tasks import Act, Effect, Task, Tasks
 from tests.chaos.checker.violation import Teller, Violation
 from tests.chaos.workload.history import Cascade, Copies
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.chaos.checker.jobs import HandOut, Jobs
+from tests.chaos.checker.evidence.jobs import HandOut, Jobs
 from tests.chaos.checker.violation import Teller, Violation
 
 

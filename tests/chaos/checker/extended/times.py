@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from tests.chaos.checker.evidence.moments import MS, NEVER, latest
+from tests.chaos.checker.extended.tasks import Act, Effect, Task, Tasks, Turn
 from tests.chaos.checker.facts import Facts
-from tests.chaos.checker.moments import MS, NEVER, latest
-from tests.chaos.checker.tasks import Act, Effect, Task, Tasks, Turn
 from tests.chaos.checker.violation import Teller, Violation
 from tests.chaos.workload.history import Move, PutOff, Touch, TouchMany
 

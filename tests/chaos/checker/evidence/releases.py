@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from tests.chaos.checker.evidence.hidden import sure_lease_ns
+from tests.chaos.checker.evidence.jobs import HandOut
+from tests.chaos.checker.evidence.moments import MS, NEVER, is_ok
 from tests.chaos.checker.facts import Facts
-from tests.chaos.checker.hidden import sure_lease_ns
-from tests.chaos.checker.jobs import HandOut
-from tests.chaos.checker.moments import MS, NEVER, is_ok
 from tests.chaos.workload.history import Done, Later
 
 

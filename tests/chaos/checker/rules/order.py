@@ -15,11 +15,11 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 from sortedcontainers import SortedList
 
+from tests.chaos.checker.evidence.hidden import Hidden
+from tests.chaos.checker.evidence.jobs import Jobs
+from tests.chaos.checker.evidence.moments import NEVER, is_ok, latest
+from tests.chaos.checker.evidence.places import Stay, stays
 from tests.chaos.checker.facts import Facts
-from tests.chaos.checker.hidden import Hidden
-from tests.chaos.checker.jobs import Jobs
-from tests.chaos.checker.moments import NEVER, is_ok, latest
-from tests.chaos.checker.places import Stay, stays
 from tests.chaos.checker.violation import Teller, Violation
 from tests.chaos.workload.history import Get, Record
 

@@ -1,0 +1,1 @@
+"""What the records of a run tell of each job: its hand-outs, when its lease was over, and when it surely waited."""

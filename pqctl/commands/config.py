@@ -27,9 +27,9 @@ def config(
     session_ttl: float | None, fast_empty: str | None,
 ) -> int:
     """Change settings of the cluster, and show all of them."""
-    from pqctl.actions import queue_settings
+    from pqctl.actions.queues import settings
 
-    return queue_settings.cluster_config(call, given(
+    return settings.cluster_config(call, given(
         expire_default=expire_default, autocreate=_on(autocreate), policy=policy, grace=grace,
         session_ttl=session_ttl, fast_empty=_on(fast_empty),
     ))
@@ -47,7 +47,7 @@ def sched() -> None:
 @command(sched, timeout=10.0, epilog=exit_codes.READING)
 def show(call: Call) -> int:
     """Show the levels: the time each has had, the groups that wait in it, and how often it was chosen."""
-    from pqctl.actions import fair_shares
+    from pqctl.actions.queues import fair_shares
 
     return fair_shares.show(call)
 
@@ -56,7 +56,7 @@ def show(call: Call) -> int:
 @click.argument("name")
 def group_(call: Call, name: str) -> int:
     """Show what group NAME has used so far, and its jobs."""
-    from pqctl.actions import fair_shares
+    from pqctl.actions.queues import fair_shares
 
     return fair_shares.show_group(call, name)
 
@@ -77,7 +77,7 @@ def configure(
     if levels and (levels[0] != 0 or not 2 <= len(levels) <= LEVELS_MAX or any(a >= b for a, b in pairwise(levels))):
         raise click.UsageError(f"--level: give it 2 to {LEVELS_MAX} times, rising from 0: --level 0 --level 5")
 
-    from pqctl.actions import fair_shares
+    from pqctl.actions.queues import fair_shares
 
     return fair_shares.config(call, given(
         levels=levels or None, cap=cap, multiplier=multiplier, group_keep=group_keep,

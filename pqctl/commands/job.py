@@ -61,13 +61,13 @@ def put(
     Nothing is added or removed: `echo x | pqctl job put q` puts a body with a line end. A BODY that begins with a dash
     goes after `--`.
     """
-    from pqctl.actions import jobs
+    from pqctl.actions.jobs import by_hand
 
     options = given(
         delay=delay, at=at, ttl=ttl, every=every, after=after or None, key=key, on_duplicate=on_duplicate, tries=tries,
         group=group, number=number or None, lease=lease,
     )
-    return jobs.put(call, queue, jobs.body_from(body, file), priority, item, new_item, options)
+    return by_hand.put(call, queue, by_hand.body_from(body, file), priority, item, new_item, options)
 
 
 @command(job, timeout=10.0, epilog=QUEUE_EMPTY)
@@ -90,18 +90,18 @@ def get(
     Its body goes to standard output unchanged, and a line about it to standard error. The job is then running: finish
     it with `pqctl job done ID`, or give it back with `pqctl job later ID`.
     """
-    from pqctl.actions import jobs
+    from pqctl.actions.jobs import by_hand
 
-    return jobs.get(call, queues, expire, then, wait, item, by)
+    return by_hand.get(call, queues, expire, then, wait, item, by)
 
 
 @command(job, timeout=10.0, epilog=ENDING)
 @click.argument("ids", nargs=-1, required=True, type=int, metavar="ID...")
 def done(call: Call, ids: tuple[int, ...]) -> int:
     """Finish running jobs: they are removed."""
-    from pqctl.actions import jobs
+    from pqctl.actions.jobs import by_hand
 
-    return jobs.done(call, ids)
+    return by_hand.done(call, ids)
 
 
 @command(job, timeout=10.0, epilog=ENDING)
@@ -113,9 +113,9 @@ def later(
     call: Call, ids: tuple[int, ...], delay: float | None, at: float | None, priority: int | None
 ) -> int:
     """Put running jobs back at the end of their queues."""
-    from pqctl.actions import jobs
+    from pqctl.actions.jobs import by_hand
 
-    return jobs.later(call, ids, given(delay=delay, at=at, priority=priority))
+    return by_hand.later(call, ids, given(delay=delay, at=at, priority=priority))
 
 
 @command(job, timeout=10.0, epilog=exit_codes.READING)
@@ -123,9 +123,9 @@ def later(
 @click.option("--data", is_flag=True, help="Fetch their bodies, too: shows their lengths, with --json the bytes.")
 def running(call: Call, queue: str | None, data: bool) -> int:
     """List the running jobs in the order of their ids."""
-    from pqctl.actions import jobs
+    from pqctl.actions.jobs import by_hand
 
-    return jobs.running(call, queue, data)
+    return by_hand.running(call, queue, data)
 
 
 @command(job, timeout=10.0, epilog=NO_JOB)
@@ -135,7 +135,7 @@ def show(call: Call, job: int | Key | Place | Number) -> int:
 
     Its body goes to standard output unchanged, and a line about it to standard error. `pqctl queue peek` shows places.
     """
-    from pqctl.actions import peek as peeking
+    from pqctl.actions.jobs import peek as peeking
 
     return peeking.show_job(call, job)
 
@@ -144,7 +144,7 @@ def show(call: Call, job: int | Key | Place | Number) -> int:
 @click.argument("job", type=selector, metavar=JOB)
 def peek(call: Call, job: int | Key | Place | Number) -> int:
     """Look at a job: the same as `pqctl job show`."""
-    from pqctl.actions import peek as peeking
+    from pqctl.actions.jobs import peek as peeking
 
     return peeking.show_job(call, job)
 
@@ -163,20 +163,20 @@ def change(
     item: str | None, no_item: bool, body: str | None, file: str | None,
 ) -> int:
     """Change a running job by its ID, or a waiting one by its KEY, number or PLACE. Everything else stays the same."""
-    from pqctl.actions import job_edits, jobs
+    from pqctl.actions.jobs import by_hand, edits
 
-    data = None if body is None and file is None else jobs.body_from(body, file)
+    data = None if body is None and file is None else by_hand.body_from(body, file)
     changes = given(priority=priority, delay=delay, at=at, item=item, no_item=no_item or None, data=data)
-    return job_edits.change(call, job, changes)
+    return edits.change(call, job, changes)
 
 
 @command(job, timeout=10.0)
 @click.argument("job", type=selector, metavar=JOB)
 def delete(call: Call, job: int | Key | Place | Number) -> int:
     """Remove a running job by its ID, or a waiting one by its KEY, number or PLACE."""
-    from pqctl.actions import job_edits
+    from pqctl.actions.jobs import edits
 
-    return job_edits.delete(call, job)
+    return edits.delete(call, job)
 
 
 @command(job, timeout=10.0)
@@ -185,9 +185,9 @@ def delete(call: Call, job: int | Key | Place | Number) -> int:
 @click.option("--then", type=THEN, help="What happens when the lease ends; needs --expire.")
 def touch(call: Call, number: int, expire: float | None, then: str | None) -> int:
     """Renew the lease of a running job."""
-    from pqctl.actions import job_edits
+    from pqctl.actions.jobs import edits
 
-    return job_edits.touch(call, number, expire, then)
+    return edits.touch(call, number, expire, then)
 
 
 @command(job, timeout=10.0, epilog=ENDING)
@@ -196,9 +196,9 @@ def touch(call: Call, number: int, expire: float | None, then: str | None) -> in
 @click.option("--here", is_flag=True, help="They stay in their own queues, buried, until `job kick --here`.")
 def bury(call: Call, ids: tuple[int, ...], reason: str | None, here: bool) -> int:
     """Give up running jobs: they go to the dead-letter queues of their queues."""
-    from pqctl.actions import job_edits
+    from pqctl.actions.jobs import edits
 
-    return job_edits.bury(call, ids, reason, here=here)
+    return edits.bury(call, ids, reason, here=here)
 
 
 @command(job, timeout=60.0)
@@ -207,15 +207,15 @@ def bury(call: Call, ids: tuple[int, ...], reason: str | None, here: bool) -> in
 @click.option("--here", is_flag=True, help="Kick the jobs buried in QUEUE instead, or delayed ones if there are none.")
 def kick(call: Call, queue: str, count: int, here: bool) -> int:
     """Bring up to COUNT dead jobs of QUEUE back into it."""
-    from pqctl.actions import job_edits
+    from pqctl.actions.jobs import edits
 
-    return job_edits.kick(call, queue, count, here=here)
+    return edits.kick(call, queue, count, here=here)
 
 
 @command(job, timeout=10.0, epilog=NO_JOB)
 @click.argument("job", type=selector, metavar="number:N")
 def stat(call: Call, job: int | Key | Place | Number) -> int:
     """Tell what a job with a number is and has gone through."""
-    from pqctl.actions import peek as peeking
+    from pqctl.actions.jobs import peek as peeking
 
     return peeking.show_stat(call, job)

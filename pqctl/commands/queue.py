@@ -59,18 +59,18 @@ def list_(call: Call, prefix: str) -> int:
 
     A queue exists while it has a job, waiting or running, or settings.
     """
-    from pqctl.actions import queues
+    from pqctl.actions.queues import counts
 
-    return queues.show_list(call, prefix)
+    return counts.show_list(call, prefix)
 
 
 @command(queue, timeout=10.0, epilog=exit_codes.READING)
 @click.argument("name", required=False)
 def stat(call: Call, name: str | None) -> int:
     """Count the jobs of queue NAME, and its events since it was created, or the jobs of all queues together."""
-    from pqctl.actions import queues
+    from pqctl.actions.queues import counts
 
-    return queues.show_stat(call, name)
+    return counts.show_stat(call, name)
 
 
 @command(queue, timeout=10.0)
@@ -78,9 +78,9 @@ def stat(call: Call, name: str | None) -> int:
 @settings
 def create(call: Call, name: str, **options: Any) -> int:
     """Create queue NAME with these settings."""
-    from pqctl.actions import queue_settings
+    from pqctl.actions.queues import settings
 
-    return queue_settings.create(call, name, given(**options))
+    return settings.create(call, name, given(**options))
 
 
 @command(queue, timeout=10.0)
@@ -88,9 +88,9 @@ def create(call: Call, name: str, **options: Any) -> int:
 @settings
 def config(call: Call, name: str, **options: Any) -> int:
     """Change settings of queue NAME, and show all of them. 0 removes a limit."""
-    from pqctl.actions import queue_settings
+    from pqctl.actions.queues import settings
 
-    return queue_settings.config(call, name, given(**options))
+    return settings.config(call, name, given(**options))
 
 
 @command(queue, timeout=60.0)
@@ -99,9 +99,9 @@ def config(call: Call, name: str, **options: Any) -> int:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def delete(call: Call, name: str, force: bool, yes: bool) -> int:
     """Remove queue NAME with its settings, if it has no jobs."""
-    from pqctl.actions import queue_settings
+    from pqctl.actions.queues import settings
 
-    return queue_settings.delete(call, name, force, yes)
+    return settings.delete(call, name, force, yes)
 
 
 @command(queue, timeout=60.0)
@@ -110,9 +110,9 @@ def delete(call: Call, name: str, force: bool, yes: bool) -> int:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def purge(call: Call, name: str, state: str, yes: bool) -> int:
     """Remove the jobs of queue NAME that are in this state; never running ones."""
-    from pqctl.actions import queue_settings
+    from pqctl.actions.queues import settings
 
-    return queue_settings.purge(call, name, state, yes)
+    return settings.purge(call, name, state, yes)
 
 
 @command(queue, timeout=10.0)
@@ -121,18 +121,18 @@ def purge(call: Call, name: str, state: str, yes: bool) -> int:
 @click.option("--for", "seconds", type=Seconds(0), metavar="SECONDS", help="With `out`: for this long only; 0 ends it.")
 def pause(call: Call, name: str, direction: str, seconds: float | None) -> int:
     """Pause queue NAME until `resume`: its input, its output, or both."""
-    from pqctl.actions import queue_settings
+    from pqctl.actions.queues import settings
 
-    return queue_settings.pause(call, name, direction, seconds)
+    return settings.pause(call, name, direction, seconds)
 
 
 @command(queue, timeout=10.0)
 @click.argument("name")
 def resume(call: Call, name: str) -> int:
     """Resume the paused queue NAME."""
-    from pqctl.actions import queue_settings
+    from pqctl.actions.queues import settings
 
-    return queue_settings.resume(call, name)
+    return settings.resume(call, name)
 
 
 @command(queue, timeout=10.0, epilog=exit_codes.READING)
@@ -144,7 +144,7 @@ def resume(call: Call, name: str) -> int:
 @click.option("--raw", is_flag=True, help="Write just the bodies, unchanged, each followed by a line end.")
 def peek(call: Call, name: str, state: str, count: int, body: bool, raw: bool) -> int:
     """Look at the first jobs of queue NAME, without taking them."""
-    from pqctl.actions import peek as peeking
+    from pqctl.actions.jobs import peek as peeking
 
     return peeking.show_queue(call, name, state, count, body, raw)
 
@@ -156,7 +156,7 @@ def drain(call: Call, name: str) -> int:
 
     It stays paused. A periodic job is never finished: delete it. --timeout says how long to wait.
     """
-    from pqctl.actions import emptying
+    from pqctl.actions.queues import emptying
 
     return emptying.drain(call, name)
 
@@ -171,7 +171,7 @@ def move(call: Call, source: str, target: str, count: int | None) -> int:
     They keep priority, item and key; their attempts start over. Delayed and dead jobs stay. If interrupted, run it
     again.
     """
-    from pqctl.actions import emptying
+    from pqctl.actions.queues import emptying
 
     return emptying.move(call, source, target, count)
 
@@ -185,9 +185,9 @@ def topic() -> None:
 @click.argument("prefix", default="")
 def list_topics(call: Call, prefix: str) -> int:
     """Show the bindings of all topics, or of those whose names begin with PREFIX."""
-    from pqctl.actions import queues
+    from pqctl.actions.queues import counts
 
-    return queues.show_topics(call, prefix)
+    return counts.show_topics(call, prefix)
 
 
 @command(topic, timeout=10.0)
@@ -196,9 +196,9 @@ def list_topics(call: Call, prefix: str) -> int:
 @click.option("--pattern", metavar="PATTERN", help="Only what has such a routing key: `*` is a word, `#` any number.")
 def bind(call: Call, name: str, queue: str, pattern: str | None) -> int:
     """Bind QUEUE to topic NAME."""
-    from pqctl.actions import queue_settings
+    from pqctl.actions.queues import settings
 
-    return queue_settings.bind(call, name, queue, pattern)
+    return settings.bind(call, name, queue, pattern)
 
 
 @command(topic, timeout=10.0)
@@ -207,9 +207,9 @@ def bind(call: Call, name: str, queue: str, pattern: str | None) -> int:
 @click.option("--pattern", metavar="PATTERN", help="With which it was bound.")
 def unbind(call: Call, name: str, queue: str, pattern: str | None) -> int:
     """Take the binding of QUEUE to topic NAME back."""
-    from pqctl.actions import queue_settings
+    from pqctl.actions.queues import settings
 
-    return queue_settings.unbind(call, name, queue, pattern)
+    return settings.unbind(call, name, queue, pattern)
 
 
 @command(topic, timeout=10.0)
@@ -224,15 +224,15 @@ def publish(
     call: Call, name: str, body: str | None, file: str | None, route: str | None, priority: int, item: str | None,
 ) -> int:
     """Put a job into all queues that are bound to topic NAME. Its body is given as to `pqctl job put`."""
-    from pqctl.actions import jobs
+    from pqctl.actions.jobs import by_hand
 
-    return jobs.publish(call, name, jobs.body_from(body, file), route, priority, item)
+    return by_hand.publish(call, name, by_hand.body_from(body, file), route, priority, item)
 
 
 @command(topic, "delete", timeout=10.0)
 @click.argument("name")
 def delete_topic(call: Call, name: str) -> int:
     """Take all bindings of topic NAME back. The queues stay if they have jobs or settings."""
-    from pqctl.actions import queue_settings
+    from pqctl.actions.queues import settings
 
-    return queue_settings.delete_topic(call, name)
+    return settings.delete_topic(call, name)

@@ -7,7 +7,7 @@ from typing import Any
 
 from sockpq import GroupNotFound
 
-from pqctl.actions.queue_settings import show_settings
+from pqctl.actions.queues.settings import show_settings
 from pqctl.connect import cluster_of, reading
 from pqctl.invocation import Call
 from pqctl.output.exit_codes import DONE, REFUSED, Failure

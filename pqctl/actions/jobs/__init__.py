@@ -1,0 +1,1 @@
+"""`pqctl job ..` and `queue peek`: work with single jobs, change them, look at them. May use what actions may."""

@@ -27,20 +27,20 @@ from cluster.capacity import Capacity
 from cluster.damage.mending import Mending
 from cluster.errors import FailStop, OutOfMemory, RejoinFailed
 from cluster.execution import Execution
+from cluster.forwarding.notices import Notices
+from cluster.forwarding.recording import Recording
 from cluster.journal.journal import Journal
 from cluster.leader.clock import Clock, ReplicatedTime
 from cluster.leader.compaction import Compaction
 from cluster.leader.leadership import Leadership
 from cluster.leader.membership import Members
 from cluster.leader.proposer import Proposer
-from cluster.notices import Notices
 from cluster.paging.page_files import PageFiles
 from cluster.paging.paging import Paging
 from cluster.raft.peer import Network
 from cluster.raft.pysyncobj_adapter import PeerNode, Replica, check_version
 from cluster.raft.replica_check import ReplicaCheck
 from cluster.raft.transport import RaftTransport
-from cluster.recording import Recording
 from cluster.settings import NodeSettings
 from cluster.snapshots.snapshot_store import SnapshotStore
 from cluster.storage.ballast import Ballast

@@ -27,7 +27,8 @@ from cluster.damage.rejoining import Rejoining
 from cluster.damage.scrubber import FileToRead, Finding, Scrubber, files_to_read
 from cluster.driven_node import DrivenNode
 from cluster.driver import Driver
-from cluster.errands import Errands, Told
+from cluster.forwarding.errands import Errands, Told
+from cluster.forwarding.questions import Questions
 from cluster.idle import next_turn_at
 from cluster.journal.journal import Journal
 from cluster.leader.clock import SystemClock
@@ -36,7 +37,6 @@ from cluster.metrics.loop_turns import LoopTurns
 from cluster.metrics.watermarks import WatermarkMonitor, Watermarks
 from cluster.paging.page_files import PageFiles
 from cluster.paging.paging import paging_machine
-from cluster.questions import Questions
 from cluster.settings import NodeSettings
 from cluster.snapshots.snapshot_store import SnapshotStore
 from cluster.stats import figures

@@ -232,7 +232,7 @@ class Answered(Struct, tag="answered", frozen=True):
 
 
 class Errand(Struct, tag="errand", frozen=True):
-    """Something that the receiver is to do as the leader, for a client of this user (cluster/errands.py)."""
+    """Something that the receiver is to do as the leader, for a client of this user (cluster/forwarding/errands.py)."""
 
     number: int
     user: str | None

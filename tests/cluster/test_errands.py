@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cluster.errands import Errands
+from cluster.forwarding.errands import Errands
 from cluster.wire.messages import Errand, Message, Recall, Reported
 
 

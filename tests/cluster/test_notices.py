@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from cluster.forwarding.notices import Notices
 from cluster.limits import NOTICES_BYTES_MAX
-from cluster.notices import Notices
 from cluster.raft.peer import Peer
 from cluster.raft.pysyncobj_adapter import PeerNode
 from cluster.wire.messages import Heard, Info, Listening, Message, Notice

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from cluster.forwarding.recording import Recording
 from cluster.limits import RECORDED_S
-from cluster.recording import Recording
 from core import Machine, Put
 from tests.cluster.helpers.small_cluster import SmallCluster
 

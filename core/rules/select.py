@@ -23,9 +23,9 @@ from core.ops.jobs import Policy
 from core.rules.fair_choice import FairOffers
 from core.rules.hand_out import can_hand_out
 from core.state import State
-from core.store.choice import draw
 from core.store.job import Job
-from core.store.oldest import ready_since
+from core.store.policies.choice import draw
+from core.store.policies.oldest import ready_since
 from core.store.queues import Queue
 
 

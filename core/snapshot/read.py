@@ -39,7 +39,7 @@ from core.snapshot.pulses import order_tickets, restored_pulse
 from core.snapshot.sessions import restored_session
 from core.snapshot.write import CHECKSUM_BYTES, FORMAT, MAGIC
 from core.state import State
-from core.store.oldest import OldestFirst
+from core.store.policies.oldest import OldestFirst
 
 # The frames of each format that is read. No release ever wrote those before OLDEST.
 OLDEST = 5

@@ -17,9 +17,9 @@ from bisect import bisect_left, insort
 from msgspec import Struct, field
 
 from core import limits
-from core.store.choice import splitmix64
 from core.store.job import Job
 from core.store.job_list import JobList
+from core.store.policies.choice import splitmix64
 
 
 class ItemQueue(Struct, gc=False, eq=False):

@@ -4,7 +4,7 @@ A queue exists while it has settings or a job. One without unfinished jobs (DELA
 spec/state-machine 5.1), with settings or BURIED jobs only, is kept apart, in `idle`, so that searches for jobs do not
 meet it. The names of the queues that can hand out a job are kept sorted, and also sorted by the rank of their next job,
 so a choice among a hundred thousand queues costs no more than one among two; so is what is above a WEIGHT of 1. Who has
-been READY for longest is indexed from the first time it is asked for (oldest.py).
+been READY for longest is indexed from the first time it is asked for (policies/oldest.py).
 
 The counters of a queue live and die with it.
 """
@@ -25,10 +25,10 @@ from core.ops.queues import Order
 from core.ops.settings import QueueSettings
 from core.store.job import AnyJob, BuriedJob, DelayedJob, Job
 from core.store.job_list import JobList
-from core.store.oldest import OldestFirst
+from core.store.policies.oldest import OldestFirst
+from core.store.policies.weights import Weights
 from core.store.ready import ReadyJobs
 from core.store.timer_index import TimerIndex
-from core.store.weights import Weights
 
 # Positions in Queue.counters: jobs that came, hand-outs and how they ended, dead jobs, jobs whose TTL ended, jobs that
 # were deleted; pauses. A list, because counting in it is cheapest.

@@ -25,7 +25,7 @@ from core import (
     Tick,
 )
 from core.limits import PORTION_MAX
-from core.store.choice import splitmix64
+from core.store.policies.choice import splitmix64
 from tests.core.helpers.logs import LogEntry, ask, restored, run, snapshot_of
 
 

@@ -152,6 +152,11 @@ def selected(rights: Rights, command: Command, cluster: Cluster) -> bytes | None
     return None if selector.queue.startswith(rights.queue) else FORBIDDEN
 
 
+def change(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
+    """Require the right for the selected job, and that for the item it is given."""
+    return selected(rights, command, cluster) if _owns(rights, command.operation.item) else FORBIDDEN
+
+
 def _of_number(prefixes: tuple[str, ...], selector: Number, cluster: Cluster) -> bytes | None:
     """Require one of `prefixes` for the queue in which the job lies. A number given out once is not protected when that
     job is gone; one that is not given out yet is refused, as an id is.

@@ -73,7 +73,7 @@ ROWS = (
         numbered=True, in_transaction=QUEUED),
     Row(b"TOUCH",            jobs.touch_many,             may.all_running,  write.of_many,                LOGGED,
         numbered=True),
-    Row(b"CHANGE",           selectors.change,            may.selected,     write.with_data,              LOGGED,
+    Row(b"CHANGE",           selectors.change,            may.change,       write.with_data,              LOGGED,
         numbered=True, in_transaction=QUEUED, body=bodies.OTHER_DATA),
     Row(b"DELETE",           selectors.delete,            may.selected,     write.proposed,               LOGGED,
         numbered=True, in_transaction=QUEUED),

@@ -161,15 +161,17 @@ def test_every_queue_that_is_named_counts(line: str, text: str, cluster: FakeClu
     "PUT mail 0 1 IS order_17", "PUT mail 0 1 IS order_17 KEY k", "PUT mail 0 1 IS order_17 GROUP g",
     "PUT mail|mail_b 0 1 IS order_17", "PUT @mail 0 1 IS order_17", "PUT mail 0 1 IS order_17 WAIT mail",
     "PUT mail 0 1 AFTER mail_1|order_17", "SUBSCRIBE FINI order_17", "SUBSCRIBE FINI mail_1|order_17",
+    "CHANGE 1 IS order_17", "CHANGE KEY mail k IS order_17", "CHANGE SEQ mail 2 IS order_17",
+    "CHANGE NUMBER 2 PRI 5 IS order_17",
 ])
 def test_an_item_is_whose_right_covers_its_name(line: str, cluster: FakeCluster) -> None:
-    queues = "put:mail*,put:@mail*,get:mail*"
+    queues = "put:mail*,put:@mail*,get:mail*,queue:mail*"
     assert refusal(line, queues, cluster) == FORBIDDEN
     assert refusal(line, f"{queues},item:mail*", cluster) == FORBIDDEN
     assert refusal(line, f"{queues},item:order*,item:mail*", cluster) is None
     assert refusal(line, f"{queues},item", cluster) is None
     assert refusal(line.replace("order_17", "mail_17"), queues, cluster) is None
-    if line.startswith("PUT"):
+    if line.startswith(("PUT", "CHANGE")):
         assert refusal(line.replace("order_17", "i17"), queues, cluster) is None        # made by NEW
 
 

@@ -1,9 +1,9 @@
 """`python -m tests.lanes fast` or `all`: the test commands behind `make test-fast` and `make test`, several at a time.
 
-Each lane is a process. Its lines are printed as they come, with its name in front, and at the end there is a line on
-each lane. The exit code is 0 when that of every lane is. An interrupt (SIGINT or SIGTERM) ends all lanes and waits
-until they have cleaned up; a second one kills them. Further arguments go to every pytest, as in
-`python -m tests.lanes all -x`.
+Each lane is a process. Its lines are printed as they come, with its name in front. At the very end are all failed tests
+of all lanes, and a line on each lane: whoever sees only the end of a log sees the reason. The exit code is 0 when that
+of every lane is. An interrupt (SIGINT or SIGTERM) ends all lanes and waits until they have cleaned up; a second one
+kills them. Further arguments go to every pytest, as in `python -m tests.lanes all -x`.
 
 The lanes of `all` share the tests between them: what mostly computes is in one, what mostly waits for real processes
 is in the others, so that two cores are busy. Which test is in which lane is decided in tests/conftest.py.
@@ -18,6 +18,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
@@ -33,6 +34,10 @@ WAITING = "processes and not chaos"
 CHAOS = "processes and chaos"
 FAST_JOBS = "4"         # of pytest-xdist: on two cores, as some tests wait for time limits of clients
 POLL_S = 0.2
+COLUMNS = 160           # pytest shortens what it says of a failed test to one line of this width
+SUMMARY = " short test summary info "       # of pytest: a line on each failed test follows
+FAILURES = ("FAILED ", "ERROR ")            # how these lines begin
+LAST_LINES = 20         # shown again of a lane that failed without such a line: style, types, a pytest that was killed
 
 Commands = Mapping[str, Sequence[str]]
 
@@ -64,13 +69,16 @@ class Lane:
         self.code: int | None = None
         self.elapsed_s = 0.0
         self.processor_s = 0.0
+        self._failures: list[str] = []
+        self._last: deque[str] = deque(maxlen=LAST_LINES)
         self._label = f"{name:{width}} | "
         self._out = out
         self._began = time.monotonic()
         # A session of its own: Ctrl-C reaches only this program, which tells each lane once.
         self._process = subprocess.Popen(
             command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True, errors="replace", start_new_session=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            text=True, errors="replace", start_new_session=True,
+            env={**os.environ, "PYTHONUNBUFFERED": "1", "COLUMNS": str(COLUMNS)},
         )
         self.thread = threading.Thread(target=self._follow, name=name)
         self.thread.start()
@@ -83,14 +91,23 @@ class Lane:
 
     def _follow(self) -> None:
         assert self._process.stdout
+        summary = False
         with self._process.stdout as lines:
-            for line in lines:
-                self._out.write(f"{self._label}{line.rstrip()}\n")      # in one write: lanes do not mix in a line
+            for line in map(str.rstrip, lines):
+                self._out.write(f"{self._label}{line}\n")       # in one write: lanes do not mix in a line
                 self._out.flush()
+                self._last.append(line)
+                summary |= SUMMARY in line
+                if summary and line.startswith(FAILURES):
+                    self._failures.append(line)
         _, status, usage = os.wait4(self._process.pid, 0)
         self.code = self._process.returncode = os.waitstatus_to_exitcode(status)
         self.elapsed_s = time.monotonic() - self._began
         self.processor_s = usage.ru_utime + usage.ru_stime
+
+    def reasons(self) -> list[str]:
+        """Why it failed: a line on each failed test, or else the last lines of its output. Nothing if it passed."""
+        return [] if self.code == 0 else [f"{self._label}{line}" for line in self._failures or self._last]
 
     def __str__(self) -> str:
         ended = "passed" if self.code == 0 else f"FAILED with exit code {self.code}"
@@ -114,8 +131,8 @@ def run(commands: Commands, out: TextIO = sys.stdout) -> int:
                         lane.send(signal.SIGKILL, to_all=True)
             for lane in lanes:
                 lane.thread.join(POLL_S / len(lanes))
-    for lane in lanes:
-        print(lane, file=out, flush=True)
+    for line in (*(reason for lane in lanes for reason in lane.reasons()), *lanes):
+        print(line, file=out, flush=True)
     if interrupts:
         return 130
     return 0 if all(lane.code == 0 for lane in lanes) else 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -35,6 +36,41 @@ def test_a_failure_of_one_lane_is_that_of_all() -> None:
     assert any(line.startswith("bad  | FAILED with exit code 3 in ") for line in lines)
     assert lanes.run({"good": python("pass"), "killed": python("import os; os.abort()")}, io.StringIO()) == 1
     assert lanes.run({"one": python("pass"), "two": python("pass")}, io.StringIO()) == 0
+
+
+TESTS = """
+import pytest
+
+@pytest.fixture
+def broken():
+    raise OSError("no room")
+
+def test_good(): pass
+def test_bad(): assert 3 == 4, "first line\\nsecond line"
+def test_whose_name_leaves_no_room_in_eighty_characters(): assert 5 == 6
+def test_error(broken): pass
+def test_says_error():
+    print("ERROR not of a test")
+    raise AssertionError
+"""
+
+
+def test_the_failed_tests_of_all_lanes_are_the_last_that_is_said(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(TESTS)
+    failing = [
+        sys.executable, "-m", "pytest", "-q", "-ra", "-p", "no:cacheprovider", f"--rootdir={tmp_path}", str(tmp_path)]
+    out = io.StringIO()
+    ends = "for number in range(30): print('line', number)\nexit(2)"
+    assert lanes.run({"tests": failing, "good": python("print('well')"), "style": python(ends)}, out) == 1
+    error, bad, long, says, *lines, tests, good, style = out.getvalue().splitlines()[-(4 + lanes.LAST_LINES + 3):]
+    assert re.fullmatch(r"tests \| ERROR \S+test_it\.py::test_error - OSError: no room", error)
+    assert re.match(r"tests \| FAILED \S+test_it\.py::test_bad - AssertionError: first line", bad)
+    assert "in_eighty_characters - assert 5 == 6" in long
+    assert re.match(r"tests \| FAILED \S+test_it\.py::test_says_error", says)
+    assert lines == [f"style | line {number}" for number in range(30 - lanes.LAST_LINES, 30)]
+    assert tests.startswith("tests | FAILED with exit code 1 in ")
+    assert good.startswith("good  | passed in ")
+    assert style.startswith("style | FAILED with exit code 2 in ")
 
 
 def test_lanes_run_at_once(tmp_path: Path) -> None:

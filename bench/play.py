@@ -3,7 +3,7 @@
     python -m bench.play [--celery] [DIR]
 
 The cluster is `sockpqd --dev --nodes 3`, with its data below DIR (default: here). The producer puts jobs of three
-priorities into the queue `mail`, two in a second; a pqworker with two children takes them. All go on through the loss
+priorities into the queue `play`, two in a second; a pqworker with two children takes them. All go on through the loss
 of any node. Ctrl-C ends everything.
 """
 
@@ -18,10 +18,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import click
-from sockpq import Client, ClientClosed, Job, SockpqError
+from sockpq import Client, ClientClosed, Job, QueueExists, SockpqError
 from sockpq.worker import App
 
 from devcluster.node import NodeError, program
@@ -29,7 +30,7 @@ from devcluster.node import NodeError, program
 ROOT = Path(__file__).parents[1]
 
 NODES = 3
-QUEUE = "mail"
+QUEUE = "play"
 WORKERS = 2
 PUT_EVERY_S = 0.5
 WORK_S = 0.7                # what a job takes
@@ -80,10 +81,14 @@ class Play:
         self._servers = servers
         self._client = Client(servers)
         self._put = 0
+        self._done_before = 0       # by earlier runs with the same data
         self._worker: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Start all of them."""
+        with suppress(QueueExists):
+            self._client.queue_create(QUEUE)        # else it would end, with its counters, whenever it is empty
+        self._done_before = self._client.queue_stat(QUEUE)["total_done"]
         os.environ["SOCKPQ_SERVERS"] = self._servers        # which the app reads
         self._worker = subprocess.Popen(
             [program().with_name("pqworker"), "bench.play:app", "-c", str(WORKERS)],
@@ -107,7 +112,7 @@ class Play:
     def _tell(self) -> None:
         while True:
             time.sleep(TELL_EVERY_S)
-            done = self._client.queue_stat(QUEUE)["total_done"]
+            done = self._client.queue_stat(QUEUE)["total_done"] - self._done_before
             _say(f"producer: {self._put} jobs put into {QUEUE}; workers: {done} done")
 
 

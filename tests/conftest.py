@@ -39,7 +39,8 @@ PROCESSES = (
     "client/test_leader_kills.py", "client/test_old_client.py", "client/test_readme.py", "client/test_testing.py",
     "core/laws/test_hash_seed.py", "client/test_consumer.py", "kombu/test_celery.py", "kombu/test_kombu_suite.py",
     "kombu/test_transport.py", "kombu/test_event_loop.py", "kombu/test_access.py",
-    "gateway/process/test_logs.py", "gateway/process/test_restarts.py", "gateway/process/test_systemd.py",
+    "gateway/process/test_log_writer.py", "gateway/process/test_logs.py", "gateway/process/test_restarts.py",
+    "gateway/process/test_systemd.py",
     "gateway/server/test_half_open.py", "gateway/test_daemon.py", "gateway/test_dev_cluster.py",
     "gateway/test_users_of_a_node.py",
     "pqctl/test_bench.py", "pqctl/test_doctor.py", "pqctl/test_emptying.py", "pqctl/test_events.py",
@@ -58,6 +59,7 @@ CHAOS_LANE = ("chaos", "bench", "upgrade")
 LONG = (
     "chaos/test_beanstalkd_judge.py::test_a_load_at_a_true_server_accuses_nobody",
     "chaos/test_checker_mutants.py", "chaos/test_checker_speed.py",
+    "core/laws/test_delayed_paging_laws.py::test_paging_shows_nowhere_with_delayed_jobs_and_pages_of_every_day",
     "cluster/test_journal_tears.py", "cluster/test_limits_of_commands.py", "cluster/test_random_faults.py",
     "cluster/test_real_files.py",
     "sim/test_cures.py", "sim/test_digest.py", "sim/test_faults.py", "sim/test_repeatable.py", "sim/test_scenarios.py",

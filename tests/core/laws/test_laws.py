@@ -29,6 +29,7 @@ from core import (
 )
 from tests.core.helpers.agreement import assert_equal_to_model
 from tests.core.helpers.logs import LAW, MEMBERS, LogEntry, entries, lead, logs, play, random_log, restored, snapshot_of
+from tests.core.helpers.snapshot_law import assert_snapshots_continue, assert_some_snapshots_continue
 from tests.core.model.model import Model
 
 
@@ -51,31 +52,11 @@ def test_machine_equals_reference_model_over_a_long_log(seed: int) -> None:
 @LAW
 @given(logs)
 def test_snapshot_at_every_prefix_and_the_rest_is_the_whole_log(log: list[LogEntry]) -> None:
-    whole = Machine()
-    prefixes = [snapshot_of(whole)]
-    replies = []
-    for answered in play(whole, log):
-        replies.append(answered)
-        prefixes.append(snapshot_of(whole))
-    for length, prefix in enumerate(prefixes):
-        machine = restored(prefix)
-        assert snapshot_of(machine) == prefix
-        assert list(play(machine, log[length:])) == replies[length:]
-        assert snapshot_of(machine) == prefixes[-1]
+    assert_snapshots_continue(log)
 
 
 def test_snapshot_at_any_prefix_of_a_long_log_and_the_rest_is_the_whole_log() -> None:
-    log = random_log(7, 1500)
-    whole = Machine()
-    prefixes = {}
-    for length, _ in enumerate(play(whole, log), start=1):
-        if length % 100 == 0:
-            prefixes[length] = snapshot_of(whole)
-    for length, prefix in prefixes.items():
-        machine = restored(prefix)
-        for _ in play(machine, log[length:]):
-            pass
-        assert snapshot_of(machine) == snapshot_of(whole)
+    assert_some_snapshots_continue(random_log(7, 1500), every=100)
 
 
 @LAW

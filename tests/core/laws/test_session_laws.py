@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 
 from core import (
     Accepted,
-    CloneBegin,
-    CloneChunk,
     CloneEnd,
     CloseSession,
     Done,
@@ -19,7 +17,6 @@ from core import (
     Get,
     Handed,
     Later,
-    Lead,
     Machine,
     OpenSession,
     Put,
@@ -34,8 +31,9 @@ from core import (
 )
 from core.limits import REQUEST_WINDOW as WINDOW
 from tests.core.helpers.agreement import assert_equal_to_model
-from tests.core.helpers.logs import CLUSTER, LAW, MEMBERS, LogEntry, ask, lead, play, restored, run, snapshot_of
+from tests.core.helpers.logs import LAW, LogEntry, ask, restored, run, snapshot_of
 from tests.core.helpers.session_logs import DIGESTS, random_session_log, session_entries, session_logs
+from tests.core.helpers.snapshot_law import assert_snapshots_continue, assert_some_snapshots_continue, before_clone
 from tests.core.model.model import Model
 
 DIGEST = DIGESTS[0]
@@ -60,31 +58,11 @@ def test_machine_equals_reference_model_over_a_long_log(seed: int) -> None:
 @LAW
 @given(session_logs())
 def test_snapshot_at_every_prefix_and_the_rest_is_the_whole_log(log: list[LogEntry]) -> None:
-    whole = Machine()
-    prefixes = [snapshot_of(whole)]
-    replies = []
-    for answered in play(whole, log):
-        replies.append(answered)
-        prefixes.append(snapshot_of(whole))
-    for length, prefix in enumerate(prefixes):
-        machine = restored(prefix)
-        assert snapshot_of(machine) == prefix
-        assert list(play(machine, log[length:])) == replies[length:]
-        assert snapshot_of(machine) == prefixes[-1]
+    assert_snapshots_continue(log)
 
 
 def test_snapshot_at_any_prefix_of_a_long_log_and_the_rest_is_the_whole_log() -> None:
-    log = random_session_log(7, 1000)
-    whole = Machine()
-    prefixes = {}
-    for length, _ in enumerate(play(whole, log), start=1):
-        if length % 50 == 0:
-            prefixes[length] = snapshot_of(whole)
-    for length, prefix in prefixes.items():
-        machine = restored(prefix)
-        for _ in play(machine, log[length:]):
-            pass
-        assert snapshot_of(machine) == snapshot_of(whole)
+    assert_some_snapshots_continue(random_session_log(7, 1000), every=50)
 
 
 # --- exactly once
@@ -278,19 +256,8 @@ def test_bound_jobs_go_later_once_when_their_session_ends(
 def test_clone_equals_reference_model(
     source: list[LogEntry], target: list[LogEntry], rest: list[LogEntry], chunk_bytes: int, same_cluster: bool
 ) -> None:
-    machine, model = Machine(), Model()
-    other, other_model = Machine(), Model()
-    for replica in (machine, model):
-        replica.apply(1, 0, 0, [lead()])
-    for replica in (other, other_model):
-        replica.apply(1, 0, 0, [Lead("n1", 1, MEMBERS, CLUSTER if same_cluster else b"another clusters", 0)])
-    assert_equal_to_model(source, other, other_model)
-    assert_equal_to_model(target, machine, model)
-    assert other_model.level <= model.level         # no draw raises it; what is refused: core/handlers/test_levels.py
-    snapshot = snapshot_of(other)
-    model.known_bytes[snapshot] = other_model
-    chunks = [CloneChunk(1, snapshot[start : start + chunk_bytes]) for start in range(0, len(snapshot), chunk_bytes)]
+    machine, model, upload = before_clone(source, target, chunk_bytes, same_cluster)
     end = Request(1, 1000, DIGEST, 0, False, CloneEnd(1))
-    clone = [LogEntry(0, 0, [CloneBegin(1, len(snapshot)), *chunks]), LogEntry(0, 0, [end]), LogEntry(0, 0, [end])]
+    clone = [upload, LogEntry(0, 0, [end]), LogEntry(0, 0, [end])]
     assert_equal_to_model([*clone, *rest], machine, model)
     assert_equal_to_model(rest, restored(snapshot_of(machine)), model)

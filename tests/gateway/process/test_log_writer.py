@@ -9,8 +9,6 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -23,29 +21,6 @@ from gateway.process.logs import Logs
 from tests.waiting import eventually, until
 
 log = logging.getLogger("sockpqd.test")
-
-
-@pytest.fixture
-def pipe() -> Iterator[tuple[int, int]]:
-    read, write = os.pipe()
-    yield read, write
-    for end in (read, write):
-        with suppress(OSError):
-            os.close(end)
-
-
-@pytest.fixture(autouse=True)
-def as_before() -> Iterator[None]:
-    """What Logs.start() changes, as it was."""
-    root = logging.getLogger()
-    handlers, level, hooks = root.handlers[:], root.level, (sys.excepthook, threading.excepthook)
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    sys.excepthook, threading.excepthook = hooks
-    audit.log.handlers[:] = []
-    audit.log.setLevel(logging.NOTSET)
-    audit.log.propagate = True
 
 
 def started(descriptor: int, settings: Log) -> Logs:

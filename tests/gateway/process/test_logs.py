@@ -8,10 +8,7 @@ import os
 import re
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,26 +19,6 @@ from gateway.process.log_writer import LINES_MAX
 from gateway.process.logs import MESSAGE_CHARACTERS_MAX, JsonFormatter, Logs, TextFormatter
 
 log = logging.getLogger("sockpqd.test")
-
-
-@pytest.fixture
-def pipe() -> Iterator[tuple[int, int]]:
-    read, write = os.pipe()
-    yield read, write
-    for end in (read, write):
-        with suppress(OSError):
-            os.close(end)
-
-
-@pytest.fixture(autouse=True)
-def as_before() -> Iterator[None]:
-    """What Logs.start() changes, as it was."""
-    root = logging.getLogger()
-    handlers, level, hooks = root.handlers[:], root.level, (sys.excepthook, threading.excepthook)
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    sys.excepthook, threading.excepthook = hooks
 
 
 def record(message: str, *arguments: object, **more: Any) -> logging.LogRecord:

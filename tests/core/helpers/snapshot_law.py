@@ -1,0 +1,59 @@
+"""The law of snapshots: from one at any prefix of a log, or cloned from another machine, the rest leads to the same."""
+
+from __future__ import annotations
+
+from core import CloneBegin, CloneChunk, Lead, Machine
+from tests.core.helpers.agreement import assert_equal_to_model
+from tests.core.helpers.logs import CLUSTER, MEMBERS, LogEntry, lead, play, restored, snapshot_of
+from tests.core.model.model import Model
+
+
+def assert_snapshots_continue(log: list[LogEntry]) -> None:
+    """From a snapshot at every prefix the rest of the log leads to the same replies and bytes."""
+    whole = Machine()
+    prefixes = [snapshot_of(whole)]
+    replies = []
+    for answered in play(whole, log):
+        replies.append(answered)
+        prefixes.append(snapshot_of(whole))
+    for length, prefix in enumerate(prefixes):
+        machine = restored(prefix)
+        assert snapshot_of(machine) == prefix
+        assert list(play(machine, log[length:])) == replies[length:]
+        assert snapshot_of(machine) == prefixes[-1]
+
+
+def assert_some_snapshots_continue(log: list[LogEntry], every: int) -> None:
+    """The same for a long log: from a snapshot after each `every` entries, and of the bytes at the end only."""
+    whole = Machine()
+    prefixes = {}
+    for length, _ in enumerate(play(whole, log), start=1):
+        if length % every == 0:
+            prefixes[length] = snapshot_of(whole)
+    for length, prefix in prefixes.items():
+        machine = restored(prefix)
+        for _ in play(machine, log[length:]):
+            pass
+        assert snapshot_of(machine) == snapshot_of(whole)
+
+
+def before_clone(
+    source: list[LogEntry], target: list[LogEntry], chunk_bytes: int, same_cluster: bool
+) -> tuple[Machine, Model, LogEntry]:
+    """A machine and a model after `target`, and the upload of the snapshot of another one after `source`.
+
+    What is left to do is the CloneEnd. Source and target agree with the model on the way.
+    """
+    machine, model = Machine(), Model()
+    other, other_model = Machine(), Model()
+    for replica in (machine, model):
+        replica.apply(1, 0, 0, [lead()])
+    for replica in (other, other_model):
+        replica.apply(1, 0, 0, [Lead("n1", 1, MEMBERS, CLUSTER if same_cluster else b"another clusters", 0)])
+    assert_equal_to_model(source, other, other_model)
+    assert_equal_to_model(target, machine, model)
+    assert other_model.level <= model.level         # no draw raises it; what is refused: core/handlers/test_levels.py
+    snapshot = snapshot_of(other)
+    model.known_bytes[snapshot] = other_model
+    chunks = [CloneChunk(1, snapshot[start : start + chunk_bytes]) for start in range(0, len(snapshot), chunk_bytes)]
+    return machine, model, LogEntry(0, 0, [CloneBegin(1, len(snapshot)), *chunks])

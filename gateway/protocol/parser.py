@@ -20,7 +20,7 @@ from gateway.protocol.command import Command, Words
 from gateway.protocol.grammar.parts.bodies import JOBS, SNAPSHOT
 from gateway.protocol.puts_reader import PutsSoFar
 from gateway.protocol.responses import BAD_ARGUMENTS, BAD_COMMAND, TOO_LARGE
-from gateway.protocol.verbs import USUAL_BYTES, Usual, Verbs
+from gateway.protocol.verbs import USUAL_BYTES, Verbs
 
 CR = 13
 PIECE_BYTES = 16 << 10      # of a data block; smaller ones are gathered first
@@ -111,10 +111,32 @@ class Parser:
         if self._block is not None:
             return self._block()
         start, buffer = self._start, self._buffer
-        if start < len(buffer) and (usual := self._usual.get(buffer[start:start + USUAL_BYTES])) is not None:
-            command = self._usual_line(usual, buffer, start)
-            if command is not None:
-                return command
+        usual = self._usual.get(buffer[start:start + USUAL_BYTES])
+        if usual is None:
+            return self._next_line()
+        match, make, has_data, row = usual
+        found = match(buffer, start)
+        if found is None or (end := found.end()) > start + self._short_bytes:
+            return self._next_line()
+        data = b""
+        if has_data:
+            length = int(found[found.lastindex or 0])
+            begin, end = end, end + length
+            if length > self._limits.data_bytes_max or end > len(buffer):
+                return self._next_line()
+            data = buffer[begin:end]
+        if end == len(buffer) and not self._later:
+            self._buffer, self._start = b"", 0              # an idle client holds no memory
+            self.holding = False
+        else:
+            self._start = end
+        self.lines += 1
+        command = make(found, data)
+        command.row = row
+        return command
+
+    def _next_line(self) -> Command | None:
+        """Return the next command if it is not the usual one of its row, or its data are not here."""
         while True:
             start, buffer = self._start, self._buffer
             end = buffer.find(b"\n", start)
@@ -140,29 +162,6 @@ class Parser:
             words = line.split()
             if words:                                       # empty lines are ignored
                 return self._command(words, line)
-
-    def _usual_line(self, usual: Usual, buffer: bytes, start: int) -> Command | None:
-        """Return the next command if it is the usual one of this row and its data are here, None otherwise."""
-        match, make, has_data, row = usual
-        found = match(buffer, start)
-        if found is None or (end := found.end()) > start + self._short_bytes:
-            return None
-        data = b""
-        if has_data:
-            length = int(found[found.lastindex or 0])
-            begin, end = end, end + length
-            if length > self._limits.data_bytes_max or end > len(buffer):
-                return None
-            data = buffer[begin:end]
-        if end == len(buffer) and not self._later:
-            self._buffer, self._start = b"", 0              # an idle client holds no memory
-            self.holding = False
-        else:
-            self._start = end
-        self.lines += 1
-        command = make(found, data)
-        command.row = row
-        return command
 
     def _line(self) -> bytes | None:
         """Return the next line without its line end, None if it is incomplete."""

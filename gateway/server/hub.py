@@ -181,6 +181,7 @@ class Hub:
         """End the turn: advance all conversations that were waiting for it."""
         self.budget = COMMANDS_PER_TURN_MAX
         self.read_bytes = 0
+        self.waiters.turn_ended()
         self.in_flight_max = min(COMMANDS_IN_FLIGHT_MAX, self.cluster.share)
         if self.crowded and self.cluster.backlog_bytes * 2 < BACKLOG_BYTES_MAX:
             self.crowded = False

@@ -29,6 +29,8 @@ from gateway.server.hub import Hub
 from gateway.server.slow_commands import SLOW_S
 from gateway.waiting.party import Blocked
 from gateway.waiting.slots import (
+    NEVER,
+    Awaited,
     ImmediateSlot,
     MappedSlot,
     NoReply,
@@ -57,9 +59,9 @@ class Pipeline:
         self.awake = False                          # the hub will call advance()
         self.dry = True                             # all complete commands in the parser have been executed
         self.waiter: Blocked | None = None           # the blocked command; always the last slot
-        self._slots: deque[Slot] = deque()
-        self._taken: deque[tuple[float, Command] | None] = deque()      # of each slot: its command, and when it began
-        self._taking: tuple[float, Command] | None = None               # of the command that is being executed
+        self._slots: deque[Awaited] = deque()
+        self._began = 0.0                           # when the commands that are being executed were taken up
+        self._taking: Command | None = None         # the one of them that is
         self._held: Command | None = None           # waits until all slots are answered
         self._task: asyncio.Task[None] | None = None    # a long-running command
         self._sated = False                         # its share of the log's backlog is used up
@@ -71,8 +73,7 @@ class Pipeline:
     def propose(self, operation: Requested, numbering: Numbering | None = None) -> None:
         """Propose an operation, as a request if it is numbered; its reply becomes the next answer."""
         slot = OperationSlot(self) if numbering is None else RequestSlot(self)
-        self._slots.append(slot)
-        self._taken.append(self._taking)
+        self._slots.append((slot, self._began, self._taking))
         self._sated = self._cluster.propose_for(
             self, operation if numbering is None else numbering.request(operation), slot)
 
@@ -81,8 +82,7 @@ class Pipeline:
     ) -> None:
         """Propose an operation whose answer is what `tell` makes of the reply."""
         slot = MappedSlot(self, tell, numbering is not None)
-        self._slots.append(slot)
-        self._taken.append(self._taking)
+        self._slots.append((slot, self._began, self._taking))
         self._sated = self._cluster.propose_for(
             self, operation if numbering is None else numbering.request(operation), slot)
 
@@ -94,28 +94,25 @@ class Pipeline:
     def number_in_flight(self, number: int) -> bool:
         """Return whether a command before this one may use the request number, or let its answer be forgotten."""
         return any(
-            taken is not None and (taken[1].number == number or taken[1].number >= number + REQUEST_WINDOW)
-            for taken in self._taken
+            taken is not None and (taken.number == number or taken.number >= number + REQUEST_WINDOW)
+            for _, _, taken in self._slots
         )
 
     def await_slot(self, slot: Slot) -> None:
         """Make the outcome of `slot` the next answer."""
-        self._slots.append(slot)
-        self._taken.append(self._taking)
+        self._slots.append((slot, self._began, self._taking))
 
     def block(self, waiter: Blocked) -> None:
         """Make `waiter`'s outcome the next answer; nothing behind it is executed until then."""
         self.waiter = waiter
-        self._slots.append(waiter)
-        self._taken.append(None)            # it may wait
+        self._slots.append((waiter, NEVER, None))       # it may wait
         self.parser.trim()
         if waiter.held_bytes:
             self.weigh()
 
     def say(self, outcome: Outcome) -> None:
         """Answer immediately, in order."""
-        self._slots.append(ImmediateSlot(outcome))
-        self._taken.append(self._taking)
+        self._slots.append((ImmediateSlot(outcome), self._began, self._taking))
 
     def say_last(self, answer: bytes) -> None:
         """Send the answer and close."""
@@ -162,7 +159,7 @@ class Pipeline:
     @property
     def answering_before_waiter(self) -> bool:
         """Whether there are unanswered commands before the blocked one."""
-        return self._slots[0] is not self.waiter
+        return self._slots[0][0] is not self.waiter
 
     def advance(self) -> None:
         """Continue after outcomes have arrived or output has drained."""
@@ -179,12 +176,12 @@ class Pipeline:
     def go_on(self) -> None:
         """Send the answers that are ready and execute the commands that can be."""
         slots = self._slots
-        if slots and slots[0].outcome is not None:
+        if slots and slots[0][0].outcome is not None:
             self._drain()
         if not self.dry:
             self.dry = self._pump()
             slots = self._slots
-            if slots and slots[0].outcome is not None:
+            if slots and slots[0][0].outcome is not None:
                 self._drain()
         if self.flow.out:
             self._flush()
@@ -202,7 +199,7 @@ class Pipeline:
         slice_end = hub.budget - COMMANDS_PER_SLICE
         if slice_end < 0:
             slice_end = hub.last_slice_end(parser.backlog_bytes)
-        began = time.monotonic()
+        self._began = time.monotonic()
         while not (self.waiter or self._task or self._sated or flow.full or self.closed):
             if len(slots) >= hub.in_flight_max:
                 self._drain()       # those already answered make room
@@ -221,7 +218,7 @@ class Pipeline:
             elif command is None:
                 return True
             hub.budget -= 1
-            self._taking = began, command
+            self._taking = command
             row = command.row
             if row.alone or state.mode is not None or command.number or command.bound or state.turning:
                 run = self._run_of(command)
@@ -261,16 +258,14 @@ class Pipeline:
     def _drain(self) -> None:
         """Collect the answers that are ready at the head of the slots."""
         slots, out, encoders = self._slots, self.flow.out, responses.ENCODERS
-        if not slots or slots[0].outcome is None:       # two of three times
-            return
         size = 0
         slow_before = time.monotonic() - SLOW_S
-        while slots and (outcome := slots[0].outcome) is not None:
-            if slots.popleft() is self.waiter:
+        while slots and (outcome := slots[0][0].outcome) is not None:
+            slot, began, command = slots.popleft()
+            if slot is self.waiter:
                 self.waiter = None
-            taken = self._taken.popleft()
-            if taken is not None and taken[0] < slow_before:
-                self.hub.slow.note(self.guard.user, self.link.peer, *taken, outcome)
+            if began < slow_before and command is not None:
+                self.hub.slow.note(self.guard.user, self.link.peer, began, command, outcome)
             if isinstance(outcome, NoReply):
                 if outcome is NoReply.REFUSED:
                     out.append(responses.OFFLINE_MODE)
@@ -377,7 +372,6 @@ class Pipeline:
             self.waiter = None
         self.state.close()
         self._slots = give_back(self._cluster, self._slots)
-        self._taken.clear()
         self._taking = None
         self.hub.forget(self)
         self.weigh()

@@ -9,19 +9,28 @@ from core import Get, Put
 
 
 class ComingJobs:
-    """PUTs that are proposed and not yet in an entry, and for whose jobs nobody has been sent."""
+    """PUTs that are proposed and not yet in an entry, and for whose jobs nobody has been sent.
+
+    Entries are made in turns only, so what is noted after a turn is for one and the same.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._entry = 0                                         # the one these will be in
+        self._entry = 0                                         # the one these will be in; 0: clients take turns
         self._of_queues: dict[str, deque[str | None]] = {}      # the item of each
+
+    def __len__(self) -> int:
+        return sum(map(len, self._of_queues.values()))
+
+    def turn_ended(self) -> None:
+        """Forget those that are in an entry by now."""
+        entry = self._cluster.collecting
+        if entry != self._entry or not entry:
+            self._entry = entry
+            self._of_queues.clear()
 
     def note(self, put: Put) -> None:
         """Note a PUT just proposed whose job will be ready immediately, and which no Get follows."""
-        entry = self._cluster.collecting
-        if entry != self._entry:
-            self._entry = entry
-            self._of_queues.clear()
         items = self._of_queues.get(put.queue)
         if items is None:
             self._of_queues[put.queue] = deque((put.item,))

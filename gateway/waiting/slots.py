@@ -12,6 +12,7 @@ from msgspec import Struct
 from cluster.api import Cluster
 from core import Handed, HandedMany, Reply, Return
 from gateway.protocol import responses
+from gateway.protocol.command import Command
 from gateway.waiting.party import WaitingClient
 
 
@@ -40,6 +41,11 @@ class Slot(Protocol):
     @property
     def numbered(self) -> bool:
         """Whether it is a command with REQ."""
+
+
+NEVER = float("inf")
+# A slot with its command and when that was taken up, in monotonic seconds; None and NEVER if it may wait.
+Awaited = tuple[Slot, float, Command | None]
 
 
 class ImmediateSlot(Struct, gc=False, eq=False):
@@ -133,13 +139,14 @@ class IgnoredOutcome:
 IGNORED = IgnoredOutcome()
 
 
-def give_back(cluster: Cluster, slots: deque[Slot]) -> deque[Slot]:
+def give_back(cluster: Cluster, slots: deque[Awaited]) -> deque[Awaited]:
     """Return jobs that cannot be delivered to their queues; returns the slots still without an outcome."""
-    left: deque[Slot] = deque()
-    for slot in slots:
+    left: deque[Awaited] = deque()
+    for awaited in slots:
+        slot = awaited[0]
         outcome = slot.outcome
         if outcome is None:
-            left.append(slot)
+            left.append(awaited)
         elif isinstance(outcome, Handed | HandedMany) and not slot.numbered:
             for job in (outcome,) if isinstance(outcome, Handed) else outcome.jobs:
                 cluster.propose(Return(job.id), IGNORED)

@@ -67,6 +67,10 @@ class Waiters:
         """Return how many clients wait for this queue by name."""
         return self._lines.waiting(queue)
 
+    def turn_ended(self) -> None:
+        """Begin anew to note which jobs are coming, if what was noted is in an entry."""
+        self._coming.turn_ended()
+
     # ---- coming and going
 
     def come(self, waiter: Waiter, *, ask: bool = False) -> None:

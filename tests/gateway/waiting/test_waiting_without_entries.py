@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from typing import cast
 
 import pytest
 
+from cluster.api import Cluster
 from core import Get, GetInTurn, Put, PutWith, Request
 from gateway.limits import Limits
+from gateway.waiting.coming_jobs import ComingJobs
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway, attached, with_gateway
 from tests.gateway.helpers.waiting_model import assert_nobody_is_forgotten
 
@@ -539,3 +542,36 @@ def test_put_with_options_is_waited_for_in_the_same_way() -> None:
         assert client.take() == b"206 Wait for output\r\n"
         assert len(gateway.hub.waiters) == 1
     with_gateway(test, automatic=False)
+
+
+# ---- jobs that are coming
+
+class Turns:
+    """A cluster that collects this entry; 0: clients take turns."""
+
+    collecting = 1
+
+
+def test_what_is_in_an_entry_is_not_coming_any_more() -> None:
+    cluster = Turns()
+    coming = ComingJobs(cast(Cluster, cluster))
+    coming.turn_ended()
+    coming.note(Put("q", 0, b"x"))
+    coming.turn_ended()                     # a turn without an entry
+    assert coming.queue_for(Get(("q",))) == "q"
+    cluster.collecting = 2
+    assert coming.queue_for(Get(("q",))) is None
+    coming.turn_ended()
+    assert coming.queue_for(Get(("q",))) is None
+
+
+def test_nothing_piles_up_while_clients_take_turns() -> None:
+    cluster = Turns()
+    cluster.collecting = 0
+    coming = ComingJobs(cast(Cluster, cluster))
+    for _ in range(100):
+        for _ in range(10):
+            coming.note(Put("q", 0, b"x"))
+        assert coming.queue_for(Get(("q",))) is None
+        coming.turn_ended()
+    assert len(coming) == 0

@@ -72,7 +72,7 @@ async def run(
     Raises NodeFailed, and ConfigError if a file named in the configuration has become invalid since it was checked.
     """
     limits = config.limits
-    if complaint := hot_complaint(limits.hot_bytes, memory_mark_bytes(limits.memory_mark_bytes)):
+    if complaint := hot_complaint(limits.hot_bytes, memory_mark_bytes(limits.memory_mark)):
         log.warning("%s", complaint)
     stopping = asyncio.Event()
     if await _pause(restarts, stopping):
@@ -243,7 +243,7 @@ def settings(config: Config, *, bootstrap: bool, certificates: Certificates | No
         feature_level_max=raft.feature_level_max,
         expire_default=Then[config.queue.expire_default.upper()],
         bootstrap=bootstrap,
-        memory_mark_bytes=memory_mark_bytes(config.limits.memory_mark_bytes),
+        memory_mark_bytes=memory_mark_bytes(config.limits.memory_mark),
         disk_free_bytes_min=config.limits.disk_free_bytes_min,
         hot_bytes=config.limits.hot_bytes,
         tls=None if certificates is None else certificates.peers,

@@ -204,7 +204,7 @@ class Limits(Struct, frozen=True, forbid_unknown_fields=True):
     sessions_per_owner_max: int = 10_000    # per user and address: a tenth of the total limit
     output_bytes_max: int = 64 * MIB        # unread answers of one connection; above it the connection is cut
     pipeline_bytes_max: int = 1 * MIB       # commands buffered behind a blocked one
-    memory_mark_bytes: int = 0              # memory in use above which PUT is refused; 0: 45% of what is available
+    memory_mark: int = 0                    # memory in use above which PUT is refused; 0: 45% of what is available
     hot_bytes: int = 0                      # of waiting jobs in memory, those beyond are on the disk; 0: all in memory
     disk_free_bytes_min: int = 128 * MIB    # PUT is refused when the disk of data_dir has less free space
     pulses_max: int = 1000                  # those of queues included

@@ -69,7 +69,7 @@ class Watermarks:
         self.memory_reached = reached
         fields = {"memory_used_bytes": self.memory_used_bytes, "memory_mark_bytes": mark}
         if reached:
-            log.warning("this process uses %d bytes of memory, more than limits.memory_mark_bytes (%d): no more "
+            log.warning("this process uses %d bytes of memory, more than limits.memory_mark (%d): no more "
                         "jobs are accepted. Let workers catch up, keep more of the waiting jobs on the disk "
                         "(limits.hot_bytes), or give the machine more memory.",
                         self.memory_used_bytes, mark, extra={"fields": fields})

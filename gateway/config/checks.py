@@ -11,6 +11,8 @@ from gateway.config.sections import Auth, Config, Log, Raft, Tls
 from gateway.limits import DATA_BYTES_CEILING, KIB, Limits
 from gateway.protocol.arguments import NODE_NAME
 
+ELECTION_MS_MAX = 3_600_000
+GRACE_MS_MAX = 86_400_000
 
 def check(config: Config) -> None:
     """Check the configuration; raises ConfigError for the first error."""
@@ -32,6 +34,7 @@ def _require(right: bool, key: str, reason: str) -> None:
 
 def _check_names(config: Config) -> None:
     _require(bool(config.node.data_dir), "node.data_dir", "must not be empty")
+    _require("\0" not in config.node.data_dir, "node.data_dir", "must not contain a NUL character")
     _require(config.node.on_damage in (None, "rejoin", "stop"), "node.on_damage", 'must be "rejoin" or "stop"')
     _require(config.node.rejoins_per_hour >= 0, "node.rejoins_per_hour", "must not be negative")
     _require(bool(config.cluster.members), "cluster.members", "must list every node, this one included")
@@ -60,9 +63,10 @@ def _check_addresses(config: Config) -> None:
         _check_networks(key, legacy.networks)
     if listen.beanstalkd is not None:
         _check_beanstalkd(config, listen.beanstalkd, taken)
+    of_members: dict[tuple[str, int], str] = {}
     for index, member in enumerate(config.cluster.members):
-        _address(f"cluster.members[{index}].client", member.client)
-        _address(f"cluster.members[{index}].peer", member.peer)
+        _check_new(f"cluster.members[{index}].client", member.client, of_members)
+        _check_new(f"cluster.members[{index}].peer", member.peer, of_members)
 
 
 def _check_beanstalkd(config: Config, address: str, taken: dict[tuple[str, int], str]) -> None:
@@ -81,12 +85,17 @@ def _check_beanstalkd(config: Config, address: str, taken: dict[tuple[str, int],
 
 
 def _check_listen(key: str, address: str, taken: dict[tuple[str, int], str], safe: bool, remedy: str) -> None:
-    host_port = _address(key, address)
     _require(
-        safe or is_loopback(host_port[0]), key,
+        safe or is_loopback(_address(key, address)[0]), key,
         f"{address!r} is not a loopback address, and without {remedy} any client that can reach it has full access; "
         "set listen.insecure = true if that is wanted",
     )
+    _check_new(key, address, taken)
+
+
+def _check_new(key: str, address: str, taken: dict[tuple[str, int], str]) -> None:
+    """Refuse an address that another key has; `taken`: which key has which."""
+    host_port = _address(key, address)
     _require(host_port not in taken, key, f"{address!r} is {taken.get(host_port)} already")
     taken[host_port] = key
 
@@ -119,11 +128,11 @@ def _check_limits(limits: Limits) -> None:
     within("connections_per_address_max", 0, 1_000_000)
     within("pulses_max", 0, 1_000_000)
     within("pipeline_bytes_max", KIB, 2**40)
-    within("memory_mark_bytes", 0, 2**50)
+    within("memory_mark", 0, 2**50)
     within("disk_free_bytes_min", 0, 2**50)
     within("hot_bytes", 0, 2**50)
-    _require(not limits.memory_mark_bytes or limits.hot_bytes < limits.memory_mark_bytes, "limits.hot_bytes",
-             f"must be smaller than limits.memory_mark_bytes ({limits.memory_mark_bytes}): at that mark PUT is refused")
+    _require(not limits.memory_mark or limits.hot_bytes < limits.memory_mark, "limits.hot_bytes",
+             f"must be smaller than limits.memory_mark ({limits.memory_mark}): at that mark PUT is refused")
     for key in ("hello_timeout_s", "idle_timeout_s", "auth_timeout_s", "command_timeout_s", "answer_timeout_s"):
         within(key, 0, 86_400)
     within("output_bytes_max", limits.data_bytes_max + limits.line_bytes_max, 2**40)     # one answer must fit
@@ -136,7 +145,9 @@ def _check_raft(raft: Raft) -> None:
              "must be smaller than raft.election_min_ms, or two nodes might serve at once")
     _require(raft.election_min_ms < raft.election_max_ms, "raft.election_max_ms",
              "must be greater than raft.election_min_ms, or elections collide")
-    _require(raft.failover_grace_ms >= 0, "raft.failover_grace_ms", "must not be negative")
+    _require(raft.election_max_ms <= ELECTION_MS_MAX, "raft.election_max_ms", f"must be at most {ELECTION_MS_MAX}")
+    _require(0 <= raft.failover_grace_ms <= GRACE_MS_MAX, "raft.failover_grace_ms",
+             f"must be from 0 to {GRACE_MS_MAX}, not {raft.failover_grace_ms}")
     _require(raft.feature_level_max >= 0, "raft.feature_level_max", "must not be negative")
 
 

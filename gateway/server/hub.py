@@ -97,7 +97,7 @@ class Hub:
         self.places = Places(limits)
         self.tally = Tally(verbs.rows)
         self.slow = SlowCommands()
-        self.account = Account(held_bytes_max(memory_mark_bytes(limits.memory_mark_bytes)))
+        self.account = Account(held_bytes_max(memory_mark_bytes(limits.memory_mark)))
         self.on_serving: Callable[[], None] = lambda: None
         self.new_secret: Callable[[], int] = lambda: secrets.randbits(64)       # for a session
         # Does an errand of another node's (Cluster.send_errand).

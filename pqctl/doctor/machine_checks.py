@@ -120,7 +120,7 @@ def memory(data_dir: Path) -> Check | None:
     found = (f"process {process} uses {used / 2**20:.2f} GiB, and may need as much again while it writes a snapshot; "
              f"{available / 2**20:.1f} GiB are available")
     if used > available:
-        return Check(WARN, "memory", found, "lower limits.memory_mark_bytes, keep more waiting jobs on the disk "
+        return Check(WARN, "memory", found, "lower limits.memory_mark, keep more waiting jobs on the disk "
                      "(limits.hot_bytes), or add memory")
     return Check(OK, "memory", found)
 

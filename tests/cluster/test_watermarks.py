@@ -28,7 +28,7 @@ def test_memory_above_its_mark_is_told_once_and_until_it_is_well_below(caplog: p
     assert told == [0, 0, 1, 1, 1, 2, 2]
     begun, ended = caplog.records
     assert (begun.levelname, ended.levelname) == ("WARNING", "INFO")
-    assert "limits.memory_mark_bytes" in begun.message
+    assert "limits.memory_mark" in begun.message
     assert "more memory" in begun.message
 
 

@@ -64,7 +64,7 @@ def test_a_node_at_its_mark_survives_its_own_snapshot(
                 if answer == f"200 OK {AT_ONCE}":
                     jobs += sum(wire.line() == "200 OK" for _ in range(AT_ONCE))
             assert jobs > 50_000
-            cluster.wait_until_logged("n1", "limits.memory_mark_bytes")
+            cluster.wait_until_logged("n1", "limits.memory_mark")
             assert wire.say("CLUSTER SNAPSHOT").startswith("200 OK "), cluster.logs("n1")[-2000:]
         assert cluster.running("n1")
         assert "killed by signal" not in cluster.logs("n1")
@@ -85,4 +85,4 @@ def test_with_jobs_on_the_disk_more_fit_and_a_snapshot_as_well(
         assert answer is not None
         assert answer.startswith("200 OK"), cluster.logs("n1")[-2000:]
         assert (cluster.say("n1", "TOTAL", PATIENCE_S) or "").split()[4] == str(PAGED_JOBS)
-        assert "limits.memory_mark_bytes" not in cluster.logs("n1")
+        assert "limits.memory_mark" not in cluster.logs("n1")

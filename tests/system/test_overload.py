@@ -89,7 +89,7 @@ def resident_bytes(pid: int) -> int:
 
 
 def test_bodies_that_never_end_take_no_more_memory_than_a_node_can_spare() -> None:
-    with LocalCluster(1, {"limits": {"memory_mark_bytes": 200 * MIB}}) as cluster:
+    with LocalCluster(1, {"limits": {"memory_mark": 200 * MIB}}) as cluster:
         name = cluster.wait_for_leader()
         server, pid = cluster.server(name), cluster.pid(name)
         assert pid is not None

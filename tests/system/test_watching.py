@@ -102,7 +102,7 @@ def test_a_node_that_is_switched_offline_is_not_ready(cluster: LocalCluster) -> 
     client.wire.close()
 
 
-@pytest.mark.parametrize("limits", [{"memory_mark_bytes": 1 << 20}, {"disk_free_bytes_min": 1 << 50}])
+@pytest.mark.parametrize("limits", [{"memory_mark": 1 << 20}, {"disk_free_bytes_min": 1 << 50}])
 def test_a_mark_refuses_what_brings_jobs_only(limits: dict[str, int]) -> None:
     with LocalCluster(1, {"limits": limits}) as cluster:
         client = PlainClient(cluster.servers)
@@ -115,7 +115,7 @@ def test_a_mark_refuses_what_brings_jobs_only(limits: dict[str, int]) -> None:
         client.wire.close()
         found = samples(cluster.http("n1"))
         assert found["sockpqd_full", ()] == 1
-        mark = "memory" if "memory_mark_bytes" in limits else "disk"
+        mark = "memory" if "memory_mark" in limits else "disk"
         assert found["sockpqd_mark_reached", (mark,)] == 1
         assert found["sockpqd_errors_total", ("503",)] == 4
         cluster.wait_until_logged("n1", f"limits.{next(iter(limits))}")
@@ -128,7 +128,7 @@ def test_the_others_marks_count(tmp_path: Path) -> None:
         for name in cluster.names:
             if name != leader:
                 file = cluster.config_file(name)
-                file.write_text(file.read_text().replace("[[cluster", "[limits]\nmemory_mark_bytes = 1\n[[cluster", 1))
+                file.write_text(file.read_text().replace("[[cluster", "[limits]\nmemory_mark = 1\n[[cluster", 1))
                 cluster.terminate(name)
                 cluster.restart(name)
         until(lambda: samples(cluster.http(leader))["sockpqd_full", ()] == 1 or cluster.leader() != leader,

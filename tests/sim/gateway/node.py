@@ -68,7 +68,7 @@ class Process:
         self.first_come = FirstCome(node.world.events)
         self.transports: dict[SimTransport, None] = {}
         with self.loop.running():
-            self.hub = SimHub(Limits(memory_mark_bytes=1 << 30), Path("unused"), True, lambda reason: None)
+            self.hub = SimHub(Limits(memory_mark=1 << 30), Path("unused"), True, lambda reason: None)
             self.hub.new_secret = lambda: rng.getrandbits(64)
             self.loop.call_later(SWEEP_S, self._sweep)
 

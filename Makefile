@@ -155,7 +155,6 @@ bench-depth: dev                     ## ten million jobs waiting, most of them o
 
 bench-plots: dev                     ## tables and pictures of docs/BENCHMARKS.md anew, from bench/results, and of docs/FAIRNESS.md
 	$(BIN)/python -m bench.reports.tables bench/results/*.jsonl --into docs/BENCHMARKS.md
-	$(BIN)/python -m bench.reports.others bench/results/others/*.jsonl --into docs/BENCHMARKS.md
 	$(BIN)/python -m bench.reports.plots bench/results/*.jsonl --to docs/benchmarks
 	$(BIN)/python -m bench.fairness --into docs/FAIRNESS.md --pictures docs/pictures
 

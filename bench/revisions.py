@@ -1,14 +1,17 @@
-"""One benchmark here and as it was at another commit, in turn: what became of every figure.
+"""Benchmarks here and as they were at another commit, in turn: what became of every figure.
 
     python -m bench.revisions COMMIT [--rounds 5] [--at-most FIGURE=RATIO] -- bench.latency --seconds 20
+    python -m bench.revisions COMMIT --only cpu_us_per_command --into docs/BENCHMARKS.md \\
+        -- bench.load put --connections 1 -- bench.load put --connections 100
 
 The other commit is unpacked into a temporary folder and runs with the packages of this environment; its own benchmark
 starts its own nodes. A ratio is that of two runs that followed one another, so a machine whose speed changes does not
-matter much; what is printed is the median of them.
+matter much; what is printed, or written between <!-- revisions --> and <!-- /revisions -->, is the median of them.
 """
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 import statistics
@@ -20,35 +23,70 @@ from pathlib import Path
 
 import click
 
+from bench.reports.recording import machine
+from bench.reports.tables import replaced
+
 HERE = Path(__file__).resolve().parent.parent
+Pair = tuple[dict[str, float], dict[str, float]]        # the figures of both, by name
 
 
 @click.command(context_settings={"ignore_unknown_options": True}, help=__doc__.split("\n", maxsplit=1)[0])
 @click.argument("commit")
-@click.argument("benchmark", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.argument("benchmarks", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option("--rounds", default=5, show_default=True, type=click.IntRange(1, 100), help="Runs of each.")
+@click.option("--only", metavar="FIGURES", help="These only, separated by commas.")
 @click.option("--at-most", metavar="FIGURE=RATIO", help="End with 1 if this figure's ratio is greater.")
-def main(commit: str, benchmark: tuple[str, ...], rounds: int, at_most: str | None) -> None:
+@click.option("--into", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A file with such a place.")
+def main(
+    commit: str, benchmarks: tuple[str, ...], rounds: int, only: str | None, at_most: str | None, into: Path | None,
+) -> None:
     """Run both in turn and print the medians."""
+    each = separated(benchmarks)
     with tempfile.TemporaryDirectory(prefix="sockpqd-") as folder:
         there = Path(folder) / "tree"
         unpack(commit, there)
-        pairs = [
-            (figures(there, benchmark, Path(folder)), figures(HERE, benchmark, Path(folder))) for _ in range(rounds)
-        ]
-    click.echo(f"| {' '.join(benchmark)} | {commit} | here | ratio |\n|---|--:|--:|--:|")
-    ratios = {}
-    for name in pairs[0][1]:
-        values = [(old[name], new[name]) for old, new in pairs if old.get(name) and name in new]
-        if values:
-            ratios[name] = statistics.median(new / old for old, new in values)
-            old, new = (statistics.median(side) for side in zip(*values, strict=True))
-            click.echo(f"| {name} | {old:,.1f} | {new:,.1f} | {ratios[name]:.2f} |")
+        pairs: list[list[Pair]] = [[] for _ in each]
+        for _ in range(rounds):
+            for benchmark, of in zip(each, pairs, strict=True):
+                of.append((figures(there, benchmark, Path(folder)), figures(HERE, benchmark, Path(folder))))
+    names = None if only is None else only.split(",")
+    text = "\n\n".join(table(commit, benchmark, of, names) for benchmark, of in zip(each, pairs, strict=True)) + "\n"
+    if into is None:
+        click.echo(text, nl=False)
+    else:
+        surroundings = {"on": datetime.datetime.now(datetime.UTC).date().isoformat(), **machine(), "rounds": rounds}
+        text += "\n" + ", ".join(f"{name} {value}" for name, value in surroundings.items()) + ".\n"
+        into.write_text(replaced(into.read_text(), {"revisions": text}))
     if at_most:
         name, _, limit = at_most.rpartition("=")
-        if ratios[name] > float(limit):
-            click.echo(f"{name}: {ratios[name]:.2f} of {commit} is more than {limit}", err=True)
+        ratios = [new[name] / old[name] for old, new in pairs[0]]
+        if statistics.median(ratios) > float(limit):
+            click.echo(f"{name}: {statistics.median(ratios):.2f} of {commit} is more than {limit}", err=True)
             sys.exit(1)
+
+
+def separated(words: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """The benchmarks, each with its options, between the words "--"."""
+    each: list[tuple[str, ...]] = [()]
+    for word in words:
+        if word == "--":
+            each.append(())
+        else:
+            each[-1] += (word,)
+    return each
+
+
+def table(commit: str, benchmark: tuple[str, ...], pairs: list[Pair], names: list[str] | None = None) -> str:
+    """Medians of both, and of the ratios with the least and the greatest; of these figures, None: of all."""
+    lines = [f"| {' '.join(benchmark)} | {commit} | here | ratio |\n|---|--:|--:|--:|"]
+    for name in pairs[0][1]:
+        values = [(old[name], new[name]) for old, new in pairs if old.get(name) and name in new]
+        if values and (names is None or name in names):
+            ratios = [new / old for old, new in values]
+            old, new = (statistics.median(side) for side in zip(*values, strict=True))
+            lines.append(f"| {name} | {old:,.1f} | {new:,.1f} | {statistics.median(ratios):.2f} "
+                         f"({min(ratios):.2f} to {max(ratios):.2f}) |")
+    return "\n".join(lines)
 
 
 def unpack(commit: str, folder: Path) -> None:

@@ -50,5 +50,6 @@ def test_links_lead_somewhere() -> None:
 
 def test_a_link_that_leads_nowhere_is_found(tmp_path: Path) -> None:
     (tmp_path / "b.md").write_text("# One: two\n")
-    text = "# Here\n[a](#here) [b](#there) [c](b.md#one-two) [d](b.md#two) [e](c.md) [f](https://example.org)\n"
-    assert broken(tmp_path / "a.md", text) == ["#there", "b.md#two", "c.md"]
+    path = tmp_path / "a.md"
+    path.write_text("# Here\n[a](#here) [b](#there) [c](b.md#one-two) [d](b.md#two) [e](c.md) [f](https://example.org)\n")
+    assert broken(path, path.read_text()) == ["#there", "b.md#two", "c.md"]

@@ -175,6 +175,15 @@ def test_examples_are_the_same_in_each_run() -> None:
     assert runs[0] == runs[1] != []
 
 
+def test_a_slow_machine_fails_no_law() -> None:
+    @settings(max_examples=2)
+    @given(st.integers())
+    def law(number: int) -> None:
+        time.sleep(0.3)         # hypothesis itself allows 0.2 s
+
+    law()
+
+
 LAW = """
 from hypothesis import given, settings, strategies as st
 

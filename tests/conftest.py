@@ -25,6 +25,7 @@ from sockpq.testing import Server
 
 from devcluster.node import LocalNode, execute
 from tests.forkserver import Forkserver
+from tests.lanes import LANES
 
 ROOT = Path(__file__).parent
 
@@ -129,10 +130,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """With --fast, do not even import what is not run."""
-    if not config.getoption("--fast") or not collection_path.is_relative_to(ROOT):
+    """Do not even import what is not run: with --fast, and in a lane of which no test is in a file or folder."""
+    if not collection_path.is_relative_to(ROOT):
         return None
-    return _listed(collection_path.relative_to(ROOT).as_posix(), (*PROCESSES, *LONG)) or None
+    place = collection_path.relative_to(ROOT).as_posix()
+    if config.getoption("--fast"):
+        return _listed(place, (*PROCESSES, *LONG)) or None
+    chosen = config.getoption("-m")
+    if chosen in LANES.values() and (collection_path.suffix == ".py" or _listed(place, PROCESSES)):
+        return LANES[_lane(place)] != chosen or None
+    return None
 
 
 @pytest.hookimpl(wrapper=True)
@@ -150,10 +157,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Add the markers, and say how many examples are drawn."""
     for item in items:
         place = item.path.relative_to(ROOT).as_posix() if item.path.is_relative_to(ROOT) else ""
-        if _listed(place, PROCESSES):
+        lane = _lane(place)
+        if lane != "cpu":
             item.add_marker(pytest.mark.processes)
-            if _listed(place, CHAOS_LANE):
-                item.add_marker(pytest.mark.chaos)
+        if lane == "chaos":
+            item.add_marker(pytest.mark.chaos)
         if _listed(place, LONG) or f"{place}::{getattr(item, 'originalname', item.name)}" in LONG:
             item.add_marker(pytest.mark.long)
         if config.getoption("--laws") is None and _law(item) is not None:
@@ -247,6 +255,13 @@ def _law(item: Any) -> Any:
 
 def _more(budget: settings, times: float) -> settings:
     return settings(budget, max_examples=max(EXAMPLES_MIN, int(budget.max_examples * times)))
+
+
+def _lane(place: str) -> str:
+    """In which lane a file is."""
+    if not _listed(place, PROCESSES):
+        return "cpu"
+    return "chaos" if _listed(place, CHAOS_LANE) else "waiting"
 
 
 def _listed(place: str, places: tuple[str, ...]) -> bool:

@@ -29,9 +29,8 @@ BIN = Path(sys.executable).parent
 
 STYLE = {"ruff": [str(BIN / "ruff"), "check", "."], "mypy": [str(BIN / "mypy")]}
 FAST = "not processes and not long"
-CPU = "not processes"
-WAITING = "processes and not chaos"
-CHAOS = "processes and chaos"
+# Which tests are in which lane of `all`, by markers that tests/conftest.py gives to whole files.
+LANES = {"cpu": "not processes", "waiting": "processes and not chaos", "chaos": "processes and chaos"}
 FAST_JOBS = "4"         # of pytest-xdist: on two cores, as some tests wait for time limits of clients
 POLL_S = 0.2
 COLUMNS = 160           # pytest shortens what it says of a failed test to one line of this width
@@ -49,8 +48,7 @@ def fast(*arguments: str) -> Commands:
 
 def everything(*arguments: str) -> Commands:
     """Style, types, and every test in one of three lanes."""
-    lanes = {"cpu": CPU, "waiting": WAITING, "chaos": CHAOS}
-    return {**STYLE, **{name: _pytest(name, chosen, *arguments) for name, chosen in lanes.items()}}
+    return {**STYLE, **{name: _pytest(name, chosen, *arguments) for name, chosen in LANES.items()}}
 
 
 SETS = {"fast": fast, "all": everything}

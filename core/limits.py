@@ -49,7 +49,7 @@ REQUEST_WINDOW = 64                 # answers that a session remembers: those of
 
 # No operation may cost more, or it is refused before it is proposed. The work (core/handlers/cost.py) takes some 15 ms,
 # and 30 ms where the jobs have every rare attribute.
-OPERATION_BYTES_MAX = 16 << 20
+OPERATION_BYTES_MAX = (16 << 20) + (256 << 10)      # 16 MiB of data, and what is said about it
 OPERATION_WORK_MAX = 30_000
 
 # An entry stops when it has spent this much, and the rest of its operations moves to the next one. Each byte handed out

@@ -66,8 +66,9 @@ BATCH_JOBS_MAX = 10_000
 NUMBERED_BATCH_JOBS_MAX = 4096
 SESSIONS_KEPT_MAX = 1000        # sessions of one SESSION KEEP
 
-# Lines and data of one PUTS, held in memory until complete.
-BATCH_BYTES_MAX = OPERATION_BYTES_MAX
+# Data of one PUTS or one transaction, and the lines and data of one PUTS, held in memory until complete.
+BATCH_DATA_BYTES_MAX = 16 * MIB
+BATCH_BYTES_MAX = BATCH_DATA_BYTES_MAX + 2 * MIB
 
 # Commands per transaction (spec/state-machine 9.3) and their total cost: together they are one operation.
 TRANSACTION_COMMANDS_MAX = 1000

@@ -14,7 +14,7 @@ from core import Batch, Bury, BuryWithReason, Reply, Results
 from gateway.commands.context.client import Client
 from gateway.commands.context.client_state import Run
 from gateway.commands.context.in_session import in_session
-from gateway.commands.context.transaction import Transaction, adds_data
+from gateway.commands.context.transaction import Transaction, data_of
 from gateway.protocol import responses
 from gateway.protocol.command import Command, InTransaction
 from gateway.protocol.request_id import Numbering
@@ -114,7 +114,7 @@ def _commit(client: Client, transaction: Transaction, numbering: Numbering | Non
 def _queue(client: Client, command: Command) -> None:
     transaction, hub, operation = client.state.transaction, client.hub, command.operation
     assert transaction is not None
-    if adds_data(operation) and (hub.cluster.full or hub.account.high):     # queued data take up memory, too
+    if data_of(operation) is not None and (hub.cluster.full or hub.account.high):     # queued data take up memory, too
         client.say(transaction.refuse(responses.BUSY))
         return
     client.say(transaction.queue(command))

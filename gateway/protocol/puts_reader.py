@@ -9,7 +9,7 @@ from collections.abc import Callable
 from hashlib import blake2b
 
 from core import Put, PutGrouped, PutMany, PutNumbered, PutTopic, PutWith
-from gateway.limits import BATCH_BYTES_MAX, COMMAND_BYTES, SKIPPED_BYTES_MAX
+from gateway.limits import BATCH_BYTES_MAX, BATCH_DATA_BYTES_MAX, COMMAND_BYTES, SKIPPED_BYTES_MAX
 from gateway.protocol.arguments import ArgumentError
 from gateway.protocol.command import Command, Words
 from gateway.protocol.grammar.parts.bodies import length_at
@@ -38,7 +38,8 @@ class PutsSoFar:
         self._digest = command.digest if isinstance(command.digest, blake2b) else None
         # Bytes: the answer to an invalid job.
         self._puts: list[Put | PutWith | PutGrouped | PutNumbered | PutMany | PutTopic | bytes] = []
-        self._kept_bytes = 0
+        self._kept_bytes = 0                    # lines and data
+        self._data_bytes = 0
         self._dropped_bytes = 0
         self._job: Command | bytes = BAD_ARGUMENTS
         self._data = bytearray()                # of the current job
@@ -84,8 +85,9 @@ class PutsSoFar:
         if length > self._data_bytes_max:
             self._job = TOO_LARGE
             return
+        self._data_bytes += length
         self._kept_bytes += line_bytes + length
-        if self._kept_bytes > BATCH_BYTES_MAX:
+        if self._data_bytes > BATCH_DATA_BYTES_MAX or self._kept_bytes > BATCH_BYTES_MAX:
             self.refuse(TOO_LARGE)
 
     def refuse(self, answer: bytes) -> None:

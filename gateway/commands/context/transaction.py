@@ -18,16 +18,26 @@ from core import (
     cost,
 )
 from gateway.auth.authorizer import Guard
-from gateway.limits import COMMAND_BYTES, TRANSACTION_BYTES_MAX, TRANSACTION_COMMANDS_MAX, TRANSACTION_WORK_MAX
+from gateway.limits import (
+    BATCH_DATA_BYTES_MAX,
+    COMMAND_BYTES,
+    TRANSACTION_BYTES_MAX,
+    TRANSACTION_COMMANDS_MAX,
+    TRANSACTION_WORK_MAX,
+)
 from gateway.protocol import responses
 from gateway.protocol.command import Command
 
 
-def adds_data(operation: Operation) -> bool:
-    """Return whether the operation takes up memory and disk space."""
+def data_of(operation: Operation) -> bytes | None:
+    """Return the data by which the operation takes up memory and disk space; None: it takes up none."""
     if isinstance(operation, Change | ChangePlace | ChangeNumber | Move):
-        return operation.data is not None
-    return isinstance(operation, Put | PutWith | PutGrouped | PutNumbered | PutMany | PutTopic)
+        return operation.data
+    if isinstance(operation, PutNumbered | PutMany | PutTopic):
+        operation = operation.job
+    if isinstance(operation, PutWith | PutGrouped):
+        operation = operation.put
+    return operation.data if isinstance(operation, Put) else None
 
 
 class Transaction:
@@ -39,6 +49,7 @@ class Transaction:
         self.adds_data = False
         self._commands = 0
         self._bytes = 0
+        self._data_bytes = 0
         self._work = 0
 
     @property
@@ -66,16 +77,19 @@ class Transaction:
         if self.refusal is not None:
             return responses.QUEUED
         size, work = cost(operation)
+        data = data_of(operation)
         self._bytes += size
+        self._data_bytes += len(data or b"")
         self._work += work
         if (
             self._commands > TRANSACTION_COMMANDS_MAX
             or self._bytes > TRANSACTION_BYTES_MAX
+            or self._data_bytes > BATCH_DATA_BYTES_MAX
             or self._work > TRANSACTION_WORK_MAX
         ):
             return self._refuse(responses.TOO_LARGE)
         self.queued.append(command)
-        self.adds_data = self.adds_data or adds_data(operation)
+        self.adds_data = self.adds_data or data is not None
         return responses.QUEUED
 
     @property

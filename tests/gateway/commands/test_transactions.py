@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from core import Batch, BuryWithReason, Done, Put, Request
-from gateway.limits import BATCH_BYTES_MAX, MIB, TRANSACTION_COMMANDS_MAX
+from gateway.limits import BATCH_DATA_BYTES_MAX, MIB, TRANSACTION_COMMANDS_MAX
 from tests.gateway.helpers.memory import MemoryGateway, attached, with_gateway
 
 BEGIN = b"BEGIN\r\n"
@@ -59,13 +59,14 @@ def test_there_may_be_so_many_bytes_and_no_more() -> None:
     async def test(gateway: MemoryGateway) -> None:
         client = gateway.connect()
         put = b"PUT q 0 %d\r\n" % MIB + bytes(MIB)
-        client.send(BEGIN + put * (BATCH_BYTES_MAX // MIB) + put + COMMIT)
+        count = BATCH_DATA_BYTES_MAX // MIB
+        client.send(BEGIN + put * count + b"CHANGE 1 DATA 1\r\na" + put + COMMIT)
         await gateway.settle()
-        assert client.take().endswith(b"202 Queued\r\n" * 15 + b"413 Data Too Large\r\n202 Queued\r\n"
-                                      b"409 Aborted 16 413 Data Too Large\r\n")
-        client.send(BEGIN + put * (BATCH_BYTES_MAX // MIB - 1) + COMMIT)
+        assert client.take().endswith(b"202 Queued\r\n" * count + b"413 Data Too Large\r\n202 Queued\r\n"
+                                      b"409 Aborted %d 413 Data Too Large\r\n" % (count + 1))
+        client.send(BEGIN + put * count + COMMIT)
         await gateway.settle()
-        assert client.take().endswith(b"200 OK 15\r\n" + b"200 OK\r\n" * 15)
+        assert client.take().endswith(b"200 OK %d\r\n" % count + b"200 OK\r\n" * count)
     with_gateway(test)
 
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from core import Due, Put, PutWith
-from gateway.limits import BATCH_BYTES_MAX, BATCH_JOBS_MAX, KIB, MIB, SKIPPED_BYTES_MAX, Limits
+from gateway.limits import BATCH_BYTES_MAX, BATCH_DATA_BYTES_MAX, BATCH_JOBS_MAX, KIB, MIB, SKIPPED_BYTES_MAX, Limits
 from gateway.protocol import responses
 from gateway.protocol.command import Command
 from gateway.protocol.responses import BAD_ARGUMENTS
@@ -117,12 +117,18 @@ def test_a_refused_job_refuses_them_all() -> None:
 
 def test_all_together_have_a_limit_and_are_refused_together() -> None:
     job = b"q 0 %d\r\n" % MIB + bytes(MIB)
-    (request,) = read(b"PUTS 15\r\n" + job * 15)
-    assert len(request.arguments) == 15
-    assert read(b"PUTS 16\r\n" + job * 16 + b"PING\r\n") == [TOO_LARGE, PING]
+    (request,) = read(b"PUTS 17\r\n" + job * 16 + b"q 0 0\r\n")
+    assert len(request.arguments) == 17
+    assert read(b"PUTS 17\r\n" + job * 16 + b"q 0 1\r\naPING\r\n") == [TOO_LARGE, PING]
+    # So have their lines.
+    line = b"q 0 0 KEY k AFTER %s\r\n" % b"|".join([b"i" * 255] * 90)
+    count = (BATCH_BYTES_MAX - BATCH_DATA_BYTES_MAX) // len(line)
+    (request,) = read(b"PUTS %d\r\n" % (16 + count) + job * 16 + line * count)
+    assert len(request.arguments) == 16 + count
+    assert read(b"PUTS %d\r\n" % (17 + count) + job * 16 + line * (count + 1) + b"PING\r\n") == [TOO_LARGE, PING]
     # A right that is missing goes before a size, also when it is found later.
     forbidden = asked({"queue": b"403 Forbidden\r\n"})
-    assert read(b"PUTS 17\r\n" + job * 16 + b"queue 0 0\r\n", guard=forbidden) == [refused(b"403 Forbidden\r\n")]
+    assert read(b"PUTS 18\r\n" + job * 17 + b"queue 0 0\r\n", guard=forbidden) == [refused(b"403 Forbidden\r\n")]
 
 
 def test_what_is_dropped_has_a_limit() -> None:

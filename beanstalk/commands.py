@@ -40,7 +40,7 @@ class Body(NamedTuple):
     clean: bool
 
 
-class BadFormat(Exception):  # noqa: N818
+class BadFormat(Exception):
     """The answer is BAD_FORMAT."""
 
 

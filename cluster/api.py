@@ -34,11 +34,11 @@ AddNodeReply = Joined | NodeExists | ChangeInProgress
 RemoveNodeReply = Accepted | UnknownNode | LastNode | ChangeInProgress
 
 
-class NotLeader(Exception):  # noqa: N818  (the field's word for it)
+class NotLeader(Exception):
     """This node is not the leader; the command was certainly not executed."""
 
 
-class OutcomeUnknown(Exception):  # noqa: N818
+class OutcomeUnknown(Exception):
     """It is unknown whether the command was or will be executed."""
 
 

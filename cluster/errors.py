@@ -18,7 +18,7 @@ class ClusterError(Exception):
     """Base of the errors above."""
 
 
-class FailStop(ClusterError):  # noqa: N818  (the field's word for it)
+class FailStop(ClusterError):
     """This node must stop."""
 
 
@@ -42,5 +42,5 @@ class RaftViolated(FailStop):
     """A peer's message contradicts what is committed here."""
 
 
-class LibraryMismatch(ClusterError):  # noqa: N818
+class LibraryMismatch(ClusterError):
     """The installed pysyncobj differs from the pinned one."""

@@ -50,7 +50,7 @@ REJOIN_MEMBERS = 3              # of a cluster in which a damaged node rejoins, 
 DAY_S = 86_400                  # between two warnings about expiring certificates
 
 
-class NodeFailed(Exception):  # noqa: N818  (the field's word for it)
+class NodeFailed(Exception):
     """The node cannot start, or had to stop itself; the message says why.
 
     `cured_by_restart`: another start may help. `counts`: the failure counts towards the pause before that start. (A

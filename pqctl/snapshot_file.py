@@ -25,7 +25,7 @@ _FIELD_INDEX, _FIELD_CLOCK, _FIELD_CLUSTER, _FIELD_LEVEL = 1, 4, 5, 18      # of
 _USERS = b"\x92\xa5users"       # how a frame with users begins: an array of two, the first of which is its name
 
 
-class Damaged(Exception):       # noqa: N818 - the name says what it is
+class Damaged(Exception):
     """The file is no snapshot, or not as it was written; the message says how that is known."""
 
 

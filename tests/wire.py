@@ -14,11 +14,11 @@ from types import TracebackType
 from typing import Self
 
 
-class Refused(Exception):  # noqa: N818
+class Refused(Exception):
     """A line that says that the command was not executed."""
 
 
-class Broken(OSError):  # noqa: N818
+class Broken(OSError):
     """The connection ended, fell silent, or said what nobody expects. `sent`: all of the command left this process."""
 
     def __init__(self, why: str, *, sent: bool = True) -> None:

@@ -38,7 +38,7 @@ class Finding(NamedTuple):
     what: str
 
 
-class Stopped(Exception):  # noqa: N818
+class Stopped(Exception):
     """The scrubber is to end."""
 
 

@@ -30,7 +30,7 @@ from core import PageLost
 log = logging.getLogger("sockpqd.cluster")
 
 
-class PagesNotSynced(OSError):  # noqa: N818  (says what happened)
+class PagesNotSynced(OSError):
     """Pages that a snapshot was to name could not be made durable."""
 
 

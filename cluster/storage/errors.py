@@ -30,7 +30,7 @@ class StorageError(Exception):
     """Base of the errors above. The message names the file and says what the operator can do."""
 
 
-class StorageDamaged(StorageError):  # noqa: N818  (the field's word for it)
+class StorageDamaged(StorageError):
     """Written bytes are missing or changed."""
 
 
@@ -42,11 +42,11 @@ class SnapshotDamaged(StorageDamaged):
     """No snapshot can be trusted, or none matches the journal."""
 
 
-class RejoinNeeded(StorageError):  # noqa: N818  (says what is to be done)
+class RejoinNeeded(StorageError):
     """Damage was found while the node ran; it must be started again to come back without the damaged files."""
 
 
-class StorageTooNew(StorageError):  # noqa: N818
+class StorageTooNew(StorageError):
     """A file has a newer format than this program knows; it was neither used nor changed."""
 
 
@@ -58,9 +58,9 @@ class SnapshotTooNew(StorageTooNew):
     """A snapshot of a newer format, or one that contains a state of a newer format."""
 
 
-class StorageInUse(StorageError):  # noqa: N818
+class StorageInUse(StorageError):
     """Another process uses the data directory; two must never write to it."""
 
 
-class NoRoom(StorageError):  # noqa: N818
+class NoRoom(StorageError):
     """The disk is full or the process has no descriptors left. Nothing was written; it may work later."""

@@ -18,7 +18,7 @@ _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[Job])
 
 
-class PageLost(Exception):  # noqa: N818  (says what happened)
+class PageLost(Exception):
     """A page cannot be read, or not as it was written: the state of this node is incomplete."""
 
 

@@ -15,11 +15,11 @@ import msgspec
 from beanstalk import Connection, Failure, Server
 from cluster import Handshakes, RefusalLog, TlsTransport
 from cluster.api import Doing
-from gateway.beanstalkd.order_execution import Customer, OrderExecution, Services
+from gateway.beanstalkd.fast_path import FastPath
+from gateway.beanstalkd.order_execution import OrderExecution, Principal, Services
 from gateway.beanstalkd.orders import Outcome, decode_order, encode
 from gateway.beanstalkd.seat import NodeSeat
 from gateway.beanstalkd.sessions import NodeSessions
-from gateway.beanstalkd.straight import StraightWay
 from gateway.limits import ACCEPT_BACKLOG, HANDSHAKE_S, HANDSHAKES_MAX
 from gateway.server.connection import keep_alive
 from gateway.server.listener import Listener, open_sockets
@@ -44,15 +44,15 @@ def do_errand(
         log.warning("%s: an order of a newer version was not understood", address)
         told(encode(Failure.GONE))
         return Ended()
-    customer = Customer(user, address)
+    principal = Principal(user, address)
 
     def tell(outcome: Outcome) -> None:
         told(encode(outcome))
 
-    straight = StraightWay(services, customer, tell, tell)
-    if order.first and services.cluster.serving and straight.take(order):
-        return straight
-    execution = OrderExecution(services, customer, order, tell)
+    fast_path = FastPath(services, principal, tell, tell)
+    if order.first and services.cluster.serving and fast_path.take(order):
+        return fast_path
+    execution = OrderExecution(services, principal, order, tell)
     execution.begin()
     return execution
 
@@ -71,8 +71,8 @@ class Guest(Connection):
 
     def __init__(self, listener: BeanstalkdListener) -> None:
         self._listener = listener
-        self._customer = Customer(listener.port.user, "")
-        super().__init__(listener.server, listener.seat(self._customer))
+        self._principal = Principal(listener.port.user, "")
+        super().__init__(listener.server, listener.seat(self._principal))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client has come; it is closed at once if its network or the limits do not allow it."""
@@ -89,7 +89,7 @@ class Guest(Connection):
                 listener.places.leave(host)
             cast(asyncio.Transport, transport).abort()
             return
-        self._host, self._customer.peer = host, f"{host}:{number}"
+        self._host, self._principal.peer = host, f"{host}:{number}"
         keep_alive(transport.get_extra_info("socket"))
         super().connection_made(transport)
 
@@ -152,9 +152,9 @@ class BeanstalkdListener:
                 while self.server.connections:
                     await asyncio.sleep(0.01)
 
-    def seat(self, customer: Customer) -> NodeSeat:
+    def seat(self, principal: Principal) -> NodeSeat:
         """A place for a new connection."""
-        return NodeSeat(self._services, self._sessions, customer)
+        return NodeSeat(self._services, self._sessions, principal)
 
     async def _open(self) -> tuple[str, int]:
         def protocol() -> asyncio.Protocol:
@@ -195,7 +195,7 @@ class BeanstalkdListener:
             await asyncio.sleep(KEEP_S)
             for portion in self._sessions.portions():
                 kept = asyncio.Event()
-                NodeSeat(self._services, self._sessions, Customer(None, "")).keep(portion, kept.set)
+                NodeSeat(self._services, self._sessions, Principal(None, "")).keep(portion, kept.set)
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(KEEP_S):
                         await kept.wait()

@@ -13,7 +13,7 @@ from core import SessionNotFound as SessionNotFoundReply
 from gateway.auth.authenticator import Access
 from gateway.auth.authorizer import Guard
 from gateway.beanstalkd.orders import AGAIN, NO_DIGEST, Keep, Open, Order, Outcome, SessionLost
-from gateway.beanstalkd.steps import Desk, Plain, Refused, Steps, Wait
+from gateway.beanstalkd.steps import CallSteps, Plain, Refused, Steps, Wait
 from gateway.protocol.responses import BUSY
 from gateway.waiting.slots import NoReply
 from gateway.waiting.waiter import Waiter
@@ -33,8 +33,8 @@ class Services(Protocol):
     access: Access
 
 
-class Customer:
-    """On whose behalf orders are executed: the user and address of the client, as those who check them want to know."""
+class Principal:
+    """On whose behalf orders are executed: the user and the address of the client, as the authorizer asks for them."""
 
     secure = True
 
@@ -46,11 +46,11 @@ class Customer:
 class OrderExecution:
     """One order; `told` is called once with its outcome, perhaps before `begin` returns."""
 
-    def __init__(self, services: Services, customer: Customer, order: Order, told: Told) -> None:
+    def __init__(self, services: Services, principal: Principal, order: Order, told: Told) -> None:
         self.ended = False              # WaitingClient: whether the client waits no more
         self._services = services
         self._cluster = services.cluster
-        self._customer = customer
+        self._principal = principal
         self._order = order
         self._told: Told | None = told
         self._number = order.number
@@ -61,7 +61,7 @@ class OrderExecution:
     @property
     def guard(self) -> Guard:
         """WaitingClient: what the user may do."""
-        return Guard(self._services.access, self._cluster, self._customer)      # type: ignore[arg-type]
+        return Guard(self._services.access, self._cluster, self._principal)      # type: ignore[arg-type]
 
     def begin(self) -> None:
         """Execute it."""
@@ -71,12 +71,12 @@ class OrderExecution:
             return
         rights = None
         if self._services.access.required and not isinstance(call, calls.GiveBack):
-            account = None if self._customer.user is None else self._services.access.account(self._customer.user)
+            account = None if self._principal.user is None else self._services.access.account(self._principal.user)
             if account is None:
                 self._tell_what_was_read(Failure.FORBIDDEN)
                 return
             rights = account.rights
-        self._steps = Desk(self._cluster, rights, self._order.session, first=self._order.first).steps(call)
+        self._steps = CallSteps(self._cluster, rights, self._order.session, first=self._order.first).steps(call)
         self._advance(None)
 
     def cancel(self) -> None:

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from beanstalk import Call, Done, Failure, Result, calls
 from cluster.api import Cluster
-from gateway.beanstalkd.order_execution import Customer, OrderExecution, Services
+from gateway.beanstalkd.fast_path import FastPath
+from gateway.beanstalkd.order_execution import OrderExecution, Principal, Services
 from gateway.beanstalkd.orders import (
     Again,
     Keep,
@@ -23,7 +24,6 @@ from gateway.beanstalkd.orders import (
     numbers_of,
 )
 from gateway.beanstalkd.sessions import NodeSession, NodeSessions
-from gateway.beanstalkd.straight import StraightWay
 
 SILENT_S = 30.0                 # without a leader for so long the connection is closed
 PAUSE_S = 0.02                  # before an order is given again, at first
@@ -39,13 +39,13 @@ WITHOUT_SESSION = frozenset({
 class NodeSeat:
     """Executes the calls of one connection, one at a time (beanstalk.Seat)."""
 
-    def __init__(self, services: Services, sessions: NodeSessions, customer: Customer) -> None:
+    def __init__(self, services: Services, sessions: NodeSessions, principal: Principal) -> None:
         self._services = services
         self._cluster: Cluster = services.cluster
         self._sessions = sessions
-        self._customer = customer
+        self._principal = principal
         self._loop = asyncio.get_running_loop()
-        self._straight = StraightWay(services, customer, self._end, self._told)
+        self._fast_path = FastPath(services, principal, self._end, self._told)
         self._session: NodeSession | None = None
         self._unsure = False                # whether a job may be bound to the session of which nobody knows
         self._call: Call | Keep | None = None
@@ -119,8 +119,8 @@ class NodeSeat:
         self._order, self._given = order, 0
         if self._cluster.serving:
             self._given, self._given_at = 1, self._loop.time()
-            self._recall = self._straight.cancel
-            if self._straight.take(order):
+            self._recall = self._fast_path.cancel
+            if self._fast_path.take(order):
                 return
             self._given = 0
         self._give_now()
@@ -139,12 +139,12 @@ class NodeSeat:
         if type(order.call) is calls.Reserve and self._given > 1:
             order = replace(order, call=replace(order.call, wait_s=self._wait_s()))
         if self._cluster.serving:
-            execution = OrderExecution(self._services, self._customer, order, self._told)
+            execution = OrderExecution(self._services, self._principal, order, self._told)
             self._recall = execution.cancel
             execution.begin()
             return
         number = self._cluster.send_errand(
-            self._customer.user, self._customer.peer, encode(order), self._reported)
+            self._principal.user, self._principal.peer, encode(order), self._reported)
         if number is None:
             self._told(Again())
         else:

@@ -1,6 +1,7 @@
 """What each call is in operations: a generator that yields an operation, gets its reply, and returns the result.
 
-A generator runs at the serving leader. What it reads of the machine it reads there, between its operations.
+A generator runs at the serving leader. What it reads of the machine it reads there, between its operations. One that
+only reads has a `yield` behind its `return`, never reached: it makes the function a generator.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class Plain(Struct, frozen=True):
     operation: Any
 
 
-class Refused(Exception):  # noqa: N818
+class Refused(Exception):
     """The call fails."""
 
     def __init__(self, failure: Failure) -> None:
@@ -77,7 +78,7 @@ class Refused(Exception):  # noqa: N818
 Steps = Generator[Requested | Wait | Plain, Reply, Result]
 
 
-class Desk:
+class CallSteps:
     """Makes steps of calls, for one user. `rights` None: everything is allowed. `first`: see Order."""
 
     def __init__(self, cluster: Cluster, rights: Rights | None, session: int, *, first: bool) -> None:
@@ -308,10 +309,11 @@ _NAMES = {
 }
 _TIMED = (JobState.RUNNING, JobState.DELAYED)
 _STATES = {"ready": JobState.READY, "delayed": JobState.DELAYED, "buried": JobState.BURIED}
-_DO: dict[type, Callable[[Desk, Any], Steps]] = {
-    calls.Put: Desk._put, calls.Reserve: Desk._reserve, calls.ReserveJob: Desk._reserve_job,
-    calls.Delete: Desk._delete, calls.Release: Desk._release, calls.Bury: Desk._bury, calls.Touch: Desk._touch,
-    calls.Peek: Desk._peek, calls.PeekFirst: Desk._peek_first, calls.Kick: Desk._kick, calls.KickJob: Desk._kick_job,
-    calls.Pause: Desk._pause, calls.JobStats: Desk._job_stats, calls.TubeStats: Desk._tube_stats,
-    calls.Tubes: Desk._tubes, calls.Totals: Desk._totals, calls.GiveBack: Desk._give_back,
+_DO: dict[type, Callable[[CallSteps, Any], Steps]] = {
+    calls.Put: CallSteps._put, calls.Reserve: CallSteps._reserve, calls.ReserveJob: CallSteps._reserve_job,
+    calls.Delete: CallSteps._delete, calls.Release: CallSteps._release, calls.Bury: CallSteps._bury,
+    calls.Touch: CallSteps._touch, calls.Peek: CallSteps._peek, calls.PeekFirst: CallSteps._peek_first,
+    calls.Kick: CallSteps._kick, calls.KickJob: CallSteps._kick_job, calls.Pause: CallSteps._pause,
+    calls.JobStats: CallSteps._job_stats, calls.TubeStats: CallSteps._tube_stats, calls.Tubes: CallSteps._tubes,
+    calls.Totals: CallSteps._totals, calls.GiveBack: CallSteps._give_back,
 }

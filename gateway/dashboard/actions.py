@@ -17,7 +17,7 @@ NUMBER = re.compile(r"-?[0-9]{1,20}(?:\.[0-9]{1,6})?")
 Fields = Mapping[str, str]
 
 
-class BadForm(Exception):       # noqa: N818 - the name says what it is
+class BadForm(Exception):
     """A field is missing, or cannot be what it should be; the message says which."""
 
 

@@ -15,7 +15,7 @@ READ_BYTES = 16 * 1024
 PORTION = 4096                  # bytes that are decoded before others have a turn
 
 
-class TooLarge(Exception):      # noqa: N818 - the name says what it is
+class TooLarge(Exception):
     """The form, one of its fields, or their number is beyond the limits."""
 
 

@@ -14,7 +14,7 @@ INTERRUPTED = 130       # 128 + SIGINT, as in shells; likewise for other signals
 PIPE_CLOSED = 141       # 128 + SIGPIPE
 
 
-class Failure(Exception):       # noqa: N818 - as in sockpq: the name says what it is
+class Failure(Exception):
     """Ends a command with this exit code and this sentence."""
 
     def __init__(self, code: int, message: str) -> None:

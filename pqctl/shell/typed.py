@@ -24,7 +24,7 @@ _FILE = re.compile(r"(?<=\s)<(\S+)")
 ReadFile = Callable[[str], bytes]
 
 
-class Mistyped(Exception):      # noqa: N818 - the name says what it is
+class Mistyped(Exception):
     """What was typed cannot be sent; the message says why."""
 
 

@@ -14,7 +14,7 @@ from beanstalk import Call, Conversation, Failure, Result, Server, calls
 from core import DeleteUntaken, Get, GetNumber, GetWith, Operation, Put, PutNumbered, PutWith, Request
 from gateway.auth.users_file import Account
 from gateway.beanstalkd import do_errand
-from gateway.beanstalkd.order_execution import Customer
+from gateway.beanstalkd.order_execution import Principal
 from gateway.beanstalkd.orders import Order, encode
 from gateway.beanstalkd.seat import NodeSeat
 from gateway.beanstalkd.sessions import NodeSessions
@@ -53,7 +53,7 @@ class Place:
         self.clock = Clock()
         self.sessions = sessions or NodeSessions()
         self.cluster = gateway.cluster
-        self.seat = NodeSeat(gateway.hub, self.sessions, Customer(user, "10.0.0.9:1"))
+        self.seat = NodeSeat(gateway.hub, self.sessions, Principal(user, "10.0.0.9:1"))
         self.seat._loop = self.clock        # type: ignore[assignment]
         self.result: Result | Failure | object = NOTHING
 

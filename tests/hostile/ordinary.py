@@ -60,7 +60,7 @@ class Report(Struct):
     maybe_finished: list[int] = field(default_factory=list)         # or may have been
 
 
-class Failed(Exception):  # noqa: N818
+class Failed(Exception):
     """A command that was not executed, or of which nobody knows: no cycle."""
 
 

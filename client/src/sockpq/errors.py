@@ -44,8 +44,6 @@
 A wrong type is a plain TypeError, as everywhere in Python, and nothing was sent.
 """
 
-# ruff: noqa: N818 - the names say what is known about the command; an "Error" at their end would add nothing
-
 from __future__ import annotations
 
 

@@ -34,7 +34,7 @@ FINISHED = {
 }
 
 
-class Unexpected(Exception):  # noqa: N818
+class Unexpected(Exception):
     """An answer that the protocol does not have there: a defect, never a fault of the network."""
 
 

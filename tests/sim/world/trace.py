@@ -15,7 +15,7 @@ SHOWN = 60
 NANOSECONDS = 1_000_000_000
 
 
-class Violation(Exception):  # noqa: N818  (the field's word for it)
+class Violation(Exception):
     """A promise was broken: a bug of the product, or of the simulation."""
 
 

@@ -47,7 +47,7 @@ ATTEMPT_MIN_S = 0.05        # a shorter attempt could only turn "not executed" i
 PAUSE_MAX_S = 1.0           # a cluster without a majority is not asked more often than this
 
 
-class Lost(Exception):      # noqa: N818 - as in errors.py
+class Lost(Exception):
     """The connection ended, or fell silent, before the answer was complete.
 
     `sent`: the whole command left this process, so that the server may have executed it. `waiting`: its 206 had come.

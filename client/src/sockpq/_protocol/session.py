@@ -13,7 +13,7 @@ WINDOW = 64             # how many of the newest requests the server remembers t
 NUMBER_BYTES_MAX = 25   # "REQ " and a 64-bit number before a command
 
 
-class SessionLost(SockpqError):     # noqa: N818 - as in errors.py
+class SessionLost(SockpqError):
     """The session is gone, or does not know this request any more. Internal: callers see OutcomeUnknown at most."""
 
 

@@ -1,7 +1,5 @@
 """What a task raises to say what becomes of its job, and what a caller sees of a task that failed."""
 
-# ruff: noqa: N818 - Retry, GiveUp, SlowDown and Sleep are requests to the worker, not errors
-
 from __future__ import annotations
 
 from sockpq.errors import BadArguments, SockpqError

@@ -48,11 +48,11 @@ class View(Struct, frozen=True):
         return int(word) if word.isascii() and word.isdigit() and len(word) <= NUMBER_DIGITS_MAX else 0
 
 
-class NotAllowed(Exception):    # noqa: N818 - the name says what it is
+class NotAllowed(Exception):
     """The visitor has no right to see this."""
 
 
-class NotThere(Exception):      # noqa: N818
+class NotThere(Exception):
     """What the page is about does not exist."""
 
 

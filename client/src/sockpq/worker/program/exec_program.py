@@ -16,7 +16,7 @@ PLACES = re.compile(r"%(.)")
 STDERR_CHARACTERS_MAX = 2000
 
 
-class ProgramFailed(Exception):  # noqa: N818 - its name is the reason that is kept with the job
+class ProgramFailed(Exception):
     """The program has ended with another exit code than 0, or could not be started."""
 
 

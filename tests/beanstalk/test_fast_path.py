@@ -220,12 +220,12 @@ def test_nothing_is_kept_of_an_order_that_has_ended() -> None:
         for end in (gateway.cluster.commit, gateway.cluster.neglect, gateway.cluster.lose):
             place.call(put())
             end()
-            assert place.seat._straight._order is None
+            assert place.seat._fast_path._order is None
             place.clock.pass_time(1)
             gateway.cluster.commit()
         gateway.cluster.full = True
         place.do(put())
-        assert place.seat._straight._order is None
+        assert place.seat._fast_path._order is None
     with_gateway(test, automatic=False)
 
 

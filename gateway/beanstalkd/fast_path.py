@@ -1,4 +1,4 @@
-"""The straight way of the calls that nearly all are: put, reserve, and delete of a reserved job.
+"""The fast path of the most frequent calls: put, reserve, and delete of a reserved job.
 
 Such a call is one operation, and what it needs is its usual reply. After any other reply it is executed step by step
 (order_execution.py), as an order that was given before: its first step is the same request of its session, which has
@@ -15,33 +15,41 @@ from msgspec.structs import replace
 from beanstalk import Failure, calls
 from core import DoneLast, Empty, Finished, Handed, Reply, Request, SessionNotFound, StoredNumber
 from gateway.beanstalkd.operations import get_of, put_of, reserved
-from gateway.beanstalkd.order_execution import Customer, OrderExecution, Services, Told
+from gateway.beanstalkd.order_execution import OrderExecution, Principal, Services, Told
 from gateway.beanstalkd.orders import AGAIN, NO_DIGEST, Order, SessionLost
 
 
-class StraightWay:
+class FastPath:
     """Takes the orders of one connection, one at a time, at the serving leader."""
 
     __slots__ = (
-        "_cancelled", "_claimed", "_customer", "_ended", "_execution", "_order", "_outcome_of", "_services", "_told",
+        "_cancelled",
+        "_claimed",
+        "_ended",
+        "_execution",
+        "_order",
+        "_outcome_of",
+        "_principal",
+        "_services",
+        "_told",
     )
 
     def __init__(
-        self, services: Services, customer: Customer, ended: Callable[[calls.Result], None], told: Told,
+        self, services: Services, principal: Principal, ended: Callable[[calls.Result], None], told: Told,
     ) -> None:
         """`ended` is called with the result of an order, `told` with any other outcome of it."""
         self._services = services
-        self._customer = customer
+        self._principal = principal
         self._ended = ended
         self._told = told
         self._order: Order | None = None            # under way
-        self._outcome_of: Callable[[StraightWay, Order, Any], bool]
+        self._outcome_of: Callable[[FastPath, Order, Any], bool]
         self._claimed: str | None = None            # the queue of the job that a reserve will get
         self._cancelled = False
         self._execution: OrderExecution | None = None
 
     def take(self, order: Order) -> bool:
-        """Execute an order that was not given before. False: it cannot be this way, and nothing was done."""
+        """Execute an order that was not given before. False: the fast path cannot take it; nothing was done."""
         take = _TAKE.get(type(order.call))
         return take is not None and take(self, order, order.call)
 
@@ -58,7 +66,7 @@ class StraightWay:
         if services.cluster.full or not self._may("put", call.tube):
             return False
         operation = put_of(call)
-        self._outcome_of = StraightWay._stored
+        self._outcome_of = FastPath._stored
         self._propose(order, operation)
         if not call.delay_s:
             services.waiters.follow(operation.job.put, self)
@@ -70,7 +78,7 @@ class StraightWay:
         self._claimed = self._services.waiters.claim_for_get(call.tubes)
         if self._claimed is None:
             return False
-        self._outcome_of = StraightWay._handed
+        self._outcome_of = FastPath._handed
         self._propose(order, get_of(call, order.session), keep_waiting=call.wait_s != 0)
         return True
 
@@ -82,13 +90,13 @@ class StraightWay:
             queue = self._services.cluster.machine.queue_of(handle)
             if queue is not None and not self._may("get", queue):
                 return False
-        self._outcome_of = StraightWay._finished
+        self._outcome_of = FastPath._finished
         self._propose(order, DoneLast(handle))
         return True
 
     def _may(self, right: str, *queues: str) -> bool:
         """Whether the user has a right on the queues."""
-        access, user = self._services.access, self._customer.user
+        access, user = self._services.access, self._principal.user
         if not access.required:
             return True
         account = None if user is None else access.account(user)
@@ -138,7 +146,7 @@ class StraightWay:
             self._told(SessionLost())
         else:
             again = replace(order, first=False)
-            self._execution = OrderExecution(self._services, self._customer, again, self._told)
+            self._execution = OrderExecution(self._services, self._principal, again, self._told)
             self._execution.begin()
 
     def refused(self) -> None:
@@ -165,6 +173,6 @@ class StraightWay:
             self._services.waiters.drop_claim(claimed)
 
 
-_TAKE: dict[type, Callable[[StraightWay, Order, Any], bool]] = {
-    calls.Put: StraightWay._put, calls.Reserve: StraightWay._reserve, calls.Delete: StraightWay._delete,
+_TAKE: dict[type, Callable[[FastPath, Order, Any], bool]] = {
+    calls.Put: FastPath._put, calls.Reserve: FastPath._reserve, calls.Delete: FastPath._delete,
 }

@@ -267,4 +267,4 @@ class Hub:
     def empty_export_dir(self) -> None:
         """Create an empty export directory, removing leftovers of a crash. Raises OSError."""
         shutil.rmtree(self._export_dir, ignore_errors=True)
-        self._export_dir.mkdir(parents=True)
+        self._export_dir.mkdir(mode=0o700, parents=True)

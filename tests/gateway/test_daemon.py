@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import socket
+import stat
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -105,6 +106,13 @@ def test_shutdown_answers_ends_the_waits_and_exits_with_zero(dev: Dev) -> None:
         assert read_all(waiter) == b"500 Offline Mode\r\n"
         assert read_all(idle) == b""
     assert dev.wait() == 0
+
+
+def test_nobody_else_can_read_the_data(dev: Dev, tmp_path: Path) -> None:
+    folders = [path for path in tmp_path.rglob("*") if path.name in ("journal", "snapshots", "exports")]
+    assert len(folders) == 3
+    for path in folders:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o700, path
 
 
 def test_a_second_dev_takes_other_ports_and_refuses_the_same_data(dev: Dev, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from sockpq import Client, ClientClosed, Leader, OutcomeUnknown, Refused, Unavai
 
 from tests.client.fake_faults import Fault
 from tests.client.fake_server import FakeCluster
+from tests.waiting import at_most
 
 
 def test_every_command_reaches_the_leader_wherever_it_is_in_the_list(cluster: FakeCluster, client: Client) -> None:
@@ -66,9 +67,9 @@ def test_without_a_leader_it_is_given_up_in_time(cluster: FakeCluster, client: C
     cluster.lead(None)
     cluster.servers[0].stop()
     begun = time.monotonic()
-    with pytest.raises(Unavailable) as none:
+    with at_most(3), pytest.raises(Unavailable) as none:
         client.cluster_remove("n1", timeout=0.3)
-    assert 0.2 < time.monotonic() - begun < 3
+    assert time.monotonic() - begun > 0.2
     assert "500 Offline Mode" in str(none.value)
     assert cluster.servers[0].address in str(none.value)
 

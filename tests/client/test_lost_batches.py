@@ -11,7 +11,7 @@ from sockpq import Aborted, BadArguments, Busy, Client, NotSupported, OutcomeUnk
 
 from tests.client.conftest import MakeClient
 from tests.client.scripted_server import JOB, ScriptedServer
-from tests.client.test_failover import at_most
+from tests.waiting import at_most
 
 NEW = ("batch", "within", "change", "move", "transaction")
 

@@ -12,7 +12,7 @@ from tests.client.conftest import MakeClient
 from tests.client.fake_faults import Fault
 from tests.client.fake_server import FakeCluster
 from tests.client.fake_sessions import FakeSessions, Stored
-from tests.client.test_failover import at_most
+from tests.waiting import at_most
 
 FAULTS = [
     Fault.EXECUTE_AND_CLOSE, Fault.HALF_ANSWER, Fault.EXECUTE_AND_STALL,

@@ -32,7 +32,7 @@ from tests.client.fake_faults import Fault
 from tests.client.fake_server import FakeCluster
 from tests.client.fake_users import FakeUsers
 from tests.client.scripted_server import JOB, ScriptedServer
-from tests.client.test_failover import at_most
+from tests.waiting import at_most
 
 SECRET = "a-secret-that-nobody-may-see"
 

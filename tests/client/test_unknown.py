@@ -14,7 +14,7 @@ from tests.client.conftest import MakeClient
 from tests.client.fake_faults import Fault
 from tests.client.fake_server import FakeCluster
 from tests.client.scripted_server import ScriptedServer
-from tests.client.test_failover import at_most
+from tests.waiting import at_most
 
 LOST = [Fault.EXECUTE_AND_CLOSE, Fault.HALF_ANSWER, Fault.EXECUTE_AND_STALL]
 NEVER_EXECUTED = [Fault.CLOSE, Fault.STALL, Fault.RUBBISH, Fault.ENDLESS]

@@ -17,7 +17,7 @@ from sockpq import Job, OutcomeUnknown
 from tests.client.conftest import MakeClient
 from tests.client.real_server import RealServer
 from tests.client.scripted_server import JOB, ScriptedServer, reset, trickle
-from tests.client.test_failover import at_most
+from tests.waiting import at_most
 
 WAIT_S = 0.3
 LATER_S = 0.05              # what the proxy takes for an answer

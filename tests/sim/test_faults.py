@@ -9,6 +9,7 @@ from tests.sim.faults.kinds import KINDS
 from tests.sim.world import plan
 
 SEEDS = range(120)
+pytestmark = pytest.mark.timeout(900)       # the first test does all the runs
 
 
 @pytest.fixture(scope="module")

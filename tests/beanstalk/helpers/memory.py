@@ -182,8 +182,9 @@ class Queue:
         return calls.Sums(0, *(states.count(state) for state in ("ready", "reserved", "delayed", "buried")))
 
     def give_back(self, call: calls.GiveBack) -> Result | Failure:
+        held = {job.handle: job for job in self.jobs.values() if job.handle is not None}
         for handle in (*call.handles, *call.undelivered):
-            if (job := self.held(handle)) is not None:
+            if (job := held.get(handle)) is not None:
                 job.state, job.handle = "ready", None
                 job.counts["reserves"] -= handle in call.undelivered
         return None

@@ -144,15 +144,17 @@ class PeerFigures(Struct, frozen=True):
 
 
 class PagingFigures(Struct, frozen=True):
-    """Waiting jobs that are not in memory, for monitoring."""
+    """Waiting jobs that are not in memory, and large bodies of any jobs, for monitoring."""
 
-    jobs: int                   # on the disk,
+    jobs: int                   # on the disk, at least their bodies,
     data_bytes: int             # and their data
+    bodies: int                 # on the disk without their jobs, which may wait, run or be buried,
+    body_bytes: int             # and their size
     file_bytes: int             # of the files they are in
     files: int
     live_bytes: int             # of these, the pages that the present state needs
     rewriting: int              # files that are being given up, because little of them is needed
-    read: int                   # pages, since the last snapshot was loaded
+    read: int                   # pages and such bodies, since the last snapshot was loaded
     written: int
     expected: int               # pages that the system was asked to read ahead
     misses: int                 # reads of a file that had to wait for the disk

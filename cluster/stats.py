@@ -66,15 +66,18 @@ def _paging(driver: Driver) -> PagingFigures | None:
     pages, files = driver.machine.pages, driver.paging.files
     if pages is None or files is None:
         return None
+    bodies = pages.bodies
     return PagingFigures(
-        jobs=pages.jobs,
-        data_bytes=pages.data_bytes,
+        jobs=pages.jobs + bodies.outside_jobs.jobs,
+        data_bytes=pages.data_bytes + bodies.outside_jobs.data_bytes,
+        bodies=bodies.count,
+        body_bytes=bodies.data_bytes,
         file_bytes=files.bytes_total + files.held_bytes,
         files=files.count,
         live_bytes=files.live_bytes,
         rewriting=files.rewriting,
-        read=pages.read,
-        written=pages.written,
+        read=pages.read + bodies.reads,
+        written=pages.written + bodies.written,
         expected=files.expected,
         misses=files.misses,
         moved=files.moved,

@@ -198,14 +198,16 @@ from core.ops.settings import ClusterSettings, QueueSettings
 from core.ops.topics import BindQueue, DeleteTopic, UnbindQueue
 from core.ops.users import DeleteUser, SetUser, User
 from core.ops.workers import BeatWorker, SetWorker, WorkerState
+from core.pages.page_space import PageLost, PageSpace, PageStore
 from core.pages.pager import Pager
-from core.pages.pages import PageLost, Pages, PageSpace, PageStore
+from core.pages.pages import Pages
 from core.pulse.pulse import OWN_PREFIX, Pulse
 from core.queries import FairGroup, FairLevel, JobView, QueueCounts, QueueHistory
 from core.sessions.session import Session
 from core.sessions.workers import WorkerPool
 from core.snapshot.frames import SnapshotError
 from core.snapshot.references import expanded, references
+from core.store.body import Body, Data, bytes_of
 from core.store.job import JobCounts, RunningJob
 
 __all__ = [
@@ -244,6 +246,7 @@ __all__ = [
     "BeatWorker",
     "BindQueue",
     "BindingNotFound",
+    "Body",
     "Bury",
     "BuryHere",
     "BuryWithReason",
@@ -265,6 +268,7 @@ __all__ = [
     "CreatePulse",
     "CreateQueue",
     "CreateQueueWith",
+    "Data",
     "DataTooLarge",
     "Delete",
     "DeleteNumber",
@@ -421,6 +425,7 @@ __all__ = [
     "WorkerNotFound",
     "WorkerPool",
     "WorkerState",
+    "bytes_of",
     "continues",
     "cost",
     "decode_entry",

@@ -95,6 +95,7 @@ UNSPLIT_JOBS_MAX = 500              # a queue with fewer READY jobs is one plain
 SCANNED_RUNS_MAX = 100              # priorities scanned for the oldest job; with more there is an index
 PAGE_BYTES_MAX = 256 << 10          # data of a page of jobs that is not in memory, if it has more than one,
 PAGE_BYTES_MIN = 16 << 10           # and with how much data few jobs are worth one
+BODY_BYTES_MIN = 4096               # a body of so much may be outside memory without its job
 PAGES_AHEAD = 4                     # behind the front of a queue, that will be needed soon
 JOB_BYTES = 190                     # of a waiting job in memory beside its data: record, numbers, place in a list
 STALE_OWNER_ENTRIES_MAX = 16        # of ended sessions in the heap of an owner, beyond as many as it has sessions

@@ -74,7 +74,7 @@ class Machine:
         self.known_level = levels.FEATURE_LEVEL if known_level is None else known_level
         self._paging = paging
         self._state = State()
-        self._state.pager = self._new_pager()
+        self._state.keep_in(self._new_pager())
         self.failed: Operation | None = None    # the operation that made apply() raise
 
     def apply(self, index: int, now_ms: int, seed: int, operations: Sequence[Operation]) -> Applied:

@@ -16,6 +16,7 @@ from core.pages.on_disk import OnDisk, on_disk
 from core.rules.expire import is_released
 from core.rules.hand_out import unfinished as any_unfinished
 from core.state import State
+from core.store.body import Data
 from core.store.job import AnyJob, BuriedJob, DelayedJob, JobCounts, RunningJob
 from core.store.queues import Queue
 
@@ -26,7 +27,7 @@ class JobView(Struct, gc=False, frozen=True):
     queue: str
     id: int | None              # of a running job
     priority: int
-    data: bytes
+    data: Data
     state: JobState
     item: str | None
     key: str | None
@@ -171,7 +172,7 @@ def stat(state: State, name: str, now_ms: int) -> list[tuple[str, int]] | None:
 def queue_on_disk(state: State, name: str) -> OnDisk:
     """What of the queue is on the disk of this node."""
     queue, pager = state.queues.by_name.get(name), state.pager
-    return OnDisk(0, 0) if queue is None or pager is None or not pager.pages.jobs else on_disk(queue)
+    return OnDisk(0, 0) if queue is None or pager is None else on_disk(queue, pager.pages)
 
 
 def fair_settings(state: State) -> FairSettings:

@@ -30,6 +30,7 @@ from core.pulse.pulse import Pulse
 from core.pulse.pulses import Pulses
 from core.sessions.table import Sessions
 from core.sessions.workers import Workers
+from core.store.body import Data
 from core.store.delayed import Delays, Release
 from core.store.events import ENDED_ITEM, ENDED_QUEUE, WATCHED_QUEUE, EventLog
 from core.store.item_limit import apply_item_limit
@@ -116,6 +117,7 @@ class State:
     __slots__ = (
         "allowed",
         "before_ms",
+        "body_bytes_min",
         "clock_ms",
         "clone",
         "cluster_id",
@@ -174,7 +176,8 @@ class State:
         self.seqs_since_ms = 0                      # older seqs carry no time: their jobs count as waiting since then
         self.queues = Queues()
         self.items = Items()
-        self.pager: Pager | None = None             # if jobs may be outside memory; not part of the state
+        self.pager: Pager | None = None             # if jobs may be outside memory; not part of the state,
+        self.body_bytes_min = 1 << 63               # nor is from what size on bodies may be without their jobs
         self.fair: FairBook | None = None           # groups and their shares, from the first use of them on
         self.running: dict[int, RunningJob] = {}    # in rising id (ids only grow), unless
         self.disordered = False                     # an undone batch brought some back: see in_order()
@@ -202,6 +205,19 @@ class State:
         # Of the present GetAllowed: how many grants are free, and the queues that are open meanwhile, by their pulse.
         self.allowed: dict[str, int] = {}
         self.opened: dict[str, list[Queue]] = {}
+
+    def keep_in(self, pager: Pager | None) -> None:
+        """From now on this pager decides what of the jobs is in memory; None: all is."""
+        self.pager = pager
+        if pager is not None and not pager.resident:
+            self.body_bytes_min = pager.pages.bodies.bytes_min
+
+    def held(self, data: bytes) -> Data:
+        """The data of a new job: held so that they may leave memory, if they are large."""
+        if len(data) < self.body_bytes_min:
+            return data
+        assert self.pager is not None
+        return self.pager.pages.bodies.hold(data)
 
     def new_seq(self) -> int:
         """A place behind all others."""

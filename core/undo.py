@@ -50,6 +50,7 @@ class Undo:
 
     def commit(self) -> None:
         """Keep all steps."""
+        self._steps.clear()             # they refer to this object: nothing else would let go of their jobs soon
         self._state.undo = None
         if self._fair is not None:
             self._fair.commit()
@@ -63,6 +64,7 @@ class Undo:
         state.fair = state.queues.fair = self._fair
         for step in reversed(self._steps):
             step()
+        self._steps.clear()             # as in commit()
         for queue, item in self._places:
             state.close(queue, item)
         for name, (counters, used_ms) in self._counters.items():

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from core.pages.pages import DelayedPage, PageLost, Pages
+from core.pages.bodies import leave, of_memory, wait
+from core.pages.page_space import PageLost
+from core.pages.pages import DelayedPage, Pages
 from core.pages.seq_index import SeqIndex
 from core.store.delayed import Delays
 from core.store.job import DelayedJob
@@ -52,9 +54,10 @@ class DelayedPages:
 
     def write(self, jobs: list[DelayedJob], data_bytes: int) -> DelayedPage | None:
         """Take these jobs, which are sorted, out of memory; None: there is no room, so they stay."""
-        number = self._pages.keep(_encoder.encode(jobs), len(jobs), data_bytes)
+        number = self._pages.keep(_encoder.encode(of_memory(jobs)), len(jobs), data_bytes)
         if number is None:
             return None
+        leave(jobs)
         last = jobs[-1]
         page = DelayedPage(number, len(jobs), data_bytes, last.due_ms, last.seq, place(jobs[0]))
         seqs = [job.seq for job in jobs]
@@ -66,11 +69,12 @@ class DelayedPages:
 
     def look(self, page: DelayedPage) -> list[DelayedJob]:
         """The jobs of the page, which stays. Raises PageLost."""
-        return jobs_in(self._pages.data(page), page)
+        return self._pages.bodies.of_page(jobs_in(self._pages.data(page), page))
 
     def take(self, page: DelayedPage) -> list[DelayedJob]:
         """The jobs of the page, which are in memory from now on. Raises PageLost."""
         jobs = self.look(page)
+        wait(jobs)
         self._pages.free(page)
         del self._by_number[page.number]
         self.index.remove([job.seq for job in jobs])

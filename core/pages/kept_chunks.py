@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from core.pages.pages import Pages, PageSpace
+from core.pages.page_space import PageSpace
+from core.pages.pages import Pages
 
 
 class KeptChunks:

@@ -45,8 +45,10 @@ class Pager:
     `resident`: nothing is paged, and what an earlier process has paged comes back into memory.
     """
 
-    __slots__ = ("_began_bytes", "_low_bytes", "_over_bytes", "_round", "_stage", "_stages", "hot_bytes_max", "pages",
-                 "resident")
+    __slots__ = (
+        "_began_bytes", "_low_bytes", "_over_bytes", "_round", "_rounds", "_stage", "_stages", "hot_bytes_max", "pages",
+        "resident",
+    )
 
     def __init__(
         self, pages: Pages, hot_bytes_max: int, stages: tuple[Stage, ...] = STAGES, *, resident: bool = False,
@@ -56,6 +58,7 @@ class Pager:
         self.hot_bytes_max = hot_bytes_max
         self._low_bytes = hot_bytes_max - hot_bytes_max // 8
         self._stages = stages
+        self._rounds = (stages[0], None, *stages[1:])       # None: bodies without their jobs
         self._rest()
 
     def _rest(self) -> None:
@@ -70,8 +73,11 @@ class Pager:
         return Pager(self.pages.another(), self.hot_bytes_max, self._stages, resident=self.resident)
 
     def hot_bytes(self, queues: Queues) -> int:
-        """What the waiting jobs take in memory, about."""
-        return queues.waiting_bytes + JOB_BYTES * queues.waiting - self.pages.saved_bytes
+        """What the waiting jobs, and the large bodies of all others, take in memory, about."""
+        pages, bodies = self.pages, self.pages.bodies
+        bodies.settle()
+        return (queues.waiting_bytes - bodies.waiting_bytes + bodies.hot_bytes
+                + JOB_BYTES * queues.waiting - pages.saved_bytes)
 
     def crowded(self, queues: Queues) -> bool:
         """Whether a quarter more than the budget is in memory."""
@@ -107,7 +113,7 @@ class Pager:
 
     def _begin_next(self, queues: Queues, delays: Delays, hot: int) -> bool:
         """Begin the next round; returns False when there is no point in it, as the last ones have brought little."""
-        if self._stage + 1 < len(self._stages):
+        if self._stage + 1 < len(self._rounds):
             self._begin(queues, delays, self._stage + 1)
         elif self._began_bytes - hot > self.hot_bytes_max // 16:
             self._begin(queues, delays, 0)
@@ -119,7 +125,14 @@ class Pager:
         if stage == 0:
             self._began_bytes = self.hot_bytes(queues)
         self._stage = stage
-        self._round = _round(queues, delays, self.pages, self._stages[stage])
+        now = self._rounds[stage]
+        self._round = _bodies(self.pages) if now is None else _round(queues, delays, self.pages, now)
+
+
+def _bodies(pages: Pages) -> Iterator[None]:
+    """Take bodies out of memory, the oldest first, in steps."""
+    while pages.write_body():
+        yield
 
 
 def _round(queues: Queues, delays: Delays, pages: Pages, stage: Stage) -> Iterator[None]:

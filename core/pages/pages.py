@@ -6,52 +6,16 @@ list as well, or may be asked for by name, and stays in memory.
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import msgspec
 from msgspec import Struct
 
 from core.limits import JOB_BYTES
+from core.pages.bodies import Bodies, leave, of_memory, wait
+from core.pages.page_space import PageLost, PageSpace, PageStore
 from core.store.job import Job
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[Job])
-
-
-class PageLost(Exception):
-    """A page cannot be read, or not as it was written: the state of this node is incomplete."""
-
-
-class PageSpace(Protocol):
-    """The pages of one state; numbers are its own."""
-
-    def put(self, data: bytes) -> int | None:
-        """Keep a page; returns its number, or None when there is no room."""
-
-    def get(self, number: int) -> bytes:
-        """The bytes of the page. Raises PageLost."""
-
-    def free(self, number: int) -> None:
-        """The page is not needed any more."""
-
-    def reference(self, number: int) -> bytes:
-        """By what a later process finds the page again."""
-
-    def adopt(self, reference: bytes) -> int:
-        """Take over a page that an earlier process has left; returns its number. Raises PageLost."""
-
-    def expect(self, number: int) -> None:
-        """The page will be read soon."""
-
-    def drop(self) -> None:
-        """Nothing of the space is needed any more."""
-
-
-class PageStore(Protocol):
-    """Where pages are kept. One that no snapshot names need not outlive the process: the log has its jobs."""
-
-    def space(self) -> PageSpace:
-        """An empty space."""
 
 
 class Page(Struct, gc=False, frozen=True):
@@ -73,14 +37,15 @@ class DelayedPage(Page, gc=False, frozen=True):
 class Pages:
     """The pages of one state: `jobs` and `data_bytes` are in them, `read` and `written` count pages ever.
 
-    `full`: there was no room for the last one.
+    `full`: there was no room for the last one. `bodies`: those of jobs that are in no page.
     """
 
-    __slots__ = ("_space", "_store", "count", "data_bytes", "full", "jobs", "read", "written")
+    __slots__ = ("_space", "_store", "bodies", "count", "data_bytes", "full", "jobs", "read", "written")
 
     def __init__(self, store: PageStore) -> None:
         self._store = store
         self._space = store.space()
+        self.bodies = Bodies(self._space)
         self.read = 0
         self.written = 0
         self.full = False
@@ -98,9 +63,12 @@ class Pages:
 
     def write(self, jobs: list[Job], data_bytes: int) -> Page | None:
         """These jobs as a page; None: there is no room, so they stay in memory."""
-        number = self.keep(_encoder.encode(jobs), len(jobs), data_bytes)
+        number = self.keep(_encoder.encode(of_memory(jobs)), len(jobs), data_bytes)
+        if number is None:
+            return None
+        leave(jobs)
         last = jobs[-1]
-        return None if number is None else Page(number, len(jobs), data_bytes, last.when, last.seq)
+        return Page(number, len(jobs), data_bytes, last.when, last.seq)
 
     def keep(self, data: bytes, jobs: int, data_bytes: int) -> int | None:
         """Write a page with so many jobs; returns its number, or None when there is no room."""
@@ -112,6 +80,12 @@ class Pages:
             self.jobs += jobs
             self.data_bytes += data_bytes
         return number
+
+    def write_body(self) -> bool:
+        """Take one body out of memory; returns whether there was one, and room for it."""
+        written = self.bodies.write_oldest()
+        self.full = written is False
+        return bool(written)
 
     def data(self, page: Page) -> bytes:
         """The bytes of the page. Raises PageLost."""
@@ -126,11 +100,12 @@ class Pages:
             raise PageLost(f"page {page.number} holds no jobs: {error}") from error
         if len(jobs) != page.count or jobs[-1].seq != page.seq:
             raise PageLost(f"page {page.number} holds other jobs")
-        return jobs
+        return self.bodies.of_page(jobs)
 
     def take(self, page: Page) -> list[Job]:
         """The jobs of the page, which is not needed any more. Raises PageLost."""
         jobs = self.look(page)
+        wait(jobs)
         self.free(page)
         return jobs
 
@@ -167,6 +142,7 @@ class Pages:
 
     def drop(self) -> None:
         """The state is given up, and its pages with it."""
+        self.bodies.drop()
         self._space.drop()
         self._nothing()
 
@@ -182,4 +158,6 @@ class Pages:
         """The state with `other` is given up, and this one takes its place."""
         self.read += other.read
         self.written += other.written
+        self.bodies.reads += other.bodies.reads
+        self.bodies.written += other.bodies.written
         other.drop()

@@ -178,6 +178,12 @@ class Running(Struct, array_like=True, tag="running", forbid_unknown_fields=True
     jobs: list[RunningRow]
 
 
+class Bodies(Struct, array_like=True, tag="bodies", forbid_unknown_fields=True):
+    """Where bodies of jobs in the next frame are, which has none for these. Only in snapshots by reference."""
+
+    bodies: list[tuple[Counter, Counter, bytes]]        # seq of the job, length, where the body is
+
+
 class Released(Struct, array_like=True, tag="released", forbid_unknown_fields=True):
     """Some DELAYED jobs that waited for `item`, which is finished; `more`: the next frame continues them."""
 
@@ -539,6 +545,6 @@ class End(Struct, array_like=True, tag="end", forbid_unknown_fields=True):
 
 Frame = (
     Head | Settings | PulseTable | PulseRow | OldestIndex | QueueRows | Waiting | Paged | PageIndex | PagedDelayed
-    | Delayed | Buried | Running | Released | BindingRows | FairTable | FairRows | UsedRows | CountedRows | KeptRows
-    | SessionTable | SessionRows | WorkerRows | UserRows | Clone | Chunk | End
+    | Delayed | Buried | Running | Bodies | Released | BindingRows | FairTable | FairRows | UsedRows | CountedRows
+    | KeptRows | SessionTable | SessionRows | WorkerRows | UserRows | Clone | Chunk | End
 )

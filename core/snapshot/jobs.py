@@ -16,6 +16,7 @@ from core.pages.paged_run import PagedRun
 from core.pages.pager import Pager
 from core.pages.pages import DelayedPage
 from core.snapshot.frames import (
+    Bodies,
     Buried,
     Delayed,
     End,
@@ -32,17 +33,19 @@ from core.snapshot.frames import (
     check,
 )
 from core.state import State
+from core.store.body import Data
 from core.store.delayed import Release
 from core.store.job import NEVER_MS, BuriedJob, DelayedJob, Extras, Job, JobCounts, RunningJob
 from core.store.job_list import JobList
 from core.store.queues import Queue
 
-JobFrame = Waiting | Paged | PageIndex | PagedDelayed | Delayed | Buried | Running | Released
+JobFrame = Waiting | Paged | PageIndex | PagedDelayed | Delayed | Buried | Running | Bodies | Released
 
 SEQ_PARTS = 256
 # The kinds of frames between which, in the order of the queues, there may be frames with pages.
 KINDS: dict[type[Frame], type[Frame]] = {Paged: Waiting, PageIndex: Delayed, PagedDelayed: Delayed}
 
+_NO_JOB = "inconsistent snapshot: bodies without their jobs"
 _ALONE = "inconsistent snapshot: pages of delayed jobs without one in memory before them"
 
 
@@ -62,7 +65,8 @@ class JobBuilder:
         self._id = 0                                    # of the last running job
         self.grouped = False                            # whether a job was put with a GROUP
         self._seqs = tuple(array("Q") for _ in range(SEQ_PARTS))    # each seq in one of them: a set would take 60 bytes
-        self._bodies: dict[int, bytes] = {}             # shared ones by number
+        self._bodies: dict[int, Data] = {}              # shared ones by number
+        self._named: dict[int, tuple[int, bytes]] = {}  # bodies of the next frame outside memory, by seq
         self._delayed = 0
         self._pages: list[DelayedPage] = []             # of the present queue, until one of its jobs is in memory,
         self._ranks: dict[int, int] = {}                # and the ranks of their jobs
@@ -72,6 +76,9 @@ class JobBuilder:
 
     def add(self, frame: JobFrame) -> None:
         """The next frame, in the right order. Raises SnapshotError."""
+        if isinstance(frame, Bodies):
+            self._name(frame)
+            return
         if self._pages and not (isinstance(frame, Delayed | PagedDelayed) and frame.queue == self._queue):
             raise SnapshotError(_ALONE)
         if isinstance(frame, Running):
@@ -99,12 +106,14 @@ class JobBuilder:
                 self._add_delayed(frame)
             else:
                 self._add_buried(frame)
+        check(not self._named, _NO_JOB)
 
     def check_sums(self, end: End) -> None:
         """Verify the sums after the last frame. Raises SnapshotError."""
         state = self._state
         check(all(len(set(part)) == len(part) for part in self._seqs), "two jobs have one place")
         check(not self._pages, _ALONE)
+        check(not self._named, _NO_JOB)
         check(end.waiting == state.queues.waiting, "waiting jobs are missing")
         check(end.running == len(state.running), "running jobs are missing")
         check(end.delayed == self._delayed, "delayed jobs are missing")
@@ -126,8 +135,8 @@ class JobBuilder:
                 in_time = queue.settings is not None and queue.settings.order is Order.TIME
                 check(in_time or not when, "a job has a time in a queue without an order by time")
                 _check_numbers(priority, attempts, at_ms, extras)
-            data = self._body(extras, data)
-            self._state.add(queue, Job(-priority, when, seq, queue.name, data, item, attempts, at_ms, extras))
+            body = self._body(seq, extras, data)
+            self._state.add(queue, Job(-priority, when, seq, queue.name, body, item, attempts, at_ms, extras))
 
     def _add_pages(self, frame: Paged) -> None:
         """Pages of this node, behind jobs that are there. Their own jobs were verified when they were put there."""
@@ -163,8 +172,8 @@ class JobBuilder:
             check(extras is None or extras.expires_at_ms is None, "a TTL goes on while its job is delayed")
             if self._foreign:
                 _check_numbers(priority, attempts, at_ms, extras)
-            data = self._body(extras, data)
-            job = DelayedJob(due_ms, seq, -priority, queue.name, data, item, attempts, at_ms, extras)
+            body = self._body(seq, extras, data)
+            job = DelayedJob(due_ms, seq, -priority, queue.name, body, item, attempts, at_ms, extras)
             self._state.defer(queue, job)
             self._delayed += 1
         if self._pages:
@@ -228,8 +237,8 @@ class JobBuilder:
             check(extras is None or extras.expires_at_ms is None, "a TTL goes on while its job is buried")
             if self._foreign:
                 _check_numbers(priority, attempts, at_ms, extras)
-            data = self._body(extras, data)
-            self._state.bury(BuriedJob(burial, seq, -priority, queue.name, data, item, attempts, at_ms, extras))
+            body = self._body(seq, extras, data)
+            self._state.bury(BuriedJob(burial, seq, -priority, queue.name, body, item, attempts, at_ms, extras))
             self._buried += 1
 
     def _add_running(self, row: RunningRow) -> None:
@@ -249,7 +258,7 @@ class JobBuilder:
             id=row.id,
             queue=queue.name,
             priority=row.priority,
-            data=self._body(extras, row.data),
+            data=self._body(row.seq, extras, row.data),
             item=item,
             deadline_ms=row.deadline_ms,
             then=row.then,
@@ -294,13 +303,29 @@ class JobBuilder:
         check(len(set(extras.after)) == len(extras.after), "a job waits twice for an item")
         return item, extras
 
-    def _body(self, extras: Extras | None, data: bytes) -> bytes:
+    def _name(self, frame: Bodies) -> None:
+        """Bodies of this node, of jobs in the next frame."""
+        self._paging()
+        check(not self._named, _NO_JOB)
+        self._named = {seq: (length, reference) for seq, length, reference in frame.bodies}
+        check(len(self._named) == len(frame.bodies) > 0, "two bodies of one job")
+
+    def _body(self, seq: int, extras: Extras | None, row_data: bytes) -> Data:
         """The data of a job, or those that it shares with the first job of this body."""
+        data = self._state.held(row_data) if self._named.get(seq) is None else self._outside(seq, row_data)
         if extras is None or extras.body is None:
             return data
         check(extras.body < self._state.next_seq, "number of a body out of range")
         check(bool(data) == (extras.body not in self._bodies), "a shared body comes twice, or not at all")
         return self._bodies.setdefault(extras.body, data)
+
+    def _outside(self, seq: int, row_data: bytes) -> Data:
+        """The data of a job that are named; its row has none."""
+        length, reference = self._named.pop(seq)
+        check(not row_data, "a job has its body twice")
+        pager = self._paging()
+        bodies = pager.pages.bodies
+        return bodies.take(reference, length) if pager.resident else bodies.adopt(reference, length)
 
     def _add_released(self, frame: Released) -> None:
         delays = self._state.delays

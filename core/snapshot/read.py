@@ -82,6 +82,7 @@ _ONCE = (
     frames.Head, frames.Settings, frames.PulseTable, frames.OldestIndex, frames.FairTable, frames.SessionTable,
     frames.Clone, frames.End,
 )
+_WITH_DATA = (frames.Waiting, frames.Delayed, frames.Buried, frames.Running)
 _NEEDED: dict[type[frames.Frame], type[frames.Frame]] = {       # which must come before
     frames.PulseRow: frames.PulseTable,
     frames.SessionRows: frames.SessionTable,
@@ -191,7 +192,7 @@ class _Builder:
     def __init__(self, foreign: bool, pager: Pager | None) -> None:
         self._foreign = foreign
         self.state = State()
-        self.state.pager = pager
+        self.state.keep_in(pager)
         self.clone: frames.Clone | None = None
         self.chunks = KeptChunks(None)                  # of the clone
         self._last: type[frames.Frame] | None = None           # type of the last frame
@@ -221,6 +222,9 @@ class _Builder:
 
     def add(self, frame: frames.Frame) -> None:
         """The next frame."""
+        if isinstance(frame, frames.Bodies) and not self.empty:         # may be before any one with jobs
+            self._add_jobs(frame)
+            return
         kind = KINDS.get(type(frame), type(frame))
         first = _ORDER.index(self._last) if self._last is not None else -1
         right = _ORDER.index(kind) >= first and (kind is not self._last or kind not in _ONCE)
@@ -309,7 +313,7 @@ class _Builder:
 
     def _add_jobs(self, frame: JobFrame) -> None:
         self._jobs.add(frame)
-        if self.state.pager is not None and isinstance(frame, frames.Waiting | frames.Delayed):
+        if self.state.pager is not None and isinstance(frame, _WITH_DATA):
             self.state.pager.relieve(self.state.queues, self.state.delays)
 
     def _add_bindings(self, frame: frames.BindingRows) -> None:

@@ -9,27 +9,33 @@ from itertools import chain
 import msgspec
 
 from core import limits
+from core.pages.bodies import body_of
 from core.pages.delayed_pages import jobs_in
 from core.pages.merge import merged
-from core.pages.pages import DelayedPage, PageLost
+from core.pages.page_space import PageLost
+from core.pages.pages import DelayedPage
 from core.snapshot import frames
 from core.snapshot.write import CHECKSUM_BYTES, MAGIC
+from core.store.body import bytes_of
 from core.store.job import Job
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(frames.Paged)
 _delayed_decoder = msgspec.msgpack.Decoder(frames.PagedDelayed | frames.Delayed)
+_bodies_decoder = msgspec.msgpack.Decoder(frames.Bodies)
+_filled_decoder = msgspec.msgpack.Decoder(frames.Waiting | frames.Delayed | frames.Buried | frames.Running)
 _jobs_decoder = msgspec.msgpack.Decoder(list[Job])
 _PAGED = _encoder.encode(frames.Paged("", []))[:len("pages") + 2]           # the beginnings of such frames
 _PAGE_INDEX = _encoder.encode(frames.PageIndex([]))[:len("page index") + 2]
 _PAGED_DELAYED = _encoder.encode(frames.PagedDelayed("", [], []))[:len("delayed pages") + 2]
 _DELAYED = _encoder.encode(frames.Delayed("", []))[:len("delayed") + 2]
+_BODIES = _encoder.encode(frames.Bodies([]))[:len("bodies") + 2]
 _END = _encoder.encode(frames.End(0, 0))[:len("end") + 2]
 _PROLOGUE_BYTES = len(MAGIC) + 4
 
 
 def references(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The references of all pages that a snapshot names, in pieces of any size.
+    """The references of all pages, and bodies, that a snapshot names, in pieces of any size.
 
     Only at the end of `chunks` it is known whether the snapshot is intact. Raises PageLost if it surely is not.
     """
@@ -46,17 +52,19 @@ def _references_in(piece: bytes) -> list[bytes]:
         return [row[-1] for row in _decoder.decode(piece[4:]).pages]
     if piece.startswith(_PAGED_DELAYED, 4):
         return [page[-1] for page in _delayed_decoder.decode(piece[4:]).pages]
+    if piece.startswith(_BODIES, 4):
+        return [body[-1] for body in _bodies_decoder.decode(piece[4:]).bodies]
     return []
 
 
 def expanded(chunks: Iterable[bytes], read: Callable[[bytes], bytes]) -> Iterator[bytes]:
-    """An intact snapshot with the jobs of the pages that it names. `read`: the bytes of the page of a reference.
+    """An intact snapshot with the jobs of the pages, and the bodies, that it names.
 
-    Raises PageLost.
+    `read`: the bytes of the page of a reference. Raises PageLost.
     """
     digest = blake2b(digest_size=CHECKSUM_BYTES)
     chunk = bytearray()
-    for part in _with_all_jobs(_pieces(chunks), read):
+    for part in _with_all_jobs(_with_bodies(_pieces(chunks), read), read):
         chunk += part
         if len(chunk) >= limits.CHUNK_BYTES:
             digest.update(chunk)
@@ -64,6 +72,31 @@ def expanded(chunks: Iterable[bytes], read: Callable[[bytes], bytes]) -> Iterato
             chunk.clear()
     digest.update(chunk)
     yield bytes(chunk) + digest.digest()
+
+
+def _with_bodies(pieces: Iterator[bytes], read: Callable[[bytes], bytes]) -> Iterator[bytes]:
+    """These frames, with the bodies that they name in their places."""
+    for piece in pieces:
+        if not piece.startswith(_BODIES, 4):
+            yield piece
+            continue
+        named = {seq: (length, reference) for seq, length, reference in _bodies_decoder.decode(piece[4:]).bodies}
+
+        def body(seq: int, data: bytes, named: dict[int, tuple[int, bytes]] = named) -> bytes:
+            if seq not in named:
+                return data
+            length, reference = named[seq]
+            return body_of(read(reference), length)
+
+        frame = _filled_decoder.decode(next(pieces)[4:])
+        if isinstance(frame, frames.Running):
+            for row in frame.jobs:
+                row.data = body(row.seq, row.data)
+        elif isinstance(frame, frames.Waiting):
+            frame.jobs = [(*row[:4], body(row[2], row[4]), *row[5:]) for row in frame.jobs]
+        else:
+            frame.jobs = [(*row[:4], body(row[1], row[4]), *row[5:]) for row in frame.jobs]
+        yield _framed(frame)
 
 
 def _with_all_jobs(pieces: Iterator[bytes], read: Callable[[bytes], bytes]) -> Iterator[bytes]:
@@ -136,7 +169,7 @@ def _rows_in(row: frames.DelayedPageRow, read: Callable[[bytes], bytes]) -> Iter
     count, data_bytes, first_ms, first_seq, due_ms, seq, reference = row
     page = DelayedPage(0, count, data_bytes, due_ms, seq, (first_ms, first_seq))
     for job in jobs_in(read(reference), page):
-        yield job.due_ms, job.seq, -job.rank, None, job.data, job.attempts, job.at_ms, None
+        yield job.due_ms, job.seq, -job.rank, None, bytes_of(job.data), job.attempts, job.at_ms, None
 
 
 def _delayed_frames(queue: str, rows: Iterator[frames.DelayedRow]) -> Iterator[bytes]:
@@ -152,7 +185,7 @@ def _delayed_frames(queue: str, rows: Iterator[frames.DelayedRow]) -> Iterator[b
         yield _framed(frames.Delayed(queue, portion))
 
 
-def _framed(frame: frames.Waiting | frames.Delayed) -> bytes:
+def _framed(frame: frames.Frame) -> bytes:
     body = _encoder.encode(frame)
     return len(body).to_bytes(4, "big") + body
 
@@ -168,7 +201,7 @@ def _with_jobs(piece: bytes, read: Callable[[bytes], bytes]) -> Iterator[bytes]:
         if len(jobs) != count or jobs[-1].seq != seq:
             raise PageLost("a page holds other jobs")
         yield _framed(frames.Waiting(frame.queue, [
-            (-job.rank, job.when, job.seq, None, job.data, job.attempts, job.at_ms, None) for job in jobs
+            (-job.rank, job.when, job.seq, None, bytes_of(job.data), job.attempts, job.at_ms, None) for job in jobs
         ]))
 
 

@@ -113,7 +113,7 @@ def adopt(state: State, other: State) -> None:
     state.queues = other.queues
     if state.pager is not None and other.pager is not None:
         other.pager.pages.replace(state.pager.pages)
-        state.pager = other.pager
+        state.keep_in(other.pager)
     state.topics = other.topics
     state.running = other.running
     state.leases = other.leases

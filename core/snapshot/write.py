@@ -17,7 +17,8 @@ into several frames. A body that jobs of several queues share (Extras.body) stan
 
 What a node writes for itself may be a snapshot by reference: pages of jobs (core/pages) are named, in Paged frames
 between the Waiting ones, instead of read, and those of DELAYED jobs in PagedDelayed frames before the Delayed ones of
-the same queue, with PageIndex frames before them all. It is smaller, and different on each node; no other node and no
+the same queue, with PageIndex frames before them all. So are large bodies: a Bodies frame tells where those of the
+frame behind it are, whose rows have no data for them. It is smaller, and different on each node; no other node and no
 client gets it.
 
 To change the layout of a released format: raise FORMAT and record a data directory of the new one
@@ -50,6 +51,7 @@ from core.snapshot.fair import fair_frames
 from core.snapshot.pulses import pulse_frames
 from core.snapshot.sessions import session_frames
 from core.state import State
+from core.store.body import Body, bytes_of
 from core.store.job import AnyJob, BuriedJob, DelayedJob, Extras, Job, RunningJob
 from core.store.queues import Queue
 
@@ -91,7 +93,7 @@ def _frames(state: State, users: bool, by_reference: bool) -> Iterator[frames.Fr
     yield from pulse_frames(state.pulses)
     yield from _queue_frames(state)
     names = sorted(state.queues.by_name)
-    bodies: set[int] = set()            # numbers of shared bodies that are written
+    bodies = _Bodies(by_reference)
     yield from _waiting_frames(state, names, bodies, by_reference)
     yield from _delayed_frames(state, names, bodies, by_reference)
     buried_queues = sorted(
@@ -101,13 +103,13 @@ def _frames(state: State, users: bool, by_reference: bool) -> Iterator[frames.Fr
     for name in buried_queues:
         for buried in _portions(_buried(state, name)):
             buried_jobs += len(buried)
-            yield frames.Buried(name, [
-                (job.burial, job.seq, -job.rank, job.item, _data(job, bodies), job.attempts, job.at_ms,
+            yield from bodies.before(frames.Buried(name, [
+                (job.burial, job.seq, -job.rank, job.item, bodies.data(job), job.attempts, job.at_ms,
                  _extras_row(job.extras))
                 for job in buried
-            ])
+            ]))
     for running in _portions(state.in_order().values()):
-        yield frames.Running([_running_row(job, _data(job, bodies)) for job in running])
+        yield from bodies.before(frames.Running([_running_row(job, bodies.data(job)) for job in running]))
     yield from _released_frames(state)
     bound = [
         (topic, *binding) for topic, bindings in sorted(state.topics.by_name.items()) for binding in bindings
@@ -135,8 +137,8 @@ def _frames(state: State, users: bool, by_reference: bool) -> Iterator[frames.Fr
 
 
 def _waiting_frames(
-    state: State, names: list[str], bodies: set[int], by_reference: bool,
-) -> Iterator[frames.Waiting | frames.Paged]:
+    state: State, names: list[str], bodies: _Bodies, by_reference: bool,
+) -> Iterator[frames.Frame]:
     for name in names:
         queue = state.queues.by_name[name]
         for part in _parts(state, queue) if by_reference else (queue.all_ready(),):
@@ -144,16 +146,16 @@ def _waiting_frames(
                 yield part
                 continue
             for jobs in _portions(part):
-                yield frames.Waiting(name, [
-                    (-job.rank, job.when, job.seq, job.item, _data(job, bodies), job.attempts, job.at_ms,
+                yield from bodies.before(frames.Waiting(name, [
+                    (-job.rank, job.when, job.seq, job.item, bodies.data(job), job.attempts, job.at_ms,
                      _extras_row(job.extras))
                     for job in jobs
-                ])
+                ]))
 
 
 def _delayed_frames(
-    state: State, names: list[str], bodies: set[int], by_reference: bool,
-) -> Iterator[frames.PageIndex | frames.PagedDelayed | frames.Delayed]:
+    state: State, names: list[str], bodies: _Bodies, by_reference: bool,
+) -> Iterator[frames.Frame]:
     outside = state.delays.outside if by_reference else None
     if isinstance(outside, DelayedPages):
         yield from _index_frames(outside)
@@ -163,11 +165,11 @@ def _delayed_frames(
             yield from _delayed_page_frames(name, jobs)
             jobs = jobs.near
         for delayed in _portions(jobs):
-            yield frames.Delayed(name, [
-                (job.due_ms, job.seq, -job.rank, job.item, _data(job, bodies), job.attempts, job.at_ms,
+            yield from bodies.before(frames.Delayed(name, [
+                (job.due_ms, job.seq, -job.rank, job.item, bodies.data(job), job.attempts, job.at_ms,
                  _extras_row(job.extras))
                 for job in delayed
-            ])
+            ]))
 
 
 def _index_frames(outside: DelayedPages) -> Iterator[frames.PageIndex]:
@@ -268,14 +270,35 @@ def _running_row(job: RunningJob, data: bytes) -> frames.RunningRow:
     )
 
 
-def _data(job: AnyJob, bodies: set[int]) -> bytes:
-    """The data of the job, or none if they are shared with a job that was written before."""
-    body = None if job.extras is None else job.extras.body
-    if body is None or body not in bodies:
-        if body is not None:
-            bodies.add(body)
-        return job.data
-    return b""
+class _Bodies:
+    """The data of the jobs of one snapshot."""
+
+    def __init__(self, by_reference: bool) -> None:
+        self._by_reference = by_reference
+        self._shared: set[int] = set()          # numbers of shared bodies that are written
+        self._named: list[tuple[int, int, bytes]] = []      # the rows of a Bodies frame
+
+    def data(self, job: AnyJob) -> bytes:
+        """The data of the job; none if they are named, or shared with a job that was written before."""
+        number = None if job.extras is None else job.extras.body
+        if number is not None:
+            if number in self._shared:
+                return b""
+            self._shared.add(number)
+        data = job.data
+        if self._by_reference and isinstance(data, Body):
+            reference = data.reference
+            if reference is not None:
+                self._named.append((job.seq, len(data), reference))
+                return b""
+        return bytes_of(data)
+
+    def before(self, frame: frames.Frame) -> Iterator[frames.Frame]:
+        """The frame with these jobs, and before it one that names their bodies."""
+        if self._named:
+            yield frames.Bodies(self._named)
+            self._named = []
+        yield frame
 
 
 def _extras_row(extras: Extras | None) -> frames.ExtrasRow | None:

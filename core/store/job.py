@@ -52,7 +52,7 @@ A numbered job (PUT .. NUMBER) has the seq of its first place for life: where th
 to the place of that seq, and its `when` is the time of its number.
 
 None of these types is tracked by the garbage collector (gc=False), so a million jobs cost it nothing. That is safe
-because they refer to strings, bytes and numbers only and cannot be part of a cycle.
+because they refer to strings, bytes (or a Body of them) and numbers only and cannot be part of a cycle.
 
 A new attribute that few jobs have goes into Extras here and into ExtrasRow (core/snapshot/frames.py), and follows the
 job through all of its states.
@@ -65,6 +65,7 @@ from msgspec.structs import replace
 
 from core.limits import SEQ_BITS
 from core.ops.jobs import Then
+from core.store.body import Data
 
 NEVER_MS = (1 << 63) - 1        # the due time of a job that waits for items
 
@@ -155,7 +156,7 @@ class Job(Struct, order=True, frozen=True, gc=False, array_like=True):
     when: int
     seq: int
     queue: str
-    data: bytes
+    data: Data
     item: str | None
     attempts: int           # how often it was handed out
     at_ms: int | None       # the time it was put for, if any
@@ -176,7 +177,7 @@ class DelayedJob(Struct, order=True, frozen=True, gc=False, array_like=True):
     seq: int
     rank: int
     queue: str
-    data: bytes
+    data: Data
     item: str | None
     attempts: int
     at_ms: int | None
@@ -196,7 +197,7 @@ class RunningJob(Struct, gc=False):
     id: int
     queue: str
     priority: int
-    data: bytes
+    data: Data
     item: str | None
     deadline_ms: int | None     # replicated time at which the lease ends; None: no limit
     then: Then                  # LATER, DONE or DEAD: what follows the deadline
@@ -223,7 +224,7 @@ class BuriedJob(Struct, order=True, frozen=True, gc=False):
     seq: int
     rank: int
     queue: str
-    data: bytes
+    data: Data
     item: str | None
     attempts: int
     at_ms: int | None

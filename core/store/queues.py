@@ -23,6 +23,7 @@ from sortedcontainers import SortedDict, SortedList
 from core import limits
 from core.ops.queues import Order
 from core.ops.settings import QueueSettings
+from core.store.body import Body
 from core.store.job import AnyJob, BuriedJob, DelayedJob, Job
 from core.store.job_list import JobList
 from core.store.policies.oldest import OldestFirst
@@ -277,7 +278,10 @@ class Queues:
     def count(self, queue: Queue, job: Job | DelayedJob) -> None:
         """`job` becomes READY or DELAYED."""
         self.waiting += 1
-        self.waiting_bytes += len(job.data)
+        data = job.data
+        self.waiting_bytes += len(data)
+        if isinstance(data, Body):
+            data.waits(queue.name)
         ranks, rank = queue.ranks, job.rank
         count = ranks.get(rank)
         if count is None:
@@ -289,7 +293,10 @@ class Queues:
     def uncount(self, queue: Queue, job: Job | DelayedJob) -> None:
         """Undo `count`."""
         self.waiting -= 1
-        self.waiting_bytes -= len(job.data)
+        data = job.data
+        self.waiting_bytes -= len(data)
+        if isinstance(data, Body):
+            data.leaves(queue.name)
         rank = job.rank
         count = queue.ranks[rank]
         if count == 1:

@@ -48,6 +48,7 @@ from core import (
     Selector,
     StoredNumber,
     Touch,
+    bytes_of,
 )
 from gateway.beanstalkd.operations import MS, get_of, put_of, reserved
 from gateway.rights import Rights
@@ -300,7 +301,7 @@ def priority_of(native: int) -> int:
 
 
 def _found(job: JobView) -> calls.Found:
-    return calls.Found(job.number or job.id or 0, job.data)
+    return calls.Found(job.number or job.id or 0, bytes_of(job.data))
 
 
 _NAMES = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core import QueueSettings
+from core import QueueSettings, bytes_of
 from gateway.commands import streams
 from gateway.commands.context.client import Client
 from gateway.protocol import listings, responses
@@ -90,7 +90,7 @@ def sched_settings(client: Client, command: Command) -> None:
 def peek(client: Client, command: Command) -> None:
     """PEEK at one job."""
     job = client.hub.cluster.machine.peek(*command.arguments)
-    client.say(responses.JOB_NOT_FOUND if job is None else b"200 OK " + listings.seen_lines([job]) + job.data)
+    client.say(responses.JOB_NOT_FOUND if job is None else b"200 OK " + listings.seen_lines([job]) + bytes_of(job.data))
 
 
 def job_stat(client: Client, command: Command) -> None:

@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from typing import BinaryIO
 
-from core import JobView, RunningJob
+from core import Data, JobView, RunningJob, bytes_of
 from gateway.commands.context.client import Client, Services
 from gateway.limits import LINES_PER_PIECE, STREAM_PIECE_BYTES
 from gateway.protocol import listings, responses
@@ -64,12 +64,12 @@ async def session_list(client: Client) -> None:
         await asyncio.sleep(0)
 
 
-async def _stream_data(client: Client, blocks: list[bytes]) -> None:
+async def _stream_data(client: Client, blocks: list[Data]) -> None:
     """Stream the blocks concatenated, joining small ones."""
     piece: list[bytes] = []
     size = 0
     for block in blocks:
-        piece.append(block)
+        piece.append(bytes_of(block))
         size += len(block)
         if size >= STREAM_PIECE_BYTES:
             await client.stream(b"".join(piece))

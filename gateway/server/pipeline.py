@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Coroutine
 
-from core import REQUEST_WINDOW, Reply, Requested
+from core import REQUEST_WINDOW, PageLost, Reply, Requested
 from gateway.auth.authorizer import Guard
 from gateway.commands import auth
 from gateway.commands.context.client_state import ClientState, Run
@@ -303,7 +303,9 @@ class Pipeline:
     def _task_done(self, task: asyncio.Task[None]) -> None:
         self._task = None
         error = None if task.cancelled() else task.exception()
-        if error is not None:
+        if isinstance(error, PageLost):     # of a state that a newer one has replaced meanwhile, or the node stops
+            self.cut("the jobs it was being shown are gone")
+        elif error is not None:
             log.error("%s: a command failed: report it, with this line", self.link.peer, exc_info=error)
             self.cut("after an internal error")
         self.wake()

@@ -19,9 +19,9 @@ DEEP = Load(producers=3, workers=1, waiters=0, callers=1, planners=1, handlers=1
 TINY: dict[str, Any] = {"load": DEEP, "config": {"limits": {"hot_bytes": 1000}}, "small_pages": True}
 
 
-def _paged(*faults: Fault, moved: bool = False) -> list[Fault]:
+def _paged(*faults: Fault, moved: bool = False, bodies: bool = False) -> list[Fault]:
     damaged = any(isinstance(fault, DamagedPages) for fault in faults)
-    return [Paged(moved=moved, damaged=damaged), *faults]
+    return [Paged(moved=moved, damaged=damaged, bodies=bodies), *faults]
 
 
 PAGED: tuple[Scenario, ...] = (
@@ -47,6 +47,11 @@ PAGED: tuple[Scenario, ...] = (
     Scenario("paged: leader's pages damaged", lambda seed: _paged(DamagedPages(leader, seed)), after_s=2.5,
              campaigns_only=True, **TINY),
     Scenario("paged: follower left behind", lambda seed: _paged(LeftBehind(a_follower, None)), same_term=True,
+             campaigns_only=True, **TINY),
+    Scenario("paged: large bodies, leader killed while snapshots are written",
+             lambda seed: _paged(Snapshots(), Kill(leader), bodies=True), campaigns_only=True, **TINY),
+    Scenario("paged: large bodies, a follower's pages damaged",
+             lambda seed: _paged(DamagedPages(a_follower, seed), bodies=True), after_s=2.5,
              campaigns_only=True, **TINY),
     Scenario("paged: jobs stand still in old files", lambda seed: _paged(Kill(leader), moved=True),
              campaigns_only=True, **TINY),

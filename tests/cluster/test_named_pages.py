@@ -25,7 +25,7 @@ from cluster.snapshots.snapshot_store import (
     SnapshotStore,
 )
 from cluster.storage.disk import Disk
-from core import Due, Get, GetWith, JobState, Machine, Operation, Pager, Pages, PurgeQueue, Put, PutWith
+from core import DoneAll, Due, Get, GetWith, JobState, Machine, Operation, Pager, Pages, PurgeQueue, Put, PutWith
 from core.pages.pager import Stage
 from tests.cluster.helpers.faulty_disk import Crash, FaultyDisk
 from tests.core.helpers.paging import small_collections
@@ -201,7 +201,7 @@ def test_files_stay_as_long_as_a_snapshot_names_them(log: Log, disk: FaultyDisk)
     node = filled(log, disk)
     named = {number for numbers in node.pages.named.values() for number in numbers}
     log.take(1000)
-    log.add(PurgeQueue("q", JobState.DELAYED))
+    log.add(PurgeQueue("q", JobState.DELAYED), DoneAll(tuple(range(1, 200))))
     node.follow()
     present = {int(name.removeprefix("pages-")) for name in disk.names(FOLDER)}
     assert named <= present

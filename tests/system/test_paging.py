@@ -17,6 +17,7 @@ HOT_BYTES = 300_000
 JOBS = 12_000
 AT_ONCE = 1000
 BODY_BYTES = 300            # so that the pages are in files, and not all in their buffer
+LARGE_JOBS, LARGE_BYTES, LARGE_AT_ONCE = 1000, 9000, 100
 PATIENCE_S = 60.0
 LIMITS = {"limits": {"hot_bytes": HOT_BYTES}}
 
@@ -40,6 +41,37 @@ def drain(cluster: LocalCluster, count: int) -> list[int]:
             jobs = client.get_many(min(500, count - len(found)), "q", expire=600)
             assert jobs, "jobs are missing"
             found += [int(job.data) for job in jobs]
+            client.done_many(jobs)
+    return found
+
+
+def large(number: int) -> bytes:
+    """A large body that knows its number."""
+    return (b"%d:" % number).ljust(LARGE_BYTES, b"x")
+
+
+def fill_large(cluster: LocalCluster) -> None:
+    """Put jobs with keys and large bodies, the odd ones for tomorrow."""
+    with Wire(cluster.server(cluster.wait_for_leader()), PATIENCE_S) as wire:
+        for start in range(0, LARGE_JOBS, LARGE_AT_ONCE):
+            puts = b"".join(
+                b"%s 0 %d%s KEY k%d\r\n%s" % (
+                    b"late" if number % 2 else b"q", LARGE_BYTES, b" DELAY 86400" if number % 2 else b"", number,
+                    large(number))
+                for number in range(start, start + LARGE_AT_ONCE))
+            assert wire.say(f"PUTS {LARGE_AT_ONCE}", puts) == f"200 OK {LARGE_AT_ONCE}"
+            for _ in range(LARGE_AT_ONCE):
+                assert wire.line() == "200 OK"
+
+
+def drain_large(cluster: LocalCluster, queue: str) -> list[int]:
+    """The numbers of the jobs of a queue, which have the bodies they were put with, and are done."""
+    found: list[int] = []
+    with sockpq.Client(cluster.servers, timeout=PATIENCE_S) as client:
+        while jobs := client.get_many(100, queue, expire=600):
+            numbers = [int(job.data.partition(b":")[0]) for job in jobs]
+            assert [job.data for job in jobs] == [large(number) for number in numbers]
+            found += numbers
             client.done_many(jobs)
     return found
 
@@ -154,6 +186,74 @@ def test_a_damaged_page_stops_the_node_which_is_whole_when_started_again() -> No
         leader = cluster.wait_for_leader()
         damage_pages(cluster, leader)
         assert drain(cluster, JOBS) == list(range(JOBS))        # another one leads, which has its own files
+        cluster.wait_until_logged(leader, "is not as it was written. This node stops")
+        cluster.kill(leader)                                    # it has ended
+        cluster.restart(leader)
+        cluster.wait_until_level()
+        assert len(hashes(cluster)) == 1
+
+
+def test_large_bodies_of_jobs_in_memory_survive_kills_snapshots_and_transfers() -> None:
+    """All jobs have keys, so no page takes them as they are: some READY, some DELAYED, some running."""
+    with LocalCluster(3, LIMITS) as cluster:
+        fill_large(cluster)
+        cluster.wait_until_level()
+        for name in cluster.names:
+            assert metric(cluster, name, "paged_bodies") > LARGE_JOBS * 0.8
+            assert metric(cluster, name, "paged_body_bytes") == metric(cluster, name, "paged_bodies") * LARGE_BYTES
+            assert metric(cluster, name, "hot_bytes") < 3 * HOT_BYTES
+            with sockpq.Client(cluster.servers) as client:
+                told = [client.queue_stat(queue, server=cluster.server(name)) for queue in ("q", "late")]
+            assert sum(one["on_disk"] for one in told) == metric(cluster, name, "paged_jobs")
+            assert sum(one["on_disk_bytes"] for one in told) == metric(cluster, name, "paged_data_bytes")
+        with sockpq.Client(cluster.servers, timeout=PATIENCE_S) as client:
+            running = client.get_many(100, "q", expire=600)
+        assert [job.data for job in running] == [large(number) for number in range(0, 200, 2)]
+        for name in cluster.names:
+            answer = cluster.say(name, "CLUSTER SNAPSHOT", PATIENCE_S)
+            assert answer is not None
+            assert answer.startswith("200 OK"), cluster.logs(name)[-2000:]
+            assert metric(cluster, name, "snapshot_bytes") < LARGE_JOBS * LARGE_BYTES / 5
+        empty = next(name for name in cluster.names if name != cluster.wait_for_leader())
+        cluster.kill(empty)
+        cluster.wipe(empty)
+        cluster.restart(empty)
+        cluster.wait_until_level()
+        for name in cluster.names:
+            cluster.kill(name)
+        for name in cluster.names:
+            cluster.restart(name, wait=False)
+        cluster.wait_until_level()
+        for name in cluster.names:
+            assert metric(cluster, name, "paged_bodies") > LARGE_JOBS * 0.8
+        with sockpq.Client(cluster.servers, timeout=PATIENCE_S) as client:
+            client.done_many(running)
+        with Wire(cluster.server(cluster.wait_for_leader()), PATIENCE_S) as wire:
+            assert wire.say(f"KICK late {LARGE_JOBS} HERE") == f"200 OK {LARGE_JOBS // 2}"
+        assert drain_large(cluster, "q") == list(range(200, LARGE_JOBS, 2))
+        assert drain_large(cluster, "late") == list(range(1, LARGE_JOBS, 2))
+        cluster.wait_until_level()
+        assert len(hashes(cluster)) == 1
+        for name in cluster.names:
+            assert metric(cluster, name, "paged_bodies") == metric(cluster, name, "paged_body_bytes") == 0
+
+
+def test_a_damaged_body_stops_the_node_which_is_whole_when_started_again() -> None:
+    with LocalCluster(3, LIMITS) as cluster:
+        fill_large(cluster)
+        cluster.wait_until_level()
+        victim = next(name for name in cluster.names if name != cluster.wait_for_leader())
+        answer = cluster.say(victim, "CLUSTER SNAPSHOT", PATIENCE_S)
+        assert answer is not None
+        assert answer.startswith("200 OK")
+        cluster.kill(victim)
+        damage_pages(cluster, victim)
+        cluster.restart(victim, wait=False)
+        cluster.wait_until_logged(victim, "is not as it was written")
+        cluster.wait_until_level()
+        leader = cluster.wait_for_leader()
+        damage_pages(cluster, leader)
+        assert drain_large(cluster, "q") == list(range(0, LARGE_JOBS, 2))
         cluster.wait_until_logged(leader, "is not as it was written. This node stops")
         cluster.kill(leader)                                    # it has ended
         cluster.restart(leader)

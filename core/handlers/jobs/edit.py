@@ -74,7 +74,7 @@ def change(state: State, operation: ops.Change | ops.ChangePlace | ops.ChangeNum
     refusal = None if operation.data is None else too_large(state, job.queue, len(operation.data))
     if refusal is not None:
         return refusal
-    data = job.data if operation.data is None else operation.data
+    data = job.data if operation.data is None else state.held(operation.data)
     item = None if operation.no_item else job.item if operation.item is None else state.items.open(operation.item).name
     at_ms = job.at_ms if operation.when is None else activate.moment(state, operation.when)
     extras = job.extras if operation.data is None else without_body(job.extras)
@@ -194,8 +194,7 @@ def move(state: State, operation: ops.Move, seed: int) -> Reply:
     job = state.running.get(operation.id)
     if job is None:
         return NOT_FOUND
-    data = job.data if operation.data is None else operation.data
-    refusal = rejects_puts(state, operation.queue, len(data))
+    refusal = rejects_puts(state, operation.queue, len(job.data if operation.data is None else operation.data))
     extras = Extras() if job.extras is None else job.extras
     if refusal is None and extras.key is not None and operation.queue != job.queue:
         refusal = replies.JOB_EXISTS if key_taken(state, operation.queue, extras.key) else None
@@ -219,7 +218,7 @@ def move(state: State, operation: ops.Move, seed: int) -> Reply:
         when=0,
         seq=state.next_place(job),
         queue=queue.name,
-        data=data,
+        data=job.data if operation.data is None else state.held(operation.data),
         item=job.item,
         attempts=0,
         at_ms=at_ms,

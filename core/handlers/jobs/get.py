@@ -29,6 +29,7 @@ from core.rules.fair_choice import found_in
 from core.rules.hand_out import hand_out, lease, unfinished
 from core.rules.select import Way, next_job, offers
 from core.state import State
+from core.store.body import Body
 from core.store.job import BuriedJob, DelayedJob, Job, RunningJob, is_numbered
 from core.store.queues import Queue
 
@@ -83,7 +84,10 @@ def get(state: State, operation: Get, seed: int) -> Reply:
         job = hand_out(state, queue, item, operation, found)
     if session is not None:
         session.bind(job)
-    return Handed(job.id, job.queue, job.priority, job.data, job.item)
+    data = job.data
+    if isinstance(data, Body):
+        data = data.read()
+    return Handed(job.id, job.queue, job.priority, data, job.item)
 
 
 def _asked(state: State, names: tuple[str, ...]) -> None:
@@ -350,10 +354,13 @@ def _of_many_queues(
 
 def handed(job: RunningJob, meta: bool, turned: bool | UnsetType = UNSET) -> Handed:
     """The reply that hands out this job; `turned`: see Handed."""
+    data = job.data
+    if isinstance(data, Body):
+        data = data.read()
     if not meta:
-        return Handed(job.id, job.queue, job.priority, job.data, job.item, UNSET, turned)
+        return Handed(job.id, job.queue, job.priority, data, job.item, UNSET, turned)
     extras = job.extras
     key, reason, group = (None, None, None) if extras is None else (extras.key, extras.reason, extras.group)
     number = job.seq if is_numbered(extras) else None
     attempt_data = Meta(key, job.attempts, job.at_ms, job.deadline_ms, reason, group, number)
-    return Handed(job.id, job.queue, job.priority, job.data, job.item, attempt_data, turned)
+    return Handed(job.id, job.queue, job.priority, data, job.item, attempt_data, turned)

@@ -13,6 +13,7 @@ from core.ops.settings import QueueSettings
 from core.rules import activate
 from core.rules.admit import admitted, at_capacity, displaced, key_taken, rejects_puts, ttl_ms
 from core.state import State
+from core.store.body import Data
 from core.store.job import BuriedJob, DelayedJob, Extras, Job, JobCounts, RunningJob
 from core.store.queues import PUT, Queue
 
@@ -46,7 +47,10 @@ def put(state: State, operation: Put, seed: int) -> Reply:
         item = state.items.open(item).name      # one string for all jobs of the item
     seq = state.next_seq
     state.next_seq = seq + 1
-    job = Job(-operation.priority, 0, seq, queue.name, operation.data, item, 0, None, None)
+    data: Data = operation.data
+    if len(data) >= state.body_bytes_min:
+        data = state.held(operation.data)
+    job = Job(-operation.priority, 0, seq, queue.name, data, item, 0, None, None)
     if queue.settings is not None:
         state.make_ready(queue, job)
     elif item is None:
@@ -100,7 +104,7 @@ def _put_numbered_at_once(state: State, queue: Queue, put: Put, lease_ms: int | 
     state.put_item = None
     seq = state.new_seq()
     extras = Extras(lease_ms=lease_ms, counts=NEW_COUNTS)
-    state.add(queue, Job(-put.priority, 0, seq, queue.name, put.data, None, 0, None, extras))
+    state.add(queue, Job(-put.priority, 0, seq, queue.name, state.held(put.data), None, 0, None, extras))
     queue.counters[PUT] += 1
     state.events.tell("PUT", queue.name, put.priority)
     return StoredNumber(seq)
@@ -185,9 +189,9 @@ def _duplicate(state: State, operation: PutWith | PutGrouped, key: str, seed: in
 
 def place(
     state: State, operation: PutWith | PutGrouped, queue: Queue, item: str | None, seq: int,
-    replaced: Job | DelayedJob | None = None, body: int | None = None, marks: Marks = PLAIN,
+    replaced: Job | DelayedJob | None = None, body: int | None = None, marks: Marks = PLAIN, data: Data | None = None,
 ) -> Job:
-    """Put the job of this operation into the queue. `body`: the number of data that it shares with other jobs.
+    """Put the job of this operation into the queue. `body`: the number of `data`, which it shares with other jobs.
 
     Returns it as it was before it was READY or DELAYED.
     """
@@ -223,7 +227,7 @@ def place(
         when=0,
         seq=seq,
         queue=queue.name,
-        data=put.data,
+        data=state.held(put.data) if data is None else data,
         item=None if item is None else state.items.open(item).name,
         attempts=0 if replaced is None else replaced.attempts,
         at_ms=at_ms,

@@ -91,6 +91,8 @@ def _spread(state: State, names: Sequence[str], operation: PutWith | PutGrouped)
     state.spent += 2 * limits.STEP * len(names)         # the largest one spends all that an entry may
     shared = len(names) > 1 and len(put.data) >= limits.SHARED_BYTES_MIN
     body = state.next_seq if shared else None
+    # Jobs may have one Body only if snapshots know that they share it.
+    data = state.held(put.data) if shared or len(names) == 1 else put.data
     events = state.events
     like: Job | None = None         # what the jobs of all queues without settings are like
     for name in names:
@@ -100,7 +102,7 @@ def _spread(state: State, names: Sequence[str], operation: PutWith | PutGrouped)
             job = replace(like, seq=state.new_seq(), queue=queue.name)
             activate.place(state, queue, job, active_ms=job.at_ms)
         else:
-            job = place(state, operation, queue, put.item, state.new_seq(), body=body)
+            job = place(state, operation, queue, put.item, state.new_seq(), body=body, data=data)
             if queue.settings is None and not operation.after:
                 like = job
         queue.counters[PUT] += 1

@@ -78,6 +78,7 @@ def _paging(figures: Figures) -> list[tuple[str, Child]]:
     return [] if paging is None else [
         ("waiting jobs in memory", f"{size(figures.hot_bytes)} of {size(figures.hot_bytes_max)}"),
         ("waiting jobs on the disk", f"{paging.jobs}, with {size(paging.data_bytes)} of data"),
+        ("large bodies on the disk", f"{paging.bodies} of jobs in any state, {size(paging.body_bytes)}"),
         ("files of waiting jobs", f"{paging.files} of {size(paging.file_bytes)}, {_needed(paging)} needed"
          + (f"; {paging.rewriting} being rewritten" if paging.rewriting else "")),
         ("pages of waiting jobs", f"{paging.read} read, {paging.expected} in advance; "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import urlencode
 
-from core import JobState, JobView, QueueSettings
+from core import JobState, JobView, QueueSettings, bytes_of
 from gateway.dashboard.markup import Child, Markup, link, pairs, table, tag
 from gateway.dashboard.pages.parts.body import preview
 from gateway.dashboard.pages.parts.picture import captioned, pictures
@@ -77,7 +77,8 @@ def _job(view: View, job: JobView) -> list[Child]:
     if job.deadline_ms is not None:
         times.append(f"lease ends in {duration(max(0, job.deadline_ms - now))}")
     return [
-        job.id, job.key, job.priority, job.attempts, job.item, ", ".join(times), job.reason, preview(job.data),
+        job.id, job.key, job.priority, job.attempts, job.item, ", ".join(times), job.reason,
+        preview(bytes_of(job.data)),
         link(f"/job?{address(job)}", "more") if named(job) else "",
     ]
 

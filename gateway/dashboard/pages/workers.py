@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from msgspec import Struct
 
-from core import JobState, WorkerPool
+from core import JobState, WorkerPool, bytes_of
 from gateway.dashboard.markup import Child, Markup, link, table, tag
 from gateway.dashboard.pages.parts.view import View, choice, details, duration, field, form, page, section
 from gateway.dashboard.pages.queue import address
@@ -81,7 +81,7 @@ def _runs(view: View, queue: str) -> Iterator[list[Child]]:
     machine = view.cluster.machine
     for state in (JobState.READY, JobState.DELAYED):
         for job in machine.peek_queue(queue, state, RUNS):
-            run = _run(job.data)
+            run = _run(bytes_of(job.data))
             if run is not None:
                 in_ms = run.at_s * 1000 - view.cluster.time_ms
                 yield [

@@ -19,7 +19,8 @@ from tests.chaos.machines.cluster import ProxiedCluster
 ASK_S = 1.0
 SNAPSHOT_S = 10.0
 PAGED_S = 30.0
-PAGED_JOBS_MIN = 50         # on the disk of each node
+PAGED_JOBS_MIN = 50         # on the disk of each node,
+BODIES_MIN = 10             # and bodies of jobs that are not
 MOVED_MIN = 30              # pages: they are not in one file
 DAMAGE = " is damaged: "
 FLIPPED_EVERY = 2000        # bytes of a changed file
@@ -30,11 +31,13 @@ class Paged(Fault):
     """No fault: waits until each node has jobs on its disk, and sees at the end that pages were written and read.
     Unless files were `damaged`, no node found damage.
 
-    `moved`: the nodes have snapshots, and have moved pages since then, out of files with little else.
+    `bodies`: each node has bodies on its disk without their jobs, too. `moved`: the nodes have snapshots, and have
+    moved pages since then, out of files with little else.
     """
 
-    def __init__(self, *, moved: bool = False, damaged: bool = False) -> None:
+    def __init__(self, *, moved: bool = False, damaged: bool = False, bodies: bool = False) -> None:
         super().__init__()
+        self._bodies = bodies
         self._moved = moved
         self._damaged = damaged
 
@@ -43,6 +46,9 @@ class Paged(Fault):
         for name in self.names:
             self._wait_to_see(lambda name=name: told(cluster, name, "paged_jobs") >= PAGED_JOBS_MIN,
                               f"{name} has jobs on its disk", PAGED_S)
+            if self._bodies:
+                self._wait_to_see(lambda name=name: told(cluster, name, "paged_bodies") >= BODIES_MIN,
+                                  f"{name} has bodies on its disk", PAGED_S)
             if self._moved:
                 say(cluster.direct(name), "CLUSTER SNAPSHOT", SNAPSHOT_S)
         if self._moved:

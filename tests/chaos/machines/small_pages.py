@@ -3,8 +3,9 @@ arguments.
 
     python -m tests.chaos.machines.small_pages sockpqd --config n1.toml
 
-With limits.hot_bytes all but the first jobs of a queue leave memory, in pages of a few jobs and files of some pages. So
-what happens in days with long queues happens in seconds with short ones.
+With limits.hot_bytes all but the first jobs of a queue leave memory, in pages of a few jobs and files of some pages,
+and so do bodies of some bytes of all other jobs. So what happens in days with long queues happens in seconds with short
+ones.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 from typing import Any
 
 from cluster.paging import file_space, paging
+from core import limits
 from core.pages import paged_run
 from core.pages.pager import Pager, Stage
 from core.store import job_list, ready
@@ -21,6 +23,7 @@ from gateway.main import main
 
 STAGES = (Stage(20, 8, 2), Stage(5, 4, 2))
 SIZES: tuple[tuple[Any, str, int], ...] = (
+    (limits, "BODY_BYTES_MIN", 300),
     (ready, "UNSPLIT_JOBS_MAX", 20),
     (job_list, "BLOCK_JOBS_MAX", 16),
     (paged_run, "BLOCK_JOBS_MAX", 16),

@@ -96,7 +96,8 @@ class MemoryStore:
 
 
 def small_collections(patch: pytest.MonkeyPatch) -> None:
-    """Make runs of two jobs and blocks of five, so that short logs have pages."""
+    """Make runs of two jobs and blocks of five, and bodies of three bytes large ones, so that short logs have pages."""
+    patch.setattr("core.limits.BODY_BYTES_MIN", 3)
     patch.setattr("core.store.ready.UNSPLIT_JOBS_MAX", 2)
     patch.setattr("core.store.job_list.BLOCK_JOBS_MAX", 5)
     patch.setattr("core.pages.paged_run.BLOCK_JOBS_MAX", 5)

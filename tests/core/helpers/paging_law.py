@@ -88,15 +88,17 @@ def random_cut(data: bytes) -> int:
 
 
 def assert_counted(paged: Machine, store: MemoryStore) -> None:
-    """The pages that are counted are those that are kept."""
+    """The pages and bodies that are counted are those that are kept."""
     pages = paged.pages
     assert pages is not None
-    assert pages.count == store.pages
+    assert paged.hot_bytes >= 0
+    bodies = pages.bodies
+    assert pages.count + bodies.count == store.pages
+    outside = list(bodies.outside.values())
     assert (pages.jobs > 0) == (pages.count > 0)
     of_queues = [paged.on_disk(name) for name in paged.queue_names("")]
-    assert sum(one.jobs for one in of_queues) == pages.jobs
-    assert sum(one.data_bytes for one in of_queues) == pages.data_bytes
-    assert paged.hot_bytes >= 0
+    assert sum(one.jobs for one in of_queues) == pages.jobs + sum(one.jobs for one in outside)
+    assert sum(one.data_bytes for one in of_queues) == pages.data_bytes + sum(one.data_bytes for one in outside)
 
 
 def written_by(machine: Machine) -> int:

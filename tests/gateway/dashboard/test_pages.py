@@ -59,11 +59,12 @@ def test_it_is_shown_how_many_jobs_are_on_the_disk() -> None:
     async def test(found: Site) -> None:
         assert "on the disk" not in await found.get("/")
         found.cluster.paging = PagingFigures(
-            jobs=4711, data_bytes=1 << 20, file_bytes=2 << 20, files=3, live_bytes=1 << 19, rewriting=1, read=7,
-            written=9, expected=6, misses=2, moved=0, reads=Histogram(),
+            jobs=4711, data_bytes=1 << 20, bodies=12, body_bytes=3 << 16, file_bytes=2 << 20, files=3,
+            live_bytes=1 << 19, rewriting=1, read=7, written=9, expected=6, misses=2, moved=0, reads=Histogram(),
         )
         page = await found.get("/")
         assert "4711, with 1.0 MiB of data" in page
+        assert "12 of jobs in any state, 192.0 KiB" in page
         assert "3 of 2.0 MiB, 25% needed; 1 being rewritten" in page
         assert "7 read, 6 in advance; 2 were not in memory in time" in page
 

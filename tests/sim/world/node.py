@@ -242,6 +242,7 @@ class SimNode:
                 pages=self.pages if self.world.plan.paged else None)
             pages = self.machine.pages
             self.world.trace.seen["starts with pages of before"] += pages is not None and pages.count > 0
+            self.world.trace.seen["starts with bodies of before"] += pages is not None and pages.bodies.count > 0
         except BaseException:
             journal.close()
             raise
@@ -290,6 +291,8 @@ class SimNode:
         if self.machine.pages is not None:
             self.world.trace.seen["pages of jobs written"] += self.machine.pages.written
             self.world.trace.seen["pages of jobs read"] += self.machine.pages.read
+            self.world.trace.seen["bodies of jobs written"] += self.machine.pages.bodies.written
+            self.world.trace.seen["bodies of jobs read"] += self.machine.pages.bodies.reads
         self._subscriptions = None
         self._hearer.leave()
         if self.world.roams_on == self.name:

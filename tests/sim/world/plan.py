@@ -142,6 +142,8 @@ def draw(seed: int, **fixed: Any) -> Plan:
         setattr(plan, name, value)
     if plan.paged:
         plan.constants += PAGED
+        least = random.Random(f"bodies {seed}").choice((1, 4, 4096))
+        plan.constants.append((core_limits, "BODY_BYTES_MIN", least))
         plan.deep = fixed.get("deep", random.Random(f"deep {seed}").choice((0.0, 0.2, 0.5, 0.8)))
         plan.asleep = fixed.get("asleep", random.Random(f"asleep {seed}").choice((0.0, 0.5, 0.9)))
     return plan

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -12,18 +13,27 @@ import pytest
 
 from cluster import NodeSettings
 from gateway.config import (
+    Auth,
     Beanstalkd,
     ConfigError,
     GatewaySection,
+    Listen,
     Log,
+    Node,
     Queue,
     Raft,
+    Tls,
     is_loopback,
     load,
     read,
     split_address,
 )
 from gateway.limits import MIB, Limits
+
+SECTIONS = {
+    "node": Node, "listen": Listen, "queue": Queue, "limits": Limits, "raft": Raft, "gateway": GatewaySection,
+    "tls": Tls, "auth": Auth, "log": Log, "beanstalkd": Beanstalkd,
+}
 
 GOOD = """
 [node]
@@ -277,3 +287,16 @@ def test_every_key_is_documented_with_its_default() -> None:
     for section in (secure.tls, secure.auth, secure.listen.legacy[0]):
         for field in msgspec.structs.fields(type(section)):
             assert f"{field.name} = " in text
+
+
+def test_documents_name_only_keys_that_exist() -> None:
+    root = Path(__file__).parents[3]
+    known = {
+        f"{section}.{field.encode_name}"
+        for section, kind in SECTIONS.items() for field in msgspec.structs.fields(kind)
+    }
+    named = re.compile(rf"`((?:{'|'.join(SECTIONS)})\.[a-z_]+)[`. =]")
+    documents = [root / "README.md", root / "client" / "README.md", *(root / "docs").rglob("*.md")]
+    found = {(path.name, key) for path in documents for key in named.findall(path.read_text())}
+    assert len(found) > 50
+    assert {(name, key) for name, key in found if key not in known and not key.endswith((".md", ".py"))} == set()

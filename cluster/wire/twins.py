@@ -48,8 +48,8 @@ def copied(hello: Hello, mine: Hello, links: Iterable[PeerLink]) -> str:
                       if link.up and link.incoming is not None and link.incoming.greeting is not None)]
     for other in others:
         if other.journal == hello.journal and other.sender != hello.sender:
-            return (f"{hello.sender} has a copy of the data directory of {other.sender}: stop {hello.sender} and start"
-                    " it with an empty one")
+            return (f"{hello.sender} and {other.sender} have copies of one data directory: stop the one that it does"
+                    " not belong to, and start that one with an empty directory")
     return ""
 
 

@@ -181,15 +181,18 @@ class Hub:
         """End the turn: advance all conversations that were waiting for it."""
         self.budget = COMMANDS_PER_TURN_MAX
         self.read_bytes = 0
-        self.waiters.turn_ended()
-        self.in_flight_max = min(COMMANDS_IN_FLIGHT_MAX, self.cluster.share)
+        entry = self.cluster.collecting
+        self.waiters.coming.turn_ended(entry)
+        # While no clients take turns, nobody's share is smaller than that.
+        self.in_flight_max = COMMANDS_IN_FLIGHT_MAX if entry else min(COMMANDS_IN_FLIGHT_MAX, self.cluster.share)
         if self.crowded and self.cluster.backlog_bytes * 2 < BACKLOG_BYTES_MAX:
             self.crowded = False
             relieved, self._unread = self._unread, {}
             for conversation in relieved:
                 conversation.wake()
-        awake, self._awake = self._awake, []
-        self._advance(awake)
+        if self._awake:
+            awake, self._awake = self._awake, []
+            self._advance(awake)
         while self._line and self.budget > 0:
             self._advance((self._line.popleft(),))
         self.budget = COMMANDS_PER_TURN_MAX

@@ -22,9 +22,8 @@ class ComingJobs:
     def __len__(self) -> int:
         return sum(map(len, self._of_queues.values()))
 
-    def turn_ended(self) -> None:
-        """Forget those that are in an entry by now."""
-        entry = self._cluster.collecting
+    def turn_ended(self, entry: int) -> None:
+        """Forget those that are in an entry by now; `entry` is collected (Cluster.collecting)."""
         if entry != self._entry or not entry:
             self._entry = entry
             self._of_queues.clear()

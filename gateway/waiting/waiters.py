@@ -57,7 +57,7 @@ class Waiters:
         self._claims = Claims()
         self._requests: dict[tuple[int, int], dict[int, Waiter]] = {}   # session, request: numbered waiters
         self._watchers = Watchers()
-        self._coming = ComingJobs(cluster)
+        self.coming = ComingJobs(cluster)
         self.idle_queues = IdleQueues(cluster, self.waiting)
 
     def __len__(self) -> int:
@@ -66,10 +66,6 @@ class Waiters:
     def waiting(self, queue: str) -> int:
         """Return how many clients wait for this queue by name."""
         return self._lines.waiting(queue)
-
-    def turn_ended(self) -> None:
-        """Begin anew to note which jobs are coming, if what was noted is in an entry."""
-        self._coming.turn_ended()
 
     # ---- coming and going
 
@@ -96,11 +92,11 @@ class Waiters:
     def _come_before_job(self, waiter: Waiter) -> None:
         """Stand in line; but behind a PUT whose entry is not closed yet, the Get goes into that one."""
         get = waiter.wanted.get
-        queue = None if self._cluster.machine.rated else self._coming.queue_for(get)
+        queue = None if self._cluster.machine.rated else self.coming.queue_for(get)
         if queue is None or self._someone_stands_before(queue, get.item):
             self._stand(waiter)
         else:
-            self._coming.take(queue, get.item)
+            self.coming.take(queue, get.item)
             self._claim(waiter, queue, 1)
             self._propose(waiter)
 
@@ -323,7 +319,7 @@ class Waiters:
         immediately: the whole hand-off takes a single commit. If nobody waits, whoever comes before that takes the job.
         """
         if not self._standing:
-            self._coming.note(put)
+            self.coming.note(put)
             return
         number = None
         if put.item is not None:
@@ -331,7 +327,7 @@ class Waiters:
         if number is None:
             number = self._lines.first(put.queue)
         if number is None:
-            self._coming.note(put)
+            self.coming.note(put)
         elif not self._cluster.machine.rated or self._grants(put.queue):
             self._send(self._standing[number], put.queue, behind=client)
 

@@ -555,13 +555,13 @@ class Turns:
 def test_what_is_in_an_entry_is_not_coming_any_more() -> None:
     cluster = Turns()
     coming = ComingJobs(cast(Cluster, cluster))
-    coming.turn_ended()
+    coming.turn_ended(cluster.collecting)
     coming.note(Put("q", 0, b"x"))
-    coming.turn_ended()                     # a turn without an entry
+    coming.turn_ended(cluster.collecting)                     # a turn without an entry
     assert coming.queue_for(Get(("q",))) == "q"
     cluster.collecting = 2
     assert coming.queue_for(Get(("q",))) is None
-    coming.turn_ended()
+    coming.turn_ended(cluster.collecting)
     assert coming.queue_for(Get(("q",))) is None
 
 
@@ -573,5 +573,5 @@ def test_nothing_piles_up_while_clients_take_turns() -> None:
         for _ in range(10):
             coming.note(Put("q", 0, b"x"))
         assert coming.queue_for(Get(("q",))) is None
-        coming.turn_ended()
+        coming.turn_ended(cluster.collecting)
     assert len(coming) == 0

@@ -80,13 +80,13 @@ class Waiters:
         if ask or self._must_ask(waiter):
             self._propose(waiter)
             return
-        queue = self._queue_with_free_job(wanted)
+        queue, free = self._free_jobs_for(wanted)
         if queue is None:
             self._come_before_job(waiter)
         elif self._someone_stands_before(queue, wanted.get.item):
             self._stand(waiter)                 # within an entry: its effects have not been told yet
         else:
-            self._claim(waiter, queue, self._free(queue, wanted.get.item))
+            self._claim(waiter, queue, free)
             self._propose(waiter)
 
     def _come_before_job(self, waiter: Waiter) -> None:
@@ -142,7 +142,7 @@ class Waiters:
 
     def has_job_for(self, wanted: Wanted) -> bool:
         """Whether the Get would find a job in the applied state that nobody was sent for."""
-        return self._queue_with_free_job(wanted) is not None
+        return self._free_jobs_for(wanted)[0] is not None
 
     def _must_ask(self, waiter: Waiter) -> bool:
         """Whether the log has to answer now although there may be no job."""
@@ -160,17 +160,19 @@ class Waiters:
                 return True
         return wanted.until_finished and self._watchers.unfinished(wanted.get, cluster.machine) is None
 
-    def _queue_with_free_job(self, wanted: Wanted) -> str | None:
-        """A queue that could hand out a job to which nobody was sent."""
+    def _free_jobs_for(self, wanted: Wanted) -> tuple[str | None, int]:
+        """A queue that could hand out jobs to which nobody was sent, and how many; None and 0: there is none."""
         item = wanted.get.item
         for queue in self._cluster.machine.offering(wanted.get.queues, item):
-            if not self._claims or self._free(queue, item) > 0:
-                return queue
+            free = self._free(queue, item)
+            if free > 0 or not self._claims:
+                return queue, free
         if self._cluster.machine.rated:
             for queue in self._with_rate(wanted.get.queues):
-                if self._free(queue, item) > 0:
-                    return queue
-        return None
+                free = self._free(queue, item)
+                if free > 0:
+                    return queue, free
+        return None, 0
 
     def _with_rate(self, queues: tuple[str, ...] | None) -> Iterable[str]:
         """Those of the queues (None: of all with a READY job) that have a rate."""

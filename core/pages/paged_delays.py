@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from msgspec import Struct, field
 from sortedcontainers import SortedList
 
-from core.limits import PAGE_BYTES_MIN, PAGES_AHEAD
+from core.limits import PAGES_AHEAD
 from core.pages.delayed_pages import DelayedPages, place
 from core.pages.merge import merged
 from core.pages.near_jobs import NearJobs
-from core.pages.paged_run import pieces
+from core.pages.paged_run import paged_out
 from core.pages.pages import DelayedPage
 from core.store.job import DelayedJob
 from core.store.job_list import JobList
@@ -136,12 +136,8 @@ class PagedDelays(Struct, gc=False, eq=False):
 
     def _cut(self, block: list[DelayedJob], front: int, jobs_max: int, jobs_min: int) -> list[DelayedJob]:
         """Write pages; returns the jobs of the block that stay, the first `front` among them."""
-        staying, room = block[:front], True
-        for jobs, data_bytes, plain in pieces(block, front, jobs_max):
-            page = None
-            if room and plain and (len(jobs) >= jobs_min or data_bytes >= PAGE_BYTES_MIN):
-                page = self.outside.write(jobs, data_bytes)
-                room = page is not None
+        staying = block[:front]
+        for jobs, page in paged_out(block, front, jobs_max, jobs_min, self.outside.write):
             if page is None:
                 staying += jobs
                 continue

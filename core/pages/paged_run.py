@@ -8,7 +8,7 @@ places.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from core.limits import BLOCK_JOBS_MAX, PAGE_BYTES_MAX, PAGE_BYTES_MIN, PAGES_AHEAD
@@ -17,6 +17,7 @@ from core.store.job import DelayedJob, Job
 from core.store.job_list import JobList
 
 _Job = TypeVar("_Job", Job, DelayedJob)
+_Page = TypeVar("_Page")
 
 Block = list[Job] | Page
 PASSED_MAX = 256        # pages that are passed in one step, to what is in memory before them
@@ -214,12 +215,7 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
         """The block as pages and what stays between them; its first `front` jobs stay."""
         cut: list[Block] = []
         staying = block[:front]
-        room = True
-        for jobs, data_bytes, plain in pieces(block, front, jobs_max):
-            page = None
-            if room and plain and (len(jobs) >= jobs_min or data_bytes >= PAGE_BYTES_MIN):
-                page = self.pages.write(jobs, data_bytes)
-                room = page is not None
+        for jobs, page in paged_out(block, front, jobs_max, jobs_min, self.pages.write):
             if page is None:
                 staying += jobs
                 continue
@@ -232,7 +228,23 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
         return [*cut, staying] if staying else cut
 
 
-def pieces(block: list[_Job], start: int, jobs_max: int) -> Iterator[tuple[list[_Job], int, bool]]:
+def paged_out(
+    block: list[_Job], start: int, jobs_max: int, jobs_min: int, write: Callable[[list[_Job], int], _Page | None],
+) -> Iterator[tuple[list[_Job], _Page | None]]:
+    """Write pages: the jobs of the block behind the first `start`, each piece with its page; None: it stays in memory.
+
+    `write` takes the jobs and the bytes of their data, and returns None if there is no room; then no more are written.
+    """
+    room = True
+    for jobs, data_bytes, plain in _pieces(block, start, jobs_max):
+        page = None
+        if room and plain and (len(jobs) >= jobs_min or data_bytes >= PAGE_BYTES_MIN):
+            page = write(jobs, data_bytes)
+            room = page is not None
+        yield jobs, page
+
+
+def _pieces(block: list[_Job], start: int, jobs_max: int) -> Iterator[tuple[list[_Job], int, bool]]:
     """What might be a page each: jobs, the bytes of their data, and whether all are plain (else none is)."""
     for begin in range(start, len(block), jobs_max):
         jobs = block[begin:begin + jobs_max]

@@ -38,8 +38,18 @@ from core.ops.cluster import (
     Tick,
 )
 from core.ops.effects import Effects
-from core.ops.entry import Entry, Operation, continues, decode_entry, encode_entry, name_of
+from core.ops.entry import (
+    Entry,
+    Operation,
+    continues,
+    decode_entry,
+    decode_operation,
+    encode_entry,
+    encode_operation,
+    name_of,
+)
 from core.ops.events import EVENT_TYPES, GAP, Event
+from core.ops.fragments import Fragment, LastFragment
 from core.ops.jobs import (
     Allowance,
     AnySelector,
@@ -134,6 +144,7 @@ from core.ops.replies import (
     DataTooLarge,
     Empty,
     Finished,
+    FragmentsMissing,
     Granted,
     Handed,
     HandedMany,
@@ -294,6 +305,8 @@ __all__ = [
     "FairSettings",
     "Feedback",
     "Finished",
+    "Fragment",
+    "FragmentsMissing",
     "Get",
     "GetAllowed",
     "GetInTurn",
@@ -316,6 +329,7 @@ __all__ = [
     "Kick",
     "KickHere",
     "KickNumber",
+    "LastFragment",
     "LastNode",
     "Later",
     "LaterAll",
@@ -429,8 +443,10 @@ __all__ = [
     "continues",
     "cost",
     "decode_entry",
+    "decode_operation",
     "digests_of",
     "encode_entry",
+    "encode_operation",
     "expanded",
     "level_of",
     "name_of",

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from core import limits
@@ -71,6 +72,13 @@ class Upload(Protocol):
         """It is given up."""
 
 
+class Collected(Struct):
+    """The bytes of a large operation that have arrived (ops/fragments.py)."""
+
+    number: int
+    data: bytearray
+
+
 class UndoLog(Protocol):
     """Records each step of a batch, so that it can be undone (undo.py)."""
 
@@ -128,6 +136,7 @@ class State:
         "events",
         "fair",
         "finished_items",
+        "fragments",
         "index",
         "items",
         "leader",
@@ -194,6 +203,7 @@ class State:
         self.users: dict[str, User] = {}            # never altered: a change makes a new one
         self.events = EventLog()                      # of which the count is state
         self.clone: Upload | None = None
+        self.fragments: Collected | None = None
         # Only meaningful while an entry is applied: the item of its last Put; what it has spent (limits.SPENT_MAX) and
         # brought about; the items finished by the current operation; the steps of the current batch.
         self.put_item: str | None = None

@@ -5,7 +5,8 @@ from it. The next turn goes to the lane whose first operation would finish earli
 that already had a turn. The common clock advances by what each lane would have received if all were served at once, and
 a new lane starts one turn before it. So a client that sends one small command and waits for the answer is served by the
 next entry, however much the others pipeline and however expensive that is. The others share the rest, and a turn is
-large enough that its answers leave in one write.
+large enough that its answers leave in one write. A large operation has a turn for each of its fragments, and one such
+operation at a time.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Callable
+from typing import Final
 
 from cluster import limits
-from cluster.api import ClientPending, Pending
-from core import Operation
+from cluster.leader.fragments import Cut, OfClient, Queued
 
-# An operation, its pending, encoded bytes, work (core/handlers/cost.py), bytes of memory, whether it must stay right
-# behind the one before, and its charge: its bytes, or LANE_WORK_BYTES for each unit of its work if that is more.
-Queued = tuple[Operation, Pending, int, int, int, bool, int]
-OfClient = tuple[Operation, ClientPending, int, int, int, bool, int]
+# Places in what is queued.
+_SIZE: Final = 2
+_BEHIND: Final = 5
+_CHARGE: Final = 6
 
 
 class _Lane:
@@ -49,6 +50,8 @@ class Lanes:
         # operation would finish, and its place among equals, which all lanes are after a round of turns.
         self._heap: list[tuple[bool, int, int, _Lane]] = []
         self._empty: deque[_Lane] = deque()     # lanes that became empty, kept while their time is ahead
+        self._cutting: tuple[_Lane, Cut] | None = None      # whose first operation has some fragments in the log
+        self._cuts = 0
         self._time = 0
         self._places = 0
         self.count = 0                  # operations in all of them
@@ -81,28 +84,31 @@ class Lanes:
     def _line_up(self, lane: _Lane, first: OfClient) -> None:
         self._places += 1
         lane.place = self._places
-        late = lane.served or first[6] > limits.LANE_QUANTUM_BYTES
-        heapq.heappush(self._heap, (late, lane.time + first[6], lane.place, lane))
+        charge = first[_CHARGE]
+        late = lane.served or charge > limits.LANE_QUANTUM_BYTES
+        turn = limits.FRAGMENT_BYTES if first[_SIZE] > limits.WHOLE_BYTES_MAX else charge
+        heapq.heappush(self._heap, (late, lane.time + turn, lane.place, lane))
 
     def give(self, queue: deque[Queued], now: float) -> int:
         """Move the operations of the next turn to `queue`; returns what they are charged for, 0 if there are none."""
         if not self.count:
             return 0
-        while True:
-            _, _, place, lane = heapq.heappop(self._heap)
-            if lane.place == place and lane.waiting:        # else it was emptied since
-                break
+        lane = self._next()
         waiting = lane.waiting
-        if lane.charge <= limits.LANE_QUANTUM_BYTES:
+        if waiting[0][_SIZE] > limits.WHOLE_BYTES_MAX:
+            count, given = self._give_fragment(lane, queue)
+        elif lane.charge <= limits.LANE_QUANTUM_BYTES:
             count, given = len(waiting), lane.charge
             queue += waiting
             waiting.clear()
         else:
             count = given = 0
-            while waiting and not (given and given + waiting[0][6] > limits.LANE_QUANTUM_BYTES and not waiting[0][5]):
+            while waiting and waiting[0][_SIZE] <= limits.WHOLE_BYTES_MAX and not (
+                given and given + waiting[0][_CHARGE] > limits.LANE_QUANTUM_BYTES and not waiting[0][_BEHIND]
+            ):
                 queue.append(waiting.popleft())
                 count += 1
-                given += queue[-1][6]
+                given += queue[-1][_CHARGE]
         lane.charge -= given
         self._time = max(self._time, lane.time) + given // len(self._lanes)
         self._took_out(count)
@@ -115,6 +121,42 @@ class Lanes:
             self._empty.append(lane)
             self._forget_empty()
         return given
+
+    def _next(self) -> _Lane:
+        """The lane whose turn it is. While a large operation is cut no other one can be."""
+        cutting = None if self._cutting is None else self._cutting[0]
+        put_off = []
+        while True:
+            turn = heapq.heappop(self._heap)
+            _, _, place, lane = turn
+            if lane.place != place or not lane.waiting:     # it was emptied since
+                continue
+            if cutting is None or cutting is lane or lane.waiting[0][_SIZE] <= limits.WHOLE_BYTES_MAX:
+                break
+            put_off.append(turn)
+        for turn in put_off:
+            heapq.heappush(self._heap, turn)
+        return lane
+
+    def _give_fragment(self, lane: _Lane, queue: deque[Queued]) -> tuple[int, int]:
+        """Give the next fragment of the lane's first operation; returns how many operations left it, and the charge."""
+        waiting = lane.waiting
+        if self._cutting is None:
+            self._cuts += 1
+            self._cutting = lane, Cut(self._cuts, waiting[0])
+        cut = self._cutting[1]
+        queue.append(cut.next())
+        given = queue[-1][_CHARGE]
+        if not cut.complete:
+            return 0, given
+        self._cutting = None
+        waiting.popleft()
+        count = 1
+        while waiting and waiting[0][_BEHIND]:
+            queue.append(waiting.popleft())
+            count += 1
+            given += queue[-1][_CHARGE]
+        return count, given
 
     def _forget_empty(self) -> None:
         """Forget empty lanes that no longer differ from new ones."""
@@ -149,6 +191,8 @@ class Lanes:
     def _take_all(self, lane: _Lane) -> list[OfClient]:
         taken = list(lane.waiting)
         lane.waiting.clear()
+        if self._cutting is not None and self._cutting[0] is lane:
+            self._cutting = None        # the rest of it never follows, so it is never executed
         lane.charge = 0
         self._took_out(len(taken))
         return taken
@@ -162,4 +206,5 @@ class Lanes:
         self._lanes.clear()
         self._heap.clear()
         self._empty.clear()
+        self._cutting = None
         self.count = 0

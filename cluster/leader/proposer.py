@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from cluster import limits
 from cluster.api import ClientPending, Pending
-from cluster.leader.lanes import Lanes, Queued
+from cluster.leader.fragments import Queued
+from cluster.leader.lanes import Lanes
 from cluster.metrics.histogram import Histogram
 from cluster.raft.pysyncobj_adapter import NOT_EXECUTED, SUCCESS, Callback
 from core import COSTS, OPERATION_BYTES_MAX, Applied, Effects, NotYet, Operation, Put, continues, cost, encode_entry
@@ -130,13 +131,15 @@ class Proposer:
         held = size + limits.PLAIN_HELD_BYTES if work == limits.PLAIN_WORK else _held_bytes(size, work)
         self.backlog_bytes = backlog = self.backlog_bytes + held
         queue, lanes = self._queue, self._lanes
-        if lanes.count or (
+        if lanes.count or size > limits.WHOLE_BYTES_MAX or (
             not behind and (
                 len(queue) >= limits.ENTRY_OPERATIONS_MAX
                 or self._bytes > limits.ENTRY_BYTES_MAX or self._work > limits.ENTRY_WORK_MAX
             )
         ):
             charge = limits.LANE_WORK_BYTES * work
+            if not queue and not lanes.count:
+                self._since = self._monotonic()
             lanes.add(client, (operation, pending, size, work, held, behind, charge if charge > size else size))
             return backlog > limits.LANES_BYTES_MAX and (backlog > limits.BACKLOG_BYTES_MAX or lanes.sated(client))
         self._bytes += size
@@ -239,6 +242,10 @@ class Proposer:
             taken += queue
             queue.clear()
             charge = self._lanes.give(queue, now)
+            if charge >= limits.FRAGMENT_BYTES:             # one of them in each entry
+                taken += queue
+                queue.clear()
+                break
             if not charge:
                 break
             total += charge                             # an upper bound of bytes and, in LANE_WORK_BYTES, work

@@ -15,7 +15,7 @@ _MEMBERS_CHANGED = ChangeInProgress()
 
 
 def lead(state: State, operation: Lead, seed: int) -> Reply:
-    """A new leadership: record it, grant the failover grace, drop an unfinished CLONE."""
+    """A new leadership: record it, grant the failover grace, drop an unfinished CLONE or operation."""
     if state.cluster_id is None:
         state.cluster_id = operation.cluster_id
         then = Then.DONE if operation.expire_default is Then.DONE else Then.LATER
@@ -26,6 +26,7 @@ def lead(state: State, operation: Lead, seed: int) -> Reply:
     grace_ms = state.settings.grace_ms
     state.grant_grace(operation.grace_ms if grace_ms is None else grace_ms)
     state.drop_clone()
+    state.fragments = None
     state.pulses.lead(state.before_ms, state.clock_ms)
     client = state.membership.addresses[operation.node].client if operation.node in state.membership.addresses else ""
     state.events.tell("LEADER", "", state.servers.ids.get(operation.node, 0), operation.node, client)

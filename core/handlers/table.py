@@ -14,6 +14,7 @@ from core.handlers import (
     cost,
     dispatch,
     fair,
+    fragments,
     leadership,
     members,
     pulses,
@@ -27,6 +28,7 @@ from core.handlers import (
 from core.handlers.jobs import batch, edit, finish, get, put, spread
 from core.levels import FIRST_LEVEL
 from core.ops import cluster as cluster_ops
+from core.ops import fragments as fragment_ops
 from core.ops import jobs as job_ops
 from core.ops import pulses as pulse_ops
 from core.ops import queues as queue_ops
@@ -132,6 +134,8 @@ HANDLERS: dict[type[Any], Handler] = {
     cluster_ops.CloneBegin: Handler(clone.begin, cost.small),
     cluster_ops.CloneChunk: Handler(clone.chunk, clone.chunk_cost),
     cluster_ops.CloneEnd: Handler(clone.end, clone.end_cost, in_request=True),
+    fragment_ops.Fragment: Handler(fragments.fragment, fragments.fragment_cost),
+    fragment_ops.LastFragment: Handler(fragments.last_fragment, fragments.last_cost),
 }
 
 EXECUTE = dispatch.EXECUTE

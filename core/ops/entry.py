@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from core.ops import cluster, jobs, pulses, queues, sessions, topics, users, workers
+from core.ops import cluster, fragments, jobs, pulses, queues, sessions, topics, users, workers
 
 ENTRY_FORMAT = 2
 
@@ -55,6 +55,8 @@ Operation = (
     | cluster.RemoveMember
     | cluster.SwitchService
     | cluster.RaiseLevel
+    | fragments.Fragment
+    | fragments.LastFragment
 )
 
 
@@ -69,6 +71,7 @@ class Entry(Struct, array_like=True, frozen=True):
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Entry)
+_operation_decoder: msgspec.msgpack.Decoder[Operation] = msgspec.msgpack.Decoder(Operation)
 
 
 def encode_entry(now_ms: int, seed: int, operations: list[Operation]) -> bytes:
@@ -85,14 +88,26 @@ def decode_entry(data: bytes) -> Entry:
     return entry
 
 
+def encode_operation(operation: Operation) -> bytes:
+    """Bytes of an operation by itself, for its fragments."""
+    return _encoder.encode(operation)
+
+
+def decode_operation(data: bytes | bytearray) -> Operation:
+    """The operation in these bytes. Raises ValueError when they are none."""
+    return _operation_decoder.decode(data)
+
+
 def continues(operation: Operation, before: Operation) -> bool:
     """Whether `operation` must stand directly behind `before`, in the same entry.
 
     So must the hand-out of a PUT .. WAIT, behind its Put (spec/state-machine 4.7).
     """
     if type(operation) is sessions.Request:
+        if type(before) is fragments.LastFragment:
+            return operation.part > 0
         return operation.part > 0 and type(before) is sessions.Request and type(before.operation) in jobs.PUTS
-    if type(operation) is not jobs.Get or type(before) not in jobs.PUTS:
+    if type(operation) is not jobs.Get or type(before) not in (*jobs.PUTS, fragments.LastFragment):
         return False
     return operation.item_of_put or operation.item is not None
 

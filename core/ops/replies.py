@@ -196,6 +196,10 @@ class InvalidSnapshot(Struct, gc=False, frozen=True):
     """CloneChunk, CloneEnd: the collected bytes are not a snapshot; nothing was changed."""
 
 
+class FragmentsMissing(Struct, gc=False, frozen=True):
+    """Fragment, LastFragment: what comes before it is not there; the operation was not executed and never will be."""
+
+
 class NotYet(Struct, gc=False, frozen=True):
     """The operation, or the snapshot of a CLONE, is of a higher feature level than the cluster; nothing was changed.
 
@@ -306,6 +310,7 @@ Reply = (
     | Accepted
     | NotFound
     | InvalidSnapshot
+    | FragmentsMissing
     | NotYet
     | Joined
     | NodeExists

@@ -534,6 +534,13 @@ class Chunk(Struct, array_like=True, tag="chunk", forbid_unknown_fields=True):
     data: bytes
 
 
+class FragmentBytes(Struct, array_like=True, tag="fragments", forbid_unknown_fields=True):
+    """Bytes of the large operation that is being collected."""
+
+    number: int
+    data: bytes
+
+
 class End(Struct, array_like=True, tag="end", forbid_unknown_fields=True):
     """The sums of jobs; only the checksum follows."""
 
@@ -546,5 +553,6 @@ class End(Struct, array_like=True, tag="end", forbid_unknown_fields=True):
 Frame = (
     Head | Settings | PulseTable | PulseRow | OldestIndex | QueueRows | Waiting | Paged | PageIndex | PagedDelayed
     | Delayed | Buried | Running | Bodies | Released | BindingRows | FairTable | FairRows | UsedRows | CountedRows
-    | KeptRows | SessionTable | SessionRows | WorkerRows | UserRows | Clone | Chunk | End
+    | KeptRows | SessionTable | SessionRows | WorkerRows | UserRows | Clone | Chunk | FragmentBytes
+    | End
 )

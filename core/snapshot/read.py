@@ -38,7 +38,7 @@ from core.snapshot.jobs import KINDS, JobBuilder, JobFrame
 from core.snapshot.pulses import order_tickets, restored_pulse
 from core.snapshot.sessions import restored_session
 from core.snapshot.write import CHECKSUM_BYTES, FORMAT, MAGIC
-from core.state import State
+from core.state import Collected, State
 from core.store.policies.oldest import OldestFirst
 
 # The frames of each format that is read. No release ever wrote those before OLDEST.
@@ -76,6 +76,7 @@ _ORDER: list[type[frames.Frame]] = [
     frames.UserRows,
     frames.Clone,
     frames.Chunk,
+    frames.FragmentBytes,
     frames.End,
 ]
 _ONCE = (
@@ -439,6 +440,14 @@ class _Builder:
     def _add_chunk(self, frame: frames.Chunk) -> None:
         self.chunks.add(frame.data)
 
+    def _add_fragments(self, frame: frames.FragmentBytes) -> None:
+        collected = self.state.fragments
+        if collected is None:
+            collected = self.state.fragments = Collected(frame.number, bytearray())
+        check(frame.number == collected.number, "fragments of two operations")
+        check(len(collected.data) + len(frame.data) <= limits.OPERATION_BYTES_MAX, "an operation is too large")
+        collected.data += frame.data
+
     _add: ClassVar[dict[type[frames.Frame], Callable[[_Builder, Any], None]]] = {
         frames.Head: _add_head,
         frames.Settings: _add_settings,
@@ -466,5 +475,6 @@ class _Builder:
         frames.UserRows: _add_users,
         frames.Clone: _set_clone,
         frames.Chunk: _add_chunk,
+        frames.FragmentBytes: _add_fragments,
         frames.End: _check_sums,
     }

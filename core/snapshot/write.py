@@ -12,7 +12,8 @@ Buried, likewise in the order of their burials; Running, in rising id; Released,
 finished; BindingRows, topics in name order and the bindings of each in their order; FairTable and FairRows, in name
 order, when FAIR is in use; UsedRows and CountedRows, in name order; KeptRows, queues in name order and the keys of a
 queue in the order of their expiry; SessionTable and SessionRows, in rising number, when there has been a session;
-WorkerRows and UserRows, in name order; Clone and its Chunks, when a CLONE is in progress; one End. Long lists are cut
+WorkerRows and UserRows, in name order; Clone and its Chunks, when a CLONE is in progress; FragmentBytes, when an
+operation in fragments is; one End. Long lists are cut
 into several frames. A body that jobs of several queues share (Extras.body) stands in the first row that has its number.
 
 What a node writes for itself may be a snapshot by reference: pages of jobs (core/pages) are named, in Paged frames
@@ -132,6 +133,11 @@ def _frames(state: State, users: bool, by_reference: bool) -> Iterator[frames.Fr
         yield frames.Clone(state.clone.clone, state.clone.total_bytes)
         for data in state.clone.chunks:
             yield frames.Chunk(data)
+    if state.fragments is not None:
+        collected = state.fragments
+        for start in range(0, len(collected.data), limits.CHUNK_BYTES_MAX):
+            part = memoryview(collected.data)[start : start + limits.CHUNK_BYTES_MAX]
+            yield frames.FragmentBytes(collected.number, bytes(part))
     delayed_jobs = sum(queue.deferred for queue in state.queues.by_name.values())
     yield frames.End(state.queues.waiting, len(state.running), delayed_jobs, buried_jobs)
 

@@ -54,6 +54,8 @@ from core import (
     Empty,
     ExpireQueue,
     Finished,
+    Fragment,
+    FragmentsMissing,
     Get,
     GetAllowed,
     GetInTurn,
@@ -69,6 +71,7 @@ from core import (
     Kick,
     KickHere,
     KickNumber,
+    LastFragment,
     Later,
     LaterAll,
     LaterAllFirst,
@@ -125,6 +128,7 @@ from core import (
     WorkerNotFound,
     WorkerPool,
     WorkerState,
+    decode_operation,
 )
 from tests.core.model.end import ModelEnd, OnRunning
 from tests.core.model.jobs import ModelApplied, note
@@ -159,6 +163,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         self.online = True
         self.users: dict[str, tuple[str, bytes]] = {}      # rights and key
         self.clone: tuple[int, int, bytes] | None = None
+        self.fragments = (0, b"")            # number and bytes of what is collected
         self.known_bytes: dict[bytes, Model] = {}
 
     # --- the log
@@ -222,6 +227,8 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
                 return self._clone(operation, applied)
             case AddLearner() | PromoteLearner() | RemoveMember():
                 return self.change(operation)
+            case Fragment() | LastFragment():
+                return self._fragment(operation, bits, applied)
             case RaiseLevel():
                 return self.raise_level(operation)
             case SwitchService():
@@ -464,6 +471,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         self.term = lead.term
         self.leader = lead.node
         self.clone = None
+        self.fragments = (0, b"")
         self.follow(lead)
         client = self.addresses[lead.node][1] if lead.node in self.addresses else ""
         self.tell("LEADER", "", self.server_ids.get(lead.node, 0), lead.node, client)
@@ -495,6 +503,17 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         applied.restored = True
         self.tell("GAP", "", self.event_seq + 1, self.event_seq + 1)
         self.had = set(), set()
+        return Accepted()
+
+    def _fragment(self, operation: Fragment | LastFragment, bits: int, applied: ModelApplied) -> Reply:
+        number, collected = self.fragments
+        self.fragments = (0, b"")
+        if operation.offset and (number != operation.number or len(collected) != operation.offset):
+            return FragmentsMissing()
+        collected = (collected if operation.offset else b"") + operation.data
+        if isinstance(operation, LastFragment):
+            return self._execute(decode_operation(collected), bits, applied)
+        self.fragments = (operation.number, collected)
         return Accepted()
 
     def _restore(self, other: Model) -> None:

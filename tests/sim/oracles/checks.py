@@ -18,7 +18,10 @@ from core import (
     GAP,
     Entry,
     Event,
+    Fragment,
+    FragmentsMissing,
     HandedMany,
+    LastFragment,
     Lead,
     Operation,
     PromoteLearner,
@@ -39,13 +42,14 @@ from core import (
 from tests.core.helpers.agreement import lines_of
 from tests.sim.clients.outcomes import Outcome
 from tests.sim.oracles.configurations import Configurations
+from tests.sim.oracles.fragments import Fragments, ends
 from tests.sim.oracles.reference_model import Reference, Remembered
 from tests.sim.oracles.session_promises import SessionPromises
 from tests.sim.world.digest_codes import Kind, node_number
 from tests.sim.world.trace import Trace, Violation
 
-# Proposed by the leader itself, not by a client or an operator.
-LEADERS_OWN = (Lead, Resume, Tick, PromoteLearner, RaiseLevel)
+# Proposed by the leader itself, not by a client or an operator, and without an answer for these.
+LEADERS_OWN = (Lead, Resume, Tick, PromoteLearner, RaiseLevel, Fragment)
 
 
 class Past(NamedTuple):
@@ -68,6 +72,7 @@ class Checks:
         self.configurations = Configurations(founders)
         self.history: dict[int, Past] = {}
         self.ledger = SessionPromises(trace.seen)
+        self._fragments = Fragments()
         self._index_of: dict[int, int] = {}             # an entry's seed -> its index
         self._outcomes: dict[Outcome, None] = {}        # of all entries that were given to Raft
         self._launched: set[int] = set()
@@ -142,7 +147,9 @@ class Checks:
             while proposed[0].state == "refused":
                 proposed.pop(0)
             outcome = proposed.pop(0)
-            if outcome.operation != operation:
+            if outcome.operation != operation and not (
+                isinstance(operation, LastFragment) and ends(operation, outcome.operation)
+            ):
                 raise Violation(f"{operation} overtook {outcome.operation}")
             outcome.entry, outcome.place = entry.seed, place
             self._outcomes[outcome] = None
@@ -178,7 +185,8 @@ class Checks:
         past = Past(now_ms, seed, operations, replies, applied.events, self.model.event_seq)
         self.history[index] = past
         self._trace.seen["entries committed"] += 1
-        self.ledger.applied(now_ms, operations, replies)
+        self.ledger.applied(now_ms, *self._fragments.joined(operations, replies))
+        self._trace.seen["operations in fragments"] = self._fragments.executed
         return past
 
     def told(self, name: str, index: int, recorded: frozenset[str], events: list[Event], event_seq: int) -> None:
@@ -218,7 +226,9 @@ class Checks:
                 right = self.history[index].replies[outcome.place]
                 if outcome.reply != right:
                     raise Violation(f"{outcome.operation} was answered {outcome.reply}, right is {right}")
-            elif outcome.state == "refused" and index is not None:
+            elif outcome.state == "refused" and index is not None and not isinstance(
+                self.history[index].replies[outcome.place], FragmentsMissing,
+            ):
                 raise Violation(f"{outcome.operation} was refused and executed at {index}")
 
     def nothing_lost(self, outcomes: list[Outcome]) -> None:

@@ -138,6 +138,7 @@ REPLIES: dict[type[Any], int] = {
     core.WorkerNotFound: 52,
     core.TooManyWorkers: 53,
     core.NotYet: 54,
+    core.FragmentsMissing: 56,
 }
 
 _encode = msgspec.msgpack.Encoder().encode

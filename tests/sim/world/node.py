@@ -20,7 +20,19 @@ from cluster.settings import Member, NodeSettings
 from cluster.snapshots.snapshot_store import SnapshotStore
 from cluster.storage.errors import RejoinNeeded, SnapshotTooNew, StorageDamaged
 from cluster.wire.messages import Hello, Message
-from core import Applied, Effects, Event, PageLost, Pager, Pages, PromoteLearner, decode_entry, level_of
+from core import (
+    Applied,
+    Effects,
+    Event,
+    Operation,
+    PageLost,
+    Pager,
+    Pages,
+    PromoteLearner,
+    continues,
+    decode_entry,
+    level_of,
+)
 from core.pages.pager import Stage
 from gateway.events.subscriptions import Subscriptions
 from tests.cluster.helpers.faulty_disk import Crash
@@ -588,6 +600,7 @@ class SimNode:
 
     def propose(self, outcomes: list[Outcome]) -> None:
         """Operations of one client, back to back."""
+        before: Operation | None = None
         for outcome in outcomes:
             if self.driver is None or level_of(outcome.operation) > self.driver.machine.known_level:
                 outcome.refused()               # an older program knows no command that would ask for this
@@ -595,7 +608,12 @@ class SimNode:
             self._open[outcome] = None
             outcome.ended = self._open.pop
             self._proposed.append(outcome)
-            self.driver.proposer.propose(outcome.operation, outcome)
+            if self.world.plan.fragments:       # as one client of all, whose operations keep their order
+                behind = before is not None and continues(outcome.operation, before)
+                self.driver.proposer.propose_for(self, outcome.operation, outcome, behind)
+            else:
+                self.driver.proposer.propose(outcome.operation, outcome)
+            before = outcome.operation
         if self.driver is not None:
             self.wake(self._events.now)
 

@@ -41,6 +41,7 @@ CHANGES = ("add node", "add again", "remove node", "transfer", "service offline"
 CHANGING = 0.5                  # in so many runs operators change the cluster
 UPGRADING = 0.3                 # in so many runs nodes are given another release
 OVERLAPPING = 0.6               # in so many runs small entries overlap
+FRAGMENTS = 0.3                 # of the seeds
 OLD_LEVEL, NEW_LEVEL = 1, 2     # the feature levels of the two releases: the newer one brought Later
 
 
@@ -75,6 +76,7 @@ class Plan:
     deep: float = 0.0           # so much of what clients ask for is one more plain job for the same queue,
     asleep: float = 0.0         # and so many of these jobs are for later
     steady: float = 1.0         # the steady lane is open in so many turns
+    fragments: bool = False     # most of what clients ask for goes into the log in fragments
     subscribed: bool = False    # there are subscribers to events: nodes hear at once what is committed
     script: Callable[[Any], Iterator[float]] | None = None      # of a world: what happens instead of drawn faults
 
@@ -138,8 +140,11 @@ def draw(seed: int, **fixed: Any) -> Plan:
         weights |= {kind: random.Random(f"{kind} {seed}").choice((0.0, 6.0, 12.0)) for kind in PAGES}
     plan.constants += overlapping(random.Random(f"overlapping {seed}").random() < OVERLAPPING)
     plan.steady = random.Random(f"steady {seed}").choice((0.0, 0.3, 0.7, 0.95, 1.0))
+    plan.fragments = random.Random(f"fragments {seed}").random() < FRAGMENTS
     for name, value in fixed.items():
         setattr(plan, name, value)
+    if plan.fragments:
+        plan.constants += fragmenting(random.Random(f"size of fragments {seed}"))
     if plan.paged:
         plan.constants += PAGED
         least = random.Random(f"bodies {seed}").choice((1, 4, 4096))
@@ -157,6 +162,11 @@ def overlapping(pays: bool) -> list[tuple[Any, str, Any]]:
         (limits, "OVERLAP_OPERATIONS_MIN", 1), (limits, "SLOW_ANSWERS_S", 0.0),
         (limits, "SLOW_SYNC_S", 0.0), (limits, "SLOW_BACKGROUND_SYNC_BYTES", 0),
     ]
+
+
+def fragmenting(rng: random.Random) -> list[tuple[Any, str, Any]]:
+    """What is above these sizes is cut into pieces of so many bytes."""
+    return [(limits, "WHOLE_BYTES_MAX", rng.choice((64, 90, 200))), (limits, "FRAGMENT_BYTES", rng.choice((5, 15, 40)))]
 
 
 def spent_constants(spent: int) -> list[tuple[Any, str, Any]]:

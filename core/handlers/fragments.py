@@ -1,0 +1,54 @@
+"""What the fragments of a large operation do: they are collected, and the last one executes it (ops/fragments.py)."""
+
+from __future__ import annotations
+
+from core import limits
+from core.handlers.cost import BASE_BYTES, JOB, Cost
+from core.handlers.dispatch import EXECUTE
+from core.ops import replies
+from core.ops.entry import decode_operation
+from core.ops.fragments import Fragment, LastFragment
+from core.ops.replies import Reply
+from core.state import Collected, State
+
+_MISSING = replies.FragmentsMissing()
+
+
+def fragment(state: State, operation: Fragment, seed: int) -> Reply:
+    """Add bytes to those that are collected."""
+    collected = _continued(state, operation)
+    if collected is None:
+        return _MISSING
+    collected.data += operation.data
+    state.fragments = collected
+    return replies.ACCEPTED
+
+
+def last_fragment(state: State, operation: LastFragment, seed: int) -> Reply:
+    """Execute the operation that is complete now. Nothing else happens unless all of it is there."""
+    collected = _continued(state, operation)
+    if collected is None:
+        return _MISSING
+    collected.data += operation.data
+    whole = decode_operation(collected.data)
+    return EXECUTE[type(whole)](state, whole, seed)
+
+
+def _continued(state: State, operation: Fragment | LastFragment) -> Collected | None:
+    """Take what is collected from the state; None: the operation is not its continuation."""
+    collected, state.fragments = state.fragments, None
+    if operation.offset == 0:
+        return Collected(operation.number, bytearray())
+    if collected is None or collected.number != operation.number or len(collected.data) != operation.offset:
+        return None
+    return collected
+
+
+def fragment_cost(operation: Fragment) -> Cost:
+    """Bytes and work of a Fragment."""
+    return BASE_BYTES + len(operation.data), JOB
+
+
+def last_cost(operation: LastFragment) -> Cost:
+    """Bytes and work of a LastFragment: what is executed is not known here, so nothing is added to its entry."""
+    return BASE_BYTES + len(operation.data), limits.OPERATION_WORK_MAX

@@ -23,6 +23,26 @@ BESIDE_S = (*(0.0, 0.002, 0.05) * 10, 1.0)    # what a sync beside the node take
 WELL_S = (0.0, 0.002)                       # and when nothing is wrong any more
 
 
+SLOWER, SLOWER_TIMES = 0.05, 10     # of all syncs so many take so much longer than usual,
+STALLS, STALL_S = 0.002, 0.4        # and so many as long as this, unless nothing is wrong any more
+
+
+class SyncTimes:
+    """What the syncs of a disk take: about `usual_s` mostly, sometimes ten times that, and now and then it stalls."""
+
+    def __init__(self, rng: random.Random, usual_s: float) -> None:
+        self._rng = rng
+        self._usual_s = usual_s
+        self.stalls = STALLS
+
+    def next_s(self) -> float:
+        """Seconds that the next sync takes."""
+        drawn = self._rng.random()
+        if drawn < self.stalls:
+            return STALL_S
+        return self._usual_s * self._rng.uniform(0.5, 1.5) * (SLOWER_TIMES if drawn > 1 - SLOWER else 1)
+
+
 class SlowSync(Future[None]):
     """A sync beside the node. Nothing is durable before somebody has seen that it is over."""
 
@@ -38,25 +58,27 @@ class SlowSync(Future[None]):
     def result(self, timeout: float | None = None) -> None:
         disk = self._disk
         waited_s = max(0.0, self.over_at - disk.now())
-        disk.spent_s += waited_s - disk.slow_s          # which sync() adds
+        spent_s = disk.spent_s
         disk.sync(self._file)
+        disk.spent_s = spent_s + waited_s               # it takes no time of its own
 
 
 class SimDisk(FaultyDisk):
     """Loses, tears, fails, fills up and dawdles.
 
     `crash_in`: the machine dies before that many further steps (1: the next one). `slow_s`: what each sync takes, added
-    up in `spent_s`. `failing_syncs`: so many of the next syncs raise EIO. `errors`: how many errors were raised.
-    `now()`: seconds.
+    up in `spent_s`; while it is 0 `times` tell. `failing_syncs`: so many of the next syncs raise EIO. `errors`: how
+    many errors were raised. `now()`: seconds.
     """
 
-    def __init__(self, rng: random.Random, now: Callable[[], float]) -> None:
+    def __init__(self, rng: random.Random, now: Callable[[], float], times: SyncTimes | None = None) -> None:
         super().__init__()
         self.now = now
         self._rng = rng
         self.crash_in: int | None = None
         self.dead = False
         self.slow_s = 0.0
+        self._times = times
         self._beside_s = BESIDE_S
         self.spent_s = 0.0
         self.failing_syncs = 0
@@ -74,7 +96,7 @@ class SimDisk(FaultyDisk):
     def _step(self, operation: str) -> None:
         self.step()
         if operation == "sync":
-            self.spent_s += self.slow_s
+            self.spent_s += self.slow_s or (0.0 if self._times is None else self._times.next_s())
             if self.failing_syncs:
                 self.failing_syncs -= 1
                 self.errors += 1
@@ -88,7 +110,10 @@ class SimDisk(FaultyDisk):
             raise
 
     def sync_in_background(self, file: int) -> SlowSync:
-        return SlowSync(self, file, self.now() + (self.slow_s or self._rng.choice(self._beside_s)))
+        takes_s = self.slow_s
+        if not takes_s:
+            takes_s = self._rng.choice(self._beside_s) if self._times is None else self._times.next_s()
+        return SlowSync(self, file, self.now() + takes_s)
 
     def restart(self) -> None:
         """A new process on the same disk."""
@@ -98,6 +123,8 @@ class SimDisk(FaultyDisk):
     def repair(self) -> None:
         """Nothing is wrong from now on; what was lost stays lost."""
         self._beside_s = WELL_S
+        if self._times is not None:
+            self._times.stalls = 0.0
         self.trouble_free()
 
     def trouble_free(self) -> None:

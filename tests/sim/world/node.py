@@ -40,7 +40,7 @@ from tests.sim.clients.outcomes import Outcome
 from tests.sim.oracles.durability import Durability
 from tests.sim.oracles.events import EventNode, Hearer
 from tests.sim.world.digest_codes import Kind, node_number
-from tests.sim.world.disk import JOURNAL, PAGES, SNAPSHOTS, SimDisk
+from tests.sim.world.disk import JOURNAL, PAGES, SNAPSHOTS, SimDisk, SyncTimes
 from tests.sim.world.events import DriftingClock
 from tests.sim.world.idle_time import NEVER, idle_until
 from tests.sim.world.observed import ObservedJournal, ObservedMachine, SlowChild, open_journal
@@ -69,7 +69,7 @@ class SimNode:
         self.name = name
         self.clock = clock
         self._monotonic = clock.monotonic
-        self.disk = SimDisk(random.Random(world.rng.random()), self._now)
+        self.disk = self._new_disk(world)
         self.driver: Driver | None = None
         self.pages = PageFiles(PAGES, self.disk)
         self._pages_damaged = False             # of the present process,
@@ -319,11 +319,17 @@ class SimNode:
         self._open.clear()
         self._proposed.clear()
 
+    def _new_disk(self, world: World) -> SimDisk:
+        """An empty disk, whose syncs take what the plan says."""
+        usual_s = world.plan.sync_s
+        times = SyncTimes(random.Random(f"syncs {world.seed} {self.name}"), usual_s) if usual_s else None
+        return SimDisk(random.Random(world.rng.random()), self._now, times)
+
     def wipe(self) -> None:
         """A new, empty disk."""
         assert self.driver is None
         self.world.write_file(self)
-        self.disk = SimDisk(random.Random(self.world.rng.random()), self._now)
+        self.disk = self._new_disk(self.world)
         if self.world.healed:
             self.disk.repair()
         self._set_aside = ""

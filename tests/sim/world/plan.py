@@ -76,6 +76,7 @@ class Plan:
     deep: float = 0.0           # so much of what clients ask for is one more plain job for the same queue,
     asleep: float = 0.0         # and so many of these jobs are for later
     steady: float = 1.0         # the steady lane is open in so many turns
+    sync_s: float = 0.0         # what a sync takes usually; 0: nothing, unless a fault makes it slow
     fragments: bool = False     # most of what clients ask for goes into the log in fragments
     subscribed: bool = False    # there are subscribers to events: nodes hear at once what is committed
     script: Callable[[Any], Iterator[float]] | None = None      # of a world: what happens instead of drawn faults
@@ -140,6 +141,7 @@ def draw(seed: int, **fixed: Any) -> Plan:
         weights |= {kind: random.Random(f"{kind} {seed}").choice((0.0, 6.0, 12.0)) for kind in PAGES}
     plan.constants += overlapping(random.Random(f"overlapping {seed}").random() < OVERLAPPING)
     plan.steady = random.Random(f"steady {seed}").choice((0.0, 0.3, 0.7, 0.95, 1.0))
+    plan.sync_s = random.Random(f"syncs {seed}").choice((0.0, 0.0, 0.0, 0.0003, 0.002, 0.005))
     plan.fragments = random.Random(f"fragments {seed}").random() < FRAGMENTS
     for name, value in fixed.items():
         setattr(plan, name, value)
@@ -166,7 +168,7 @@ def overlapping(pays: bool) -> list[tuple[Any, str, Any]]:
 
 def fragmenting(rng: random.Random) -> list[tuple[Any, str, Any]]:
     """What is above these sizes is cut into pieces of so many bytes."""
-    return [(limits, "WHOLE_BYTES_MAX", rng.choice((64, 90, 200))), (limits, "FRAGMENT_BYTES", rng.choice((5, 15, 40)))]
+    return [(limits, "WHOLE_BYTES_MAX", rng.choice((64, 90, 200))), (limits, "FRAGMENT_BYTES", rng.choice((20, 50)))]
 
 
 def spent_constants(spent: int) -> list[tuple[Any, str, Any]]:

@@ -1,4 +1,4 @@
-"""What the checker says about words the original does not have: bad histories beside good ones, nearly the same."""
+"""What the checker says about extended commands: bad histories beside good ones that are nearly the same."""
 
 from __future__ import annotations
 

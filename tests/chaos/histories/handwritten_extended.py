@@ -1,4 +1,4 @@
-"""Histories written by hand with the words that the original does not have. Times are in seconds."""
+"""Histories of extended commands, written by hand. Times are in seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A producer and a worker that use the words which the original does not have, in queues of their own."""
+"""A producer and a worker that use extended commands, in queues of their own."""
 
 from __future__ import annotations
 

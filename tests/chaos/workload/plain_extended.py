@@ -1,4 +1,4 @@
-"""The words that the original does not have, said by a client without session: each command is tried once."""
+"""Extended commands of a client without session: each is tried once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The words that the original does not have, said by sockpq in a session, with every call written down."""
+"""Extended commands by sockpq in a session, with every call written down."""
 
 from __future__ import annotations
 

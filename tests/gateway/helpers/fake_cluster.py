@@ -346,7 +346,7 @@ class FakeCluster:
         return NodeStatus(
             server_id=server_id, name=address.name, client=address.client,
             role="LEADER" if address.name == self._leader else follower, online=self.online, term=self._term,
-            applied=self._index, lag=0, version="0.1.0", ahead_ms=0, level=1, cluster_level=1,
+            applied=self._index, lag=0, version="1.0.0", ahead_ms=0, level=1, cluster_level=1,
         )
 
     def _automatic_commit(self) -> None:

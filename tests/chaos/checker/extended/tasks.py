@@ -1,4 +1,4 @@
-"""Jobs that were put or taken with words the original does not have: what was said about each of them.
+"""Jobs that were put or taken by extended commands: what was said about each of them.
 
 A part of a command surely took effect, perhaps, or surely not. An acknowledged one did. One of unknown outcome may
 have, unless it is a transaction, or puts copies, which is all or nothing: when one of its jobs was seen it was

@@ -2,7 +2,7 @@
 
     build_release.py --source REPOSITORY --into FOLDER
 
-Prints one JSON object: `release` (0.1.0-3f2a90c1d4), `archive`, `python` and `platform` it was built for, and `built`
+Prints one JSON object: `release` (1.0.0-3f2a90c1d4), `archive`, `python` and `platform` it was built for, and `built`
 (false: the same source was built before). Needs the Python package index, the hosts do not.
 """
 

@@ -12,7 +12,7 @@ from tests.client.conftest import MakeClient
 from tests.client.fake_faults import Fault
 from tests.client.fake_server import FakeCluster
 from tests.client.fake_sessions import FakeSessions, Stored
-from tests.waiting import at_most
+from tests.waiting import at_most, until
 
 FAULTS = [
     Fault.EXECUTE_AND_CLOSE, Fault.HALF_ANSWER, Fault.EXECUTE_AND_STALL,
@@ -309,14 +309,15 @@ def test_servers_without_sessions_are_used_without(make_client: MakeClient) -> N
 
 def test_a_failover_to_a_server_without_sessions_loses_them(cluster: FakeCluster, client: Client) -> None:
     def downgrade() -> None:
+        until(lambda: cluster.bodies("q") == [b"1"])
         cluster.sessions = None
 
     cluster.servers[0].fail("PUT", Fault.EXECUTE_AND_STALL)
-    timer = threading.Timer(0.1, downgrade)
-    timer.start()
+    thread = threading.Thread(target=downgrade)
+    thread.start()
     with pytest.raises(OutcomeUnknown):
         client.put("q", b"1")
-    timer.join()
+    thread.join()
     client.put("q", b"2")
     assert cluster.bodies("q") == [b"1", b"2"]
 

@@ -164,5 +164,5 @@ def test_half_a_command_is_not_executed_and_not_unknown(cluster: FakeCluster, ma
     with pytest.raises(Unavailable):
         client.put_many("q", [body], timeout=0.5)
     cluster.servers[0].reset_after_line = False
-    client.put("q", body)
+    make_client(cluster.addresses[:1], timeout=60, server_timeout=60, sessions=False).put("q", body)
     assert len(cluster.bodies("q")) == 1

@@ -24,9 +24,11 @@ from core import (
     Machine,
     Move,
     Number,
+    Operation,
     PageLost,
     Pager,
     Pages,
+    PurgeQueue,
     Put,
     PutGrouped,
     PutMany,
@@ -38,8 +40,9 @@ from core import (
     expanded,
     references,
 )
+from core.limits import JOB_BYTES
 from core.pages.bodies import Bodies
-from core.pages.pager import STAGES
+from core.pages.pager import STAGES, Stage
 from tests.core.helpers.logs import KNOWN_LEVEL, LogEntry, ask, random_log, snapshot_of
 from tests.core.helpers.paging import MemoryStore, paged_machine
 from tests.core.helpers.paging_law import assert_counted, assert_law
@@ -174,6 +177,34 @@ def test_running_bodies_count_until_they_are_outside() -> None:
     assert machine.hot_bytes == 20 * LARGE
     relieve(machine)
     assert machine.hot_bytes <= 10 * LARGE
+
+
+@pytest.mark.parametrize("when", [None, FAR])
+def test_a_body_outside_goes_into_a_page_with_its_job_and_comes_back(when: Due | None) -> None:
+    """First the jobs are at the front, so that only their bodies leave memory; then others of more priority come."""
+    store, plain = MemoryStore(), Machine(KNOWN_LEVEL)
+    machine = paged_machine(store, (Stage(30, 8, 2), Stage(30, 8, 2)))
+    puts: list[Operation] = [Put("q", 0, body(number % 10)) for number in range(30)]
+    if when is not None:
+        puts = [PutWith(Put("q", 0, body(number % 10)), Due(10**9 + number)) for number in range(30)]
+    more: list[Operation] = [put if when is None else PutWith(put, Due(10**8)) for put in [Put("q", 1, b"small")] * 700]
+    for one in (machine, plain):
+        ask(one, *puts)
+    relieve(machine)
+    assert machine.pages is not None
+    assert (machine.pages.jobs, bodies_of(machine).count) == (0, 30)
+    for one in (machine, plain):
+        ask(one, *more)
+    for _ in range(2):
+        relieve(machine)
+        saved = machine.on_disk("q").data_bytes + JOB_BYTES * machine.pages.jobs
+        assert machine.hot_bytes == plain.hot_bytes - saved
+        assert bodies_of(machine).waiting_bytes == bodies_of(machine).data_bytes
+        assert_counted(machine, store)
+        for one in (machine, plain):
+            ask(one, PurgeQueue("q", JobState.READY if when is None else JobState.DELAYED, None))
+            ask(one, *puts)
+    assert machine.pages.written > 80
 
 
 def test_small_bodies_stay() -> None:

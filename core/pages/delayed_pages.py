@@ -62,6 +62,7 @@ class DelayedPages:
         page = DelayedPage(number, len(jobs), data_bytes, last.due_ms, last.seq, place(jobs[0]))
         seqs = [job.seq for job in jobs]
         self.index.add(seqs, number)
+        self._pages.indexed += len(seqs)
         self._by_number[number] = page
         for seq in seqs:
             del self.in_memory[seq]

@@ -4,6 +4,9 @@ Below the budget nothing happens. Beyond it one goes over all queues, and in eac
 budget is free again. First only what stands far behind a front is paged, in large pages; with very many queues or
 priorities that is not enough, so the fronts and the pages become smaller.
 
+What it takes to find the jobs in pages again counts as well. When that is most of the budget, the jobs in memory still
+have a part of it: they would not become fewer by much, only their pages smaller.
+
 Queues with ORDER TIME or ITEMLIMIT have other lists of their READY jobs, so paging would free nothing: they stay in
 memory. So do READY jobs with a GROUP, which the lists of their groups have as well (FAIR), RUNNING ones, and queues
 that are short. DELAYED jobs are paged in all queues, those that are due last.
@@ -26,6 +29,7 @@ from core.store.queues import Queue, Queues
 
 ENDED = object()
 LOOKS = 256             # queues or priorities looked at in one step
+LEAST_PART = 4          # that part of the budget is for the jobs in memory, however much the handles of others take
 
 
 class Stage(Struct, frozen=True):
@@ -46,8 +50,7 @@ class Pager:
     """
 
     __slots__ = (
-        "_began_bytes", "_low_bytes", "_over_bytes", "_round", "_rounds", "_stage", "_stages", "hot_bytes_max", "pages",
-        "resident",
+        "_began_bytes", "_over_bytes", "_round", "_rounds", "_stage", "_stages", "hot_bytes_max", "pages", "resident",
     )
 
     def __init__(
@@ -56,7 +59,6 @@ class Pager:
         self.pages = pages
         self.resident = resident
         self.hot_bytes_max = hot_bytes_max
-        self._low_bytes = hot_bytes_max - hot_bytes_max // 8
         self._stages = stages
         self._rounds = (stages[0], None, *stages[1:])       # None: bodies without their jobs
         self._rest()
@@ -66,22 +68,33 @@ class Pager:
         self._round: Iterator[object] | None = None
         self._stage = 0
         self._began_bytes = 0                       # what was in memory before the present rounds
-        self._over_bytes = self.hot_bytes_max       # nothing is done below that
+        self._over_bytes = 0                        # nothing is done below that, nor within the budget
 
     def another(self) -> Pager:
         """An empty pager for another state."""
         return Pager(self.pages.another(), self.hot_bytes_max, self._stages, resident=self.resident)
 
     def hot_bytes(self, queues: Queues) -> int:
-        """What the waiting jobs, and the large bodies of all others, take in memory, about."""
+        """What the waiting jobs, and the large bodies of all others, take in memory, about.
+
+        Those on the disk take what finds them again.
+        """
+        return self._in_memory(queues) + self.pages.handles_bytes
+
+    def _in_memory(self, queues: Queues) -> int:
         pages, bodies = self.pages, self.pages.bodies
         bodies.settle()
         return (queues.waiting_bytes - bodies.waiting_bytes + bodies.hot_bytes
                 + JOB_BYTES * queues.waiting - pages.saved_bytes)
 
+    @property
+    def _budget(self) -> int:
+        """For the jobs in memory: what the handles of the others leave of it, and no less than a part."""
+        return max(self.hot_bytes_max - self.pages.handles_bytes, self.hot_bytes_max // LEAST_PART)
+
     def crowded(self, queues: Queues) -> bool:
         """Whether a quarter more than the budget is in memory."""
-        return not self.resident and self.hot_bytes(queues) > self.hot_bytes_max + self.hot_bytes_max // 4
+        return not self.resident and self._in_memory(queues) > self._budget + self.hot_bytes_max // 4
 
     def relieve(self, queues: Queues, delays: Delays) -> None:
         """Page out until there is nothing more to do."""
@@ -92,14 +105,15 @@ class Pager:
         """Page out one block if too much is in memory; returns whether there may be more to do."""
         if self.resident:
             return False
-        hot = self.hot_bytes(queues)
+        hot = self._in_memory(queues)
+        budget = self._budget
         if self._round is None:
             # After a search that found nothing more is needed for the next one, until there is less.
-            self._over_bytes = max(self.hot_bytes_max, min(self._over_bytes, hot + hot // 8))
-            if hot <= self._over_bytes:
+            self._over_bytes = min(self._over_bytes, hot + hot // 8)
+            if hot <= budget or hot <= self._over_bytes:
                 return False
             self._begin(queues, delays, 0)
-        elif hot <= self._low_bytes:
+        elif hot <= budget - budget // 8:
             self._rest()
             return False
         assert self._round is not None
@@ -123,7 +137,7 @@ class Pager:
 
     def _begin(self, queues: Queues, delays: Delays, stage: int) -> None:
         if stage == 0:
-            self._began_bytes = self.hot_bytes(queues)
+            self._began_bytes = self._in_memory(queues)
         self._stage = stage
         now = self._rounds[stage]
         self._round = _bodies(self.pages) if now is None else _round(queues, delays, self.pages, now)

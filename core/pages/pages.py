@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from core.limits import JOB_BYTES
+from core.limits import INDEXED_BYTES, JOB_BYTES, PAGE_HANDLE_BYTES
 from core.pages.bodies import Bodies, leave, of_memory, wait
 from core.pages.page_space import PageLost, PageSpace, PageStore
 from core.store.job import Job
@@ -37,10 +37,11 @@ class DelayedPage(Page, gc=False, frozen=True):
 class Pages:
     """The pages of one state: `jobs` and `data_bytes` are in them, `read` and `written` count pages ever.
 
-    `full`: there was no room for the last one. `bodies`: those of jobs that are in no page.
+    `full`: there was no room for the last one. `bodies`: those of jobs that are in no page. `indexed`: those of the jobs
+    in pages that can be found by their seqs.
     """
 
-    __slots__ = ("_space", "_store", "bodies", "count", "data_bytes", "full", "jobs", "read", "written")
+    __slots__ = ("_space", "_store", "bodies", "count", "data_bytes", "full", "indexed", "jobs", "read", "written")
 
     def __init__(self, store: PageStore) -> None:
         self._store = store
@@ -54,7 +55,13 @@ class Pages:
     def _nothing(self) -> None:
         self.count = 0
         self.jobs = 0
+        self.indexed = 0
         self.data_bytes = 0
+
+    @property
+    def handles_bytes(self) -> int:
+        """What it takes in memory to find the jobs in pages again, about."""
+        return PAGE_HANDLE_BYTES * self.count + INDEXED_BYTES * self.indexed
 
     @property
     def saved_bytes(self) -> int:
@@ -115,6 +122,8 @@ class Pages:
         self.count -= 1
         self.jobs -= page.count
         self.data_bytes -= page.data_bytes
+        if isinstance(page, DelayedPage):
+            self.indexed -= page.count
 
     def reference(self, page: Page) -> bytes:
         """By what a later process finds the page again."""
@@ -128,6 +137,7 @@ class Pages:
         self, reference: bytes, count: int, data_bytes: int, due_ms: int, seq: int, first: tuple[int, int],
     ) -> DelayedPage:
         """The same for DELAYED jobs; `first`: the place of the first one."""
+        self.indexed += count
         return DelayedPage(self._adopted(reference, count, data_bytes), count, data_bytes, due_ms, seq, first)
 
     def _adopted(self, reference: bytes, jobs: int, data_bytes: int) -> int:

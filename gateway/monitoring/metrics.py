@@ -238,7 +238,8 @@ def _marks(figures: Figures) -> Iterator[Metric]:
 
 
 def _waiting(figures: Figures) -> Iterator[Metric]:
-    yield _gauge("hot_bytes", "What the waiting jobs take in memory, about.", figures.hot_bytes)
+    yield _gauge("hot_bytes", "What the waiting jobs take in memory, about, with what finds those on the disk.",
+                 figures.hot_bytes)
     yield _gauge("hot_bytes_max", "limits.hot_bytes: more than that goes to the disk; 0: nothing does.",
                  figures.hot_bytes_max)
     paging = figures.paging

@@ -15,13 +15,14 @@ from core import (
     PageLost,
     Pager,
     Pages,
+    PurgeQueue,
     Put,
     PutWith,
     QueueChange,
 )
-from core.limits import JOB_BYTES
+from core.limits import INDEXED_BYTES, JOB_BYTES, PAGE_HANDLE_BYTES
 from core.pages import pager
-from core.pages.pager import STAGES
+from core.pages.pager import LEAST_PART, STAGES
 from tests.core.helpers.logs import ask
 from tests.core.helpers.paging import MemoryStore, paged_machine
 
@@ -84,8 +85,44 @@ def test_beyond_the_budget_an_eighth_of_it_becomes_free() -> None:
     assert machine.crowded
     relieve(machine)
     assert BUDGET * 6 // 8 < machine.hot_bytes <= BUDGET * 7 // 8
-    assert machine.hot_bytes == 15_000 * EACH - pages_of(machine).saved_bytes
+    pages = pages_of(machine)
+    assert machine.hot_bytes == 15_000 * EACH - pages.saved_bytes + pages.handles_bytes
     assert relieve(machine) == 0
+
+
+def later(budget: int, jobs: int) -> Machine:
+    """A machine with so many jobs that are delayed, as few as can be of them in memory."""
+    machine = paged_machine(MemoryStore(), STAGES, budget)
+    for start in range(0, jobs, 1000):
+        ask(machine, *[PutWith(Put("q", 0, BODY), Due(10_000_000 + number)) for number in range(start, start + 1000)])
+        relieve(machine)
+    return machine
+
+
+def test_what_finds_delayed_jobs_again_counts_and_takes_a_part_of_the_budget() -> None:
+    machine = later(BUDGET, 30_000)
+    pages = pages_of(machine)
+    assert pages.indexed == pages.jobs > 15_000
+    assert pages.handles_bytes == INDEXED_BYTES * pages.jobs + PAGE_HANDLE_BYTES * pages.count
+    assert machine.hot_bytes == 30_000 * EACH - pages.saved_bytes + pages.handles_bytes <= BUDGET
+
+
+def test_handles_beyond_the_budget_leave_the_jobs_in_memory_a_part_of_it() -> None:
+    budget = 500 * LEAST_PART * EACH
+    machine = later(budget, 50_000)
+    pages = pages_of(machine)
+    assert pages.handles_bytes > budget
+    assert machine.hot_bytes - pages.handles_bytes < 200 * EACH
+    for jobs, paged in ((300, False), (300, True)):
+        ask(machine, *[Put("q", 0, BODY)] * jobs)
+        assert not machine.crowded
+        assert bool(relieve(machine)) is paged
+
+
+def test_jobs_that_are_gone_leave_the_index() -> None:
+    machine = later(BUDGET, 15_000)
+    ask(machine, *[PurgeQueue("q", None)] * 40)
+    assert pages_of(machine).indexed == pages_of(machine).handles_bytes == 0
 
 
 def test_the_first_jobs_of_a_queue_stay_in_memory() -> None:

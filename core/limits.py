@@ -97,6 +97,7 @@ PAGE_BYTES_MAX = 256 << 10          # data of a page of jobs that is not in memo
 PAGE_BYTES_MIN = 16 << 10           # and with how much data few jobs are worth one
 BODY_BYTES_MIN = 4096               # a body of so much may be outside memory without its job
 PAGES_AHEAD = 4                     # behind the front of a queue, that will be needed soon
+SHARED_EXTRAS_MAX = 16_384           # kinds of jobs beside plain ones, such as groups, of which each has one record
 PAGE_HANDLE_BYTES = 250             # of a page in memory: what its queue and the store know of it
 INDEXED_BYTES = 12                  # of a job in a page that can be found by its seq
 JOB_BYTES = 190                     # of a waiting job in memory beside its data: record, numbers, place in a list

@@ -37,8 +37,8 @@ class DelayedPage(Page, gc=False, frozen=True):
 class Pages:
     """The pages of one state: `jobs` and `data_bytes` are in them, `read` and `written` count pages ever.
 
-    `full`: there was no room for the last one. `bodies`: those of jobs that are in no page. `indexed`: those of the jobs
-    in pages that can be found by their seqs.
+    `full`: there was no room for the last one. `bodies`: those of jobs that are in no page. `indexed`: those of the
+    jobs in pages that can be found by their seqs.
     """
 
     __slots__ = ("_space", "_store", "bodies", "count", "data_bytes", "full", "indexed", "jobs", "read", "written")

@@ -35,7 +35,17 @@ from core.snapshot.frames import (
 from core.state import State
 from core.store.body import Data
 from core.store.delayed import Release
-from core.store.job import NEVER_MS, BuriedJob, DelayedJob, Extras, Job, JobCounts, RunningJob
+from core.store.job import (
+    NEVER_MS,
+    NEW_COUNTS,
+    BuriedJob,
+    DelayedJob,
+    Extras,
+    Job,
+    JobCounts,
+    RunningJob,
+    extras_of_many,
+)
 from core.store.job_list import JobList
 from core.store.queues import Queue
 
@@ -287,9 +297,7 @@ class JobBuilder:
             item = state.items.open(item).name
         if row is None:
             return item, None
-        extras = Extras(*astuple(row))
-        if row.counts is not None:
-            extras = replace(extras, counts=JobCounts(*astuple(row.counts)))
+        extras = _extras(row)
         self.grouped = self.grouped or extras.group is not None
         for name in (extras.key, extras.origin, extras.group, *extras.after):
             if name is not None:
@@ -343,6 +351,15 @@ class JobBuilder:
             batch.seqs.add(seq)
         check(batch.seqs.size > 0, "a batch of released jobs is empty")
         self._released = batch if frame.more else None
+
+
+def _extras(row: ExtrasRow) -> Extras:
+    """The extras in a row; the same object for jobs that have no more than many others."""
+    counts = None if row.counts is None else JobCounts(*astuple(row.counts))
+    shared = None if counts is None else NEW_COUNTS
+    made = extras_of_many(row.tries, row.ttl_ms, row.every_ms, row.group, row.lease_ms, shared)
+    extras = replace(Extras(*astuple(row)), counts=counts)
+    return made if extras == made else extras
 
 
 def _check_numbers(priority: int, attempts: int, at_ms: int | None, extras: Extras | None) -> None:

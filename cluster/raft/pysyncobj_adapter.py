@@ -64,7 +64,7 @@ def check_version() -> None:
         raise LibraryMismatch(f"pysyncobj {installed} is installed, this program needs exactly {VERSION}")
 
 
-class PeerNode(Node):  # type: ignore[misc]
+class PeerNode(Node):  # type: ignore[misc]  # pysyncobj has no types
     """A node by its name. There is one object per name, so identity is equality (pysyncobj compares a lot)."""
 
     __eq__ = object.__eq__
@@ -127,7 +127,7 @@ syncobj.PIPE_NOTIFIER_ENABLED = False       # it leaks two descriptors per objec
 _FOLLOWER = syncobj._RAFT_STATE.FOLLOWER
 
 
-class WatchedTransport(Transport):  # type: ignore[misc]
+class WatchedTransport(Transport):  # type: ignore[misc]  # pysyncobj has no types
     """A transport that notes in `attention` that the library was given something, which its next tick is to look at."""
 
     attention = True
@@ -158,7 +158,7 @@ def _field(name: str) -> Any:
     return property(attrgetter("_SyncObj" + name))
 
 
-class Replica(SyncObj):  # type: ignore[misc]
+class Replica(SyncObj):  # type: ignore[misc]  # pysyncobj has no types
     """One SyncObj whose single replicated method hands each committed entry to `apply(index, entry)`.
 
     To the library the cluster consists of this node and QUORUM; the peers are nodes without a vote that get the log.
@@ -210,7 +210,7 @@ class Replica(SyncObj):  # type: ignore[misc]
         self._poller = _NoPoller()
         self._entry_id = self._methodToID[self._getFuncName("entry")]
 
-    @replicated  # type: ignore[untyped-decorator]
+    @replicated  # type: ignore[untyped-decorator]  # pysyncobj has no types
     def entry(self, data: bytes) -> Any:
         """Apply a committed entry; the library calls this for each of them, in order."""
         return self._apply(self.applied_index + 1, data)

@@ -61,6 +61,7 @@ class OrderExecution:
     @property
     def guard(self) -> Guard:
         """WaitingClient: what the user may do."""
+        # A principal has of a Link what a guard asks for.
         return Guard(self._services.access, self._cluster, self._principal)      # type: ignore[arg-type]
 
     def begin(self) -> None:
@@ -93,7 +94,7 @@ class OrderExecution:
     def _advance(self, reply: Reply | None) -> None:
         assert self._steps is not None
         try:
-            step = self._steps.send(reply)      # type: ignore[arg-type]
+            step = self._steps.send(reply)      # type: ignore[arg-type]  # None begins a generator
         except StopIteration as end:
             outcome = end.value
         except Refused as refused:

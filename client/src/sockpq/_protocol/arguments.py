@@ -263,7 +263,7 @@ def large(value: Data, bytes_max: int) -> bytes:
 
 def job_id(job: HeldJob | int) -> int:
     """The id of a job that is held, or the id itself."""
-    return integer(getattr(job, "id", job), "job id", 0, UINT64_MAX)    # type: ignore[arg-type]
+    return integer(getattr(job, "id", job), "job id", 0, UINT64_MAX)    # type: ignore[arg-type]  # integer() checks it
 
 
 def selector(job: HeldJob | int | Key | Place | Number) -> str:

@@ -23,7 +23,7 @@ class Finder:
         """The spec of kombu.transport with another loader; None for all other modules."""
         if name != WATCHED:
             return None
-        spec = PathFinder.find_spec(name, path, target)     # type: ignore[arg-type]
+        spec = PathFinder.find_spec(name, path, target)     # type: ignore[arg-type]  # passed on as it came
         if spec is not None and spec.loader is not None:
             execute = spec.loader.exec_module
 
@@ -31,7 +31,7 @@ class Finder:
                 execute(module)
                 register(module)
 
-            spec.loader.exec_module = exec_module           # type: ignore[method-assign]
+            spec.loader.exec_module = exec_module           # type: ignore[method-assign]  # the hook
         return spec
 
 

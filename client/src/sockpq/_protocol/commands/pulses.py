@@ -133,7 +133,7 @@ def _settings(settings: PulseSettings) -> str:
     text = ""
     if "rate" in settings:
         text += f" RATE {arguments.integer(settings['rate'], 'rate', 1, RATE_MAX)}"
-    for name, (word, least) in _TIMES.items():
+    for name, (word, least) in _TIMES.items():      # names of PulseSettings, which mypy cannot know of a variable
         if name in settings:
             text += f" {word} {arguments.seconds(settings[name], name, least, LONGEST_S)}"  # type: ignore[literal-required]
     return text

@@ -434,7 +434,7 @@ def _settings(settings: QueueSettings) -> str:
         if "tries" not in settings:
             raise BadArguments("dead needs tries: it says where a job goes after them")
         text += f" DEAD {_queue(settings['dead'])}"
-    for name, word in _NUMBERS.items():
+    for name, word in _NUMBERS.items():         # names of QueueSettings, which mypy cannot know of a variable
         if name in settings:
             text += f" {word} {arguments.integer(settings[name], name, 0, COUNT_MAX)}"      # type: ignore[literal-required]
     if "keep" in settings:
@@ -479,7 +479,7 @@ def _check(settings: Mapping[str, object], known: type) -> None:
 
 
 def _cluster_value(name: str, value: object) -> str:
-    match name:
+    match name:                 # the arguments check the types of their values themselves
         case "autocreate" | "fast_empty":
             return "ON" if arguments.switch(value, name) else "OFF"     # type: ignore[arg-type]
         case "grace":

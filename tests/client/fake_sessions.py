@@ -34,7 +34,9 @@ class FakeSession:
         if number <= self.newest - WINDOW:
             return b"409 Request Too Old\r\n"
         self.newest = max(self.newest, number)
-        stored = self.stored.setdefault(number, Stored(command))
+        stored = self.stored.get(number)
+        if stored is None or (stored.answer is None and stored.command.startswith(b"GETB")):    # it only waits so far
+            stored = self.stored[number] = Stored(command) if stored is None or stored.command != command else stored
         return stored if stored.command == command else b"409 Request Mismatch\r\n"
 
 

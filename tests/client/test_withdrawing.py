@@ -1,6 +1,6 @@
-"""The end of a `wait` with a server that does not know WITHIN, or after a failover.
+"""The end of a `wait` that the server does not end: it does not know WITHIN, or a failover came between.
 
-The client takes its blocked command back, and the answer may be on its way all the same.
+A job may be on its way all the same. A numbered command is asked for it again; one without a number is taken back.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ import pytest
 from sockpq import Job, OutcomeUnknown
 
 from tests.client.conftest import MakeClient
+from tests.client.hasty_proxy import HastyProxy
 from tests.client.real_server import RealServer
 from tests.client.scripted_server import JOB, ScriptedServer, reset, trickle
 from tests.waiting import at_most
 
 WAIT_S = 0.3
-LATER_S = 0.05              # what the proxy takes for an answer
-HANDED = b"200 OK q "       # a job
 
 
 def half(connection: socket.socket) -> None:
@@ -30,16 +29,22 @@ def half(connection: socket.socket) -> None:
     connection.shutdown(socket.SHUT_RDWR)
 
 
-@pytest.mark.parametrize("lose", [half, reset, trickle])
+def close(connection: socket.socket) -> None:
+    connection.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize("lose", [half, reset, trickle, close])
 def test_an_answer_that_is_lost_while_the_wait_ends_is_asked_for_again(make_client: MakeClient, lose: object) -> None:
     """The server has handed out a job: that there was none would be a lie."""
     gets: list[str] = []
 
     def answer(connection: socket.socket, stream: BinaryIO, line: str) -> None:
         gets.append(line)
-        if len(gets) > 1:
+        if len(gets) == 3:
             connection.sendall(JOB)
-        elif stream.read() == b"":      # the client has taken it back
+        elif len(gets) == 2:
+            connection.sendall(b"409 Request Mismatch\r\n")
+        elif stream.read() == b"":      # the client has ended the wait
             lose(connection)            # type: ignore[operator]
 
     with ScriptedServer(answer) as server, at_most(4):
@@ -47,7 +52,54 @@ def test_an_answer_that_is_lost_while_the_wait_ends_is_asked_for_again(make_clie
         job = client.get("q", block=True, wait=0.1)
     assert job is not None
     assert job.id == 7
-    assert gets == ["GETB q"] * 2
+    assert gets == ["GETB q", "GET q", "GETB q"]
+
+
+@pytest.mark.parametrize("outcome", [JOB, b"404 Queue Empty\r\n"])
+def test_a_number_that_was_not_used_is_used_up(make_client: MakeClient, outcome: bytes) -> None:
+    """What still waits somewhere can no longer be handed out anything, and what is there by now is taken."""
+    gets: list[str] = []
+
+    def answer(connection: socket.socket, stream: BinaryIO, line: str) -> None:
+        gets.append(line)
+        if len(gets) == 2:
+            connection.sendall(outcome)
+        else:
+            stream.read()
+
+    with ScriptedServer(answer) as server, at_most(4):
+        job = make_client(server.address, timeout=5).get("q", block=True, wait=0.1)
+    assert (job is not None) == (outcome == JOB)
+    assert gets == ["GETB q", "GET q"]
+
+
+def test_a_job_whose_lease_is_over_is_not_taken_for_none(make_client: MakeClient) -> None:
+    """Its number is used, and the server hands out nothing under it: nobody knows what a lost answer held."""
+    gets: list[str] = []
+
+    def answer(connection: socket.socket, stream: BinaryIO, line: str) -> None:
+        gets.append(line)
+        if line == "GET q":
+            connection.sendall(b"409 Request Mismatch\r\n")
+        else:
+            stream.read()
+
+    with ScriptedServer(answer) as server, at_most(20), pytest.raises(OutcomeUnknown):
+        make_client(server.address, timeout=1).get("q", block=True, wait=0.1)
+    assert gets[:3] == ["GETB q", "GET q", "GETB q"]
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_without_a_number_the_end_of_the_connection_has_to_do(make_client: MakeClient, answered: bool) -> None:
+    def answer(connection: socket.socket, stream: BinaryIO, line: str) -> None:
+        assert stream.read() == b""         # the client has taken it back
+        if answered:
+            connection.sendall(JOB)
+        connection.shutdown(socket.SHUT_RDWR)
+
+    with ScriptedServer(answer) as server, at_most(4):
+        job = make_client(server.address, timeout=5, sessions=False).get("q", block=True, wait=0.1)
+    assert (job is not None) == answered
 
 
 def test_without_a_session_nobody_knows_about_a_job_without_a_lease(make_client: MakeClient) -> None:
@@ -72,7 +124,7 @@ def test_a_connection_that_was_told_its_end_is_not_used_again(make_client: MakeC
             over.wait(10)               # it stays open for some time
 
     with ScriptedServer(answer) as server, at_most(4):
-        client = make_client(server.address, timeout=5)
+        client = make_client(server.address, timeout=5, sessions=False)
         assert client.get("q", block=True, wait=0.1) is not None
         client.put("q", b"")
         client.close()
@@ -80,59 +132,15 @@ def test_a_connection_that_was_told_its_end_is_not_used_again(make_client: MakeC
     assert len(set(connections)) == 2
 
 
-class HastyProxy:
-    """Passes bytes on, answers a little later. It ends both directions of a connection as soon as one has ended, as
-    toxiproxy does. The first job that is handed out through it is lost, and with `lose` the connection.
-    """
-
-    def __init__(self, upstream: str) -> None:
-        host, port = upstream.split(":")
-        self._upstream = (host, int(port))
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
-        self._to: socket.socket | None = None       # the client that does not get the job
-        self.lost = threading.Event()
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def lose(self) -> None:
-        assert self._to is not None
-        _end(self._to)
-
-    def close(self) -> None:
-        _end(self._listener)
-
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                client, _ = self._listener.accept()
-                server = socket.create_connection(self._upstream)
-                threading.Thread(target=self._pass_on, args=[client, server], daemon=True).start()
-                threading.Thread(target=self._answer, args=[server, client], daemon=True).start()
-
-    def _pass_on(self, client: socket.socket, server: socket.socket) -> None:
-        with contextlib.suppress(OSError):
-            while data := client.recv(65536):
-                server.sendall(data)
-        _end(server)
-        _end(client)
-
-    def _answer(self, server: socket.socket, client: socket.socket) -> None:
-        with contextlib.suppress(OSError):
-            while data := server.recv(65536):
-                if data.startswith(HANDED) and not self.lost.is_set():
-                    self._to = client
-                    self.lost.set()
-                else:
-                    time.sleep(LATER_S)
-                    client.sendall(data)
-        _end(server)
-        _end(client)
-
-
-def _end(connection: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        connection.shutdown(socket.SHUT_RDWR)
-    connection.close()
+def test_a_job_that_comes_when_the_wait_ends_is_not_lost_at_a_proxy_that_passes_on_no_half_close(
+    make_client: MakeClient,
+) -> None:
+    with RealServer() as server, contextlib.closing(HastyProxy(server.address)) as proxy, at_most(30):
+        make_client(server.address).put("q", b"x")
+        job = make_client(proxy.address, timeout=10).get("q", block=True, wait=WAIT_S, expire=60)
+        assert proxy.lost.is_set()
+    assert job is not None, "it was told that there is no job, and has it"
+    assert job.data == b"x"
 
 
 def test_a_job_that_is_asked_for_again_is_not_lost_at_a_proxy_that_passes_on_no_half_close(

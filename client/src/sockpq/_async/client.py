@@ -87,7 +87,8 @@ class Client:
     Commands that are safe to repeat are repeated even then; PUT, GET without a lease and CLONE only where
     `retry_unknown` says that at-least-once is good enough. errors.py has the tree.
 
-    An asyncio call whose task is cancelled may be executed all the same.
+    An asyncio call whose task is cancelled may be executed all the same. A GET that is interrupted (a cancelled task,
+    KeyboardInterrupt, close()) ends within two seconds: a job that it has got goes back to its place.
     """
 
     def __init__(
@@ -229,7 +230,9 @@ class Client:
     async def _take(
         self, command: Command[Handed | None], wait: float | None, timeout: float | None, retry_unknown: bool | None
     ) -> Job | None:
-        handed = await run(self._executor.run(command, timeout=timeout, wait=wait, retry_unknown=retry_unknown))
+        handed = await run(self._executor.run(
+            command, timeout=timeout, wait=wait, retry_unknown=retry_unknown, put_back=jobs.untaken
+        ))
         return Job(self._executor, handed) if handed else None
 
     def get_number(
@@ -250,7 +253,9 @@ class Client:
         return PendingJob(self._take_one(jobs.get_number(number, expire, then, meta=meta), timeout, retry_unknown))
 
     async def _take_one(self, command: Command[Handed], timeout: float | None, retry_unknown: bool | None) -> Job:
-        handed = await run(self._executor.run(command, timeout=timeout, retry_unknown=retry_unknown))
+        handed = await run(self._executor.run(
+            command, timeout=timeout, retry_unknown=retry_unknown, put_back=jobs.untaken
+        ))
         return Job(self._executor, handed)
 
     async def get_many(

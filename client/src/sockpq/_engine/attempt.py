@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from sockpq._engine.batch import Batch
 from sockpq._engine.connection import Connection
 from sockpq._engine.limits import Limits
-from sockpq._engine.retry import Lost, Retry
+from sockpq._engine.retry import GivenUp, Lost, Retry
 from sockpq._protocol.addresses import Address
 from sockpq._protocol.command import Blocks, Command, Repeat
 from sockpq._protocol.commands.cluster import CAPS
@@ -63,7 +63,8 @@ class Attempt:
     async def one(self, command: Command[Any], number: int, deadline: float, wait_until: float) -> Answer:
         """Send one command and wait for its answer. `number`: of the request, or 0.
 
-        `wait_until` is for commands that block: they are then taken back, and the answer of a GET is None.
+        `wait_until` is for commands that block: a numbered GET is then GivenUp, others are taken back, and the answer
+        is None.
         """
         if command.repeat is not Repeat.FREELY:
             await self.enter(deadline)
@@ -73,7 +74,7 @@ class Attempt:
                 return opened
         if not await self._connection.send(command, number, self._patience(deadline)):
             raise Lost(f"{self._connection.address}: the connection broke while sending", sent=False)
-        return await self._answer(command, deadline, wait_until)
+        return await self._answer(command, number, deadline, wait_until)
 
     async def enter(self, deadline: float) -> None:
         """Wait until AUTH is answered, if it was sent; raises Lost, AuthError, Busy."""
@@ -93,10 +94,16 @@ class Attempt:
             answers += await self._owed(deadline)
         self.first_answered = self._now()
         if len(answers) == 1 and answers[0].error is None:
-            answers.append(await self._answer(requests[1][0], deadline, wait_until))
+            answers.append(await self._answer(*requests[1], deadline, wait_until))
 
-    async def _answer(self, command: Command[Any], deadline: float, wait_until: float) -> Answer:
-        """Wait for the answer to the only command that has none yet."""
+    async def _answer(self, command: Command[Any], number: int, deadline: float, wait_until: float) -> Answer:
+        """Wait for the answer to the only command that has none yet.
+
+        That a connection has ended does not tell that a blocked command has got nothing: whatever is between may have
+        lost the answer. What has a number is asked for again (GivenUp). What has none is taken back by a half-close,
+        and the end of the connection has to do.
+        """
+        asked_again = number > 0 and command.unblocked is not None
         while True:
             if _is_blocked(self._connection, command):
                 begun = self._now()
@@ -104,11 +111,15 @@ class Attempt:
                     answers = await self._blocked(wait_until)
                 except Lost as end:
                     if self._connection.withdrawn and end.orderly and not end.waiting:
+                        if asked_again:
+                            raise GivenUp(str(end), sent=True) from end
                         return Answer(None)
                     raise
                 finally:
                     self.blocked_s += self._now() - begun
                 if answers is None:
+                    if asked_again:
+                        raise GivenUp(f"{self._connection.address}: its wait is over", sent=True)
                     return await self._withdraw()
                 deadline = self._now() + self._limits.timeout       # it has begun: now the rest of it is owed
             else:

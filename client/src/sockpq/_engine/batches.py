@@ -9,6 +9,7 @@ from typing import Any
 from sockpq._engine.executor import Executor
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands.batches import BATCH_JOBS_MAX, Part, TakeSource, puts_batch
+from sockpq._protocol.commands.jobs import untaken
 from sockpq.errors import AuthError, BatchFailed, ForbiddenError, JobNotFound, NotSupported, SockpqError
 from sockpq.model import Handed, Stored
 
@@ -38,7 +39,9 @@ async def get_many(executor: Executor, count: int, taking: TakeSource, timeout: 
         asked = min(count - len(jobs), BATCH_JOBS_MAX)
         command = taking.many(asked, first)
         try:
-            handed = await executor.run(command, timeout=timeout, wait=taking.wait if first else None)
+            handed = await executor.run(
+                command, timeout=timeout, wait=taking.wait if first else None, put_back=untaken,
+            )
         except NotSupported:        # an original sockPQd, which knows no COUNT
             if taking.block or taking.wait is not None or jobs:
                 raise

@@ -17,7 +17,7 @@ from sockpq._engine.discovery import Discovery
 from sockpq._engine.limits import Limits
 from sockpq._engine.pool import Pool, Slot
 from sockpq._engine.probe import hopeless
-from sockpq._engine.retry import Lost, NoLeader, Retry, as_unknown, is_final_wait, is_unknown, least_s, pause_s
+from sockpq._engine.retry import GivenUp, Lost, NoLeader, Retry, as_unknown, is_final_wait, is_unknown, least_s, pause_s
 from sockpq._engine.tracing import Tracing
 from sockpq._protocol.addresses import Address, parse_server
 from sockpq._protocol.arguments import Bodies, Codec, span, switch
@@ -25,7 +25,7 @@ from sockpq._protocol.command import Command, Repeat, Steps
 from sockpq._protocol.commands.cluster import CLUSTER_STATUS, PING
 from sockpq._protocol.commands.connection import session_attach, session_open
 from sockpq._protocol.protocol import Answer
-from sockpq._protocol.session import Request, Session, SessionLost
+from sockpq._protocol.session import NumberUsed, Request, Session, SessionLost
 from sockpq.errors import (
     AuthError,
     BadArguments,
@@ -42,10 +42,12 @@ from sockpq.errors import (
 )
 
 T = TypeVar("T")
+PutBack = Callable[[T], Sequence[Command[Any]]]     # what gives back what a GET has got
 LOG = logging.getLogger("sockpq")
 
-LATE_S = 1.0            # how late a server may end a wait whose limit it knows, or tell what it has told before
+LATE_S = 1.0            # how late a server may end a wait whose limit it knows, or give again what it has given
 INTERRUPTED_S = 2.0     # what a call that is interrupted may take to give back a job
+LAST_ATTEMPTS = 3       # that it makes when the client was closed
 SILENT_S = 3.0          # a call that finds no server for so long says so; failovers are over by then
 SESSIONLESS_S = 10.0    # how long a connection goes without a session after one was refused
 
@@ -57,7 +59,7 @@ class Call(Generic[T]):
     """A command on its way, in all its attempts."""
 
     __slots__ = (
-        "_request", "answer", "answered", "command", "hurried", "number", "retry", "sent", "timeout", "wait",
+        "_request", "answer", "answered", "command", "hurried", "number", "retry", "sent", "taken", "timeout", "wait",
         "wait_until",
     )
 
@@ -70,6 +72,7 @@ class Call(Generic[T]):
         self.wait_until = 0.0           # on the monotonic clock; 0 before the first attempt
         self.number = 0                 # of the request in this attempt, 0 without a session
         self.sent = False               # an attempt has begun to send it
+        self.taken = False              # its number tells that it was handed out something
         self.hurried = False            # its caller is interrupted: it is to end soon
         self.answer: Answer | None = None       # when it was sent in one packet with another call
         self.answered = 0.0             # then: when its answer came, on the monotonic clock; 0 without one
@@ -80,6 +83,20 @@ class Call(Generic[T]):
         if self.command.logged and connection.session:
             self.number = self._request.number(connection.session)
         return self.number
+
+    def words(self, now: float) -> tuple[Command[T], float]:
+        """What to say in this attempt, and until when it may stay blocked; the wait counts from the first attempt.
+
+        A numbered call whose wait is over takes its number with a GET that does not block. Either that is executed, and
+        then the first command can no longer be, whatever still waits somewhere. Or the number is used: then the first
+        command has got something, and gets it again.
+        """
+        self.wait_until = self.wait_until or now + self.wait
+        if self.number and self.command.unblocked and self.retry.attempts and now >= self.wait_until:
+            return (self.command, min(now + LATE_S, self.retry.deadline)) if self.taken else (
+                self.command.unblocked, math.inf)
+        late = LATE_S if "within" in self.command.needs and not self.retry.attempts else 0.0
+        return self.command, self.wait_until + late
 
     def fall_back(self, connection: Connection) -> None:
         """Say it as an older server knows it; raises NotSupported. In doubt it could be done twice."""
@@ -136,24 +153,33 @@ class Executor:
         timeout: float | None = None,
         wait: float | None = None,
         retry_unknown: bool | None = None,
+        put_back: PutBack[T] | None = None,
     ) -> T:
         """Execute one command on the serving leader.
 
         `timeout` limits the time without a server that executes it, `wait` the time a blocked command stays blocked
-        (None: without limit); a GET whose wait ends without a job is worth None.
+        (None: without limit); a GET whose wait ends without a job is worth None. `put_back`: what to do with what it
+        has got when its caller is interrupted, or the client is closed.
         """
         if self.tracing:
             with self.tracing.call(command):
-                return await self._run(command, timeout, wait, retry_unknown)
-        return await self._run(command, timeout, wait, retry_unknown)
+                return await self._run(command, timeout, wait, retry_unknown, put_back)
+        return await self._run(command, timeout, wait, retry_unknown, put_back)
 
     async def _run(
-        self, command: Command[T], timeout: float | None, wait: float | None, retry_unknown: bool | None
+        self, command: Command[T], timeout: float | None, wait: float | None, retry_unknown: bool | None,
+        put_back: PutBack[T] | None,
     ) -> T:
         call = self.call(command, timeout=timeout, wait=wait, retry_unknown=retry_unknown)
         slot = self._take()
         try:
             return await self.run_in(slot, call)
+        except BaseException as error:
+            # A coroutine that nobody goes on with (GeneratorExit) cannot wait for anything.
+            interrupted = not isinstance(error, Exception | GeneratorExit)
+            if put_back and (interrupted or self.network.closed):
+                await self._take_back(slot, None, call, put_back, error)
+            raise
         finally:
             self._pool.give_back(slot, self.network.now())
 
@@ -183,7 +209,7 @@ class Executor:
         self,
         first: Command[Any] | None,
         command: Command[T],
-        put_back: Callable[[T], Sequence[Command[Any]]],
+        put_back: PutBack[T],
         *,
         timeout: float | None = None,
         wait: float | None = None,
@@ -228,7 +254,7 @@ class Executor:
             await attempt.enter(before.retry.deadline)
             requests = [(one.command, one.number_on(connection)) for one in (before, call)]
             before.sent = call.sent = True
-            await attempt.pair(requests, before.retry.deadline, self._until(call), answers)
+            await attempt.pair(requests, before.retry.deadline, call.words(self.network.now())[1], answers)
         except (Lost, SockpqError) as failure:
             self._note(slot, failure)
             self._was_blocked(call, attempt)
@@ -252,8 +278,7 @@ class Executor:
         return cast(T, answer.value)
 
     async def _take_back(
-        self, slot: Slot, before: Call[Any] | None, call: Call[T], put_back: Callable[[T], Sequence[Command[Any]]],
-        error: BaseException,
+        self, slot: Slot, before: Call[Any] | None, call: Call[T], put_back: PutBack[T], error: BaseException,
     ) -> None:
         """A call ends by `error`: what it has taken all the same goes back, as far as that is quick.
 
@@ -271,13 +296,13 @@ class Executor:
         """Get the answer to a call that must come to its end, if it has none; do not wait for a job."""
         if call.answer:
             return
-        call.hurried = True
+        call.hurried = slot.leaving = True
         call.retry.deadline = self.network.now() + INTERRUPTED_S
         call.wait_until = self.network.now()
         failure = None
         if call.sent:
             slot.drop_connection()
-            failure = Lost("its answer was not waited for", sent=True)
+            failure = GivenUp("its answer was not waited for", sent=True)
         with suppress(Lost, SockpqError):
             call.answer = Answer(await self._execute(slot, call, failure))
 
@@ -288,28 +313,34 @@ class Executor:
             try:
                 if failure:
                     raise failure
+                call.number = 0
                 connection = await self._connection(slot, call.retry, call.command.logged)
                 attempt = self._attempt(connection)
                 if call.command.needs and not await attempt.knows(call.command.needs, call.retry.deadline):
                     call.fall_back(connection)
                 number = call.number_on(connection)
                 call.sent = True
-                answer = await attempt.one(call.command, number, call.retry.deadline, self._until(call))
+                command, until = call.words(self.network.now())
+                answer = await attempt.one(command, number, call.retry.deadline, until)
+                if isinstance(answer.error, NumberUsed) and command is call.command.unblocked:
+                    call.taken = True
+                    continue
                 return cast(T, _value(answer))
             except (Lost, SockpqError) as error:
                 if failure is None:
                     self._note(slot, error)
                     self._was_blocked(call, attempt)
                 failure = None
+                if isinstance(error, SessionLost):
+                    call.taken = False
                 if call.wait_until and self.network.now() >= call.wait_until and is_final_wait(error):
                     raise as_unknown(error) from error
                 try:
-                    await self._pause(call.retry, error, call.number > 0)
+                    await self._pause(call.retry, error, call.number > 0, last_words=call.hurried)
                 except OutcomeUnknown as unknown:
                     if call.command.gone and call.retry.excuses(unknown, call.command.gone):
                         return cast(T, call.command.gone.value)
                     raise
-                call.number = 0
 
     def call(
         self, command: Command[T], *, timeout: float | None = None, wait: float | None = None,
@@ -320,23 +351,9 @@ class Executor:
         wait = math.inf if wait is None else span(wait, "wait")
         return Call(command, self._retry(command.repeat, timeout, retry_unknown), timeout, wait)
 
-    def _until(self, call: Call[Any]) -> float:
-        """Until when a blocked command may stay blocked; it counts from its first attempt.
-
-        What an attempt without an answer was handed out comes at once, even when the wait is over. It is not taken back
-        before: proxies that end both directions of a connection when one has ended would lose the job, and that looks
-        as if there were none.
-        """
-        now = self.network.now()
-        call.wait_until = call.wait_until or now + call.wait
-        if call.number and call.retry.in_doubt and not call.hurried:
-            return max(call.wait_until, now + LATE_S)
-        late = LATE_S if "within" in call.command.needs and not call.retry.attempts else 0.0
-        return call.wait_until + late
-
     def _was_blocked(self, call: Call[Any], attempt: Attempt | None) -> None:
-        """Time during which the server was legitimately silent does not count."""
-        if attempt and attempt.blocked_s:
+        """Time during which the server was legitimately silent does not count. What is `taken` it owes at once."""
+        if attempt and attempt.blocked_s and not call.taken:
             call.retry.blocked(attempt.blocked_s)
             if attempt.blocked_s > self.limits.server_timeout:
                 call.retry.progress(self.network.now() + call.timeout)      # the search begins anew
@@ -577,6 +594,8 @@ class Executor:
             slot.session = None
             if slot.connection:
                 slot.connection.session = None
+        elif isinstance(failure, GivenUp) or self.network.closed:
+            slot.drop_connection()
         elif slot.connection and isinstance(failure, LEAVE) and not isinstance(failure, NoLeader):
             self._leave(slot.connection.address, isinstance(failure, NotServing))
             if not isinstance(failure, NotServing):
@@ -586,9 +605,12 @@ class Executor:
         self._discovery.failed(address, refused)
         self._pool.forget(address)
 
-    async def _pause(self, retry: Retry, failure: Exception, exact: bool) -> None:
-        """Wait before the next attempt; raises what the caller must see instead."""
-        if self.network.closed:
+    async def _pause(self, retry: Retry, failure: Exception, exact: bool, last_words: bool = False) -> None:
+        """Wait before the next attempt; raises what the caller must see instead.
+
+        With `last_words` a few attempts are made even when the client was closed.
+        """
+        if self.network.closed and not (last_words and retry.attempts < LAST_ATTEMPTS):
             raise retry.interrupted(failure) from failure
         pause = retry.pause(failure, self.network.now(), exact=exact)
         self.counters.retries += 1

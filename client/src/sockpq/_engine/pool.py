@@ -20,13 +20,14 @@ IDLE_S = 60.0       # an idle connection is closed after this time
 class Slot:
     """Belongs to one call at a time."""
 
-    __slots__ = ("__weakref__", "connection", "idle_since", "session", "session_ttl")
+    __slots__ = ("__weakref__", "connection", "idle_since", "leaving", "session", "session_ttl")
 
     def __init__(self) -> None:
         self.session_ttl: float | None = None       # of its own, in seconds, instead of the client's
         self.connection: Connection | None = None
         self.session: Session | None = None
         self.idle_since = 0.0
+        self.leaving = False        # its call is interrupted and gives back what it has: it may connect to the last
 
     def drop_connection(self) -> None:
         """Close the connection; the session stays."""
@@ -64,7 +65,7 @@ class Pool:
     def connected(self, slot: Slot, connection: Connection) -> None:
         """This call has a new connection. Raises ClientClosed when that is too late."""
         with self._lock:
-            if not self._closed:
+            if not self._closed or slot.leaving:
                 slot.connection = connection
                 return
         connection.close()
@@ -79,6 +80,7 @@ class Pool:
         if slot.connection and not slot.connection.at_rest:
             slot.drop_connection()
         slot.idle_since = now
+        slot.leaving = False
         gone = []
         with self._lock:
             self._busy.discard(slot)

@@ -64,6 +64,10 @@ class Lost(Exception):
         self.orderly = orderly
 
 
+class GivenUp(Lost):
+    """This client has ended its wait, and asks under its number what it has got. It says nothing about the server."""
+
+
 class NoLeader(NotServing):
     """No server knows a leader: an election is going on, or there is no majority. Internal, like Lost."""
 

@@ -61,6 +61,7 @@ class Command(NamedTuple, Generic[T]):
     prelude: bytes = b""                    # goes directly before its line
     of_line: Callable[[str], T] | None = None       # what a single line means that is the answer, instead of `read`
     gone: MissingJob | None = None
+    unblocked: Command[Any] | None = None   # of a GETB: the GET; under the same number it tells what that one has got
 
 
 class Steps(NamedTuple, Generic[T]):

@@ -12,7 +12,7 @@ from collections.abc import Generator
 from typing import TypeVar
 
 from sockpq._protocol.arguments import INT64_MAX, NAME, UINT64_MAX
-from sockpq._protocol.session import SessionLost
+from sockpq._protocol.session import NumberUsed, SessionLost
 from sockpq.errors import (
     AuthError,
     BadArguments,
@@ -90,7 +90,7 @@ _REFUSAL_LINES: dict[str, type[SockpqError]] = {
     "503 Too Many Pulses": TooManyPulses,
     "503 Queue Full": QueueFull,
     "503 Queue Paused": QueuePaused,
-    "409 Request Mismatch": SessionLost,
+    "409 Request Mismatch": NumberUsed,
     "409 Request Too Old": SessionLost,
     "500 Offline Mode": NotServing,
     "500 Invalid Snapshot": InvalidSnapshot,

@@ -17,6 +17,10 @@ class SessionLost(SockpqError):
     """The session is gone, or does not know this request any more. Internal: callers see OutcomeUnknown at most."""
 
 
+class NumberUsed(SessionLost):
+    """Another command was executed under this number. Internal, like SessionLost, which it means otherwise."""
+
+
 class Session:
     """One session, for one call at a time."""
 

@@ -122,7 +122,8 @@ def get_batch(
 ) -> Command[list[Handed]]:
     """GET .. COUNT. Jobs that are `bound` to the session need no lease."""
     block = block or wait is not None
-    names, line = get_line(as_queues(queues), block, expire, then, True)
+    queues = as_queues(queues)
+    names, line = get_line(queues, block, expire, then, True)
     line += f"{get_options(item, meta, policy, bound)} COUNT {count}{'' if wait is None else within(wait)}\r\n"
     if len(line) + NUMBER_BYTES_MAX > arguments.LINE_BYTES_MAX:
         raise BadArguments(f"too many queues: the command would have {len(line)} bytes")
@@ -130,6 +131,9 @@ def get_batch(
         line.encode(), b"", partial(_jobs, names, count, meta),
         Repeat.HARMLESS if expire or bound else Repeat.IF_ASKED, Blocks.AT_ONCE if block else Blocks.NEVER, logged=True,
         needs=("batch",) if wait is None else ("batch", "within"),
+        unblocked=get_batch(
+            count, queues, False, expire, then, item=item, meta=meta, policy=policy, bound=bound,
+        ) if block else None,
     )
 
 

@@ -347,7 +347,8 @@ def _get(
         partial(_job_with_meta, names) if meta else partial(_job, names, block is not True)
     )
     blocks = Blocks.AT_ONCE if block else Blocks.NEVER
-    made = Command(_checked(line + options), b"", read, repeat, blocks, logged=True)
+    unblocked = _get(queues, False, expire, then, None, item, meta, policy) if block else None
+    made = Command(_checked(line + options), b"", read, repeat, blocks, logged=True, unblocked=unblocked)
     if wait is None:
         return made
     _, line = get_line(queues, block, expire, then, True)
@@ -537,6 +538,12 @@ def later(
         needs=(("pulse",) if paced else ()) + (("fair",) if ran is not None else ()),
         gone=MissingJob(None, always=True),
     )
+
+
+def untaken(handed: Handed | list[Handed] | None) -> list[Command[None]]:
+    """What gives back jobs that nobody was told of: to their places, as if they had not been taken."""
+    taken = handed if isinstance(handed, list) else [handed] if handed else []
+    return [later(job, first=True, yielded=True) for job in taken]
 
 
 def feedback(slow: bool, sleep: float | None) -> str:

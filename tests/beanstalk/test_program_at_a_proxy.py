@@ -1,0 +1,71 @@
+"""Between the program and the servers is a proxy that ends both directions of a connection when one has ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+
+import pytest
+from sockpq.aio import Client
+
+from beanstalk import Failure, Result, calls
+from beanstalk_proxy.seat import ClientSeat, Cluster
+from tests.client.hasty_proxy import HastyProxy
+from tests.client.real_server import RealServer
+
+TIME_S = 60
+
+
+@pytest.fixture
+def server() -> Iterator[RealServer]:
+    with RealServer() as one:
+        yield one
+
+
+@pytest.fixture
+def proxy(server: RealServer) -> Iterator[HastyProxy]:
+    with contextlib.closing(HastyProxy(server.address)) as one:
+        yield one
+
+
+async def put(server: RealServer) -> int:
+    async with Client(server.address) as near:
+        stored = await near.put("q", b"x", number=True, lease=TIME_S)
+        assert stored.number is not None
+        return stored.number
+
+
+def ready_and_reserved(server: RealServer) -> tuple[int, int]:
+    found = server.do(lambda cluster: cluster.machine.counts("q"))
+    assert found is not None
+    return found.ready, found.running
+
+
+def test_a_job_that_comes_when_a_reserve_ends_is_reserved(server: RealServer, proxy: HastyProxy) -> None:
+    async def test() -> None:
+        async with Client(proxy.address) as client, asyncio.timeout(30):
+            result: asyncio.Future[Result | Failure] = asyncio.get_running_loop().create_future()
+            ClientSeat(Cluster(client), lambda: False).execute(calls.Reserve(("q",), 1), result.set_result)
+            number = await put(server)
+            reserved = await result
+            assert proxy.lost.is_set()
+            assert isinstance(reserved, calls.Reserved), "it was told TIMED_OUT, and has the job"
+            assert (reserved.number, reserved.body) == (number, b"x")
+
+    asyncio.run(test())
+
+
+def test_a_job_that_comes_when_its_client_goes_away_is_ready_again(server: RealServer, proxy: HastyProxy) -> None:
+    async def test() -> None:
+        async with Client(proxy.address) as client, asyncio.timeout(30):
+            result: asyncio.Future[Result | Failure] = asyncio.get_running_loop().create_future()
+            seat = ClientSeat(Cluster(client), lambda: False)
+            seat.execute(calls.Reserve(("q",), None), result.set_result)
+            await put(server)
+            assert await asyncio.to_thread(proxy.lost.wait, 20)
+            seat.cancel()
+            assert await result is None
+            assert ready_and_reserved(server) == (1, 0)
+
+    asyncio.run(test())

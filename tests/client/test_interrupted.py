@@ -1,0 +1,172 @@
+"""A GET that is interrupted while it waits: what it has got goes back at once, also behind a proxy that lost it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from types import FrameType
+
+import pytest
+from sockpq import Client, OutcomeUnknown, aio
+
+from tests.client.hasty_proxy import HastyProxy
+from tests.client.real_server import RealServer
+from tests.client.scripted_server import ScriptedServer
+from tests.client.test_failover import at_most
+
+
+class Interrupted(BaseException):
+    """Like KeyboardInterrupt, of these tests alone."""
+
+
+@pytest.fixture
+def server() -> Iterator[RealServer]:
+    with RealServer() as one:
+        yield one
+
+
+@pytest.fixture
+def proxy(server: RealServer) -> Iterator[HastyProxy]:
+    with contextlib.closing(HastyProxy(server.address)) as one:
+        yield one
+
+
+def counts(server: RealServer) -> tuple[int, int]:
+    """Jobs that wait, and that run."""
+    found = server.do(lambda cluster: cluster.machine.counts("q"))
+    assert found is not None
+    return found.ready, found.running
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_a_cancelled_task(server: RealServer, proxy: HastyProxy, many: bool) -> None:
+    async def main() -> None:
+        async with aio.Client(server.address) as near, aio.Client(proxy.address) as client:
+            get = client.get_many(9, "q", block=True, expire=60) if many else client.get("q", block=True, expire=60)
+            task = asyncio.ensure_future(get)
+            await near.put("q", b"x")
+            assert await asyncio.to_thread(proxy.lost.wait, 20)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert counts(server) == (1, 0)
+            job = await client.get("q", expire=60, meta=True)
+            assert job is not None
+            assert job.meta is not None
+            assert job.meta.attempt == 1        # nobody was told of the first one
+
+    with at_most(30):
+        asyncio.run(main())
+
+
+def test_a_cancelled_get_that_does_not_wait(server: RealServer, proxy: HastyProxy) -> None:
+    async def main() -> None:
+        async with aio.Client(server.address) as near, aio.Client(proxy.address) as client:
+            await near.put("q", b"x")
+            task = asyncio.ensure_future(client.get("q", expire=60))
+            assert await asyncio.to_thread(proxy.lost.wait, 20)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert counts(server) == (1, 0)
+
+    with at_most(30):
+        asyncio.run(main())
+
+
+def test_a_signal(server: RealServer, proxy: HastyProxy) -> None:
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise Interrupted
+
+    def send() -> None:
+        proxy.lost.wait(20)
+        signal.pthread_kill(main, signal.SIGUSR2)
+
+    main = threading.get_ident()
+    before = signal.signal(signal.SIGUSR2, interrupt)
+    try:
+        with Client(server.address) as near, Client(proxy.address) as client, at_most(30):
+            near.put("q", b"x")
+            sending = threading.Thread(target=send, daemon=True)
+            sending.start()
+            with pytest.raises(Interrupted):
+                client.get("q", block=True, expire=60)
+            sending.join()
+            assert counts(server) == (1, 0)
+    finally:
+        signal.signal(signal.SIGUSR2, before)
+
+
+def test_a_client_that_is_closed(server: RealServer, proxy: HastyProxy) -> None:
+    failures: list[Exception] = []
+
+    def take() -> None:
+        try:
+            client.get("q", block=True, expire=60)
+        except OutcomeUnknown as error:
+            failures.append(error)
+
+    client = Client(proxy.address)
+    with Client(server.address) as near, at_most(30):
+        near.put("q", b"x")
+        taking = threading.Thread(target=take, daemon=True)
+        taking.start()
+        assert proxy.lost.wait(20)
+        client.close()
+        taking.join(20)
+        assert len(failures) == 1
+        assert counts(server) == (1, 0)
+    assert not client._executor._pool._idle     # what gave it back is closed as well
+
+
+def test_an_asyncio_client_that_is_closed(server: RealServer, proxy: HastyProxy) -> None:
+    async def main() -> None:
+        async with aio.Client(server.address) as near:
+            client = aio.Client(proxy.address)
+            await near.put("q", b"x")
+            task = asyncio.ensure_future(client.get("q", block=True, expire=60))
+            assert await asyncio.to_thread(proxy.lost.wait, 20)
+            await client.close()
+            with pytest.raises(OutcomeUnknown):
+                await task
+            assert counts(server) == (1, 0)
+
+    with at_most(30):
+        asyncio.run(main())
+
+
+def test_a_consumer_that_is_woken_gets_the_job_that_was_on_its_way(server: RealServer, proxy: HastyProxy) -> None:
+    found: list[bytes] = []
+    with Client(server.address) as near, Client(proxy.address) as client, client.consumer() as consumer, at_most(30):
+        near.put("q", b"x")
+        taking = threading.Thread(
+            target=lambda: found.extend(job.data for job in consumer.get_many(9, "q")), daemon=True,
+        )
+        taking.start()
+        assert proxy.lost.wait(20)
+        consumer.wake()
+        taking.join(20)
+    assert found == [b"x"]
+
+
+def test_nobody_serves_any_more() -> None:
+    """A client that is closed does not go on asking for what it cannot be told."""
+    asked = threading.Event()
+    client = Client("127.0.0.1:1", timeout=5)
+
+    def take() -> None:
+        with contextlib.suppress(OutcomeUnknown):
+            client.get("q", block=True, expire=60)
+
+    with at_most(4):
+        with ScriptedServer(lambda connection, stream, line: asked.set()) as server:
+            client = Client(server.address, timeout=5)
+            taking = threading.Thread(target=take, daemon=True)
+            taking.start()
+            assert asked.wait(20)
+        client.close()
+        taking.join(20)
+    assert not taking.is_alive()

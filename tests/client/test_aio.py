@@ -112,7 +112,8 @@ def test_a_cancelled_call_leaves_no_answer_for_the_next(cluster: FakeCluster, ru
                     await client.get("empty", block=True, expire=30)
             job = await client.get("q", expire=30)
             assert job is not None
-            assert job.data == b"1"             # it went back
+            assert job.data == b"2"
+            assert cluster.bodies("q") == [b"3", b"1"]      # which went back
             await asyncio.sleep(0.1)
             await client.put("empty", b"for somebody else")
             assert cluster.bodies("empty") == [b"for somebody else"]

@@ -16,6 +16,7 @@ ENTRY_OPERATIONS_MAX = 512      # operations in an entry: more make others wait 
 ENTRY_BYTES_MAX = 1 << 20       # an entry is closed at this size; a larger operation gets an entry of its own
 WHOLE_BYTES_MAX = 512 << 10     # a client's operation above this size goes into the log in fragments
 FRAGMENT_BYTES = 256 << 10      # of this size, one in each entry: others wait for one of them instead of megabytes
+FRAGMENT_S = 0.02               # larger in proportion where they take longer: 8 MiB are there after some 0.7 s
 ENTRY_WORK_MAX = 16_000         # work in an entry, in names (core/handlers/cost.py): about 10 ms
 ENTRIES_IN_FLIGHT_MAX = 1       # entries proposed and not applied; 2 made entries smaller and a PUT 25% more expensive
 OVERLAP_OPERATIONS_MIN = 200    # but one more if this one and the next are so large, and it pays (leader/pace.py):

@@ -2,7 +2,8 @@
 
 An entry with a job of 8 MiB takes all nodes tens of milliseconds to encode, send, write, sync and execute, and whatever
 comes meanwhile waits for it, as the log has one order. In fragments the same job passes with other clients' operations
-between them.
+between them. Where the entries of a cluster take long, the fragments grow, so that the job still arrives in good time:
+a client that waits too long would send it again.
 """
 
 from __future__ import annotations
@@ -57,10 +58,11 @@ class Cut:
         self._queued = queued
         self._data = memoryview(encode_operation(queued[0]))
         self._offset = 0
+        self._given_at: float | None = None
 
-    def next(self) -> Queued:
-        """The next fragment; the last one has what is left of the operation's charge."""
-        start, end = self._offset, self._offset + limits.FRAGMENT_BYTES
+    def next(self, now: float) -> Queued:
+        """The next fragment, at this monotonic time (s); the last one has what is left of the operation's charge."""
+        start, end = self._offset, self._offset + self._length(now)
         data = bytes(self._data[start:end])
         self._offset = end
         if end < len(self._data):
@@ -71,6 +73,13 @@ class Cut:
         last = LastFragment(self._number, start, data)
         size, _ = cost(last)
         return last, _Whole(pending), size, work, held, False, max(1, charge - start)
+
+    def _length(self, now: float) -> int:
+        """How many bytes are next: more of them the longer the ones before took."""
+        before, self._given_at = self._given_at, now
+        if before is None:
+            return limits.FRAGMENT_BYTES
+        return int(limits.FRAGMENT_BYTES * max(1.0, (now - before) / limits.FRAGMENT_S))
 
     @property
     def complete(self) -> bool:

@@ -96,7 +96,7 @@ class Lanes:
         lane = self._next()
         waiting = lane.waiting
         if waiting[0][_SIZE] > limits.WHOLE_BYTES_MAX:
-            count, given = self._give_fragment(lane, queue)
+            count, given = self._give_fragment(lane, queue, now)
         elif lane.charge <= limits.LANE_QUANTUM_BYTES:
             count, given = len(waiting), lane.charge
             queue += waiting
@@ -138,14 +138,14 @@ class Lanes:
             heapq.heappush(self._heap, turn)
         return lane
 
-    def _give_fragment(self, lane: _Lane, queue: deque[Queued]) -> tuple[int, int]:
+    def _give_fragment(self, lane: _Lane, queue: deque[Queued], now: float) -> tuple[int, int]:
         """Give the next fragment of the lane's first operation; returns how many operations left it, and the charge."""
         waiting = lane.waiting
         if self._cutting is None:
             self._cuts += 1
             self._cutting = lane, Cut(self._cuts, waiting[0])
         cut = self._cutting[1]
-        queue.append(cut.next())
+        queue.append(cut.next(now))
         given = queue[-1][_CHARGE]
         if not cut.complete:
             return 0, given

@@ -93,6 +93,19 @@ def test_others_go_between_the_fragments() -> None:
     assert log.proposer.backlog_bytes == 0
 
 
+def test_fragments_grow_where_entries_take_long() -> None:
+    log = Log()
+    large = log.send("a", LARGE)
+    lengths = []
+    for took_s in (0.0, limits.FRAGMENT_S / 2, limits.FRAGMENT_S * 2, 1.0):
+        log.now += took_s
+        lengths += [len(one.data) for one in log.entry() if isinstance(one, Fragment | LastFragment)]
+    assert lengths[:3] == [512, 512, 1024]
+    log.run()
+    assert large.reply == Stored()
+    assert len(log.entries) == 4
+
+
 def test_a_client_keeps_the_order_of_its_operations() -> None:
     log = Log()
     log.send("a", Done(1))

@@ -29,6 +29,7 @@ from core.store.queues import Queue, Queues
 
 ENDED = object()
 LOOKS = 256             # queues or priorities looked at in one step
+BODIES = 1              # the stage in which bodies leave without their jobs
 LEAST_PART = 4          # that part of the budget is for the jobs in memory, however much the handles of others take
 
 
@@ -50,7 +51,8 @@ class Pager:
     """
 
     __slots__ = (
-        "_began_bytes", "_over_bytes", "_round", "_rounds", "_stage", "_stages", "hot_bytes_max", "pages", "resident",
+        "_began_bytes", "_over_bytes", "_round", "_rounds", "_stage", "_stages", "_walked_jobs", "hot_bytes_max",
+        "pages", "resident",
     )
 
     def __init__(
@@ -60,7 +62,8 @@ class Pager:
         self.resident = resident
         self.hot_bytes_max = hot_bytes_max
         self._stages = stages
-        self._rounds = (stages[0], None, *stages[1:])       # None: bodies without their jobs
+        self._rounds = (stages[0], None, *stages[1:])       # None: bodies without their jobs, see BODIES
+        self._walked_jobs = 0       # so many waiting jobs stayed in memory, and bodies were enough; 0: not so
         self._rest()
 
     def _rest(self) -> None:
@@ -112,7 +115,7 @@ class Pager:
             self._over_bytes = min(self._over_bytes, hot + hot // 8)
             if hot <= budget or hot <= self._over_bytes:
                 return False
-            self._begin(queues, delays, 0)
+            self._begin_rounds(queues, delays, self._first(queues))
         elif hot <= budget - budget // 8:
             self._rest()
             return False
@@ -130,14 +133,26 @@ class Pager:
         if self._stage + 1 < len(self._rounds):
             self._begin(queues, delays, self._stage + 1)
         elif self._began_bytes - hot > self.hot_bytes_max // 16:
-            self._begin(queues, delays, 0)
+            self._begin_rounds(queues, delays, 0)
         else:
             return False
         return True
 
+    def _first(self, queues: Queues) -> int:
+        """The stage to begin with: jobs that had to stay are not all looked at again for every few bodies."""
+        jobs = queues.waiting - self.pages.jobs
+        self._walked_jobs = min(self._walked_jobs, jobs)
+        return BODIES if jobs < self._walked_jobs + self._walked_jobs // 8 else 0
+
+    def _begin_rounds(self, queues: Queues, delays: Delays, stage: int) -> None:
+        self._began_bytes = self._in_memory(queues)
+        self._begin(queues, delays, stage)
+
     def _begin(self, queues: Queues, delays: Delays, stage: int) -> None:
-        if stage == 0:
-            self._began_bytes = self._in_memory(queues)
+        if stage != BODIES:
+            self._walked_jobs = 0
+        elif not self._walked_jobs:
+            self._walked_jobs = queues.waiting - self.pages.jobs
         self._stage = stage
         now = self._rounds[stage]
         self._round = _bodies(self.pages) if now is None else _round(queues, delays, self.pages, now)

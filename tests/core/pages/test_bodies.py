@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -41,10 +41,12 @@ from core import (
     references,
 )
 from core.limits import JOB_BYTES
+from core.pages import paged_run
 from core.pages.bodies import Bodies
 from core.pages.pager import STAGES, Stage
+from core.store.job import Job
 from tests.core.helpers.logs import KNOWN_LEVEL, LogEntry, ask, random_log, snapshot_of
-from tests.core.helpers.paging import MemoryStore, paged_machine
+from tests.core.helpers.paging import MemoryStore, paged_machine, small_collections
 from tests.core.helpers.paging_law import assert_counted, assert_law
 from tests.core.helpers.session_logs import random_session_log
 from tests.core.helpers.time_logs import random_time_log
@@ -168,6 +170,38 @@ def test_the_oldest_bodies_leave_first_and_only_as_many_as_must() -> None:
         assert view is not None
         assert bytes_of(view.data) == body(number % 10)
         assert bodies_of(machine).reads == reads + min(number + 1, outside)
+
+
+def test_jobs_that_have_to_stay_are_not_all_looked_at_for_every_few_bodies(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = 0
+    pieces = paged_run._pieces
+
+    def counted(block: list[Job], start: int, jobs_max: int) -> Iterator[tuple[list[Job], int, bool]]:
+        nonlocal looked
+        looked += len(block) - start
+        return pieces(block, start, jobs_max)
+
+    monkeypatch.setattr(paged_run, "_pieces", counted)
+    machine = paged_machine(MemoryStore(), (Stage(1, 3, 1),), 200 * LARGE)
+    for number in range(2000):
+        ask(machine, PutWith(Put("q", 0, body(1)), key=f"k{number}"))
+        relieve(machine)
+    assert bodies_of(machine).count > 1500
+    assert 0 < looked < 20 * 2000
+
+
+def test_plain_jobs_leave_as_pages_when_there_are_many_more_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    small_collections(monkeypatch)
+    machine = paged_machine(MemoryStore(), (Stage(1, 3, 1),), 20 * LARGE)
+    for number in range(40):
+        ask(machine, PutWith(Put("q", 0, body(1)), key=f"k{number}"))
+        relieve(machine)
+    assert machine.pages is not None
+    assert machine.pages.jobs == 0
+    for _ in range(60):
+        ask(machine, Put("q", 0, body(2)))
+        relieve(machine)
+    assert machine.pages.jobs > 30
 
 
 def test_running_bodies_count_until_they_are_outside() -> None:

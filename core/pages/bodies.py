@@ -195,20 +195,20 @@ def body_of(page: bytes, length: int) -> bytes:
 
 def of_memory(jobs: list[_Job]) -> list[_Job]:
     """The same the other way round: as a page has them. Raises PageLost."""
-    return [replace(job, data=job.data.read()) if isinstance(job.data, Body) else job for job in jobs]
+    return [replace(job, data=job.data.read()) if type(job.data) is Body else job for job in jobs]
 
 
 def leave(jobs: list[_Job]) -> None:
     """These jobs are in a page from now on."""
     for job in jobs:
-        if isinstance(job.data, Body):
+        if type(job.data) is Body:
             job.data.leaves(job.queue)
 
 
 def wait(jobs: list[_Job]) -> None:
     """These jobs are in no page any more."""
     for job in jobs:
-        if isinstance(job.data, Body):
+        if type(job.data) is Body:
             job.data.waits(job.queue)
 
 

@@ -245,14 +245,18 @@ def paged_out(
 
 
 def _pieces(block: list[_Job], start: int, jobs_max: int) -> Iterator[tuple[list[_Job], int, bool]]:
-    """What might be a page each: jobs, the bytes of their data, and whether all are plain (else none is)."""
+    """What might be a page each: jobs, the bytes of their data, and whether all are plain.
+
+    Otherwise none is, and the bytes are not counted.
+    """
     for begin in range(start, len(block), jobs_max):
         jobs = block[begin:begin + jobs_max]
-        data_bytes = sum([len(job.data) for job in jobs])
-        if data_bytes <= PAGE_BYTES_MAX and not [1 for job in jobs if job.extras is not None or job.item is not None]:
-            yield jobs, data_bytes, True        # nearly always
-        else:
-            yield from _parts(jobs)
+        if not [1 for job in jobs if job.extras is not None or job.item is not None]:
+            data_bytes = sum([len(job.data) for job in jobs])
+            if data_bytes <= PAGE_BYTES_MAX:
+                yield jobs, data_bytes, True        # nearly always
+                continue
+        yield from _parts(jobs)
 
 
 def _parts(jobs: list[_Job]) -> Iterator[tuple[list[_Job], int, bool]]:
@@ -261,11 +265,12 @@ def _parts(jobs: list[_Job]) -> Iterator[tuple[list[_Job], int, bool]]:
     data_bytes, plain = 0, True
     for job in jobs:
         its_plain = job.extras is None and job.item is None
-        if part and (its_plain is not plain or data_bytes + len(job.data) > PAGE_BYTES_MAX):
+        its_bytes = len(job.data) if its_plain else 0
+        if part and (its_plain is not plain or data_bytes + its_bytes > PAGE_BYTES_MAX):
             yield part, data_bytes, plain
             part, data_bytes = [], 0
         part.append(job)
-        data_bytes += len(job.data)
+        data_bytes += its_bytes
         plain = its_plain
     if part:
         yield part, data_bytes, plain

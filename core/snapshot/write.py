@@ -292,7 +292,7 @@ class _Bodies:
                 return b""
             self._shared.add(number)
         data = job.data
-        if self._by_reference and isinstance(data, Body):
+        if self._by_reference and type(data) is Body:
             reference = data.reference
             if reference is not None:
                 self._named.append((job.seq, len(data), reference))

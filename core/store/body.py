@@ -6,7 +6,7 @@ the last job, or step that may be undone, that has it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, final
 
 from msgspec import Struct
 
@@ -46,6 +46,7 @@ class Held(Struct, gc=False, eq=False):
     queues: dict[str, int] | None = None    # or how many do in each, if several share them
 
 
+@final
 class Body(Struct, gc=False, eq=False):
     """The data of a job that may leave memory. It must not be copied: the end of the object is the end of the body."""
 
@@ -87,4 +88,4 @@ class Body(Struct, gc=False, eq=False):
 
 def bytes_of(data: Data) -> bytes:
     """The bytes, wherever they are. Raises PageLost."""
-    return data.read() if isinstance(data, Body) else data
+    return data.read() if type(data) is Body else data

@@ -85,7 +85,7 @@ def get(state: State, operation: Get, seed: int) -> Reply:
     if session is not None:
         session.bind(job)
     data = job.data
-    if isinstance(data, Body):
+    if type(data) is Body:
         data = data.read()
     return Handed(job.id, job.queue, job.priority, data, job.item)
 
@@ -355,7 +355,7 @@ def _of_many_queues(
 def handed(job: RunningJob, meta: bool, turned: bool | UnsetType = UNSET) -> Handed:
     """The reply that hands out this job; `turned`: see Handed."""
     data = job.data
-    if isinstance(data, Body):
+    if type(data) is Body:
         data = data.read()
     if not meta:
         return Handed(job.id, job.queue, job.priority, data, job.item, UNSET, turned)

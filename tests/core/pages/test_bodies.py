@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import cast
 
 import pytest
 
@@ -44,7 +45,7 @@ from core.limits import JOB_BYTES
 from core.pages import paged_run
 from core.pages.bodies import Bodies
 from core.pages.pager import STAGES, Stage
-from core.store.job import Job
+from core.store.job import Extras, Job
 from tests.core.helpers.logs import KNOWN_LEVEL, LogEntry, ask, random_log, snapshot_of
 from tests.core.helpers.paging import MemoryStore, paged_machine, small_collections
 from tests.core.helpers.paging_law import assert_counted, assert_law
@@ -188,6 +189,15 @@ def test_jobs_that_have_to_stay_are_not_all_looked_at_for_every_few_bodies(monke
         relieve(machine)
     assert bodies_of(machine).count > 1500
     assert 0 < looked < 20 * 2000
+
+
+def test_a_walk_does_not_measure_the_data_of_jobs_that_have_to_stay() -> None:
+    unmeasured = cast(bytes, object())
+    jobs = [Job(0, 0, seq, "q", unmeasured, None, 0, None, Extras(key=f"k{seq}")) for seq in range(4)]
+    plain = Job(0, 0, 4, "q", body(1), None, 0, None, None)
+    assert list(paged_run._pieces(jobs, 0, 4)) == [(jobs, 0, False)]
+    parts = list(paged_run._pieces([*jobs, plain], 0, 5))
+    assert parts == [(jobs, 0, False), ([plain], len(body(1)), True)]
 
 
 def test_plain_jobs_leave_as_pages_when_there_are_many_more_of_them(monkeypatch: pytest.MonkeyPatch) -> None:

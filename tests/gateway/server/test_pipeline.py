@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cluster.api import BACKLOG_BYTES_MAX
-from core import CloneBegin, CloneChunk, Done, Get, Put
+from core import CloneBegin, CloneChunk, Done, Get, PageLost, Put
+from gateway.commands import streams
 from gateway.limits import (
     COMMANDS_IN_FLIGHT_MAX,
     COMMANDS_PER_SLICE,
@@ -481,6 +482,42 @@ def test_long_lists_are_streamed_as_the_client_takes_them() -> None:
         assert lines[-1] == bytes(count * size) + b"200 OK\r\n"
         assert most < MIB
     with_gateway(test, Limits(data_bytes_max=1000, output_bytes_max=100_000), automatic=False)
+
+
+def test_a_list_of_jobs_that_are_gone_with_their_state_is_cut_off(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
+) -> None:
+    blocks = 0
+
+    def lost(data: bytes) -> bytes:
+        nonlocal blocks
+        blocks += 1
+        if blocks == 3:
+            raise PageLost("the state with this job was given up")
+        return data
+
+    async def test(gateway: MemoryGateway) -> None:
+        client, other = gateway.connect(), gateway.connect()
+        for number in range(3):
+            client.send(b"PUT q 0 1\r\n%d" % number)
+            await gateway.settle()
+        client.take()
+        monkeypatch.setattr(streams, "STREAM_PIECE_BYTES", 1)
+        monkeypatch.setattr(streams, "bytes_of", lost)
+        client.send(b"PEEK q READY COUNT 3\r\nPING\r\n")
+        await gateway.settle()
+        assert client.closed
+        received = client.take()
+        assert received.startswith(b"200 OK 3\r\n")
+        assert received.endswith(b"01")
+        other.send(b"PING\r\n")
+        await gateway.settle()
+        assert other.take() == b"200 OK\r\n"
+
+    with caplog.at_level("INFO", "sockpqd.gateway"):
+        with_gateway(test)
+    assert "the jobs it was being shown are gone" in caplog.text
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
 def test_queues_are_listed() -> None:

@@ -153,10 +153,10 @@ class Running:
             return False
         if record.handed is not None:
             client.done(record.handed.id)
-            return False
+        # Also while there are others: a queue with IDLE ends, with its jobs, when nobody asks there for long.
         portion = client.get_many(GetMany(extended_actors.QUEUES, actors.LEASE_MS))
         if portion is None or portion.outcome is not Outcome.OK:
             return False
         for handed in portion.given:
             client.done(handed.id)
-        return not portion.given
+        return record.handed is None and not portion.given

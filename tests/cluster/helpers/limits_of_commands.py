@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Any
 
 from cluster.leader.proposer import Proposer
+from cluster.limits import WHOLE_BYTES_MAX
 from cluster.raft.pysyncobj_adapter import SUCCESS, Callback
 from core import (
     AddLearner,
@@ -56,6 +57,7 @@ from core import (
     EndWith,
     ExpireQueue,
     Feedback,
+    Fragment,
     Get,
     GetAllowed,
     GetInTurn,
@@ -68,6 +70,7 @@ from core import (
     Kick,
     KickHere,
     KickNumber,
+    LastFragment,
     Later,
     LaterAll,
     LaterAllFirst,
@@ -119,6 +122,7 @@ from core import (
     TouchSessions,
     UnbindQueue,
     decode_entry,
+    encode_operation,
 )
 from core.limits import ROUTE_STEPS_MAX, SPREAD_MARKED_MAX
 from gateway.commands.context.splitting import split
@@ -235,6 +239,15 @@ def _jobs_that_wait(world: World) -> list[Operation]:
 def _puts_of_many(world: World) -> list[Operation]:
     puts = [Put(f"q{number * 7 % QUEUES}", 0, b"x", f"y{number}") for number in range(MANY)]
     return [*split(Batch(tuple(puts), False))]
+
+
+def _puts_in_fragments(world: World) -> list[Operation]:
+    """As many jobs as an operation has, and larger than one that goes into the log as a whole."""
+    puts = [Put(f"q{number * 7 % QUEUES}", 0, b"x" * 400, f"w{number}") for number in range(MANY)]
+    data = encode_operation(next(iter(split(Batch(tuple(puts), False)))))
+    assert len(data) > WHOLE_BYTES_MAX
+    half = len(data) // 2
+    return [Fragment(1, 0, data[:half]), LastFragment(1, half, data[half:])]
 
 
 def _puts_of_many_with_everything(world: World) -> list[Operation]:
@@ -595,6 +608,7 @@ CASES: dict[str, Case] = {
     "PUT": _puts,
     "PUT with everything": _puts_with_everything,
     "PUTS": _puts_of_many,
+    "PUTS in fragments": _puts_in_fragments,
     "PUTS with everything": _puts_of_many_with_everything,
     "PUTS AFTER": _jobs_that_wait,
     "PUT to many queues": _spread(PutWith(Put("", 0, b"x" * 40)), 3747),

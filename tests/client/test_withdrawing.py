@@ -12,7 +12,7 @@ import time
 from typing import BinaryIO
 
 import pytest
-from sockpq import Job, OutcomeUnknown
+from sockpq import Client, Job, OutcomeUnknown
 
 from tests.client.conftest import MakeClient
 from tests.client.hasty_proxy import HastyProxy
@@ -53,6 +53,23 @@ def test_an_answer_that_is_lost_while_the_wait_ends_is_asked_for_again(make_clie
     assert job is not None
     assert job.id == 7
     assert gets == ["GETB q", "GET q", "GETB q"]
+
+
+def test_bound_jobs_that_no_longer_run_are_in_their_queue_again() -> None:
+    """The repeated command is executed anew, and would wait for others."""
+    gets: list[str] = []
+
+    def answer(connection: socket.socket, stream: BinaryIO, line: str) -> None:
+        gets.append(line.split()[0])
+        if len(gets) == 2:
+            connection.sendall(b"409 Request Mismatch\r\n")
+        else:
+            stream.read()
+
+    with ScriptedServer(answer, features=("batch", "within")) as server, at_most(8), \
+            Client(server.address, timeout=20) as client:
+        assert client.consumer(ttl=60).get_many(5, "q", wait=0.1) == []
+    assert gets == ["GETB", "GET", "GETB"]
 
 
 @pytest.mark.parametrize("outcome", [JOB, b"404 Queue Empty\r\n"])

@@ -8,7 +8,7 @@ from tests.sim import campaign
 from tests.sim.faults.kinds import KINDS
 from tests.sim.world import plan
 
-SEEDS = range(120)
+SEEDS = range(150)
 pytestmark = pytest.mark.timeout(900)       # the first test does all the runs
 
 

@@ -60,11 +60,13 @@ class Attempt:
         self.blocked_s = 0.0        # how long the server was silent legitimately
         self.first_answered = 0.0   # when the first of two answers came
 
-    async def one(self, command: Command[Any], number: int, deadline: float, wait_until: float) -> Answer:
+    async def one(
+        self, command: Command[Any], number: int, deadline: float, wait_until: float, *, last: bool = False
+    ) -> Answer:
         """Send one command and wait for its answer. `number`: of the request, or 0.
 
-        `wait_until` is for commands that block: a numbered GET is then GivenUp, others are taken back, and the answer
-        is None.
+        `wait_until` is for commands that block: a numbered GET is then GivenUp, unless it is the `last` one; others
+        are taken back, and the answer is None.
         """
         if command.repeat is not Repeat.FREELY:
             await self.enter(deadline)
@@ -74,7 +76,7 @@ class Attempt:
                 return opened
         if not await self._connection.send(command, number, self._patience(deadline)):
             raise Lost(f"{self._connection.address}: the connection broke while sending", sent=False)
-        return await self._answer(command, number, deadline, wait_until)
+        return await self._answer(command, 0 if last else number, deadline, wait_until)
 
     async def enter(self, deadline: float) -> None:
         """Wait until AUTH is answered, if it was sent; raises Lost, AuthError, Busy."""

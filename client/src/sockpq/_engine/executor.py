@@ -59,8 +59,8 @@ class Call(Generic[T]):
     """A command on its way, in all its attempts."""
 
     __slots__ = (
-        "_request", "answer", "answered", "command", "hurried", "number", "retry", "sent", "taken", "timeout", "wait",
-        "wait_until",
+        "_request", "answer", "answered", "bound", "command", "hurried", "number", "retry", "sent", "taken", "timeout",
+        "wait", "wait_until",
     )
 
     def __init__(self, command: Command[T], retry: Retry, timeout: float, wait: float) -> None:
@@ -72,6 +72,7 @@ class Call(Generic[T]):
         self.wait_until = 0.0           # on the monotonic clock; 0 before the first attempt
         self.number = 0                 # of the request in this attempt, 0 without a session
         self.sent = False               # an attempt has begun to send it
+        self.bound = False              # jobs that it gets are bound to the session: they end, or go back
         self.taken = False              # its number tells that it was handed out something
         self.hurried = False            # its caller is interrupted: it is to end soon
         self.answer: Answer | None = None       # when it was sent in one packet with another call
@@ -89,7 +90,8 @@ class Call(Generic[T]):
 
         A numbered call whose wait is over takes its number with a GET that does not block. Either that is executed, and
         then the first command can no longer be, whatever still waits somewhere. Or the number is used: then the first
-        command has got something, and gets it again.
+        command has got something, and gets it again. If nothing comes that no longer runs, and the command waits anew:
+        it is taken back by a half-close when it is known that the job is in its queue again (`bound`).
         """
         self.wait_until = self.wait_until or now + self.wait
         if self.number and self.command.unblocked and self.retry.attempts and now >= self.wait_until:
@@ -321,7 +323,7 @@ class Executor:
                 number = call.number_on(connection)
                 call.sent = True
                 command, until = call.words(self.network.now())
-                answer = await attempt.one(command, number, call.retry.deadline, until)
+                answer = await attempt.one(command, number, call.retry.deadline, until, last=call.taken and call.bound)
                 if isinstance(answer.error, NumberUsed) and command is call.command.unblocked:
                     call.taken = True
                     continue

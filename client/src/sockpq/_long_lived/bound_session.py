@@ -44,6 +44,7 @@ class BoundSession:
         await self._lock.acquire(self._executor.limits.timeout)
         try:
             call = self._taking = self._executor.call(command, timeout=timeout, wait=wait)
+            call.bound = True
             if self._woken or self._closed:
                 return []
             return await self._executor.run_in(self._slot, call) or []
@@ -81,16 +82,17 @@ class BoundSession:
             return
         self._closed = True
         self.wake()
-        await self._lock.acquire(CLOSE_S)
+        free = await self._lock.acquire(CLOSE_S)
         try:
-            if self._slot.session:
+            if free and self._slot.session:
                 with suppress(SockpqError, Lost):
                     await self._executor.run_attached(self._slot, SESSION_RELEASE_FIRST, CLOSE_S)
         finally:
             self._slot.drop_connection()
             self._slot.session = None
             self._executor.give_back(self._slot)
-            self._lock.release()
+            if free:        # else a call is still under way, which ends with its connection
+                self._lock.release()
 
     def _tell_new_session(self) -> None:
         session = self._slot.session

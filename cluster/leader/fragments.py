@@ -18,6 +18,9 @@ Queued = tuple[Operation, Pending, int, int, int, bool, int]
 OfClient = tuple[Operation, ClientPending, int, int, int, bool, int]
 
 
+FRAGMENTS = frozenset({Fragment, LastFragment})
+
+
 class _Nobody:
     """Nobody waits for the outcome of a fragment: if it is not there, that of the last one says so."""
 

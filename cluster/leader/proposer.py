@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from cluster import limits
 from cluster.api import ClientPending, Pending
-from cluster.leader.fragments import Queued
+from cluster.leader.fragments import FRAGMENTS, Queued
 from cluster.leader.lanes import Lanes
 from cluster.metrics.histogram import Histogram
 from cluster.raft.pysyncobj_adapter import NOT_EXECUTED, SUCCESS, Callback
@@ -242,11 +242,11 @@ class Proposer:
             taken += queue
             queue.clear()
             charge = self._lanes.give(queue, now)
-            if charge >= limits.FRAGMENT_BYTES:             # one of them in each entry
+            if not charge:
+                break
+            if type(queue[0][0]) in FRAGMENTS:              # one of them in each entry
                 taken += queue
                 queue.clear()
-                break
-            if not charge:
                 break
             total += charge                             # an upper bound of bytes and, in LANE_WORK_BYTES, work
             total_work += charge // limits.LANE_WORK_BYTES

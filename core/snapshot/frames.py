@@ -553,6 +553,5 @@ class End(Struct, array_like=True, tag="end", forbid_unknown_fields=True):
 Frame = (
     Head | Settings | PulseTable | PulseRow | OldestIndex | QueueRows | Waiting | Paged | PageIndex | PagedDelayed
     | Delayed | Buried | Running | Bodies | Released | BindingRows | FairTable | FairRows | UsedRows | CountedRows
-    | KeptRows | SessionTable | SessionRows | WorkerRows | UserRows | Clone | Chunk | FragmentBytes
-    | End
+    | KeptRows | SessionTable | SessionRows | WorkerRows | UserRows | Clone | Chunk | FragmentBytes | End
 )

@@ -13,8 +13,8 @@ finished; BindingRows, topics in name order and the bindings of each in their or
 order, when FAIR is in use; UsedRows and CountedRows, in name order; KeptRows, queues in name order and the keys of a
 queue in the order of their expiry; SessionTable and SessionRows, in rising number, when there has been a session;
 WorkerRows and UserRows, in name order; Clone and its Chunks, when a CLONE is in progress; FragmentBytes, when an
-operation in fragments is; one End. Long lists are cut
-into several frames. A body that jobs of several queues share (Extras.body) stands in the first row that has its number.
+operation in fragments is; one End. Long lists are cut into several frames. A body that jobs of several queues share
+(Extras.body) stands in the first row that has its number.
 
 What a node writes for itself may be a snapshot by reference: pages of jobs (core/pages) are named, in Paged frames
 between the Waiting ones, instead of read, and those of DELAYED jobs in PagedDelayed frames before the Delayed ones of

@@ -62,7 +62,7 @@ class Body(Struct, gc=False, eq=False):
             return True
         return isinstance(other, Body | bytes) and len(other) == len(self) and bytes_of(other) == bytes_of(self)
 
-    __hash__ = None     # type: ignore[assignment]
+    __hash__ = None     # type: ignore[assignment]  # it would have to read the bytes
 
     def __del__(self) -> None:
         self._keeper.gone(self._held)

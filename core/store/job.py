@@ -102,8 +102,7 @@ class Extras(Struct, gc=False, frozen=True):
 NO_EXTRAS = Extras()
 NEW_COUNTS = JobCounts()
 
-
-# Those that jobs share, as they cannot change, by what they say: begun anew when there are too many.
+# Those that jobs share, by what they say, as they cannot change. It is emptied when it has too many.
 _shared: dict[tuple[int | str | None, ...], Extras] = {}
 
 

@@ -14,6 +14,7 @@ from gateway.protocol.arguments import NODE_NAME
 ELECTION_MS_MAX = 3_600_000
 GRACE_MS_MAX = 86_400_000
 
+
 def check(config: Config) -> None:
     """Check the configuration; raises ConfigError for the first error."""
     _check_names(config)

@@ -106,6 +106,16 @@ def test_fragments_grow_where_entries_take_long() -> None:
     assert len(log.entries) == 4
 
 
+def test_whole_operations_share_an_entry_however_large() -> None:
+    log = Log()
+    log.send("a", LARGE)
+    middling = Put("middling", 0, bytes(700))
+    for client in "bc":
+        log.send(client, middling)
+    log.run()
+    assert [entry.count(middling) for entry in log.entries if middling in entry] == [2]
+
+
 def test_a_client_keeps_the_order_of_its_operations() -> None:
     log = Log()
     log.send("a", Done(1))

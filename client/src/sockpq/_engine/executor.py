@@ -90,8 +90,8 @@ class Call(Generic[T]):
 
         A numbered call whose wait is over takes its number with a GET that does not block. Either that is executed, and
         then the first command can no longer be, whatever still waits somewhere. Or the number is used: then the first
-        command has got something, and gets it again. If nothing comes that no longer runs, and the command waits anew:
-        it is taken back by a half-close when it is known that the job is in its queue again (`bound`).
+        command has got something, and gets it again. If nothing comes, what it got no longer runs, and the command
+        waits anew. It is taken back by a half-close then if the job is sure to be in its queue again (`bound`).
         """
         self.wait_until = self.wait_until or now + self.wait
         if self.number and self.command.unblocked and self.retry.attempts and now >= self.wait_until:

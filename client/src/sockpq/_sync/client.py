@@ -89,7 +89,8 @@ class Client:
     `retry_unknown` says that at-least-once is good enough. errors.py has the tree.
 
     An asyncio call whose task is cancelled may be executed all the same. A GET that is interrupted (a cancelled task,
-    KeyboardInterrupt, close()) ends within two seconds: a job that it has got goes back to its place.
+    KeyboardInterrupt, close()) ends within two seconds: a job that it has got goes back to its place, if a server
+    answers by then.
     """
 
     def __init__(

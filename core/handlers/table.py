@@ -10,13 +10,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from core.handlers import (
-    clone,
     cost,
     dispatch,
     fair,
     fragments,
-    leadership,
-    members,
     pulses,
     queues,
     requests,
@@ -25,6 +22,7 @@ from core.handlers import (
     users,
     workers,
 )
+from core.handlers.cluster import clone, leadership, members
 from core.handlers.jobs import batch, edit, finish, get, put, spread
 from core.levels import FIRST_LEVEL
 from core.ops import cluster as cluster_ops

@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
 import click
-from sockpq import Client, Job, JobNotFound, RunningJob, SockpqError
+from sockpq import Client, Job, RunningJob, SockpqError
 
 from pqctl.actions.existence import NOT_RUNNING, must_exist
+from pqctl.actions.jobs.one_by_one import end_each
 from pqctl.connect import cluster_of, reading
 from pqctl.invocation import Call
-from pqctl.output.exit_codes import DONE, REFUSED, UNKNOWN, Failure
+from pqctl.output.exit_codes import DONE, REFUSED, Failure
 from pqctl.output.files import read_stream
 from pqctl.output.signals import INTERRUPTIONS
 from pqctl.output.stdio import say
@@ -140,24 +141,8 @@ def done(call: Call, ids: Sequence[int]) -> int:
 
 def later(call: Call, ids: Sequence[int], options: Mapping[str, Any]) -> int:
     """Put running jobs back (LATER), one after the other."""
-    found = []
-    with cluster_of(call, serving=True) as (client, _):
-        for number in ids:
-            try:
-                client.later(number, **options)
-                found.append(True)
-            except JobNotFound:
-                found.append(False)
-            except SockpqError as error:
-                if not any(found):
-                    raise
-                back = ", ".join(str(number) for number, ok in zip(ids, found, strict=False) if ok)
-                message = f"only these are certainly back in their queues: {back}; then: {error}"
-                raise Failure(UNKNOWN, message) from error
-    each = list(zip(ids, found, strict=True))
-    lines = [f"{number} is back in its queue" if ok else f"{number} {NOT_RUNNING}" for number, ok in each]
-    call.answer("\n".join(lines), {"jobs": [{"id": number, "later": ok} for number, ok in each]})
-    return DONE if all(found) else REFUSED
+    return end_each(call, ids, lambda client, number: client.later(number, **options),
+                    key="later", one="back in its queue", many="back in their queues")
 
 
 def running(call: Call, queue: str | None, data: bool) -> int:

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
 import click
-from sockpq import JobNotFound, Key, Number, Place, SockpqError
+from sockpq import Key, Number, Place
 
-from pqctl.actions.existence import NOT_RUNNING, existing_job, must_exist
+from pqctl.actions.existence import existing_job, must_exist
+from pqctl.actions.jobs.one_by_one import end_each
 from pqctl.connect import cluster_of
 from pqctl.invocation import Call
-from pqctl.output.exit_codes import DONE, REFUSED, UNKNOWN, Failure
+from pqctl.output.exit_codes import DONE
 from pqctl.output.text import counted
 from pqctl.parameters import local_time, told
 
@@ -47,24 +48,9 @@ def touch(call: Call, number: int, expire: float | None, then: str | None) -> in
 
 def bury(call: Call, ids: Sequence[int], reason: str | None, *, here: bool = False) -> int:
     """Bury running jobs (BURY), one after the other."""
-    found: list[bool] = []
     word = "buried" if here else "dead"
-    with cluster_of(call, serving=True) as (client, _):
-        for number in ids:
-            try:
-                client.bury(number, reason, here=here)
-                found.append(True)
-            except JobNotFound:
-                found.append(False)
-            except SockpqError as error:
-                if not any(found):
-                    raise
-                dead = ", ".join(str(number) for number, ok in zip(ids, found, strict=False) if ok)
-                raise Failure(UNKNOWN, f"only these are certainly {word}: {dead}; then: {error}") from error
-    each = list(zip(ids, found, strict=True))
-    lines = [f"{number} is {word}" if ok else f"{number} {NOT_RUNNING}" for number, ok in each]
-    call.answer("\n".join(lines), {"jobs": [{"id": number, word: ok} for number, ok in each]})
-    return DONE if all(found) else REFUSED
+    return end_each(call, ids, lambda client, number: client.bury(number, reason, here=here),
+                    key=word, one=word, many=word)
 
 
 def kick(call: Call, queue: str, count: int, *, here: bool = False) -> int:

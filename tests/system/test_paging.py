@@ -87,6 +87,24 @@ def metric(cluster: LocalCluster, node: str, name: str) -> float:
     raise AssertionError(f"no metric {name}")
 
 
+def wait_until_paged(cluster: LocalCluster, node: str, least: float, name: str = "paged_jobs") -> None:
+    """Until so many jobs of the node are on its disk: it takes them there a few in each turn."""
+    until(lambda: metric(cluster, node, name) > least)
+
+
+def agree(cluster: LocalCluster, name: str, queues: tuple[str, ...]) -> bool:
+    """Does what a node tells of these queues, all that it has, add up to its metrics? Not while it is paging."""
+    with sockpq.Client(cluster.servers) as client:
+        told = [client.queue_stat(queue, server=cluster.server(name)) for queue in queues]
+    jobs, data_bytes = (sum(one[key] for one in told) for key in ("on_disk", "on_disk_bytes"))
+    return (jobs, data_bytes) == (metric(cluster, name, "paged_jobs"), metric(cluster, name, "paged_data_bytes"))
+
+
+def whole_bodies(cluster: LocalCluster, name: str) -> bool:
+    """Are the bodies on the disk of the node LARGE_BYTES each? Not while it is paging."""
+    return metric(cluster, name, "paged_body_bytes") == metric(cluster, name, "paged_bodies") * LARGE_BYTES
+
+
 def hashes(cluster: LocalCluster) -> set[str]:
     """What the nodes answer to CLUSTER HASH, once all have executed the same entry."""
     until = time.monotonic() + PATIENCE_S
@@ -117,13 +135,10 @@ def test_jobs_on_the_disk_survive_kills_snapshots_and_transfers() -> None:
         fill(cluster, 0, JOBS)
         cluster.wait_until_level()
         for name in cluster.names:
-            assert metric(cluster, name, "paged_jobs") > JOBS * 0.8
+            wait_until_paged(cluster, name, JOBS * 0.8)
             assert metric(cluster, name, "hot_bytes") < 3 * HOT_BYTES
             assert 0 < metric(cluster, name, "page_live_bytes") <= metric(cluster, name, "page_file_bytes") + (1 << 20)
-            with sockpq.Client(cluster.servers) as client:
-                told = client.queue_stat("q", server=cluster.server(name))
-            assert told["on_disk"] == metric(cluster, name, "paged_jobs")
-            assert told["on_disk_bytes"] == metric(cluster, name, "paged_data_bytes")
+            until(partial(agree, cluster, name, ("q",)))
         assert drain(cluster, 1000) == list(range(1000))
         leader = cluster.wait_for_leader()
         for name in cluster.names:
@@ -140,7 +155,7 @@ def test_jobs_on_the_disk_survive_kills_snapshots_and_transfers() -> None:
         cluster.wipe(empty)
         cluster.restart(empty)
         cluster.wait_until_level()
-        assert metric(cluster, empty, "paged_jobs") > JOBS * 0.8
+        wait_until_paged(cluster, empty, JOBS * 0.8)
         for name in cluster.names:
             cluster.kill(name)
         for name in cluster.names:
@@ -163,7 +178,7 @@ def test_delayed_jobs_on_the_disk_survive_kills_and_come_in_the_order_of_their_t
                     assert wire.line() == "200 OK"
         cluster.wait_until_level()
         for name in cluster.names:
-            assert metric(cluster, name, "paged_jobs") > JOBS * 0.8
+            wait_until_paged(cluster, name, JOBS * 0.8)
             answer = cluster.say(name, "CLUSTER SNAPSHOT", PATIENCE_S)
             assert answer is not None
             assert answer.startswith("200 OK"), cluster.logs(name)[-2000:]
@@ -174,7 +189,7 @@ def test_delayed_jobs_on_the_disk_survive_kills_and_come_in_the_order_of_their_t
             cluster.restart(name, wait=False)
         cluster.wait_until_level()
         for name in cluster.names:
-            assert metric(cluster, name, "paged_jobs") > JOBS * 0.8
+            wait_until_paged(cluster, name, JOBS * 0.8)
         with Wire(cluster.server(cluster.wait_for_leader()), PATIENCE_S) as wire:
             assert wire.say(f"KICK q {JOBS} HERE") == f"200 OK {JOBS}"
         assert drain(cluster, JOBS) == sorted(range(JOBS), key=due_s.__getitem__)
@@ -193,13 +208,6 @@ def test_a_damaged_page_stops_the_node_which_is_whole_when_started_again() -> No
         cluster.restart(leader)
         cluster.wait_until_level()
         assert len(hashes(cluster)) == 1
-
-
-def agree(cluster: LocalCluster, client: sockpq.Client, name: str) -> bool:
-    """Does what a node tells of each queue add up to its metrics? Not while it is paging."""
-    told = [client.queue_stat(queue, server=cluster.server(name)) for queue in ("q", "late")]
-    jobs, data_bytes = (sum(one[key] for one in told) for key in ("on_disk", "on_disk_bytes"))
-    return (jobs, data_bytes) == (metric(cluster, name, "paged_jobs"), metric(cluster, name, "paged_data_bytes"))
 
 
 def damage_named_pages(cluster: LocalCluster, logged: str) -> None:
@@ -221,11 +229,10 @@ def test_large_bodies_of_jobs_in_memory_survive_kills_snapshots_and_transfers() 
         fill_large(cluster)
         cluster.wait_until_level()
         for name in cluster.names:
-            assert metric(cluster, name, "paged_bodies") > LARGE_JOBS * 0.8
-            assert metric(cluster, name, "paged_body_bytes") == metric(cluster, name, "paged_bodies") * LARGE_BYTES
+            wait_until_paged(cluster, name, LARGE_JOBS * 0.8, "paged_bodies")
+            until(partial(whole_bodies, cluster, name))
             assert metric(cluster, name, "hot_bytes") < 3 * HOT_BYTES
-            with sockpq.Client(cluster.servers) as client:
-                until(partial(agree, cluster, client, name))
+            until(partial(agree, cluster, name, ("q", "late")))
         with sockpq.Client(cluster.servers, timeout=PATIENCE_S) as client:
             running = client.get_many(100, "q", expire=600)
         assert [job.data for job in running] == [large(number) for number in range(0, 200, 2)]
@@ -245,7 +252,7 @@ def test_large_bodies_of_jobs_in_memory_survive_kills_snapshots_and_transfers() 
             cluster.restart(name, wait=False)
         cluster.wait_until_level()
         for name in cluster.names:
-            assert metric(cluster, name, "paged_bodies") > LARGE_JOBS * 0.8
+            wait_until_paged(cluster, name, LARGE_JOBS * 0.8, "paged_bodies")
         with sockpq.Client(cluster.servers, timeout=PATIENCE_S) as client:
             client.done_many(running)
         with Wire(cluster.server(cluster.wait_for_leader()), PATIENCE_S) as wire:

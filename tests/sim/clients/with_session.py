@@ -123,8 +123,8 @@ class SessionClient(Client):
         world.events.after(pause_s, self.act)
 
     def _stop(self) -> None:
-        """Ask again for all that can be asked for."""
-        self._stopping = True
+        """Ask again for all that can be asked for, and have the patience to hear it all: in fragments it takes long."""
+        self._stopping, self._patience_s = True, PATIENCE_S
         for command in self._answered:
             command.begin()
         self._commands = [*self._answered, *self._commands]

@@ -179,9 +179,9 @@ class SimNode:
         return self._pages_damaged
 
     def _damage_a_page(self) -> None:
-        """Now and then, let a bit of a file of pages be read wrong as long as the process lives."""
-        chance = self._damages_pages
-        if chance.random() >= PAGE_DAMAGES or self._events.now < self.world.calm_until:
+        """Now and then, until faults stop, let a bit of a file of pages be read wrong as long as the process lives."""
+        chance, world = self._damages_pages, self.world
+        if chance.random() >= PAGE_DAMAGES or world.healed or self._events.now < world.calm_until:
             return
         segments = [one for one in self.pages.segments.values() if one.written]
         if segments:

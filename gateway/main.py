@@ -2,6 +2,8 @@
 
 0: stopped in an orderly way. 2: invalid arguments or configuration. 70: the node had to stop itself, and another start
 would not help. 75: the node had to stop itself, and another start may help (restarts.py).
+
+Modules are loaded where they are needed: the whole node takes much longer than anybody wants to wait for --help.
 """
 
 from __future__ import annotations
@@ -11,21 +13,13 @@ import json
 import logging
 import os
 import sys
-from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-import uvloop
 
-from cluster import check_files
-from gateway.auth import scrypt
-from gateway.auth.users_file import users_of
-from gateway.config import Config, ConfigError, load
-from gateway.daemon import NodeFailed, run
-from gateway.dev import alone, cluster
-from gateway.process.certificates import Certificates
-from gateway.process.logs import Logs
-from gateway.process.restarts import Restarts
+if TYPE_CHECKING:
+    from gateway.config import Config
 
 log = logging.getLogger("sockpqd")
 
@@ -54,7 +48,7 @@ CONFIG_FILE = click.Path(path_type=Path, dir_okay=False)
               help="Read a user's secret from the terminal or standard input and print what the users file wants.")
 @click.option("--bootstrap", is_flag=True,
               help="Found a new cluster although not every member says that it is empty; if one is not, jobs are lost.")
-@click.version_option(version("sockpqd"), prog_name="sockpqd")
+@click.version_option(package_name="sockpqd", prog_name="sockpqd")
 def main(
     config_file: Path | None, check_file: Path | None, data_dir: Path | None, as_dev: bool, nodes: int, as_hash: bool,
     bootstrap: bool,
@@ -71,24 +65,36 @@ def main(
     if nodes > 1 and (not as_dev or bootstrap):
         raise click.UsageError("--nodes goes with --dev only")
     if data_dir is not None or as_hash:
-        print(scrypt.hashed(_secret()).text if data_dir is None else _checked(data_dir))
+        print(_hashed(_secret()) if data_dir is None else _checked(data_dir))
         return
+    from gateway.config import ConfigError
+
     try:
         if nodes > 1:
+            from gateway.dev import cluster
+
             sys.exit(cluster.run(Path.cwd(), nodes))
         config = _config(config_file or check_file)
-        users_of(config)
+        if check_file is not None:
+            print(f"{check_file}: good; node {config.node.name} of {len(config.cluster.members)}")
+        else:
+            _run(config, as_dev=as_dev, bootstrap=bootstrap)
     except ConfigError as error:
         print(f"sockpqd: {error}", file=sys.stderr)
         sys.exit(EXIT_CONFIG)
-    if check_file is not None:
-        print(f"{check_file}: good; node {config.node.name} of {len(config.cluster.members)}")
-        return
-    try:
-        logs = Logs(config.log, config.node.name)
-    except ConfigError as error:
-        print(f"sockpqd: {error}", file=sys.stderr)
-        sys.exit(EXIT_CONFIG)
+
+
+def _run(config: Config, *, as_dev: bool, bootstrap: bool) -> None:
+    """Run the node until it is stopped; exits if it had to stop itself. Raises ConfigError before anything started."""
+    import uvloop
+
+    from gateway.config import ConfigError
+    from gateway.daemon import NodeFailed, run
+    from gateway.dev import alone
+    from gateway.process.logs import Logs
+    from gateway.process.restarts import Restarts
+
+    logs = Logs(config.log, config.node.name)
     logs.start()
     atexit.register(logs.close)         # on every exit, including by an uncaught error
     if bootstrap:
@@ -115,14 +121,29 @@ def main(
 
 def _config(file: Path | None) -> Config:
     """Return the configuration, having checked the files it names; raises ConfigError."""
+    from gateway.auth.users_file import users_of
+    from gateway.config import load
+    from gateway.dev import alone
+    from gateway.process.certificates import Certificates
+
     config = alone.configuration(Path.cwd(), os.environ) if file is None else load(file, os.environ)
     if config.tls is not None:
         Certificates(config.tls, config.node.name)
+    users_of(config)
     return config
+
+
+def _hashed(secret: str) -> str:
+    """What the users file wants of a secret."""
+    from gateway.auth import scrypt
+
+    return scrypt.hashed(secret).text
 
 
 def _checked(data_dir: Path) -> str:
     """What is found in the files of a node, a JSON object on each line."""
+    from cluster import check_files
+
     try:
         return "\n".join(json.dumps(check._asdict()) for check in check_files(data_dir))
     except OSError as error:

@@ -7,6 +7,8 @@ import re
 import signal
 import socket
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -215,6 +217,16 @@ def test_an_address_in_use_is_a_clear_end(tmp_path: Path) -> None:
     assert run.returncode == 75
     assert "the node cannot start: OSError" in run.stderr
     assert "Traceback" not in run.stderr
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["--nodes", "3"]])
+def test_nobody_waits_for_the_node_to_be_told_about_arguments(arguments: list[str]) -> None:
+    program = "import sys; from gateway.main import main\ntry: main(sys.argv[1:])\n" \
+              "finally: print(*sys.modules, file=sys.stderr)"
+    ended = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False)
+    loaded = set(ended.stderr.split())
+    assert "gateway.main" in loaded
+    assert not {"core", "cluster", "gateway.config", "aiohttp", "asyncio", "ssl", "uvloop"} & loaded
 
 
 def test_it_tells_its_version(tmp_path: Path) -> None:

@@ -197,9 +197,10 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def forkserver() -> Iterator[None]:
-    """Nodes of clusters start fast."""
+    """Nodes of clusters, and some other programs, start fast."""
     server, executed = Forkserver(), LocalNode.launch
     LocalNode.launch = staticmethod(server.launch)
+    Forkserver.current = server
     yield
     LocalNode.launch = staticmethod(executed)
     server.close()

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import pty
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import pytest
 
 from devcluster.cluster import LocalCluster
 from devcluster.node import NodeError, program
-from tests.forkserver import SERVERS, Forked, Forkserver
+from tests.forkserver import BIN, SERVERS, Forked, Forkserver
+from tests.system import failing_disk
 
 WAIT_S = 30.0
 
@@ -73,14 +76,47 @@ def test_a_wait_ends_in_time_and_signals_arrive(tmp_path: Path) -> None:
         assert cluster.pid("n1") is None
 
 
+def test_a_module_that_runs_the_program_is_run_in_the_fork(server: Forkserver, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", failing_disk.__name__, program(), "--version"]
+    with (tmp_path / "log").open("wb") as log:
+        process = server.launch(command, os.environ, log)
+    assert isinstance(process, Forked)
+    assert process.wait(WAIT_S) == 0
+    executed = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (tmp_path / "log").read_text() == executed.stdout
+
+
+def test_a_pqctl_at_a_terminal_sees_one_and_the_bytes_of_its_arguments(server: Forkserver) -> None:
+    master, slave = pty.openpty()
+    try:
+        process = server.run("pqctl", [b"job", b"get", b"\xff", b"--timeout", b"x"], os.environ, [slave, slave, slave])
+        code = process.wait(WAIT_S)
+        said = os.read(master, 65536)
+    finally:
+        os.close(master)
+        os.close(slave)
+    executed = subprocess.run(
+        [BIN / "pqctl", b"job", b"get", b"\xff", b"--timeout", b"x"], stderr=subprocess.PIPE, check=False)
+    assert (code, said.replace(b"\r\n", b"\n")) == (executed.returncode, executed.stderr)
+
+
+def test_what_a_pqctl_reads_and_writes_is_where_it_was_told(server: Forkserver) -> None:
+    with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as errors:
+        process = server.run("pqctl", ["--version"], os.environ, [given, out, errors])
+        assert process.wait(WAIT_S) == 0
+        out.seek(0)
+        assert out.read().startswith(b"pqctl, version ")
+
+
 def test_other_programs_and_environments_are_executed(server: Forkserver, tmp_path: Path) -> None:
     with (tmp_path / "log").open("wb") as log:
         processes = [
             server.launch([sys.executable, "-c", "print('other')"], os.environ, log),
+            server.launch([sys.executable, "-m", "calendar"], os.environ, log),
             server.launch([program(), "--version"], {**os.environ, "PYTHONVERBOSE": "1"}, log),
         ]
     assert all(isinstance(process, subprocess.Popen) for process in processes)
-    assert [process.wait(WAIT_S) for process in processes] == [0, 0]
+    assert [process.wait(WAIT_S) for process in processes] == [0, 0, 0]
 
 
 def test_nodes_of_a_cluster_have_different_hash_seeds(server: Forkserver, tmp_path: Path) -> None:

@@ -13,11 +13,13 @@ import termios
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import pytest
 
 from pqctl.main import main
+from tests.forkserver import Forkserver
 
 PROGRAM = Path(sys.executable).parent / "pqctl"
 PATIENCE_S = 60.0
@@ -40,10 +42,16 @@ def ask(capsys: pytest.CaptureFixture[str], servers: Sequence[str], *arguments: 
 
 def execute(servers: Sequence[str], *arguments: str | bytes, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     """As a process, with `data` for its standard input."""
-    return subprocess.run(
-        [PROGRAM, *arguments], input=data, capture_output=True, timeout=PATIENCE_S,
-        env={**os.environ, "SOCKPQ_SERVERS": ",".join(servers)},
-    )
+    with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as errors:
+        given.write(data)
+        for file in (given, out, errors):
+            file.seek(0)
+        environment = {**os.environ, "SOCKPQ_SERVERS": ",".join(servers)}
+        process = Forkserver.current.run("pqctl", arguments, environment, [given, out, errors])
+        code = process.wait(PATIENCE_S)
+        out.seek(0)
+        errors.seek(0)
+        return subprocess.CompletedProcess(arguments, code, out.read(), errors.read())
 
 
 def start(*arguments: str) -> subprocess.Popen[str]:
@@ -64,11 +72,8 @@ class Terminal:
     def __init__(self, servers: Sequence[str], *arguments: str, columns: int = 80) -> None:
         self._master, slave = pty.openpty()
         termios.tcsetwinsize(slave, (24, columns))
-        self._process = subprocess.Popen(
-            [PROGRAM, *arguments], stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
-            preexec_fn=interruptible,
-            env={**_without_size(), "SOCKPQ_SERVERS": ",".join(servers), "TERM": "xterm"},
-        )
+        environment = {**_without_size(), "SOCKPQ_SERVERS": ",".join(servers), "TERM": "xterm"}
+        self._process = Forkserver.current.run("pqctl", arguments, environment, [slave, slave, slave])
         os.close(slave)
         self.text = ""
 
@@ -95,7 +100,6 @@ class Terminal:
             return self._process.wait(PATIENCE_S)
         finally:
             self._process.kill()
-            self._process.wait()
             os.close(self._master)
 
     def _read(self) -> bool:

@@ -1,4 +1,6 @@
-"""sockpqd on a disk that fails: run in its place by the tests.
+"""sockpqd on a disk that fails: a command that executes the program given as its arguments.
+
+    python -m tests.system.failing_disk sockpqd --config n1.toml
 
 A sync of a file in a folder that also has a file named EIO fails as a broken disk makes it fail.
 """
@@ -7,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from pathlib import Path
 
 from cluster.storage.disk import Disk
@@ -27,4 +30,5 @@ def sync(self: Disk, file: int) -> None:
 
 if __name__ == "__main__":
     Disk.sync = sync        # type: ignore[method-assign]
+    del sys.argv[0]
     main()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-import devcluster.node
 from devcluster.cluster import LocalCluster, say
+from tests.system import failing_disk
 from tests.system.failing_disk import MARKER
 from tests.system.load import Producer, check, drain
 from tests.system.test_kill import wait_for_progress
@@ -18,14 +19,11 @@ from tests.wire import Broken, Wire
 PATIENCE_S = 60.0           # a safety limit: on a quiet machine it is over within one second
 
 
-@pytest.fixture(autouse=True)
-def _failing_disks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All nodes that the test starts have disks that can be made to fail."""
-    program = tmp_path / "sockpqd"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m tests.system.failing_disk "$@"\n')
-    program.chmod(0o755)
-    monkeypatch.setattr(devcluster.node, "program", lambda: program)
-    monkeypatch.setenv("PYTHONPATH", ":".join(path for path in sys.path if path))
+class FailingDisks(LocalCluster):
+    """A cluster whose nodes have disks that can be made to fail."""
+
+    def wrapper(self, name: str) -> Sequence[str]:
+        return sys.executable, "-m", failing_disk.__name__
 
 
 def fail_syncs(cluster: LocalCluster, name: str, folder: str = "journal") -> Path:
@@ -47,7 +45,7 @@ def wait_for_end(cluster: LocalCluster, name: str) -> None:
 
 
 def test_what_cannot_be_synced_is_never_acknowledged() -> None:
-    with LocalCluster(1) as cluster:
+    with FailingDisks(1) as cluster:
         with Wire(cluster.server(cluster.wait_for_leader()), PATIENCE_S) as wire:
             for number in range(20):
                 assert wire.say("PUT load 0 2", b"%02d" % number) == "200 OK"
@@ -64,7 +62,7 @@ def test_what_cannot_be_synced_is_never_acknowledged() -> None:
 
 @pytest.mark.parametrize("leads", [False, True], ids=["follower", "leader"])
 def test_a_node_whose_disk_fails_leaves_the_others_at_work(leads: bool) -> None:
-    with LocalCluster(3) as cluster:
+    with FailingDisks(3) as cluster:
         producers = [Producer(cluster.servers, f"p{k}") for k in range(3)]
         for producer in producers:
             producer.start()
@@ -83,7 +81,7 @@ def test_a_node_whose_disk_fails_leaves_the_others_at_work(leads: bool) -> None:
 
 
 def test_a_snapshot_that_cannot_be_synced_is_given_up_and_the_node_goes_on() -> None:
-    with LocalCluster(1) as cluster:
+    with FailingDisks(1) as cluster:
         server = cluster.server(cluster.wait_for_leader())
         producer = Producer(cluster.servers, "p")
         producer.start()

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-PROGRAM = "import sys; from sockpq.worker.program.main import main; sys.exit(main())"
+from tests.forkserver import Forkserver
+
 WAIT_S = 60.0
 
 # The start of every app: what a task does is recorded outside, in a file.
@@ -36,11 +35,9 @@ class Worker:
         self._log = folder / f"log{time.monotonic_ns()}"
         place = () if "--exec" in arguments else ("tested_app:app",)
         environment = {**os.environ, "SOCKPQ_SERVERS": servers, "RECORD": str(self.record_file)}
-        with self._log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-c", PROGRAM, *place, *arguments], cwd=folder, env=environment, stderr=log,
-                stdout=log,
-            )
+        with self._log.open("wb") as log, Path(os.devnull).open("rb") as nothing:
+            self.process = Forkserver.current.run(
+                "pqworker", [*place, *arguments], environment, [nothing, log, log], folder)
 
     @property
     def record(self) -> list[str]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,8 +12,7 @@ from sockpq import Client
 from bench.load import CYCLES
 from bench.reports.recording import read
 from devcluster.cluster import LocalCluster
-
-ROOT = Path(__file__).parents[2]
+from tests.bench.running import run
 
 
 @pytest.fixture(scope="module")
@@ -24,18 +21,13 @@ def servers() -> Iterator[str]:
         yield ",".join(cluster.servers)
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
-
-
 @pytest.mark.parametrize("workload", list(CYCLES))
 def test_a_workload_counts_what_was_answered(servers: str, workload: str) -> None:
     with Client(servers) as client:
         before = client.total("load").jobs
     ended = run("bench.load", workload, "--servers", servers, "--seconds", "0.5", "--connections", "5",
                 "--pipeline", "3", "--jobs", "100")
-    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert ended.exit_code == 0, ended.stdout + ended.stderr
     answered = {step: int(count.replace(",", ""))
                 for step, count in re.findall(r"^(PUT|GET|DONE) +([\d,]+)", ended.stdout, re.MULTILINE)}
     assert set(answered) == set(CYCLES[workload])
@@ -51,17 +43,17 @@ def test_a_workload_counts_what_was_answered(servers: str, workload: str) -> Non
 
 def test_no_cluster_is_told_clearly() -> None:
     ended = run("bench.load", "put", "--servers", "127.0.0.1:1")
-    assert ended.returncode == 1
+    assert ended.exit_code == 1
     assert "serves" in ended.stdout
     ended = run("bench.load", "put", "--servers", "x:y")
-    assert ended.returncode == 2
+    assert ended.exit_code == 2
     assert "Traceback" not in ended.stderr
 
 
 def test_a_failover_is_measured(tmp_path: Path) -> None:
     recorded = tmp_path / "recorded.jsonl"
     ended = run("bench.failover", "--trials", "1", "--writers", "1", "--record", str(recorded))
-    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert ended.exit_code == 0, ended.stdout + ended.stderr
     assert re.search(r"^median \d+ ms, p95 \d+ ms, max \d+ ms, [01] of 1 within", ended.stdout, re.MULTILINE)
     assert ", 0 lost" in ended.stdout
     (record,) = read([recorded])

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import subprocess
-import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import pytest
 
 from bench.reports.recording import Record, columns, heading, machine, read, written
 from bench.reports.tables import replaced, tables
+from tests.bench.running import run
 
 ROOT = Path(__file__).parents[2]
 
@@ -93,12 +92,12 @@ def test_tables_are_written_into_a_document(tmp_path: Path) -> None:
     document = tmp_path / "document"
     document.write_text("<!-- mixed -->\n<!-- /mixed -->\n")
     ended = run("bench.reports.tables", path, "--into", document)
-    assert ended.returncode == 0, ended.stderr
+    assert ended.exit_code == 0, ended.stderr
     assert "| PUT | 1,234 | 2.00 |" in document.read_text()
     assert "| PUT | 1,234 | 2.00 |" in run("bench.reports.tables", path).stdout
     path.write_text("x\n")
     ended = run("bench.reports.tables", path)
-    assert ended.returncode == 1
+    assert ended.exit_code == 1
     assert "a:1:" in ended.stderr
 
 
@@ -108,8 +107,3 @@ def test_the_document_has_a_place_for_each_program() -> None:
     assert replaced(text, dict.fromkeys(programs, "x\n")).count("\nx\n") == len(programs)
     for program in programs:
         assert f"python -m bench.{program}" in text
-
-
-def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)

@@ -144,24 +144,30 @@ def test_events_about_one_thing_come_together(server: str) -> None:
 
 
 def test_a_cascade_has_one_result_for_each_job_through_the_death_of_leaders() -> None:
-    lines = [f"  The LINE number {number}  \n" for number in range(1500)]
-    with LocalCluster(3) as nodes:
+    lines = [f"  The LINE number {number}  \n" for number in range(900)]
+    with LocalCluster(3) as nodes, Client(nodes.servers) as client:
         nodes.wait_until_level()
-        with start(",".join(nodes.servers), "cascade") as process, Client(nodes.servers) as client:
+        client.put("clean", b"held")
+        held = client.get("clean", expire=3600)     # and so the program does not end before there were two deaths
+        assert held is not None
+        with start(",".join(nodes.servers), "cascade") as process:
             assert process.stdin
-            process.stdin.write("".join(lines))
+            process.stdin.write("".join(lines[:300]))
             process.stdin.close()
             process.stdin = None
-            for finished in (100, 700):
-                wait_for_results(client, finished)
+            for there in (300, 600):
+                wait_for_results(client, there - 250)
                 leader = nodes.wait_for_leader()
+                assert client.total("results").jobs < there         # it dies while there is work
                 nodes.kill(leader)
                 nodes.restart(leader)
-            assert client.total("results").jobs < 1500      # they died while there was work
+                client.put_many("clean", [line.encode() for line in lines[there:there + 300]])
+            held.later()
             out, _ = process.communicate(timeout=TIMEOUT_S)
             assert process.returncode == 0
             assert client.total() == (0, 0, 0, 0)
-    assert sorted(out.splitlines()) == sorted(f"4 words: the line number {number}" for number in range(1500))
+    found = sorted(out.splitlines())
+    assert found == sorted(["1 words: held", *(f"4 words: the line number {number}" for number in range(900))])
 
 
 def wait_for_results(client: Client, count: int) -> None:

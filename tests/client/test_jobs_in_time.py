@@ -61,12 +61,14 @@ def take(client: Client, queue: str, **options: object) -> Job:
 
 
 def test_a_job_is_there_when_its_time_has_come(client: Client) -> None:
-    client.put("q", b"soon", delay=0.4)
     client.put("q", b"past", at=1_000_000_000)
     client.put("q", b"far", at=time.time() + 3600, key="far")
     assert take(client, "q").data == b"past"
     assert client.get("q", expire=30) is None
+    begun = time.monotonic()
+    client.put("q", b"soon", delay=0.4)
     assert take(client, "q").data == b"soon"
+    assert time.monotonic() - begun > 0.39          # the nodes count in milliseconds
     (far,) = client.peek_queue("q", "delayed", 5)
     assert (far.state, far.data, far.key) == ("delayed", b"far", "far")
     client.change(Key("q", "far"), delay=0, data=b"now", priority=3)

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,13 @@ from tests.pqctl.running import Terminal, ask, run
 from tests.waiting import until
 
 MIB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[LocalCluster]:
+    """One alone: what it has acknowledged is in its next backup, while a follower executes it a moment later."""
+    with LocalCluster(1) as node:
+        yield node
 
 
 def lines(cluster: FakeCluster, verb: str) -> list[str]:
@@ -60,33 +68,30 @@ def test_what_was_saved_comes_back(nodes: LocalCluster, tmp_path: Path, capsys: 
 
 
 def test_users_are_saved_and_set_again_if_somebody_says_so(
-    nodes: LocalCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    node: LocalCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str],
 ) -> None:
-    servers, secret = ["--servers", ",".join(nodes.servers)], tmp_path / "secret"
+    servers, secret = ["--servers", *node.servers], tmp_path / "secret"
     secret.write_text("secret-of-the-mailer")
     for name in ("mail", "print"):
         assert run(capsys, *servers, "user", "set", name, "--rights", f"put:{name}*", "--secret-file",
                    str(secret))[0] == DONE
-    leader = nodes.wait_for_leader()
-    plain = ask(capsys, nodes.servers, "backup", str(tmp_path), "--node", leader)[1]
-    code, full = ask(capsys, nodes.servers, "backup", str(tmp_path), "--node", leader, "--with-users")
+    plain = ask(capsys, node.servers, "backup", str(tmp_path), "--node", "n1")[1]
+    code, full = ask(capsys, node.servers, "backup", str(tmp_path), "--with-users")
     assert (code, plain["users"], full["users"]) == (DONE, 0, 2)
     assert ask(capsys, [], "verify", full["file"])[1]["users"] == 2
     keys = [b"secret-of-the-mailer" in Path(told["file"]).read_bytes() for told in (plain, full)]
     assert keys == [False, True]
     for name in ("mail", "print"):
         assert run(capsys, *servers, "user", "delete", name)[0] == DONE
-    assert ask(capsys, nodes.servers, "restore", full["file"], "--yes")[0] == DONE
-    assert ask(capsys, nodes.servers, "user", "list")[1]["users"] == []
-    code, told = ask(capsys, nodes.servers, "restore", plain["file"], "--yes", "--with-users")
+    assert ask(capsys, node.servers, "restore", full["file"], "--yes")[0] == DONE
+    assert ask(capsys, node.servers, "user", "list")[1]["users"] == []
+    code, told = ask(capsys, node.servers, "restore", plain["file"], "--yes", "--with-users")
     assert (code, "no users are in" in told["message"]) == (FILE_ERROR, True)
     code, out, _ = run(capsys, *servers, "restore", full["file"], "--yes", "--with-users")
     assert (code, "and its 2 users" in " ".join(out.split())) == (DONE, True)
-    again = ask(capsys, nodes.servers, "backup", str(tmp_path), "--node", leader, "--with-users")[1]
+    again = ask(capsys, node.servers, "backup", str(tmp_path), "--with-users")[1]
     with Path(again["file"]).open("rb") as file:
         assert [*users_in(file)] == [(name, f"put:{name}*", b"secret-of-the-mailer") for name in ("mail", "print")]
-    for name in ("mail", "print"):
-        run(capsys, *servers, "user", "delete", name)
 
 
 def test_a_node_can_be_asked_when_no_majority_is_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -230,11 +235,11 @@ def test_dry_run_asks_nothing_and_changes_nothing(
 
 
 def test_a_level_that_the_cluster_does_not_have_yet_is_told(
-    nodes: LocalCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    node: LocalCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str],
 ) -> None:
     file = tmp_path / "state"
     file.write_bytes(snapshot(level=99))
-    code, told = ask(capsys, nodes.servers, "restore", str(file), "--dry-run")
+    code, told = ask(capsys, node.servers, "restore", str(file), "--dry-run")
     assert (code, "needs a cluster of feature level 99, and this one has 1" in told["message"]) == (REFUSED, True)
 
 

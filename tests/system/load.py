@@ -11,7 +11,7 @@ from tests.oracles.inventory import differences
 from tests.wire import Broken, Wire
 
 ANSWER_S = 5.0
-PAUSE_S = 0.004     # of a producer between two jobs: as fast as it can, it takes the processor from what is tested
+PAUSE_S = 0.01      # of a producer between two jobs: as fast as it can, it takes the processor from what is tested
 AT_ONCE = 100
 
 

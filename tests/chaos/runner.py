@@ -1,4 +1,4 @@
-"""One scenario, once: a cluster, clients at work, a fault, and the judgement of the whole history."""
+"""A cluster, clients at work, the faults of one scenario or of several in turn, and the judgement of the history."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import statistics
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Self
 
 from msgspec import Struct, structs
 from sockpq import Client, survey
@@ -22,6 +23,7 @@ from tests.chaos.beanstalkd.judge import summary as summary_of_beanstalkd
 from tests.chaos.beanstalkd.load import BeanstalkdLoad
 from tests.chaos.checker import Facts, Node, Running, availability, check, rate_before
 from tests.chaos.checker.told import judge_events, summary
+from tests.chaos.checker.violation import Violation
 from tests.chaos.faults.fault import during
 from tests.chaos.machines.cluster import ProxiedCluster
 from tests.chaos.proxies.toxiproxy_api import ToxiproxyError
@@ -72,44 +74,88 @@ class Result(Struct):
 
 def run(scenario: Scenario, seed: int, keep: Path | None = None) -> Result:
     """Run it. `keep`: where the history and the logs of a run with violations are left."""
-    history, deeds, result = History(), Deeds(), Result(scenario.name, seed)
-    cluster = ProxiedCluster(
-        scenario.nodes, {**CONFIG, **scenario.config}, fake_clocks=scenario.fake_clocks, disk_mb=scenario.disk_mb,
-        slow_disks=scenario.slow_disks, small_pages=scenario.small_pages, beanstalkd=scenario.beanstalkd,
-    )
-    with cluster, _stalls(cluster, result):
-        try:
-            facts = _play(scenario, cluster, history, deeds, result)
-            facts = structs.replace(
-                facts, wake_slack_ms=facts.wake_slack_ms + int(1000 * result.stall_s),
-                lease_late_ms=LATE_MS + availability(history.records) // 1_000_000,
-            )
-        except (AssertionError, NodeError, Unexpected) as error:
-            result.violations = (f"{type(error).__name__}: {error}",)
-        except ToxiproxyError as error:
-            result.void = f"toxiproxy failed: {error}"
-        else:
-            result.violations += tuple(f"{found.rule}: {found.text}" for found in check(history, facts))
-        result.commands = len(history.records)
-        if keep is not None and not result.passed:
-            _keep(keep / f"{scenario.name.replace(' ', '_')}-{seed}", cluster, history, deeds, result)
+    (result,) = run_in_turn([scenario], seed, keep)
     return result
 
 
+def run_in_turn(scenarios: Sequence[Scenario], seed: int, keep: Path | None = None) -> list[Result]:
+    """Run scenarios that need the same cluster and load: their faults come one after the other, in one history.
+
+    What is wrong in the history is a violation in all results.
+    """
+    history, deeds, results = History(), Deeds(), [Result(scenario.name, seed) for scenario in scenarios]
+    one = scenarios[0]
+    cluster = ProxiedCluster(
+        one.nodes, {**CONFIG, **one.config}, fake_clocks=one.fake_clocks, disk_mb=one.disk_mb,
+        slow_disks=one.slow_disks, small_pages=one.small_pages, beanstalkd=one.beanstalkd,
+    )
+    with cluster, Stalls(cluster) as stalls:
+        try:
+            facts = _play(scenarios, cluster, history, deeds, results, stalls)
+            facts = structs.replace(
+                facts, wake_slack_ms=facts.wake_slack_ms + int(1000 * stalls.worst_s),
+                lease_late_ms=LATE_MS + availability(history.records) // 1_000_000,
+            )
+        except (AssertionError, NodeError, Unexpected) as error:
+            _accuse(results, [f"{type(error).__name__}: {error}"])
+        except ToxiproxyError as error:
+            for result in results:
+                result.void = f"toxiproxy failed: {error}"
+        else:
+            _accuse(results, _told(check(history, facts)))
+        for result in results:
+            result.commands = len(history.records)
+        if keep is not None and not all(result.passed for result in results):
+            _keep(keep / f"{one.name.replace(' ', '_')}-{seed}", cluster, history, deeds, results)
+    return results
+
+
 def _play(
-    scenario: Scenario, cluster: ProxiedCluster, history: History, deeds: Deeds, result: Result,
+    scenarios: Sequence[Scenario], cluster: ProxiedCluster, history: History, deeds: Deeds, results: Sequence[Result],
+    stalls: Stalls,
 ) -> Facts:
     """The run from the first command to the last; what the checker must know beside the history."""
-    start_ns = time.monotonic_ns()
+    start_ns, one, last, heard = time.monotonic_ns(), scenarios[0], results[-1], Heard()
     servers = {name: cluster.server(name) for name in cluster.names}
-    faults, heard = scenario.faults(result.seed), Heard()
-    with load.Running(scenario.load, servers, history, result.seed) as running, ExitStack() as held:
-        turns = held.enter_context(Turns([*map(cluster.direct, cluster.names)], scenario.load.turns, result.seed))
+    with load.Running(one.load, servers, history, last.seed) as running, ExitStack() as held:
+        turns = held.enter_context(Turns([*map(cluster.direct, cluster.names)], one.load.turns, last.seed))
         jobs = held.enter_context(
-            BeanstalkdLoad(cluster.beanstalkd_doors, deeds, result.seed)) if scenario.beanstalkd else None
-        _warm_up(history, result)
-        terms = {_term(cluster)}
-        listeners = held.enter_context(Listeners(servers, heard)) if scenario.listeners else None
+            BeanstalkdLoad(cluster.beanstalkd_doors, deeds, last.seed)) if one.beanstalkd else None
+        _warm_up(history, results[0])
+        listeners = held.enter_context(Listeners(servers, heard)) if one.listeners else None
+        for scenario, result in zip(scenarios, results, strict=True):
+            healed_ns = _befall(scenario, cluster, history, running, result, stalls)
+        running.stop()
+        running.check()
+        turns.stop()
+        cluster.wait_until_level(LEVEL_S)
+        if jobs is not None:
+            jobs.finish()
+        running.drain()
+        if listeners is not None:
+            listeners.finish()
+    if listeners is not None:
+        _accuse(results, _told(judge_events(heard, history.records)))
+        last.report += f"; {summary(heard, history.records)}"
+    if one.beanstalkd:
+        _accuse(results, _told(judge(deeds, start_ns)))
+        last.report += f"; {summary_of_beanstalkd(deeds)}"
+        if jobs_deleted(deeds) < DELETED_MIN:
+            last.void = f"clients of beanstalkd have deleted only {jobs_deleted(deeds)} jobs"
+    _accuse(results, turns.judge(healed_ns / SECOND))
+    last.report += f"; {len(turns.grants)} turns of a pulse"
+    return _facts(cluster, start_ns)
+
+
+def _befall(
+    scenario: Scenario, cluster: ProxiedCluster, history: History, running: load.Running, result: Result,
+    stalls: Stalls,
+) -> int:
+    """The faults of one scenario beside the load; returns when they were healed, by time.monotonic_ns()."""
+    _warm_up(history, result)
+    terms, faults = {_term(cluster)}, scenario.faults(result.seed)
+    stalls.forget()
+    with ExitStack() as held:
         bystander = held.enter_context(closing(Bystander(cluster))) if scenario.bystander else None
         begun_ns = time.monotonic_ns()
         with during(cluster, *faults):
@@ -121,39 +167,34 @@ def _play(
         time.sleep(scenario.after_s)
         running.check()
         result.gap_s = availability(history.records, begun_ns, healed_ns + int(scenario.after_s * SECOND)) / SECOND
-        running.stop()
-        running.check()
-        turns.stop()
         cluster.wait_until_level(LEVEL_S)
-        if jobs is not None:
-            jobs.finish()
-        running.drain()
-        if listeners is not None:
-            listeners.finish()
         if bystander is not None:
             result.silence_s = bystander.silence_s()
     terms.add(_term(cluster))
     history.cuts += [cut for fault in faults for cut in fault.cuts]
-    result.report = "; ".join(fault.report() for fault in faults)
-    if listeners is not None:
-        result.violations += tuple(f"{found.rule}: {found.text}" for found in judge_events(heard, history.records))
-        result.report += f"; {summary(heard, history.records)}"
-    if scenario.beanstalkd:
-        result.violations += tuple(f"{found.rule}: {found.text}" for found in judge(deeds, start_ns))
-        result.report += f"; {summary_of_beanstalkd(deeds)}"
-        if jobs_deleted(deeds) < DELETED_MIN:
-            result.void = f"clients of beanstalkd have deleted only {jobs_deleted(deeds)} jobs"
-    result.violations += tuple(turns.judge(healed_ns / SECOND))
-    result.report += f"; {len(turns.grants)} turns of a pulse"
+    result.report, result.stall_s = "; ".join(fault.report() for fault in faults), stalls.recent_s
     _judge(scenario, result, [fault.report() for fault in faults if not fault.fired], terms)
-    return _facts(scenario, cluster, start_ns)
+    return healed_ns
 
 
 def _warm_up(history: History, result: Result) -> None:
+    """Until enough is acknowledged, if it is not yet."""
     until = time.monotonic() + WARM_MAX_S
+    result.rate = rate_before(list(history.records), time.monotonic_ns())
     while result.rate < RATE_MIN and time.monotonic() < until:
         time.sleep(WARM_S)
         result.rate = rate_before(list(history.records), time.monotonic_ns())
+
+
+def _told(found: Iterable[Violation]) -> list[str]:
+    return [f"{one.rule}: {one.text}" for one in found]
+
+
+def _accuse(results: Iterable[Result], violations: Iterable[str]) -> None:
+    """Whichever fault brought it about."""
+    found = tuple(violations)
+    for result in results:
+        result.violations += found
 
 
 def _judge(scenario: Scenario, result: Result, not_fired: list[str], terms: set[int]) -> None:
@@ -169,7 +210,7 @@ def _judge(scenario: Scenario, result: Result, not_fired: list[str], terms: set[
             result.violations += ("term: the leader changed, though nothing befell it",)
 
 
-def _facts(scenario: Scenario, cluster: ProxiedCluster, start_ns: int) -> Facts:
+def _facts(cluster: ProxiedCluster, start_ns: int) -> Facts:
     nodes = _nodes(cluster)
     with Client([cluster.direct(name) for name in cluster.names]) as client:
         totals = client.total()
@@ -205,31 +246,41 @@ def _term(cluster: ProxiedCluster) -> int:
     return max(node.term or 0 for node in view.nodes)
 
 
-@contextmanager
-def _stalls(cluster: ProxiedCluster, result: Result) -> Iterator[None]:
-    """Measure how late a thread wakes up that wants little, and how long nodes that could run wait for a processor."""
-    ended = threading.Event()
-    waited: deque[tuple[float, dict[int, float]]] = deque()
+class Stalls:
+    """Measures how late a thread wakes up that wants little, and how long nodes that could run wait for a processor."""
 
-    def watch() -> None:
+    def __init__(self, cluster: ProxiedCluster) -> None:
+        self.worst_s = 0.0          # since the beginning
+        self.recent_s = 0.0         # since the last `forget`
+        self._cluster = cluster
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="stalls", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def forget(self) -> None:
+        """What was before does not count as recent."""
+        self.recent_s = 0.0
+
+    def _watch(self) -> None:
         before = time.monotonic()
-        while not ended.wait(TICK_S):
+        waited: deque[tuple[float, dict[int, float]]] = deque()
+        while not self._ended.wait(TICK_S):
             now = time.monotonic()
-            waited.append((now, _waited_s(cluster)))
+            waited.append((now, _waited_s(self._cluster)))
             while waited[0][0] < now - WINDOW_S:
                 waited.popleft()
             first, last = waited[0][1], waited[-1][1]
-            held_up = [seconds - first.get(pid, seconds) for pid, seconds in last.items()]
-            result.stall_s = max(result.stall_s, now - before - TICK_S, *held_up)
+            nodes_s = (seconds - first.get(pid, seconds) for pid, seconds in last.items())
+            held_up_s = max([now - before - TICK_S, *nodes_s])
+            self.recent_s, self.worst_s = max(self.recent_s, held_up_s), max(self.worst_s, held_up_s)
             before = now
-
-    thread = threading.Thread(target=watch, name="stalls", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 def _waited_s(cluster: ProxiedCluster) -> dict[int, float]:
@@ -242,12 +293,15 @@ def _waited_s(cluster: ProxiedCluster) -> dict[int, float]:
     return waited
 
 
-def _keep(folder: Path, cluster: ProxiedCluster, history: History, deeds: Deeds, result: Result) -> None:
+def _keep(
+    folder: Path, cluster: ProxiedCluster, history: History, deeds: Deeds, results: Sequence[Result],
+) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     history.save(folder / "history.jsonl")
     if deeds.deeds:
         deeds.save(folder / "beanstalkd.jsonl")
-    lines = [result.report, f"void: {result.void}" if result.void else "", *result.violations]
+    lines = [*dict.fromkeys(line for result in results for line in (
+        f"{result.scenario}: {result.report}", f"void: {result.void}" if result.void else "", *result.violations))]
     (folder / "result.txt").write_text("\n".join(lines) + "\n", "utf-8")
     for name in cluster.names:
         (folder / f"{name}.log").write_text(cluster.logs(name), "utf-8")

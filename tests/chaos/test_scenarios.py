@@ -1,15 +1,18 @@
 """Every scenario, once, short and under a light load; see __main__.py for campaigns.
 
-One that has a twin with listeners is played by the twin alone, as the faults are the same. Some are for campaigns only.
+Those that need the same cluster and load are played in turn, some of them by one cluster: its start, the first seconds
+of its clients and its end cost more than a fault. One that has a twin with listeners is played by the twin alone, as
+the faults are the same. Some are for campaigns only.
 
-A run that proves nothing is void and is tried again. What a good run is judged by is in runner.py.
+A scenario that proves nothing is void and is tried again. What a good run is judged by is in runner.py.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -17,12 +20,13 @@ from msgspec import structs
 
 from tests.chaos.all_scenarios import ALL
 from tests.chaos.machines import clocks, disks
-from tests.chaos.runner import Result, run, table
+from tests.chaos.runner import Result, run_in_turn, table
 from tests.chaos.scenarios import Scenario
 
 pytestmark = pytest.mark.usefixtures("toxiproxy_server")
 
 AT_ONCE = 2             # most of a run is waiting
+IN_TURN = 5             # a defect is easier to find in a short history
 ATTEMPTS = 5
 PAUSE_S = 0.03          # of producers: a lane has not the time for more jobs
 GAP_MAX_S = 30.0        # a safety limit: how long gaps really are is measured by campaigns, on machines that are quiet
@@ -35,22 +39,40 @@ ONCE = [scenario for scenario in ALL
 Runs = dict[str, Future[list[Result]]]
 
 
+def in_turn(scenarios: Iterable[Scenario]) -> list[list[Scenario]]:
+    """Those that one cluster plays together; first those in which nothing befalls the leader."""
+    alike: dict[str, list[Scenario]] = {}
+    for scenario in scenarios:
+        needs = structs.replace(
+            scenario, name="", faults=list, lasts_s=0, after_s=0, goal_s=None, same_term=False, bystander=False)
+        alike.setdefault(repr(needs), []).append(scenario)
+    groups = [sorted(group, key=lambda scenario: not scenario.same_term) for group in alike.values()]
+    return [group[at:at + IN_TURN] for group in groups for at in range(0, len(group), IN_TURN)]
+
+
 @pytest.fixture(scope="module")
 def runs(request: pytest.FixtureRequest) -> Iterator[Runs]:
     """All scenarios that were asked for, under way: the tests wait for theirs."""
     asked = [item.callspec.params.get("scenario") for item in request.session.items if hasattr(item, "callspec")]
+    possible = [one for one in asked if isinstance(one, Scenario) and not _lacks(one)]
     pool = ThreadPoolExecutor(AT_ONCE)
     try:
-        yield {one.name: pool.submit(_attempts, one) for one in asked if isinstance(one, Scenario) and not _lacks(one)}
+        played = [(some, pool.submit(_attempts, some)) for some in in_turn(possible)]
+        yield {scenario.name: future for some, future in played for scenario in some}
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _attempts(scenario: Scenario) -> list[Result]:
-    scenario = structs.replace(scenario, load=structs.replace(scenario.load, pause_s=PAUSE_S))
+def _attempts(scenarios: list[Scenario]) -> list[Result]:
+    """The results of all attempts."""
+    left = [structs.replace(one, load=structs.replace(one.load, pause_s=PAUSE_S)) for one in scenarios]
     results: list[Result] = []
-    while len(results) < ATTEMPTS and (not results or results[-1].void):
-        results.append(run(scenario, seed=len(results), keep=Path(KEEP) if KEEP else None))
+    for seed in range(ATTEMPTS):
+        new = run_in_turn(left, seed, keep=Path(KEEP) if KEEP else None)
+        results += new
+        left = [one for one, result in zip(left, new, strict=True) if result.void]
+        if not left:
+            break
     return results
 
 
@@ -63,11 +85,11 @@ def _lacks(scenario: Scenario) -> str:
     return ""
 
 
-@pytest.mark.parametrize("scenario", ONCE, ids=lambda scenario: scenario.name.replace(" ", "-"))
+@pytest.mark.parametrize("scenario", [*chain(*in_turn(ONCE))], ids=lambda scenario: scenario.name.replace(" ", "-"))
 def test_scenario(scenario: Scenario, runs: Runs) -> None:
     if lacking := _lacks(scenario):
         pytest.skip(lacking)
-    results = runs[scenario.name].result()
+    results = [result for result in runs[scenario.name].result() if result.scenario == scenario.name]
     last = results[-1]
     print(table(results, {scenario.name: scenario.goal_s}))
     assert last.violations == (), last.report

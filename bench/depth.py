@@ -22,7 +22,7 @@ from bench.load_generator.console import make_console
 from bench.load_generator.figures import Row
 from bench.load_generator.jobs import Jobs
 from bench.load_generator.runs import run, warm_up
-from bench.load_generator.target import SIZE, Target, target, target_options
+from bench.load_generator.target import HOT_BYTES, SIZE, Target, target, target_options
 from bench.reports.recording import Result, finish, heading, written
 from devcluster.node import NodeError
 
@@ -49,8 +49,7 @@ def parse_depths(context: click.Context, option: click.Parameter, value: str) ->
               help="How many jobs wait.")
 @click.option("--jobs", default=50_000, show_default=True, type=click.IntRange(1), help="Put, and taken, at each.")
 @click.option("--connections", default=100, show_default=True, type=click.IntRange(1, 10_000))
-@click.option("--hot-bytes", default=0, show_default=True, type=click.IntRange(0),
-              help="Jobs beyond it are on the disk (limits.hot_bytes of the nodes started); 0: all in memory.")
+@HOT_BYTES
 @click.option("--priorities", default=1000, show_default=True, type=click.IntRange(1), help="Of the jobs of a queue.")
 @SIZE
 @click.option("--directory", type=click.Path(file_okay=False, exists=True, path_type=Path),

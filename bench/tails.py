@@ -26,7 +26,7 @@ from bench.load_generator.jobs import Jobs
 from bench.load_generator.open_loop import LATE, Pacer
 from bench.load_generator.prefill import fill
 from bench.load_generator.runs import measure_load
-from bench.load_generator.target import RECORD, SIZE, Target, target
+from bench.load_generator.target import HOT_BYTES, RECORD, SIZE, Target, target
 from bench.load_generator.wire import open_wires
 from bench.reports.recording import Result, finish
 
@@ -44,14 +44,15 @@ WINDOW_S = 0.5
 @click.option("--seconds", default=10.0, show_default=True, type=click.FloatRange(0.1, 3600), help="A phase at least.")
 @click.option("--away", default=5.0, show_default=True, type=click.FloatRange(0, 3600), help="Seconds of the follower.")
 @SIZE
+@HOT_BYTES
 @click.option("--only", type=click.Choice(list(DISTURBANCES)), multiple=True, help="Only these phases.")
 def main(
     record_to: Path | None, rate: float, connections: int, waiting: int, seconds: float, away: float, size: int,
-    only: tuple[str, ...],
+    hot_bytes: int, only: tuple[str, ...],
 ) -> None:
     """Measure the latency of PUTs while other things happen."""
     console = make_console()
-    with target(None, NODES, console) as measured:
+    with target(None, NODES, console, {"limits": {"hot_bytes": hot_bytes}}) as measured:
         if waiting:
             console.print(f"putting {waiting:,} jobs first")
             uvloop.run(fill(measured.leader(), Jobs([WAITING], size, priorities=PRIORITIES), waiting))

@@ -36,6 +36,9 @@ RECORD = click.option("--record", "record_to", type=click.Path(dir_okay=False, p
 
 SIZE = click.option("--size", default=100, show_default=True, type=click.IntRange(0, 8 << 20), help="Bytes of a job.")
 
+HOT_BYTES = click.option("--hot-bytes", default=0, show_default=True, type=click.IntRange(0),
+                         help="Jobs beyond it are on the disk (limits.hot_bytes of the nodes started); 0: none.")
+
 
 def target_options(function: Function) -> Function:
     """Add the options that all benchmarks have."""

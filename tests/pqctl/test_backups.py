@@ -271,7 +271,7 @@ def test_neither_way_holds_the_state_in_memory(cluster: FakeCluster, tmp_path: P
     servers = ["--servers", cluster.addresses[0], "--timeout", "200"]
     peaks = []
     for size in (MIB, 60 * MIB):        # twice what is allowed
-        cluster.snapshot = snapshot(rest=bytes(size))
+        cluster.snapshot = snapshot(rest=size.to_bytes(4, "big") + bytes(size))       # one long frame
         folder = tmp_path / str(size)
         folder.mkdir()
         back = peak_bytes("backup", str(folder), *servers)

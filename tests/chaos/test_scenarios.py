@@ -28,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("toxiproxy_server")
 AT_ONCE = 2             # most of a run is waiting
 IN_TURN = 5             # a defect is easier to find in a short history
 ATTEMPTS = 5
-PAUSE_S = 0.03          # of producers: a lane has not the time for more jobs
+PAUSE_S = 0.06          # of producers: a few hundred commands a second are enough, and a lane has not the time for more
 GAP_MAX_S = 30.0        # a safety limit: how long gaps really are is measured by campaigns, on machines that are quiet
 KEEP = os.environ.get("CHAOS_KEEP")
 

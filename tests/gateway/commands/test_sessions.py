@@ -276,6 +276,8 @@ def test_a_blocked_command_uses_its_session_more_often_when_its_owner_may_lose_i
             opener.send(b"SESSION\r\n" * 4)
             while len(gateway.cluster.operations(OpenSession)) < opened + 1:
                 await asyncio.sleep(0)
+            if opened == 4:     # as many are free: whether that is a danger depends on how many were new at one look
+                continue
             async with asyncio.timeout(30):
                 while len(gateway.cluster.operations(Request)) == asked:
                     await asyncio.sleep(0.001)

@@ -198,9 +198,9 @@ class Driver:
             transport.quorum.tick()
             replica.tick()
         failure = self.proposer.failure
-        if isinstance(failure, MemoryError):
-            raise OutOfMemory("no memory to give out replies: start this node again") from failure
         if failure is not None:
+            if isinstance(failure, MemoryError):
+                raise OutOfMemory("no memory to give out replies: start this node again") from failure
             raise FailStop("a listener failed") from failure
         self.syncing.pace.committed(now)
         heard_at = now if self.leadership.serving else transport.elections.heard_at

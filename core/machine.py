@@ -90,23 +90,8 @@ class Machine:
         one is always executed, and so is a hand-out directly behind its Put.
         """
         state = self._state
-        assert index > state.index, f"entry {index} after entry {state.index}"
-        state.index = index
-        state.put_item = None
-        state.spent = 0
-        state.before_ms = state.clock_ms
-        if now_ms > state.clock_ms:
-            state.clock_ms = now_ms
-        seq = state.clock_ms << limits.SEQ_BITS
-        if state.next_seq < seq <= limits.SEQ_MAX:
-            state.next_seq = seq
-        state.retained_keys.added = 0
-        if state.fair is not None:
-            state.fair.now_ms = state.clock_ms
-        effects = state.effects = Effects()
-        events = state.events
-        if events.recorded:
-            events.told = []
+        _begin_entry(state, index, now_ms)
+        effects, events = state.effects, state.events
         # A new leader, and one that can log again after a while, grants a grace before anything may end; whatever has
         # used up its grace ends with the next entry.
         if state.online and not (operations and type(operations[0]) in GRACIOUS):
@@ -481,3 +466,23 @@ class Machine:
             None if state.fair is None else state.fair.next_due_ms(state.clock_ms),
         )
         return min((time_ms for time_ms in times if time_ms is not None), default=None)
+
+
+def _begin_entry(state: State, index: int, now_ms: int) -> None:
+    """Time passes to that of the entry, and what is kept for one entry begins anew."""
+    assert index > state.index, f"entry {index} after entry {state.index}"
+    state.index = index
+    state.put_item = None
+    state.spent = 0
+    state.before_ms = state.clock_ms
+    if now_ms > state.clock_ms:
+        state.clock_ms = now_ms
+    seq = state.clock_ms << limits.SEQ_BITS
+    if state.next_seq < seq <= limits.SEQ_MAX:
+        state.next_seq = seq
+    state.retained_keys.added = 0
+    if state.fair is not None:
+        state.fair.now_ms = state.clock_ms
+    state.effects = Effects()
+    if state.events.recorded:
+        state.events.told = []

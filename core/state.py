@@ -201,7 +201,7 @@ class State:
         self.topics = Topics()
         self.pulses = Pulses()
         self.users: dict[str, User] = {}            # never altered: a change makes a new one
-        self.events = EventLog()                      # of which the count is state
+        self.events = EventLog()                    # of which the count is state
         self.clone: Upload | None = None
         self.fragments: Collected | None = None
         # Only meaningful while an entry is applied: the item of its last Put; what it has spent (limits.SPENT_MAX) and

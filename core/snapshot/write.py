@@ -95,50 +95,28 @@ def _frames(state: State, users: bool, by_reference: bool) -> Iterator[frames.Fr
     yield from _queue_frames(state)
     names = sorted(state.queues.by_name)
     bodies = _Bodies(by_reference)
+    buried = [
+        queue for group in (state.queues.by_name, state.queues.idle) for queue in group.values() if queue.buried
+    ]
     yield from _waiting_frames(state, names, bodies, by_reference)
     yield from _delayed_frames(state, names, bodies, by_reference)
-    buried_queues = sorted(
-        queue.name for group in (state.queues.by_name, state.queues.idle) for queue in group.values() if queue.buried
-    )
-    buried_jobs = 0
-    for name in buried_queues:
-        for buried in _portions(_buried(state, name)):
-            buried_jobs += len(buried)
-            yield from bodies.before(frames.Buried(name, [
-                (job.burial, job.seq, -job.rank, job.item, bodies.data(job), job.attempts, job.at_ms,
-                 _extras_row(job.extras))
-                for job in buried
-            ]))
+    yield from _buried_frames(buried, bodies)
     for running in _portions(state.in_order().values()):
         yield from bodies.before(frames.Running([_running_row(job, bodies.data(job)) for job in running]))
     yield from _released_frames(state)
-    bound = [
-        (topic, *binding) for topic, bindings in sorted(state.topics.by_name.items()) for binding in bindings
-    ]
-    for start in range(0, len(bound), limits.FRAME_JOBS_MAX):
-        yield frames.BindingRows(bound[start : start + limits.FRAME_JOBS_MAX])
+    yield from _binding_frames(state)
     yield from fair_frames(state.fair)
-    used = [(name, queue.used_ms) for name, queue in sorted(state.queues.expiring.items())]
-    for start in range(0, len(used), limits.FRAME_JOBS_MAX):
-        yield frames.UsedRows(used[start : start + limits.FRAME_JOBS_MAX])
+    yield from _used_frames(state)
     yield from _counted_frames(state)
     yield from _kept_frames(state)
     yield from session_frames(state.sessions)
-    rows = [frames.WorkerRow(*astuple(worker)) for _, worker in sorted(state.workers.by_name.items())]
-    for start in range(0, len(rows), limits.FRAME_JOBS_MAX):
-        yield frames.WorkerRows(rows[start : start + limits.FRAME_JOBS_MAX])
+    yield from _worker_frames(state)
     if users:
         yield from _user_frames(state.users)
-    if state.clone is not None:
-        yield frames.Clone(state.clone.clone, state.clone.total_bytes)
-        for data in state.clone.chunks:
-            yield frames.Chunk(data)
-    if state.fragments is not None:
-        collected = state.fragments
-        for start in range(0, len(collected.data), limits.CHUNK_BYTES_MAX):
-            part = memoryview(collected.data)[start : start + limits.CHUNK_BYTES_MAX]
-            yield frames.FragmentBytes(collected.number, bytes(part))
+    yield from _clone_frames(state)
+    yield from _fragment_frames(state)
     delayed_jobs = sum(queue.deferred for queue in state.queues.by_name.values())
+    buried_jobs = sum(queue.buried.size for queue in buried if queue.buried is not None)
     yield frames.End(state.queues.waiting, len(state.running), delayed_jobs, buried_jobs)
 
 
@@ -175,6 +153,16 @@ def _delayed_frames(
                 (job.due_ms, job.seq, -job.rank, job.item, bodies.data(job), job.attempts, job.at_ms,
                  _extras_row(job.extras))
                 for job in delayed
+            ]))
+
+
+def _buried_frames(queues: list[Queue], bodies: _Bodies) -> Iterator[frames.Frame]:
+    for queue in sorted(queues, key=lambda queue: queue.name):
+        for jobs in _portions(queue.buried or ()):
+            yield from bodies.before(frames.Buried(queue.name, [
+                (job.burial, job.seq, -job.rank, job.item, bodies.data(job), job.attempts, job.at_ms,
+                 _extras_row(job.extras))
+                for job in jobs
             ]))
 
 
@@ -239,11 +227,6 @@ def _parts(state: State, queue: Queue) -> Iterator[Iterable[Job] | frames.Paged]
         yield frames.Paged(queue.name, rows)
     if jobs:
         yield jobs
-
-
-def _buried(state: State, name: str) -> Iterable[BuriedJob]:
-    queue = state.queues.find(name)
-    return () if queue is None else queue.buried or ()
 
 
 def _head(state: State) -> frames.Head:
@@ -338,6 +321,19 @@ def _released_frames(state: State) -> Iterator[frames.Released]:
             yield frames.Released(batch.item, seqs[start:end], end < len(seqs))
 
 
+def _binding_frames(state: State) -> Iterator[frames.BindingRows]:
+    topics = sorted(state.topics.by_name.items())
+    rows = [(topic, *binding) for topic, bindings in topics for binding in bindings]
+    for start in range(0, len(rows), limits.FRAME_JOBS_MAX):
+        yield frames.BindingRows(rows[start : start + limits.FRAME_JOBS_MAX])
+
+
+def _used_frames(state: State) -> Iterator[frames.UsedRows]:
+    rows = [(name, queue.used_ms) for name, queue in sorted(state.queues.expiring.items())]
+    for start in range(0, len(rows), limits.FRAME_JOBS_MAX):
+        yield frames.UsedRows(rows[start : start + limits.FRAME_JOBS_MAX])
+
+
 def _counted_frames(state: State) -> Iterator[frames.CountedRows]:
     queues = state.queues
     names = iter(sorted((*queues.by_name, *queues.idle)))
@@ -354,10 +350,30 @@ def _kept_frames(state: State) -> Iterator[frames.KeptRows]:
         yield frames.KeptRows(rows)
 
 
+def _worker_frames(state: State) -> Iterator[frames.WorkerRows]:
+    rows = [frames.WorkerRow(*astuple(worker)) for _, worker in sorted(state.workers.by_name.items())]
+    for start in range(0, len(rows), limits.FRAME_JOBS_MAX):
+        yield frames.WorkerRows(rows[start : start + limits.FRAME_JOBS_MAX])
+
+
 def _user_frames(users: Mapping[str, User]) -> Iterator[frames.UserRows]:
     rows = [frames.UserRow(name, users[name].rights, users[name].key) for name in sorted(users)]
     for start in range(0, len(rows), limits.FRAME_ROWS_MAX):
         yield frames.UserRows(rows[start : start + limits.FRAME_ROWS_MAX])
+
+
+def _clone_frames(state: State) -> Iterator[frames.Clone | frames.Chunk]:
+    if state.clone is not None:
+        yield frames.Clone(state.clone.clone, state.clone.total_bytes)
+        for data in state.clone.chunks:
+            yield frames.Chunk(data)
+
+
+def _fragment_frames(state: State) -> Iterator[frames.FragmentBytes]:
+    if state.fragments is not None:
+        number, data = state.fragments.number, memoryview(state.fragments.data)
+        for start in range(0, len(data), limits.CHUNK_BYTES_MAX):
+            yield frames.FragmentBytes(number, bytes(data[start : start + limits.CHUNK_BYTES_MAX]))
 
 
 _AnyJob = TypeVar("_AnyJob", Job, DelayedJob, BuriedJob, RunningJob)

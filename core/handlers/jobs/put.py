@@ -20,6 +20,7 @@ from core.store.job import (
     NO_EXTRAS,
     BuriedJob,
     DelayedJob,
+    Extras,
     Job,
     JobCounts,
     RunningJob,
@@ -205,19 +206,39 @@ def place(
     Returns it as it was before it was READY or DELAYED.
     """
     put = operation.put
-    group = None
     if type(operation) is PutGrouped:
         state.use_fair()
-        group = operation.group
     at_ms = None if operation.when is None else activate.moment(state, operation.when)
     every_ms = None if operation.every_ms is None else _bounded(operation.every_ms, limits.DURATION_MS_MAX) or None
     if every_ms is not None and at_ms is None:
         at_ms = state.clock_ms
+    extras = _extras(state, operation, queue, at_ms, every_ms, replaced, body, marks)
+    job = Job(
+        rank=-put.priority,
+        when=0,
+        seq=seq,
+        queue=queue.name,
+        data=state.held(put.data) if data is None else data,
+        item=None if item is None else state.items.open(item).name,
+        attempts=0 if replaced is None else replaced.attempts,
+        at_ms=at_ms,
+        extras=None if extras == NO_EXTRAS else extras,
+    )
+    activate.place(state, queue, job, active_ms=at_ms, replaces=isinstance(replaced, Job))
+    return job
+
+
+def _extras(
+    state: State, operation: PutWith | PutGrouped, queue: Queue, at_ms: int | None, every_ms: int | None,
+    replaced: Job | DelayedJob | None, body: int | None, marks: Marks,
+) -> Extras:
+    """The rare attributes of the job of this operation, which is put for `at_ms` if that is given."""
     counts = NEW_COUNTS if marks.number and replaced is None else None
     if counts is not None and at_ms is not None and at_ms > state.clock_ms:
         counts = JobCounts(delay_ms=at_ms - state.clock_ms)
     if replaced is not None and replaced.extras is not None:
         counts = replaced.extras.counts
+    group = operation.group if type(operation) is PutGrouped else None
     extras = extras_of_many(
         None if operation.tries is None else _bounded(operation.tries, limits.NUMBER_MAX),
         ttl_ms(queue, operation.ttl_ms), every_ms, group, marks.lease_ms,
@@ -232,19 +253,7 @@ def place(
             body=body,
             counts=counts,
         )
-    job = Job(
-        rank=-put.priority,
-        when=0,
-        seq=seq,
-        queue=queue.name,
-        data=state.held(put.data) if data is None else data,
-        item=None if item is None else state.items.open(item).name,
-        attempts=0 if replaced is None else replaced.attempts,
-        at_ms=at_ms,
-        extras=None if extras == NO_EXTRAS else extras,
-    )
-    activate.place(state, queue, job, active_ms=at_ms, replaces=isinstance(replaced, Job))
-    return job
+    return extras
 
 
 def _ready_ms(replaced: Job | None) -> int | None:

@@ -78,17 +78,27 @@ def _spread(state: State, names: Sequence[str], operation: PutWith | PutGrouped)
         if len(names) > state.spread_left:
             return replies.DATA_TOO_LARGE
         state.spread_left -= len(names)
-    put, autocreate = operation.put, state.settings.autocreate
     for name in names:
-        plain = name not in settings and autocreate     # then nothing but its key can refuse
-        refusal = None if plain else rejects_puts(state, name, len(put.data))
-        if refusal is None and operation.key is not None and key_taken(state, name, operation.key):
-            refusal = replies.JOB_EXISTS
-        if not plain:
-            refusal = refusal or at_capacity(state, name)
+        refusal = _refusal(state, name, operation)
         if refusal is not None:
             return refusal
     state.spent += 2 * limits.STEP * len(names)         # the largest one spends all that an entry may
+    _put_into(state, names, operation)
+    return replies.Spread(len(names))
+
+
+def _refusal(state: State, name: str, operation: PutWith | PutGrouped) -> Reply | None:
+    """Why this queue does not take the job; None: it does."""
+    plain = name not in state.queues.settings and state.settings.autocreate     # then only the key can refuse
+    refusal = None if plain else rejects_puts(state, name, len(operation.put.data))
+    if refusal is None and operation.key is not None and key_taken(state, name, operation.key):
+        refusal = replies.JOB_EXISTS
+    return refusal if plain else refusal or at_capacity(state, name)
+
+
+def _put_into(state: State, names: Sequence[str], operation: PutWith | PutGrouped) -> None:
+    """Put the job into each of the queues, all of which take it."""
+    put = operation.put
     shared = len(names) > 1 and len(put.data) >= limits.SHARED_BYTES_MIN
     body = state.next_seq if shared else None
     # Jobs may have one Body only if snapshots know that they share it.
@@ -111,4 +121,3 @@ def _spread(state: State, names: Sequence[str], operation: PutWith | PutGrouped)
             events.record("PUT", queue.name, put.priority)
         if queue.settings is not None:
             admitted(state, queue, leaving)
-    return replies.Spread(len(names))

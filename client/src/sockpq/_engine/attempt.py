@@ -112,11 +112,11 @@ class Attempt:
                 try:
                     answers = await self._blocked(wait_until)
                 except Lost as end:
-                    if self._connection.withdrawn and end.orderly and not end.waiting:
-                        if asked_again:
-                            raise GivenUp(str(end), sent=True) from end
-                        return Answer(None)
-                    raise
+                    if not (self._connection.withdrawn and end.orderly and not end.waiting):
+                        raise
+                    if asked_again:
+                        raise GivenUp(str(end), sent=True) from end
+                    return Answer(None)
                 finally:
                     self.blocked_s += self._now() - begun
                 if answers is None:

@@ -63,19 +63,8 @@ class Fetcher:
 
     def _run(self) -> None:
         try:
-            while True:
-                with self._changed:
-                    self._asking = None
-                    self._changed.notify_all()
-                    while not self._stopped:
-                        room, queues = self._wanted()
-                        if room and queues:
-                            break
-                        self._changed.wait()
-                    if self._stopped:
-                        return
-                    self._asking = min(room, TOGETHER_MAX), queues
-                jobs = self._consumer.get_many(*self._asking, meta=True)
+            while (asking := self._next()) is not None:
+                jobs = self._consumer.get_many(*asking, meta=True)
                 if jobs:
                     self._came(jobs)
         except SockpqError as error:
@@ -84,3 +73,16 @@ class Fetcher:
                 self._changed.notify_all()
             if not self._stopped:
                 self._failed(error)
+
+    def _next(self) -> tuple[int, tuple[str, ...]] | None:
+        """How many jobs to ask for next, and of which queues, once there is room for any; None: it was stopped."""
+        with self._changed:
+            self._asking = None
+            self._changed.notify_all()
+            while not self._stopped:
+                room, queues = self._wanted()
+                if room and queues:
+                    self._asking = min(room, TOGETHER_MAX), queues
+                    return self._asking
+                self._changed.wait()
+        return None

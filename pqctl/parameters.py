@@ -51,7 +51,7 @@ def moment(value: str) -> float:
     try:
         return datetime.fromisoformat(value).timestamp()
     except (ValueError, OverflowError, OSError):
-        raise click.BadParameter(f"{value!r} is neither Unix time in seconds nor as 2026-12-24T18:00.") from None
+        raise click.BadParameter(f"{value!r} is neither Unix time in seconds nor like 2026-12-24T18:00.") from None
 
 
 def told(job: int | Key | Place | Number) -> str:

@@ -96,7 +96,7 @@ def users_in(file: BinaryIO) -> Iterator[User]:
             try:
                 _, users = msgspec.msgpack.decode(file.read(length), type=tuple[str, list[User]])
             except msgspec.MsgspecError as error:
-                raise Damaged("its users are of no format that this version knows") from error
+                raise Damaged("this version does not know the format of its users") from error
             yield from users
         place += 4 + length
 
@@ -109,4 +109,4 @@ def _contents(head: bytes, size: int, version: int, checksum: bytes) -> Contents
         return Contents(size, version, cluster.hex() if cluster else "", int(level), int(fields[_FIELD_INDEX]),
                         fields[_FIELD_CLOCK] / 1000, checksum.hex(), 0)
     except (msgspec.DecodeError, LookupError, TypeError, ValueError, AttributeError) as error:
-        raise Damaged("its head is of no format that this version knows") from error
+        raise Damaged("this version does not know the format of its head") from error

@@ -75,7 +75,7 @@ class Logs:
         try:
             self._audit.reopen()
         except OSError as error:
-            log.error("the audit log goes on in the old file, because log.audit_file cannot be opened; correct that "
+            log.error("the audit log continues in the old file, because log.audit_file cannot be opened; correct that "
                       "and send SIGHUP again: %s", error)
 
     def close(self) -> None:

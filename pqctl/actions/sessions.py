@@ -78,7 +78,7 @@ def set_worker(call: Call, name: str, most: int | None, least: int | None) -> in
         except BadArguments as error:
             if most is not None and least is not None and least > most:
                 raise
-            raise BadArguments("its --min would be above its --max: give both") from error
+            raise BadArguments("its minimum would be above its maximum: give both --min and --max") from error
     call.answer(f"{name} is told its new bounds", {"worker": name, "max": most, "min": least})
     return DONE
 

@@ -75,7 +75,7 @@ def configure(
 ) -> int:
     """Change how shares are computed, and show all settings."""
     if levels and (levels[0] != 0 or not 2 <= len(levels) <= LEVELS_MAX or any(a >= b for a, b in pairwise(levels))):
-        raise click.UsageError(f"--level: give it 2 to {LEVELS_MAX} times, rising from 0: --level 0 --level 5")
+        raise click.UsageError(f"give --level 2 to {LEVELS_MAX} times, from 0 upwards, as in --level 0 --level 5")
 
     from pqctl.actions.queues import fair_shares
 

@@ -30,7 +30,7 @@ def set_(call: Call, name: str, most: int | None, least: int | None) -> int:
     from pqctl.actions import sessions
 
     if most is None and least is None:
-        raise click.UsageError("say --max, --min, or both")
+        raise click.UsageError("give --max, --min, or both")
     return sessions.set_worker(call, name, most, least)
 
 

@@ -126,7 +126,7 @@ def _move(source: Beanstalkd, client: Client, instance: str, tube: str, state: s
             source.say(f"bury {number} {pri}" if state == "buried" else f"release {number} {pri} {delay_s}")
             raise
         if source.say(f"delete {number}")[0][0] != "DELETED":
-            raise OSError(f"it does not delete its job {number}")
+            raise OSError(f"it did not delete job {number}")
         yield state
 
 

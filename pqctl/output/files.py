@@ -51,7 +51,7 @@ class NewFile:
     def __init__(self, folder: str) -> None:
         """Check early that there is such a folder; raises click.UsageError."""
         if "\0" in folder:
-            raise click.UsageError("there is a zero byte in the name of the folder")
+            raise click.UsageError("the name of the directory contains a zero byte")
         self.folder = Path(folder)
         try:
             if not self.folder.is_dir():

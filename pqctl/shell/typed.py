@@ -61,7 +61,7 @@ def _with_length(text: str, read_file: ReadFile) -> tuple[str, bytes | None]:
         try:
             data = json.loads(found[0]).encode()
         except ValueError as error:
-            raise Mistyped(f"{found[0]} is no string of JSON: {error}") from None
+            raise Mistyped(f"{found[0]} is not a JSON string: {error}") from None
     else:
         found = _FILE.search(text)
         if not found:

@@ -60,7 +60,7 @@ def test_pools_of_workers_are_shown_and_steered(servers: list[str], capsys: pyte
         tell(capsys, servers, "worker", "stop", "pool")
         assert client.worker_beat("pool", 8, 3) == (4, 1, "stop")
         assert ask(capsys, servers, "worker", "stop", "nobody")[0] == REFUSED
-        for wrong, told in ((("--min", "5"), "give both"), ((), "say --max, --min"), (("--max", "0"), "range")):
+        for wrong, told in ((("--min", "5"), "give both"), ((), "give --max, --min"), (("--max", "0"), "range")):
             code, _, error = run(capsys, "--servers", servers[0], "worker", "set", "pool", *wrong)
             assert (code, told in error) == (USAGE_ERROR, True), error
 

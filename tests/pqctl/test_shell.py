@@ -56,7 +56,7 @@ def test_a_part_of_puts_has_no_verb() -> None:
 
 
 def test_a_string_that_is_none_is_told() -> None:
-    with pytest.raises(Mistyped, match="no string of JSON"):
+    with pytest.raises(Mistyped, match="not a JSON string"):
         understand('PUT mail 0 "\\x"', read)
 
 

@@ -45,7 +45,7 @@ def _names(job: PeekedJob) -> tuple[tuple[str, object], ...]:
 def show_stat(call: Call, job: int | Key | Place | Number) -> int:
     """Print the figures of a numbered job (JOB STAT)."""
     if not isinstance(job, Number):
-        raise click.UsageError("only jobs with numbers have these figures: number:N")
+        raise click.UsageError("only numbered jobs have these figures: name one by number:N")
     with reading(call) as (client, server):
         try:
             figures = client.job_stat(job, server=server)

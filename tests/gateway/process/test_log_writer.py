@@ -147,7 +147,7 @@ def test_a_file_that_cannot_be_opened_anew_is_told_and_the_old_one_goes_on(
     logs.reopen()
     audit.note(None, "a", "one", "", "")
     logs.close()
-    assert "audit log goes on in the old file" in os.read(pipe[0], 1 << 16).decode()
+    assert "audit log continues in the old file" in os.read(pipe[0], 1 << 16).decode()
     assert len(messages(tmp_path / "moved" / "audit.log")) == 1
 
 

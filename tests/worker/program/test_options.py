@@ -54,7 +54,7 @@ def test_a_file_with_a_fault_is_refused(tmp_path: Path, text: str) -> None:
     ("arguments", "told"),
     [
         ([], "name an app"),
-        (["app:app", "--exec", "cat"], "one of them"),
+        (["app:app", "--exec", "cat"], "either an app"),
         (["app:app", "--prefetch", "x"], "--prefetch x: needs a whole number of 1 or more"),
         (["app:app", "--prefetch", "1.5"], "--prefetch 1.5: needs a whole number"),
         (["app:app", "--time-limit", "nan"], "--time-limit nan: needs a number of seconds above 0"),
@@ -99,7 +99,7 @@ def test_an_app_is_found_by_its_module(tmp_path: Path, monkeypatch: pytest.Monke
     assert load(parse(["some_app_1"])).queues == ("q",)
     assert isinstance(load(parse(["some_app_1:app", "--servers", "h:1"])), App)
     for wrong, told in (
-        (["some_app_1:other"], "'other' of module 'some_app_1' is no App; its apps: app, empty"),
+        (["some_app_1:other"], "'other' of module 'some_app_1' is not an App; its apps: app, empty"),
         (["no_such_module_1:app"], "there is no module 'no_such_module_1' in "),
         (["some_app_1.py:app"], "is some_app_1:app meant"), (["some_app_1.sub:app"], "there is no module"),
         ([".x:app"], "is not MODULE:APP"), (["a/b:app"], "is not MODULE:APP"), ([":app"], "is not MODULE:APP"),
@@ -107,7 +107,7 @@ def test_an_app_is_found_by_its_module(tmp_path: Path, monkeypatch: pytest.Monke
         (["broken_app_2"], r"cannot be imported: SyntaxError: .*broken_app_2.py, line 1"),
         (["broken_app_3"], r"cannot be imported: BadArguments: tries .*broken_app_3.py, line 3"),
         (["broken_app_4"], r"cannot be imported: SystemExit: 3 .*broken_app_4.py, line 1"),
-        (["some_app_1:nothing"], "is no App"), (["some_app_1:empty"], "neither a task nor a handler"),
+        (["some_app_1:nothing"], "is not an App"), (["some_app_1:empty"], "neither a task nor a handler"),
         (["some_app_1", "--queues", "x"], "no handler for queue x"), (["some_app_1", "--tries", "2"], "is for --exec"),
         (["--exec", "cat"], "needs --queues"), (["--exec", "cat '", "--queues", "q"], "No closing quotation"),
         (["--exec", "cat %z", "--queues", "q"], "there is no %z"),

@@ -21,12 +21,12 @@ def check(line: str, tz: str) -> None:
     """Raise BadArguments unless this is a line of crontab, with five fields or as @daily, and a time zone."""
     cron = _croniter()
     if not isinstance(line, str) or (len(line.split()) != 5 and not line.startswith("@")) or not cron.is_valid(line):
-        raise BadArguments(f"{line!r} is not a line of crontab: minute hour day month weekday")
+        raise BadArguments(f"{line!r} is not a crontab line: minute hour day month weekday")
     _zone(tz)
     try:
         next_time(line, tz, 0)
     except ValueError as error:
-        raise BadArguments(f"{line!r} has no time at all: {error}") from error
+        raise BadArguments(f"{line!r} never comes: {error}") from error
 
 
 def next_time(line: str, tz: str, after: int) -> int:

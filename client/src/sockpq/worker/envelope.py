@@ -62,7 +62,7 @@ def result_body(codec: Codec, value: Any) -> bytes:
     try:
         return codec.encode({"result": value})
     except Exception as error:      # whatever a codec raises
-        raise BadResult(f"the task has returned what cannot be encoded: {error}") from error
+        raise BadResult(f"the result of the task cannot be encoded: {error}") from error
 
 
 def error_body(codec: Codec, kind: str, message: str) -> bytes:

@@ -84,14 +84,14 @@ class Link:
             self._later.popleft()
 
     def _not_said(self, error: SockpqError) -> None:
-        logger.error("what an event loop has said to the server, such as a message, was not accepted: %s", error)
+        logger.error("a message sent from an event loop was not accepted by the server: %s", error)
         if isinstance(error, CONNECTION):
             self.fail(error)
 
     def flush(self) -> None:
-        """Wait until all that was said is told."""
+        """Wait until the threads have sent everything."""
         if not self._outbox.flush(FLUSH_S):
-            logger.warning("%d acknowledgements or messages were not told in time", len(self._outbox))
+            logger.warning("%d acknowledgements or messages could not be sent in time", len(self._outbox))
 
     def watch(self, look: Callable[[], None]) -> None:
         """Call this, in another thread, when the server has learned of acknowledgements."""
@@ -108,7 +108,7 @@ class Link:
     # queues of this program
 
     def is_transient(self, exchange: str) -> bool:
-        """Does it only tell who listens now?"""
+        """Does this exchange only reach current listeners?"""
         return any(fnmatchcase(exchange, pattern) for pattern in self._transient)
 
     def local_queue(self, queue: str) -> LocalQueue:

@@ -22,9 +22,9 @@ class Autoscaler:
     def set_bounds(self, most: int | None = None, least: int | None = None) -> None:
         """New bounds; one that is not given stays, unless the other passes it. Raises BadArguments."""
         if most is not None and least is not None and least > most:
-            raise BadArguments(f"at least {least} children and at most {most}: the other way round")
+            raise BadArguments(f"the minimum of {least} children is above the maximum of {most}")
         if (most is not None and most < 1) or (least is not None and least < 0):
-            raise BadArguments("a pool may have at least no child, and at most one or more")
+            raise BadArguments("the minimum of children must be 0 or more, the maximum 1 or more")
         most = max(self.most, least or 0) if most is None else most
         self.least = min(self.least, most) if least is None else least
         self.most = most

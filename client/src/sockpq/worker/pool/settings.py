@@ -51,7 +51,7 @@ class PoolSettings(NamedTuple):
         if not 0 <= self.least <= self.most <= CHILDREN_MAX or not self.most:
             raise BadArguments(f"{self.least} to {self.most} children: needs 0 <= least <= most <= {CHILDREN_MAX}")
         if self.kind not in KINDS:
-            raise BadArguments(f"a pool has {', '.join(KINDS)}, not {self.kind!r}")
+            raise BadArguments(f"a pool is one of {', '.join(KINDS)}, not {self.kind!r}")
         if self.strategy not in STRATEGIES:
             raise BadArguments(f"a strategy is {' or '.join(STRATEGIES)}, not {self.strategy!r}")
         if not 1 <= self.prefetch <= PREFETCH_MAX:
@@ -63,7 +63,7 @@ class PoolSettings(NamedTuple):
         if self.time_limit and self.soft_time_limit and self.soft_time_limit >= self.time_limit:
             raise BadArguments(f"the soft time limit ({self.soft_time_limit:g} s) is not below the time limit")
         if self.kind == "threads" and (self.time_limit or self.soft_time_limit):
-            raise BadArguments("a thread cannot be ended: time limits need processes or asyncio")
+            raise BadArguments("time limits need processes or asyncio, because a thread cannot be ended")
         if self.kind != "processes" and (self.memory_bytes_max or self.tasks_max):
-            raise BadArguments("limits of memory and of tasks for each child need processes")
+            raise BadArguments("--max-memory-per-child and --max-tasks-per-child need processes")
         return self

@@ -28,7 +28,7 @@ def load(options: Options) -> App:
     else:
         wrong = [key for key in FOR_EXEC if key in options.given]
         if wrong:
-            raise BadArguments(f"--{wrong[0]} is for --exec: an app says that of each task")
+            raise BadArguments(f"--{wrong[0]} goes with --exec only: an app sets it for each task")
         app = _imported(options.app or "")
     servers = options.get("servers")
     if servers:
@@ -43,7 +43,7 @@ def load(options: Options) -> App:
 
 def _imported(place: str) -> App:
     if not PLACE.fullmatch(place):
-        raise BadArguments(f"{place!r} is not MODULE:APP: a module as `import` names it, and the App in it, as app:app")
+        raise BadArguments(f"{place!r} is not MODULE:APP, the name of a module and of the App in it, such as app:app")
     module, _, attribute = place.partition(":")
     attribute = attribute or "app"
     if "" not in sys.path and os.getcwd() not in sys.path:
@@ -56,16 +56,16 @@ def _imported(place: str) -> App:
     for word in attribute.split("."):
         found = getattr(found, word, None)
     if not isinstance(found, App):
-        there = f"its apps: {', '.join(apps)}" if apps else "there is none in it: app = sockpq.worker.App()"
-        raise BadArguments(f"{attribute!r} of module {module!r} is no App; {there}")
+        there = f"its apps: {', '.join(apps)}" if apps else "it has none: app = sockpq.worker.App()"
+        raise BadArguments(f"{attribute!r} of module {module!r} is not an App; {there}")
     return found
 
 
 def _why_not(module: str, error: BaseException) -> str:
     """Why a module cannot be imported, and where in it that shows."""
     if isinstance(error, ModuleNotFoundError) and error.name and f"{module}.".startswith(f"{error.name}."):
-        hint = f": is {module.removesuffix('.py')}:app meant?" if module.endswith(".py") else ""
-        return f"there is no module {module!r} in {os.getcwd()} or on the path of Python{hint}"
+        hint = f": do you mean {module.removesuffix('.py')}:app?" if module.endswith(".py") else ""
+        return f"there is no module {module!r} in {os.getcwd()} or on Python's path{hint}"
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not frame.filename.startswith(NOT_OF_THE_APP)]
     where = f" ({own[-1].filename}, line {own[-1].lineno})" if own and not isinstance(error, SyntaxError) else ""
@@ -75,9 +75,9 @@ def _why_not(module: str, error: BaseException) -> str:
 def _exec_app(options: Options, line: str) -> App:
     queues = options.get("queues", ())
     if not queues:
-        raise BadArguments("--exec needs --queues: where its jobs are")
+        raise BadArguments("--exec needs --queues, the queues that have its jobs")
     if options.get("pool", "processes") == "asyncio":
-        raise BadArguments("--exec runs programs from processes or threads")
+        raise BadArguments("--exec needs --pool processes or threads")
     app = App()
     run = ExecLine(line)
     for queue in queues:

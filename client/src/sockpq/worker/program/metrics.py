@@ -32,7 +32,7 @@ def check(place: str) -> tuple[str, int]:
     try:
         host, port = parse_server(place, default_port=None)
     except BadArguments as error:
-        raise BadArguments(f"--metrics {place}: needs HOST:PORT, as 127.0.0.1:9464") from error
+        raise BadArguments(f"--metrics {place}: needs HOST:PORT, such as 127.0.0.1:9464") from error
     return host, port
 
 

@@ -54,7 +54,7 @@ def parse(arguments: Sequence[str]) -> Options:
         given = {**settings, **given}
     app, exec_line = given.get("app"), given.get("exec")
     if (app is None) == (exec_line is None):
-        raise BadArguments("name an app, as in `pqworker app:app`, or a program by --exec: one of them")
+        raise BadArguments("give either an app, as in `pqworker app:app`, or a program by --exec")
     return Options(app, exec_line, config, given)
 
 
@@ -65,7 +65,7 @@ def read_config(path: str) -> dict[str, Any]:
     except OSError as error:
         raise BadArguments(f"--config {path}: {error.strerror}") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise BadArguments(f"{path}: this is not TOML: {error}") from error
+        raise BadArguments(f"{path} is not valid TOML: {error}") from error
     unknown = {key for key in settings if key not in KEYS}
     if unknown:
         raise BadArguments(f"{path}: there is no option {', '.join(sorted(unknown))}")
@@ -102,10 +102,10 @@ def _queues(value: Any) -> tuple[str, ...]:
 def _pair(value: Any) -> tuple[int, int]:
     words = value.split(",") if isinstance(value, str) else value
     if not isinstance(words, list | tuple) or len(words) != 2:
-        raise BadArguments("needs the most and the least children: 10,3")
+        raise BadArguments("needs the maximum and the minimum number of children: 10,3")
     most, least = (_count(word, 0) for word in words)
     if least > most or not most:
-        raise BadArguments("needs the most children first: 10,3")
+        raise BadArguments("needs the maximum first, then the minimum, which may be 0: 10,3")
     return most, least
 
 
@@ -134,7 +134,7 @@ def _seconds(value: Any) -> float:
 
 
 def _number(value: Any) -> float:
-    """NaN when it is none: less than nothing, and more than nothing neither."""
+    """The value as a number; NaN if it is none, so that every comparison with it is false."""
     try:
         return float("nan") if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
@@ -151,26 +151,26 @@ def _share(value: Any) -> float:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise BadArguments("needs a text")
+        raise BadArguments("needs a string that is not blank")
     return value
 
 
 def _name(value: Any) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_.:@-]{1,64}", _text(value)) or value in ("LIST", "SET"):
-        raise BadArguments("needs 1 to 64 of A-Z a-z 0-9 _ . : @ -, neither LIST nor SET")
+        raise BadArguments("needs 1 to 64 of A-Z a-z 0-9 _ . : @ -, but not LIST or SET")
     return str(value)
 
 
 def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise BadArguments("is true or false")
+        raise BadArguments("must be true or false")
     return value
 
 
 def _one_of(*words: str) -> Callable[[Any], str]:
     def read(value: Any) -> str:
         if value not in words:
-            raise BadArguments(f"is one of {', '.join(words)}")
+            raise BadArguments(f"must be one of {', '.join(words)}")
         return str(value)
 
     return read

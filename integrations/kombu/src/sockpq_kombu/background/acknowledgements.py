@@ -67,7 +67,7 @@ class Acknowledgements:
             return
         lost = [job for job, there in zip(jobs, found, strict=True) if not there]
         if lost:
-            logger.warning("told too late, others have these messages by now: %s", lost)
+            logger.warning("acknowledged too late, others have these messages by now: %s", lost)
 
     def _bury(self, job: int) -> bool:
         try:

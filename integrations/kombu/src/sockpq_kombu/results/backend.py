@@ -92,7 +92,7 @@ class ResultBackend(BaseKeyValueStoreBackend, AsyncBackendMixin):
             try:
                 self.store.tell(waiter, value)
             except SockpqError as error:
-                logger.info("the result of %s was kept and not told: %s", task_id, error)
+                logger.info("the result of %s was stored, but who waits for it was not notified: %s", task_id, error)
 
     def _do(self, call: Callable[[], None]) -> None:
         if must_not_block():
@@ -176,7 +176,7 @@ class ResultBackend(BaseKeyValueStoreBackend, AsyncBackendMixin):
 
 
 def _not_kept(error: SockpqError) -> None:
-    logger.error("a result of the event loop was not kept: %s", error)
+    logger.error("a result sent from an event loop was not stored: %s", error)
 
 
 class TlsResultBackend(ResultBackend):

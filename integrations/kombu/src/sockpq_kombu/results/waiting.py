@@ -116,9 +116,9 @@ class ResultConsumer(BaseResultConsumer):
             except EventsLost:
                 self._asked_at = 0.0        # some may have been missed
             except Unavailable as error:
-                logger.warning("results are not heard: %s", error)
+                logger.warning("no notifications of results for now: %s", error)
             except SockpqError as error:
-                logger.error("results are heard no more, and asked for every %g s: %s", ASK_S, error)
+                logger.error("no more notifications of results, which are polled every %g s: %s", ASK_S, error)
                 return
 
 

@@ -1,1 +1,1 @@
-"""Messages that are of use to who listens now and to nobody later: Celery's events and remote control, by NOTIFY."""
+"""Messages for current listeners, of no use later: Celery's events and remote control, by NOTIFY."""

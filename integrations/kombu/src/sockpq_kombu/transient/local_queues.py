@@ -91,10 +91,10 @@ class Binding:
                 continue
             except Unavailable as error:
                 if not self._closed:
-                    logger.warning("messages of exchange %s are not heard: %s", self._exchange, error)
+                    logger.warning("messages of exchange %s are not received for now: %s", self._exchange, error)
             except SockpqError as error:
                 if not self._closed:
-                    logger.error("messages of exchange %s are heard no more: %s", self._exchange, error)
+                    logger.error("messages of exchange %s are no longer received: %s", self._exchange, error)
                 return
 
 

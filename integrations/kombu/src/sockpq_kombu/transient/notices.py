@@ -1,4 +1,4 @@
-"""Messages to who listens now, and the subscriptions of who does: sent by a thread where an event loop cannot wait."""
+"""Messages to current listeners, and their subscriptions: sent by a thread where an event loop cannot wait."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Notices:
         self._outbox = Outbox("sockpq notices", _not_sent)
 
     def tell(self, channel: str, data: bytes, routing_key: str) -> None:
-        """Tell who listens now. Heartbeats that nobody hears are not sent, but for one every ten seconds.
+        """Send to current listeners. Of heartbeats without a listener only one is sent every ten seconds.
 
         In the thread of an event loop it is not waited for.
         """
@@ -57,4 +57,4 @@ class Notices:
 
 
 def _not_sent(error: SockpqError) -> None:
-    logger.info("a message to who listens now was not sent: %s", error)
+    logger.info("a broadcast message was not sent: %s", error)

@@ -9,10 +9,10 @@ U32_MAX = (1 << 32) - 1             # of priorities, delays, times to run, and l
 U64_MAX = (1 << 64) - 1             # of ids
 WAIT_S_MAX = (1 << 31) - 1          # of reserve-with-timeout
 TTR_S_MIN = 1                       # a shorter time to run becomes this
-MARGIN_S = 1.0                      # so long before the end of a reservation a reserve answers DEADLINE_SOON
+MARGIN_S = 1.0                      # this long before the end of a reservation a reserve answers DEADLINE_SOON
 
 BACKLOG_BYTES_MAX = 256 << 10       # unexecuted input of one connection, besides the body that is arriving
 OUTPUT_BYTES_PIECE = 64 << 10       # of answers, before they are sent although more commands are there
 COMMANDS_PER_TURN = 64              # of one connection, before others have their turn
 WATCHED_MAX = 1000                  # tubes of one connection; there memory is the limit
-FORGET_S = 60.0                     # a reservation whose time has passed is remembered for so long, as it may end late
+FORGET_S = 60.0                     # a reservation is remembered this long after its time, as it may end late

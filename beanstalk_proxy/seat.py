@@ -29,7 +29,7 @@ from beanstalk_proxy.leases import Leases
 log = logging.getLogger("sockpq-beanstalkd")
 
 LASTING_S = float(U32_MAX)      # the time of a job without any
-SILENT_S = 30.0                 # without a leader for so long the connection of who waits is closed
+SILENT_S = 30.0                 # without a leader for this long, the connection of a waiting client is closed
 KICKED_MAX = 2**31 - 1
 FIRST_NUMBER = 1 << 40          # smaller ones are of hand-outs: of jobs that were put natively, without a number
 
@@ -127,7 +127,7 @@ async def _reserved(cluster: Cluster, job: Job) -> calls.Reserved:
         try:
             lease_s = (await cluster.client.job_stat(number)).lease or LASTING_S
             cluster.leases.note(number, lease_s)
-        except (SockpqError, asyncio.CancelledError):       # the job is reserved all the same, and must be told of
+        except (SockpqError, asyncio.CancelledError):       # the job is reserved all the same, and must be reported
             lease_s = LASTING_S
     return calls.Reserved(number, job.id, job.queue, lease_s, job.data)
 

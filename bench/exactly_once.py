@@ -160,7 +160,7 @@ def start(servers: list[str], clients: int, record: SharedCount, prefetch: int |
 
 
 def kill_leaders(cluster: LocalCluster, every_s: float, record: SharedCount, console: Console) -> int:
-    """Kill the leader every so many seconds until all is done; returns how often."""
+    """Kill the leader at this interval, in seconds, until all is done; returns how often."""
     kills, told = 0, time.monotonic()
     next_kill = told + every_s
     while not record.over:
@@ -183,7 +183,7 @@ def kill_leaders(cluster: LocalCluster, every_s: float, record: SharedCount, con
 @click.option("--jobs", default=100_000, help="How many numbers.")
 @click.option("--clients", default=50, help="How many clients.")
 @click.option("--every", "every_s", default=5.0, help="Seconds between two kills.")
-@click.option("--prefetch", type=click.IntRange(1), help="Use consume(), and take so many jobs at once.")
+@click.option("--prefetch", type=click.IntRange(1), help="Use consume(), and take this many jobs at once.")
 def main(jobs: int, clients: int, every_s: float, prefetch: int | None) -> None:
     """Kill leaders while clients work."""
     console = make_console()

@@ -32,7 +32,7 @@ WORKER = ("GETB", "DONE")
 @SIZE
 @click.option("--pipeline", default=1, show_default=True, type=click.IntRange(1, 1000),
               help="In flight on each connection of the few.")
-@click.option("--repeat", default=3, show_default=True, type=click.IntRange(1, 100), help="Both in turn, so often.")
+@click.option("--repeat", default=3, show_default=True, type=click.IntRange(1, 100), help="Both in turn, this often.")
 def main(
     servers: str | None, nodes: int, record_to: Path | None,
     many: int, few: int, jobs: int, size: int, pipeline: int, repeat: int,

@@ -11,7 +11,7 @@ from cluster import limits
 from cluster.driver import Driver
 
 BEYOND_S = 0.001                # timers count in milliseconds, and the library sends a heartbeat after its time
-BEATS_MISSED_MAX = 3            # of so many heartbeats at least one is answered; otherwise something may be wrong
+BEATS_MISSED_MAX = 3            # of this many heartbeats at least one is answered; otherwise something may be wrong
 CONTACT_SHARE = 1 / 2           # and so it may after this part of the lease
 
 

@@ -20,13 +20,13 @@ FRAGMENT_S = 0.02               # larger in proportion where they take longer: 8
 ENTRY_WORK_MAX = 16_000         # work in an entry, in names (core/handlers/cost.py): about 10 ms
 ENTRIES_IN_FLIGHT_MAX = 1       # entries proposed and not applied; 2 made entries smaller and a PUT 25% more expensive
 OVERLAP_OPERATIONS_MIN = 200    # but one more if this one and the next are so large, and it pays (leader/pace.py):
-SLOW_ANSWERS_S = 0.0015         # the leader waits so long for disks and followers
+SLOW_ANSWERS_S = 0.0015         # the leader waits this long for disks and followers
 PACE_S = 1.0                    # how long a measurement holds
 WORK_HELD_BYTES = 48            # memory counted for a unit of work: a name, or part of an operation and its outcome
 HELD_PER_BYTE_MAX = 8           # at most this much for each encoded byte: what is only asked for takes no memory
 PLAIN_WORK = 8                  # work of a plain PUT, DONE or LATER,
 PLAIN_HELD_BYTES = WORK_HELD_BYTES * PLAIN_WORK     # and the memory counted for it beside its bytes
-OUTCOME_S = 3.0                 # an entry without an answer for so long has an unknown outcome (spec/cluster 3.1)
+OUTCOME_S = 3.0                 # an entry without an answer for this long has an unknown outcome (spec/cluster 3.1)
 OUTCOME_AFTER_LOSS_S = 1.0      # the same once this node has lost leadership or its lease
 
 # ---- Commit delay: how long the next entry waits for clients that are about to come back
@@ -54,8 +54,8 @@ HOUSEKEEPING_S = 0.005          # what need not be done in every turn is done at
 FOLLOWING_S = 0.1               # it may come so much later in a turn in which a follower heard its leader in order
 INFO_S = 0.25                   # a node describes itself to the others this often
 NOTICES_BYTES_MAX = 4 << 20     # with this much unsent to a peer its messages of NOTIFY are dropped
-CHANNELS_REMEMBERED = 10_000    # channels of which is known who listens
-RECORDED_S = 60.0               # events are recorded for so long after the last subscription to their type
+CHANNELS_REMEMBERED = 10_000    # channels whose listeners are known
+RECORDED_S = 60.0               # events are recorded for this long after the last subscription to their type
 POLL_S = 0.02                   # how often a coroutine looks whether what it waits for has happened
 
 # ---- Leadership and membership
@@ -66,7 +66,7 @@ HAND_OVER_S = 5.0               # OFFLINE and an orderly stop wait at most this 
 HAND_OVER_RETRY_S = 0.2
 TRANSFER_S = 3.0                # a transfer that takes longer is abandoned, because no node serves meanwhile
 REMOVAL_KNOWN_S = 5.0           # how long a removal waits until a majority of the other members has applied it
-FAREWELL_S = 3.0                # a removed node still hears the commit index for so long
+FAREWELL_S = 3.0                # a removed node still hears the commit index for this long
 EARLY_ELECTION_SHARE = 0.4      # of the shortest election timeout: early elections are spread over this time
 
 # ---- Replication
@@ -80,7 +80,7 @@ UNCHOKE_BYTES = 1 << 20         # and resume at this
 CROWDED_BYTES = 64 << 10        # with this much unsent, pysyncobj's heartbeats would wait behind it
 SNAPSHOT_CHUNK_BYTES = 256 << 10
 SNAPSHOT_WINDOW_BYTES = 2 << 20     # unsent bytes of a snapshot in the connection's buffer
-SNAPSHOT_ANSWER_S = 10.0        # a snapshot sent completely and not answered for so long is sent again
+SNAPSHOT_ANSWER_S = 10.0        # a snapshot sent completely and not answered for this long is sent again
 SNAPSHOT_REFUSED_S = 2.0        # pause after a peer could not use our snapshot; a new one is written meanwhile
 
 # ---- Comparison of replicas
@@ -97,8 +97,8 @@ SEGMENT_BYTES = 32 << 20
 JOURNAL_RESERVE, JOURNAL_EXHAUSTED, JOURNAL_SCARCE = 1 / 16, 1 / 4, 3 / 4
 BACKGROUND_SYNC_BYTES = 256 << 10   # from this size on, a sync is worth a thread,
 SLOW_BACKGROUND_SYNC_BYTES = 24 << 10   # and from this one if syncs take
-SLOW_SYNC_S = 0.001             # so long: entries of many commands, as others follow them at once
-COMMIT_INDEX_WAITS_S = 0.1     # a new commit index waits so long for entries to be synced with
+SLOW_SYNC_S = 0.001             # this long: entries of many commands, as others follow them at once
+COMMIT_INDEX_WAITS_S = 0.1     # a new commit index waits this long for entries to be synced with
 READ_AHEAD_BYTES = 256 << 10
 # A synced frame of this size is dropped from the page cache: large frames one after another would take new pages for
 # ever, and touching a page for the first time costs a virtual machine several times as much as a warm one.
@@ -117,7 +117,7 @@ SNAPSHOTS_KEPT = 2              # the journal reaches back to the older one
 SCRUB_PAUSE_S = 6 * 3600.0      # between two readings of all files, which look for damage,
 SCRUB_BYTES_PER_S = 4 << 20     # and how fast they are
 DAMAGED_KEPT = 2                # folders with damaged files that a node has set aside; older ones are removed
-REJOIN_S = 30.0                 # a node that set its files aside waits so long for a leader before it gives up
+REJOIN_S = 30.0                 # a node that set its files aside waits this long for a leader before it gives up
 SNAPSHOT_RETRY_S = 10.0         # pause after a snapshot could not be written, for example on a full disk
 # A snapshot is synced in portions: the journal's own sync waits for the portion under way, and one large sync at the
 # end would delay it for seconds.

@@ -71,11 +71,11 @@ UNBOUND_MAX = 10_000                # jobs that one CloseSession unbinds
 RESORTED_JOBS_MAX = 2_000           # READY jobs of a queue whose order may still be changed
 FORGOTTEN_KEYS_MAX = 1_000          # retained keys that expire, besides two for each that is added
 
-# ---- A grant is written at most so long after its stamp, or not at all; a new leader counts on that (spec/pulse 2.2).
+# ---- A grant is written this long after its stamp or not at all; a new leader counts on that (spec/pulse 2.2).
 
 GRANT_WRITTEN_MS_MAX = 5_000
 
-# ---- How exactly time is kept. Something due is looked for once in so many milliseconds (a power of two), never early.
+# ---- How exactly time is kept. What is due is looked for once in this many milliseconds (a power of two), never early.
 
 LEASE_BITS = 4                      # 16 ms: ends of leases and sessions
 DUE_BITS = 4                        # 16 ms: DELAYED jobs and TTLs
@@ -90,7 +90,7 @@ SEQ_MAX = 1 << 62
 
 # ---- Shapes of the collections, as measured.
 
-BLOCK_JOBS_MAX = 1000               # of a sorted list: moving so many in memory takes less than a µs
+BLOCK_JOBS_MAX = 1000               # of a sorted list: moving this many in memory takes less than a µs
 UNSPLIT_JOBS_MAX = 500              # a queue with fewer READY jobs is one plain list
 SCANNED_RUNS_MAX = 100              # priorities scanned for the oldest job; with more there is an index
 PAGE_BYTES_MAX = 256 << 10          # data of a page of jobs that is not in memory, if it has more than one,

@@ -459,7 +459,7 @@ class State:
             self.disallow(pulse)
 
     def allow(self, pulse: str, count: int, queues: Iterable[Queue]) -> None:
-        """Let these queues, which have this pulse, hand out so many jobs together, until `disallow`."""
+        """Let these queues, which have this pulse, hand out this many jobs together, until `disallow`."""
         self.allowed[pulse] = count
         opened = self.opened.setdefault(pulse, [])
         for queue in queues:

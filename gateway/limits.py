@@ -17,7 +17,7 @@ GIB = 1024 * MIB
 
 # Bytes read from all clients in one iteration of the loop: what has reached it waits for the next one. The loop reads a
 # socket again and again while there is more, so a hundred clients that send at full speed would hold it for a second.
-# Counted in reads of at least so many bytes; smaller ones say that the socket is empty.
+# Counted in reads of at least this many bytes; smaller ones say that the socket is empty.
 READ_BYTES_PER_TURN = 4 * MIB
 READ_COUNTED_BYTES = 64 * KIB
 
@@ -97,8 +97,8 @@ SPREAD_QUEUES_MAX = 1000
 # Places for jobs of one pool of workers.
 WORKER_SLOTS_MAX = 2**31
 
-# The shortest IDLE of a queue: the leader looks about as often, at so many queues a time. One of many queues is deleted
-# somewhat later than its IDLE says, never earlier.
+# The shortest IDLE of a queue: the leader looks about as often, at this many queues at a time. Where there are many,
+# a queue is deleted somewhat later than its IDLE says, never earlier.
 IDLE_MS_MIN = 1000
 IDLE_LOOK_S = 0.25
 IDLE_LOOKS_MAX = 2000
@@ -111,8 +111,8 @@ OUTPUT_HIGH_WATER_BYTES = 0
 OUTPUT_PIECE_BYTES = 256 * KIB
 
 # Events that a node remembers for subscribers that come back, and their lines. A subscriber with as much unread as
-# EVENT_BACKLOG_BYTES is cut when the next line is due. One that reads the past gets it in pieces: so many events are
-# looked at, and it must have taken all but so many bytes.
+# EVENT_BACKLOG_BYTES is cut when the next line is due. One that reads the past gets it in pieces: this many events are
+# looked at, and it must have taken all but this many bytes.
 EVENT_HISTORY_MAX = 100_000
 EVENT_HISTORY_BYTES = 16 * MIB
 EVENT_BACKLOG_BYTES = MIB

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 QUEUE = "bench-clients"
-IDLE_S = 1.0            # a worker that gets nothing for so long has finished
+IDLE_S = 1.0            # a worker that gets nothing for this long has finished
 LEASE_S = 60
 
 

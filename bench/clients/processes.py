@@ -41,7 +41,7 @@ class One(NamedTuple):
 
 
 def put(system: str, address: str, prefetch: int, tasks: int, size: int, ready: Any) -> One:
-    """Put so many tasks of `size` bytes."""
+    """Put this many tasks of `size` bytes."""
     driver = DRIVERS[system](address, prefetch)
     body = b"x" * size
     ready.wait()
@@ -116,7 +116,7 @@ def work_in_tasks(system: str, address: str, prefetch: int, tasks: int, size: in
 def together(
     action: Callable[..., One], system: str, address: str, prefetch: int, processes: int, tasks: int, size: int
 ) -> Took:
-    """Run `action` in so many processes at once; `tasks` are shared among them."""
+    """Run `action` in this many processes at once; `tasks` are shared among them."""
     context = multiprocessing.get_context("spawn")
     with context.Manager() as manager:
         ready = manager.Barrier(processes)

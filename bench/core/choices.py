@@ -118,7 +118,7 @@ def _just_do(call: Callable[[], object]) -> int:
 
 
 def compare(kind: ChoiceKind, counts: tuple[int, int], choices: int) -> Row:
-    """The cost of a choice among so few and so many queues, and the ratio of many to few."""
+    """The cost of a choice among few and among many queues, and the ratio of many to few."""
     machines = [Choices(kind, count) for count in counts]
     blocks: list[list[int]] = [[] for _ in counts]
     gc.collect()

@@ -50,7 +50,7 @@ HELD = 4                                        # jobs that run at once where th
 
 
 def weights(choices: int, asked: tuple[str, ...] | None) -> Mapping[str, float]:
-    """The share of each queue by WEIGHT, in percent, among so many jobs."""
+    """The share of each queue by WEIGHT, in percent, among this many jobs."""
     driver = _weighed(WEIGHTS, AT_ONCE)
     counts: Counter[str] = Counter()
     for _ in range(choices // AT_ONCE):
@@ -111,7 +111,7 @@ def levels(choices: int, count: int) -> Mapping[str, float]:
 
 
 def at_the_socket(commands: int) -> Mapping[str, float]:
-    """The share of each queue by WEIGHT, in percent, among so many GETs on three real nodes."""
+    """The share of each queue by WEIGHT, in percent, among this many GETs on three real nodes."""
     counts: Counter[str] = Counter()
     with LocalCluster(3) as cluster:
         cluster.wait_for_leader()

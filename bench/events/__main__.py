@@ -104,7 +104,7 @@ def _leader_cpu_us(measured: Target) -> int | None:
 def _put(
     measured: Target, jobs: Jobs, rate: float, seconds: float, heard: Hearers | None = None,
 ) -> tuple[Row, LoadFigures]:
-    """PUTs at this rate for so long."""
+    """PUTs at this rate for this long."""
     figures = LoadFigures()
     leader = measured.leader()
 

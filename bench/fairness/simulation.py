@@ -46,7 +46,7 @@ DISCIPLINES = (FIFO, PRIORITY, FAIR, FAIR_4)
 
 
 class Slice(Struct, frozen=True):
-    """A worker has a query for so long; `used_ms`: for how long the query had run before."""
+    """A worker has a query for this long; `used_ms`: for how long the query had run before."""
 
     worker: int
     query: int
@@ -189,5 +189,5 @@ class Simulation:
 
 @cache
 def simulate(case: Case, discipline: Discipline, workers: int) -> Course:
-    """Let so many workers do the queries. The same course each time, so it is kept for tables and pictures."""
+    """Let this many workers do the queries. The same course each time, so it is kept for tables and pictures."""
     return Simulation(case, discipline, workers).go()

@@ -14,7 +14,7 @@ PART_MS = 900_000
 
 
 def latencies(case_of: CaseOf, workers: tuple[int, ...]) -> str:
-    """Mean and p99 of the short queries, and the latency of the long one, by each policy and for so many workers."""
+    """Mean and p99 of the short queries, and the latency of the long one, by each policy and for this many workers."""
     heads = [f"{count} worker{'s' * (count > 1)}" for count in workers]
     lines = [f"{case_of(1).title}:", "", f"| | {' | '.join(heads)} |"]
     lines.append("|---" * (len(workers) + 1) + "|")

@@ -11,7 +11,7 @@ from bench.load_generator.jobs import Jobs, put_ns
 from bench.load_generator.wire import GOOD, JOB, LINE, LOST, Answer, Wire
 
 KINDS = {"PUT": LINE, "GET": JOB, "GETB": JOB, "DONE": LINE}
-ANSWER_S = 10.0         # without any answer for so long, the run is aborted
+ANSWER_S = 10.0         # without any answer for this long, the run is aborted
 LOOK_S = 0.25
 
 

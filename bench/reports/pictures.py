@@ -138,7 +138,7 @@ def children(points: Sequence[tuple[float, int]], put_at: float) -> Figure:
 
 
 def new_figure(panels: int, title: str, width: float = 6.0, rows: int = 1) -> tuple[Figure, Sequence[Axes]]:
-    """Panels side by side, each so many inches wide; narrower ones when there are several. All rows in one list."""
+    """Panels side by side, each this many inches wide; narrower ones when there are several. All rows in one list."""
     size = (width if panels == 1 else panels * min(width, 10.0 / panels), 3.2 * rows)
     figure = Figure(figsize=size, layout="constrained")
     figure.suptitle(title, fontsize=10)

@@ -35,7 +35,7 @@ class AskingClients:
     """Connections to one server, one for each of `wants`."""
 
     def __init__(self, server: str, wants: Sequence[Want], spread_s: float = 0.0) -> None:
-        """Connect and ask; `spread_s`: over so long a time."""
+        """Connect and ask; `spread_s`: over this long a time."""
         host, _, port = server.rpartition(":")
         self._poll = select.epoll()
         self._sockets: dict[int, socket.socket] = {}

@@ -96,7 +96,7 @@ class _Conversation:
         self._socket, self._file = connection, connection.makefile("rb")
 
     def send(self, data: bytes, lines: int = 1) -> bytes:
-        """Send commands, read so many lines; returns the last one."""
+        """Send commands, read this many lines; returns the last one."""
         self._socket.sendall(data)
         for _ in range(lines):
             line = self._file.readline()

@@ -46,7 +46,7 @@ class WorkerRun:
         self._worker: subprocess.Popen[bytes] | None = None
 
     def put(self, task: str, count: int, *args: float) -> float:
-        """Queue so many of a task; returns the seconds that all but the first one took."""
+        """Queue this many of a task; returns the seconds that all but the first one took."""
         told = subprocess.run(
             [sys.executable, "-c", PUT, task, str(count), *map(str, args)], cwd=self._folder, env=self._environment,
             check=True, stdout=subprocess.PIPE,
@@ -65,7 +65,7 @@ class WorkerRun:
         return self._count.stat().st_size
 
     def waits(self, seconds: float) -> list[float]:
-        """How long each task that sleeps for so long waited until it began, in seconds."""
+        """How long each task that sleeps for this long waited until it began, in seconds."""
         lines = self._count.with_name("count.waits").read_text().splitlines()
         return [float(waited) for slept, waited in map(str.split, lines) if float(slept) == seconds]
 

@@ -9,11 +9,11 @@ _arguments \
     '--strategy[fair (default)\: jobs go to idle children; fast\: spread to all]:WHICH:(fair fast)' \
     '--prefetch[jobs taken at once for each idle child (4)]:N:' \
     '--by[how the server chooses among queues\: random, priority, fair, weight, rr, order, sorted, oldest]:POLICY:(random priority fair weight rr order sorted oldest)' \
-    '--max-tasks-per-child[replace a child after so many tasks]:N:' \
+    '--max-tasks-per-child[replace a child after this many tasks]:N:' \
     '--max-memory-per-child[replace a child that has had more memory\: 200M]:SIZE:' \
     '--memory-share[do not grow while so much of all memory is used\: 60%]:PERCENT:' \
     '--time-limit[kill a child that works on one job for longer]:S:' \
-    '--soft-time-limit[raise SoftTimeLimit in a task after so long]:S:' \
+    '--soft-time-limit[raise SoftTimeLimit in a task after this long]:S:' \
     '--name[the workers name in `pqctl worker list`; by default host and process]:NAME:' \
     '--log-format[json (default) or text]:FORMAT:(json text)' \
     '--metrics[serve Prometheus metrics there]:HOST\:PORT:' \

@@ -7,7 +7,7 @@ that are empty as well: if all of them came back like that, everything would be 
 
 The file `rejoins` in the data directory remembers all this. It says that files are to be set aside before the first of
 them is moved, so a crash in between does no harm; and the file is written before a running node that found damage
-ends, because some damage (an older copy of the files put back) shows only when others tell of it.
+ends, because some damage (an older copy of the files put back) shows only in what others report.
 """
 
 from __future__ import annotations

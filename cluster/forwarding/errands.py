@@ -47,7 +47,7 @@ class Errands:
         self._leader = leader
         self._doer = doer
         self._send = send
-        # Not those of before a restart, whose outcomes may still come.
+        # Other numbers than before a restart, as outcomes of those may still come.
         self._numbers = itertools.count(secrets.randbits(48))
         self._sent: dict[int, _Sent] = {}
         self._doing: dict[tuple[str, int], Doing] = {}

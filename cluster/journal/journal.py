@@ -38,7 +38,7 @@ __all__ = ["Journal", "JournalDamaged", "JournalTooNew", "StorageInUse"]
 
 # Bound on what a frame gets besides changes: a STATE record when it begins a segment, what others have acknowledged.
 _BESIDE_BYTES_MAX = 3072
-_NAMES_MAX = 16                 # so many nodes' acknowledgements are remembered, of more the highest
+_NAMES_MAX = 16                 # the acknowledgements of this many nodes are remembered, the highest ones
 
 
 class Journal(LogView):

@@ -47,11 +47,11 @@ class Pace:
                 self._waits_until = now + limits.PACE_S
 
     def waited(self, seconds: float) -> None:
-        """Note that this node had nothing to do for so long."""
+        """Note that this node had nothing to do for this long."""
         self._waited_s += seconds
 
     def synced(self, took_s: float, now: float) -> None:
-        """Note that a sync in the loop took so long."""
+        """Note that a sync in the loop took this long."""
         self._waited_s += took_s
         if took_s >= limits.SLOW_SYNC_S:
             self._syncs_until = now + limits.PACE_S

@@ -20,7 +20,7 @@ class Paging:
         self._monotonic = monotonic
 
     def between_turns(self) -> None:
-        """Do what there is to do, at most for PAGING_S. Raises PageLost and OSError, which must end this node."""
+        """Page jobs out, for PAGING_S at most. Raises PageLost and OSError, which must end this node."""
         files = self.files
         if files is None:
             return

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 SLICE_S = 0.004
-SILENT_S = 1.0                  # a connection silent for so long gives way when there is no place left
+SILENT_S = 1.0                  # a connection silent for this long gives way when there is no place left
 SWEEP_S = 0.5
 
 

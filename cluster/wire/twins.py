@@ -33,7 +33,7 @@ def refused_twin(connection: PeerConnection, hello: Hello, link: PeerLink, now: 
 
 
 def twins(name: str, second: str, first: str) -> str:
-    """What is told of two processes with one name, at these addresses."""
+    """The log line about two processes with one name, at these addresses."""
     return (
         f"a second process with the name {name} comes from {second}, while the one from {first} answers and keeps its"
         f" place: stop one of them, and never run two nodes with one name or with copies of one data directory"

@@ -497,7 +497,7 @@ class FairBook:
     # ---- time
 
     def charge(self, group: str, run_us: int) -> int:
-        """A hand-out of the group has run for so long, or since its last charge.
+        """A hand-out of the group has run for this long, or since its last charge.
 
         Returns in how many queues with many groups it moves.
         """

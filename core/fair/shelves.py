@@ -19,7 +19,7 @@ from core.store.job import AnyJob, Job
 from core.store.job_list import JobList
 from core.store.queues import Queue
 
-FEW = 8             # so many groups of a queue are looked at one by one
+FEW = 8             # this many groups of a queue are looked at one by one
 
 Key = tuple[int, int, str]          # the order of the groups of a level: priority, turn, name
 Place = tuple[int, int, str]        # of a READY job: rank, seq, queue
@@ -111,7 +111,7 @@ class Shelf(Struct, gc=False, eq=False):
             self.ready[self.queue.name] = OwnJobs(self.queue.ready, self.foreign, own)
 
     def withhold(self, group: str, count: int) -> None:
-        """ITEMLIMIT withholds so many more jobs of a foreign group, or fewer."""
+        """ITEMLIMIT withholds this many more jobs of a foreign group, or fewer."""
         if self.blocked is None:
             self.blocked = SortedDict()
         left = self.blocked.get(group, 0) + count

@@ -89,7 +89,7 @@ def pause_queue(state: State, operation: ops.PauseQueue, seed: int) -> Reply:
 
 
 def pause_queue_for(state: State, operation: ops.PauseQueueFor, seed: int) -> Reply:
-    """Let the queue hand out nothing for so long; the settings that it gets for that end with the pause."""
+    """Let the queue hand out nothing for this long; the settings that it gets for that end with the pause."""
     name = operation.queue
     pause_ms = min(max(operation.pause_ms, 0), limits.DURATION_MS_MAX)
     if not pause_ms:

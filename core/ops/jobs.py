@@ -475,7 +475,7 @@ class Allowance(Struct, array_like=True, gc=False, frozen=True):
 
 
 class GetAllowed(Struct, array_like=True, tag=60, gc=False, frozen=True):
-    """A Get that may take jobs of queues with a rate: so many grants of these pulses are free (spec/pulse 5.1).
+    """A Get that may take jobs of queues with a rate: this many grants of these pulses are free (spec/pulse 5.1).
 
     Any other Get sees such queues empty. Replies: those of `taking`.
     """

@@ -141,9 +141,9 @@ class MoreSettings(Struct, array_like=True, gc=False, frozen=True):
     """
 
     ttl_ms: int | None = None           # of jobs that are put without a TTL
-    idle_ms: int | None = None          # the queue is deleted when it was not used for so long
+    idle_ms: int | None = None          # the queue is deleted when it was not used for this long
     overflow: Overflow | None = None
-    alarm: int | None = None            # DEPTH is told when so many jobs wait, and when they are half as many again
+    alarm: int | None = None            # DEPTH is told when this many jobs wait, and when they are half as many again
     rate: int | None = None             # of a pulse of its own
     per_ms: int | None = None           # read with rate only
     pulse: str | None = None            # another pulse, "": none

@@ -268,7 +268,7 @@ class TooManyUsers(Struct, gc=False, frozen=True):
 
 
 class Spread(Struct, gc=False, frozen=True):
-    """PutMany, PutTopic: the job is in so many queues."""
+    """PutMany, PutTopic: the job is in this many queues."""
 
     queues: int
 

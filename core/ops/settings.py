@@ -32,7 +32,7 @@ class QueueSettings(Struct, gc=False, frozen=True):
     overflow: Overflow = Overflow.REFUSE
     bound: int = 0              # the session with which the queue ends; 0: none
     alarm: int = 0
-    alarmed: bool = False       # so many jobs waited, and since then always more than half of it
+    alarmed: bool = False       # as many jobs waited as `alarm` says, and since then always more than half of that
     pulse: str | None = None    # whose grants its hand-outs take
     sched: Sched = Sched.FIFO
     pause_ms: int = 0           # how long the present pause (OUT) is; 0: until it is ended

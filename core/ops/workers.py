@@ -16,7 +16,7 @@ class WorkerState(IntEnum):
 
 
 class BeatWorker(Struct, array_like=True, tag=71, gc=False, frozen=True):
-    """WORKER: the pool `name` is there, with so many places for jobs, of which `busy` are in use.
+    """WORKER: the pool `name` is there, with this many places for jobs, of which `busy` are in use.
 
     It belongs to `session`, which this uses, and ends with it; of two pools of one name the last one to say it counts.
     `address`: from where it is connected. Replies: WorkerBounds, SessionNotFound, TooManyWorkers.

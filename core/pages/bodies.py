@@ -62,11 +62,11 @@ class Bodies:
         return Body(self, held)
 
     def held(self, data: bytes) -> Data:
-        """The same if there are so many that it is worth it."""
+        """The same if there are enough of them to be worth it."""
         return data if len(data) < self.bytes_min else self.hold(data)
 
     def adopt(self, reference: bytes, length: int) -> Body:
-        """A body of so many bytes that an earlier process has left. Raises PageLost."""
+        """A body of this size that an earlier process has left. Raises PageLost."""
         assert self._space is not None
         self._serial += 1
         held = Held(self._serial, length, None, self._space.adopt(reference))
@@ -187,7 +187,7 @@ class Bodies:
 
 
 def body_of(page: bytes, length: int) -> bytes:
-    """The body of so many bytes that is in a page. Raises PageLost."""
+    """The body of this size that is in a page. Raises PageLost."""
     if len(page) != length:
         raise PageLost(f"a page of {len(page)} bytes holds another body than one of {length}")
     return page

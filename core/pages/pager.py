@@ -63,7 +63,7 @@ class Pager:
         self.hot_bytes_max = hot_bytes_max
         self._stages = stages
         self._rounds = (stages[0], None, *stages[1:])       # None: bodies without their jobs, see BODIES
-        self._walked_jobs = 0       # so many waiting jobs stayed in memory, and bodies were enough; 0: not so
+        self._walked_jobs = 0       # this many waiting jobs stayed in memory, and bodies were enough; 0: not so
         self._rest()
 
     def _rest(self) -> None:

@@ -78,7 +78,7 @@ class Pages:
         return Page(number, len(jobs), data_bytes, last.when, last.seq)
 
     def keep(self, data: bytes, jobs: int, data_bytes: int) -> int | None:
-        """Write a page with so many jobs; returns its number, or None when there is no room."""
+        """Write a page with this many jobs; returns its number, or None when there is no room."""
         number = self._space.put(data)
         self.full = number is None
         if number is not None:

@@ -23,7 +23,7 @@ class BodyKeeper(Protocol):
         """The bytes. Raises PageLost."""
 
     def gone(self, held: Held) -> None:
-        """No job has them any more. It may be told so in the middle of anything."""
+        """No job has them any more. This may be called in the middle of anything."""
 
     def waits(self, held: Held, queue: str) -> None:
         """A job with them becomes READY or DELAYED in this queue."""

@@ -158,7 +158,7 @@ def counted(
 
 
 def delayed_by(extras: Extras | None, delay_ms: int) -> Extras | None:
-    """The extras of a job that its Put or a Later delays by so long; only numbered ones remember it."""
+    """The extras of a job that its Put or a Later delays by this long; only numbered ones remember it."""
     if extras is None or extras.counts is None or extras.counts.delay_ms == max(delay_ms, 0):
         return extras
     return replace(extras, counts=replace(extras.counts, delay_ms=max(delay_ms, 0)))

@@ -142,7 +142,7 @@ class Queue(Struct, gc=False, eq=False):
 
 
 class ReadyWatcher(Protocol):
-    """What is told of READY jobs: the groups of FAIR, once they are used (core/fair)."""
+    """What learns of changes to READY jobs: the groups of FAIR, once they are used (core/fair)."""
 
     def added(self, queue: Queue, job: Job, *, blocked: bool) -> None:
         """`job` became READY; `blocked`: ITEMLIMIT withholds it."""
@@ -338,7 +338,7 @@ class Queues:
             self.ready_of_pulse.setdefault(pulse, SortedList()).add(queue.name)
 
     def some_of_pulse(self, pulse: str, start: int, most: int) -> list[str]:
-        """The queues of the pulse that have a READY job; if there are more than `most`, so many from a `start` on."""
+        """The queues of the pulse that have a READY job; if there are more than `most`, this many from a `start` on."""
         names = self.ready_of_pulse.get(pulse, ())
         if len(names) <= most:
             return list(names)

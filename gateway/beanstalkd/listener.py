@@ -29,7 +29,7 @@ from gateway.server.port import Port
 log = logging.getLogger("sockpqd.gateway")
 
 LOOK_S = 0.5                    # how often it is looked whether there is a leader
-LEADERLESS_S = 5.0              # without a leader for so long this node stops listening
+LEADERLESS_S = 5.0              # without a leader for this long this node stops listening
 KEEP_S = 3.0                    # how often the sessions of this node are used
 END_S = 2.0                     # for which the end of the node waits for jobs to go back
 

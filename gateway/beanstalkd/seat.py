@@ -25,10 +25,10 @@ from gateway.beanstalkd.orders import (
 )
 from gateway.beanstalkd.sessions import NodeSession, NodeSessions
 
-SILENT_S = 30.0                 # without a leader for so long the connection is closed
+SILENT_S = 30.0                 # without a leader for this long the connection is closed
 PAUSE_S = 0.02                  # before an order is given again, at first
 PAUSE_S_MAX = 0.2
-REACHED_S = 1.0                 # an order that was under way for so long had reached a leader
+REACHED_S = 1.0                 # an order that was under way for this long had reached a leader
 
 # What only reads, or can be repeated, and needs no session.
 WITHOUT_SESSION = frozenset({
@@ -188,7 +188,7 @@ class NodeSeat:
     def _session_lost(self) -> None:
         """The session has ended, as this node was silent for too long: the jobs of the connection have gone back.
 
-        Whether an earlier attempt was executed nobody knows any more: only for a job that was put is it told, by
+        Nobody knows any more whether an earlier attempt was executed: this shows only for a job that was put, by
         closing the connection. The others may be executed twice without harm.
         """
         assert self._session is not None

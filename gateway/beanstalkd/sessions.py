@@ -16,7 +16,7 @@ class NodeSession:
         self._next = 1
 
     def next_numbers(self, count: int) -> int:
-        """The first of so many request numbers, for the next order."""
+        """The first of this many request numbers, for the next order."""
         first, self._next = self._next, self._next + count
         return first
 

@@ -24,7 +24,7 @@ from gateway.server.listener import open_sockets
 log = logging.getLogger("sockpqd.http")
 
 CONNECTIONS_MAX = 32            # whose request has not come yet, and as many that are answered
-FULL_S = 0.005                  # pause before the next one is accepted while there are so many
+FULL_S = 0.005                  # pause before the next one is accepted while there are this many
 CONNECTION_S = 10.0             # lifetime of a connection, and
 STREAM_S = 3600.0               # of one that events are told on
 STREAMS_MAX = 32                # of those

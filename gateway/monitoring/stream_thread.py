@@ -32,14 +32,14 @@ from gateway.rights import Rights
 
 log = logging.getLogger("sockpqd.http")
 
-ALIVE_S = 15.0          # a stream without events says so often that it lives
+ALIVE_S = 15.0          # a stream without events says at this interval that it lives
 ALIVE = b":\n\n"
 PAUSE_S = 0.02          # between two looks at what is new
 PORTION = 200           # events looked at, by each stream, before the loop may go on, and
-REST_S = 0.0005         # for so long it may
+REST_S = 0.0005         # for this long it may
 JOIN_S = 5.0            # far longer than a look takes
 WAITING_MAX = 100_000   # events not looked at; with more all streams are cut
-EVENT_BYTES = 100       # a message counts as so many events as it has of these
+EVENT_BYTES = 100       # a message counts as one event for each of these
 
 
 Told = dict[tuple[Filter, Rights | None], bytes]

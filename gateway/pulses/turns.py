@@ -40,7 +40,7 @@ from gateway.waiting.slots import IGNORED, NoReply, Outcome
 
 log = logging.getLogger("sockpqd.gateway")
 
-TIMER_S = 0.0005        # timers may come so much early
+TIMER_S = 0.0005        # timers may fire this much early
 WRITTEN_MS_MAX = GRANT_WRITTEN_MS_MAX // 2      # half of what a new leader counts on
 
 
@@ -207,7 +207,7 @@ class Turns:
     # ---- coming and going
 
     def wait(self, waiter: TurnWaiter, within_ms: int | None) -> None:
-        """A client waits, for so long at most."""
+        """A client waits, for this long at most."""
         if within_ms == 0:
             waiter.late = True
         elif within_ms is not None:

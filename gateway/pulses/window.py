@@ -15,7 +15,7 @@ from typing import NamedTuple
 from core import GRANT_WRITTEN_MS_MAX, Pulse
 
 MARGIN_S = 0.001        # for clients that measure: their clocks do not tick when ours does
-KEEP_S = GRANT_WRITTEN_MS_MAX / 1000        # grants that have left are remembered so long at least; see _pass
+KEEP_S = GRANT_WRITTEN_MS_MAX / 1000        # grants that have left are remembered this long at least; see _pass
 
 
 class Number(NamedTuple):

@@ -1,4 +1,4 @@
-"""Jobs that the entry being collected will make READY: who comes meanwhile needs no entry of its own for one."""
+"""Jobs that the entry being collected will make READY: a client that comes now can get one in the same entry."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from pqctl.output import exit_codes
 @click.option("--queue", "names", multiple=True, metavar="NAME",
               help="Only of this queue, item, pulse or channel; it may end in *, and be given several times.")
 @click.option("--after", type=click.IntRange(0), metavar="SEQ", help="Begin behind the event of this number.")
-@click.option("--wait", type=Seconds(0.05), metavar="SECONDS", help="End when no event comes for so long.")
+@click.option("--wait", type=Seconds(0.05), metavar="SECONDS", help="End when no event comes for this long.")
 def events(
     call: Call, types: tuple[str, ...], names: tuple[str, ...], after: int | None, wait: float | None,
 ) -> int:

@@ -137,7 +137,7 @@ def _keys() -> Iterator[None]:
 
 
 def _left(seconds: float) -> bool:
-    """Wait so long; returns at once, and True, when q is pressed."""
+    """Wait this long; returns at once, and True, when q is pressed."""
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
         if select.select([sys.stdin], [], [], left)[0] and sys.stdin.read(1) in ("q", "Q", ""):

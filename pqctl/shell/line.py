@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from pqctl.access import Access
 
-QUIET_S = 0.03          # an answer has come when nothing more has for so long
+QUIET_S = 0.03          # an answer has come when nothing more has for this long
 PIECE_BYTES = 65536
 
 

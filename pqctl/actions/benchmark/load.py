@@ -69,7 +69,7 @@ class Part:
         return len(self.latencies_s) / self.seconds if self.seconds else 0.0
 
     def percentile_ms(self, percent: int) -> float | None:
-        """Return the latency in milliseconds that so many per cent did not exceed; None if there are none."""
+        """Return the latency in milliseconds that this many per cent did not exceed; None if there are none."""
         count = len(self.latencies_s)
         if not count:
             return None

@@ -1,4 +1,4 @@
-"""Ends running jobs one after the other, and tells of each whether it was still running."""
+"""Ends running jobs one after the other, and says of each whether it was still running."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def test_a_file_with_a_fault_is_refused(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ([], "name an app"),
+        ([], "give either an app"),
         (["app:app", "--exec", "cat"], "either an app"),
         (["app:app", "--prefetch", "x"], "--prefetch x: needs a whole number of 1 or more"),
         (["app:app", "--prefetch", "1.5"], "--prefetch 1.5: needs a whole number"),
@@ -63,7 +63,7 @@ def test_a_file_with_a_fault_is_refused(tmp_path: Path, text: str) -> None:
         (["app:app", "--bogus"], "unrecognized arguments: --bogus"),
         (["app:app", "--name"], "--name: expected one argument"),
         (["app:app", "--memory-share", "60"], "share"),
-        (["app:app", "--name", "LIST"], "neither LIST nor SET"),
+        (["app:app", "--name", "LIST"], "but not LIST or SET"),
         (["app:app", "--config", "/no/such/file"], "--config /no/such/file: No such file or directory$"),
         (["app:app", "--pool", "threads", "--time-limit", "5"], "a thread cannot be ended"),
         (["app:app", "--pool", "asyncio", "--max-tasks-per-child", "5"], "need processes"),

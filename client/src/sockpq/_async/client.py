@@ -355,7 +355,7 @@ class Client:
         told at most once). Other calls of this client are not held up.
 
         `after`: begin behind the event of this number, e.g. the `position` of an earlier loop. `wait`: the loop ends
-        when no event comes for so many seconds. `timeout`: for how long a server is looked for before Unavailable is
+        when no event comes for this many seconds. `timeout`: for how long a server is looked for before Unavailable is
         raised. Raises EventsLost when events may have been missed: look at the state anew; the loop may go on.
         """
         words = event_commands.words_of(types, names)
@@ -612,9 +612,9 @@ class Client:
         A periodic job (`put(every=)`) is not removed unless `last` says that this was the last time: `next_at` of the
         answer says when it is active again.
 
-        Of a queue with a rate: `slow`, this was too fast; `sleep`, no hand-outs for so many seconds. `reason`: why, for
-        the server's log. `ran`: how many seconds the work took, for get(policy="fair"), instead of the time since the
-        hand-out.
+        For a queue with a rate: `slow`, this was too fast; `sleep`, no hand-outs for this long, in seconds. `reason`:
+        why, for the server's log. `ran`: how many seconds the work took, for get(policy="fair"), instead of the time
+        since the hand-out.
 
         Raises JobNotFound when it is not running (any more). When an answer was lost and the repetition finds no such
         job, nobody can tell whether the first attempt removed it or its lease had ended: OutcomeUnknown, or with
@@ -1015,7 +1015,7 @@ class Client:
     ) -> None:
         """Let no job in (put() raises QueuePaused), none out (get() finds the queue empty), or both.
 
-        `seconds`, with "out": for so long, instead of any pause of this kind before (0 ends it).
+        `seconds`, with "out": for this long, instead of any pause of this kind before (0 ends it).
         """
         await run(self._executor.run(queue_commands.queue_pause(queue, direction, seconds=seconds), timeout=timeout))
 
@@ -1168,7 +1168,7 @@ class Client:
         return await run(self._executor.run(cluster.end_session(number), timeout=timeout))
 
     async def worker_beat(self, name: str, slots: int, busy: int, *, timeout: float | None = None) -> WorkerBounds:
-        """Tell that the pool of workers `name` is there, with so many places for jobs of which `busy` are in use.
+        """Announce the pool of workers `name`, with this many places for jobs, of which `busy` are in use.
 
         Returns what an operator wants of it (worker_set()). It is listed until this client's session ends; who says a
         name last has it. Raises SessionLost without sessions.
@@ -1226,9 +1226,9 @@ class Client:
         timeout: float | None = None,
         retry_unknown: bool | None = None,
     ) -> int:
-        """Send a message to everybody who hears `"MSG"` of this channel now; returns how many, as far as is known.
+        """Send a message to all current subscribers to `"MSG"` of this channel; returns how many, as far as known.
 
-        At most once, up to 1 MiB, and kept nowhere: who is not there does not get it.
+        Delivered at most once, up to 1 MiB, and not stored: later subscribers do not get it.
         """
         return await run(self._executor.run(
             event_commands.notify(channel, data), timeout=timeout, retry_unknown=retry_unknown

@@ -57,7 +57,7 @@ class Turn:
         self._feedback, self._reason = "slow", reason if reason is None else arguments.reason(reason)
 
     def sleep(self, seconds: float, reason: str | None = None) -> None:
-        """Let the end of the block say that nobody may have a turn for so long."""
+        """Let the end of the block say that nobody may have a turn for this long."""
         arguments.seconds(seconds, "seconds", 0, EXPIRE_S_MAX)
         self._feedback, self._sleep = "sleep", seconds
         self._reason = reason if reason is None else arguments.reason(reason)

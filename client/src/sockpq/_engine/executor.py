@@ -48,7 +48,7 @@ LOG = logging.getLogger("sockpq")
 LATE_S = 1.0            # how late a server may end a wait whose limit it knows, or give again what it has given
 INTERRUPTED_S = 2.0     # what a call that is interrupted may take to give back a job
 LAST_ATTEMPTS = 3       # that it makes when the client was closed
-SILENT_S = 3.0          # a call that finds no server for so long says so; failovers are over by then
+SILENT_S = 3.0          # a call that finds no server for this long says so; failovers are over by then
 SESSIONLESS_S = 10.0    # how long a connection goes without a session after one was refused
 
 # Failures after which another server may be the one to ask, or a new connection to the same one.

@@ -76,7 +76,7 @@ class Retry:
     """The life of one call: what happened to its attempts so far."""
 
     def __init__(self, repeat: Repeat, *, retry_unknown: bool, deadline: float, least_s: float = 0) -> None:
-        """`least_s`: an attempt needs so much time."""
+        """`least_s`: the time that an attempt needs."""
         self.deadline = deadline
         self._least_s = least_s
         self.attempts = 0               # failed ones

@@ -31,7 +31,7 @@ from sockpq.model import Event
 
 LOG = logging.getLogger("sockpq")
 
-BEAT_S = 5.0            # a server that has told nothing for so long is asked whether it lives
+BEAT_S = 5.0            # a server that has told nothing for this long is asked whether it lives
 PAUSE_S = 0.05, 1.0     # between two rounds over all servers: first, and at most
 TOO_OLD = "409 Too Old"
 

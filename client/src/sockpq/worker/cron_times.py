@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from sockpq.errors import BadArguments
 
-STEPS_MAX = 50          # a day has at most two ambiguous hours; a line that finds no time in so many has none
+STEPS_MAX = 50          # a day has at most two ambiguous hours; a line that finds no time in this many has none
 MISSING = "periodic tasks need croniter: pip install 'sockpq[worker]'"
 
 
@@ -36,7 +36,7 @@ def next_time(line: str, tz: str, after: int) -> int:
 
 
 def times_between(line: str, tz: str, after: int, until: int, times_max: int) -> list[int]:
-    """The times after `after` and not after `until`, at most so many."""
+    """The times after `after` and not after `until`, at most this many."""
     found: list[int] = []
     at = next_time(line, tz, after)
     while at <= until and len(found) < times_max:

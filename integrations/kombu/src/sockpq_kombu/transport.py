@@ -88,7 +88,7 @@ class Transport(virtual.Transport):
                 raise TimeoutError
 
     def _deliver(self, seconds: float = math.inf) -> bool:
-        """Deliver what is here, for so long at most; False when there was nothing. Raises why there will be no more.
+        """Deliver what is here, for this long at most; False when there was nothing. Raises why there will be no more.
 
         What is told comes first, on whatever channel, also between two messages of queues: a task that was revoked
         before it was sent is not begun, however long the one before it takes, as in the solo pool.

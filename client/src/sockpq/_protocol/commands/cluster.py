@@ -149,7 +149,7 @@ def end_session(number: int) -> Command[bool]:
 
 @call()
 def worker_beat(name: str, slots: int, busy: int) -> Command[WorkerBounds]:
-    """Tell that the pool of workers `name` is there, with so many places for jobs of which `busy` are in use.
+    """Announce the pool of workers `name`, with this many places for jobs, of which `busy` are in use.
 
     Returns what an operator wants of it (worker_set()). It is listed until this client's session ends; who says a
     name last has it. Raises SessionLost without sessions.

@@ -34,9 +34,9 @@ Heard = Event | Began | Gap
 
 @call(retry=True)
 def notify(channel: str, data: Data = b"") -> Command[int]:
-    """Send a message to everybody who hears `"MSG"` of this channel now; returns how many, as far as is known.
+    """Send a message to all current subscribers to `"MSG"` of this channel; returns how many, as far as known.
 
-    At most once, up to 1 MiB, and kept nowhere: who is not there does not get it.
+    Delivered at most once, up to 1 MiB, and not stored: later subscribers do not get it.
     """
     body = arguments.body(data, MESSAGE_BYTES_MAX)
     line = f"NOTIFY {arguments.name(channel, 'channel')} {len(body)}"

@@ -474,9 +474,9 @@ def done(
     A periodic job (`put(every=)`) is not removed unless `last` says that this was the last time: `next_at` of the
     answer says when it is active again.
 
-    Of a queue with a rate: `slow`, this was too fast; `sleep`, no hand-outs for so many seconds. `reason`: why, for
-    the server's log. `ran`: how many seconds the work took, for get(policy="fair"), instead of the time since the
-    hand-out.
+    For a queue with a rate: `slow`, this was too fast; `sleep`, no hand-outs for this long, in seconds. `reason`:
+    why, for the server's log. `ran`: how many seconds the work took, for get(policy="fair"), instead of the time
+    since the hand-out.
 
     Raises JobNotFound when it is not running (any more). When an answer was lost and the repetition finds no such
     job, nobody can tell whether the first attempt removed it or its lease had ended: OutcomeUnknown, or with

@@ -42,9 +42,9 @@ class QueueSettings(TypedDict, total=False):
     many may wait; others are refused. `data_bytes_max`: of one job. `batch`: how many at most are given to one
     get_many(). `portion`: how many due jobs are activated at once. `keep`: how long the keys of finished jobs are
     remembered. `ttl`: of jobs put without one. `idle`: the queue is deleted, with its jobs, when nobody has used it
-    for so long (1 or more). `overflow`: what a full queue does with another job, "refuse" or "drop_oldest". `rate`
+    for this long (1 or more). `overflow`: what a full queue does with another job, "refuse" or "drop_oldest". `rate`
     hand-outs in `per` seconds at most (0: no limit), or as a `pulse` allows that others share ("": none). `alarm`:
-    subscribers to DEPTH are told when so many jobs wait, and when half of it do.
+    subscribers to DEPTH are told when this many jobs wait, and when half of it do.
     """
 
     expire: float
@@ -321,7 +321,7 @@ def queue_purge(queue: str, state: State | Literal["all"]) -> Command[int]:
 def queue_pause(queue: str, direction: Direction = "all", *, seconds: float | None = None) -> Command[None]:
     """Let no job in (put() raises QueuePaused), none out (get() finds the queue empty), or both.
 
-    `seconds`, with "out": for so long, instead of any pause of this kind before (0 ends it).
+    `seconds`, with "out": for this long, instead of any pause of this kind before (0 ends it).
     """
     if direction not in ("in", "out", "all"):
         raise BadArguments(f"a queue is paused 'in', 'out' or 'all', not {direction!r}")
@@ -462,11 +462,11 @@ def _rate(settings: QueueSettings) -> str:
         rate = settings["rate"]
         rate = arguments.integer(rate, "rate", 0, 100_000)
         if bool(rate) != ("per" in settings):
-            raise BadArguments("a rate needs per, the seconds in which so many hand-outs may be; 0, no rate, has none")
+            raise BadArguments("rate needs per, the seconds in which that many hand-outs are allowed; rate 0 has none")
         per = arguments.seconds(settings.get("per", 1), "per", 0.01, 86_400)
         text += f" RATE {rate} PER {per}" if rate else " RATE OFF"
     elif "per" in settings:
-        raise BadArguments("per needs rate: so many hand-outs in that time")
+        raise BadArguments("per needs rate, the number of hand-outs in that time")
     if "pulse" in settings:
         text += f" PULSE {arguments.name(settings['pulse'], 'pulse')}" if settings["pulse"] else " PULSE OFF"
     return text

@@ -1,8 +1,8 @@
 """A child that is a process, forked from the pool: it has the app as the pool has it, and dies with the pool.
 
 Jobs go to it by a socket, several in one message. For each it must draw a ticket from a pipe before it begins: the pool
-can read that pipe as well, and what it draws, the child will not begin. So it is always known exactly who has a job,
-also when the child was killed, and a job that was sent to a child waits for no longer than until another one is idle.
+can read that pipe as well, and the child does not begin a job whose ticket the pool has drawn. So it is always clear who
+has a job, also when the child was killed, and a job that was sent to a child waits only until another one is idle.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LOG = logging.getLogger("sockpq.worker")
 PR_SET_PDEATHSIG = 1
 TICKET_BYTES = 8            # the id of a job
 TICKETS_BYTES_MAX = 65_536  # of all that are in the pipe
-GATHER_S = 0.001, 0.005     # results of a child that has more jobs are left unread for so long, at least and at most
+GATHER_S = 0.001, 0.005     # results of a child that has more jobs are left unread for this long, at least and at most
 SIGNALS = (
     signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGALRM, signal.SIGCHLD, signal.SIGUSR1,
 )

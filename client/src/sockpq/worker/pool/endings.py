@@ -21,7 +21,7 @@ from sockpq.worker.pool.leases import Leases
 
 LOG = logging.getLogger("sockpq.worker")
 
-TELL_S = 0.05           # a DONE waits so long for a GETB to go with
+TELL_S = 0.05           # a DONE waits this long for a GETB to go with
 CALL_S = 30.0           # how long nobody may serve before a call gives up, to be tried again
 PAUSE_S = 1.0           # after a call that failed
 LEAVE_S = 10.0          # how long the last words of a pool may take

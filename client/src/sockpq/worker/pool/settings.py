@@ -19,7 +19,7 @@ class PoolSettings(NamedTuple):
     """How a pool works; times in seconds.
 
     `queues`: none means those of the app. `most`, `least`: children; equal without autoscaling. `by`: how the server
-    chooses among queues. `tasks_max`, `memory_bytes_max`: after so many tasks, or with so much memory, a child is
+    chooses among queues. `tasks_max`, `memory_bytes_max`: after this many tasks, or with so much memory, a child is
     replaced. `memory_share`: of all memory, 0 to 1; above it the pool does not grow. Only `queues` to `name` may change
     while it runs.
     """

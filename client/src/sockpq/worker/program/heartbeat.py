@@ -1,7 +1,7 @@
 """The worker says what it is doing (WORKER), and hears what an operator wants of it: bounds, a pause, its end.
 
 The answer to a heartbeat says what is wanted. An event tells that it has changed, and has the next heartbeat said at
-once; who hears no events (an older server, a lost one) hears it with the next one all the same.
+once; where events are missed (an older server, a lost connection), the next heartbeat tells it.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ LOG = logging.getLogger("sockpq.worker")
 
 CALL_S = 10.0
 FIRST_CALL_S = 2.0      # of the first one: whoever starts a worker wants to hear soon that it reaches nobody
-SESSION_S = 15.0        # a worker that says nothing for so long is not listed any more
+SESSION_S = 15.0        # a worker that says nothing for this long is not listed any more
 RETRY_S = 60.0          # servers that know no workers, or no events, may be replaced
 LISTEN_PAUSE_S = 2.0    # after a failure to hear events
-NAME_LOOKS = 3          # after so many heartbeats a worker looks whether another one has its name
+NAME_LOOKS = 3          # after this many heartbeats a worker looks whether another one has its name
 
 
 class Steered(Protocol):

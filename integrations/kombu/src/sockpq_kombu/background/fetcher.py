@@ -21,7 +21,7 @@ class Fetcher:
     ) -> None:
         """`wanted`: how many jobs there is room for, and of which queues; `came` and `failed` are called in the thread.
 
-        `ttl`: the jobs go back when this process has given no sign of life for so many seconds.
+        `ttl`: the jobs go back when this process has given no sign of life for this many seconds.
         """
         self._consumer = client.consumer(ttl)
         self._wanted = wanted

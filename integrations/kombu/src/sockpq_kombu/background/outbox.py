@@ -12,7 +12,7 @@ from sockpq import SockpqError
 
 logger = get_logger("kombu.transport.sockpq")
 
-IDLE_S = 10.0           # the thread ends when it had nothing to say for so long
+IDLE_S = 10.0           # the thread ends when it had nothing to say for this long
 
 Send = Callable[[list[Any]], None]
 
@@ -46,7 +46,7 @@ class Outbox:
         self.add(lambda items: call(), None)
 
     def flush(self, seconds: float) -> bool:
-        """Wait until all is said, for so long at most; False when it is not."""
+        """Wait until all is said, for this long at most; False when it is not."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._waiting and not self._busy, seconds)
 

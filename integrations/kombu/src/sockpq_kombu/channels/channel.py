@@ -221,7 +221,7 @@ class Channel(virtual.Channel):
     # publishing
 
     def basic_publish(self, message: Raw, exchange: str, routing_key: str, **kwargs: Any) -> None:
-        """On return it is on the disks of a majority; of a transient exchange it is told to who listens.
+        """On return it is on the disks of a majority; in a transient exchange it goes to current listeners.
 
         In an event loop, which cannot wait, it is on its way: a refusal is logged, and the loss of all servers for as
         long as the options say is that of the connection.
@@ -347,7 +347,7 @@ class Channel(virtual.Channel):
         return self._deliveries.waiting()
 
     def deliver_told(self) -> bool:
-        """Give one message that was told to who listens to its consumer; False when there is none."""
+        """Give one message of a transient exchange to its consumer; False when there is none."""
         return self._deliveries.deliver_told()
 
     def deliver_one(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from sockpq import QueueSettings
 
-TEMPORARY_S = 3600.0        # a queue of one program, without x-expires, ends when nobody has used it for so long
+TEMPORARY_S = 3600.0        # a queue of one program, without x-expires, ends when nobody has used it for this long
 
 
 def settings_of(arguments: Mapping[str, Any], temporary: bool) -> QueueSettings:

@@ -28,7 +28,7 @@ from sockpq_kombu.results.waiting import ResultConsumer
 logger = get_logger(__name__)
 
 CHORD_S = 86_400.0
-TOLD_BYTES_MAX = 1024 * 1024 - 4096     # of a message; who waits asks for what is larger
+TOLD_BYTES_MAX = 1024 * 1024 - 4096     # of a message; larger results are fetched by those that wait
 
 
 class ResultBackend(BaseKeyValueStoreBackend, AsyncBackendMixin):
@@ -92,7 +92,7 @@ class ResultBackend(BaseKeyValueStoreBackend, AsyncBackendMixin):
             try:
                 self.store.tell(waiter, value)
             except SockpqError as error:
-                logger.info("the result of %s was stored, but who waits for it was not notified: %s", task_id, error)
+                logger.info("the result of %s was stored, but nobody was notified of it: %s", task_id, error)
 
     def _do(self, call: Callable[[], None]) -> None:
         if must_not_block():

@@ -27,7 +27,7 @@ class Store:
         return found.data if found else None
 
     def set(self, key: str, value: bytes, expires: float | None) -> None:
-        """Keep this value, instead of the one before, for so many seconds."""
+        """Keep this value, instead of the one before, for this many seconds."""
         self._client.put(self._queue, value, key=route_of(key), on_duplicate="replace", ttl=expires or 0)
 
     def add(self, key: str, value: bytes, expires: float | None) -> bool:
@@ -44,7 +44,7 @@ class Store:
             self._client.delete(self._at(key))
 
     def gather(self, gathering: str, expires: float) -> None:
-        """Begin a gathering, which is forgotten when nobody has added to it for so many seconds."""
+        """Begin a gathering, which is forgotten when nobody has added to it for this many seconds."""
         queue = self._gathering(gathering)
         try:
             self._client.queue_create(queue, idle=max(expires, 1.0))

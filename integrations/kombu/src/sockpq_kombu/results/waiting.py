@@ -15,7 +15,7 @@ from sockpq import EventsLost, SockpqError, Unavailable
 
 logger = get_logger("celery.backends.sockpq")
 
-ASK_S = 5.0         # what was missed, as by a waiter in another thread than the sender, is asked for so often
+ASK_S = 5.0         # what was missed, as by a waiter in another thread than the sender, is asked for at this interval
 
 
 class ResultConsumer(BaseResultConsumer):

@@ -1,7 +1,7 @@
 """Queues that exist in this program only: what is told to them now, by NOTIFY, and is of no use later.
 
 Celery's events and remote control, and the replies to it, go this way: nothing of them is in the log, on a disk, or
-left behind, and nobody hears them who is not there.
+left behind, and only those that are there hear them.
 """
 
 from __future__ import annotations

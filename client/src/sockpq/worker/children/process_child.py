@@ -1,8 +1,8 @@
 """A child that is a process, forked from the pool: it has the app as the pool has it, and dies with the pool.
 
 Jobs go to it by a socket, several in one message. For each it must draw a ticket from a pipe before it begins: the pool
-can read that pipe as well, and the child does not begin a job whose ticket the pool has drawn. So it is always clear who
-has a job, also when the child was killed, and a job that was sent to a child waits only until another one is idle.
+can read that pipe as well, and the child does not begin a job whose ticket the pool has drawn. So it is clear who has a
+job at any time, also when the child was killed, and a job sent to a child waits only until another one is idle.
 """
 
 from __future__ import annotations

@@ -174,6 +174,7 @@ class Figures(Struct, frozen=True):
     elections: int              # that this node started
     commit_latency: Histogram   # seconds from the proposal of an entry's first operation until it was applied
     fsync: Histogram            # seconds per sync of the journal
+    preparations: Histogram     # seconds per segment of the journal, created beside the loop
     turns: Histogram            # seconds per turn of the loop, from its first event to its end
     turn_longest_s: float       # in the last one to two minutes
     journal_bytes: int          # of entries that the newest snapshot does not cover

@@ -248,7 +248,7 @@ class ClusterNode(DrivenNode):
     def figures(self) -> Figures:
         """See Cluster."""
         scrubbed = self._scrubber.disk.read_bytes
-        return figures(self._driver, self.status(), self._marks, self._disk.syncs, self._turns, scrubbed)
+        return figures(self._driver, self.status(), self._marks, self._disk, self._turns, scrubbed)
 
     async def go_offline(self) -> None:
         """See Cluster."""

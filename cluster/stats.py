@@ -6,16 +6,16 @@ from collections.abc import Iterable
 
 from cluster.api import Figures, NodeStatus, PagingFigures, PeerFigures
 from cluster.driver import Driver
-from cluster.metrics.histogram import Histogram
 from cluster.metrics.loop_turns import LoopTurns
 from cluster.metrics.watermarks import Watermarks
+from cluster.storage.disk import TimedDisk
 
 
 def figures(
-    driver: Driver, nodes: Iterable[NodeStatus], marks: Watermarks, syncs: Histogram, turns: LoopTurns,
+    driver: Driver, nodes: Iterable[NodeStatus], marks: Watermarks, disk: TimedDisk, turns: LoopTurns,
     scrubbed_bytes: int,
 ) -> Figures:
-    """The present figures of a node. `nodes`: the rows of CLUSTER STATUS; `syncs`: those of the journal."""
+    """The present figures of a node. `nodes`: the rows of CLUSTER STATUS; `disk`: of the journal."""
     replica, journal, store, proposer = driver.replica, driver.journal, driver.store, driver.proposer
     mine = driver.settings.name
     clock_ahead_ms, time_ahead_ms = driver.leadership.errors_ms() or (None, None)
@@ -28,7 +28,8 @@ def figures(
         leader_changes=driver.leader_changes,
         elections=driver.transport.elections.begun,
         commit_latency=proposer.latencies,
-        fsync=syncs,
+        fsync=disk.syncs,
+        preparations=disk.preparations,
         turns=turns.seconds,
         turn_longest_s=turns.longest_s,
         journal_bytes=journal.bytes_total,

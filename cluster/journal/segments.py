@@ -1,8 +1,9 @@
 """The files of the journal: preallocated segments, filled with frames one after another.
 
 Segment n+1 is created, filled with zeros and synced as soon as segment n is in use, so a full disk is noticed while
-there is still room to write. The first record of a segment (STATE) sums up the journal before it; older segments can
-therefore be deleted whole, and nothing is ever rewritten in place.
+there is still room to write. A thread does it, because it waits for the disk several times. The first record of a
+segment (STATE) sums up the journal before it; older segments can therefore be deleted whole, and nothing is ever
+rewritten in place.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class Segments:
         self._segment_bytes = segment_bytes
         self._oldest = 1
         self._files: dict[int, int] = {}            # segment -> descriptor, opened when needed
-        self._spare_bytes = 0                       # size of segment active + 1, 0 while it does not exist
+        self._spare_bytes = 0                       # size of segment active + 1, 0 while it is not complete
+        self._preparing: tuple[int, int, Future[None]] | None = None    # its descriptor and size, while it is created
         self.short = False          # the last attempt to create the next segment found no space or no descriptor
         self.held_back = False      # a snapshot should have the space first (capacity.py)
         self._torn: tuple[int, int, int] | None = None      # where a part of a frame may be: segment, start, end
@@ -56,7 +58,8 @@ class Segments:
     @property
     def room_bytes(self) -> int:
         """Bytes that can be written without allocating more space."""
-        spare = self._segment_bytes if self._begun else self._spare_bytes
+        expected = self._begun or self._preparing is not None       # where nothing is known yet, the best is assumed
+        spare = self._segment_bytes if expected and not self.short else self._spare_bytes
         return self.active_bytes - self.position + spare
 
     @property
@@ -179,7 +182,9 @@ class Segments:
     def start(self, journal_id: bytes) -> None:
         """Begin a new journal with segment 1."""
         self.journal_id = journal_id
-        self.active_bytes = self._create(1, self._segment_bytes)
+        self._begin_to_create(self._segment_bytes)
+        self._end_creation()
+        self.active_bytes, self._spare_bytes = self._spare_bytes, 0
         self.active, self.position, self.sequence = 1, 0, 0
 
     def fits(self, length: int) -> bool:
@@ -227,11 +232,13 @@ class Segments:
         return syncing
 
     def synced(self) -> None:
-        """Note that the last frame is durable: create the next segment, drop a large frame from the page cache."""
+        """Note that the last frame is durable: see to the next segment, drop a large frame from the page cache."""
         if self._begun:
             self._begun = False
             if not self.short:
-                self.try_to_prepare()
+                self._prepare_beside()
+        elif self._preparing is not None:
+            self._prepare_beside()
         if self._large is not None:
             self._disk.forget(*self._large)
             self._large = None
@@ -252,10 +259,11 @@ class Segments:
         self._disk.sync(file)
         self._torn = None
 
-    def prepare(self, length: int = 0) -> None:
+    def prepare(self, length: int = 0, *, wait: bool = True) -> None:
         """Create the next segment, unless it exists and has room for a frame of this length.
 
-        Raises NoRoom, after which there may be no next segment, and OSError if the disk fails.
+        Without `wait` only begin, and see to what has been begun. Raises NoRoom, after which there may be no next
+        segment, and OSError if the disk fails.
         """
         size = max(-(-length // SECTOR_BYTES) * SECTOR_BYTES, self._segment_bytes)
         if self._spare_bytes >= size:
@@ -263,9 +271,13 @@ class Segments:
         self._mend()                    # the partly written frame may be in the file that is about to be removed
         try:
             if not self._spare_bytes:
-                self._spare_bytes = self._create(self.active + 1, size)
-            else:
-                self._spare_bytes = self._enlarge(self.active + 1, size)
+                if self._preparing is None:
+                    self._begin_to_create(size)
+                if not wait and self._may_go_on():
+                    return
+                self._end_creation()
+            if self._spare_bytes < size:
+                self._enlarge(self.active + 1, size)
         except OSError as error:
             if not passes(error):
                 raise
@@ -290,27 +302,51 @@ class Segments:
             return False
         return True
 
+    def _prepare_beside(self) -> None:
+        """Like try_to_prepare(), but do not wait for the disk."""
+        with contextlib.suppress(NoRoom):
+            self.prepare(wait=False)
+
+    def _may_go_on(self) -> bool:
+        """Is the next segment still being created, and must it not be known yet whether there is room for it?"""
+        assert self._preparing is not None
+        left = self.active_bytes - self.position
+        return not self._preparing[2].done() and left >= self._segment_bytes * limits.JOURNAL_EXHAUSTED
+
     def try_again(self) -> None:
         """Once a second: try to create the next segment, as there may be room now."""
         if not self.held_back:
-            self.try_to_prepare()
+            self._prepare_beside()
 
-    def _create(self, segment: int, size: int) -> int:
-        path = self.path(segment)
+    def _begin_to_create(self, size: int) -> None:
+        path = self.path(self.active + 1)
         file = self._disk.create(path)
         try:
-            self._disk.allocate(file, size)
-            self._disk.sync(file)
-            self._disk.sync_directory(self.directory)
+            self._preparing = file, size, self._disk.prepare_in_background(file, size, self.directory)
         except OSError:
-            with contextlib.suppress(OSError):
-                self._disk.close(file)
-                self._disk.unlink(path)
+            self._give_up(path, file)
             raise
-        self._keep_open(segment, file)
-        return size
 
-    def _enlarge(self, segment: int, size: int) -> int:
+    def _end_creation(self) -> None:
+        """Wait until the next segment is there. After an OSError there is none."""
+        if self._preparing is None:
+            return
+        file, size, over = self._preparing
+        self._preparing = None
+        try:
+            over.result()
+        except OSError:
+            self._give_up(self.path(self.active + 1), file)
+            raise
+        self._keep_open(self.active + 1, file)
+        self._spare_bytes = size
+
+    def _give_up(self, path: Path, file: int) -> None:
+        with contextlib.suppress(OSError):
+            self._disk.close(file)
+            self._disk.unlink(path)
+
+    def _enlarge(self, segment: int, size: int) -> None:
         file = self._file(segment)
         try:
             self._disk.allocate(file, size)
@@ -319,7 +355,7 @@ class Segments:
             self._unlink(segment)
             raise
         self._disk.sync(file)           # its length must be durable before the frame that states it
-        return size
+        self._spare_bytes = size
 
     def delete_one_before(self, segment: int) -> bool:
         """Remove the oldest segment if it is older than this one; returns whether there are more of them.
@@ -368,7 +404,9 @@ class Segments:
             self._disk.close(self._files.pop(oldest))
 
     def close(self) -> None:
-        """Close all files. Nothing is synced."""
+        """Close all files, after the next segment if it is being created. Nothing else is synced."""
+        with contextlib.suppress(OSError):
+            self._end_creation()
         for file in self._files.values():
             self._disk.close(file)
         self._files.clear()

@@ -38,6 +38,7 @@ class Disk:
     """Real files, identified by their descriptors. All reads and writes take an offset."""
 
     _thread: ThreadPoolExecutor | None = None       # for sync_in_background(),
+    _preparer: ThreadPoolExecutor | None = None     # for prepare_in_background(),
     _remover: ThreadPoolExecutor | None = None      # and for unlink_in_background()
     _held: list[int] | None = None                  # descriptors in reserve
     _hold = 0                                       # how many there should be
@@ -181,6 +182,25 @@ class Disk:
             self._thread = ThreadPoolExecutor(1, "sync")
         return self._thread.submit(self.sync, file)
 
+    def prepare_in_background(self, file: int, size: int, directory: Path) -> Future[None]:
+        """Start in a thread to allocate() a new file of the directory, and to make its length and its name durable.
+
+        The future completes when that is done, or with the error. Raises OSError if it cannot begin.
+        """
+        if self._preparer is None:
+            self._preparer = ThreadPoolExecutor(1, "prepare")
+        names = self._open(directory, os.O_RDONLY | os.O_DIRECTORY)     # here: the reserve belongs to one thread
+        return self._preparer.submit(self.prepare, file, size, names)
+
+    def prepare(self, file: int, size: int, names: int) -> None:
+        """What prepare_in_background() does in its thread; closes `names`, a descriptor of the directory."""
+        try:
+            self.allocate(file, size)
+            os.fdatasync(file)
+            os.fsync(names)
+        finally:
+            os.close(names)
+
     def forget(self, file: int, length: int, offset: int) -> None:
         """Drop synced bytes from the page cache, because they will hardly be read again."""
         os.posix_fadvise(file, offset, length, os.POSIX_FADV_DONTNEED)
@@ -230,13 +250,20 @@ def _nothing() -> int:
 
 
 class TimedDisk(Disk):
-    """A Disk that records how long its syncs of files take."""
+    """A Disk that records how long its syncs of files take, and preparing new ones."""
 
     def __init__(self) -> None:
         self.syncs = Histogram()
+        self.preparations = Histogram()
 
     def sync(self, file: int) -> None:
         """See Disk."""
         begun = time.perf_counter()
         super().sync(file)
         self.syncs.observe(time.perf_counter() - begun)
+
+    def prepare(self, file: int, size: int, names: int) -> None:
+        """See Disk."""
+        begun = time.perf_counter()
+        super().prepare(file, size, names)
+        self.preparations.observe(time.perf_counter() - begun)

@@ -30,6 +30,10 @@ class QuickDisk(Disk):
     def sync_directory(self, directory: Path) -> None:
         pass
 
+    def prepare(self, file: int, size: int, names: int) -> None:
+        self.allocate(file, size)
+        os.close(names)
+
 
 class Directory:
     """A data directory that is damaged and restored again and again."""

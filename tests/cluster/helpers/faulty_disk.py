@@ -10,7 +10,7 @@ import contextlib
 import copy
 import errno
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -39,12 +39,12 @@ def durable_bytes(file: _File) -> bytearray:
 
 
 class Beside(Future[None]):
-    """A sync that is done at the moment in which somebody asks for its result, as late as it can be."""
+    """Work that is done at the moment in which somebody asks for its result, as late as it can be."""
 
-    def __init__(self, disk: FaultyDisk, file: int) -> None:
+    def __init__(self, disk: FaultyDisk, work: Callable[[], None]) -> None:
         super().__init__()
         self._disk = disk
-        self._file = file
+        self._work = work
 
     def done(self) -> bool:
         """See Future."""
@@ -52,13 +52,13 @@ class Beside(Future[None]):
 
     def result(self, timeout: float | None = None) -> None:
         """See Future."""
-        self._disk.sync(self._file)
+        self._work()
 
 
 class FaultyDisk(Disk):
     """`steps` counts what changes something; `crash_at` stops before that step; `fail` makes operations raise.
 
-    `slow`: a sync beside the caller goes on until somebody waits for it.
+    `slow`: a sync or a preparation beside the caller goes on until somebody waits for it.
     """
 
     def __init__(self) -> None:
@@ -221,7 +221,16 @@ class FaultyDisk(Disk):
         target.unsynced, target.synced_bytes = [], len(target.data)
 
     def sync_in_background(self, file: int) -> Future[None]:
-        return Beside(self, file)
+        return Beside(self, lambda: self.sync(file))
+
+    def prepare_in_background(self, file: int, size: int, directory: Path) -> Future[None]:
+        return Beside(self, lambda: self.prepare_now(file, size, directory))
+
+    def prepare_now(self, file: int, size: int, directory: Path) -> None:
+        """What is done in the background."""
+        self.allocate(file, size)
+        self.sync(file)
+        self.sync_directory(directory)
 
     def forget(self, file: int, length: int, offset: int) -> None:
         """Nothing is kept twice here."""

@@ -56,6 +56,18 @@ class MemoryDisk(Disk):
         over.set_result(None)
         return over
 
+    def prepare_in_background(self, file: int, size: int, directory: Path) -> Future[None]:
+        over: Future[None] = Future()
+        try:
+            self.allocate(file, size)
+            self.sync(file)
+            self.sync_directory(directory)
+        except OSError as error:
+            over.set_exception(error)
+        else:
+            over.set_result(None)
+        return over
+
     def names(self, directory: Path) -> list[str]:
         prefix = f"{directory}".rstrip("/") + "/"
         return sorted(name[len(prefix):] for name in self._files if name.startswith(prefix))

@@ -247,7 +247,7 @@ class FakeCluster:
         return Figures(
             role="LEADER" if self._leader == self.name else "FOLLOWER", term=self._term, commit_index=self._index,
             applied_index=self._index, lag=self.lag, leader_changes=0, elections=0, commit_latency=Histogram(),
-            fsync=Histogram(), turns=Histogram(), turn_longest_s=0.0,
+            fsync=Histogram(), preparations=Histogram(), turns=Histogram(), turn_longest_s=0.0,
             journal_bytes=0, journal_room=0, snapshot_index=0, snapshot_bytes=0, snapshot_s=0.0,
             proposals=len(self._in_flight), backlog_bytes=self.backlog_bytes, memory_bytes=0, memory_used_bytes=0,
             memory_mark_bytes=0,

@@ -44,13 +44,13 @@ class SyncTimes:
 
 
 class SlowSync(Future[None]):
-    """A sync beside the node. Nothing is durable before somebody has seen that it is over."""
+    """A sync, or more, beside the node. Nothing is durable before somebody has seen that it is over."""
 
-    def __init__(self, disk: SimDisk, file: int, over_at: float) -> None:
+    def __init__(self, disk: SimDisk, work: Callable[[], None], over_at: float) -> None:
         super().__init__()
         self.over_at = over_at
         self._disk = disk
-        self._file = file
+        self._work = work
 
     def done(self) -> bool:
         return self._disk.now() >= self.over_at
@@ -59,7 +59,7 @@ class SlowSync(Future[None]):
         disk = self._disk
         waited_s = max(0.0, self.over_at - disk.now())
         spent_s = disk.spent_s
-        disk.sync(self._file)
+        self._work()
         disk.spent_s = spent_s + waited_s               # it takes no time of its own
 
 
@@ -110,10 +110,15 @@ class SimDisk(FaultyDisk):
             raise
 
     def sync_in_background(self, file: int) -> SlowSync:
-        takes_s = self.slow_s
-        if not takes_s:
-            takes_s = self._rng.choice(self._beside_s) if self._times is None else self._times.next_s()
-        return SlowSync(self, file, self.now() + takes_s)
+        return SlowSync(self, lambda: self.sync(file), self.now() + self._takes_s())
+
+    def prepare_in_background(self, file: int, size: int, directory: Path) -> SlowSync:
+        return SlowSync(self, lambda: self.prepare_now(file, size, directory), self.now() + self._takes_s())
+
+    def _takes_s(self) -> float:
+        if self.slow_s:
+            return self.slow_s
+        return self._rng.choice(self._beside_s) if self._times is None else self._times.next_s()
 
     def restart(self) -> None:
         """A new process on the same disk."""

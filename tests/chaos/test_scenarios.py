@@ -65,7 +65,9 @@ def runs(request: pytest.FixtureRequest) -> Iterator[Runs]:
 
 def _attempts(scenarios: list[Scenario]) -> list[Result]:
     """The results of all attempts."""
-    left = [structs.replace(one, load=structs.replace(one.load, pause_s=PAUSE_S)) for one in scenarios]
+    # Behind a fault all wait until the nodes are level in any case.
+    left = [structs.replace(one, load=structs.replace(one.load, pause_s=PAUSE_S), after_s=one.after_s / 2)
+            for one in scenarios]
     results: list[Result] = []
     for seed in range(ATTEMPTS):
         new = run_in_turn(left, seed, keep=Path(KEEP) if KEEP else None)

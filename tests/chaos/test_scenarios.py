@@ -97,3 +97,28 @@ def test_scenario(scenario: Scenario, runs: Runs) -> None:
     assert last.violations == (), last.report
     assert not last.void, [result.void for result in results]
     assert last.gap_s < GAP_MAX_S
+
+
+def test_each_scenario_is_played_once_and_some_by_one_cluster() -> None:
+    played = in_turn(ONCE)
+    assert sorted(scenario.name for scenario in chain(*played)) == sorted(scenario.name for scenario in ONCE)
+    assert all(len(some) <= IN_TURN for some in played)
+    assert len(played) < len(ONCE) / 3
+    for some in played:
+        assert len({(one.nodes, one.listeners, one.beanstalkd, one.small_pages, one.disk_mb) for one in some}) == 1
+
+
+def test_only_what_proves_nothing_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    plays: list[list[str]] = []
+
+    def play(scenarios: list[Scenario], seed: int, keep: Path | None) -> list[Result]:
+        plays.append([scenario.name for scenario in scenarios])
+        return [Result(scenario.name, seed, void="nothing happened" if index == 1 and seed < 2 else "")
+                for index, scenario in enumerate(scenarios)]
+
+    monkeypatch.setattr("tests.chaos.test_scenarios.run_in_turn", play)
+    first, second, third = ONCE[:3]
+    results = _attempts([first, second, third])
+    assert plays == [[first.name, second.name, third.name], [second.name]]
+    assert [(result.scenario, bool(result.void)) for result in results] == [
+        (first.name, False), (second.name, True), (third.name, False), (second.name, False)]

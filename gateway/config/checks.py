@@ -35,7 +35,6 @@ def _require(right: bool, key: str, reason: str) -> None:
 
 def _check_names(config: Config) -> None:
     _require(bool(config.node.data_dir), "node.data_dir", "must not be empty")
-    _require("\0" not in config.node.data_dir, "node.data_dir", "must not contain a NUL character")
     _require(config.node.on_damage in (None, "rejoin", "stop"), "node.on_damage", 'must be "rejoin" or "stop"')
     _require(config.node.rejoins_per_hour >= 0, "node.rejoins_per_hour", "must not be negative")
     _require(bool(config.cluster.members), "cluster.members", "must list every node, this one included")
@@ -62,27 +61,30 @@ def _check_addresses(config: Config) -> None:
         _check_listen(f"{key}.address", legacy.address, taken, listen.insecure or bool(legacy.networks),
                       f"{key}.networks")
         _check_networks(key, legacy.networks)
-    if listen.beanstalkd is not None:
-        _check_beanstalkd(config, listen.beanstalkd, taken)
+    _check_beanstalkd(config, taken)
     of_members: dict[tuple[str, int], str] = {}
     for index, member in enumerate(config.cluster.members):
         _check_new(f"cluster.members[{index}].client", member.client, of_members)
         _check_new(f"cluster.members[{index}].peer", member.peer, of_members)
 
 
-def _check_beanstalkd(config: Config, address: str, taken: dict[tuple[str, int], str]) -> None:
-    listener, users = config.beanstalkd, config.auth.users_file is not None
+def _check_beanstalkd(config: Config, taken: dict[tuple[str, int], str]) -> None:
+    listener, address, users = config.beanstalkd, config.listen.beanstalkd, config.auth.users_file is not None
+    data_bytes_max = config.limits.data_bytes_max
+    # Without a listener the default may be more than a job can have here.
+    _require(listener.job_bytes_max > 0 and (address is None or listener.job_bytes_max <= data_bytes_max),
+             "beanstalkd.job_bytes_max", f"must be from 1 to limits.data_bytes_max, {data_bytes_max}")
+    _check_networks("beanstalkd", listener.networks)
+    if address is None:
+        return
     _require(not users or listener.user is not None, "beanstalkd.user",
              "names the user that clients of listen.beanstalkd act as, which auth.users_file makes necessary")
     _require(users or listener.user is None, "beanstalkd.user",
              "acts as a user, but without auth.users_file there are none")
     _require(not listener.tls or config.tls is not None, "beanstalkd.tls", "needs the section [tls]")
-    _require(0 < listener.job_bytes_max <= config.limits.data_bytes_max, "beanstalkd.job_bytes_max",
-             f"must be from 1 to limits.data_bytes_max, {config.limits.data_bytes_max}")
-    host = address if address.rpartition(":")[0] else f"0.0.0.0{address}"
+    host = f"0.0.0.0{address}" if address.startswith(":") else address
     _check_listen("listen.beanstalkd", host, taken, config.listen.insecure or bool(listener.networks),
                   "beanstalkd.networks")
-    _check_networks("beanstalkd", listener.networks)
 
 
 def _check_listen(key: str, address: str, taken: dict[tuple[str, int], str], safe: bool, remedy: str) -> None:

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from gateway.config.checks import check
 from gateway.config.errors import ConfigError
-from gateway.config.sections import Auth, Config, GatewaySection, Listen, Log, Node, Queue, Raft, Tls
+from gateway.config.sections import Auth, Beanstalkd, Config, GatewaySection, Listen, Log, Node, Queue, Raft, Tls
 from gateway.limits import Limits
 
 
@@ -34,6 +34,7 @@ def load(path: Path, environment: Mapping[str, str]) -> Config:
 def read(document: dict[str, Any], environment: Mapping[str, str]) -> Config:
     """Read the configuration from a TOML document; raises ConfigError."""
     _override(document, environment)
+    _refuse_nul(document, "")
     try:
         config = msgspec.convert(document, Config)
     except msgspec.ValidationError as error:
@@ -42,11 +43,23 @@ def read(document: dict[str, Any], environment: Mapping[str, str]) -> Config:
     return config
 
 
+def _refuse_nul(value: object, key: str) -> None:
+    """Refuse a NUL in any string (TOML's \\u0000): most are paths and addresses, which the system cannot have so."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            _refuse_nul(inner, _join(key, name))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            _refuse_nul(inner, f"{key}[{index}]")
+    elif isinstance(value, str) and "\0" in value:
+        raise ConfigError(f"{key}: must not contain a NUL character")
+
+
 # ---- the environment
 
 _SECTIONS: dict[str, type[Struct]] = {
     "node": Node, "listen": Listen, "queue": Queue, "limits": Limits, "raft": Raft, "gateway": GatewaySection,
-    "tls": Tls, "auth": Auth, "log": Log,
+    "tls": Tls, "auth": Auth, "log": Log, "beanstalkd": Beanstalkd,
 }
 
 

@@ -15,6 +15,7 @@ from cluster import NodeSettings
 from gateway.config import (
     Auth,
     Beanstalkd,
+    Config,
     ConfigError,
     GatewaySection,
     Listen,
@@ -151,6 +152,8 @@ def test_the_raft_defaults_are_those_of_the_cluster() -> None:
     ("", {"cluster.members.1.peer": "10.0.0.2:11361"},
      "cluster.members[1].peer: '10.0.0.2:11361' is cluster.members[1].client already"),
     ("", {"node.data_dir": "a\0b"}, "node.data_dir: must not contain a NUL character"),
+    ("", {"auth": {"users_file": "a\0b"}}, "auth.users_file: must not contain a NUL character"),
+    ("", {"listen.legacy": [{**LEGACY, "user": "a\0b"}]}, "listen.legacy[0].user: must not contain a NUL character"),
     ("[queue]\nexpire_default = \"never\"", {}, "queue.expire_default: must be"),
     ("[limits]\ndata_bytes_max = 0", {}, "limits.data_bytes_max: must be from 1 to 8388608, not 0"),
     ("[limits]\ndata_bytes_max = 8388609", {}, "limits.data_bytes_max: must be from 1 to 8388608, not 8388609"),
@@ -177,7 +180,9 @@ def test_the_raft_defaults_are_those_of_the_cluster() -> None:
     ("", {"auth": USERS, "listen.legacy": [{**LEGACY, "networks": []}]}, f"listen.legacy[0].address: '{FAR}' is not"),
     ("", {"listen.beanstalkd": ":11300"}, "listen.beanstalkd: '0.0.0.0:11300' is not a loopback address"),
     ("", {"listen.beanstalkd": "127.0.0.1:11361"}, "listen.beanstalkd: '127.0.0.1:11361' is listen.client already"),
-    ("", {"listen.beanstalkd": "nonsense"}, "listen.beanstalkd: "),
+    ("", {"listen.beanstalkd": "nonsense"}, "listen.beanstalkd: 'nonsense' is not host:port"),
+    ("", {"beanstalkd": {"job_bytes_max": -1}}, "beanstalkd.job_bytes_max: must be from 1"),
+    ("", {"beanstalkd": {"networks": ["x"]}}, "beanstalkd.networks: "),
     ("", {"listen.beanstalkd": "127.0.0.1:11300", "auth": USERS}, "beanstalkd.user: names the user"),
     ("", {"listen.beanstalkd": "127.0.0.1:11300", "beanstalkd": {"user": "app"}}, "beanstalkd.user: acts as a user"),
     ("", {"listen.beanstalkd": "127.0.0.1:11300", "beanstalkd": {"tls": True}}, "beanstalkd.tls: needs the section"),
@@ -217,13 +222,20 @@ def test_the_environment_overrides_the_file() -> None:
     config = read(document("[limits]\nconnections_max = 7"), {
         "SOCKPQD_LIMITS_CONNECTIONS_MAX": "9", "SOCKPQD_NODE_NAME": "n2", "SOCKPQD_LISTEN_INSECURE": "true",
         "SOCKPQD_GATEWAY_OFFLINE_CLOSE": "false", "SOCKPQD_RAFT_HEARTBEAT_MS": "20",
-        "SOCKPQD_BIN_DIR": "/somewhere", "PATH": "/bin", "SOCKPQD": "x",
+        "SOCKPQD_BEANSTALKD_JOB_BYTES_MAX": "30", "SOCKPQD_BIN_DIR": "/somewhere", "PATH": "/bin", "SOCKPQD": "x",
     })
     assert config.limits.connections_max == 9
     assert config.node.name == "n2"
     assert config.listen.insecure
     assert not config.gateway.offline_close
     assert config.raft.heartbeat_ms == 20
+    assert config.beanstalkd.job_bytes_max == 30
+
+
+def test_the_environment_can_override_every_section_but_the_members() -> None:
+    for section in set(Config.__struct_fields__) - {"cluster"}:
+        sentence = refusal(environment={f"SOCKPQD_{section.upper()}_NO_SUCH_KEY": "1"})
+        assert sentence.endswith(f"section [{section}] has no key no_such_key")
 
 
 @pytest.mark.parametrize(("variable", "value", "sentence"), [

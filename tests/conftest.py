@@ -60,6 +60,7 @@ CHAOS_LANE = ("chaos", "bench", "upgrade")
 LONG = (
     "chaos/test_beanstalkd_judge.py::test_a_load_at_a_true_server_accuses_nobody",
     "chaos/test_checker_mutants.py", "chaos/test_checker_speed.py",
+    "core/laws/test_delayed_paging_laws.py::test_paging_shows_nowhere_with_delayed_jobs",
     "core/laws/test_delayed_paging_laws.py::test_paging_shows_nowhere_with_delayed_jobs_and_pages_of_every_day",
     "cluster/test_journal_tears.py", "cluster/test_limits_of_commands.py", "cluster/test_random_faults.py",
     "cluster/test_real_files.py",

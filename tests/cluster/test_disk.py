@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import resource
 from collections.abc import Callable, Iterator
@@ -96,6 +97,7 @@ def few_files() -> Iterator[Callable[[], None]]:
 
 def _next_descriptor() -> int:
     """One above those in use: below it none is left when the holes are filled."""
+    gc.collect()        # or what other tests have left open is closed in the middle of this one
     fillers = [os.dup(0)]
     while fillers[-1] <= max(int(name) for name in os.listdir("/proc/self/fd")) - 1 and len(fillers) < 1000:
         fillers.append(os.dup(0))

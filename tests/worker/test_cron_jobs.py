@@ -150,7 +150,7 @@ def test_what_is_no_periodic_task_is_refused() -> None:
     app = App()
     with pytest.raises(TypeError, match="missing"):
         app.cron("@daily", name="a")(lambda x: None)        # type: ignore[misc]
-    with pytest.raises(ValueError, match="not a line"):
+    with pytest.raises(ValueError, match="is not a crontab line"):
         app.cron("now")
     with pytest.raises(ValueError, match="catch_up is"):
         app.cron("@daily", catch_up="some")     # type: ignore[arg-type]

@@ -151,11 +151,14 @@ class LocalCluster:
                 raise NodeError(f"after {timeout:g} s still not: {what}")
             time.sleep(POLL_S)
 
-    def wait_until_level(self, timeout: float = 60.0) -> None:
-        """Wait until all nodes are connected to each other and none lags. Raises NodeError."""
+    def wait_until_level(self, timeout: float = 60.0, lag: int = 0) -> None:
+        """Wait until all nodes are connected to each other and none is more than `lag` entries behind.
+
+        Under load on a busy machine there may be no moment without any lag. Raises NodeError.
+        """
         self.wait_until(
-            lambda views: any(_level(view) for view in views) and all(_whole(view) for view in views),
-            "all nodes up, none lagging", timeout,
+            lambda views: any(_level(view, lag) for view in views) and all(_whole(view) for view in views),
+            f"all nodes up, none more than {lag} entries behind", timeout,
         )
 
     def wait_until_logged(self, name: str, text: str, start: int = 0, timeout: float = 60.0) -> None:
@@ -332,10 +335,10 @@ def serves(server: str, context: ssl.SSLContext | None = None) -> bool:
     return say(server, "DONE 0", ASK_S, context) == "404 Job Not Found"
 
 
-def _level(view: ServerView) -> bool:
-    """Is this the leader's view, and is every node up to date in it?"""
+def _level(view: ServerView, lag: int) -> bool:
+    """Is this the leader's view, and is no node farther behind in it?"""
     leads = any(node.role == "LEADER" and node.id == view.id for node in view.nodes)
-    return leads and all(node.lag == 0 for node in view.nodes)
+    return leads and all(node.lag is not None and node.lag <= lag for node in view.nodes)
 
 
 def _whole(view: ServerView) -> bool:

@@ -25,6 +25,7 @@ from tests.chaos.checker import Facts, Node, Running, availability, check, rate_
 from tests.chaos.checker.told import judge_events, summary
 from tests.chaos.checker.violation import Violation
 from tests.chaos.faults.fault import during
+from tests.chaos.faults.processes import NEAR
 from tests.chaos.machines.cluster import ProxiedCluster
 from tests.chaos.proxies.toxiproxy_api import ToxiproxyError
 from tests.chaos.scenarios import Scenario
@@ -167,7 +168,7 @@ def _befall(
         time.sleep(scenario.after_s)
         running.check()
         result.gap_s = availability(history.records, begun_ns, healed_ns + int(scenario.after_s * SECOND)) / SECOND
-        cluster.wait_until_level(LEVEL_S)
+        cluster.wait_until_level(LEVEL_S, NEAR)
         if bystander is not None:
             result.silence_s = bystander.silence_s()
     terms.add(_term(cluster))

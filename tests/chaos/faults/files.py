@@ -13,7 +13,7 @@ from pathlib import Path
 
 from devcluster.node import NodeError
 from tests.chaos.faults.fault import Background, Fault, called
-from tests.chaos.faults.processes import LEVEL_S
+from tests.chaos.faults.processes import LEVEL_S, NEAR
 from tests.chaos.faults.roles import Role
 from tests.chaos.machines.cluster import ProxiedCluster
 from tests.system.damages import DAMAGES
@@ -68,7 +68,7 @@ class Damaged(Fault):
         if not all(self._logged(cluster, name, "connected to") for name in self.names):
             return False
         try:
-            cluster.wait_until_level(LOOK_S)
+            cluster.wait_until_level(LOOK_S, NEAR)
         except NodeError:
             return False
         return True
@@ -118,7 +118,7 @@ class RollingUpgrade(Fault):
             self._saw(code == 0, f"{name} ended with {code}")
             cluster.run_by(name, *NEXT)
             cluster.restart(name)
-            cluster.wait_until_level(LEVEL_S)
+            cluster.wait_until_level(LEVEL_S, NEAR)
         raised = "the cluster has feature level 2"
         self._wait_to_see(lambda: self._logged(cluster, cluster.wait_for_leader(), raised), raised, LEVEL_S)
 

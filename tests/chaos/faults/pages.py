@@ -12,7 +12,7 @@ import urllib.request
 
 from devcluster.cluster import say
 from tests.chaos.faults.fault import Background, Fault, called
-from tests.chaos.faults.processes import LEVEL_S
+from tests.chaos.faults.processes import LEVEL_S, NEAR
 from tests.chaos.faults.roles import Role
 from tests.chaos.machines.cluster import ProxiedCluster
 
@@ -137,7 +137,7 @@ class DamagedPages(Fault):
         for name in self.names:
             while not cluster.running(name):        # it has set its files aside, and ended for that
                 cluster.restart(name, wait=False)
-        cluster.wait_until_level(LEVEL_S)
+        cluster.wait_until_level(LEVEL_S, NEAR)
         for name in self.names:
             say(cluster.direct(cluster.wait_for_leader()), f"CLUSTER TRANSFER {name}", SNAPSHOT_S)
             self._wait_to_see(lambda name=name: cluster.leader() == name, f"{name} leads", LEVEL_S)

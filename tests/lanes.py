@@ -59,6 +59,12 @@ def _pytest(lane: str, chosen: str, *arguments: str) -> list[str]:
     return [sys.executable, "-m", "pytest", "-q", "-o", f"cache_dir=.pytest_cache/{lane}", "-m", chosen, *arguments]
 
 
+def _environment() -> dict[str, str]:
+    """Of all processes of a lane: hundreds, each of which would compile the product if no bytecode may be written."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONUNBUFFERED": "1", "COLUMNS": str(COLUMNS)}
+
+
 class Lane:
     """A command under way."""
 
@@ -76,7 +82,7 @@ class Lane:
         self._process = subprocess.Popen(
             command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True, errors="replace", start_new_session=True,
-            env={**os.environ, "PYTHONUNBUFFERED": "1", "COLUMNS": str(COLUMNS)},
+            env=_environment(),
         )
         self.thread = threading.Thread(target=self._follow, name=name)
         self.thread.start()

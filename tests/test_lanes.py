@@ -38,6 +38,13 @@ def test_a_failure_of_one_lane_is_that_of_all() -> None:
     assert lanes.run({"one": python("pass"), "two": python("pass")}, io.StringIO()) == 0
 
 
+def test_what_a_lane_has_compiled_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    out = io.StringIO()
+    assert lanes.run({"one": python("import sys; print(sys.dont_write_bytecode)")}, out) == 0
+    assert "one | False" in out.getvalue().splitlines()
+
+
 TESTS = """
 import pytest
 

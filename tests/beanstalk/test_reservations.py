@@ -314,11 +314,11 @@ def test_deadlines_that_are_not_true_any_more_are_forgotten() -> None:
     assert len(held._ends) < 200
 
 
-def test_ten_thousand_reserved_jobs_go_back_in_one_call() -> None:
+def test_a_thousand_reserved_jobs_go_back_in_one_call() -> None:
     world = World()
     conversation = world.client("a").conversation
     executed = []
-    for number in range(1, 10_001):
+    for number in range(1, 1001):
         world.queue.put(calls.Put("default", 0, 0, 100, b""))
         job = world.queue.jobs[number]
         world.queue.take(job)

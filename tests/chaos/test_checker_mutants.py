@@ -31,6 +31,7 @@ WORLDS = {
     "policies": Knobs(puts=0.6, policies=("order", "sorted", "priority", "place", "oldest", "rr", "weight", "random")),
 }
 SEEDS = 6           # for each world: as many true histories
+UNTOLD = 2          # of these are judged without what the servers were told, too
 MUTANTS = 12        # of each kind
 
 known = cache(true_history)
@@ -42,8 +43,8 @@ def test_nothing_is_wrong_in_a_true_history(world: str) -> None:
         history, facts = known(seed, WORLDS[world])
         assert len(history.records) > 100
         assert check(history, facts) == [], f"seed {seed}"
-        # What is not told accuses nobody either.
-        assert check(history, Facts(lease_slack_ms=None)) == [], f"seed {seed}"
+        if seed < UNTOLD:       # what is not told accuses nobody either
+            assert check(history, Facts(lease_slack_ms=None)) == [], f"seed {seed}"
 
 
 def test_a_seed_makes_a_history() -> None:

@@ -30,6 +30,7 @@ from tests.core.helpers.logs import ask, restored, run, snapshot_of
 
 HERE, THERE = "10.0.0.1", "10.0.0.2"
 TTL_MS = 900_000
+SECONDS = 1800          # of a flood: twice what an unused session lives
 
 
 def opening(address: str = HERE, owner_max: int | None = 3, user: str = "") -> OpenSession:
@@ -132,7 +133,7 @@ class Counted(tuple):     # type: ignore[type-arg]
         return super().__lt__(other)    # type: ignore[operator]
 
 
-def test_111_sessions_a_second_for_an_hour_do_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_111_sessions_a_second_for_half_an_hour_do_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is opened by a program that never closes it; one worker is there all the time, others are elsewhere."""
     real = owners_module.heappush
     monkeypatch.setattr(owners_module, "heappush", lambda heap, entry: real(heap, Counted(entry)))
@@ -140,15 +141,14 @@ def test_111_sessions_a_second_for_an_hour_do_no_harm(monkeypatch: pytest.Monkey
     machine = Machine()
     run(machine, opening(THERE, 10_000), opening(THERE, 10_000), opening(owner_max=10_000))
     most = 0
-    for second in range(1, 3601):
+    for second in range(1, SECONDS + 1):
         run(machine, TouchSession(1), *[opening(owner_max=10_000)] * 111, now_ms=1000 * second)
         if second % 10 == 0:
             assert ask(machine, TouchSession(3), now_ms=1000 * second) == [Accepted()]
         if second == 600:
             assert ask(machine, TouchSession(2), now_ms=1000 * second) == [Accepted()]
         most = max(most, machine.session_count)
-    opened = 3600 * 111
-    assert opened > 399_000
+    opened = SECONDS * 111
     assert most == 10_002
     assert {1, 3} <= {*numbers(machine)[:3]}
     assert Counted.compared < 40 * opened       # by the logarithm of what there is, and not by what there is

@@ -166,7 +166,7 @@ def test_memory_is_bounded_while_it_arrives() -> None:
     assert peak_bytes(b"PUTS 400\r\n", b"q 0 65536\r\n" + bytes(65536), 399) < BATCH_BYTES_MAX + 2 * MIB
     assert peak_bytes(b"REQ 1 PUTS 5000\r\nq 0 %d\r\n" % (64 * MIB), bytes(65536), 1000) < MIB
     # A block that comes by and by is collected in one piece.
-    assert peak_bytes(b"PUTS 2\r\nq 0 %d\r\n" % MIB, b"xy", MIB // 2) < 4 * MIB
+    assert peak_bytes(b"PUTS 2\r\nq 0 %d\r\n" % (128 * KIB), b"xy", 64 * KIB) < 4 * 128 * KIB
 
 
 def test_nothing_is_kept_of_one_that_is_refused() -> None:

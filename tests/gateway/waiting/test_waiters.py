@@ -166,14 +166,14 @@ def cost_of_a_hand_off(waiters: int, name: Callable[[int], str], kind: str = "GE
     return asyncio.run(run())
 
 
-def test_a_hand_off_among_ten_thousand_waiters_costs_no_more_than_among_ten() -> None:
+def test_a_hand_off_among_thousands_of_waiters_costs_no_more_than_among_ten() -> None:
     for name, kind in [
         (lambda number: "q0", "GETB"),
         (lambda number: f"q{number}", "GETB"),
         (lambda number: f"q0|a{number}|b{number}", "GETB"),
         (lambda number: "q0|busy|other", "GETBE"),
     ]:
-        few, many = cost_of_a_hand_off(10, name, kind), cost_of_a_hand_off(10_000, name, kind)
+        few, many = cost_of_a_hand_off(10, name, kind), cost_of_a_hand_off(2_000, name, kind)
         assert many < few * 1.5, (kind, few, many)
 
 

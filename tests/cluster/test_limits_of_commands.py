@@ -22,6 +22,9 @@ def world() -> Iterator[World]:
     gc.enable()
     yield world
     gc.unfreeze()
+    vars(world).clear()         # pytest itself still holds it
+    gc.collect()
+    gc.freeze()                 # what was frozen before: see tests/conftest.py
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """Random histories on a few real drivers: crashes with power loss, cuts, lost messages, snapshots.
 
-One seed, one history: `RandomFaults(seed).run()`.
+One seed, one history: `RandomFaults(seed).run()`. The simulation (tests/sim) has all these faults and many more, and
+judges more; here a few histories show that a second world of drivers, made for single tests, tells the same.
 """
 
 from __future__ import annotations
@@ -101,6 +102,6 @@ class RandomFaults:
         assert by_state["applied"], "nothing was acknowledged: this run counts for nothing"
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(5))
 def test_nothing_acknowledged_is_lost(seed: int) -> None:
     RandomFaults(seed).run()

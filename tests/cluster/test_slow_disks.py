@@ -8,7 +8,7 @@ from cluster import limits
 from tests.cluster.helpers.slow_cluster import SlowCluster
 
 FAST_S, SLOW_S, LINK_S, FAR_S = 0.0001, 0.002, 0.00006, 0.001
-SECONDS = 0.4
+SECONDS = 0.2           # simulated: a hundred syncs of a slow disk
 PIPELINED = 10, 100             # clients, commands of each under way
 NEVER = 10**9
 
@@ -29,7 +29,7 @@ def test_pipelined_commands_gain_by_a_second_entry(
 def test_the_loop_does_not_stand_still_for_a_slow_disk_that_has_much_to_do() -> None:
     world = SlowCluster(SLOW_S)
     world.load(*PIPELINED, SECONDS)
-    assert world.leading.disk.beside > 20       # type: ignore[attr-defined]
+    assert world.leading.disk.beside > 10       # type: ignore[attr-defined]
 
 
 def test_with_a_fast_disk_one_entry_is_under_way_and_the_loop_syncs() -> None:

@@ -29,6 +29,12 @@ class _File:
         self.synced_bytes = 0
         self.unsynced: list[tuple[int, bytes, bytes]] = []      # offset, old bytes, new bytes
 
+    def __deepcopy__(self, memo: dict[int, object]) -> _File:
+        """As deepcopy does it by itself, in much less time: disks are cloned thousands of times."""
+        other = _File()
+        other.data, other.synced_bytes, other.unsynced = self.data[:], self.synced_bytes, self.unsynced[:]
+        return other
+
 
 def durable_bytes(file: _File) -> bytearray:
     """What a power failure leaves of a file for certain."""

@@ -264,12 +264,11 @@ def _transaction(world: World) -> list[Operation]:
 
 
 def _aborted_transactions(world: World) -> list[Operation]:
-    ids = world.taken(50_000, session=world.session())
+    ids = world.taken(MANY, session=world.session())
     return [Batch((*map(Done, ids[at:at + 10]), Done(0)), True) for at in range(COPIES)]
 
 
-def _picks(get: Callable[[int], Get], policy: Policy, count: int | None = MANY) -> Case:
-    copies = COPIES if count is None else 3
+def _picks(get: Callable[[int], Get], policy: Policy, count: int | None = MANY, copies: int = 3) -> Case:
     return lambda world: [GetWith(get(number), count, policy, meta=True) for number in range(copies)]
 
 
@@ -630,14 +629,14 @@ CASES: dict[str, Case] = {
         Get(tuple(f"no{at}" for at in range(NAMES)), item=item) for item in (None, "wide") for _ in range(5)
     ],
     "GET * IS": lambda world: [Get(None, item="wide")] * COPIES,
-    "GET * BY PRIORITY": _picks(lambda number: Get(None), Policy.PRIORITY, None),
+    "GET * BY PRIORITY": _picks(lambda number: Get(None), Policy.PRIORITY, None, COPIES),
     "GET * COUNT": _picks(lambda number: Get(None, LEASE_MS), Policy.RANDOM),
     "GET * BY PRIORITY COUNT": _picks(lambda number: Get(None), Policy.PRIORITY),
     "GET * IS COUNT": _picks(lambda number: Get(None, item="wide"), Policy.RANDOM),
     "GET * IS BY PRIORITY COUNT": _picks(lambda number: Get(None, item="wide"), Policy.PRIORITY),
-    "GET * IS BY PRIORITY": _picks(lambda number: Get(None, item="wide"), Policy.PRIORITY, None),
+    "GET * IS BY PRIORITY": _picks(lambda number: Get(None, item="wide"), Policy.PRIORITY, None, COPIES),
     "GET of many names COUNT": _picks(lambda number: Get(_names(number)), Policy.RANDOM),
-    "GET of many names BY PRIORITY": _picks(lambda number: Get(_names(number)), Policy.PRIORITY, None),
+    "GET of many names BY PRIORITY": _picks(lambda number: Get(_names(number)), Policy.PRIORITY, None, 20),
     "GET of many names BY PRIORITY COUNT": _picks(lambda number: Get(_names(number)), Policy.PRIORITY),
     "GET COUNT with BATCH": _picks_with_batch,
     "GET in turn": lambda world: [

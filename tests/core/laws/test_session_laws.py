@@ -44,7 +44,7 @@ def request(number: int, operation: Requested, *, keep_waiting: bool = False, se
     return Request(session, number, DIGEST, 0, keep_waiting, operation)
 
 
-@settings(LAW, max_examples=300)
+@LAW
 @given(session_logs())
 def test_machine_equals_reference_model(log: list[LogEntry]) -> None:
     assert_equal_to_model(log, Machine(), Model())

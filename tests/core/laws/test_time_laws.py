@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core import (
@@ -29,7 +29,7 @@ from tests.core.helpers.time_logs import asked_time_logs, random_time_log, time_
 from tests.core.model.model import Model
 
 
-@settings(LAW, max_examples=250)
+@LAW
 @given(time_logs)
 def test_machine_equals_reference_model(log: list[LogEntry]) -> None:
     assert_equal_to_model(log, Machine(), Model())
@@ -43,7 +43,7 @@ def test_no_release_of_a_numbered_job_is_counted_when_its_session_is_closed() ->
     ], Machine(), Model())
 
 
-@settings(LAW, max_examples=150)
+@LAW
 @given(asked_time_logs)
 def test_machine_equals_reference_model_when_requests_are_repeated(log: list[LogEntry]) -> None:
     assert_equal_to_model(log, Machine(), Model())

@@ -43,56 +43,51 @@ def given_out(reply: Reply) -> list[Handed]:
     return [reply] if isinstance(reply, Handed) else []
 
 
-def one_by_one(machine: Machine, log: list[LogEntry]) -> list[tuple[Operation, Reply]]:
-    """Every operation in an entry of its own."""
-    done = []
-    for entry in log:
-        for operation in entry.operations:
-            (reply,) = ask(machine, operation, now_ms=entry.now_ms, seed=entry.seed)
-            done.append((operation, reply))
-    return done
-
-
 @LAW
 @given(time_logs)
-def test_no_two_unfinished_jobs_of_a_queue_have_one_key(log: list[LogEntry]) -> None:
+def test_no_two_unfinished_jobs_have_one_key_and_counts_are_those_of_what_is_seen(log: list[LogEntry]) -> None:
     machine = Machine()
     for _ in play(machine, log):
         for queue in machine.queue_names(""):
-            jobs = [job for state in STATES for job in machine.peek_queue(queue, state, 1000)]
-            keys = Counter(job.key for job in jobs if job.key is not None)
+            seen = {state: machine.peek_queue(queue, state, 1000) for state in JobState}
+            keys = Counter(job.key for state in STATES for job in seen[state] if job.key is not None)
             assert set(keys.values()) <= {1}
-
-
-@LAW
-@given(time_logs)
-def test_counts_are_those_of_the_jobs_that_are_seen(log: list[LogEntry]) -> None:
-    machine = Machine()
-    for _ in play(machine, log):
-        for queue in machine.queue_names(""):
             counts = machine.counts(queue)
             assert counts is not None
-            seen = [len(machine.peek_queue(queue, state, 1000)) for state in JobState]
-            assert seen == [counts.ready, counts.delayed, counts.running, counts.dead, counts.buried]
-            assert machine.unfinished(queue) == (sum(seen[:3]) > 0)
+            assert [len(seen[state]) for state in JobState] == [
+                counts.ready, counts.delayed, counts.running, counts.dead, counts.buried,
+            ]
+            assert machine.unfinished(queue) == any(seen[state] for state in STATES)
 
 
 @LAW
 @given(time_logs)
-def test_nothing_is_handed_out_beyond_a_limit_or_from_a_paused_queue(log: list[LogEntry]) -> None:
+def test_limits_and_pauses_hold_and_finq_and_fini_mean_that_nothing_is_left(log: list[LogEntry]) -> None:
     machine = Machine()
     for entry in log:
         for operation in entry.operations:
+            running = {job.id: job for job in machine.running()}
             (reply,) = ask(machine, operation, now_ms=entry.now_ms, seed=entry.seed)
-            for job in given_out(reply):
-                queue = machine.queue_settings(job.queue)
-                if queue is None or not isinstance(operation, Get | GetWith):
-                    continue
-                running = [other for other in machine.running() if other.queue == job.queue]
-                assert not queue.paused_out
-                assert not 0 < queue.limit < len(running)
-                if job.item is not None:
-                    assert not 0 < queue.item_limit < len([one for one in running if one.item == job.item])
+            if isinstance(operation, Get | GetWith):
+                assert_allowed(machine, given_out(reply))
+            number = getattr(operation, "id", 0)
+            if isinstance(reply, Finished) and number in running:
+                job = running[number]
+                assert reply.queue_done == (not machine.unfinished(job.queue))
+                assert not reply.item_done or not machine.unfinished(None, job.item)
+
+
+def assert_allowed(machine: Machine, handed: list[Handed]) -> None:
+    """None of these was handed out beyond a limit or from a paused queue."""
+    for job in handed:
+        queue = machine.queue_settings(job.queue)
+        if queue is None:
+            continue
+        running = [other for other in machine.running() if other.queue == job.queue]
+        assert not queue.paused_out
+        assert not 0 < queue.limit < len(running)
+        if job.item is not None:
+            assert not 0 < queue.item_limit < len([one for one in running if one.item == job.item])
 
 
 @LAW
@@ -156,13 +151,16 @@ def test_whoever_waits_is_told(log: list[LogEntry], operations: list[Operation])
 
 
 @LAW
-@given(time_logs)
-def test_ready_is_what_gets_are_given(log: list[LogEntry]) -> None:
+@given(time_logs, st.booleans())
+def test_ready_is_what_gets_are_given_and_undone_hand_outs_leave_all_as_it_was(
+    log: list[LogEntry], first: bool,
+) -> None:
     machine = Machine()
     for _ in play(machine, log):
         pass
+    snapshot = snapshot_of(machine)
     for queue in sorted(machine.queue_names("")):
-        other = restored(snapshot_of(machine))
+        other = restored(snapshot)
         other.apply(other.index + 1, 0, 0, [])
         ready = other.ready(queue)
         assert (queue in other.nonempty()) == (ready > 0)
@@ -170,14 +168,6 @@ def test_ready_is_what_gets_are_given(log: list[LogEntry]) -> None:
         assert isinstance(reply, Handed) == (ready > 0)
         if ready == 0:
             assert reply == Empty(other.unfinished(queue))
-
-
-@LAW
-@given(time_logs, st.booleans())
-def test_undone_hand_outs_leave_everything_as_it_was(log: list[LogEntry], first: bool) -> None:
-    machine = Machine()
-    for _ in play(machine, log):
-        pass
     run(machine, Tick(), now_ms=10_000)
     run(machine, Tick(), now_ms=10_000)
     before = waiting(machine, counted=not first)
@@ -194,18 +184,3 @@ def waiting(machine: Machine, *, counted: bool) -> dict[str, list[JobView]]:
                 for job in machine.peek_queue(queue, JobState.READY, 1000)]
         for queue in machine.queue_names("")
     }
-
-
-@LAW
-@given(time_logs)
-def test_finq_and_fini_mean_that_nothing_is_left(log: list[LogEntry]) -> None:
-    machine = Machine()
-    for entry in log:
-        for operation in entry.operations:
-            running = {job.id: job for job in machine.running()}
-            (reply,) = ask(machine, operation, now_ms=entry.now_ms, seed=entry.seed)
-            number = getattr(operation, "id", 0)
-            if isinstance(reply, Finished) and number in running:
-                job = running[number]
-                assert reply.queue_done == (not machine.unfinished(job.queue))
-                assert not reply.item_done or not machine.unfinished(None, job.item)

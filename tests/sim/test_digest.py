@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import subprocess
 import sys
@@ -29,6 +30,8 @@ SEED = 3
 PUT = Put("q", 0, b"x")
 LATER_S = 1e-6
 MESSAGE = 50                    # the one that is sent in another way
+
+digest_of = functools.cache(campaign.digest)        # of the product as it is
 
 
 def rename_the_product() -> int:
@@ -59,7 +62,7 @@ print(*campaign.digests(map(int, sys.argv[1:])))
 def test_a_digest_has_no_words() -> None:
     arguments = [sys.executable, "-c", PROGRAM, *map(str, SEEDS)]
     renamed = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert renamed.stdout.split() == list(campaign.digests(SEEDS))
+    assert renamed.stdout.split() == list(map(digest_of, SEEDS))
 
 
 Transmit = Callable[..., None]
@@ -84,7 +87,7 @@ def transmit_another(transmit: Transmit, network: Network, sender: str, receiver
 
 @pytest.mark.parametrize("way", [transmit_later, transmit_nothing, transmit_twice, transmit_another])
 def test_a_digest_has_each_message(way: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
-    before, transmit, counted = campaign.digest(SEED), Network.transmit, itertools.count()
+    before, transmit, counted = digest_of(SEED), Network.transmit, itertools.count()
 
     def changed(self: Network, sender: str, receiver: str, message: Any, wait_s: float) -> None:
         if isinstance(message, Ack) and next(counted) == MESSAGE:
@@ -168,15 +171,15 @@ def test_everything_has_a_number_of_its_own() -> None:
 ASKED = ("--first", "1", "--seeds", "3")
 
 
-@pytest.fixture
-def written(tmp_path: Path) -> Path:
-    path = tmp_path / "digests"
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("written") / "digests"
     assert __main__.main([*ASKED, "--digests", str(path)]) == 0
     return path
 
 
 def test_digests_are_written(written: Path) -> None:
-    lines = [f"{seed} {campaign.digest(seed)}" for seed in (1, 2, 3)]
+    lines = [f"{seed} {digest_of(seed)}" for seed in (1, 2, 3)]
     assert written.read_text().splitlines() == lines
 
 
@@ -190,12 +193,13 @@ def test_equal_digests(written: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert f"2 digests, of the 3 in {written}, are the same" in capsys.readouterr().out
 
 
-def test_the_first_difference_is_told(written: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_first_difference_is_told(written: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first, *rest = written.read_text().splitlines()
-    written.write_text("\n".join([first, *(f"{line.split()[0]} {'0' * 32}" for line in rest)]))
-    assert __main__.main([*ASKED, "--compare", str(written)]) == 1
+    others = tmp_path / "others"
+    others.write_text("\n".join([first, *(f"{line.split()[0]} {'0' * 32}" for line in rest)]))
+    assert __main__.main([*ASKED, "--compare", str(others)]) == 1
     told = capsys.readouterr().out
-    assert f"seed 2 differs: its digest is {campaign.digest(2)}, and {'0' * 32} in" in told
+    assert f"seed 2 differs: its digest is {digest_of(2)}, and {'0' * 32} in" in told
     assert "seed 3" not in told
 
 

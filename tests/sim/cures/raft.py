@@ -252,13 +252,13 @@ OVERTAKEN = {**LEFT_OUT, "constants": [*LEFT_OUT["constants"], *overlapping(True
 LARGE_AND_TWO = {**LARGE, "constants": [*LARGE["constants"], *overlapping(True)]}       # type: ignore[misc]
 
 CURES = (
-    Cure(compare_nothing, CUTS, red=7),
+    Cure(compare_nothing, CUTS, red=76),
     Cure(append_behind_any_entry, {**CUTS, "steady": 1.0}, red=3),
     Cure(believe_stale_answers, DEPOSED, red=408),
-    Cure(send_before_sync, DISKS, red=11),
+    Cure(send_before_sync, DISKS, red=0),
     Cure(count_what_is_being_synced, LARGE, red=0),
     Cure(vote_with_an_empty_disk, LOSSY, red=10),
-    Cure(vote_after_damage, DAMAGED, red=0),
+    Cure(vote_after_damage, DAMAGED, red=3),
     Cure(believe_commit_indexes, CUTS, red=3),
     Cure(leave_the_journal_unaligned, {}, red=0),
     Cure(vote_for_anybody, CUTS, red=3),
@@ -269,7 +269,7 @@ CURES = (
     Cure(change_two_voters_at_once, scripted(SCRIPTED, members.two_operators_remove_a_node_each, nodes=5), red=2),
     Cure(change_on_when_removed, scripted(SCRIPTED, members.a_removed_leader_is_asked_for_more), red=0),
     Cure(queue_at_the_end_what_was_left_out, LEFT_OUT, red=0),
-    Cure(overtake_what_was_left_out, OVERTAKEN, red=15),
+    Cure(overtake_what_was_left_out, OVERTAKEN, red=27),
     Cure(count_what_is_being_synced, LARGE_AND_TWO, red=0),
     Cure(talk_to_the_removed, scripted(SCRIPTED, members.a_removed_node_asks_for_votes, nodes=5), red=0),
 )

@@ -89,8 +89,8 @@ ONE: dict[str, Any] = {"drift": 0.0, "nodes": 1, "spares": 0, "weights": only("c
 
 CURES = (
     Cure(follow_the_wall_clock, THREE, red=1),
-    Cure(begin_with_ones_own_clock, THREE, red=0),
-    Cure(take_the_greater_of_two, THREE, red=5),
+    Cure(begin_with_ones_own_clock, THREE, red=14),
+    Cure(take_the_greater_of_two, THREE, red=0),
     Cure(step_to_the_median, ONE, red=0),
     Cure(hurry, ONE, red=2),
     Cure(forget_what_time_it_was, scripted(SCRIPTED, time_scenarios.time_passes_without_entries), red=0),

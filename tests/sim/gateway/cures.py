@@ -110,10 +110,10 @@ def lose_messages_in_silence(patch: pytest.MonkeyPatch) -> None:
 CURES = (
     Cure(forget_at_a_lead_entry, RUN, red=0),
     Cure(begin_with_empty_windows, RUN, red=0),
-    Cure(write_without_a_lease, RUN, red=3),
-    Cure(count_what_was_written_only, RUN, red=0),
+    Cure(write_without_a_lease, RUN, red=11),
+    Cure(count_what_was_written_only, RUN, red=5),
     Cure(tell_before_it_is_committed, RUN, red=11),
-    Cure(count_back_from_the_lead_entry, RUN, red=10),
+    Cure(count_back_from_the_lead_entry, RUN, red=1),
     Cure(repeat_at_once, RUN, red=2),
     Cure(repeat_all_of_it, {}, red=126),
     Cure(serve_the_last_first, RUN, red=1),

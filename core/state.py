@@ -43,8 +43,8 @@ from core.store.job import (
     Extras,
     Job,
     RunningJob,
-    counted,
     expiring,
+    handed_out,
     is_numbered,
     time_in_order,
 )
@@ -327,16 +327,16 @@ class State:
         apply_item_limit(self.queues, self.effects, queue, item_queue)
 
     def take_this(self, queue: Queue, job: Job) -> Job:
-        """Take out this READY job, which is to be handed out."""
+        """Take out this READY job, which is to be handed out: `hand_out` takes its key and its number over."""
         self._take_out(queue, job)
         if queue.settings is not None:
             self.watch(queue.name, queue.settings)
         if job.extras is not None:
-            self._unindex(queue, job, job.extras)
+            self._unlist(job, job.extras)
         return job
 
     def take(self, queue: Queue, item_name: str | None) -> Job:
-        """Take out the job of `queue` that is next (of this item when one is named); there must be one."""
+        """Take out the next job of `queue` (of this item when one is named), as `take_this`; there must be one."""
         if item_name is not None:
             job = self.items.by_name[item_name].by_queue[queue.name].ready[0]
             self._take_out(queue, job)
@@ -351,7 +351,7 @@ class State:
         if queue.settings is not None:
             self.watch(queue.name, queue.settings)
         if job.extras is not None:
-            self._unindex(queue, job, job.extras)
+            self._unlist(job, job.extras)
         return job
 
     # ---- DELAYED
@@ -427,7 +427,7 @@ class State:
         deadline_ms = None if lease_ms is None else self.clock_ms + lease_ms
         extras = job.extras
         if extras is not None:
-            extras = counted(extras, reserves=1)
+            extras = handed_out(extras)
         running = RunningJob(
             number, job.queue, -job.rank, job.data, job.item, deadline_ms, then, job.when, job.seq, job.attempts + 1,
             job.at_ms, extras, lease_ms,
@@ -437,11 +437,16 @@ class State:
         events.seq += 1
         if events.recorded:
             events.record("TAKE", running.queue, running.priority, number)
-        if queue.settings is None and job.item is None and extras is None and self.fair is None:
+        if (
+            queue.settings is None and job.item is None and self.fair is None
+            and (extras is None or extras.key is None)
+        ):
             queue.taken[number] = None          # the part of `start` that nearly all need
             self.running[number] = running
             if deadline_ms is not None:
                 self.leases.add(running)
+            if extras is not None and extras.counts is not None:
+                self.numbers[job.seq] = running
         else:
             if self.fair is not None:
                 running.since_ms = self.clock_ms
@@ -618,13 +623,17 @@ class State:
     def _unindex(self, queue: Queue, job: Job | DelayedJob, extras: Extras) -> None:
         self._forget(queue, job, extras)
         if isinstance(job, Job):
-            if extras.expires_at_ms is not None:
-                self.ttls.remove((extras.expires_at_ms, job.seq, job))
-            if extras.origin is not None:
-                jobs = self.dead[extras.origin]
-                jobs.remove(job)
-                if not jobs.size:
-                    del self.dead[extras.origin]
+            self._unlist(job, extras)
+
+    def _unlist(self, job: Job, extras: Extras) -> None:
+        """A READY job is not among those that expire, or are dead, any more."""
+        if extras.expires_at_ms is not None:
+            self.ttls.remove((extras.expires_at_ms, job.seq, job))
+        if extras.origin is not None:
+            jobs = self.dead[extras.origin]
+            jobs.remove(job)
+            if not jobs.size:
+                del self.dead[extras.origin]
 
     # ---- the end
 

@@ -106,7 +106,10 @@ def continues(operation: Operation, before: Operation) -> bool:
     if type(operation) is sessions.Request:
         if type(before) is fragments.LastFragment:
             return operation.part > 0
-        return operation.part > 0 and type(before) is sessions.Request and type(before.operation) in jobs.PUTS
+        return (
+            operation.part > 0 and type(before) is sessions.Request and type(before.operation) in jobs.PUTS
+            and (before.session, before.number) == (operation.session, operation.number)
+        )
     if type(operation) is not jobs.Get or type(before) not in (*jobs.PUTS, fragments.LastFragment):
         return False
     return operation.item_of_put or operation.item is not None

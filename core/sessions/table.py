@@ -49,6 +49,8 @@ class Sessions:
         session = self.by_number.get(number)
         if session is None or session.ending:
             return None
+        if session.used_ms == clock_ms and not session.graced:
+            return session              # used by this entry already, as by a request and the Get in it
         deadline_ms = clock_ms + session.ttl_ms
         if deadline_ms > session.deadline_ms:
             session.deadline_ms = deadline_ms

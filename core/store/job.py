@@ -101,9 +101,11 @@ class Extras(Struct, gc=False, frozen=True):
 
 NO_EXTRAS = Extras()
 NEW_COUNTS = JobCounts()
+ONCE_HANDED_OUT = JobCounts(reserves=1)
 
 # Those that jobs share, by what they say, as they cannot change. It is emptied when it has too many.
 _shared: dict[tuple[int | str | None, ...], Extras] = {}
+_handed_out: dict[Extras, Extras] = {}      # of these that are numbered, those after the first hand-out
 
 
 def extras_of_many(
@@ -119,6 +121,7 @@ def extras_of_many(
     if extras is None:
         if len(_shared) >= SHARED_EXTRAS_MAX:
             _shared.clear()
+            _handed_out.clear()
         extras = _shared[kind] = Extras(
             tries=tries, ttl_ms=ttl_ms, every_ms=every_ms, group=group, lease_ms=lease_ms, counts=counts,
         )
@@ -155,6 +158,20 @@ def counted(
         old.kicks + kicks, old.delay_ms,
     )
     return replace(extras, counts=counts)
+
+
+def handed_out(extras: Extras | None) -> Extras | None:
+    """The extras of a job that is handed out once more; those of first hand-outs are shared, as those of new jobs."""
+    if extras is None or extras.counts is None:
+        return extras
+    if extras.counts is not NEW_COUNTS or extras.key is not None:
+        return counted(extras, reserves=1)
+    after = _handed_out.get(extras)
+    if after is None:
+        if len(_handed_out) >= SHARED_EXTRAS_MAX:
+            _handed_out.clear()
+        after = _handed_out[extras] = replace(extras, counts=ONCE_HANDED_OUT)
+    return after
 
 
 def delayed_by(extras: Extras | None, delay_ms: int) -> Extras | None:

@@ -31,7 +31,8 @@ def done_last(state: State, operation: ops.DoneLast, seed: int) -> Reply:
     job = state.stop(operation.id)
     if job is None:
         return NOT_FOUND
-    result(state, job, ops.Feedback.OK)
+    if job.pulse is not None:
+        result(state, job, ops.Feedback.OK)
     return finish(state, job, last=True)
 
 

@@ -351,6 +351,8 @@ PUT, WITH = Put("q", 0, b""), PutWith(Put("q", 0, b""), ttl_ms=5)
     (Request(1, 2, b"d", 0, True, Get(("o",), item_of_put=True)), Request(1, 2, b"d", 0, False, PUT), False),
     (Request(1, 2, b"d", 1, True, Get(("o",), item_of_put=True)), PUT, False),
     (Request(1, 2, b"d", 1, True, Get(("o",), item_of_put=True)), Request(1, 2, b"d", 0, False, Done(1)), False),
+    (Request(1, 3, b"d", 1, True, Get(("o",), item_of_put=True)), Request(1, 2, b"d", 0, False, PUT), False),
+    (Request(4, 2, b"d", 1, True, Get(("o",), item_of_put=True)), Request(1, 2, b"d", 0, False, PUT), False),
 ])
 def test_the_hand_out_of_a_put_wait_stands_directly_behind_its_put(
     operation: Operation, before: Operation, expected: bool,

@@ -17,9 +17,10 @@ def put_of(call: calls.Put) -> PutNumbered:
     return PutNumbered(put, number=True, lease_ms=call.ttr_s * MS)
 
 
-def get_of(call: calls.Reserve, session: int | None) -> GetWith:
+def get_of(call: calls.Reserve, session: int | None) -> Get | GetWith:
     """The operation of a reserve, whose job is bound to the session."""
-    return GetWith(Get(call.tubes, session=session), policy=Policy.PLACE if len(call.tubes) > 1 else None)
+    get = Get(call.tubes, session=session)
+    return get if len(call.tubes) == 1 else GetWith(get, policy=Policy.PLACE)
 
 
 def reserved(cluster: Cluster, reply: Handed) -> calls.Reserved:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from beanstalk import Failure, calls
 from cluster.api import Cluster
-from core import OpenSession, Operation, Put, PutNumbered, PutWith, Reply, Request, SessionOpened, TouchSessions
+from core import Get, OpenSession, Operation, Put, PutNumbered, PutWith, Reply, Request, SessionOpened, TouchSessions
 from core import SessionNotFound as SessionNotFoundReply
 from gateway.auth.authenticator import Access
 from gateway.auth.authorizer import Guard
@@ -53,7 +53,7 @@ class OrderExecution:
         self._principal = principal
         self._order = order
         self._told: Told | None = told
-        self._number = order.number
+        self._part = 0                  # of the request, for the next operation
         self._steps: Steps | None = None
         self._waiter: Waiter | None = None
         self._operation: Operation | None = None
@@ -117,10 +117,10 @@ class OrderExecution:
             self._follow(step)
 
     def _numbered(self, operation: Any, *, keep_waiting: bool = False) -> Operation:
-        """The operation as the next request of the session."""
-        number = self._number
-        self._number += 1
-        return Request(self._order.session, number, NO_DIGEST, 0, keep_waiting, operation)
+        """The operation as the next part of the request."""
+        part = self._part
+        self._part += 1
+        return Request(self._order.session, self._order.number, NO_DIGEST, part, keep_waiting, operation)
 
     def _propose(self, operation: Operation) -> None:
         self._operation = operation
@@ -138,8 +138,10 @@ class OrderExecution:
         if wait.wait_ms == 0:
             self._propose(request)
             return
-        waiters = self._services.waiters
-        self._waiter = Waiter(self, waiters, Wanted(wait.get.get, pick=wait.get, request=request))
+        waiters, get = self._services.waiters, wait.get
+        wanted = (
+            Wanted(get, request=request) if isinstance(get, Get) else Wanted(get.get, pick=get, request=request))
+        self._waiter = Waiter(self, waiters, wanted)
         if wait.wait_ms is not None:
             waiters.limit(self._waiter, wait.wait_ms)
         waiters.come(self._waiter, ask=not self._order.first)

@@ -22,9 +22,9 @@ class Keep(Struct, array_like=True, tag=51, frozen=True, gc=False):
 
 
 class Order(Struct, array_like=True, frozen=True, gc=False):
-    """A call of a connection, as requests of its `session` with the numbers from `number` on (`numbers_of` the call).
+    """A call of a connection, as the parts of request `number` of its `session`.
 
-    A repeated order has the same numbers. `session` 0: not in a session, for what can be repeated anyway. `first`: it
+    A repeated order has the same number. `session` 0: not in a session, for what can be repeated anyway. `first`: it
     was not given before, so nothing of it can have been executed, or be on its way to that.
     """
 
@@ -48,12 +48,6 @@ class SessionLost(Struct, array_like=True, tag=151, frozen=True, gc=False):
 Outcome = calls.Result | Failure | Again | SessionLost
 
 NO_DIGEST = b""                 # of requests: a node never uses a number for another command
-
-
-def numbers_of(call: object) -> int:
-    """How many numbers the requests of a call may need."""
-    return 2 if type(call) is calls.Delete else 1
-
 
 _orders = msgspec.msgpack.Decoder(Order)
 _outcomes = msgspec.msgpack.Decoder(Outcome)

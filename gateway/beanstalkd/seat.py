@@ -21,7 +21,6 @@ from gateway.beanstalkd.orders import (
     SessionLost,
     decode_outcome,
     encode,
-    numbers_of,
 )
 from gateway.beanstalkd.sessions import NodeSession, NodeSessions
 
@@ -94,36 +93,31 @@ class NodeSeat:
     # ---- orders
 
     def _begin(self) -> None:
-        """Give the order for the call, in a session if it needs one."""
-        call = self._call
+        """Give an order for the call, in a session if it needs one: to the fast path if it can take it."""
+        call, session = self._call, self._session
         assert call is not None
         if type(call) in WITHOUT_SESSION:
-            self._give(Order(call, first=True))
-            return
-        session = self._session
-        if session is None:
-            session = self._session = self._sessions.take()
-        if session is None:
-            self._give(Order(Open(self._cluster.name, secrets.randbits(64)), first=True))
+            order = Order(call, first=True)
         else:
-            self._give(Order(call, session.number, session.next_numbers(numbers_of(call)), True))
+            if session is None:
+                session = self._session = self._sessions.take()
+            if session is None:
+                order = Order(Open(self._cluster.name, secrets.randbits(64)), first=True)
+            else:
+                order = Order(call, session.number, session.next_number(), True)
+        self._order = order
+        if self._cluster.serving:
+            self._given, self._given_at, self._recall = 1, self._loop.time(), self._fast_path.cancel
+            if self._fast_path.take(order):
+                return
+        self._given = 0
+        self._give_now()
 
     def _begin_anew(self) -> None:
         """Begin the call, for which time has passed already."""
         if type(self._call) is calls.Reserve:
             self._call = replace(self._call, wait_s=self._wait_s())
         self._begin()
-
-    def _give(self, order: Order) -> None:
-        """Give a new order."""
-        self._order, self._given = order, 0
-        if self._cluster.serving:
-            self._given, self._given_at = 1, self._loop.time()
-            self._recall = self._fast_path.cancel
-            if self._fast_path.take(order):
-                return
-            self._given = 0
-        self._give_now()
 
     def _give_again(self) -> None:
         assert self._order is not None
@@ -212,7 +206,7 @@ class NodeSeat:
         self._recall = None
         if type(call) is calls.GiveBack and call.handles:
             self._forget_session()          # it has ended with them
-        elif isinstance(result, Failure) and self._given > 1:
+        elif self._given > 1 and isinstance(result, Failure):
             self._unsure = True
         assert done is not None
         done(result)

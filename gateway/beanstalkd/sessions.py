@@ -15,10 +15,11 @@ class NodeSession:
         self.number = number
         self._next = 1
 
-    def next_numbers(self, count: int) -> int:
-        """The first of this many request numbers, for the next order."""
-        first, self._next = self._next, self._next + count
-        return first
+    def next_number(self) -> int:
+        """The request number of the next order."""
+        number = self._next
+        self._next = number + 1
+        return number
 
 
 class NodeSessions:

@@ -24,6 +24,7 @@ from core import (
     Due,
     Empty,
     Finished,
+    Get,
     GetNumber,
     GetWith,
     Handed,
@@ -59,7 +60,7 @@ FIRST_NUMBER = 1 << 40          # smaller ones are of hand-outs: of jobs that we
 class Wait(Struct, frozen=True):
     """An operation that waits for a job, `wait_ms` at most (None: without end)."""
 
-    get: GetWith
+    get: Get | GetWith
     wait_ms: int | None
 
 

@@ -345,7 +345,7 @@ def test_a_reserve_that_was_given_up_takes_no_job_when_the_one_in_its_place_has_
             worker.do(calls.Reserve(("other",), 0))                 # which opened the session
             session = worker.seat._session
             assert session is not None
-            order = Order(calls.Reserve(("q",), wait_s), session.number, session.next_numbers(1), True)
+            order = Order(calls.Reserve(("q",), wait_s), session.number, session.next_number(), True)
             told: list[bytes | None] = []
             given_up = do_errand(gateway.hub, None, "n2", encode(order), told.append)
             assert len(gateway.hub.waiters) == 1

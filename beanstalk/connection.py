@@ -17,6 +17,7 @@ class Connection(asyncio.Protocol):
     """One client's connection."""
 
     _transport: asyncio.Transport
+    _conversation: Conversation | None = None       # None: it was not accepted
 
     def __init__(self, server: Server, seat: Seat) -> None:
         self._server = server
@@ -32,26 +33,32 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Bytes have come; no more are read while too many are unexecuted."""
         conversation = self._conversation
-        conversation.receive(data)
-        if conversation.reader.full is not self._paused:
-            self._throttle()
+        if conversation is not None:
+            conversation.receive(data)
+            if conversation.reader.full is not self._paused:
+                self._throttle()
 
     def eof_received(self) -> bool:
         """The client sends no more, but may still read."""
+        if self._conversation is None:
+            return False
         self._conversation.end()
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client is gone."""
-        self._conversation.lost()
+        if self._conversation is not None:
+            self._conversation.lost()
 
     def pause_writing(self) -> None:
         """The client does not read."""
-        self._conversation.output_full()
+        if self._conversation is not None:
+            self._conversation.output_full()
 
     def resume_writing(self) -> None:
         """The client reads again."""
-        self._conversation.output_taken()
+        if self._conversation is not None:
+            self._conversation.output_taken()
 
     # ---- Link
 
@@ -77,6 +84,7 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
     def _throttle(self) -> None:
+        assert self._conversation is not None
         full = self._conversation.reader.full
         if self._transport.is_closing() or full == self._paused:
             return

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Protocol, cast
+
+from msgspec import Struct
 
 from beanstalk import answers, calls
 from beanstalk.calls import (
@@ -48,7 +50,7 @@ class Link(Protocol):
         """There may be room for input, if it was held back."""
 
 
-class Asking(NamedTuple):
+class Asking(Struct):
     """A call whose result is awaited, and what makes the answer of it. Failures that `then` does not know are told."""
 
     call: Call
@@ -93,9 +95,22 @@ class Conversation:
 
     def receive(self, data: bytes) -> None:
         """Bytes have come."""
-        self.reader.feed(data)
-        if self._asking is None:
+        reader = self.reader
+        reader.feed(data)
+        if self._asking is not None:
+            return
+        usual = reader.usual
+        if (
+            usual is None or self._stepping or self._turn_over or self._ended or self._full or self._out
+            or self._server.leaving
+        ):
             self.go_on()
+            return
+        reader.usual = None                         # nearly always: one command, and nothing to wait for
+        self._server.counts[usual.verb] += 1
+        self._take(_DO[usual.verb](self, usual))
+        if self._out:
+            self._flush()
 
     def end(self) -> None:
         """The client has sent its last byte: what it has sent is executed, a reserve does not wait any more."""
@@ -180,8 +195,8 @@ class Conversation:
         asking, self._asking = self._asking, None
         assert asking is not None
         self.waiting = False
-        if not isinstance(result, Failure):
-            step = asking.then(result)
+        if type(result) is not Failure:         # cheaper than isinstance() of an enumeration
+            step = asking.then(cast(Result, result))
         elif asking.failed is not None:
             step = asking.failed(result)
         else:
@@ -316,8 +331,10 @@ class Conversation:
             partial(self._not_ended, number, handle))
 
     def _deleted(self, number: int, handle: int | None, result: Result) -> Step:
-        tube = result.names[0] if isinstance(result, Names) else self.held.tube(number)
-        self.held.drop(number, handle)
+        tube = self.held.drop(number, handle)
+        if result is not None:
+            assert isinstance(result, Names)
+            tube = result.names[0]
         if tube is not None:
             self._server.tubes.counts(tube).deletes += 1
         return answers.DELETED

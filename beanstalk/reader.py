@@ -23,12 +23,12 @@ UNKNOWN_COMMAND = Wrong(answers.UNKNOWN_COMMAND)
 class Reader:
     """The input of one connection."""
 
-    __slots__ = ("_body_bytes_max", "_buffer", "_dropped", "_dropping_line", "_put", "_usual", "_wanted")
+    __slots__ = ("_body_bytes_max", "_buffer", "_dropped", "_dropping_line", "_put", "_wanted", "usual")
 
     def __init__(self, body_bytes_max: int = BODY_BYTES_MAX) -> None:
         self._body_bytes_max = body_bytes_max
         self._buffer = bytearray()
-        self._usual: Command | None = None      # a usual command, before what is in the buffer
+        self.usual: Command | None = None       # a usual command, before what is in the buffer
         self._put: Command | None = None        # its body is arriving
         self._wanted = 0                        # bytes of the body with CR LF
         self._dropped = 0                       # bytes of a body that is too big, still to be dropped
@@ -42,26 +42,26 @@ class Reader:
     @property
     def pending(self) -> bool:
         """Whether there are bytes that no command was made of yet."""
-        return self._usual is not None or bool(self._buffer)
+        return self.usual is not None or bool(self._buffer)
 
     def feed(self, data: bytes) -> None:
         """Take received bytes."""
-        if not self._buffer and self._usual is None and self._put is None and not self._dropped:
-            self._usual = usual_command(data, self._body_bytes_max)
-            if self._usual is not None:
+        if not self._buffer and self.usual is None and self._put is None and not self._dropped:
+            self.usual = usual_command(data, self._body_bytes_max)
+            if self.usual is not None:
                 return
         self._buffer += data
 
     def close(self) -> None:
         """Forget everything: the connection is gone."""
         self._buffer.clear()
-        self._usual = self._put = None
+        self.usual = self._put = None
         self._wanted, self._dropped, self._dropping_line = 0, 0, False
 
     def next(self) -> Command | Wrong | None:
         """The next command, or what is wrong with it; None: more bytes are needed."""
-        if self._usual is not None:
-            usual, self._usual = self._usual, None
+        if self.usual is not None:
+            usual, self.usual = self.usual, None
             return usual
         if self._dropped:
             return self._drop()

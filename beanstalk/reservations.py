@@ -41,10 +41,11 @@ class Reservations:
 
     def add(self, number: int, handle: int, tube: str, ttr_s: float, now: float) -> None:
         """The job of this tube was handed out to this connection."""
-        self._held[number] = Reservation(handle, tube, ttr_s, now + ttr_s)
-        heapq.heappush(self._ends, (now + ttr_s, number))
-        if len(self._ends) > 2 * len(self._held) + SPARE_ENDS:      # behind one that lasts they would stay for long
-            self._ends = list({end for end in self._ends if self._is_true(end)})
+        ends, deadline = self._ends, now + ttr_s
+        self._held[number] = Reservation(handle, tube, ttr_s, deadline)
+        heapq.heappush(ends, (deadline, number))
+        if len(ends) > 2 * len(self._held) + SPARE_ENDS:            # behind one that lasts they would stay for long
+            self._ends = list({end for end in ends if self._is_true(end)})
             heapq.heapify(self._ends)
 
     def handle(self, number: int) -> int | None:
@@ -52,21 +53,19 @@ class Reservations:
         held = self._held.get(number)
         return None if held is None else held.handle
 
-    def tube(self, number: int) -> str | None:
-        """The tube of a job, None if this connection does not have it."""
-        held = self._held.get(number)
-        return None if held is None else held.tube
-
     def touched(self, number: int, now: float) -> None:
         """The time of the job begins anew."""
         held = self._held.get(number)
         if held is not None:
             self.add(number, held.handle, held.tube, held.ttr_s, now)
 
-    def drop(self, number: int, handle: int | None) -> None:
-        """The job is not reserved under this handle any more."""
-        if handle is not None and self.handle(number) == handle:
-            del self._held[number]
+    def drop(self, number: int, handle: int | None) -> str | None:
+        """The job is not reserved under this handle any more. Returns its tube, None if it was not."""
+        held = self._held.get(number)
+        if held is None or held.handle != handle:
+            return None
+        del self._held[number]
+        return held.tube
 
     def handles(self) -> tuple[int, ...]:
         """The handles of all jobs, in the order of their hand-out."""

@@ -8,7 +8,7 @@ the same reply again.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from msgspec.structs import replace
 
@@ -28,7 +28,6 @@ class FastPath:
         "_ended",
         "_execution",
         "_order",
-        "_outcome_of",
         "_principal",
         "_services",
         "_told",
@@ -43,7 +42,6 @@ class FastPath:
         self._ended = ended
         self._told = told
         self._order: Order | None = None            # under way
-        self._outcome_of: Callable[[FastPath, Order, Any], bool]
         self._claimed: str | None = None            # the queue of the job that a reserve will get
         self._cancelled = False
         self._execution: OrderExecution | None = None
@@ -63,22 +61,21 @@ class FastPath:
 
     def _put(self, order: Order, call: calls.Put) -> bool:
         services = self._services
-        if services.cluster.full or not self._may("put", call.tube):
+        if services.cluster.full or (services.access.required and not self._may("put", call.tube)):
             return False
         operation = put_of(call)
-        self._outcome_of = FastPath._stored
         self._propose(order, operation)
         if not call.delay_s:
             services.waiters.follow(operation.job.put, self)
         return True
 
     def _reserve(self, order: Order, call: calls.Reserve) -> bool:
-        if not self._may("get", *call.tubes):
+        services = self._services
+        if services.access.required and not self._may("get", *call.tubes):
             return False
-        self._claimed = self._services.waiters.claim_for_get(call.tubes)
-        if self._claimed is None:
+        claimed = self._claimed = services.waiters.claim_for_get(call.tubes)
+        if claimed is None:
             return False
-        self._outcome_of = FastPath._handed
         self._propose(order, get_of(call, order.session), keep_waiting=call.wait_s != 0)
         return True
 
@@ -90,15 +87,12 @@ class FastPath:
             queue = self._services.cluster.machine.queue_of(handle)
             if queue is not None and not self._may("get", queue):
                 return False
-        self._outcome_of = FastPath._finished
         self._propose(order, DoneLast(handle))
         return True
 
     def _may(self, right: str, *queues: str) -> bool:
-        """Whether the user has a right on the queues."""
+        """Whether the user has a right on the queues, where users are required."""
         access, user = self._services.access, self._principal.user
-        if not access.required:
-            return True
         account = None if user is None else access.account(user)
         return account is not None and all(queue.startswith(getattr(account.rights, right)) for queue in queues)
 
@@ -107,47 +101,32 @@ class FastPath:
         request = Request(order.session, order.number, NO_DIGEST, 0, keep_waiting, operation)
         self._services.cluster.propose_for(self, request, self)
 
-    # ---- their replies: False if the steps have to go on with them
-
-    def _stored(self, order: Order, reply: Reply) -> bool:
-        if type(reply) is not StoredNumber:
-            return False
-        self._ended(calls.Number(reply.number))
-        return True
-
-    def _handed(self, order: Order, reply: Reply) -> bool:
-        claimed, self._claimed = self._claimed, None
-        assert claimed is not None
-        self._services.waiters.settle_claim(claimed, reply)
-        if type(reply) is Handed:
-            self._ended(reserved(self._services.cluster, reply))
-            return True
-        assert type(order.call) is calls.Reserve
-        if isinstance(reply, Empty) and (self._cancelled or order.call.wait_s == 0):
-            self._ended(None)
-            return True
-        return False
-
-    def _finished(self, order: Order, reply: Reply) -> bool:
-        if type(reply) is not Finished:
-            return False
-        self._ended(None)
-        return True
-
     # ---- ClientPending
 
     def applied(self, reply: Reply) -> None:
-        """The operation was executed."""
+        """The operation was executed: its usual reply is the result, with any other one the steps go on."""
         order, self._order = self._order, None      # what was put is not kept until the next order
         assert order is not None
-        if self._outcome_of(self, order, reply):
-            return
-        if type(reply) is SessionNotFound:
+        claimed = self._claimed
+        if claimed is not None:
+            self._claimed = None
+            self._services.waiters.settle_claim(claimed, reply)
+        kind = type(reply)
+        if kind is Handed:
+            self._ended(reserved(self._services.cluster, cast(Handed, reply)))
+        elif kind is StoredNumber:
+            self._ended(calls.Number(cast(StoredNumber, reply).number))
+        elif kind is Finished or (kind is Empty and self._waits_no_more(order)):
+            self._ended(None)
+        elif kind is SessionNotFound:
             self._told(SessionLost())
         else:
             again = replace(order, first=False)
             self._execution = OrderExecution(self._services, self._principal, again, self._told)
             self._execution.begin()
+
+    def _waits_no_more(self, order: Order) -> bool:
+        return self._cancelled or cast(calls.Reserve, order.call).wait_s == 0
 
     def refused(self) -> None:
         """The operation was not executed: this node does not lead any more."""

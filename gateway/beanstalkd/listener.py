@@ -93,20 +93,11 @@ class Guest(Connection):
         keep_alive(transport.get_extra_info("socket"))
         super().connection_made(transport)
 
-    def data_received(self, data: bytes) -> None:
-        """Bytes have come."""
-        if self._host is not None:
-            super().data_received(data)
-
-    def eof_received(self) -> bool:
-        """The client sends no more."""
-        return self._host is not None and super().eof_received()
-
     def connection_lost(self, exc: Exception | None) -> None:
         """The client is gone."""
         if self._host is not None:
             self._listener.places.leave(self._host)
-            super().connection_lost(exc)
+        super().connection_lost(exc)
 
 
 class BeanstalkdListener:

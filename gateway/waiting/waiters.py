@@ -109,7 +109,8 @@ class Waiters:
         if machine.rated:
             return None
         for queue in queues:
-            if machine.ready(queue) > self._claims.of(queue) and self._lines.first(queue) is None:
+            ready = machine.ready(queue)
+            if ready and ready > self._claims.of(queue) and self._lines.first(queue) is None:
                 self._claims.add(queue, None, 1)
                 return queue
         return None

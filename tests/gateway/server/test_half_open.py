@@ -16,7 +16,9 @@ import uvloop
 from gateway.limits import Limits
 from tests.gateway.helpers.sockets import PATIENCE_S, Gateway
 
-OURS, THEIRS = "10.231.77.1", "10.231.77.2"
+# Of this process alone: another run of the tests may have such a link, too.
+NETWORK = f"10.231.{os.getpid() // 64 % 256}"
+OURS, THEIRS = f"{NETWORK}.{os.getpid() % 64 * 4 + 1}", f"{NETWORK}.{os.getpid() % 64 * 4 + 2}"
 
 # Connects once for each line, says it, and keeps all connections open without ever reading more than one answer.
 CLIENT = """

@@ -70,7 +70,7 @@ class Conversation:
 
         Raises Unavailable if there is no server.
         """
-        data = typed.line.encode() + b"\r\n" + typed.data + rest
+        data = typed.sent + rest
         until = time.monotonic() + self._call.timeout
         while True:
             if not self.server:

@@ -16,7 +16,7 @@ from pqctl.invocation import Call
 from pqctl.output.exit_codes import DONE
 from pqctl.output.stdio import output, say
 from pqctl.shell.leader import Conversation
-from pqctl.shell.typed import FILE_BYTES_MAX, Mistyped, Typed, understand
+from pqctl.shell.typed import FILE_BYTES_MAX, Mistyped, Typed, bytes_of, understand
 from pqctl.shell.words import Words
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _complete(text: str, source: Input) -> tuple[Typed, bytes]:
     rest = source.data(f"{typed.missing_bytes} bytes> ", typed.missing_bytes) if typed.missing_bytes else b""
     for number in range(typed.parts):
         part = understand(source.command(f"{number + 1} of {typed.parts}> "), _read_file, part=True)
-        rest += part.line.encode() + b"\r\n" + part.data
+        rest += part.sent
         if part.missing_bytes:
             rest += source.data(f"{part.missing_bytes} bytes> ", part.missing_bytes)
     return typed, rest
@@ -164,9 +164,9 @@ class Typist:
 
     def data(self, prompt: str, count: int) -> bytes:
         """Read lines until there are enough bytes; the line end of the last one does not count."""
-        data = self._keyboard.data(prompt).encode()
+        data = bytes_of(self._keyboard.data(prompt))
         while len(data) < count:
-            data += b"\n" + self._keyboard.data(f"{count - len(data) - 1} more> ").encode()
+            data += b"\n" + bytes_of(self._keyboard.data(f"{count - len(data) - 1} more> "))
         if len(data) > count:
             raise Mistyped(f"these are {len(data)} bytes, not {count}: nothing was sent")
         return data
@@ -187,6 +187,8 @@ def _read_file(name: str) -> bytes:
             data = file.read(FILE_BYTES_MAX + 1)
     except OSError as error:
         raise Mistyped(f"{name}: {error.strerror}") from None
+    except (ValueError, RuntimeError) as error:         # a NUL in it; the ~ of nobody
+        raise Mistyped(f"{name!r}: {error}") from None
     if len(data) > FILE_BYTES_MAX:
         raise Mistyped(f"{name} is too large")
     return data

@@ -28,6 +28,11 @@ class Mistyped(Exception):
     """What was typed cannot be sent; the message says why."""
 
 
+def bytes_of(text: str) -> bytes:
+    """The bytes of what was read. Those that are no UTF-8 are as they came: what they mean is for the server to say."""
+    return text.encode("utf-8", "surrogateescape")
+
+
 class Typed(NamedTuple):
     """A line without its end, the data given with it, and how many bytes or parts are still to be asked for."""
 
@@ -35,6 +40,11 @@ class Typed(NamedTuple):
     data: bytes = b""
     missing_bytes: int = 0
     parts: int = 0              # of PUTS: for each of them a line follows, with data of its own
+
+    @property
+    def sent(self) -> bytes:
+        """The line and its data as they are sent."""
+        return bytes_of(self.line) + b"\r\n" + self.data
 
     @property
     def verb(self) -> str:

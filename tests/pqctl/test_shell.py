@@ -130,6 +130,16 @@ def test_commands_come_from_a_pipe_and_go_to_the_leader(cluster: LocalCluster) -
         {"command": "TOTAL", "answer": "200 OK 3 2 2 2\r\n"}, {"command": "QUIT", "answer": "221 Goodbye\r\n"}]
 
 
+def test_bytes_that_are_no_text_go_to_the_server_as_they_are(cluster: LocalCluster) -> None:
+    script = (
+        b"\xff\xfe\nPUTS 1\nmail\xff 0 1\naPUT mail 0 \"\xff\"\nPUT mail 0 <\0\nPUT mail 0 <~nobody_here/x\n"
+        b"PUT mail 0 2\n\xff\xfeTOTAL mail\n")
+    ended = execute(cluster.servers, "shell", data=script)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout == b"400 Bad Command\r\n200 OK 1\r\n400 Bad Arguments\r\n200 OK\r\n200 OK 1 1 1 0\r\n"
+    assert len(ended.stderr.splitlines()) == 3      # of the string and of the files: nothing was sent
+
+
 def test_no_server_is_a_clear_end() -> None:
     ended = execute(["127.0.0.1:1"], "shell", data=b"TOTAL\n")
     assert ended.returncode == 2

@@ -103,14 +103,14 @@ class Administration:
             raise NotLeader
         if name == self._driver.settings.name:
             return name
-        word = leadership.begin_transfer(name)
+        word = leadership.handover.begin(name)
         if word is not None:
             return NotPossible(word)
         self._wake()
         try:
             await self._until(lambda: self._new_leader() is not None, limits.TRANSFER_S)
         finally:
-            leadership.end_transfer()
+            leadership.handover.end()
         leader = self._new_leader()
         return NotPossible("timeout") if leader is None else leader
 

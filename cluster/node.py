@@ -260,7 +260,7 @@ class ClusterNode(DrivenNode):
         while self._loop.time() < deadline and not self.failed.done():
             await asyncio.sleep(limits.POLL_S)
             idle = driver.proposer.idle
-            if idle and not (driver.replica.is_leader and driver.leadership.successors()):
+            if idle and not (driver.replica.is_leader and driver.leadership.handover.successors()):
                 return
 
     async def export_snapshot(self, path: Path, *, users: bool = False) -> None:

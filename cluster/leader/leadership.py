@@ -1,4 +1,4 @@
-"""Leadership as clients see it: announce it, decide whether this node serves, steer replicated time, hand over.
+"""Leadership as clients see it: announce it, decide whether this node serves, steer replicated time.
 
 A node leads iff its own Lead entry of this term has been applied here (so every earlier committed change is in) and a
 majority has answered it within the lease. It serves iff it leads, is a member, and neither it nor the service has been
@@ -15,6 +15,7 @@ from cluster import limits
 from cluster.api import Pending
 from cluster.leader.clock import Clock, ReplicatedTime, median
 from cluster.leader.feature_level import FeatureLevel
+from cluster.leader.handover import Handover
 from cluster.leader.membership import Members, Promotion
 from cluster.leader.proposer import Proposer
 from cluster.raft.peer import Peer
@@ -105,20 +106,17 @@ class Leadership:
         self._time = time
         self._proposer = proposer
         self._promotion = Promotion(transport.context, machine, self.propose_alone, settings.election_min_ms / 1000)
+        self.handover = Handover(transport, members, proposer)
         self.feature_level = FeatureLevel(settings, machine, transport.peers, proposer, self.propose_alone)
         self._lead_term = -1                    # the term in which we proposed our Lead entry
         self.tick_in_flight = False
-        self._hand_over_at = 0.0
         self._steer_at = 0.0
         self._followed_ms = 0                   # replicated time of the last entry seen as a follower
-        self._offered = ""                      # the node that leadership was offered to last
         self.serving = False
         self.online = True
         self.halted = False                     # full disks: clients' commands cannot be logged, here or on too many
         self._exhausted = False                 # they cannot be logged here
         self.grace_due = False                  # logging was halted since leases and sessions had their last grace
-        self._transfer = False                  # an operator wants leadership handed over,
-        self._transfer_to: str | None = None    # to this node, or to any (None)
 
     def halt(self) -> None:
         """Stop serving, because nothing can be logged here."""
@@ -137,9 +135,10 @@ class Leadership:
         if self._replica.is_leader:
             if self._lead_term != self._replica.term:
                 self._announce()
-            if not self.online or self._transfer or self._exhausted or (self.announced and not self._members.belongs):
-                self._hand_over(now)
-            self._promotion.tick(self.announced and self._members.belongs)
+            belongs = self._members.belongs
+            if not self.online or self.handover.wanted or self._exhausted or (self.announced and not belongs):
+                self.handover.tick(now)
+            self._promotion.tick(self.announced and belongs)
             if now >= self._steer_at and self._lead_term == self._replica.term:
                 self._steer_at = now + limits.STEER_S
                 self._time.steer(self.clocks_ms())
@@ -165,7 +164,7 @@ class Leadership:
     def settled(self) -> bool:
         """Does this leadership go on as it is: announced, no one to promote, nothing to hand over?"""
         return (
-            self.announced and self.online and self._members.belongs and not self._transfer and not self.halted
+            self.announced and self.online and self._members.belongs and not self.handover.wanted and not self.halted
             and not self._exhausted and self._members.learner is None
         )
 
@@ -187,7 +186,7 @@ class Leadership:
         return (
             self.online
             and self._machine.online
-            and not self._transfer
+            and not self.handover.wanted
             and not self.halted
             and self._members.belongs
             and self._leads(now)
@@ -288,66 +287,3 @@ class Leadership:
         if not clocks_ms or not self._time.known:
             return None
         return self._clock.wall_ms() - median(clocks_ms)[0], self._time.ahead_ms(clocks_ms)
-
-    # Handing over
-
-    def _hand_over(self, now: float) -> None:
-        """Offer leadership to a node with the complete log, once every proposal has an outcome."""
-        if not self._proposer.idle or now < self._hand_over_at:
-            return
-        transferee = self.transferee()
-        if transferee is not None:
-            self._hand_over_at = now + limits.HAND_OVER_RETRY_S
-            self._offered = transferee.name
-            log.info("handing leadership over to %s", transferee.name)
-            self._transport.hand_over(transferee)
-
-    def transferee(self) -> Peer | None:
-        """A node that could take over now, preferably not the one that was offered leadership last."""
-        last = self._transport.context.journal.last_index
-        peers = self._transport.peers.values()
-        transferees = [peer for peer in peers if peer.match == last and self._unfit(peer) is None]
-        if self._transfer_to is not None:
-            transferees = [peer for peer in transferees if peer.name == self._transfer_to]
-        return min(transferees, key=lambda peer: peer.name == self._offered, default=None)
-
-    def _unfit(self, peer: Peer) -> str | None:
-        """Why this peer cannot lead even if we wait, in one word; None if it can, now or soon."""
-        if peer.name not in self._members.voters:
-            return "learner"
-        if not peer.up or peer.info is None:
-            return "down"
-        if not peer.info.online:
-            return "offline"
-        if peer.info.exhausted:
-            return "full"
-        if peer.choked or peer.sending is not None or not peer.info.voter:
-            return "behind"
-        return None
-
-    def begin_transfer(self, name: str | None) -> str | None:
-        """Start handing leadership to `name`, or to any fit node (None), until end_transfer().
-
-        Leadership moves once every proposal has an outcome. Returns the reason, in one word, if it is not possible.
-        """
-        peers = self._transport.peers
-        if self._transfer:
-            return "busy"
-        if name is not None:
-            if name not in self._members.names or name not in peers:
-                return "unknown"
-            word = self._unfit(peers[name])
-        else:
-            fit = any(self._unfit(peer) is None for peer in peers.values())
-            word = None if fit else "alone"
-        if word is None:
-            self._transfer, self._transfer_to = True, name
-        return word
-
-    def end_transfer(self) -> None:
-        """Stop handing over: leadership has moved, or this node serves again."""
-        self._transfer, self._transfer_to = False, None
-
-    def successors(self) -> bool:
-        """Is there a node that could take over, now or soon?"""
-        return any(peer.up and peer.info is not None and peer.info.online for peer in self._transport.quorum.peers)

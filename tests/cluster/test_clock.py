@@ -133,9 +133,9 @@ def true_ms(world: SmallCluster) -> int:
 def take_over(world: SmallCluster, name: str) -> None:
     leader = world.leader()
     if leader.name != name:
-        leader.up.leadership.begin_transfer(name)
+        leader.up.leadership.handover.begin(name)
         world.run_until(lambda: world.serving() is world[name])
-        leader.up.leadership.end_transfer()
+        leader.up.leadership.handover.end()
 
 
 def test_after_a_failover_a_worker_has_the_grace_to_say_done() -> None:

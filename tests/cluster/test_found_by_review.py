@@ -154,7 +154,7 @@ def test_leadership_is_offered_to_another_when_the_first_heir_hangs() -> None:
     world.put_now()
     world.run_until(world.settled)
     old = world.leader()
-    transferee = old.up.leadership.transferee()
+    transferee = old.up.leadership.handover.transferee()
     assert transferee is not None
     turn = world.turn
     world.turn = lambda name: None if name == transferee.name else turn(name)     # type: ignore[method-assign]

@@ -142,7 +142,7 @@ def transfer(faults: Faults) -> str:
         return ""
     driver = leader.up
     name = rng.choice([None, *(node.name for node in world.present if node is not leader)])
-    word = driver.leadership.begin_transfer(name)
+    word = driver.leadership.handover.begin(name)
     if word is not None:
         world.trace.seen[f"transfer {word}"] += 1
         return ""
@@ -155,7 +155,7 @@ def transfer(faults: Faults) -> str:
         if not done and world.events.now < until:
             world.events.after(limits.POLL_S, look)
             return
-        driver.leadership.end_transfer()
+        driver.leadership.handover.end()
         world.trace.seen["transfer done" if done else "transfer timeout"] += 1
         leader.wake(world.events.now)
     look()

@@ -72,10 +72,10 @@ def transfers(world: World, node: SimNode) -> Iterator[float]:
     leader = world.serving()
     assert leader is not None
     leadership = leader.up.leadership
-    assert leadership.begin_transfer(node.name) is None
+    assert leadership.handover.begin(node.name) is None
     leader.wake(world.events.now)
     yield from until(world, lambda: node.serving)
-    leadership.end_transfer()
+    leadership.handover.end()
 
 
 def a_wiped_voter_meets_a_deposed_leader(world: World) -> Iterator[float]:

@@ -1,0 +1,87 @@
+"""Handing leadership over: to a node that an operator names, or to any that has the whole log and can serve."""
+
+from __future__ import annotations
+
+import logging
+
+from cluster import limits
+from cluster.leader.membership import Members
+from cluster.leader.proposer import Proposer
+from cluster.raft.peer import Peer
+from cluster.raft.transport import RaftTransport
+
+log = logging.getLogger("sockpqd.cluster")
+
+
+class Handover:
+    """Which peer could lead, and the offers made to them; leadership.py decides when this node should hand over."""
+
+    def __init__(self, transport: RaftTransport, members: Members, proposer: Proposer) -> None:
+        self._transport = transport
+        self._members = members
+        self._proposer = proposer
+        self._next_offer_at = 0.0
+        self._offered = ""              # the node that leadership was offered to last
+        self.wanted = False             # an operator wants leadership handed over,
+        self._to: str | None = None     # to this node, or to any (None)
+
+    def tick(self, now: float) -> None:
+        """Offer leadership to a node with the complete log, once every proposal has an outcome."""
+        if not self._proposer.idle or now < self._next_offer_at:
+            return
+        transferee = self.transferee()
+        if transferee is not None:
+            self._next_offer_at = now + limits.HAND_OVER_RETRY_S
+            self._offered = transferee.name
+            log.info("handing leadership over to %s", transferee.name)
+            self._transport.hand_over(transferee)
+
+    def transferee(self) -> Peer | None:
+        """A node that could take over now, preferably not the one that was offered leadership last."""
+        last = self._transport.context.journal.last_index
+        peers = self._transport.peers.values()
+        transferees = [peer for peer in peers if peer.match == last and self._unfit(peer) is None]
+        if self._to is not None:
+            transferees = [peer for peer in transferees if peer.name == self._to]
+        return min(transferees, key=lambda peer: peer.name == self._offered, default=None)
+
+    def begin(self, name: str | None) -> str | None:
+        """Start handing leadership to `name`, or to any fit node (None), until `end`.
+
+        Leadership moves once every proposal has an outcome. Returns the reason, in one word, if it is not possible.
+        """
+        peers = self._transport.peers
+        if self.wanted:
+            return "busy"
+        if name is not None:
+            if name not in self._members.names or name not in peers:
+                return "unknown"
+            word = self._unfit(peers[name])
+        else:
+            fit = any(self._unfit(peer) is None for peer in peers.values())
+            word = None if fit else "alone"
+        if word is None:
+            self.wanted, self._to = True, name
+        return word
+
+    def end(self) -> None:
+        """Stop handing over: leadership has moved, or this node serves again."""
+        self.wanted, self._to = False, None
+
+    def successors(self) -> bool:
+        """Is there a node that could take over, now or soon?"""
+        return any(peer.up and peer.info is not None and peer.info.online for peer in self._transport.quorum.peers)
+
+    def _unfit(self, peer: Peer) -> str | None:
+        """Why this peer cannot lead even if we wait, in one word; None if it can, now or soon."""
+        if peer.name not in self._members.voters:
+            return "learner"
+        if not peer.up or peer.info is None:
+            return "down"
+        if not peer.info.online:
+            return "offline"
+        if peer.info.exhausted:
+            return "full"
+        if peer.choked or peer.sending is not None or not peer.info.voter:
+            return "behind"
+        return None

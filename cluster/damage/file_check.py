@@ -6,6 +6,7 @@ does not stop at the first damage. No page is kept in memory, only what names it
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from contextlib import closing
 from heapq import merge
@@ -70,10 +71,11 @@ def _read(disk: Disk, folder: Path, index: int) -> _Snapshot | None:
     path = folder / f"snapshot-{index:016d}"
     try:
         with closing(SnapshotFile(disk, path)) as file:
-            pages = sorted(references(file.stream())) if file.contents.pages else []
-            if not file.contents.pages:
-                for _ in file.stream():
-                    pass
+            if file.contents.pages:
+                pages = sorted(references(file.stream()))
+            else:
+                pages = []
+                deque(file.stream(), maxlen=0)          # reading it all checks it
             if file.contents.last[1] != index:
                 return _Snapshot(index, file.size, [], f"{path} has the name of another snapshot")
             return _Snapshot(index, file.size, pages)

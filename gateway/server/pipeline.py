@@ -267,13 +267,7 @@ class Pipeline:
             if began < slow_before and command is not None:
                 self.hub.slow.note(self.guard.user, self.link.peer, began, command, outcome)
             if isinstance(outcome, NoReply):
-                if outcome is NoReply.REFUSED:
-                    out.append(responses.OFFLINE_MODE)
-                    self.hub.tally.refused(responses.OFFLINE_MODE)
-                elif outcome is NoReply.UNKNOWN_REQUEST:
-                    out.append(responses.OUTCOME_UNKNOWN)
-                    self.hub.tally.refused(responses.OUTCOME_UNKNOWN)
-                if outcome is not NoReply.REFUSED or self._leader_changed():
+                if self._answer_no_reply(outcome):
                     self.finish()
                     return
             else:
@@ -287,6 +281,18 @@ class Pipeline:
                     self._flush()
                     if self.closed:
                         return
+
+    def _answer_no_reply(self, outcome: NoReply) -> bool:
+        """Answer a command that has no reply; returns whether the connection ends with that."""
+        if outcome is NoReply.REFUSED:
+            answer = responses.OFFLINE_MODE
+        elif outcome is NoReply.UNKNOWN_REQUEST:
+            answer = responses.OUTCOME_UNKNOWN
+        else:
+            return True
+        self.flow.out.append(answer)
+        self.hub.tally.refused(answer)
+        return outcome is not NoReply.REFUSED or self._leader_changed()
 
     def _leader_changed(self) -> bool:
         """Return whether the leader has changed since the client connected, so that it should reconnect

@@ -36,12 +36,6 @@ async def put(server: RealServer) -> int:
         return stored.number
 
 
-def ready_and_reserved(server: RealServer) -> tuple[int, int]:
-    found = server.do(lambda cluster: cluster.machine.counts("q"))
-    assert found is not None
-    return found.ready, found.running
-
-
 def test_a_job_that_comes_when_a_reserve_ends_is_reserved(server: RealServer, proxy: HastyProxy) -> None:
     async def test() -> None:
         async with Client(proxy.address) as client, asyncio.timeout(30):
@@ -66,6 +60,6 @@ def test_a_job_that_comes_when_its_client_goes_away_is_ready_again(server: RealS
             assert await asyncio.to_thread(proxy.lost.wait, 20)
             seat.cancel()
             assert await result is None
-            assert ready_and_reserved(server) == (1, 0)
+            assert server.ready_and_running("q") == (1, 0)
 
     asyncio.run(test())

@@ -51,6 +51,12 @@ class RealServer:
             return action(self.cluster)
         return asyncio.run_coroutine_threadsafe(turn(), self._loop).result(20)
 
+    def ready_and_running(self, queue: str) -> tuple[int, int]:
+        """How many jobs of the queue are READY, and how many RUNNING; there must be one."""
+        counts = self.do(lambda cluster: cluster.machine.counts(queue))
+        assert counts is not None
+        return counts.ready, counts.running
+
     def pass_time(self, seconds: float) -> None:
         """Let replicated time go by; ends leases."""
         self.do(lambda cluster: cluster.pass_time(seconds))

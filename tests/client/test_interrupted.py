@@ -34,13 +34,6 @@ def proxy(server: RealServer) -> Iterator[HastyProxy]:
         yield one
 
 
-def counts(server: RealServer) -> tuple[int, int]:
-    """Jobs that wait, and that run."""
-    found = server.do(lambda cluster: cluster.machine.counts("q"))
-    assert found is not None
-    return found.ready, found.running
-
-
 @pytest.mark.parametrize("many", [False, True])
 def test_a_cancelled_task(server: RealServer, proxy: HastyProxy, many: bool) -> None:
     async def main() -> None:
@@ -52,7 +45,7 @@ def test_a_cancelled_task(server: RealServer, proxy: HastyProxy, many: bool) -> 
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            assert counts(server) == (1, 0)
+            assert server.ready_and_running("q") == (1, 0)
             job = await client.get("q", expire=60, meta=True)
             assert job is not None
             assert job.meta is not None
@@ -71,7 +64,7 @@ def test_a_cancelled_get_that_does_not_wait(server: RealServer, proxy: HastyProx
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            assert counts(server) == (1, 0)
+            assert server.ready_and_running("q") == (1, 0)
 
     with at_most(30):
         asyncio.run(main())
@@ -95,7 +88,7 @@ def test_a_signal(server: RealServer, proxy: HastyProxy) -> None:
             with pytest.raises(Interrupted):
                 client.get("q", block=True, expire=60)
             sending.join()
-            assert counts(server) == (1, 0)
+            assert server.ready_and_running("q") == (1, 0)
     finally:
         signal.signal(signal.SIGUSR2, before)
 
@@ -118,7 +111,7 @@ def test_a_client_that_is_closed(server: RealServer, proxy: HastyProxy) -> None:
         client.close()
         taking.join(20)
         assert len(failures) == 1
-        assert counts(server) == (1, 0)
+        assert server.ready_and_running("q") == (1, 0)
     assert not client._executor._pool._idle     # what gave it back is closed as well
 
 
@@ -132,7 +125,7 @@ def test_an_asyncio_client_that_is_closed(server: RealServer, proxy: HastyProxy)
             await client.close()
             with pytest.raises(OutcomeUnknown):
                 await task
-            assert counts(server) == (1, 0)
+            assert server.ready_and_running("q") == (1, 0)
 
     with at_most(30):
         asyncio.run(main())

@@ -173,7 +173,5 @@ def test_a_job_that_is_asked_for_again_is_not_lost_at_a_proxy_that_passes_on_no_
         time.sleep(WAIT_S)                  # the wait is over when the connection breaks
         proxy.lose()
         taking.join(20)
-        counts = server.do(lambda cluster: cluster.machine.counts("q"))
-        assert counts is not None
-        assert counts.running == 1
+        assert server.ready_and_running("q")[1] == 1
         assert [job and job.data for job in found] == [b"x"], "it was told that there is no job, and has it"

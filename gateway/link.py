@@ -1,16 +1,21 @@
-"""The interface of a connection for the code that answers its client."""
+"""The interfaces of a connection: for the code that answers its client, and for who asks on whose behalf that is."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
 
-class Link(Protocol):
+class Origin(Protocol):
+    """Where commands come from."""
+
+    peer: str                   # the address of the client
+    user: str | None            # the fixed user of a port for clients that cannot authenticate
+
+
+class Link(Origin, Protocol):
     """A client connection that can be written to, paused and closed."""
 
-    peer: str
     secure: bool                # cannot be eavesdropped on: TLS, or a client on this machine
-    user: str | None            # the fixed user of a port for clients that cannot authenticate
 
     def write(self, data: bytes) -> None:
         """Send bytes."""

@@ -8,7 +8,7 @@ from cluster.api import Cluster
 from core import OWN_PREFIX, Get
 from gateway.auth.authenticator import Access
 from gateway.auth.permissions import anybody, may_hear, taking, turning
-from gateway.link import Link
+from gateway.link import Origin
 from gateway.protocol.command import Command
 from gateway.protocol.responses import AUTH_REQUIRED
 from gateway.rights import Rights
@@ -17,15 +17,15 @@ from gateway.rights import Rights
 class Guard:
     """The user of a connection and their rights, which are looked up again when the users have changed."""
 
-    def __init__(self, access: Access, cluster: Cluster, link: Link) -> None:
-        self.user = link.user                                   # None: not authenticated
-        self.fixed = link.user is not None                      # a port for clients that cannot authenticate
+    def __init__(self, access: Access, cluster: Cluster, origin: Origin) -> None:
+        self.user = origin.user                                 # None: not authenticated
+        self.fixed = origin.user is not None                    # a port for clients that cannot authenticate
         self.challenge: tuple[str, bytes] | None = None         # the pending one: its user and nonce
         self.failures = 0
         self._access = access
         self._cluster = cluster
         self._machine = cluster.machine
-        self._link = link
+        self._origin = origin
         self._rights: Rights | None = None
         self._look_up()
 
@@ -54,7 +54,7 @@ class Guard:
         else:
             refusal = None if right is anybody else AUTH_REQUIRED
         if refusal is not None:
-            self._access.complain("no AUTH" if rights is None else "not permitted", self.user, self._link.peer)
+            self._access.complain("no AUTH" if rights is None else "not permitted", self.user, self._origin.peer)
         return refusal
 
     def refusal_to_take(self, get: Get) -> bytes | None:
@@ -71,7 +71,7 @@ class Guard:
         self._refresh()
         refusal = AUTH_REQUIRED if self._rights is None else rule(self._rights)
         if refusal is not None:
-            self._access.complain("not permitted any more", self.user, self._link.peer)
+            self._access.complain("not permitted any more", self.user, self._origin.peer)
         return refusal
 
     def may_hear(self, event_type: str, name: str) -> bool:

@@ -36,8 +36,6 @@ class Services(Protocol):
 class Principal:
     """On whose behalf orders are executed: the user and the address of the client, as the authorizer asks for them."""
 
-    secure = True
-
     def __init__(self, user: str | None, address: str) -> None:
         self.user = user
         self.peer = address
@@ -61,8 +59,7 @@ class OrderExecution:
     @property
     def guard(self) -> Guard:
         """WaitingClient: what the user may do."""
-        # A principal has of a Link what a guard asks for.
-        return Guard(self._services.access, self._cluster, self._principal)      # type: ignore[arg-type]
+        return Guard(self._services.access, self._cluster, self._principal)
 
     def begin(self) -> None:
         """Execute it."""

@@ -233,7 +233,7 @@ def get_number_cost(operation: GetNumber) -> Cost:
 def get_allowed(state: State, operation: GetAllowed, seed: int) -> Reply:
     """The same where queues with a rate may give jobs too: as many as grants of their pulses are free."""
     taking = operation.taking
-    names = taking.queues if type(taking) is Get else taking.get.queues     # type: ignore[union-attr]
+    names = taking.queues if isinstance(taking, Get) else taking.get.queues
     for one in operation.free:
         name, count = one.pulse, one.count
         pulse = state.pulses.by_name.get(name)

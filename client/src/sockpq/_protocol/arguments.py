@@ -172,7 +172,7 @@ def queues(value: str | Iterable[str] | None) -> tuple[str, ...] | None:
     return names
 
 
-def integer(value: int, what: str, low: int, high: int) -> int:
+def integer(value: object, what: str, low: int, high: int) -> int:
     """`value`, when it is an integer from `low` to `high`."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{what} must be an int, not {type(value).__name__}")
@@ -263,7 +263,7 @@ def large(value: Data, bytes_max: int) -> bytes:
 
 def job_id(job: HeldJob | int) -> int:
     """The id of a job that is held, or the id itself."""
-    return integer(getattr(job, "id", job), "job id", 0, UINT64_MAX)    # type: ignore[arg-type]  # integer() checks it
+    return integer(getattr(job, "id", job), "job id", 0, UINT64_MAX)
 
 
 def selector(job: HeldJob | int | Key | Place | Number) -> str:
@@ -383,12 +383,12 @@ def lease(expire: float | None, then: Then | None) -> str:
     return f" EXPIRE {seconds(expire, 'expire', 0, EXPIRE_S_MAX)}" + (f" THEN {then.upper()}" if then else "")
 
 
-def session_ttl(value: float) -> str:
+def session_ttl(value: object) -> str:
     """How long a session stays without being used, in seconds."""
     return seconds(value, "session_ttl", SESSION_S_MIN, SESSION_S_MAX)
 
 
-def seconds(value: float, what: str, low: float, high: float) -> str:
+def seconds(value: object, what: str, low: float, high: float) -> str:
     """Seconds as the protocol writes them: decimal, milliseconds, rounded up (0 would mean no limit)."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise TypeError(f"{what} must be a number of seconds, not {type(value).__name__}")
@@ -399,7 +399,7 @@ def seconds(value: float, what: str, low: float, high: float) -> str:
     return f"{whole}.{rest:03d}" if rest else str(whole)
 
 
-def switch(value: bool, what: str) -> bool:
+def switch(value: object, what: str) -> bool:
     """`value`, when it is True or False."""
     if not isinstance(value, bool):
         raise TypeError(f"{what} must be True or False, not {type(value).__name__}")

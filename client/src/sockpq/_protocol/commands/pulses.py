@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, TypedDict
 
 from sockpq._protocol import arguments
@@ -133,9 +134,10 @@ def _settings(settings: PulseSettings) -> str:
     text = ""
     if "rate" in settings:
         text += f" RATE {arguments.integer(settings['rate'], 'rate', 1, RATE_MAX)}"
-    for name, (word, least) in _TIMES.items():      # names of PulseSettings, which mypy cannot know of a variable
-        if name in settings:
-            text += f" {word} {arguments.seconds(settings[name], name, least, LONGEST_S)}"  # type: ignore[literal-required]
+    by_name: Mapping[str, object] = settings
+    for name, (word, least) in _TIMES.items():
+        if name in by_name:
+            text += f" {word} {arguments.seconds(by_name[name], name, least, LONGEST_S)}"
     return text
 
 

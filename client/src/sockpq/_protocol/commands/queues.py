@@ -434,9 +434,10 @@ def _settings(settings: QueueSettings) -> str:
         if "tries" not in settings:
             raise BadArguments("dead needs tries: it says where a job goes after them")
         text += f" DEAD {_queue(settings['dead'])}"
-    for name, word in _NUMBERS.items():         # names of QueueSettings, which mypy cannot know of a variable
-        if name in settings:
-            text += f" {word} {arguments.integer(settings[name], name, 0, COUNT_MAX)}"      # type: ignore[literal-required]
+    by_name: Mapping[str, object] = settings
+    for name, word in _NUMBERS.items():
+        if name in by_name:
+            text += f" {word} {arguments.integer(by_name[name], name, 0, COUNT_MAX)}"
     if "keep" in settings:
         text += f" KEEP {arguments.seconds(settings['keep'], 'keep', 0, EXPIRE_S_MAX)}"
     if "ttl" in settings:
@@ -479,13 +480,13 @@ def _check(settings: Mapping[str, object], known: type) -> None:
 
 
 def _cluster_value(name: str, value: object) -> str:
-    match name:                 # the arguments check the types of their values themselves
+    match name:
         case "autocreate" | "fast_empty":
-            return "ON" if arguments.switch(value, name) else "OFF"     # type: ignore[arg-type]
+            return "ON" if arguments.switch(value, name) else "OFF"
         case "grace":
-            return arguments.seconds(value, name, 0, EXPIRE_S_MAX)      # type: ignore[arg-type]
+            return arguments.seconds(value, name, 0, EXPIRE_S_MAX)
         case "session_ttl":
-            return arguments.session_ttl(value)                         # type: ignore[arg-type]
+            return arguments.session_ttl(value)
     allowed = ("later", "done") if name == "expire_default" else arguments.POLICIES
     if value not in allowed:
         raise BadArguments(f"{name} is {' or '.join(map(repr, allowed))}, not {value!r}")

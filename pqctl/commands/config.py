@@ -63,7 +63,7 @@ def group_(call: Call, name: str) -> int:
 
 @command(sched, "config", timeout=10.0)
 @click.option("--level", "levels", type=click.IntRange(0), multiple=True, metavar="SECONDS",
-              help="From how much used time on a group stands in a level; give it 2 to 16 times, rising from 0.")
+              help="Used time at which a level begins; give it 2 to 16 times, from 0 upwards.")
 @click.option("--cap", type=Seconds(1, 86400), metavar="SECONDS",
               help="The most that one hand-out is charged to levels.")
 @click.option("--multiplier", type=click.IntRange(1, 100), metavar="N",

@@ -31,7 +31,7 @@ def events(
 
 @command(None, "top", timeout=10.0, epilog=exit_codes.READING)
 @click.argument("prefix", default="")
-@click.option("--count", type=click.IntRange(1), metavar="N", help="End after N pictures.")
+@click.option("--count", type=click.IntRange(1), metavar="N", help="End after N updates.")
 def top(call: Call, prefix: str, count: int | None) -> int:
     """Show all queues, or those whose names begin with PREFIX: their jobs, and how many come and go in a second.
 

@@ -143,7 +143,7 @@ def show(call: Call, job: int | Key | Place | Number) -> int:
 @command(job, timeout=10.0, epilog=NO_JOB)
 @click.argument("job", type=selector, metavar=JOB)
 def peek(call: Call, job: int | Key | Place | Number) -> int:
-    """Look at a job: the same as `pqctl job show`."""
+    """Show a job: the same as `pqctl job show`."""
     from pqctl.actions.jobs import peek as peeking
 
     return peeking.show_job(call, job)
@@ -215,7 +215,7 @@ def kick(call: Call, queue: str, count: int, here: bool) -> int:
 @command(job, timeout=10.0, epilog=NO_JOB)
 @click.argument("job", type=selector, metavar="number:N")
 def stat(call: Call, job: int | Key | Place | Number) -> int:
-    """Tell what a job with a number is and has gone through."""
+    """Show what a numbered job is and what it has gone through."""
     from pqctl.actions.jobs import peek as peeking
 
     return peeking.show_stat(call, job)

@@ -193,7 +193,7 @@ def list_topics(call: Call, prefix: str) -> int:
 @command(topic, timeout=10.0)
 @click.argument("name")
 @click.argument("queue")
-@click.option("--pattern", metavar="PATTERN", help="Only what has such a routing key: `*` is a word, `#` any number.")
+@click.option("--pattern", metavar="PATTERN", help="Only matching routing keys: `*` is one word, `#` any number.")
 def bind(call: Call, name: str, queue: str, pattern: str | None) -> int:
     """Bind QUEUE to topic NAME."""
     from pqctl.actions.queues import settings
@@ -204,9 +204,9 @@ def bind(call: Call, name: str, queue: str, pattern: str | None) -> int:
 @command(topic, timeout=10.0)
 @click.argument("name")
 @click.argument("queue")
-@click.option("--pattern", metavar="PATTERN", help="With which it was bound.")
+@click.option("--pattern", metavar="PATTERN", help="The pattern with which it was bound.")
 def unbind(call: Call, name: str, queue: str, pattern: str | None) -> int:
-    """Take the binding of QUEUE to topic NAME back."""
+    """Unbind QUEUE from topic NAME."""
     from pqctl.actions.queues import settings
 
     return settings.unbind(call, name, queue, pattern)
@@ -232,7 +232,7 @@ def publish(
 @command(topic, "delete", timeout=10.0)
 @click.argument("name")
 def delete_topic(call: Call, name: str) -> int:
-    """Take all bindings of topic NAME back. The queues stay if they have jobs or settings."""
+    """Remove all bindings of topic NAME. The queues stay if they have jobs or settings."""
     from pqctl.actions.queues import settings
 
     return settings.delete_topic(call, name)

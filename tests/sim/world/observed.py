@@ -125,6 +125,8 @@ class SlowChild(BackgroundTask):
         if self._status is not None:
             return
         self._machine.frozen = self._state
+        disk = self._node.disk
+        spent_s = disk.spent_s
         try:
             self._work()
             self._status = 0
@@ -132,6 +134,7 @@ class SlowChild(BackgroundTask):
             self.error, self._status = f"{type(error).__name__}: {error}", 1
         finally:
             self._machine.frozen = None
+            disk.spent_s = spent_s          # it is the child that waits for the disk
 
     def kill(self) -> None:
         if self._status is None:

@@ -1,4 +1,4 @@
-"""The interfaces of a connection: for the code that answers its client, and for who asks on whose behalf that is."""
+"""The interfaces of a connection: where its commands come from, and what the code that answers its client calls."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def test_settings_are_shown_and_changed(servers: list[str], capsys: pytest.Captu
         options = [word for level in wrong for word in ("--level", level)]
         code, _, errors = run(capsys, "--servers", ",".join(servers), "sched", "config", *options)
         assert code == 64
-        assert "rising from 0" in errors
+        assert "from 0 upwards" in errors
     assert ask(capsys, servers, "sched", "config")[1] == told
 
 

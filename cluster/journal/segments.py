@@ -360,21 +360,24 @@ class Segments:
     def delete_one_before(self, segment: int) -> bool:
         """Remove the oldest segment if it is older than this one; returns whether there are more of them.
 
-        Its contents must be superseded by synced frames in later segments. One at a time, because the node waits while
-        the file system deletes it.
+        Its contents must be superseded by synced frames in later segments. A thread does it, as giving back its space
+        takes long; one at a time, as that keeps the disk busy. If it fails, the next process does it.
         """
         if self._oldest < segment:
-            with contextlib.suppress(FileNotFoundError):        # deleted before a crash
-                self._unlink(self._oldest)
+            self._close_one(self._oldest)
+            self._disk.unlink_in_background(self.path(self._oldest))
             self._ends.pop(self._oldest, None)
             self._oldest += 1
         return self._oldest < segment
 
     def _unlink(self, segment: int) -> None:
+        self._close_one(segment)
+        self._disk.unlink(self.path(segment))
+
+    def _close_one(self, segment: int) -> None:
         file = self._files.pop(segment, None)
         if file is not None:
             self._disk.close(file)
-        self._disk.unlink(self.path(segment))
 
     # Reading
 
@@ -410,3 +413,4 @@ class Segments:
         for file in self._files.values():
             self._disk.close(file)
         self._files.clear()
+        self._disk.end_removals()       # before another process may open this journal

@@ -236,6 +236,12 @@ class Disk:
             self._remover = ThreadPoolExecutor(1, "unlink")
         self._remover.submit(self.unlink, path)
 
+    def end_removals(self) -> None:
+        """Wait for the end of all that unlink_in_background() has begun."""
+        if self._remover is not None:
+            self._remover.shutdown()
+            self._remover = None
+
     def remove_directory(self, directory: Path) -> None:
         """Remove an empty directory."""
         os.rmdir(directory)

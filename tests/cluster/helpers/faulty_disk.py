@@ -251,6 +251,9 @@ class FaultyDisk(Disk):
         with contextlib.suppress(OSError):
             self.unlink(path)
 
+    def end_removals(self) -> None:
+        """None lasts."""
+
     def expect(self, file: int, length: int, offset: int) -> None:
         """Nothing is slow here."""
         assert file in self._open

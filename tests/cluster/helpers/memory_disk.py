@@ -152,6 +152,9 @@ class MemoryDisk(Disk):
         with contextlib.suppress(OSError):
             self.unlink(path)
 
+    def end_removals(self) -> None:
+        """None lasts."""
+
     def sync_directory(self, directory: Path) -> None:
         pass
 

@@ -80,6 +80,7 @@ class SimDisk(FaultyDisk):
         self.slow_s = 0.0
         self._times = times
         self._beside_s = BESIDE_S
+        self._preparation: SlowSync | None = None       # the last one, perhaps still under way
         self.spent_s = 0.0
         self.failing_syncs = 0
         self.errors = 0
@@ -113,7 +114,9 @@ class SimDisk(FaultyDisk):
         return SlowSync(self, lambda: self.sync(file), self.now() + self._takes_s())
 
     def prepare_in_background(self, file: int, size: int, directory: Path) -> SlowSync:
-        return SlowSync(self, lambda: self.prepare_now(file, size, directory), self.now() + self._takes_s())
+        work = SlowSync(self, lambda: self.prepare_now(file, size, directory), self.now() + self._takes_s())
+        self._preparation = work
+        return work
 
     def _takes_s(self) -> float:
         if self.slow_s:
@@ -128,6 +131,8 @@ class SimDisk(FaultyDisk):
     def repair(self) -> None:
         """Nothing is wrong from now on; what was lost stays lost."""
         self._beside_s = WELL_S
+        if self._preparation is not None:
+            self._preparation.over_at = min(self._preparation.over_at, self.now() + WELL_S[-1])
         if self._times is not None:
             self._times.stalls = 0.0
         self.trouble_free()

@@ -49,7 +49,7 @@ class Speed(NamedTuple):
 
 
 class Written(NamedTuple):
-    """A grant of a pulse: which, when it was written, by whom, since when it was under way, was it told before."""
+    """A grant of a pulse: which, when it was written, by whom, since when it was under way, was it asked for again."""
 
     number: tuple[str, int]
     at: float
@@ -71,6 +71,7 @@ class GrantMonitor:
         self._changes = 0
         self._begun: dict[tuple[str, int], Moment] = {}     # ("ticket" or "job", number) -> under way since when
         self._told: set[tuple[str, int]] = set()
+        self._repeated: set[tuple[str, int]] = set()        # asked for again, perhaps before they could be told
         self._written: dict[str, deque[Written]] = {}
         self.fullest = 0.0                              # of all windows, as a part of NOW
         self.last: dict[str, float] = {}                # when a pulse's last grant was written
@@ -115,6 +116,8 @@ class GrantMonitor:
             jobs = reply.jobs if isinstance(reply, HandedMany) else (reply,) if isinstance(reply, Handed) else ()
             numbers = [("job", job.id) for job in jobs]
         for number in numbers:
+            if number in self._begun:
+                self._repeated.add(number)
             self._begun[number] = proposed_at or self.moment        # what is asked for again takes its place anew
         node.has_grants = node.has_grants or (bool(numbers) and proposed_at is not None)
 
@@ -132,7 +135,7 @@ class GrantMonitor:
     def _grant(self, node: GatewayNode, pulse: str, number: tuple[str, int]) -> None:
         now = self._events.now
         written = self._written.setdefault(pulse, deque())
-        again = number in self._told
+        again = number in self._told or number in self._repeated
         self._seen[f"grants written {'again' if again else 'once'}"] += 1
         self._told.add(number)
         one = Written(number, now, node.name, self._begun.get(number, self.moment), again)

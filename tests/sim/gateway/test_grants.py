@@ -21,12 +21,13 @@ PER_S, STEP_S = 1.0, 0.5
 
 
 class History:
-    """One pulse with a grant in `PER_S` seconds, and one node that writes its grants."""
+    """One pulse with `now` grants in `PER_S` seconds, and one node that writes its grants."""
 
-    def __init__(self, fast: float = 1.0) -> None:
+    def __init__(self, fast: float = 1.0, now: int = 1, *, together: bool = False) -> None:
         self._events = Events()
         self.monitor = GrantMonitor(self._events, Counter(), fast)
-        self._pulse = Pulse("p", rate=1, now=1, per_ms=int(PER_S * 1000), step_ms=int(STEP_S * 1000))
+        self._pulse = Pulse(
+            "p", rate=1, now=now, per_ms=int(PER_S * 1000), step_ms=int(STEP_S * 1000), together=together)
         self._node: Any = SimpleNamespace(name="n1", has_grants=False)
         self._changed()
         self.pass_s(PER_S)
@@ -117,3 +118,19 @@ def test_on_a_slow_clock_it_is_longer_in_the_window(apart_s: float, right: bool)
     history.pass_s((PER_S + STEP_S) * apart_s - PER_S)
     with nullcontext() if right else pytest.raises(Violation, match=r"ticket 1 again: 2 of p in 1\.5 s"):
         history.give(WITHOUT, FIRST, 1)
+
+
+def test_a_grant_of_a_group_may_be_told_later_if_it_is_asked_for_again() -> None:
+    """Its client's connection was lost before it could be told."""
+    history = History(now=2, together=True)
+    history.give(Grant("p", 2), Granted(1, 2), 1)
+    history.pass_s(PER_S / 2)
+    history.give(WITHOUT, Turn(2), 2)
+
+
+def test_otherwise_it_must_be_told_with_the_group() -> None:
+    history = History(now=2, together=True)
+    history.give(Grant("p", 2), Granted(1, 2), 1)
+    history.pass_s(PER_S / 2)
+    with pytest.raises(Violation, match=r"two grants of a group of p come 0\.5000 s after each other"):
+        history.write(2)

@@ -323,10 +323,12 @@ class Faults:
 
         Nothing else goes wrong meanwhile: a node that cannot reach the one that knows would vote without those entries.
         So would one that starts when a leader that was paused for long, or is cut off, has just lost its followers,
-        or when the leader is about to stop because of a damaged page.
+        or when the leader is about to stop because of a damaged page, or to hand over for want of room.
         """
         leader = self.world.serving()
-        if leader is None or leader.paused or self._loser() is None or not self._connected(leader) or leader.ailing:
+        if leader is None or leader.paused or self._loser() is None or not self._connected(leader):
+            return ""
+        if leader.ailing or leader.disk.free_bytes is not None:
             return ""
         known = leader.up.journal.acknowledged
         victims = [

@@ -90,10 +90,13 @@ class Checks:
         `before`: the last entry that the node had applied before the turn that has ended. Returns whether a leadership
         began in it.
         """
-        left = self.configurations.left.get(name)
-        if left is not None and driver.leadership.serving and not before < left <= driver.machine.index:
-            raise Violation(f"{name} serves and is no member since entry {left}")
         replica = driver.replica
+        left = self.configurations.left.get(name)
+        if left is not None and driver.leadership.serving:
+            learns = before < left <= driver.machine.index
+            cut_off = driver.machine.index < left and replica.term < max(self._leaders)     # it leads no longer
+            if not learns and not cut_off:
+                raise Violation(f"{name} serves and is no member since entry {left}")
         if not replica.is_leader:
             return False
         term = replica.term

@@ -28,7 +28,7 @@ class History:
         self.monitor = GrantMonitor(self._events, Counter(), fast)
         self._pulse = Pulse(
             "p", rate=1, now=now, per_ms=int(PER_S * 1000), step_ms=int(STEP_S * 1000), together=together)
-        self._node: Any = SimpleNamespace(name="n1", has_grants=False)
+        self._node: Any = SimpleNamespace(name="n1", has_grants=False, waited_s=0.0)
         self._changed()
         self.pass_s(PER_S)
 
@@ -41,6 +41,10 @@ class History:
 
     def pass_s(self, seconds: float) -> None:
         self._events.now += seconds
+
+    def wait_for_the_disk(self, seconds: float) -> None:
+        self.pass_s(seconds)
+        self._node.waited_s += seconds
 
     def propose(self, operation: Grant | Request) -> Any:
         ignored: Any = SimpleNamespace(applied=lambda reply: None)
@@ -134,3 +138,10 @@ def test_otherwise_it_must_be_told_with_the_group() -> None:
     history.pass_s(PER_S / 2)
     with pytest.raises(Violation, match=r"two grants of a group of p come 0\.5000 s after each other"):
         history.write(2)
+
+
+def test_a_disk_may_hold_up_a_part_of_a_group() -> None:
+    history = History(now=2, together=True)
+    history.give(Grant("p", 2), Granted(1, 2), 1)
+    history.wait_for_the_disk(PER_S / 2)
+    history.write(2)

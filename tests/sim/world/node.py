@@ -92,6 +92,7 @@ class SimNode:
         self._next_turn = NEVER
         self._alarm = NEVER                 # when _ring() is called next
         self._blocked_until = 0.0           # paused, or waiting for its disk
+        self.waited_s = 0.0                 # for its disk, altogether
         self._children: list[SlowChild] = []
         self._outbox = SimOutbox(self)
         self._open: dict[Outcome, None] = {}
@@ -449,6 +450,7 @@ class SimNode:
             self._after_turn(driver, self.disk.errors - errors)
             if self.disk.spent_s:
                 self._blocked_until = max(self._blocked_until, self._events.now + self.disk.spent_s)
+                self.waited_s += self.disk.spent_s
                 break
             if not self._busy(driver):
                 break

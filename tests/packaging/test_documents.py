@@ -72,6 +72,7 @@ def test_what_the_tutorial_types_is_accepted(cluster: LocalCluster) -> None:
 RUN_BY = {
     "make demo": ("tests/bench/test_demo.py", "bench.demo"),
     "make play": ("tests/gateway/test_dev_cluster.py", "bench.play"),
+    "make docs": ("tests/packaging/test_documents.py", '"mkdocs", "build"'),
     "make test-fast": ("tests/test_lanes.py", "fast"),
     "make test": ("tests/test_lanes.py", "all"),
     "make dev": ("Makefile", "dev:"),                       # nothing else would run

@@ -14,7 +14,7 @@ from functools import partial
 from devcluster.cluster import LocalCluster
 from tests.client.old_client import OldClient
 
-JOBS = int(os.environ.get("OLD_CLIENT_JOBS", "600"))
+JOBS = int(os.environ.get("OLD_CLIENT_JOBS", "1500"))
 KILLS = int(os.environ.get("OLD_CLIENT_KILLS", "2"))
 LEASE_S = 3             # a job whose answer is lost comes back after it
 GRACE_MS = 500

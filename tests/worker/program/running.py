@@ -30,7 +30,9 @@ class Worker:
     """One pqworker, in a folder with the app; killed at the end of the block if it is still there."""
 
     def __init__(self, folder: Path, servers: str, app: str, *arguments: str) -> None:
-        (folder / "tested_app.py").write_text(HEAD + app)
+        written = folder / f"tested_app.{time.monotonic_ns()}"
+        written.write_text(HEAD + app)
+        written.rename(folder / "tested_app.py")        # another one of the folder may just be reading it
         self.record_file = folder / "record"
         self._log = folder / f"log{time.monotonic_ns()}"
         place = () if "--exec" in arguments else ("tested_app:app",)

@@ -252,19 +252,19 @@ OVERTAKEN = {**LEFT_OUT, "constants": [*LEFT_OUT["constants"], *overlapping(True
 LARGE_AND_TWO = {**LARGE, "constants": [*LARGE["constants"], *overlapping(True)]}       # type: ignore[misc]
 
 CURES = (
-    Cure(compare_nothing, CUTS, red=76),
+    Cure(compare_nothing, CUTS, red=7),
     Cure(append_behind_any_entry, {**CUTS, "steady": 1.0}, red=3),
     Cure(believe_stale_answers, DEPOSED, red=408),
     Cure(send_before_sync, DISKS, red=0),
     Cure(count_what_is_being_synced, LARGE, red=0),
     Cure(vote_with_an_empty_disk, LOSSY, red=10),
-    Cure(vote_after_damage, DAMAGED, red=3),
+    Cure(vote_after_damage, DAMAGED, red=0),
     Cure(believe_commit_indexes, CUTS, red=3),
     Cure(leave_the_journal_unaligned, {}, red=0),
-    Cure(vote_for_anybody, CUTS, red=3),
+    Cure(vote_for_anybody, CUTS, red=12),
     Cure(admit_at_once, scripted(SCRIPTED, members.a_wiped_voter_votes_before_it_has_caught_up), red=0),
     Cure(count_answers_of_the_forgetful, scripted(SCRIPTED, members.a_wiped_voter_meets_a_deposed_leader), red=0),
-    Cure(count_learners, ADDED, red=26),
+    Cure(count_learners, ADDED, red=9),
     Cure(promote_at_once, ADDED, red=6),
     Cure(change_two_voters_at_once, scripted(SCRIPTED, members.two_operators_remove_a_node_each, nodes=5), red=2),
     Cure(change_on_when_removed, scripted(SCRIPTED, members.a_removed_leader_is_asked_for_more), red=0),

@@ -71,7 +71,7 @@ UNBOUND_MAX = 10_000                # jobs that one CloseSession unbinds
 RESORTED_JOBS_MAX = 2_000           # READY jobs of a queue whose order may still be changed
 FORGOTTEN_KEYS_MAX = 1_000          # retained keys that expire, besides two for each that is added
 
-# ---- A grant is written this long after its stamp or not at all; a new leader counts on that (spec/pulse 2.2).
+# ---- A grant is written within this time of its stamp, or never; a new leader relies on that (spec/pulse 2.2).
 
 GRANT_WRITTEN_MS_MAX = 5_000
 

@@ -16,7 +16,7 @@ from core.store.job import Job
 from core.store.job_list import JobList
 from core.store.ready import ReadyJobs
 
-NEAR = 32           # so many jobs behind one that is gone are looked at before one searches all
+NEAR = 32           # this many jobs behind one that is gone are looked at before all are searched
 
 
 class OwnJobs(Struct, gc=False, eq=False):

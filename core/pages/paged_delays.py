@@ -81,7 +81,7 @@ class PagedDelays(Struct, gc=False, eq=False):
             self._open(self._firsts[0][1])
 
     def append_pages(self, pages: list[DelayedPage], ranks: dict[int, int]) -> None:
-        """More pages, with so many jobs of each rank, all due after the first one."""
+        """More pages, with these numbers of jobs of each rank, all due after the first one."""
         for page in pages:
             self.outside.adopt(page)
             self._list(page)

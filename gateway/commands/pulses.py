@@ -21,7 +21,7 @@ def create(client: Client, command: Command) -> None:
 
 
 def configure_queue(client: Client, command: Command) -> None:
-    """QUEUE CREATE and QUEUE CONFIG: a RATE makes a pulse, of which there may be this many."""
+    """QUEUE CREATE and QUEUE CONFIG: a RATE makes a pulse, of which there may be `limits.pulses_max`."""
     operation = command.operation
     if isinstance(operation, CreateQueueWith | ConfigureQueueWith) and operation.more.rate:
         more = replace(operation.more, pulses_max=client.hub.limits.pulses_max)

@@ -237,8 +237,8 @@ def _take(files: list[int]) -> None:
 
 
 def _standard(number: int, mode: str, like: TextIO, buffering: int = -1) -> TextIO:
-    opened = open(number, mode, buffering, encoding=like.encoding, errors=like.errors, closefd=False)   # noqa: SIM115
-    return cast(TextIO, opened)
+    """A standard stream on this descriptor, like the one before, for as long as the process lives."""
+    return cast(TextIO, os.fdopen(number, mode, buffering, like.encoding, like.errors, closefd=False))
 
 
 def main(control_file: str, program: str) -> Any:

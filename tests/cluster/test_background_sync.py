@@ -27,11 +27,6 @@ def _threshold(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def disk() -> FaultyDisk:
-    return FaultyDisk()
-
-
-@pytest.fixture
 def journal(disk: FaultyDisk) -> Journal:
     journal = open_journal(disk)
     journal.add(SMALL, 1, 1)

@@ -132,11 +132,6 @@ def log() -> Log:
     return Log()
 
 
-@pytest.fixture
-def disk() -> FaultyDisk:
-    return FaultyDisk()
-
-
 def filled(log: Log, disk: Disk, **options: Any) -> Node:
     """A node with two snapshots by reference, and jobs put and taken behind them."""
     node = Node(log, disk, **options)

@@ -23,11 +23,6 @@ COMMAND = bytes(range(1, 101)) * 7      # with its head one frame of it takes tw
 
 
 @pytest.fixture
-def disk() -> FaultyDisk:
-    return FaultyDisk()
-
-
-@pytest.fixture
 def journal(disk: FaultyDisk) -> Journal:
     """Its second segment has just been begun; from now on what is beside the loop goes on until somebody waits."""
     journal = open_journal(disk)

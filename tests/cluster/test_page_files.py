@@ -26,11 +26,6 @@ FULL = OSError(errno.ENOSPC, "No space left on device")
 
 
 @pytest.fixture
-def disk() -> FaultyDisk:
-    return FaultyDisk()
-
-
-@pytest.fixture
 def files(disk: FaultyDisk, monkeypatch: pytest.MonkeyPatch) -> PageFiles:
     monkeypatch.setattr(file_space, "SEGMENT_BYTES", 1000)
     monkeypatch.setattr(file_space, "WRITE_BYTES", 100)

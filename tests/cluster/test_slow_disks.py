@@ -29,14 +29,14 @@ def test_pipelined_commands_gain_by_a_second_entry(
 def test_the_loop_does_not_stand_still_for_a_slow_disk_that_has_much_to_do() -> None:
     world = SlowCluster(SLOW_S)
     world.load(*PIPELINED, SECONDS)
-    assert world.leading.disk.beside > 10       # type: ignore[attr-defined]
+    assert world.leading.disk.beside > 10
 
 
 def test_with_a_fast_disk_one_entry_is_under_way_and_the_loop_syncs() -> None:
     world = SlowCluster(FAST_S)
     world.load(*PIPELINED, SECONDS)
     assert world.leading.most_under_way == 1
-    assert world.leading.disk.beside == 0       # type: ignore[attr-defined]
+    assert world.leading.disk.beside == 0
 
 
 @pytest.mark.parametrize("clients", [10, 100])
@@ -45,5 +45,5 @@ def test_clients_that_wait_for_each_answer_are_all_in_the_entry_under_way(sync_s
     world = SlowCluster(sync_s)
     _, per_entry = world.load(clients, 1, SECONDS)
     assert world.leading.most_under_way == 1
-    assert world.leading.disk.beside == 0       # type: ignore[attr-defined]
+    assert world.leading.disk.beside == 0
     assert per_entry > 0.8 * clients

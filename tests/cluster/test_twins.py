@@ -118,7 +118,7 @@ def test_when_the_one_that_is_there_is_silent_who_answers_at_the_address_has_the
         await until(lambda: links(node, "n2") > 1)
         monkeypatch.setattr(limits, "TWIN_S", limits.SILENCE_S)
         lives = [asyncio.create_task(alive(end)) for end in (first, twin, node)]
-        # It is lost and found again once more where the machine stands still between the two.
+        # Where the machine stands still in between it may be lost, and found again, once more.
         await until(lambda: links(node, "n2") > 1 and links(node, "n2") % 2)
         found = links(node, "n2")
         await asyncio.sleep(WATCHED_S)

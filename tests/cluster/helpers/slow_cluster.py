@@ -91,6 +91,8 @@ class Answered:
 class SlowNode(SmallNode):
     """A node that is busy while it works."""
 
+    disk: SlowDisk
+
     def __init__(self, cluster: SlowCluster, name: str) -> None:
         super().__init__(cluster, name)
         self.cluster = cluster

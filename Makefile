@@ -27,8 +27,9 @@ BACKEND ?= sockpq
 UPSTREAM ?=
 AT      ?= proxy
 KEY     ?=
+ONLY    ?= *
 
-.PHONY: install dev check test-fast test test-deploy client-faces toxiproxy kombu-tests test-celery test-beanstalkd celery-faults laws sim sim-pulses chaos chaos-long damage hostile bench-depth docs test-browser demo play play-celery dist manual bench-plots clean
+.PHONY: install dev check test-fast test test-deploy client-faces toxiproxy kombu-tests test-celery test-beanstalkd celery-faults laws sim sim-pulses chaos chaos-long damage mutants hostile bench-depth docs test-browser demo play play-celery dist manual bench-plots clean
 
 install: $(VENV)/.installed          ## .venv with sockpqd and pqctl, nothing for developers
 dev: $(VENV)/.installed-dev          ## the same with the test tools
@@ -118,6 +119,9 @@ chaos-long: dev toxiproxy            ## real processes with faults, rotating: MI
 
 damage: dev                          ## random damage to the files of one of three nodes under load: TIMES=10 rounds
 	$(BIN)/python -m tests.system.damage_rounds --times $(TIMES)
+
+mutants: dev                         ## mistakes in Raft and the journal, one at a time: what no test notices; ONLY='*/raft/*', JOBS=1, goes on
+	nice $(BIN)/python -m tests.mutants --only '$(ONLY)' --jobs $(JOBS)
 
 hostile: dev                         ## attacks on real nodes, beside an ordinary client; all of them as root only
 	$(BIN)/python -m tests.hostile

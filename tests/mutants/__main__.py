@@ -1,0 +1,114 @@
+"""`python -m tests.mutants`: breaks one line at a time, and reports what neither a test nor a seed noticed.
+
+    python -m tests.mutants                             # all without a result; after Ctrl-C, the next run goes on
+    python -m tests.mutants --only '*/quorum.py'        # these modules
+    python -m tests.mutants --again nothing             # once more, after a new test, what nothing noticed
+    python -m tests.mutants --report                    # what is known so far
+
+Each mutant is judged on a copy of the tree: first by the tests of its module (modules.py), then by 60 seeds of the
+simulation. One that takes too long is caught as well. A survivor is a test that is missing, a line that is not needed,
+or equivalent: survivors.toml says why. Exit code 1: something survived, or survivors.toml is outdated.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from fnmatch import fnmatch
+from pathlib import Path
+from queue import SimpleQueue
+
+import click
+
+from tests.mutants.judging import SEEDS, Stopped, Workshop
+from tests.mutants.modules import MODULES
+from tests.mutants.mutations import Mutant, mutants
+from tests.mutants.results import Name, Result, append_result, read_results, read_survivors, report
+
+ROOT = Path(__file__).parents[2]
+SURVIVORS = Path(__file__).with_name("survivors.toml")
+RESULTS = ("tests", "seeds", "timeout", "nothing")
+
+
+@click.command()
+@click.option("--only", default="*", metavar="GLOB", help="Only modules of these names, such as '*/raft/*'.")
+@click.option("--jobs", default=1, help="Mutants judged at once.  [default: 1]")
+@click.option("--seeds", default=SEEDS, help=f"Seeds of the simulation for each.  [default: {SEEDS}]")
+@click.option("--results", "file", type=click.Path(path_type=Path, dir_okay=False),
+              default=ROOT / "build/mutants.jsonl", help="Where results are kept.  [default: build/mutants.jsonl]")
+@click.option("--again", type=click.Choice(RESULTS), help="Judge those with this result once more.")
+@click.option("--report", "reporting", is_flag=True, help="Judge nothing.")
+def main(only: str, jobs: int, seeds: int, file: Path, again: str | None, *, reporting: bool) -> None:
+    """Look for mistakes that no test notices."""
+    chosen = [module for module in MODULES if fnmatch(module, only)]
+    if not chosen:
+        raise click.UsageError(f"no module is called {only}")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    found = {module: mutants((ROOT / module).read_bytes()) for module in chosen}
+    if not reporting:
+        results = read_results(file)
+        todo = [
+            (module, mutant) for module in chosen for mutant in found[module]
+            if (module, mutant.key) not in results or results[module, mutant.key].by == again
+        ]
+        if todo:
+            _judge(todo, jobs, seeds, file)
+    keys = {module: [mutant.key for mutant in found[module]] for module in chosen}
+    lines, well = report(keys, read_results(file), read_survivors(SURVIVORS))
+    print(*lines, sep="\n")
+    sys.exit(0 if well else 1)
+
+
+def _judge(todo: list[tuple[str, Mutant]], jobs: int, seeds: int, file: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        try:
+            for number, (name, result) in enumerate(_judged(todo, jobs, seeds, Path(folder)), start=1):
+                append_result(file, name, result)
+                print(f"{number} of {len(todo)}: {result.by:7} {name[0]} {name[1]}   {result.said}", flush=True)
+        except KeyboardInterrupt:
+            print("interrupted; the next sitting goes on here")
+
+
+def _judged(
+    todo: list[tuple[str, Mutant]], jobs: int, seeds: int, folder: Path,
+) -> Iterator[tuple[Name, Result]]:
+    workshops = [Workshop.copied(ROOT, folder / "0", seeds)]
+    _check_unchanged(todo, workshops[0].root)
+    for module in dict.fromkeys(module for module, _ in todo):
+        if failed := workshops[0].rehearse(MODULES[module]):
+            raise click.ClickException(f"the tests of {module} fail without any mutant: {failed}")
+    workshops += [workshops[0].again(folder / str(number)) for number in range(1, jobs)]
+    free: SimpleQueue[Workshop] = SimpleQueue()
+    for workshop in workshops:
+        free.put(workshop)
+
+    def one(module: str, mutant: Mutant) -> tuple[Name, Result]:
+        workshop = free.get()
+        try:
+            return (module, mutant.key), Result(*workshop.judge(module, mutant, MODULES[module]))
+        finally:
+            free.put(workshop)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        try:
+            for future in as_completed([pool.submit(one, module, mutant) for module, mutant in todo]):
+                yield future.result()
+        except (KeyboardInterrupt, GeneratorExit, Stopped):
+            pool.shutdown(wait=False, cancel_futures=True)
+            for workshop in workshops:
+                workshop.stop()
+            raise
+
+
+def _check_unchanged(todo: Iterable[tuple[str, Mutant]], copy: Path) -> None:
+    """Places of mutants are those of the copy."""
+    for module in {module for module, _ in todo}:
+        if (copy / module).read_bytes() != (ROOT / module).read_bytes():
+            raise click.ClickException(f"{module} has just been changed: start again")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""Which modules are mutated, and the tests of each: in one process, the quickest first."""
+
+from __future__ import annotations
+
+_JOURNAL = (
+    "test_journal", "test_next_segment", "test_background_sync", "test_end_of_log", "test_newer_formats",
+    "test_found_by_review", "test_file_check", "test_scrubber", "test_journal_model", "test_journal_tears",
+)
+_CLUSTER = (
+    "test_small_cluster", "test_steady_lane", "test_found_by_review", "test_membership", "test_hazards",
+    "test_following", "test_idle",
+)
+_TESTS: dict[str, tuple[str, ...]] = {
+    "cluster/journal/journal.py": (*_JOURNAL, "test_overlapping", "test_rejoining", "test_snapshots"),
+    "cluster/journal/journal_format.py": ("test_journal_format", *_JOURNAL),
+    "cluster/journal/journal_state.py": (*_JOURNAL, "test_compaction"),
+    "cluster/journal/log_cache.py": _JOURNAL,
+    "cluster/journal/log_index.py": _JOURNAL,
+    "cluster/journal/log_view.py": _JOURNAL,
+    "cluster/journal/segment_scan.py": _JOURNAL,
+    "cluster/journal/segments.py": (*_JOURNAL, "test_real_files", "test_removal_beside"),
+    "cluster/leader/clock.py": ("test_replicated_time", "test_clock"),
+    "cluster/leader/handover.py": (*_CLUSTER, "test_compaction"),
+    "cluster/leader/leadership.py": (*_CLUSTER, "test_driver", "test_clock", "test_full_disks"),
+    "cluster/leader/membership.py": ("test_membership", "test_feature_levels", *_CLUSTER),
+    "cluster/raft/append_entries.py": (*_CLUSTER, "test_driver", "test_full_disks", "test_transfer_interrupted"),
+    "cluster/raft/elections.py": _CLUSTER,
+    "cluster/raft/peer.py": _CLUSTER,
+    "cluster/raft/pysyncobj_adapter.py": ("test_pysyncobj_adapter", *_CLUSTER, "test_proposer", "test_compaction"),
+    "cluster/raft/quorum.py": (*_CLUSTER, "test_overlapping"),
+    "cluster/raft/replica_check.py": ("test_state_hash", "test_exit_codes"),
+    "cluster/raft/snapshot_transfer.py": ("test_hazards", "test_transfer_interrupted", "test_full_disks", *_CLUSTER),
+    "cluster/raft/steady_lane.py": ("test_steady_lane", "test_overlapping", *_CLUSTER, "test_full_disks"),
+    "cluster/raft/transport.py": (*_CLUSTER, "test_driver"),
+    "cluster/raft/voter_admission.py": _CLUSTER,
+    "cluster/syncing.py": ("test_driver", "test_background_sync", "test_overlapping", "test_slow_disks", "test_idle"),
+}
+MODULES = {
+    module: tuple(dict.fromkeys(f"tests/cluster/{name}.py" for name in names)) for module, names in _TESTS.items()
+}

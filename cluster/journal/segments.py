@@ -125,6 +125,7 @@ class Segments:
             oldest -= 1
         run = numbers[oldest:]      # a crash while old segments were deleted can leave some before a gap
         self._oldest = numbers[0]
+        self._disk.trust(self.directory, [self.path(number).name for number in run])
         scan = Scan(self, replay)
         sizes = {number: scan.read(number, self._load(number)) for number in run}
         if scan.active == 0:
@@ -133,13 +134,9 @@ class Segments:
         self.active, self.position, self.active_bytes = scan.active, scan.position, sizes[scan.active]
         self._ends = scan.ends
         self._wipe(self.active, self.position)
-        # A killed process leaves frames that are only in the page cache. They must be on disk before this node
-        # acknowledges anything in them.
-        self._disk.sync(self._file(self.active))
         spare = self.active + 1
         if spare in sizes:
             self._keep_spare(spare, sizes[spare])
-        self._disk.sync_directory(self.directory)
 
     def _load(self, segment: int) -> bytes:
         file = self._file(segment)
@@ -157,7 +154,6 @@ class Segments:
             self._unlink(segment)
         else:
             self._wipe(segment, 0)
-            self._disk.sync(self._file(segment))    # its first frame will state its length, which must be durable
             self._spare_bytes = size
 
     def _wipe(self, segment: int, position: int) -> None:

@@ -13,12 +13,13 @@ import errno
 import fcntl
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
 from cluster.metrics.histogram import Histogram
+from cluster.storage import page_cache
 
 Result = TypeVar("Result")
 
@@ -200,6 +201,25 @@ class Disk:
             os.fsync(names)
         finally:
             os.close(names)
+
+    def trust(self, directory: Path, names: Iterable[str]) -> None:
+        """Let these files of an earlier process show what is on the disk. Before that nothing in them may be believed.
+
+        The directory is synced, and the files, as what is still to be written stays in the page cache; then they are
+        dropped from it. What is read afterwards survives a loss of power. Raises OSError.
+        """
+        self.sync_directory(directory)
+        for name in names:
+            file = self.open(directory / name)
+            try:
+                self.sync(file)
+                self.drop_cache(file, directory / name)
+            finally:
+                self.close(file)
+
+    def drop_cache(self, file: int, path: Path) -> None:
+        """Let reads of a file, all of which was synced, show what is on the disk."""
+        page_cache.drop(file, path)
 
     def forget(self, file: int, length: int, offset: int) -> None:
         """Drop synced bytes from the page cache, because they will hardly be read again."""

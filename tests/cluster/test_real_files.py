@@ -31,6 +31,9 @@ class QuickDisk(Disk):
     def sync_directory(self, directory: Path) -> None:
         pass
 
+    def drop_cache(self, file: int, path: Path) -> None:
+        pass
+
     def prepare(self, file: int, size: int, names: int) -> None:
         self.allocate(file, size)
         os.close(names)

@@ -1,7 +1,8 @@
 """A disk in memory that forgets, tears, fills up and fails, at a chosen step or by a seeded draw.
 
 Contents are durable when synced, names when their directory is synced. crash() decides for everything that was not
-synced whether it is there, as a power failure may.
+synced whether it is there, as a power failure may. What a failed sync leaves in the page cache can be read until
+drop_cache() or crash(), although it is not on the disk (cached_file.py).
 """
 
 from __future__ import annotations
@@ -15,33 +16,16 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from cluster.storage.disk import Disk
-
-SECTOR_BYTES = 512
+from tests.cluster.helpers.cached_file import SECTOR_BYTES, CachedFile
 
 
 class Crash(BaseException):
     """The machine stops here; nobody may catch it but the test."""
 
 
-class _File:
-    def __init__(self) -> None:
-        self.data = bytearray()
-        self.synced_bytes = 0
-        self.unsynced: list[tuple[int, bytes, bytes]] = []      # offset, old bytes, new bytes
-
-    def __deepcopy__(self, memo: dict[int, object]) -> _File:
-        """As deepcopy does it by itself, in much less time: disks are cloned thousands of times."""
-        other = _File()
-        other.data, other.synced_bytes, other.unsynced = self.data[:], self.synced_bytes, self.unsynced[:]
-        return other
-
-
-def durable_bytes(file: _File) -> bytearray:
+def durable_bytes(file: CachedFile) -> bytearray:
     """What a power failure leaves of a file for certain."""
-    data = bytearray(file.data)
-    for offset, old, new in reversed(file.unsynced):
-        data[offset:offset + len(new)] = old
-    return data[:file.synced_bytes] if len(data) > file.synced_bytes else data
+    return file.on_disk()[:file.synced_bytes]
 
 
 class Beside(Future[None]):
@@ -68,10 +52,10 @@ class FaultyDisk(Disk):
     """
 
     def __init__(self) -> None:
-        self.names_now: dict[str, _File] = {}
-        self.names_durable: dict[str, _File] = {}
-        self._changes: list[tuple[str, str, _File]] = []    # name removed, name given (or ""); not durable yet
-        self._open: dict[int, _File] = {}
+        self.names_now: dict[str, CachedFile] = {}
+        self.names_durable: dict[str, CachedFile] = {}
+        self._changes: list[tuple[str, str, CachedFile]] = []    # name removed, name given (or ""); not durable yet
+        self._open: dict[int, CachedFile] = {}
         self._locked: dict[str, int] = {}
         self._next = 100
         self.steps = 0
@@ -108,7 +92,7 @@ class FaultyDisk(Disk):
         self._changes.clear()
         self.restart()
 
-    def _tear(self, file: _File, rng: random.Random) -> None:
+    def _tear(self, file: CachedFile, rng: random.Random) -> None:
         for offset, old, new in reversed(file.unsynced):
             how = rng.choice(("lost", "kept", "prefix", "sectors"))
             cut = rng.randrange(len(new) + 1)
@@ -119,6 +103,7 @@ class FaultyDisk(Disk):
             if how == "prefix":
                 file.data[offset + cut:offset + len(new)] = old[cut:]
         file.unsynced = []
+        file.drop_cache()
         if len(file.data) > file.synced_bytes and rng.random() < 0.5:
             del file.data[file.synced_bytes:]
 
@@ -152,7 +137,7 @@ class FaultyDisk(Disk):
         self._locked[str(path)] = self._next
         return self._next
 
-    def _descriptor(self, file: _File) -> int:
+    def _descriptor(self, file: CachedFile) -> int:
         self._next += 1
         self._open[self._next] = file
         return self._next
@@ -161,7 +146,7 @@ class FaultyDisk(Disk):
         self._step("create")
         if str(path) in self.names_now:
             raise FileExistsError(errno.EEXIST, "exists", str(path))
-        file = self.names_now[str(path)] = _File()
+        file = self.names_now[str(path)] = CachedFile()
         self._changes.append(("", str(path), file))
         return self._descriptor(file)
 
@@ -213,18 +198,27 @@ class FaultyDisk(Disk):
             return
         self._put(target, new, offset)
 
-    def _put(self, target: _File, new: bytes, offset: int) -> None:
+    def _put(self, target: CachedFile, new: bytes, offset: int) -> None:
         growth = offset + len(new) - len(target.data)
         if growth > 0:
             self._use_space(growth)
-            target.data.extend(bytes(growth))
-        target.unsynced.append((offset, bytes(target.data[offset:offset + len(new)]), new))
-        target.data[offset:offset + len(new)] = new
+        target.write(new, offset)
 
     def sync(self, file: int) -> None:
-        self._step("sync")
         target = self._open[file]
-        target.unsynced, target.synced_bytes = [], len(target.data)
+        try:
+            self._step("sync")
+        except OSError:
+            target.fail_sync(self.reaches_disk)
+            raise
+        target.sync()
+
+    def reaches_disk(self) -> bool:
+        """Does the next sector of a failed sync reach the disk?"""
+        return False
+
+    def drop_cache(self, file: int, path: Path) -> None:
+        self._open[file].drop_cache()
 
     def sync_in_background(self, file: int) -> Future[None]:
         return Beside(self, lambda: self.sync(file))

@@ -1,4 +1,7 @@
-"""A Disk in memory: what was not synced is gone after crash(); it may be full, or the process without descriptors."""
+"""A Disk in memory, with the page cache of Linux: what was not synced is gone after crash(), and only then.
+
+It may fail, be full, or the process be without descriptors.
+"""
 
 from __future__ import annotations
 
@@ -11,35 +14,37 @@ from itertools import count as count_up
 from pathlib import Path
 
 from cluster.storage.disk import Disk
+from tests.cluster.helpers.cached_file import CachedFile
 
 PLENTY_BYTES = 1 << 50
 _numbers = count_up(1)      # no two disks have the same random bytes
 
 
-class _File:
-    def __init__(self) -> None:
-        self.data = bytearray()
-        self.unsynced: list[tuple[int, bytes]] = []     # (offset, what stood there) of each write since the last sync
-
-
 class MemoryDisk(Disk):
-    """Files by path. Names are durable at once; contents when synced."""
+    """Files by path. Names are durable at once; contents when synced.
+
+    `failing`: raised by every write and sync. `failing_syncs`: so many of the next syncs that have something to write
+    raise EIO. After a failed sync its bytes can be read until drop_cache() or crash(), but they are not on the disk.
+    """
 
     def __init__(self) -> None:
-        self._files: dict[str, _File] = {}
-        self._open: dict[int, _File] = {}
+        self._files: dict[str, CachedFile] = {}
+        self._open: dict[int, CachedFile] = {}
         self._locks: dict[int, str] = {}
         self._next = 1000
-        self.failing: OSError | None = None     # raised by every write and sync
+        self.failing: OSError | None = None
+        self.failing_syncs = 0
         self.free_bytes = PLENTY_BYTES
         self.files_max: int | None = None       # so many files can be open at once
 
     def crash(self) -> None:
         """The process dies and the machine loses power."""
         for file in self._files.values():
-            for offset, old in reversed(file.unsynced):
-                file.data[offset:offset + len(old)] = old
-            file.unsynced = []
+            file.data, file.unsynced, file.failed = file.on_disk(), [], {}
+        self.end_process()
+
+    def end_process(self) -> None:
+        """The process dies; the machine goes on."""
         self._open.clear()
         self._locks.clear()
 
@@ -75,7 +80,7 @@ class MemoryDisk(Disk):
     def lock(self, path: Path) -> int | None:
         if str(path) in self._locks.values():
             return None
-        self._files.setdefault(str(path), _File())
+        self._files.setdefault(str(path), CachedFile())
         file = self.open(path)
         self._locks[file] = str(path)
         return file
@@ -83,7 +88,7 @@ class MemoryDisk(Disk):
     def create(self, path: Path) -> int:
         if str(path) in self._files:
             raise FileExistsError(errno.EEXIST, "exists", str(path))
-        self._files[str(path)] = _File()
+        self._files[str(path)] = CachedFile()
         try:
             return self.open(path)
         except OSError:
@@ -125,18 +130,22 @@ class MemoryDisk(Disk):
     def write(self, file: int, pieces: Sequence[bytes], offset: int) -> None:
         if self.failing is not None:
             raise self.failing
-        block = b"".join(pieces)
-        data = self._open[file].data
-        self._use(offset + len(block) - len(data))
-        if len(data) < offset + len(block):
-            data.extend(bytes(offset + len(block) - len(data)))
-        self._open[file].unsynced.append((offset, bytes(data[offset:offset + len(block)])))
-        data[offset:offset + len(block)] = block
+        block, target = b"".join(pieces), self._open[file]
+        self._use(offset + len(block) - len(target.data))
+        target.write(block, offset)
 
     def sync(self, file: int) -> None:
-        if self.failing is not None:
-            raise self.failing
-        self._open[file].unsynced = []
+        target, error = self._open[file], self.failing
+        if error is None and self.failing_syncs and target.unsynced:
+            self.failing_syncs -= 1
+            error = OSError(errno.EIO, os.strerror(errno.EIO))
+        if error is not None:
+            target.fail_sync()
+            raise error
+        target.sync()
+
+    def drop_cache(self, file: int, path: Path) -> None:
+        self._open[file].drop_cache()
 
     def forget(self, file: int, length: int, offset: int) -> None:
         """Nothing is kept twice here."""

@@ -1,0 +1,63 @@
+"""The page cache of Linux, where it may show other bytes of a file than the disk has.
+
+When a sync fails, Linux takes the pages for written: it goes on showing their bytes, and the next sync succeeds and
+writes nothing. Only dropping them from the cache shows what is on the disk.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import mmap
+import os
+from pathlib import Path
+
+_BLOCK_BYTES = 1 << 20
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def drop(file: int, path: Path) -> None:
+    """Let reads of a file, which was synced, show what is on the disk. Raises OSError."""
+    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+    if resident(file):
+        _compare(path)
+
+
+def resident(file: int) -> bool:
+    """Is any page of the file in the cache?"""
+    size = os.fstat(file).st_size
+    if not size:
+        return False
+    pages = (ctypes.c_ubyte * -(-size // mmap.PAGESIZE))()
+    with mmap.mmap(file, size, access=mmap.ACCESS_COPY) as mapped:      # private, so that its address can be had
+        start = ctypes.c_char.from_buffer(mapped)
+        failed = _libc.mincore(ctypes.c_void_p(ctypes.addressof(start)), ctypes.c_size_t(size), pages)
+        del start
+    if failed:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return any(pages)
+
+
+def _compare(path: Path) -> None:
+    """Read past the cache, which keeps pages that another program has mapped, and correct what it shows.
+
+    Where that cannot be read past (a file system in memory), there is no other truth than what it shows.
+    """
+    try:
+        direct = os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        return
+    shown = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        with mmap.mmap(-1, _BLOCK_BYTES) as block:      # aligned, as a direct read must be
+            offset = 0
+            while length := os.preadv(direct, [block], offset):
+                if os.pread(shown, length, offset) != block[:length]:
+                    os.pwrite(shown, block[:length], offset)
+                offset += length
+        os.fdatasync(shown)
+    finally:
+        os.close(direct)
+        os.close(shown)

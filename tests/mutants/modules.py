@@ -7,8 +7,8 @@ _JOURNAL = (
     "test_found_by_review", "test_file_check", "test_scrubber", "test_journal_model", "test_journal_tears",
 )
 _CLUSTER = (
-    "test_small_cluster", "test_steady_lane", "test_found_by_review", "test_membership", "test_hazards",
-    "test_following", "test_idle",
+    "test_small_cluster", "test_steady_lane", "test_admission", "test_leases_of_leaders", "test_found_by_review",
+    "test_membership", "test_hazards", "test_following", "test_idle",
 )
 _TESTS: dict[str, tuple[str, ...]] = {
     "cluster/journal/journal.py": (*_JOURNAL, "test_overlapping", "test_rejoining", "test_snapshots"),

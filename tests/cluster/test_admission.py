@@ -1,0 +1,71 @@
+"""What a node whose disk was lost has forgotten does no harm: when it is admitted, and what it may do then."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.wire.messages import Admit, RequestVote, TimeoutNow, Vote
+from tests.cluster.helpers.small_cluster import SmallCluster, SmallNode
+
+
+def wiped_follower(world: SmallCluster) -> SmallNode:
+    """A follower that has lost its disk, and is not started again yet."""
+    world.put_now()
+    world.run_until(world.settled)
+    wiped = world.followers()[0]
+    world.kill(wiped.name)
+    world.wipe(wiped.name)
+    return wiped
+
+
+def votes(world: SmallCluster, voter: SmallNode, term: int) -> list[str]:
+    """For whom this node has voted in a term."""
+    return [
+        target for source, target, message in world.sent
+        if source == voter.name and isinstance(message, Vote) and message.term == term
+    ]
+
+
+@pytest.mark.parametrize("restarted", [False, True], ids=["at once", "after a restart"])
+def test_an_admitted_node_does_not_vote_in_the_term_of_its_admission(restarted: bool) -> None:
+    """It may have voted for another candidate of this term before it lost its disk."""
+    world = SmallCluster(3)
+    wiped = wiped_follower(world)
+    leader = world.leader()
+    term = leader.up.replica.term
+    world.start(wiped.name)
+    world.run_until(lambda: wiped.up.journal.voter, 5)
+    world.run_until(world.settled)
+    if restarted:
+        world.kill(wiped.name)
+        world.start(wiped.name)
+        world.run(2)                # time to hear all others
+        assert wiped.up.journal.voter
+    assert (world.leader(), leader.up.replica.term) == (leader, term)
+    candidate = next(node for node in world if node not in (wiped, leader))
+    last = candidate.up.journal
+    world.sent.clear()
+    for asked in (term, term + 1):  # asked as if the leader had handed over, so nothing else keeps it from voting
+        world.deliver(candidate.name, wiped.name, RequestVote(asked, last.last_index, last.last_term, True))
+        world.run(0.05)
+    assert votes(world, wiped, term) == []
+    assert votes(world, wiped, term + 1) == [candidate.name]
+
+
+def test_a_leader_that_has_offered_leadership_admits_nobody_in_that_term() -> None:
+    """Votes for the node that takes over need no PreVote, so a vote that was forgotten could elect a second leader."""
+    world = SmallCluster(3)
+    wiped = wiped_follower(world)
+    leader = world.leader()
+    world.filter = lambda source, target, message: not isinstance(message, TimeoutNow)
+    leader.up.leadership.online = False
+    world.run_until(lambda: any(isinstance(message, TimeoutNow) for _, _, message in world.sent), 2)
+    leader.up.leadership.online = True
+    world.run_until(lambda: leader.up.leadership.serving)
+    term = leader.up.replica.term
+    assert any(message == TimeoutNow(term) for _, _, message in world.sent)
+    world.start(wiped.name)
+    world.run_until(lambda: wiped.up.journal.voter, 10)
+    admitted = [message.term for _, _, message in world.sent if isinstance(message, Admit)]
+    assert admitted
+    assert min(admitted) > term

@@ -15,7 +15,7 @@ from __future__ import annotations
 import signal
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from fnmatch import fnmatch
 from pathlib import Path
@@ -23,7 +23,7 @@ from queue import SimpleQueue
 
 import click
 
-from tests.mutants.judging import SEEDS, Stopped, Workshop
+from tests.mutants.judging import SEEDS, Unsound, Workshop
 from tests.mutants.modules import MODULES
 from tests.mutants.mutations import Mutant, mutants
 from tests.mutants.results import Name, Result, append_result, read_results, read_survivors, report
@@ -34,18 +34,19 @@ RESULTS = ("tests", "seeds", "timeout", "nothing")
 
 
 @click.command()
-@click.option("--only", default="*", metavar="GLOB", help="Only modules of these names, such as '*/raft/*'.")
+@click.option("--only", default=["*"], multiple=True, metavar="GLOB",
+              help="Modules of these names, such as '*/raft/*', in this order.")
 @click.option("--jobs", default=1, help="Mutants judged at once.  [default: 1]")
 @click.option("--seeds", default=SEEDS, help=f"Seeds of the simulation for each.  [default: {SEEDS}]")
 @click.option("--results", "file", type=click.Path(path_type=Path, dir_okay=False),
               default=ROOT / "build/mutants.jsonl", help="Where results are kept.  [default: build/mutants.jsonl]")
 @click.option("--again", type=click.Choice(RESULTS), help="Judge those with this result once more.")
 @click.option("--report", "reporting", is_flag=True, help="Judge nothing.")
-def main(only: str, jobs: int, seeds: int, file: Path, again: str | None, *, reporting: bool) -> None:
+def main(only: Sequence[str], jobs: int, seeds: int, file: Path, again: str | None, *, reporting: bool) -> None:
     """Look for mistakes that no test notices."""
-    chosen = [module for module in MODULES if fnmatch(module, only)]
+    chosen = list(dict.fromkeys(module for glob in only for module in MODULES if fnmatch(module, glob)))
     if not chosen:
-        raise click.UsageError(f"no module is called {only}")
+        raise click.UsageError(f"no module is called {' or '.join(only)}")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     found = {module: mutants((ROOT / module).read_bytes()) for module in chosen}
     if not reporting:
@@ -69,18 +70,17 @@ def _judge(todo: list[tuple[str, Mutant]], jobs: int, seeds: int, file: Path) ->
                 append_result(file, name, result)
                 print(f"{number} of {len(todo)}: {result.by:7} {name[0]} {name[1]}   {result.said}", flush=True)
         except KeyboardInterrupt:
-            print("interrupted; the next sitting goes on here")
+            print("interrupted; the next run goes on here")
+        except Unsound as error:
+            raise click.ClickException(str(error)) from error
 
 
 def _judged(
     todo: list[tuple[str, Mutant]], jobs: int, seeds: int, folder: Path,
 ) -> Iterator[tuple[Name, Result]]:
-    workshops = [Workshop.copied(ROOT, folder / "0", seeds)]
-    _check_unchanged(todo, workshops[0].root)
-    for module in dict.fromkeys(module for module, _ in todo):
-        if failed := workshops[0].rehearse(MODULES[module]):
-            raise click.ClickException(f"the tests of {module} fail without any mutant: {failed}")
-    workshops += [workshops[0].again(folder / str(number)) for number in range(1, jobs)]
+    workshops = [Workshop.copied(ROOT, folder / str(number), seeds) for number in range(jobs)]
+    for workshop in workshops:
+        _check_unchanged(todo, workshop.root)
     free: SimpleQueue[Workshop] = SimpleQueue()
     for workshop in workshops:
         free.put(workshop)
@@ -96,7 +96,7 @@ def _judged(
         try:
             for future in as_completed([pool.submit(one, module, mutant) for module, mutant in todo]):
                 yield future.result()
-        except (KeyboardInterrupt, GeneratorExit, Stopped):
+        except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             for workshop in workshops:
                 workshop.stop()

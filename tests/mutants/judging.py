@@ -39,12 +39,17 @@ class Stopped(Exception):
     """The campaign was interrupted."""
 
 
+class Unsound(Exception):
+    """Tests are red without a mutant."""
+
+
 class Workshop:
     """A copy of the tree in a folder, in which one mutant at a time is judged."""
 
     def __init__(self, root: Path, seeds: int = SEEDS) -> None:
         self.root = root
         self._seeds = [sys.executable, "-m", "tests.mutants.seeds", str(seeds)]
+        self._few = f"tests and {seeds} seeds"
         self._limits: dict[tuple[str, ...], float] = {}         # in seconds of processor time
         self._running: subprocess.Popen[bytes] | None = None
         self._stopped = threading.Event()
@@ -62,36 +67,30 @@ class Workshop:
                 shutil.copy2(tree / name, root / name)
         return cls(root, seeds)
 
-    def again(self, root: Path) -> Workshop:
-        """A copy of this one, with the time limits found here."""
-        shutil.copytree(self.root, root, dirs_exist_ok=True)
-        other = Workshop(root)
-        other._seeds, other._limits = self._seeds, dict(self._limits)
-        return other
-
-    def rehearse(self, tests: Sequence[str]) -> str:
-        """Learn how long tests and seeds take without a mutant. Returns what fails then, "" for nothing."""
-        for command in (_pytest(tests), self._seeds):
-            if tuple(command) not in self._limits:
-                ended = self._run(command, 0, PYTHONDONTWRITEBYTECODE="")
-                if ended.how != "green":
-                    return ended.said
-                self._limits[tuple(command)] = LIMIT_TIMES * ended.processor_s + LIMIT_EXTRA_S
-        return ""
+    def _limit_s(self, command: Sequence[str]) -> float:
+        """Learn how long a command takes without a mutant."""
+        if tuple(command) not in self._limits:
+            ended = self._run(command, 0, PYTHONDONTWRITEBYTECODE="")
+            if ended.how != "green":
+                raise Unsound(f"{' '.join(command)} fails without any mutant: {ended.said}")
+            self._limits[tuple(command)] = LIMIT_TIMES * ended.processor_s + LIMIT_EXTRA_S
+        return self._limits[tuple(command)]
 
     def judge(self, module: str, mutant: Mutant, tests: Sequence[str]) -> tuple[str, str]:
         """What notices the mutant: tests, seeds, timeout or nothing; and the first line about it."""
+        commands = {"tests": _pytest(tests), "seeds": self._seeds}
+        limits_s = {by: self._limit_s(command) for by, command in commands.items()}
         path = self.root / module
         source = path.read_bytes()
         changed = mutant.applied(source)
         compile(changed, module, "exec")        # what is no program would count as caught
         path.write_bytes(changed)
         try:
-            for by, command in (("tests", _pytest(tests)), ("seeds", self._seeds)):
-                ended = self._run(command, self._limits[tuple(command)], PYTHONDONTWRITEBYTECODE="1")
+            for by, command in commands.items():
+                ended = self._run(command, limits_s[by], PYTHONDONTWRITEBYTECODE="1")
                 if ended.how != "green":
                     return by if ended.how == "red" else ended.how, ended.said
-            return "nothing", ""
+            return "nothing", self._few
         finally:
             path.write_bytes(source)
 

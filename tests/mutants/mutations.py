@@ -16,6 +16,7 @@ _OTHERS: dict[type[ast.cmpop], tuple[str, tuple[str, ...]]] = {
 }
 _WAIT = re.compile(r"sync|wait|result")         # occurs in the names of methods that wait for the disk
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+_RAISES = ("damaged",)         # methods that do not return
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class _Finder:
             case ast.UnaryOp(op=ast.Not()):
                 text = self._text(node).removeprefix("not").lstrip()
                 yield self._change(node, text), f"{_line(self._text(node))} => {_line(text)}"
-            case ast.If(orelse=[]) if isinstance(node.body[-1], _LEAVES):
+            case ast.If(orelse=[]) if _leaves(node.body[-1]):
                 for always in (False, True):
                     said = f"if {_line(self._text(node.test))} => if {always}"
                     yield self._forced(node.test, always=always), said
@@ -124,6 +125,14 @@ class _Finder:
         assert node.end_lineno is not None
         assert node.end_col_offset is not None
         return self._lines[node.lineno - 1] + node.col_offset, self._lines[node.end_lineno - 1] + node.end_col_offset
+
+
+def _leaves(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name))):
+            return name in _RAISES
+        case _:
+            return isinstance(statement, _LEAVES)
 
 
 def _waits(call: ast.Call) -> bool:

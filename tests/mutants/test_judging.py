@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.mutants.judging import Ended, Workshop, _failure
+from tests.mutants.judging import Ended, Unsound, Workshop, _failure
 from tests.mutants.mutations import mutants
 
 SOURCE = b"x = 1 < 2\n"
@@ -34,20 +34,21 @@ class Scripted(Workshop):
     (["timeout"], ("timeout", "said"), ["pytest"]),
     (["green", "red"], ("seeds", "said"), ["pytest", "tests.mutants.seeds"]),
     (["green", "timeout"], ("timeout", "said"), ["pytest", "tests.mutants.seeds"]),
-    (["green", "green"], ("nothing", ""), ["pytest", "tests.mutants.seeds"]),
+    (["green", "green"], ("nothing", "tests and 60 seeds"), ["pytest", "tests.mutants.seeds"]),
 ])
 def test_the_first_that_is_not_green_ends_it(answers: list[str], verdict: Any, run: list[str], tmp_path: Path) -> None:
     (tmp_path / "a.py").write_bytes(SOURCE)
     workshop = Scripted(tmp_path, "green", "green", *answers)
-    assert workshop.rehearse(["tests/test_a.py"]) == ""
     assert workshop.judge("a.py", MUTANT, ["tests/test_a.py"]) == verdict
+    assert workshop.seen[:2] == [("pytest", SOURCE), ("tests.mutants.seeds", SOURCE)]
     assert workshop.seen[2:] == [(name, MUTANT.applied(SOURCE)) for name in run]
     assert (tmp_path / "a.py").read_bytes() == SOURCE
 
 
 def test_what_is_red_without_a_mutant_is_said(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_bytes(SOURCE)
-    assert Scripted(tmp_path, "red").rehearse(["tests/test_a.py"]) == "said"
+    with pytest.raises(Unsound, match=r"pytest .* fails without any mutant: said"):
+        Scripted(tmp_path, "red").judge("a.py", MUTANT, ["tests/test_a.py"])
 
 
 def test_a_mutant_is_seen_by_the_program(tmp_path: Path) -> None:
@@ -55,7 +56,6 @@ def test_a_mutant_is_seen_by_the_program(tmp_path: Path) -> None:
     (tmp_path / "test_a.py").write_text("import a\n\ndef test_it():\n    assert a.x\n")
     workshop = Workshop(tmp_path)
     workshop._seeds = [sys.executable, "-c", "import a; assert a.x"]
-    assert workshop.rehearse(["test_a.py"]) == ""
     by, said = workshop.judge("a.py", MUTANT, ["test_a.py"])
     assert (by, said[:28]) == ("tests", "FAILED test_a.py::test_it - ")
 

@@ -36,6 +36,7 @@ def test_an_early_return_is_taken_never_and_always() -> None:
         "f: if a => if False": source.replace("if a:", "if ((a) and False):"),
         "f: if a => if True": source.replace("if a:", "if ((a) or True):"),
     }
+    assert len(changes("def f(a):\n    if a:\n        self.damaged(1)\n")) == 2
     assert not changes("def f(a):\n    if a:\n        print()\n")
     assert not changes("def f(a):\n    if a:\n        return 1\n    else:\n        return 2\n")
 

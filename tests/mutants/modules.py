@@ -27,7 +27,7 @@ _TESTS: dict[str, tuple[str, ...]] = {
     "cluster/raft/elections.py": _CLUSTER,
     "cluster/raft/peer.py": _CLUSTER,
     "cluster/raft/pysyncobj_adapter.py": ("test_pysyncobj_adapter", *_CLUSTER, "test_proposer", "test_compaction"),
-    "cluster/raft/quorum.py": (*_CLUSTER, "test_overlapping"),
+    "cluster/raft/quorum.py": ("test_quorum", *_CLUSTER, "test_overlapping"),
     "cluster/raft/replica_check.py": ("test_state_hash", "test_exit_codes"),
     "cluster/raft/snapshot_transfer.py": ("test_hazards", "test_transfer_interrupted", "test_full_disks", *_CLUSTER),
     "cluster/raft/steady_lane.py": ("test_steady_lane", "test_overlapping", *_CLUSTER, "test_full_disks"),

@@ -116,7 +116,7 @@ class LogSlice(Sequence[Entry]):
                 yield self._seen[position]
                 continue
             entry = self._read(self._low + position)
-            if position == len(self._seen) and self._room > 0:
+            if self._room > 0:
                 self._seen.append(entry)
                 self._room -= len(entry[0])
             yield entry

@@ -39,7 +39,7 @@ class LogView(Sequence[Entry]):
     def __getitem__(self, item: slice) -> Sequence[Entry]: ...
 
     def __getitem__(self, item: int | slice) -> Entry | Sequence[Entry]:
-        if item == -1 and self._cache.entries:         # pysyncobj asks for the last and the first one constantly
+        if item == -1:              # pysyncobj asks for the last and the first one constantly
             return self._cache.entries[-1]
         if item == 0 and self._oldest is not None:
             return self._oldest

@@ -41,7 +41,7 @@ class Log(LogView):
 
 
 class Reader:
-    """Reads the entries of a slice, and counts how often."""
+    """Reads the entries of a slice out of more, and counts how often."""
 
     def __init__(self, first: int, count: int) -> None:
         self.all = entries(first, count)
@@ -50,13 +50,14 @@ class Reader:
 
     def read(self, index: int) -> Entry:
         self.reads.append(index)
-        return self.all[index - self.all[0][1]]
+        return b"%d" % index, index, 1
 
 
 @pytest.mark.parametrize("cached", [1, 3, 5])
 def test_a_log_is_a_sequence(cached: int) -> None:
     log = Log(4, 5, cached)
     assert_sequence(log, log.all)
+    assert log[2:2] == []
     assert_sequence(Log(4, 0, 0), [])
 
 
@@ -116,12 +117,18 @@ def test_two_walks_at_once_keep_each_entry_once() -> None:
     assert reader.slice[:3] == reader.all
 
 
-def test_entries_follow_each_other_except_in_an_index_that_was_reset() -> None:
+@pytest.mark.parametrize("first", [1, 5])
+def test_entries_follow_each_other(first: int) -> None:
+    index = LogIndex()
+    index.append(first, 1, 10, 0)
+    for wrong in (first, first + 2):
+        with pytest.raises(ValueError, match=f"entry {wrong} does not follow entry {first}"):
+            index.append(wrong, 1, 10, 0)
+
+
+def test_only_an_index_that_was_reset_begins_anywhere() -> None:
     index = LogIndex()
     index.append(5, 1, 10, 0)
-    for wrong in (5, 7):
-        with pytest.raises(ValueError, match=f"entry {wrong} does not follow entry 5"):
-            index.append(wrong, 1, 10, 0)
     index.truncate(5)
     with pytest.raises(ValueError, match="entry 6 does not follow entry 4"):
         index.append(6, 1, 10, 0)

@@ -85,6 +85,8 @@ class _Finder:
             case ast.BoolOp(op=op):
                 always = isinstance(op, ast.And)
                 for value in node.values:
+                    if isinstance(value, ast.Constant):     # x or 0: a default, not a condition
+                        continue
                     text = self._text(value)
                     yield self._forced(value, always=always), f"{_line(text)} => {always}"
             case ast.UnaryOp(op=ast.Not()):

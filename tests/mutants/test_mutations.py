@@ -24,6 +24,7 @@ def changes(source: str) -> dict[str, str]:
     ("not a", {"a"}), ("x(not (a + b))", {"x((a + b))"}),
     ("a and b", {"((a) or True) and b", "a and ((b) or True)"}),
     ("a or f(b)", {"((a) and False) or f(b)", "a or ((f(b)) and False)"}),
+    ("a or 0", {"((a) and False) or 0"}),
     ("file.sync()", {"pass"}), ("x = file.sync(1)", {"x = True"}), ("self._end_sync()", {"pass"}), ("print(a)", set()),
 ])
 def test_what_an_expression_becomes(before: str, after: set[str]) -> None:

@@ -96,11 +96,10 @@ def _judged(
         try:
             for future in as_completed([pool.submit(one, module, mutant) for module, mutant in todo]):
                 yield future.result()
-        except BaseException:
+        finally:
             pool.shutdown(wait=False, cancel_futures=True)
             for workshop in workshops:
-                workshop.stop()
-            raise
+                workshop.close()
 
 
 def _check_unchanged(todo: Iterable[tuple[str, Mutant]], copy: Path) -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.mutants.judging import Ended, Unsound, Workshop, _failure
+from tests.mutants.forks import Ended, Forks, Stopped, failure
+from tests.mutants.judging import Unsound, Workshop
 from tests.mutants.mutations import mutants
 
-SOURCE = b"x = 1 < 2\n"
+SOURCE = b"x = 1 == 1\n"
 MUTANT = mutants(SOURCE)[0]
 
 
@@ -24,9 +24,22 @@ class Scripted(Workshop):
         self.answers = list(answers)
         self.seen: list[tuple[str, bytes]] = []
 
-    def _run(self, command: Sequence[str], limit_s: float, **environment: str) -> Ended:
-        self.seen.append((command[2], (self.root / "a.py").read_bytes()))
+    def _run(self, program: Sequence[str], limit_s: float = 0.0) -> Ended:
+        self.seen.append((program[0], (self.root / "a.py").read_bytes()))
         return Ended(self.answers.pop(0), 1.0, "said")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "a.py").write_bytes(SOURCE)
+    return tmp_path
+
+
+@pytest.fixture
+def forks(tmp_path: Path) -> Iterator[Forks]:
+    found = Forks(tmp_path)
+    yield found
+    found.close()
 
 
 @pytest.mark.parametrize(("answers", "verdict", "run"), [
@@ -36,38 +49,51 @@ class Scripted(Workshop):
     (["green", "timeout"], ("timeout", "said"), ["pytest", "tests.mutants.seeds"]),
     (["green", "green"], ("nothing", "tests and 60 seeds"), ["pytest", "tests.mutants.seeds"]),
 ])
-def test_the_first_that_is_not_green_ends_it(answers: list[str], verdict: Any, run: list[str], tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_bytes(SOURCE)
-    workshop = Scripted(tmp_path, "green", "green", *answers)
-    assert workshop.judge("a.py", MUTANT, ["tests/test_a.py"]) == verdict
-    assert workshop.seen[:2] == [("pytest", SOURCE), ("tests.mutants.seeds", SOURCE)]
-    assert workshop.seen[2:] == [(name, MUTANT.applied(SOURCE)) for name in run]
-    assert (tmp_path / "a.py").read_bytes() == SOURCE
+def test_the_first_that_is_not_green_ends_it(answers: list[str], verdict: Any, run: list[str], folder: Path) -> None:
+    workshop = Scripted(folder, "green", "green", *answers)
+    assert workshop.judge("a.py", MUTANT, ["test_a.py"]) == verdict
+    assert workshop.seen == [
+        ("pytest", SOURCE), ("tests.mutants.seeds", SOURCE), *((name, MUTANT.applied(SOURCE)) for name in run)]
+    assert (folder / "a.py").read_bytes() == SOURCE
 
 
-def test_what_is_red_without_a_mutant_is_said(tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_bytes(SOURCE)
+def test_what_is_red_without_a_mutant_is_said(folder: Path) -> None:
     with pytest.raises(Unsound, match=r"pytest .* fails without any mutant: said"):
-        Scripted(tmp_path, "red").judge("a.py", MUTANT, ["tests/test_a.py"])
+        Scripted(folder, "red").judge("a.py", MUTANT, ["test_a.py"])
 
 
-def test_a_mutant_is_seen_by_the_program(tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_bytes(SOURCE)
-    (tmp_path / "test_a.py").write_text("import a\n\ndef test_it():\n    assert a.x\n")
-    workshop = Workshop(tmp_path)
-    workshop._seeds = [sys.executable, "-c", "import a; assert a.x"]
+def test_what_is_no_program_is_not_judged(folder: Path) -> None:
+    with pytest.raises(SyntaxError):
+        Scripted(folder, "green", "green").judge("a.py", mutants(b"x=0\ny = 1 == 1")[0], ["test_a.py"])
+
+
+def test_a_mutant_is_seen_by_the_tests(folder: Path) -> None:
+    (folder / "test_a.py").write_text("import a\n\ndef test_it(tmp_path):\n    assert a.x\n")
+    workshop = Workshop(folder, seeds=0)
     by, said = workshop.judge("a.py", MUTANT, ["test_a.py"])
+    workshop.close()
     assert (by, said[:28]) == ("tests", "FAILED test_a.py::test_it - ")
 
 
-@pytest.mark.parametrize(("program", "how"), [
-    ("", "green"), ("raise SystemExit(1)", "red"), ("while True: pass", "timeout"), ("x = bytes(8 << 30)", "red"),
-])
-def test_how_a_program_ends(program: str, how: str, tmp_path: Path) -> None:
-    assert Workshop(tmp_path)._run([sys.executable, "-c", program], 1.0).how == how
+def test_how_programs_end(forks: Forks, tmp_path: Path) -> None:
+    for program, how, said in (
+        ("print('well')", "green", "well"), ("raise SystemExit(1)", "red", ""),
+        ("while True: pass", "timeout", "after 2 s"),
+        ("x = bytes(8 << 30)", "red", "MemoryError"), ("raise SystemExit('why')", "red", ""),
+        ("print('FAILED here')\nprint('the end')\nraise SystemExit(2)", "red", "FAILED here"),
+    ):
+        (tmp_path / "program.py").write_text(program)
+        ended = forks.run(["program"], 1.0)
+        assert (ended.how, ended.said[:len(said) or None]) == (how, said), program
+
+
+def test_a_closed_process_says_so(forks: Forks) -> None:
+    forks.close()
+    with pytest.raises(Stopped):
+        forks.run(["program"])
 
 
 def test_the_first_failure_is_told_or_else_the_last_line() -> None:
-    assert _failure(["..F", "FAILED a - x", "FAILED b - y", "2 failed"]) == "FAILED a - x"
-    assert _failure(["Killed"]) == "Killed"
-    assert _failure([]) == ""
+    assert failure(["..F", "FAILED a - x", "FAILED b - y", "2 failed"]) == "FAILED a - x"
+    assert failure(["Killed"]) == "Killed"
+    assert failure([]) == ""

@@ -31,8 +31,8 @@ ROOT = Path(__file__).parent
 
 # Folders and files whose tests start processes, most of them whole clusters.
 PROCESSES = (
-    "bench", "chaos/test_clocks.py", "chaos/test_faults.py", "chaos/test_proxies.py", "chaos/test_pulses.py",
-    "chaos/test_scenarios.py", "chaos/test_workers.py",
+    "bench", "chaos/test_clocks.py", "chaos/test_faults.py", "chaos/test_machines.py", "chaos/test_proxies.py",
+    "chaos/test_pulses.py", "chaos/test_scenarios.py", "chaos/test_workers.py",
     "beanstalk/test_cluster.py", "beanstalk/test_node.py", "browser", "deploy", "packaging", "hostile/test_runner.py",
     "system", "upgrade",
     "client/test_against_sockpqd.py", "client/test_events.py", "client/test_examples.py",

@@ -2,7 +2,7 @@
 
 A start of Python with all imports costs 0.6 s of processor time, 0.3 s for the others, and the suite starts hundreds. A
 fork has the same code, arguments, environment, session, files and exit code as the program that is executed. A module
-that changes something and then runs the program, as in `python -m tests.chaos.machines.slow_disk sockpqd ..`, is run in
+that changes something and then runs the program, as in `python -m tests.chaos.machines.altered sockpqd ..`, is run in
 the fork. What must be executed is: another program, any other command around it, or another environment of Python or of
 the dynamic linker. The tests of `sockpqd` itself, the demo, and campaigns execute it always.
 

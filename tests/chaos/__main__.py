@@ -1,10 +1,14 @@
-"""Campaigns: scenarios in a random order with random lengths, for so many minutes, or each of them so many times.
+"""Campaigns: scenarios in a random order with random lengths, each for so many minutes, or each so many times.
 
-    python -m tests.chaos --minutes 60              # rotating; the seed is printed and can be given again
-    python -m tests.chaos --times 20                # each scenario 20 times
-    python -m tests.chaos --only "leader killed" --times 5
+    python -m tests.chaos --minutes 60                              # rotating; the seed is printed and can be given
+    python -m tests.chaos --only "torture: *" --each-minutes 5      # until the sums of each have reached that
+    python -m tests.chaos --only "leader killed" --times 20         # as they are in the table, 20 times
+    python -m tests.chaos --only "torture: one way" --again 4711    # a run with the length and variants of this seed
 
-Histories and logs of runs with violations are kept in ./chaos-failed. The table at the end goes into docs/CHAOS.md.
+A run passed, failed, or is void: it proves nothing, and its reason is printed. Histories and logs of those that did not
+pass are kept in ./chaos-failed. Campaigns for minutes draw a length for each run, and variants for those that are to
+have some (variants.py), by the seed that they print with it. The exit code is 1 when a run failed, 2 when none failed
+and one was void. The table at the end goes into docs/CHAOS.md.
 """
 
 from __future__ import annotations
@@ -12,68 +16,118 @@ from __future__ import annotations
 import random
 import sys
 import time
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import click
-import msgspec
 
-from tests.chaos.all_scenarios import ALL
-from tests.chaos.machines import clocks, disks
+from devcluster.node import LocalNode
+from tests.chaos.all_scenarios import ALL, lacks
 from tests.chaos.runner import Result, run, table
 from tests.chaos.scenarios import Scenario
+from tests.chaos.sums import Sums
+from tests.chaos.variants import drawn
+from tests.forkserver import Forkserver
 
 KEEP = Path("chaos-failed")
+SEEDS = 2**31
 
 
 @click.command()
-@click.option("--minutes", type=float, help="Rotate for so long.")
+@click.option("--minutes", type=float, help="Rotate for so long; with --each-minutes: stop then at the latest.")
+@click.option("--each-minutes", type=float, help="Play each until its faults were there for so long, summed over runs.")
 @click.option("--times", type=int, default=1, help="Or run each scenario so many times.  [default: 1]")
-@click.option("--only", multiple=True, help="These scenarios.")
-@click.option("--seed", type=int, help="Of the order and the lengths.")
-def main(minutes: float | None, times: int, only: tuple[str, ...], seed: int | None) -> None:
+@click.option("--only", multiple=True, help="Those with these names, in which * stands for anything.")
+@click.option("--seed", type=int, help="Of the order and of the seeds of the runs.")
+@click.option("--again", type=int, help="Repeat a run: its seed.")
+@click.option("--sums", type=Path, default=Path("chaos-sums.json"), show_default=True,
+              help="Where --each-minutes keeps the sums.")
+@click.option("--fork", is_flag=True, help="Nodes begin as forks, which is quicker than to execute them.")
+def main(
+    minutes: float | None, each_minutes: float | None, times: int, only: tuple[str, ...], seed: int | None,
+    again: int | None, sums: Path, fork: bool,
+) -> None:
     """Let things break for a while."""
-    seed = random.SystemRandom().randrange(2**31) if seed is None else seed
-    chance = random.Random(seed)
-    chosen = [scenario for scenario in ALL if _possible(scenario) and (not only or scenario.name in only)]
+    seed = random.SystemRandom().randrange(SEEDS) if seed is None else seed
+    named = [scenario for scenario in ALL if not only or any(fnmatchcase(scenario.name, name) for name in only)]
+    for scenario in named:
+        if lacking := lacks(scenario):
+            print(f"not played: {scenario.name}: {lacking}")
+    chosen = [scenario for scenario in named if not lacks(scenario)]
     if not chosen:
         raise click.UsageError("no scenario is called so: " + ", ".join(scenario.name for scenario in ALL))
     print(f"seed {seed}, {len(chosen)} scenarios", flush=True)
     until = time.monotonic() + 60 * minutes if minutes else None
+    counted = Sums(sums) if each_minutes else None
+    chance = random.Random(seed)
+    if counted is not None and each_minutes:
+        runs = _each(chosen, counted, 60 * each_minutes, until, chance)
+    elif until:
+        runs = _rotating(chosen, until, chance)
+    elif again is not None:
+        runs = ((drawn(scenario, again), again) for scenario in chosen)
+    else:
+        runs = ((scenario, chance.randrange(SEEDS)) for _ in range(times) for scenario in chosen)
+    forks = Forkserver() if fork else None
+    if forks is not None:
+        LocalNode.launch = staticmethod(forks.launch)
     results: list[Result] = []
-    round_ = 0
-    while (time.monotonic() < until) if until else round_ < times:
-        round_ += 1
-        for scenario in chance.sample(chosen, len(chosen)) if until else chosen:
-            if until and time.monotonic() >= until:
-                break
-            results.append(_run(_varied(scenario, chance) if until else scenario, chance.randrange(2**31)))
-    failed = [result for result in results if result.violations]
-    void = [result for result in results if result.void and not result.violations]
+    for scenario, number in runs:
+        results.append(_run(scenario, number))
+        if counted is not None:
+            counted.add(results[-1])
+    if forks is not None:
+        forks.close()
     print(table(results, {scenario.name: scenario.goal_s for scenario in ALL}))
-    print(f"{len(results)} runs, {len(void)} void, {len(failed)} failed, "
-          f"{sum(result.commands for result in results):,} commands recorded")
-    sys.exit(1 if failed else 0)
+    if counted is not None:
+        print(counted.table())
+    sys.exit(_summary(results))
+
+
+def _rotating(chosen: list[Scenario], until: float, chance: random.Random) -> Iterator[tuple[Scenario, int]]:
+    """All of them again and again, each time in another order."""
+    while True:
+        for scenario in chance.sample(chosen, len(chosen)):
+            if time.monotonic() >= until:
+                return
+            seed = chance.randrange(SEEDS)
+            yield drawn(scenario, seed), seed
+
+
+def _each(
+    chosen: list[Scenario], sums: Sums, seconds: float, until: float | None, chance: random.Random,
+) -> Iterator[tuple[Scenario, int]]:
+    """Always the one that was played least, until each has had its time."""
+    while left := [scenario for scenario in chosen if sums.seconds(scenario.name) < seconds]:
+        if until is not None and time.monotonic() >= until:
+            return
+        seed = chance.randrange(SEEDS)
+        yield drawn(min(left, key=lambda scenario: sums.seconds(scenario.name)), seed), seed
 
 
 def _run(scenario: Scenario, seed: int) -> Result:
     result = run(scenario, seed, KEEP)
-    state = "FAILED" if result.violations else "void" if result.void else "ok"
-    print(f"{state:6} {scenario.name}, seed {seed}, {scenario.lasts_s:.1f} s: gap {result.gap_s:.2f} s, "
-          f"{result.commands} commands, {result.rate:.0f}/s before, stall {result.stall_s:.2f} s", flush=True)
-    for line in (result.report, result.void, *result.violations):
+    print(f"{_state(result):6} {scenario.name}, seed {seed}{''.join(f', {word}' for word in scenario.variants)}, "
+          f"{scenario.lasts_s:.1f} s: gap {result.gap_s:.2f} s, {result.commands} commands, "
+          f"{result.rate:.0f}/s before, stall {result.stall_s:.2f} s", flush=True)
+    for line in (result.report, result.void and f"void: {result.void}", *result.violations):
         if line:
             print(f"       {line}", flush=True)
     return result
 
 
-def _varied(scenario: Scenario, chance: random.Random) -> Scenario:
-    """Another length of the fault: what takes hold at its edges should do so at many of them."""
-    return msgspec.structs.replace(scenario, lasts_s=scenario.lasts_s * chance.uniform(0.3, 3))
+def _state(result: Result) -> str:
+    """In one word. What is wrong in a history is wrong, also where the rest of it proves nothing."""
+    return "FAILED" if result.violations else "void" if result.void else "passed"
 
 
-def _possible(scenario: Scenario) -> bool:
-    return not (scenario.fake_clocks and clocks.library() is None) and (
-        scenario.disk_mb is None or disks.can_mount())
+def _summary(results: list[Result]) -> int:
+    """Print how many runs ended how, and return the exit code."""
+    states = [_state(result) for result in results]
+    print(f"{len(results)} runs: {states.count('passed')} passed, {states.count('FAILED')} failed, "
+          f"{states.count('void')} void; {sum(result.commands for result in results):,} commands recorded")
+    return 1 if "FAILED" in states else 2 if "void" in states else 0
 
 
 if __name__ == "__main__":

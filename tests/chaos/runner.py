@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, closing
+from itertools import islice
 from pathlib import Path
 from typing import Self
 
@@ -21,7 +22,8 @@ from tests.chaos.beanstalkd.deeds import Deeds
 from tests.chaos.beanstalkd.judge import jobs_deleted, judge
 from tests.chaos.beanstalkd.judge import summary as summary_of_beanstalkd
 from tests.chaos.beanstalkd.load import BeanstalkdLoad
-from tests.chaos.checker import Facts, Node, Running, availability, check, rate_before
+from tests.chaos.checker import VIOLATIONS_MAX, Facts, Node, Running, availability, check, rate_before
+from tests.chaos.checker.evidence.moments import is_ok
 from tests.chaos.checker.told import judge_events, summary
 from tests.chaos.checker.violation import Violation
 from tests.chaos.faults.fault import during
@@ -32,6 +34,7 @@ from tests.chaos.scenarios import Scenario
 from tests.chaos.workload import load
 from tests.chaos.workload.bodies import job_of
 from tests.chaos.workload.bystander import Bystander
+from tests.chaos.workload.empties import Empties
 from tests.chaos.workload.extended_actors import RATES, TRIES
 from tests.chaos.workload.heard import Heard
 from tests.chaos.workload.history import History
@@ -41,6 +44,7 @@ from tests.chaos.workload.pulse import Turns
 
 CONFIG = {"raft": {"failover_grace_ms": 1000}}
 RATE_MIN = 40.0         # acknowledged commands a second before the fault: fewer prove nothing
+DONE_MIN = 50           # acknowledged commands while faults were there or after them: fewer prove nothing
 DELETED_MIN = 50        # jobs that clients of beanstalkd have deleted: fewer prove nothing
 WARM_S = 1.0
 WARM_MAX_S = 20.0
@@ -54,16 +58,18 @@ SECOND = 1_000_000_000
 
 
 class Result(Struct):
-    """What became of one run."""
+    """How one run ended."""
 
     scenario: str
     seed: int
+    variants: tuple[str, ...] = ()
     void: str = ""                  # why it proves nothing
     violations: tuple[str, ...] = ()
     gap_s: float = 0.0              # the longest time without an acknowledged command, from the fault to the end
     silence_s: float | None = None  # how long a client that waited at a leader that was cut off was left without a word
     rate: float = 0.0               # acknowledged commands a second before the fault
     commands: int = 0
+    fault_s: float = 0.0            # from the beginning of the fault until it was over and all were level
     report: str = ""                # what the faults saw
     stall_s: float = 0.0            # how long the machine held up a thread that should have woken up, or a node
 
@@ -84,11 +90,13 @@ def run_in_turn(scenarios: Sequence[Scenario], seed: int, keep: Path | None = No
 
     What is wrong in the history is a violation in all results.
     """
-    history, deeds, results = History(), Deeds(), [Result(scenario.name, seed) for scenario in scenarios]
+    history, deeds = History(), Deeds()
+    results = [Result(scenario.name, seed, scenario.variants) for scenario in scenarios]
     one = scenarios[0]
     cluster = ProxiedCluster(
         one.nodes, {**CONFIG, **one.config}, fake_clocks=one.fake_clocks, disk_mb=one.disk_mb,
         slow_disks=one.slow_disks, small_pages=one.small_pages, beanstalkd=one.beanstalkd,
+        faulty_disks=one.faulty_disks, thin_disk_mb=one.thin_disk_mb, tls=one.tls,
     )
     with cluster, Stalls(cluster) as stalls:
         try:
@@ -120,6 +128,7 @@ def _play(
     servers = {name: cluster.server(name) for name in cluster.names}
     with load.Running(one.load, servers, history, last.seed) as running, ExitStack() as held:
         turns = held.enter_context(Turns([*map(cluster.direct, cluster.names)], one.load.turns, last.seed))
+        empties = held.enter_context(Empties({name: cluster.direct(name) for name in cluster.names}, on=one.fast_empty))
         jobs = held.enter_context(
             BeanstalkdLoad(cluster.beanstalkd_doors, deeds, last.seed)) if one.beanstalkd else None
         _warm_up(history, results[0])
@@ -128,11 +137,12 @@ def _play(
             healed_ns = _befall(scenario, cluster, history, running, result, stalls)
         running.stop()
         running.check()
+        empties.stop()
         turns.stop()
         cluster.wait_until_level(LEVEL_S)
         if jobs is not None:
             jobs.finish()
-        running.drain()
+        drained = _drain(running, empties, results)
         if listeners is not None:
             listeners.finish()
     if listeners is not None:
@@ -143,9 +153,23 @@ def _play(
         last.report += f"; {summary_of_beanstalkd(deeds)}"
         if jobs_deleted(deeds) < DELETED_MIN:
             last.void = f"clients of beanstalkd have deleted only {jobs_deleted(deeds)} jobs"
-    _accuse(results, turns.judge(healed_ns / SECOND))
+    _accuse(results, turns.judge(healed_ns / SECOND, history.records, history.cuts, cluster.names))
     last.report += f"; {len(turns.grants)} turns of a pulse"
-    return _facts(cluster, start_ns)
+    if one.fast_empty:
+        _accuse(results, islice(empties.judge(), VIOLATIONS_MAX))
+        last.report += f"; {empties.summary()}"
+    return _facts(cluster, start_ns, drained=drained)
+
+
+def _drain(running: load.Running, empties: Empties, results: Sequence[Result]) -> bool:
+    """Take what is left. Where that cannot be, nobody can say whether something was lost: the runs are void."""
+    try:
+        running.drain(empties.sweep)
+    except load.NotDrained as error:
+        for result in results:
+            result.void = str(error)
+        return False
+    return True
 
 
 def _befall(
@@ -172,9 +196,13 @@ def _befall(
         if bystander is not None:
             result.silence_s = bystander.silence_s()
     terms.add(_term(cluster))
+    result.fault_s = (time.monotonic_ns() - begun_ns) / SECOND
     history.cuts += [cut for fault in faults for cut in fault.cuts]
+    for record in (record for fault in faults for record in fault.records):
+        history.add(record)
+    done = sum(is_ok(record) and record.start_ns > begun_ns for record in history.records)
     result.report, result.stall_s = "; ".join(fault.report() for fault in faults), stalls.recent_s
-    _judge(scenario, result, [fault.report() for fault in faults if not fault.fired], terms)
+    _judge(scenario, result, [fault.report() for fault in faults if not fault.fired], terms, done)
     return healed_ns
 
 
@@ -198,12 +226,15 @@ def _accuse(results: Iterable[Result], violations: Iterable[str]) -> None:
         result.violations += found
 
 
-def _judge(scenario: Scenario, result: Result, not_fired: list[str], terms: set[int]) -> None:
-    """Is it void, and is what was seen from outside as it should be?"""
+def _judge(scenario: Scenario, result: Result, not_fired: list[str], terms: set[int], done: int) -> None:
+    """Is it void, and is what was seen from outside as it should be? `done`: how many commands were acknowledged since
+    the fault began."""
     if not_fired:
         result.void = f"the fault did not fire: {'; '.join(not_fired)}"
     elif result.rate < RATE_MIN:
         result.void = f"only {result.rate:.0f} commands a second were acknowledged before the fault"
+    elif done < DONE_MIN:
+        result.void = f"only {done} commands were acknowledged since the fault began"
     elif scenario.same_term and len(terms) > 1:
         if result.stall_s > STALL_S:
             result.void = f"the machine stood still for {result.stall_s:.1f} s"
@@ -211,13 +242,13 @@ def _judge(scenario: Scenario, result: Result, not_fired: list[str], terms: set[
             result.violations += ("term: the leader changed, though nothing befell it",)
 
 
-def _facts(cluster: ProxiedCluster, start_ns: int) -> Facts:
+def _facts(cluster: ProxiedCluster, start_ns: int, *, drained: bool) -> Facts:
     nodes = _nodes(cluster)
     with Client([cluster.direct(name) for name in cluster.names]) as client:
         totals = client.total()
         running = tuple(Running(job.id, job_of(job.data or b"", job.queue)) for job in client.running(data=True))
     return Facts(
-        start_ns=start_ns, lease_slack_ms=LEASE_SLACK_MS, drained=True,
+        start_ns=start_ns, lease_slack_ms=LEASE_SLACK_MS, drained=drained,
         running=running, waiting=totals.jobs, nodes=nodes, tries=TRIES, rates=RATES,
     )
 
@@ -301,8 +332,12 @@ def _keep(
     history.save(folder / "history.jsonl")
     if deeds.deeds:
         deeds.save(folder / "beanstalkd.jsonl")
-    lines = [*dict.fromkeys(line for result in results for line in (
-        f"{result.scenario}: {result.report}", f"void: {result.void}" if result.void else "", *result.violations))]
+    lines: dict[str, None] = {}
+    for result in results:
+        variants = "".join(f", {word}" for word in result.variants)
+        void = [f"void: {result.void}"] if result.void else []
+        lines |= dict.fromkeys(
+            [f"{result.scenario}, seed {result.seed}{variants}: {result.report}", *void, *result.violations])
     (folder / "result.txt").write_text("\n".join(lines) + "\n", "utf-8")
     for name in cluster.names:
         (folder / f"{name}.log").write_text(cluster.logs(name), "utf-8")

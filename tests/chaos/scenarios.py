@@ -63,6 +63,13 @@ class Scenario(Struct, frozen=True):
     disk_mb: int | None = None
     slow_disks: bool = False
     small_pages: bool = False
+    faulty_disks: bool = False
+    thin_disk_mb: int | None = None
+    tls: bool = False                       # between nodes
+    fast_empty: bool = False                # FASTEMPTY ON, and clients that ask for it (workload/empties.py)
+    variants: tuple[str, ...] = ()          # drawn by the seed of the run, see variants.py
+    varied: bool = False                    # a campaign draws some
+    without: tuple[str, ...] = ()           # but none of these
 
 
 BESIDE = Load(producers=1, workers=1, waiters=1, callers=0, planners=0, handlers=1, turns=0, pools=0, consumers=(1,))

@@ -66,7 +66,7 @@ from tests.chaos.checker.rules.wakeups import wakeups
 from tests.chaos.checker.violation import Teller, Violation
 from tests.chaos.workload.history import History
 
-__all__ = ["Facts", "Node", "Running", "Violation", "availability", "check", "rate_before"]
+__all__ = ["VIOLATIONS_MAX", "Facts", "Node", "Running", "Violation", "availability", "check", "rate_before"]
 
 VIOLATIONS_MAX = 20         # of one rule: more of the same tell nothing new
 

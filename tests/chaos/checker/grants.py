@@ -1,4 +1,4 @@
-"""The promise of a pulse, judged by what its clients saw (spec/pulse 2.1, 3.3).
+"""The promise of a pulse, judged by what its clients saw (spec/pulse 2.1, 2.2, 3.3).
 
 A grant was written at some time between two known ones. So only those count as written in a window whose whole interval
 lies in it: what is accused has surely happened. A session that asks again under the same number is told the same grant
@@ -7,8 +7,10 @@ again, which counts once, from its last answer on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from tests.chaos.checker.evidence.moments import SECOND, is_ok
+from tests.chaos.workload.history import Cut, Record
 from tests.chaos.workload.turns import Grant
 
 
@@ -39,6 +41,22 @@ def given_twice(grants: Iterable[Grant]) -> list[tuple[Grant, Grant]]:
             if first is not grant and not again:
                 found.append((first, grant))
     return found
+
+
+def after_another(
+    grants: Sequence[Grant], records: Sequence[Record], cuts: Iterable[Cut], names: Mapping[str, str],
+) -> Iterator[tuple[Grant, Cut]]:
+    """Grants of a node that was cut off, written after another node had answered meanwhile. `names`: by address."""
+    for cut in cuts:
+        served = [record.end_ns for record in records
+                  if is_ok(record) and record.end_ns is not None and record.start_ns >= cut.start_ns
+                  and record.server not in (None, cut.node)]
+        served += [int(grant.before * SECOND) for grant in grants
+                   if int(grant.after * SECOND) >= cut.start_ns and names.get(grant.server, cut.node) != cut.node]
+        first_ns = min(served, default=cut.end_ns)
+        for grant in grants:
+            if names.get(grant.server) == cut.node and first_ns < int(grant.after * SECOND) < cut.end_ns:
+                yield grant, cut
 
 
 def _identity(grant: Grant) -> tuple[object, ...]:

@@ -4,7 +4,7 @@
         time.sleep(3)
     assert partition.fired, partition.report()
 
-processes.py, partitions.py, links.py, snapshots.py and machines.py have them.
+The other modules of this package have them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from tests.chaos.machines.cluster import ProxiedCluster
 from tests.chaos.proxies.proxies import Link
-from tests.chaos.workload.history import Cut
+from tests.chaos.workload.history import Cut, Record
 from tests.waiting import eventually
 
 SEEN_S = 5.0            # how long a fault waits to see that it had its first effect
@@ -26,7 +26,8 @@ class Fault(ABC):
     """One fault, to be used once: `begin`, some time, `end`.
 
     `evidence` is what was seen to happen, `missing` what should have been seen and was not. `names`: the nodes it
-    befell. `cuts`: the times in which a node surely could not reach a majority (clock: time.monotonic_ns).
+    befell. `cuts`: the times in which a node surely could not reach a majority (clock: time.monotonic_ns). `records`:
+    commands that it gave itself, as a client.
     """
 
     def __init__(self) -> None:
@@ -34,6 +35,7 @@ class Fault(ABC):
         self.evidence: list[str] = []
         self.missing: list[str] = []
         self.cuts: list[Cut] = []
+        self.records: list[Record] = []
         self._cluster: ProxiedCluster | None = None
         self._log_sizes: dict[str, int] = {}
 

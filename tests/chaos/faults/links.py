@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Callable, Sequence
 
 from tests.chaos.faults.fault import Background, LinkedFault, called
 from tests.chaos.faults.roles import Role
 from tests.chaos.machines.cluster import ProxiedCluster
 from tests.chaos.proxies.proxies import FRO, NEVER_MS, TO, Link
+from tests.chaos.workload.history import Cut
 
 Where = Callable[[ProxiedCluster], list[Link]]
 What = Callable[[Link], None]
@@ -176,20 +178,27 @@ class Storm(_Links):
 
 class HalfOpen(LinkedFault):
     """The others have lost their connections with these nodes, which believe that they stand. New ones do not come up:
-    what these nodes send is the end of the connection for who should get it, and they are not told."""
+    what these nodes send is the end of the connection for who should get it, and they are not told.
 
-    def __init__(self, role: Role) -> None:
+    With `dropped` they hear nothing any more either, from the same moment on: so a leader among them has its lease from
+    those who have lost it.
+    """
+
+    def __init__(self, role: Role, *, dropped: bool = False) -> None:
         super().__init__()
         self._role = role
+        self._dropped = dropped
+        self._since_ns = 0
 
     def __repr__(self) -> str:
-        return f"HalfOpen {called(self._role)}"
+        return f"HalfOpen {called(self._role)}{' dropped' if self._dropped else ''}"
 
     def _begin(self, cluster: ProxiedCluster) -> None:
         self.names = self._role(cluster)
         rest = [name for name in cluster.names if name not in self.names]
         self._take(cluster.between(self.names, rest))
         cluster.together(self._links, self._break)
+        self._since_ns = time.monotonic_ns()
         for name in self.names:
             for other in rest:
                 self._wait_to_see(lambda name=name, other=other: self._lost(cluster, other, name),
@@ -200,9 +209,13 @@ class HalfOpen(LinkedFault):
             link.half_open(TO)
         else:
             link.slow_close(NEVER_MS, TO)
+            if self._dropped:
+                link.silence()
 
     def _lost(self, cluster: ProxiedCluster, name: str, other: str) -> bool:
         return self._logged(cluster, name, f"connection to {other} lost")
 
     def _end(self, cluster: ProxiedCluster) -> None:
+        if self._since_ns and 2 * len(self.names) < len(cluster.names):     # nothing that they send arrives
+            self.cuts += [Cut(name, self._since_ns, time.monotonic_ns()) for name in self.names]
         self._heal_links(cluster)

@@ -8,22 +8,22 @@
 
 from __future__ import annotations
 
-import sys
+import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from itertools import permutations
 from pathlib import Path
 
+from devcluster.authority import Authority
 from devcluster.cluster import LocalCluster
 from devcluster.node import NodeError, Settings
 from devcluster.ports import HOST, free_ports
-from tests.chaos.machines import clocks, disks, slow_disk
+from tests.chaos.machines import altered, clocks, disks, faulty_disk, slow_disk, thin_disks
 from tests.chaos.machines.beanstalkd import PROGRAM, BeanstalkdProgram
+from tests.chaos.machines.faulty_disk import FaultyDisk
 from tests.chaos.proxies.proxies import Link, Proxies
 
 READY_S = 60.0
 CLIENT = "client"
-SLOW = (sys.executable, "-m", slow_disk.__name__)
-SMALL_PAGES = (sys.executable, "-m", "tests.chaos.machines.small_pages")
 
 
 class ProxiedCluster(LocalCluster):
@@ -37,21 +37,29 @@ class ProxiedCluster(LocalCluster):
     def __init__(
         self, nodes: int = 3, config: Settings | None = None, directory: Path | None = None, ready_s: float = READY_S,
         *, fake_clocks: bool = False, disk_mb: int | None = None, slow_disks: bool = False, small_pages: bool = False,
-        beanstalkd: bool = False,
+        beanstalkd: bool = False, faulty_disks: bool = False, thin_disk_mb: int | None = None, tls: bool = False,
     ) -> None:
         """`fake_clocks`: `set_clock` works (clocks.py); `disk_mb`: every node has a disk of its own (disks.py);
         `slow_disks`: `set_disk` works (slow_disk.py); `small_pages`: most jobs are on the disk (small_pages.py);
-        `beanstalkd`: `beanstalkd_doors` are open (beanstalkd.py)."""
-        if disk_mb is not None:         # such a disk is beyond the usual mark from the start
+        `beanstalkd`: `beanstalkd_doors` are open (beanstalkd.py); `faulty_disks`: `faulty_disk` works (faulty_disk.py);
+        `thin_disk_mb`: every node has a disk without the space that it promises (thin_disks.py); `tls`: between nodes
+        only (tls_between_nodes.py)."""
+        if disk_mb is not None or thin_disk_mb is not None:     # such a disk is beyond the usual mark from the start
             limits = {"disk_free_bytes_min": 0, **(config or {}).get("limits", {})}
             config = {**(config or {}), "limits": limits}
-        super().__init__(nodes, config, directory, ready_s)
+        self._certificates = tempfile.TemporaryDirectory() if tls else None
+        authority = Authority(Path(self._certificates.name)) if self._certificates is not None else None
+        super().__init__(nodes, config, directory, ready_s, authority)
+        self._context = None            # clients use no TLS
         self._links: dict[str, Link] = {}
         self._proxies: Proxies | None = None
         self._faketime = clocks.library() if fake_clocks else None
         self._disk_mb = disk_mb
         self._slow_disks = slow_disks
-        self._small_pages = small_pages
+        self._faulty_disks: dict[str, FaultyDisk] | None = {} if faulty_disks else None
+        self._thin_disk_mb = thin_disk_mb
+        self._alterations = [word for word, is_on in (
+            ("slow_disk", slow_disks), ("small_pages", small_pages), ("tls_between_nodes", tls)) if is_on]
         self._with_beanstalkd = beanstalkd
         self._program: BeanstalkdProgram | None = None
         self.beanstalkd_doors: dict[str, str] = {}      # the address of each node's listener and of the program
@@ -88,6 +96,8 @@ class ProxiedCluster(LocalCluster):
             proxies, self._proxies = self._proxies, None
             if proxies is not None:
                 proxies.close()
+            if self._certificates is not None:
+                self._certificates.cleanup()
 
     # links
 
@@ -139,6 +149,13 @@ class ProxiedCluster(LocalCluster):
         assert self._slow_disks
         slow_disk.set_ms(self._disk(name), slower_ms)
 
+    def faulty_disk(self, name: str) -> FaultyDisk:
+        """The disk of this node (with `faulty_disks`)."""
+        assert self._faulty_disks is not None
+        if name not in self._faulty_disks:
+            self._faulty_disks[name] = FaultyDisk(self._faults(name))
+        return self._faulty_disks[name]
+
     # hooks of LocalCluster
 
     def peer_address(self, dialing: str, dialed: str, address: str) -> str:
@@ -151,7 +168,9 @@ class ProxiedCluster(LocalCluster):
         listen = {"SOCKPQD_LISTEN_BEANSTALKD": self.beanstalkd_doors[name]} if self._with_beanstalkd else {}
         clock = clocks.environment(self._faketime, self._clock(name)) if self._faketime else {}
         disk = slow_disk.environment(self._disk(name)) if self._slow_disks else {}
-        return {**clock, **disk, **listen}
+        faults = faulty_disk.environment(self._faults(name)) if self._faulty_disks is not None else {}
+        words = {altered.VARIABLE: " ".join(self._alterations)} if self._alterations else {}
+        return {**clock, **disk, **faults, **words, **listen}
 
     def _prepare(self) -> None:
         self._links.clear()
@@ -165,15 +184,20 @@ class ProxiedCluster(LocalCluster):
     def _prepare_node(self, name: str) -> None:
         if self._disk_mb is not None:
             disks.mount(self.folder / name, self._disk_mb)
+        if self._thin_disk_mb is not None:
+            thin_disks.mount(self.folder / name, self._thin_disk_mb)
+        if self._faulty_disks is not None:
+            self.faulty_disk(name).heal()
         if self._faketime:
             clocks.set_ahead(self._clock(name), 0)
         if self._slow_disks:
             slow_disk.set_ms(self._disk(name), 0)
         super()._prepare_node(name)
-        if self._slow_disks:
-            self.run_by(name, *SLOW)
-        if self._small_pages:
-            self.run_by(name, *SMALL_PAGES)
+        if self._alterations:
+            self.run_by(name, *altered.COMMAND)
+
+    def _faults(self, name: str) -> Path:
+        return self.folder / f"{name}.faults"
 
     def _clock(self, name: str) -> Path:
         return self.folder / f"{name}.clock"

@@ -1,19 +1,14 @@
-"""sockpqd on a disk whose speed can be set: a command that executes the program given as its arguments.
+"""sockpqd on a disk whose speed can be set: an alteration (altered.py).
 
-    SLOW_DISK=n1.disk python -m tests.chaos.machines.slow_disk sockpqd --config n1.toml
-
-Each sync of the process takes as many milliseconds longer as the file says that the variable names. Nothing needs root.
+Each sync of the process takes as many milliseconds longer as the file says that the variable SLOW_DISK names.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-
-from gateway.main import main
 
 VARIABLE = "SLOW_DISK"
 
@@ -39,9 +34,8 @@ def slowed(sync: Callable[[int], None], file: Path) -> Callable[[int], None]:
     return slow
 
 
-if __name__ == "__main__":
+def alter() -> None:
+    """Change the program."""
     file = Path(os.environ[VARIABLE])
     os.fsync = slowed(os.fsync, file)               # type: ignore[assignment]
     os.fdatasync = slowed(os.fdatasync, file)
-    del sys.argv[0]
-    main()

@@ -1,7 +1,4 @@
-"""sockpqd with pages of jobs so small that every queue has some: a command that executes the program given as its
-arguments.
-
-    python -m tests.chaos.machines.small_pages sockpqd --config n1.toml
+"""sockpqd with pages of jobs so small that every queue has some: an alteration (altered.py).
 
 With limits.hot_bytes all but the first jobs of a queue leave memory, in pages of a few jobs and files of some pages,
 and so do bodies of some bytes of all other jobs. So what happens in days with long queues happens in seconds with short
@@ -11,7 +8,6 @@ ones.
 from __future__ import annotations
 
 import functools
-import sys
 from typing import Any
 
 from cluster.paging import file_space, paging
@@ -19,7 +15,6 @@ from core import limits
 from core.pages import paged_run
 from core.pages.pager import Pager, Stage
 from core.store import job_list, ready
-from gateway.main import main
 
 STAGES = (Stage(20, 8, 2), Stage(5, 4, 2))
 SIZES: tuple[tuple[Any, str, int], ...] = (
@@ -31,10 +26,10 @@ SIZES: tuple[tuple[Any, str, int], ...] = (
     (file_space, "WRITE_BYTES", 4096),
 )
 
-if __name__ == "__main__":
+
+def alter() -> None:
+    """Change the program."""
     for module, name, size in SIZES:
         assert hasattr(module, name), f"{module.__name__} has no {name} any more"
         setattr(module, name, size)
     paging.Pager = functools.partial(Pager, stages=STAGES)      # type: ignore[misc,assignment]
-    del sys.argv[0]
-    main()

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Protocol
 
+from tests.chaos.workload.bodies import LARGE
 from tests.chaos.workload.history import Get, Outcome, Policy, Put, Record
 
 LEASE_MS = 1500
@@ -82,9 +83,13 @@ class Actor(threading.Thread):
 class Producer:
     """Puts jobs of all kinds into its queues."""
 
-    def __init__(self, client: Client, queues: list[str], pause_s: float, meter: Meter, seed: str) -> None:
+    def __init__(
+        self, client: Client, queues: list[str], pause_s: float, meter: Meter, seed: str, large: float = 0,
+    ) -> None:
+        """`large`: the share of jobs that are replicated in fragments."""
         self._client, self._queues, self._pause_s, self._meter = client, queues, pause_s, meter
         self._random = random.Random(seed)
+        self._large = large
         self._numbers = count(1)
         self._item: str | None = None
 
@@ -95,7 +100,7 @@ class Producer:
             return
         if chance.random() < 0.1:       # a few jobs of one item, some of them named by the server
             self._item = chance.choice(["", None, f"{self._client.name}.{next(self._numbers)}"])
-        name = f"{self._client.name}-{next(self._numbers)}"
+        name = f"{self._client.name}-{next(self._numbers)}{LARGE if chance.random() < self._large else ''}"
         record = self._client.put(Put(name, chance.choice(self._queues), chance.choice(PRIORITIES), self._item))
         if record is not None and record.outcome is Outcome.OK:
             self._meter.put += 1

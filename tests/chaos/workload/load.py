@@ -25,8 +25,12 @@ HEART_S = 0.2           # between two heartbeats of a pool, and between two word
 EXTENDED_SLOWER = 8     # a planner rests so much longer than a producer
 
 
+class NotDrained(Exception):
+    """Not all that was left could be taken: nobody can say whether something was lost."""
+
+
 class Load(Struct, frozen=True):
-    """Who takes part: as many plain clients as clients with sessions."""
+    """Who takes part: as many plain clients as clients with sessions, or twice as many with sessions."""
 
     queues: int = 3
     producers: int = 2      # of each kind
@@ -38,6 +42,8 @@ class Load(Struct, frozen=True):
     turns: int = 8          # clients that wait for the turns of one pulse, half of them with sessions
     pools: int = 2          # of workers, with two hearts in two sessions each, and an operator of all of them
     consumers: tuple[int, ...] = (1, 10)    # one with sessions for each: it takes so many jobs at once by consume()
+    large: float = 0        # the share of the producers' jobs that are replicated in fragments
+    plain: bool = True      # without it all have sessions
     pause_s: float = 0.004  # of a producer between two jobs, on the average
 
 
@@ -53,7 +59,8 @@ class Running:
         self._queues = [f"q{number}" for number in range(load.queues)]
         self._meter, self._planned = Meter(), Meter()
         self._actors: list[Actor] = []
-        for kind, make in (("plain", self._plain), ("session", self._session)):
+        first = ("plain", self._plain) if load.plain else ("second", self._session)
+        for kind, make in (first, ("session", self._session)):
             self._add(load, kind, make, seed)
         for prefetch in load.consumers:
             client = SessionExtendedClient(f"session.consumer{prefetch}", self._client, self._history)
@@ -83,7 +90,7 @@ class Running:
         queues, meter, slow_s = self._queues, self._meter, load.pause_s * EXTENDED_SLOWER
         all_queues = [*queues, CONSUMED] if load.consumers else queues
         begin("producer", load.producers, lambda client, chance: Producer(
-            client, all_queues, load.pause_s, meter, chance))
+            client, all_queues, load.pause_s, meter, chance, load.large))
         begin("worker", load.workers, lambda client, chance: Worker(client, queues, False, meter, chance))
         begin("waiter", load.waiters, lambda client, chance: Worker(client, queues, True, meter, chance))
         begin("servant", load.callers, lambda client, chance: Servant(client, CALLS, OUTPUTS))
@@ -129,18 +136,20 @@ class Running:
         late = [actor.name for actor in self._actors if actor.is_alive()]
         assert not late, f"{', '.join(late)} did not stop within {STOP_S} s"
 
-    def drain(self) -> None:
-        """Take and finish all that is left, until nothing waits and nothing runs."""
+    def drain(self, also: Callable[[], object] = lambda: None) -> None:
+        """Take and finish all that is left, until nothing waits and nothing runs; raises NotDrained. `also` is called
+        again and again, to take what others have left."""
         client = PlainExtendedClient("drain", self._servers, self._history)
         until = time.monotonic() + DRAIN_S
         while time.monotonic() < until:
+            also()
             if self._take(client):
                 totals = self._client.total()
                 if totals.jobs == totals.running == 0 and not self._kick():
                     client.close()
                     return
                 time.sleep(0.1)
-        raise AssertionError(f"not empty {DRAIN_S} s after the end: {self._client.total()}")
+        raise NotDrained(f"not empty {DRAIN_S} s after the end: {self._client.total()}")
 
     def _kick(self) -> int:
         """Bring back what a client has buried and could not kick; returns how many."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Self
 
 from sockpq import Client
 
-from tests.chaos.checker.grants import given_twice, too_many
+from tests.chaos.checker.grants import after_another, given_twice, too_many
+from tests.chaos.workload.history import Cut, Record
 from tests.chaos.workload.turns import Grant, TurnClients
 from tests.waiting import eventually
 
@@ -48,14 +49,20 @@ class Turns:
             eventually(lambda: len(self.grants) > given, AGAIN_S)
         self._running.close()
 
-    def judge(self, healed_s: float) -> Iterator[str]:
-        """What is wrong, each as a sentence. `healed_s`: since when a turn can be had, by time.monotonic()."""
+    def judge(
+        self, healed_s: float, records: Sequence[Record] = (), cuts: Iterable[Cut] = (), names: Sequence[str] = (),
+    ) -> Iterator[str]:
+        """What is wrong, each as a sentence. `healed_s`: since when a turn can be had, by time.monotonic(); `records`
+        and `cuts` of the clients beside these; `names`: of the servers, in their order."""
         if self._clients is None:
             return
         for group in too_many(self.grants, RATE, PER_S):
             yield f"pulse: {len(group)} turns within {PER_S:g} s from ticket {group[0].ticket} on, RATE is {RATE}"
         for one, other in given_twice(self.grants):
             yield f"pulse: {one} and {other} are the same turn"
+        by_address = dict(zip(self._servers, names, strict=False))
+        for grant, cut in after_another(self.grants, records, cuts, by_address):
+            yield f"pulse: {cut.node} reached no majority and another node had served, but it gave {grant}"
         if not any(grant.before > healed_s for grant in self.grants):
             yield f"pulse: nobody had a turn within {AGAIN_S:g} s after all was healed"
         for line in self._clients.strange:

@@ -35,13 +35,15 @@ class Grant(Struct, frozen=True):
     request: int | None         # its number in that session
     after: float                # it was written after this
     before: float               # and before this
+    server: str = ""            # by this one
 
 
 class _Conversation:
     """A connection to a server. `client`: None when its client has given it up; it is still looked at."""
 
-    def __init__(self, client: _Client | None, connection: socket.socket, whose: int) -> None:
+    def __init__(self, client: _Client | None, connection: socket.socket, whose: int, server: str) -> None:
         self.client = client
+        self.server = server
         self.socket = connection
         self.whose = whose
         self.session: str | None = None
@@ -164,7 +166,7 @@ class TurnClients:
             self._vanish = 0
 
     def _dial(self, client: _Client) -> None:
-        host, _, port = self._servers[client.server % len(self._servers)]
+        server = host, _, port = self._servers[client.server % len(self._servers)]
         try:
             connection = socket.create_connection((host, int(port)), 0.2)
         except OSError:
@@ -173,7 +175,7 @@ class TurnClients:
             return
         connection.setblocking(False)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        conversation = client.conversation = _Conversation(client, connection, client.number)
+        conversation = client.conversation = _Conversation(client, connection, client.number, "".join(server))
         self._conversations[connection.fileno()] = conversation
         self._poll.register(connection, select.EPOLLIN)
         if not client.in_session:
@@ -212,6 +214,7 @@ class TurnClients:
         if go is not None:
             self.grants.append(Grant(
                 int(go[1]), conversation.whose, conversation.session, conversation.request, after, before,
+                conversation.server,
             ))
         client = conversation.client
         if client is None:

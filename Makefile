@@ -15,6 +15,7 @@ JOBS   ?= 1
 SECONDS   ?= 120
 FAILOVERS ?= 5
 MINUTES ?= 60
+EACH    ?= 5
 TIMES   ?= 10
 DEPTHS  ?= 100000,10000000
 TOOLS  := .tools
@@ -29,7 +30,7 @@ AT      ?= proxy
 KEY     ?=
 ONLY    ?= *
 
-.PHONY: install dev check test-fast test test-deploy client-faces toxiproxy kombu-tests test-celery test-beanstalkd celery-faults laws sim sim-pulses chaos chaos-long damage mutants hostile bench-depth docs test-browser demo play play-celery dist manual bench-plots clean
+.PHONY: install dev check test-fast test test-deploy client-faces toxiproxy kombu-tests test-celery test-beanstalkd celery-faults laws sim sim-pulses chaos chaos-long torture damage mutants hostile bench-depth docs test-browser demo play play-celery dist manual bench-plots clean
 
 install: $(VENV)/.installed          ## .venv with sockpqd and pqctl, nothing for developers
 dev: $(VENV)/.installed-dev          ## the same with the test tools
@@ -116,6 +117,9 @@ chaos: dev toxiproxy                 ## real processes with faults, each scenari
 
 chaos-long: dev toxiproxy            ## real processes with faults, rotating: MINUTES=60; goes on after a failure
 	$(BIN)/python -m tests.chaos --minutes $(MINUTES)
+
+torture: dev toxiproxy               ## faults that come again and again, each for EACH=5 minutes in all; goes on where it was left
+	$(BIN)/python -m tests.chaos --only "torture: *" --each-minutes $(EACH) --fork
 
 damage: dev                          ## random damage to the files of one of three nodes under load: TIMES=10 rounds
 	$(BIN)/python -m tests.system.damage_rounds --times $(TIMES)

@@ -4,7 +4,8 @@ A start of Python with all imports costs 0.6 s of processor time, 0.3 s for the 
 fork has the same code, arguments, environment, session, files and exit code as the program that is executed. A module
 that changes something and then runs the program, as in `python -m tests.chaos.machines.altered sockpqd ..`, is run in
 the fork. What must be executed is: another program, any other command around it, or another environment of Python or of
-the dynamic linker. The tests of `sockpqd` itself, the demo, and campaigns execute it always.
+the dynamic linker. The tests of `sockpqd` itself and the demo execute it always, and campaigns unless they are to
+fork.
 
 Nodes of different numbers come from different servers, each with a hash seed of its own: as between real nodes, sets
 and dicts of strings do not have the same order.

@@ -27,6 +27,7 @@ from tests.chaos.checker.evidence.moments import is_ok
 from tests.chaos.checker.told import judge_events, summary
 from tests.chaos.checker.violation import Violation
 from tests.chaos.faults.fault import during
+from tests.chaos.faults.pages import told
 from tests.chaos.faults.processes import NEAR
 from tests.chaos.machines.cluster import ProxiedCluster
 from tests.chaos.proxies.toxiproxy_api import ToxiproxyError
@@ -158,6 +159,9 @@ def _play(
     if one.fast_empty:
         _accuse(results, islice(empties.judge(), VIOLATIONS_MAX))
         last.report += f"; {empties.summary()}"
+    if one.small_pages:
+        written = sum(told(cluster, name, "pages_written_total") for name in cluster.names)
+        last.report += f"; {written:.0f} pages were written"
     return _facts(cluster, start_ns, drained=drained)
 
 

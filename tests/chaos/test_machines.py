@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.cluster import LocalCluster, say
-from tests.chaos.machines import altered, disks, faulty_disk, thin_disks
+from devcluster.cluster import say
+from tests.chaos.machines import disks, faulty_disk, thin_disks
 from tests.chaos.machines.cluster import ProxiedCluster
 from tests.chaos.machines.faulty_disk import FaultyDisk
 
@@ -135,15 +135,3 @@ def test_tls_is_between_the_nodes_only(toxiproxy_server: None) -> None:
                 capture_output=True, text=True, timeout=60)
         assert "TLSv1.3" in told.stdout + told.stderr
     assert not cluster.folder.exists()
-
-
-def test_an_altered_program_is_the_program_with_its_alterations() -> None:
-    class Altered(LocalCluster):
-        def environment(self, name: str) -> dict[str, str]:
-            return {altered.VARIABLE: "small_pages"}
-
-        def wrapper(self, name: str) -> tuple[str, ...]:
-            return altered.COMMAND
-
-    with Altered(1) as cluster:
-        assert cluster.wait_for_leader() == "n1"

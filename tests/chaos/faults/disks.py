@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from itertools import count
 
-from tests.chaos.faults.again import bring_back, keep_running, kill_at_once, level_again
+from tests.chaos.faults.again import bring_back, keep_running, kill_at_once, level_again, start_at_once
 from tests.chaos.faults.fault import Background, Fault
 from tests.chaos.faults.processes import LEVEL_S
 from tests.chaos.machines import disks, thin_disks
@@ -171,7 +171,7 @@ class BelievedSync(Fault):
             self._saw(ended and cluster.terminate(victim) == 75, f"{victim} could not sync")
             disks.empty(store)
             if ended:
-                cluster.restart(victim, wait=False)
+                start_at_once(cluster, victim)
             put.join()
             self._saw(self.records[-1].outcome is Outcome.OK, "the PUT was acknowledged")
         finally:

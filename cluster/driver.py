@@ -122,6 +122,7 @@ class Driver:
             apply=Execution(machine, store.chain, listener.events).apply,
         )
         self.transport.bind(self.replica)
+        self.transport.started(clock.monotonic())
         self.recording = Recording(machine, listener.recording)
         self.notices = Notices(settings.name, network, self.peers, self.leader, listener)
         self.capacity = Capacity(
@@ -417,7 +418,8 @@ class Driver:
         """The message by which this node describes itself to the others."""
         return Info(
             self.role(), self.replica.term, self.replica.applied_index, self.lag(), self.leadership.online,
-            self.journal.voter, self.journal.empty, self.capacity.lacking, self._clock.wall_ms(), self.settings.version,
+            self.transport.right.held, self.journal.empty, self.capacity.lacking, self._clock.wall_ms(),
+            self.settings.version,
             *self.chain.checkpoint(), time_ms=self.leadership.time_ms(), exhausted=self.capacity.exhausted,
             subscribed=tuple(sorted(self.recording.own)), level=self.machine.known_level,
             raise_to=self.leadership.feature_level.raise_to, cluster_level=self.machine.level,
@@ -428,11 +430,12 @@ class Driver:
         journal = self.journal
         return Hello(
             WIRE_FORMAT, self.settings.name, receiver, self.machine.cluster_id or b"", self.settings.version,
-            journal.voter, journal.empty, configuration=self.machine.membership.configuration,
+            self.transport.right.held, journal.empty, configuration=self.machine.membership.configuration,
             address=self.members.peer_address(self.settings.name), wall_ms=self._clock.wall_ms(),
             time_ms=self.leadership.time_ms(), level=self.machine.known_level,
             raise_to=self.leadership.feature_level.raise_to, cluster_level=self.machine.level,
-            acknowledged=journal.acknowledged(receiver), journal=journal.identity,
+            acknowledged=journal.acknowledged(receiver), journal=journal.identity, term=self.replica.term,
+            last_term=journal.last_term, last_index=journal.last_index,
         )
 
     def meet(self, hello: Hello) -> None:
@@ -458,7 +461,7 @@ class Driver:
         return str(node.id) if node is not None and self.transport.elections.leader_alive() else None
 
     def _send_info(self, now: float) -> None:
-        urgent = self.role(), self.journal.voter
+        urgent = self.role(), self.transport.right.held
         if now - self._info_at < limits.INFO_S and urgent == self._info_sent:
             return
         self._info_at, self._info_sent = now, urgent

@@ -67,7 +67,17 @@ HAND_OVER_RETRY_S = 0.2
 TRANSFER_S = 3.0                # a transfer that takes longer is abandoned, because no node serves meanwhile
 REMOVAL_KNOWN_S = 5.0           # how long a removal waits until a majority of the other members has applied it
 FAREWELL_S = 3.0                # a removed node still hears the commit index for this long
-EARLY_ELECTION_SHARE = 0.4      # of the shortest election timeout: early elections are spread over this time
+# When the leader's connection ends, the nodes that may succeed it try one after another, in this share of the shortest
+# election timeout each: far more than a round of votes takes, so that they do not compete.
+EARLY_ELECTION_STEP = 0.1
+# For how long a follower that answered its leader elects nobody else, as shares of the shortest election timeout:
+PROMISE_SHARE_MIN = 0.1         # at least, as everyone waits that long after the leader's death,
+PROMISE_FACTOR = 1.5            # and this many times what acknowledgements took at most
+PROMISE_WINDOW_S = 5.0          # in the present and the last such window;
+PROMISE_FALL = 0.7              # it falls when much less would do
+LEASE_SHARE = 0.9               # of the promise: what the leader counts on, as clocks run at rates that differ
+# A voter that was started again neither votes nor counts before enough others have greeted it, for so long at most.
+REENTRY_S = 3.0
 
 # ---- Replication
 

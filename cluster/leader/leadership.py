@@ -1,8 +1,9 @@
 """Leadership as clients see it: announce it, decide whether this node serves, steer replicated time.
 
 A node leads iff its own Lead entry of this term has been applied here (so every earlier committed change is in) and a
-majority has answered it within the lease. It serves iff it leads, is a member, and neither it nor the service has been
-switched offline (spec/cluster 1.2). The library's own idea of "leader" is never enough (H8).
+majority has answered it a short time ago. It serves iff it leads, is a member, and neither it nor the service has been
+switched offline (spec/cluster 1.2). The library's own idea of "leader" is never enough (H8). What a serving node
+answers without the log rests on its lease, which is shorter (1.3).
 """
 
 from __future__ import annotations
@@ -147,6 +148,9 @@ class Leadership:
             self._time.follow(self._followed_ms)
         self.feature_level.tick(self.leading())
         serving = self._may_serve(now)
+        if serving and self._transport.elections.offered:
+            self._transport.elections.stand_again()
+            serving = False
         if serving != self.serving:
             self._change(serving, now)
         if serving and not self.tick_in_flight:
@@ -173,14 +177,19 @@ class Leadership:
 
         A removed leader cannot: it still counts the old voters, among whom no further change may be decided.
         """
-        return self._members.belongs and self._leads(self._clock.monotonic())
+        return self._members.belongs and self._in_contact(self._clock.monotonic())
 
     def holds_lease(self) -> bool:
         """Does this node serve, and at this very moment no other can?"""
         return self.serving and self._leads(self._clock.monotonic())
 
     def _leads(self, now: float) -> bool:
+        """Does this node lead, and certainly no other?"""
         return self._replica.is_leader and self.announced and now < self._transport.lease_until()
+
+    def _in_contact(self, now: float) -> bool:
+        """Does this node lead, as far as it knows, and has a majority answered it a short time ago?"""
+        return self._replica.is_leader and self.announced and now < self._transport.in_contact_until()
 
     def _may_serve(self, now: float) -> bool:
         return (
@@ -189,7 +198,7 @@ class Leadership:
             and not self.handover.wanted
             and not self.halted
             and self._members.belongs
-            and self._leads(now)
+            and self._in_contact(now)
         )
 
     def propose_alone(self, operation: Operation, pending: Pending) -> None:
@@ -214,7 +223,7 @@ class Leadership:
                 self._resume()
             self._proposer.accepting = True
         else:
-            self._proposer.stop_accepting(now, lost=not self._leads(now))
+            self._proposer.stop_accepting(now, lost=not self._in_contact(now))
         self._serving_changed(serving)
 
     def _resume(self) -> None:

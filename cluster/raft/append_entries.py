@@ -82,6 +82,7 @@ class Sender:
             peer.sent_up_to = frame[-1][1], frame[-1][2]
         self._context.send(peer, Append(
             message["term"], peer.epoch, self._context.now, message["commit_index"], index, term, frame,
+            self._context.promise_ms,
         ))
 
     def send_commit_index(self) -> None:
@@ -147,7 +148,8 @@ class Sender:
         """Send a heartbeat of our own to a peer that gets nothing from the library now."""
         context = self._context
         peer.beat_at = context.now
-        context.send(peer, Heartbeat(context.replica.term, peer.epoch, context.now, context.replica.commit_index))
+        replica = context.replica
+        context.send(peer, Heartbeat(replica.term, peer.epoch, context.now, replica.commit_index, context.promise_ms))
 
     def tick(self) -> None:
         """Leader: send heartbeats to peers that the library's messages reach late or not at all.

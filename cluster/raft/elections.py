@@ -3,9 +3,17 @@
 The library's own election timer is switched off. This one first asks whether an election could be won (PreVote), so a
 node that was cut off and returns does not disturb the others (H6). A node votes only for a candidate to which it has
 granted a PreVote since it last heard a leader. So after answering a leader it ignores every candidacy older than that
-answer, which voter_admission.py relies on. A node that has heard its leader within the shortest election timeout grants
-no PreVotes; the leader's lease relies on that. The timer is shortened when the leader's connection is closed, because
-its process has probably died, and runs to its end when the leader falls silent.
+answer, which voter_admission.py relies on.
+
+Two clocks keep a node from granting PreVotes, and from asking for them, after it has heard its leader:
+
+* its patience, the shortest election timeout, which keeps a leader in office that is slow. It ends at once when the
+  leader's connection is closed: the process has probably died, and if not, an election does no harm;
+* its promise, on which the leader's lease rests (lease.py). Nothing ends it but time: the end of a connection does not
+  prove that the process at the other end has ended, or knows of it. It is not in the journal, so a node that was
+  started again keeps the longest promise that it may have made.
+
+Only an election that the leader itself asks for (TimeoutNow) waits for neither: it has given up its lease before.
 """
 
 from __future__ import annotations
@@ -16,24 +24,31 @@ import random
 from cluster import limits
 from cluster.raft.peer import Context, Peer
 from cluster.raft.quorum import Quorum
+from cluster.raft.voting_right import VotingRight
 from cluster.wire.messages import PreVote, PreVoteAnswer, RequestVote, TimeoutNow, Vote
 
 log = logging.getLogger("sockpqd.cluster")
+
+FOUNDING_STEPS = 4              # the first elections of a new cluster are spread over so many steps
 
 
 class Elections:
     """The election timer and the rules of voting. Times in seconds."""
 
     def __init__(
-        self, context: Context, quorum: Quorum, rng: random.Random, election_min_s: float, election_max_s: float,
+        self, context: Context, quorum: Quorum, right: VotingRight, rng: random.Random, election_min_s: float,
+        election_max_s: float,
     ) -> None:
         self._context = context
         self._quorum = quorum
+        self._right = right
         self._rng = rng
         self._min_s = election_min_s
         self.max_s = election_max_s
         self._deadline: float | None = None
-        self._heard = float("-inf")             # when the present leader was last heard
+        self._heard = float("-inf")             # when the present leader was last heard; -inf: no patience with it
+        self._promised_until = float("-inf")    # no vote for another node than the leader before this time
+        self._early_s: float | None = None      # pause before the next attempt after the leader's connection was closed
         self._round = 0
         self._pre_votes: set[str] | None = None     # nodes that granted one in this round; None: no round is open
         self._round_term = 0
@@ -45,13 +60,18 @@ class Elections:
         self._led = False
         self.begun = 0                          # elections that this node started
         self.may_campaign = True                # False while this node is switched offline
-        self.offered_term = -1                  # the last term in which we asked another node to take over,
-        self.offered_at = 0.0                   # and when
-        self.no_vote_up_to = -1                 # no vote in terms up to this one (voter_admission.py)
+        self._offered_term = -1                 # the last term in which we asked another node to take over
 
-    def leader_heard(self) -> None:
-        """Note a message from the leader of the present term."""
+    def started(self) -> None:
+        """Keep the promises that this node may have made before it was started."""
+        if not self._context.journal.empty:
+            self._promised_until = self._context.now + self._min_s
+
+    def leader_heard(self, promise_ms: int) -> None:
+        """Note a message from the leader of the present term, and promise it to help elect nobody else for a while."""
         self._heard = self._context.now
+        self._promised_until = max(self._promised_until, self._context.now + promise_ms / 1000)
+        self._early_s = None
         self._pre_votes = None
         self._pre_votes_granted.clear()
         self._restart_timer()
@@ -62,7 +82,7 @@ class Elections:
 
     @property
     def heard_at(self) -> float:
-        """When the present leader was heard last, in monotonic seconds; -inf once its connection was closed."""
+        """When the present leader was heard last, in monotonic seconds; -inf since its connection was closed."""
         return self._heard
 
     def silence_s(self) -> float:
@@ -75,17 +95,35 @@ class Elections:
         self._restart_timer()
 
     def leader_lost(self) -> None:
-        """Shorten the timer, because the leader's connection was closed; PreVote makes a wrong guess harmless."""
+        """End the patience, because the leader's connection was closed; PreVote makes a wrong guess harmless.
+
+        The others notice it at the same moment, and can grant nothing before their promises end. So this node's attempt
+        has a turn of its own after that, by its name.
+        """
         self._heard = float("-inf")
-        early = self._context.now + self._rng.random() * self._min_s * limits.EARLY_ELECTION_SHARE
+        step_s = self._early_s = self._min_s * limits.EARLY_ELECTION_STEP
+        early = max(self._context.now, self._promised_until) + self._turn() * step_s
         self._deadline = early if self._deadline is None else min(self._deadline, early)
+
+    def _turn(self) -> float:
+        """When this node should try to succeed the leader, in steps: by its name, or by chance where nobody led."""
+        leader = self._context.replica.leader_node
+        if leader is None:
+            return FOUNDING_STEPS * self._rng.random()
+        before = [name for name in self._quorum.voters if name < self._context.name and name != leader.id]
+        return len(before) + self._rng.uniform(0.1, 0.3)
 
     def vote_given(self) -> None:
         """Restart the timer after the library has voted, so that the candidate has its time."""
+        self._early_s = None
         self._restart_timer()
 
     def _restart_timer(self) -> None:
-        self._deadline = self._context.now + self._min_s + (self.max_s - self._min_s) * self._rng.random()
+        wait_s = self._min_s + (self.max_s - self._min_s) * self._rng.random()
+        if self._early_s is not None:           # soon, but ever later: on a slow line an answer needs its time
+            wait_s = min(wait_s, self._early_s * self._rng.uniform(1, 2))
+            self._early_s *= 2
+        self._deadline = self._context.now + wait_s
 
     def tick(self) -> None:
         """Start a PreVote round when the timer has run out, and an election when a round was won."""
@@ -97,7 +135,7 @@ class Elections:
         self._start_election()
 
     def _check_timer(self) -> None:
-        context = self._context
+        context, journal = self._context, self._context.journal
         if self._led or self._deadline is None:
             self._led = False
             self._restart_timer()
@@ -109,15 +147,17 @@ class Elections:
         # A removed node asks for votes too, though its own does not count: as long as the others have not heard of its
         # removal, they may be unable to elect one of themselves without entries that only it has. Nodes that know of
         # the removal do not answer.
-        if not context.journal.voter or not self.may_campaign or self._quorum.learns:
+        if not self._right.held or not self.may_campaign or self._quorum.learns:
             return
         if self._alone():
             self._campaign()
             return
+        if context.now < self._promised_until or not self._right.allows(journal.last_term, journal.last_index):
+            return
         self._round += 1
         self._pre_votes = {context.name}
         self._round_term = context.replica.term
-        question = PreVote(self._round, self._round_term, context.journal.last_index, context.journal.last_term)
+        question = PreVote(self._round, self._round_term, journal.last_index, journal.last_term)
         for peer in self._quorum.peers:
             context.send(peer, question)
 
@@ -129,12 +169,14 @@ class Elections:
         """Answer a PreVote request."""
         context, journal = self._context, self._context.journal
         granted = (
-            journal.voter
+            self._right.held
             and not context.leads()
             and not self.leader_alive()
+            and context.now >= self._promised_until
             and not peer.leaving
-            and message.term >= max(context.replica.term, self.no_vote_up_to)
+            and message.term >= max(context.replica.term, self._right.no_vote_up_to)
             and (message.last_term, message.last_index) >= (journal.last_term, journal.last_index)
+            and self._right.allows(message.last_term, message.last_index)
         )
         if granted:
             self._pre_votes_granted.add(peer.name)
@@ -184,7 +226,7 @@ class Elections:
     def vote_requested(self, peer: Peer, message: RequestVote) -> None:
         """Pass a vote request to the library, unless this node must not vote or granted the candidate no PreVote."""
         context = self._context
-        if not context.journal.voter or message.term <= self.no_vote_up_to or peer.leaving:
+        if not self._right.may_vote(message.term, message.last_term, message.last_index) or peer.leaving:
             return
         if peer.name not in self._pre_votes_granted and not message.handover:
             return
@@ -210,15 +252,27 @@ class Elections:
 
     def hand_over(self, peer: Peer) -> None:
         """Leader: ask a peer that has the complete log to start an election at once."""
-        context = self._context
-        self.offered_term, self.offered_at = context.replica.term, context.now
-        context.send(peer, TimeoutNow(context.replica.term))
+        self._offered_term = self._context.replica.term
+        self._context.send(peer, TimeoutNow(self._offered_term))
 
     def timeout_now(self, peer: Peer, message: TimeoutNow) -> None:
         """Campaign at once, because the leader asks this node to take over."""
         replica = self._context.replica
         from_leader = message.term == replica.term and replica.leader_node is peer.node
-        may = self._context.journal.voter and self.may_campaign and self._quorum.member
+        may = self._right.held and self.may_campaign and self._quorum.member
         if from_leader and may:
             self._handover_term = replica.term + 1
             self._campaign()
+
+    @property
+    def offered(self) -> bool:
+        """Leader: was another node asked to take over in this term? It may do so at any time, so there is no lease."""
+        return self._offered_term == self._context.replica.term
+
+    def stand_again(self) -> None:
+        """Leader: be elected once more, for a term in which nobody was asked to take over."""
+        context = self._context
+        log.info("leadership was offered and not taken: this node stands for the next term")
+        context.adopt_term(next(iter(context.peers.values())), context.replica.term + 1)
+        self._handover_term = context.replica.term + 1
+        self._campaign()

@@ -105,6 +105,7 @@ class Context:
         self.journal = journal
         self.network = network
         self.now = 0.0                          # monotonic seconds, set at the start of each turn
+        self.promise_ms = 0                     # leader: what messages to followers ask for (lease.py)
         self.deliver = deliver
 
     def send(self, peer: Peer, message: Message) -> None:

@@ -92,7 +92,7 @@ class SnapshotTransfers:
             last = outgoing.offset + len(data) >= outgoing.source.size
             context.send(peer, SnapshotChunk(
                 peer.term, peer.epoch, context.now, context.replica.commit_index, outgoing.number, outgoing.offset,
-                data, last,
+                data, last, context.promise_ms,
             ))
             outgoing.offset += len(data)
             room -= len(data)

@@ -96,7 +96,9 @@ class SteadyLane:
             for peer in peers:
                 peer.sent_up_to = index + 1, term
                 replica.sent(peer.node, index + 1)
-                context.network.send(peer.name, Append(term, peer.epoch, now, commit, index, before, entries))
+                context.network.send(peer.name, Append(
+                    term, peer.epoch, now, commit, index, before, entries, context.promise_ms,
+                ))
             self.entries += 1
         self.sent_at = now
         replica.beaten(now)

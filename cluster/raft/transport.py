@@ -15,12 +15,14 @@ from cluster import limits
 from cluster.journal.journal import Journal
 from cluster.raft.append_entries import Receiver, Sender
 from cluster.raft.elections import Elections
+from cluster.raft.lease import Lease
 from cluster.raft.peer import Context, Network, Peer
 from cluster.raft.pysyncobj_adapter import NOT_LEADER, QUORUM, PeerNode, Replica, WatchedTransport
 from cluster.raft.quorum import Quorum
 from cluster.raft.snapshot_transfer import SnapshotTransfers
 from cluster.raft.steady_lane import SteadyLane
 from cluster.raft.voter_admission import Admission
+from cluster.raft.voting_right import VotingRight
 from cluster.settings import NodeSettings
 from cluster.snapshots.snapshot_store import SnapshotStore
 from cluster.wire import messages
@@ -43,10 +45,14 @@ class RaftTransport(WatchedTransport):
         self.context = Context(settings.name, journal, network, self._onMessageReceived)
         self.peers = self.context.peers
         self.quorum = Quorum(self.context)
+        self.right = VotingRight(self.context, self.quorum)
         self.elections = Elections(
-            self.context, self.quorum, rng, settings.election_min_ms / 1000, settings.election_max_ms / 1000)
-        self.admission = Admission(self.context, self.quorum, self.elections)
-        self._lease_s = settings.lease_ms / 1000
+            self.context, self.quorum, self.right, rng, settings.election_min_ms / 1000,
+            settings.election_max_ms / 1000,
+        )
+        self.admission = Admission(self.context, self.quorum, self.right, self.elections)
+        self.lease = Lease(self.context, self.quorum, settings.election_min_ms / 1000)
+        self._contact_s = settings.lease_ms / 1000
         self._transfers = SnapshotTransfers(self.context, store)
         self._sender = Sender(
             self.context, self.quorum, self._transfers, settings.heartbeat_ms / 1000, self._onReadonlyNodeConnected,
@@ -80,6 +86,12 @@ class RaftTransport(WatchedTransport):
     def bind(self, replica: Replica) -> None:
         """Set the library's object that this transport serves."""
         self.context.replica = replica
+
+    def started(self, now: float) -> None:
+        """Begin, before anything is sent or received. `now`: monotonic seconds."""
+        self.context.now = now
+        self.right.started()
+        self.elections.started()
 
     def change_members(self, voters: Iterable[str], peers: Iterable[str], now: float, *, learns: bool) -> None:
         """Count `voters` and replicate to `peers`, which are all members but this one, learners included.
@@ -161,6 +173,7 @@ class RaftTransport(WatchedTransport):
         peer.info_at = self.context.now
         peer.new_epoch()
         peer.choked = False
+        self.right.greeted(peer, hello)
         self._onReadonlyNodeConnected(peer.node)
 
     def link_down(self, name: str) -> None:
@@ -203,10 +216,14 @@ class RaftTransport(WatchedTransport):
         self._receive[type(message)](self.context.peers[name], message)
 
     def _info(self, peer: Peer, message: messages.Info) -> None:
+        if message.voter and peer.info is not None and not peer.info.voter:
+            # What it acknowledged without the right to vote never counts: it may have voted for a newer leader before.
+            peer.match = 0
+            peer.acked_sent_at = float("-inf")
         peer.info, peer.info_at = message, self.context.now
 
-    def _leader_heard(self, peer: Peer, commit: int) -> None:
-        self.elections.leader_heard()
+    def _leader_heard(self, peer: Peer, commit: int, promise_ms: int) -> None:
+        self.elections.leader_heard(promise_ms)
         self.leader_commit = commit
         # A leader commits nothing that is not durable on its own disk.
         self.context.journal.acknowledge(peer.name, commit)
@@ -219,18 +236,18 @@ class RaftTransport(WatchedTransport):
 
     def _append(self, peer: Peer, message: messages.Append) -> None:
         if message.term >= self.context.replica.term:
-            self._leader_heard(peer, message.commit)
+            self._leader_heard(peer, message.commit, message.promise_ms)
         self._receiver.append(peer, message)
 
     def _heartbeat(self, peer: Peer, message: messages.Heartbeat) -> None:
         if message.term >= self.context.replica.term:
-            self._leader_heard(peer, message.commit)
+            self._leader_heard(peer, message.commit, message.promise_ms)
         self._receiver.heartbeat(peer, message)
 
     def _snapshot_chunk(self, peer: Peer, message: messages.SnapshotChunk) -> None:
         if message.term < self.context.replica.term:
             return
-        self._leader_heard(peer, message.commit)
+        self._leader_heard(peer, message.commit, message.promise_ms)
         receiver = self._receiver
         receiver.begin(message.term, message.epoch, message.sent)
         try:
@@ -262,13 +279,17 @@ class RaftTransport(WatchedTransport):
 
     def tick(self, now: float) -> None:
         """Housekeeping before the library's own tick. `now`: monotonic seconds."""
-        self.context.now = now
+        context = self.context
+        context.now = now
         for peer in self.peers.values():
             self._note_acknowledged(peer)
         self._transfers.send_chunks()
         self._sender.tick()
+        self.right.tick()
         self.admission.found_cluster()
         self.admission.tick()
+        if context.leads():
+            self.lease.tick()
         self.elections.tick()
 
     @property
@@ -284,13 +305,16 @@ class RaftTransport(WatchedTransport):
             for peer in self.peers.values()
         )
 
-    def lease_until(self) -> float:
-        """The monotonic time, in seconds, until which followers that heard us cannot have elected another node.
+    def in_contact_until(self) -> float:
+        """Leader: the monotonic time, in seconds, until which it serves unless a majority answers once more."""
+        return self.quorum.acked_sent_at() + self._contact_s
 
-        The lease starts when we SENT a message that was acknowledged, and a closed connection voids it. Safety does not
-        depend on it, as every answer is committed first; it makes a leader that was cut off notice in time.
+    def lease_until(self) -> float:
+        """Leader: the monotonic time, in seconds, until which no other node can have been elected; may be in the past.
+
+        There is no lease in a term in which another node was asked to take over: it may still do so.
         """
-        return self.quorum.acked_sent_at() + self._lease_s
+        return float("-inf") if self.elections.offered else self.lease.until()
 
 
 def _restarted(info: messages.Info, hello: messages.Hello) -> messages.Info:

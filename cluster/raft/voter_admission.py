@@ -8,9 +8,10 @@ acknowledged jobs could be lost. So a new journal carries no right to vote. A no
   (membership.py). The leader must know that it still leads by a majority WITHOUT this node that answered after the node
   came back empty. Such a majority shares a member with every majority that could elect another node by the forgotten
   vote. That member has answered the leader since, so it has not voted for a newer leader, and it votes for no candidate
-  to which it did not grant a PreVote after that (elections.py). A leader that is handing over admits no node, because
-  votes for its transferee need no PreVote. And the node must have the leader's log as it was when the node came back,
-  which contains everything it may have acknowledged. It does not vote in the term of its admission;
+  to which it did not grant a PreVote after that (elections.py). A leader that has asked another node to take over
+  admits none in that term, because votes for its transferee need no PreVote. And the node must have the leader's log as
+  it was when the node came back, which contains everything it may have acknowledged. It does not vote in the term of
+  its admission;
 * --bootstrap: the operator grants it.
 """
 
@@ -21,6 +22,7 @@ import logging
 from cluster.raft.elections import Elections
 from cluster.raft.peer import Context, Peer
 from cluster.raft.quorum import Quorum
+from cluster.raft.voting_right import VotingRight
 from cluster.wire.messages import Admit
 
 log = logging.getLogger("sockpqd.cluster")
@@ -29,9 +31,10 @@ log = logging.getLogger("sockpqd.cluster")
 class Admission:
     """Grants the right to vote, by founding a new cluster or by the leader."""
 
-    def __init__(self, context: Context, quorum: Quorum, elections: Elections) -> None:
+    def __init__(self, context: Context, quorum: Quorum, right: VotingRight, elections: Elections) -> None:
         self._context = context
         self._quorum = quorum
+        self._right = right
         self._elections = elections
 
     def bootstrap(self) -> None:
@@ -40,7 +43,7 @@ class Admission:
         if not self._context.journal.voter:
             log.warning("--bootstrap: this node votes although its data directory is empty. "
                         "If it belonged to this cluster before, acknowledged jobs may be lost.")
-            self._context.journal.set_voter()
+        self._right.granted(-1)
 
     def found_cluster(self) -> None:
         """Become a voter once all members are known to be empty."""
@@ -52,13 +55,13 @@ class Admission:
         empty = all(peer.info is not None and peer.info.empty for peer in self._quorum.peers)
         if empty and all(peer.info is None or peer.info.empty for peer in context.peers.values()):
             log.info("all members are empty: this is a new cluster")
-            context.journal.set_voter()
+            self._right.granted(-1)
             self._elections.leader_lost()       # there is no leader to wait for
 
     def tick(self) -> None:
         """Leader: admit peers that have caught up."""
         context = self._context
-        if not context.leads():
+        if not context.leads() or self._elections.offered:
             return
         for peer in context.peers.values():
             if not peer.up or peer.info is None or peer.info.voter or peer.leaving:
@@ -66,15 +69,7 @@ class Admission:
             elif peer.admit_target is None:
                 peer.admit_target, peer.admit_after = context.journal.last_index, context.now
             elif peer.match >= peer.admit_target and self._leads_without(peer):
-                self._admit(peer)
-
-    def _admit(self, peer: Peer) -> None:
-        context = self._context
-        if self._elections.offered_term != context.replica.term:
-            context.send(peer, Admit(context.replica.term))
-        elif context.now - self._elections.offered_at > self._elections.max_s:
-            log.info("leadership was offered and not taken: a new term, so that %s can be admitted", peer.name)
-            context.adopt_term(peer, context.replica.term + 1)
+                context.send(peer, Admit(context.replica.term))
 
     def _leads_without(self, newcomer: Peer) -> bool:
         quorum = self._quorum
@@ -89,10 +84,9 @@ class Admission:
         """Follower: the leader grants this node the right to vote."""
         context = self._context
         replica = context.replica
-        if context.journal.voter or message.term != replica.term or replica.leader_node is not peer.node:
+        if self._right.held or message.term != replica.term or replica.leader_node is not peer.node:
             return
         log.info("brought up to date by %s: this node votes from now on", peer.name)
         # This node may have voted in this term before it lost its disk; the journal keeps that beyond a restart.
-        self._elections.no_vote_up_to = message.term
         context.journal.setCurrentTerm(message.term, peer.name)
-        context.journal.set_voter()
+        self._right.granted(message.term)

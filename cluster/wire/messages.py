@@ -29,6 +29,7 @@ class Hello(Struct, tag="hello", frozen=True):
     yet. `wall_ms`, `time_ms`, `level`, `raise_to` and `cluster_level`: as in Info. `acknowledged`: the sender
     knows committed entries up to this index to have been durable on the receiver. `journal`: random bytes of
     the journal, made when it was; `process`: random bytes of the process; both empty from older versions (twins.py).
+    `term`, `last_term` and `last_index`: the sender's term and the last entry of its log (voting_right.py).
     """
 
     format: int
@@ -49,6 +50,9 @@ class Hello(Struct, tag="hello", frozen=True):
     acknowledged: int = 0
     journal: bytes = b""
     process: bytes = b""
+    term: int = 0
+    last_term: int = 0
+    last_index: int = 0
 
 
 class Info(Struct, tag="info", frozen=True):
@@ -91,7 +95,10 @@ def is_news(before: Info | None, info: Info) -> bool:
 
 
 class Append(Struct, tag="append", frozen=True):
-    """AppendEntries: `entries` follow the entry (prev_index, prev_term)."""
+    """AppendEntries: `entries` follow the entry (prev_index, prev_term).
+
+    `promise_ms`: for how long a receiver that answers helps to elect nobody else (lease.py); 0 from older versions.
+    """
 
     term: int
     epoch: int
@@ -100,15 +107,17 @@ class Append(Struct, tag="append", frozen=True):
     prev_index: int
     prev_term: int
     entries: list[LogEntry]
+    promise_ms: int = 0
 
 
 class Heartbeat(Struct, tag="beat", frozen=True):
-    """A leader's heartbeat without entries (a snapshot is under way, or the connection is choked)."""
+    """A leader's heartbeat without entries (a snapshot is being sent, or the connection is choked)."""
 
     term: int
     epoch: int
     sent: float
     commit: int
+    promise_ms: int = 0
 
 
 class Ack(Struct, tag="ack", frozen=True):
@@ -138,6 +147,7 @@ class SnapshotChunk(Struct, tag="chunk", frozen=True):
     offset: int
     data: bytes
     last: bool
+    promise_ms: int = 0
 
 
 class PreVote(Struct, tag="prevote", frozen=True):
@@ -299,18 +309,19 @@ def encode_parts(message: Message) -> list[bytes]:
 
 
 def _parts(message: Append) -> list[bytes]:
-    # The entries are the last field; an array of as many nils has the same head.
+    # The entries are the last field but one; an array of as many nils has the same head.
     nothing = [None] * len(message.entries)
     array = _encoder.encode(nothing)[:-len(nothing)]
-    parts = [_encoder.encode(msgspec.structs.replace(message, entries=[]))[:-1] + array]
+    rest = _encoder.encode("promise_ms") + _encoder.encode(message.promise_ms)
+    parts = [_encoder.encode(msgspec.structs.replace(message, entries=[]))[:-1 - len(rest)] + array]
     for entry in message.entries:
         command, index, term = entry
         if len(command) < _LARGE_BYTES:
             parts.append(_encoder.encode(entry))
         else:
-            rest = _encoder.encode(index) + _encoder.encode(term)
-            parts += [_LARGE_ENTRY.pack(_ARRAY_OF_THREE, _BIN_32, len(command)), command, rest]
-    return parts
+            numbers = _encoder.encode(index) + _encoder.encode(term)
+            parts += [_LARGE_ENTRY.pack(_ARRAY_OF_THREE, _BIN_32, len(command)), command, numbers]
+    return [*parts, rest]
 
 
 def decode(data: bytes | bytearray | memoryview) -> Message:

@@ -114,7 +114,7 @@ class DrivenNode:
     def interconnect_id(self) -> int:
         """See Cluster."""
         ids, mine = self.machine.server_ids, self.machine.server_ids.get(self.name)
-        if self.serving and mine is not None:
+        if self.holds_lease and mine is not None:
             return mine
         leader = self.leader()
         in_contact = self._driver.transport.elections.silence_s() * 1000 < self._driver.settings.lease_ms

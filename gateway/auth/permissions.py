@@ -27,7 +27,7 @@ from core import (
 )
 from gateway.events.filters import MSG, OPEN, Filter
 from gateway.protocol.command import Command
-from gateway.protocol.responses import FORBIDDEN, JOB_NOT_FOUND, TICKET_NOT_FOUND
+from gateway.protocol.responses import FORBIDDEN, JOB_NOT_FOUND, OFFLINE_MODE, TICKET_NOT_FOUND
 from gateway.rights import Rights
 
 MADE_BY_NEW = re.compile(r"i[0-9]+")
@@ -134,7 +134,17 @@ def _of_job(prefixes: tuple[str, ...], number: int, cluster: Cluster) -> bytes |
     queue = machine.queue_of(number)
     if queue is not None:
         return None if queue.startswith(prefixes) else FORBIDDEN
-    return JOB_NOT_FOUND if cluster.serving and number >= machine.next_id else None
+    return _to_come(cluster, JOB_NOT_FOUND) if number >= machine.next_id else None
+
+
+def _to_come(cluster: Cluster, not_found: bytes) -> bytes | None:
+    """Refuse a number that is not given out yet, as far as this node knows; if it does not serve, it refuses anyway.
+
+    Without its lease it may not know the newest ones.
+    """
+    if not cluster.serving:
+        return None
+    return not_found if cluster.holds_lease else OFFLINE_MODE
 
 
 def move(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
@@ -166,7 +176,7 @@ def _of_number(prefixes: tuple[str, ...], selector: Number, cluster: Cluster) ->
     job = cluster.machine.peek(selector)
     if job is not None:
         return None if job.queue.startswith(prefixes) else FORBIDDEN
-    return JOB_NOT_FOUND if cluster.serving and selector.number >= cluster.machine.next_seq else None
+    return _to_come(cluster, JOB_NOT_FOUND) if selector.number >= cluster.machine.next_seq else None
 
 
 # ---- events
@@ -253,7 +263,7 @@ def ticket(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     machine, number = cluster.machine, command.operation.ticket
     pulse = machine.pulse_of_ticket(number)
     if pulse is None:
-        return TICKET_NOT_FOUND if cluster.serving and number >= machine.next_ticket else None
+        return _to_come(cluster, TICKET_NOT_FOUND) if number >= machine.next_ticket else None
     return None if _queue_of(pulse).startswith(rights.get) else FORBIDDEN
 
 

@@ -12,7 +12,7 @@ from gateway.auth.permissions import anybody
 from gateway.commands.catalog import VERBS as CATALOG
 from gateway.protocol.arguments import ArgumentError
 from gateway.protocol.command import Command
-from gateway.protocol.responses import FORBIDDEN, JOB_NOT_FOUND
+from gateway.protocol.responses import FORBIDDEN, JOB_NOT_FOUND, OFFLINE_MODE, TICKET_NOT_FOUND
 from tests.gateway.helpers.fake_cluster import FakeCluster
 from tests.gateway.helpers.parsing import read_line
 
@@ -59,6 +59,21 @@ def test_who_has_all_rights_may_say_every_verb(verb: bytes) -> None:
             right += 1
             assert may(EVERYTHING, command, FakeCluster()) in (None, b"404 Job Not Found\r\n"), words
     assert right > 0
+
+
+@pytest.mark.parametrize(("line", "not_found"), [
+    (b"DONE 9", JOB_NOT_FOUND), (b"PEEK NUMBER 9", JOB_NOT_FOUND), (b"PULSE RESULT 9 OK", TICKET_NOT_FOUND),
+])
+def test_a_number_to_come_is_not_found_only_by_a_leader_with_its_lease(line: bytes, not_found: bytes) -> None:
+    """A newer leader may have given it out."""
+    command, granted, cluster = read(line.split()), rights.of_text("get:a*,queue:a*"), FakeCluster()
+    assert command is not None
+    cluster.serving = True
+    assert may(granted, command, cluster) == not_found
+    cluster.leased = False
+    assert may(granted, command, cluster) == OFFLINE_MODE
+    cluster.serving = False
+    assert may(granted, command, cluster) is None, "it is refused later"
 
 
 def test_before_auth_only_this_is_open() -> None:

@@ -1,7 +1,7 @@
 """The leader's lease: until when no other node can have been elected.
 
 A follower that acknowledges a message promises to help elect nobody else for the time that the message names, counted
-from when it received it, whatever happens to connections (elections.py). The leader counts from when it sent the
+from when it received it, also when the connection ends (elections.py). The leader counts from when it sent the
 message, and a tenth less, so that the clocks of the two may run at rates that differ by so much. Every majority that
 could elect another node has a member in common with the majority that acknowledged.
 

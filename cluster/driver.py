@@ -121,8 +121,7 @@ class Driver:
             step_down_s=settings.election_min_ms / 1000,    # after its lease it must not keep others from leading
             apply=Execution(machine, store.chain, listener.events).apply,
         )
-        self.transport.bind(self.replica)
-        self.transport.started(clock.monotonic())
+        self.transport.bind(self.replica, clock.monotonic())
         self.recording = Recording(machine, listener.recording)
         self.notices = Notices(settings.name, network, self.peers, self.leader, listener)
         self.capacity = Capacity(

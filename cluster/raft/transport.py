@@ -83,12 +83,9 @@ class RaftTransport(WatchedTransport):
             "apply_command": self._library_forwards,
         }
 
-    def bind(self, replica: Replica) -> None:
-        """Set the library's object that this transport serves."""
+    def bind(self, replica: Replica, now: float) -> None:
+        """Set the library's object that this transport serves, when the node starts. `now`: monotonic seconds."""
         self.context.replica = replica
-
-    def started(self, now: float) -> None:
-        """Begin, before anything is sent or received. `now`: monotonic seconds."""
         self.context.now = now
         self.right.started()
         self.elections.started()

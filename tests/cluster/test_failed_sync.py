@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster import limits
 from cluster.journal.journal import Journal
 from core import Put
 from tests.cluster.helpers.faulty_disk import FaultyDisk
@@ -100,7 +101,10 @@ def lose_power(world: LosesProcesses, back: list[str]) -> None:
         world.start(name)
 
 
-def test_what_a_client_was_answered_survives_a_failed_sync_and_a_loss_of_power_and_of_a_machine() -> None:
+def test_what_a_client_was_answered_survives_a_failed_sync_and_a_loss_of_power_and_of_a_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "REENTRY_S", 0.1)       # it counts again before the leader gives up
     world = LosesProcesses()
     leader = world.leader().name
     world.put_now(b"first")

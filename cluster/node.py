@@ -269,7 +269,7 @@ class ClusterNode(DrivenNode):
         while (status := child.poll()) is None:
             await asyncio.sleep(limits.POLL_S)
         if status != 0:
-            self._driver.store.note_lost_page(child.error)
+            self._driver.store.note(child.error)
             raise OSError(f"the snapshot could not be written to {path} (exit status {status})")
 
     async def add_node(self, name: str, peer: str, client: str) -> AddNodeReply:

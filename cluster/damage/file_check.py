@@ -1,7 +1,8 @@
 """Looks through the snapshots of a node, and the pages of jobs that they name, from outside: for an operator.
 
-It only reads, so the node may run meanwhile; what the node removes in the meantime is not missing. Unlike a start it
-does not stop at the first damage. No page is kept in memory, only what names it.
+It only reads, so the node may run meanwhile; what the node removes in the meantime is not missing. It reads past the
+page cache, which would show what was written and not what is on the disk. Unlike a start it does not stop at the first
+damage. No page is kept in memory, only what names it.
 """
 
 from __future__ import annotations
@@ -42,9 +43,19 @@ class _Snapshot(NamedTuple):
     error: str = ""         # what is wrong with its own file
 
 
+class UncachedDisk(Disk):
+    """Drops what was synced of a file from the page cache when it is opened. The node may have it open, too."""
+
+    def open(self, path: Path, *, writable: bool = False) -> int:
+        """See Disk."""
+        file = super().open(path, writable=writable)
+        self.forget(file, 0, 0)         # all of it
+        return file
+
+
 def check_files(data_dir: Path, disk: Disk | None = None) -> list[FileCheck]:
     """Read the snapshots of a node and all pages that they name. Raises OSError."""
-    disk = disk or Disk()
+    disk = disk or UncachedDisk()
     folder, pages = data_dir / "snapshots", data_dir / "pages"
     while True:
         found = [_read(disk, folder, index) for index in _indexes(disk, folder)]

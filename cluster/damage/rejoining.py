@@ -156,10 +156,11 @@ class Rejoining:
         record.folders = record.folders[-limits.DAMAGED_KEPT:]
 
     def _read(self) -> RejoinRecord:
-        try:
-            file = self._disk.open(self._file)
-        except FileNotFoundError:
+        there = self._file.name in self._disk.names(self._data_dir)
+        self._disk.trust(self._data_dir, [self._file.name] if there else [])
+        if not there:
             return RejoinRecord()
+        file = self._disk.open(self._file)
         try:
             return msgspec.json.decode(self._disk.read(file, self._disk.size(file), 0), type=RejoinRecord)
         except msgspec.DecodeError:

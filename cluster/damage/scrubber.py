@@ -8,6 +8,7 @@ what the node has cut off or has not written yet.
 
 from __future__ import annotations
 
+import mmap
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -51,7 +52,8 @@ class PacedDisk(Disk):
 
     def read(self, file: int, length: int, offset: int) -> bytes:
         """See Disk. Raises Stopped."""
-        self.forget(file, length, offset)
+        begin, end = offset - offset % mmap.PAGESIZE, offset + length
+        self.forget(file, end + -end % mmap.PAGESIZE - begin, begin)        # of pages in part nothing is dropped
         data = super().read(file, length, offset)
         self.read_bytes += len(data)
         if self.stopping.wait(len(data) / limits.SCRUB_BYTES_PER_S):

@@ -429,13 +429,13 @@ class Journal(LogView):
             pieces, length = journal_format.encode(records, segments.journal_id, sequence, commit)
         else:
             pieces, length = [whole], len(whole)
-        if self._leave or not segments.fits(length):
-            segments.advance(length + _BESIDE_BYTES_MAX)
-            self._leave = False
-            records = [self._state_record(self._synced_state), *records]
-            pieces, length = journal_format.encode(records, segments.journal_id, sequence, commit)
-        offset = segments.position + journal_format.HEADER.size + journal_format.RECORD.size * len(records)
         try:
+            if self._leave or not segments.fits(length):
+                segments.advance(length + _BESIDE_BYTES_MAX)
+                self._leave = False
+                records = [self._state_record(self._synced_state), *records]
+                pieces, length = journal_format.encode(records, segments.journal_id, sequence, commit)
+            offset = segments.position + journal_format.HEADER.size + journal_format.RECORD.size * len(records)
             in_background = from_bytes is not None and length >= from_bytes
             self.syncing = segments.append(pieces, length, in_background=in_background)
         except OSError as error:

@@ -58,12 +58,17 @@ class PageFiles:
         self._told = False                      # that there is no room
         self._spaces: list[FileSpace] = []
 
-    def begin(self) -> None:
-        """See what an earlier process has left, of which a snapshot may name some. Raises OSError."""
-        self.named, self._left = {}, {}
+    def begin(self, named: dict[int, frozenset[int]]) -> None:
+        """See what an earlier process has left, and let what snapshots name of it show what is on the disk.
+
+        `named`: by the index of each snapshot. Raises OSError.
+        """
+        self.named, self._left = named, {}
         with contextlib.suppress(FileNotFoundError):
             numbers = [name.removeprefix(PREFIX) for name in self.disk.names(self.directory) if name.startswith(PREFIX)]
             self._left = {int(number): 0 for number in numbers if number.isdecimal()}
+            self.disk.trust(
+                self.directory, [path_of(Path(), number).name for number in self._left if self._is_named(number)])
         self._next = max(self._left, default=0) + 1
 
     def settle(self) -> None:
@@ -95,7 +100,7 @@ class PageFiles:
         return {number: segment.written for number, segment in self.segments.items()}
 
     def sync(self, numbers: Collection[int]) -> None:
-        """Make these files durable, as they are; in a forked child. Raises PagesNotSynced."""
+        """Make these files durable, as they are; in a forked child. Raises PagesNotSynced and NamesNotSynced."""
         try:
             for number in sorted(numbers):
                 segment = self.segments.get(number)
@@ -103,9 +108,9 @@ class PageFiles:
                     self._sync_file(path_of(self.directory, number))
                 elif segment.synced < segment.written:
                     self.disk.sync(segment.file)
-            self.disk.sync_directory(self.directory)
         except OSError as error:
             raise PagesNotSynced(error.errno, error.strerror) from error
+        self.disk.sync_directory(self.directory)
 
     def _sync_file(self, path: Path) -> None:
         file = self.disk.open(path, writable=True)

@@ -13,7 +13,7 @@ import logging
 from cluster import limits
 from cluster.raft.peer import Context, IncomingTransfer, OutgoingTransfer, Peer
 from cluster.snapshots.snapshot_store import SnapshotDamaged, SnapshotStore
-from cluster.storage.disk import passes
+from cluster.storage.disk import NO_ROOM, passes
 from cluster.wire.messages import SnapshotChunk
 
 log = logging.getLogger("sockpqd.cluster")
@@ -112,7 +112,7 @@ class SnapshotTransfers:
                       peer.name, error)
             return self._give_up(peer)
         except OSError as error:
-            if not passes(error):
+            if error.errno not in NO_ROOM:      # of a sync, too: nothing of the file is used
                 raise
             log.warning("no room for the snapshot from %s: %s. Free disk space; it will be sent again.", peer.name,
                         error)

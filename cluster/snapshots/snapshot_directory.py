@@ -31,6 +31,8 @@ class SnapshotDirectory:
     def __init__(self, directory: Path, disk: Disk, pages: Path | None = None) -> None:
         """Create the directory if it is missing, and remove files that a killed process left incomplete.
 
+        What the others show from then on is on the disk.
+
         `pages`: the directory of pages that snapshots may name.
         """
         self._directory = directory
@@ -40,6 +42,7 @@ class SnapshotDirectory:
         for name in disk.names(directory):
             if name.endswith(".tmp"):
                 self.remove(directory / name)   # it may be gone: a child that outlived its process may complete it
+        disk.trust(directory, [self.path(index).name for index in self.indexes()])
 
     def path(self, index: int) -> Path:
         """The file of a snapshot."""

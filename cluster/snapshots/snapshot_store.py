@@ -29,7 +29,7 @@ from cluster.snapshots import snapshot_file
 from cluster.snapshots.snapshot_directory import SnapshotDirectory
 from cluster.snapshots.snapshot_file import Contents, SnapshotFile
 from cluster.snapshots.transfers import IncomingSnapshot, OutgoingSnapshot
-from cluster.storage.disk import NO_SPACE, Disk
+from cluster.storage.disk import NO_SPACE, Disk, NamesNotSynced
 from cluster.storage.errors import START_EMPTY, START_NEWER, SnapshotDamaged, SnapshotTooNew
 from cluster.storage.fork import BackgroundTask, ForkedTask, InlineTask
 from cluster.storage.state_hash import Chain
@@ -64,7 +64,7 @@ class SnapshotStore:
     """The snapshots of a node, newest and older.
 
     `load_error` is the exception of deserialize(), which pysyncobj logs and forgets, or that of a page of jobs that
-    could not be read for a snapshot: the driver must stop the node.
+    could not be read for a snapshot, or of its directory that could not be synced: the driver must stop the node.
     `newest_index` and `newest_bytes` describe the newest snapshot, both 0 if there is none.
     """
 
@@ -83,8 +83,7 @@ class SnapshotStore:
         store = cls(files, disk, journal, machine, fork=fork, clock=clock, pages=pages)
         try:
             if pages is not None:
-                pages.begin()
-                pages.named = {index: frozenset(files.pages_of(index)) for index in files.indexes()}
+                pages.begin({index: frozenset(files.pages_of(index)) for index in files.indexes()})
             newest = store._files.choose(journal)
             if newest:
                 store._restore(store._files.path(newest))
@@ -207,13 +206,14 @@ class SnapshotStore:
         if status is None:
             return SERIALIZING, self._task_id
         error, self._task = self._task.error, None
-        self.note_lost_page(error)
+        self.note(error)
         if self._makes_whole:
             self._makes_whole = False
             self._made_whole(status, error)
             return NOT_SERIALIZING, None
         if status != 0:
-            if self._pages is not None and error.startswith(PagesNotSynced.__name__):
+            # A child that was killed may have been the only one to hear that a sync failed.
+            if self._pages is not None and (status < 0 or error.startswith(PagesNotSynced.__name__)):
                 self._pages.not_synced(self._task_pages)
             self._write_failed(error)
             return FAILED, self._task_id
@@ -232,10 +232,11 @@ class SnapshotStore:
         if self._pages is not None:
             self._pages.keep(self._files.indexes())
 
-    def note_lost_page(self, error: str) -> None:
-        """A background task has failed with this: if it could not read a page of jobs, the node must stop."""
-        if error.startswith(PageLost.__name__):
-            self.load_error = PageLost(error.partition(": ")[2])
+    def note(self, error: str) -> None:
+        """A background task has failed with this: a lost page of jobs, or lost names of files, must stop the node."""
+        for kind in (PageLost, NamesNotSynced):
+            if error.startswith(kind.__name__):
+                self.load_error = kind(error.partition(": ")[2])
 
     def _write_failed(self, error: str) -> None:
         log.warning("the snapshot up to entry %d could not be written: %s. This node will try again, and its journal "

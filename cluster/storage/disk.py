@@ -26,13 +26,25 @@ Result = TypeVar("Result")
 IOV_MAX = 1024      # pieces one pwritev accepts on Linux (POSIX guarantees only 16; see `getconf IOV_MAX`)
 NO_SPACE = frozenset((errno.ENOSPC, errno.EDQUOT))
 NO_DESCRIPTOR = frozenset((errno.EMFILE, errno.ENFILE))
+NO_ROOM = NO_SPACE | NO_DESCRIPTOR
 # A directory that existed before may belong to another user, or to a file system that does not sync directories.
 _NOT_OURS = frozenset((errno.EACCES, errno.EPERM, errno.EROFS, errno.EINVAL, errno.ENOTSUP))
 
 
+class SyncFailed(OSError):
+    """Nobody knows what of a file is on the disk: it still shows all that was written, and another sync may succeed.
+
+    With ENOSPC, too: file systems and devices that find space only when they write have lost the bytes then.
+    """
+
+
+class NamesNotSynced(SyncFailed):
+    """A directory could not be synced: what it shows may be gone after a loss of power."""
+
+
 def passes(error: OSError) -> bool:
     """Is this only a lack of space or descriptors, which may pass, rather than a failure of the disk?"""
-    return error.errno in NO_SPACE or error.errno in NO_DESCRIPTOR
+    return error.errno in NO_ROOM and not isinstance(error, SyncFailed)
 
 
 class Disk:
@@ -174,8 +186,11 @@ class Disk:
         return length
 
     def sync(self, file: int) -> None:
-        """Make the file's bytes durable. After an error nothing is known about them, so never try again."""
-        os.fdatasync(file)
+        """Make the file's bytes durable. Raises SyncFailed, after which another sync proves nothing."""
+        try:
+            os.fdatasync(file)
+        except OSError as error:
+            raise SyncFailed(*error.args) from error
 
     def sync_in_background(self, file: int) -> Future[None]:
         """Start a sync in a thread; the future completes when the bytes are durable, or with sync()'s error."""
@@ -197,29 +212,30 @@ class Disk:
         """What prepare_in_background() does in its thread; closes `names`, a descriptor of the directory."""
         try:
             self.allocate(file, size)
-            os.fdatasync(file)
-            os.fsync(names)
+            Disk.sync(self, file)               # not one that is timed
+            _sync_names(names)
         finally:
             os.close(names)
 
     def trust(self, directory: Path, names: Iterable[str]) -> None:
         """Let these files of an earlier process show what is on the disk. Before that nothing in them may be believed.
 
-        The directory is synced, and the files, as what is still to be written stays in the page cache; then they are
-        dropped from it. What is read afterwards survives a loss of power. Raises OSError.
+        That process may have ended because a sync failed, and Linux shows what it wrote all the same. So the directory
+        and the files are synced, as what is still to be written stays in the page cache, and dropped from it. What is
+        read afterwards survives a loss of power. Nobody else may write these files. Raises OSError.
         """
         self.sync_directory(directory)
         for name in names:
             file = self.open(directory / name)
             try:
                 self.sync(file)
-                self.drop_cache(file, directory / name)
+                self.drop_cache(file)
             finally:
                 self.close(file)
 
-    def drop_cache(self, file: int, path: Path) -> None:
+    def drop_cache(self, file: int) -> None:
         """Let reads of a file, all of which was synced, show what is on the disk."""
-        page_cache.drop(file, path)
+        page_cache.drop(file)
 
     def forget(self, file: int, length: int, offset: int) -> None:
         """Drop synced bytes from the page cache, because they will hardly be read again."""
@@ -235,10 +251,10 @@ class Disk:
         os.posix_fadvise(file, offset, length, os.POSIX_FADV_WILLNEED)
 
     def sync_directory(self, directory: Path) -> None:
-        """Make names created, renamed or removed in the directory durable."""
+        """Make names created, renamed or removed in the directory durable. Raises NamesNotSynced and OSError."""
         file = self._open(directory, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            os.fsync(file)
+            _sync_names(file)
         finally:
             self.close(file)
 
@@ -269,6 +285,13 @@ class Disk:
     def random_bytes(self, count: int) -> bytes:
         """Unpredictable random bytes."""
         return os.urandom(count)
+
+
+def _sync_names(directory: int) -> None:
+    try:
+        os.fsync(directory)
+    except OSError as error:
+        raise NamesNotSynced(*error.args) from error
 
 
 def _nothing() -> int:

@@ -10,17 +10,16 @@ import ctypes
 import errno
 import mmap
 import os
-from pathlib import Path
 
 _BLOCK_BYTES = 1 << 20
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def drop(file: int, path: Path) -> None:
-    """Let reads of a file, which was synced, show what is on the disk. Raises OSError."""
+def drop(file: int) -> None:
+    """Let reads of a file, which was synced and which nobody writes, show what is on the disk. Raises OSError."""
     os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
     if resident(file):
-        _compare(path)
+        _correct(f"/proc/self/fd/{file}")
 
 
 def resident(file: int) -> bool:
@@ -28,20 +27,20 @@ def resident(file: int) -> bool:
     size = os.fstat(file).st_size
     if not size:
         return False
-    pages = (ctypes.c_ubyte * -(-size // mmap.PAGESIZE))()
+    pages = ctypes.create_string_buffer(-(-size // mmap.PAGESIZE))
     with mmap.mmap(file, size, access=mmap.ACCESS_COPY) as mapped:      # private, so that its address can be had
         start = ctypes.c_char.from_buffer(mapped)
         failed = _libc.mincore(ctypes.c_void_p(ctypes.addressof(start)), ctypes.c_size_t(size), pages)
         del start
     if failed:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    return any(pages)
+    return bool(pages.raw.strip(b"\0"))
 
 
-def _compare(path: Path) -> None:
-    """Read past the cache, which keeps pages that another program has mapped, and correct what it shows.
+def _correct(path: str) -> None:
+    """Correct what the cache shows, which keeps pages that another program has mapped, by a read past it.
 
-    Where that cannot be read past (a file system in memory), there is no other truth than what it shows.
+    Where there is no way past it, as in a file system in memory, there is nothing else than what it shows.
     """
     try:
         direct = os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)

@@ -252,3 +252,46 @@ def test_there_is_room_for_the_next_segment_while_it_is_not_made_yet(journal: Jo
         assert journal.poll_sync()
         index += 1
     assert room > 8192
+
+
+@pytest.fixture
+def covered(disk: FaultyDisk) -> Journal:
+    """A journal of several segments, whose first entries the next removal takes away."""
+    journal = open_journal(disk)
+    for index in range(1, 31):
+        journal.add(SMALL * 200, index, 1)
+        journal.sync()
+    journal.deleteEntriesTo(15)
+    journal.sync()
+    return journal
+
+
+def assert_whole(disk: FaultyDisk, first: int) -> None:
+    for seed in range(10):
+        assert after_crash(disk, seed).first_index == first
+
+
+def test_no_segment_goes_before_the_removal_of_its_entries_is_in_a_frame(covered: Journal, disk: FaultyDisk) -> None:
+    begin(covered, disk, 31)
+    covered.deleteEntriesTo(20)         # for the next frame
+    disk.slow = False
+    assert covered.poll_sync()
+    assert "journal-00000001" in disk.names(DIRECTORY)
+    assert_whole(disk, 1)
+    covered.sync()
+    assert "journal-00000001" not in disk.names(DIRECTORY)
+    assert_whole(disk, 16)
+
+
+def test_nor_while_that_frame_is_being_synced(covered: Journal, disk: FaultyDisk) -> None:
+    covered.deleteEntriesTo(20)
+    begin(covered, disk, 31)            # the removal is in this frame
+    for _ in range(3):
+        covered.onOneSecondTimer()
+    assert "journal-00000001" in disk.names(DIRECTORY)
+    for seed in range(10):
+        assert after_crash(disk, seed).first_index in (1, 16)
+    disk.slow = False
+    assert covered.poll_sync()
+    assert "journal-00000001" not in disk.names(DIRECTORY)
+    assert_whole(disk, 16)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import gc
+import mmap
 import os
 import resource
 from collections.abc import Callable, Iterator
@@ -11,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster.storage.disk import IOV_MAX, Disk, TimedDisk, passes
+from cluster.storage import page_cache
+from cluster.storage.disk import IOV_MAX, Disk, NamesNotSynced, SyncFailed, TimedDisk, passes
 
 
 def test_pieces_are_written_in_order_however_many(tmp_path: Path) -> None:
@@ -62,6 +65,100 @@ def test_what_the_system_is_told_to_forget_is_still_on_the_disk(tmp_path: Path) 
     disk.sync(file)
     disk.forget(file, len(data), 300)
     assert disk.read(file, len(data), 300) == data
+    disk.close(file)
+
+
+@pytest.fixture
+def dropped(tmp_path: Path) -> Path:
+    """A file whose pages can be dropped from the cache; not on a file system in memory."""
+    path = tmp_path / "file"
+    path.write_bytes(os.urandom(100_000))
+    with path.open("rb") as file:
+        os.fdatasync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        if page_cache.resident(file.fileno()):
+            pytest.skip(f"{tmp_path} is in memory")
+    return path
+
+
+def test_what_is_trusted_comes_from_the_disk(dropped: Path) -> None:
+    data = dropped.read_bytes()[:-5] + b"dirty"
+    dropped.write_bytes(data)                       # is in the cache only, and must be written before it is dropped
+    Disk().trust(dropped.parent, [dropped.name])
+    with dropped.open("rb") as file:
+        assert not page_cache.resident(file.fileno())
+        assert file.read() == data
+        assert page_cache.resident(file.fileno())
+
+
+def test_also_where_another_program_keeps_it_in_the_cache(dropped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = dropped.read_bytes()
+    with dropped.open("r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
+        assert mapped[0] == data[0]
+        reads = DirectReads(monkeypatch, data[:5000] + b"other" + data[5005:])
+        Disk().trust(dropped.parent, [dropped.name])
+        assert reads.count
+        assert page_cache.resident(file.fileno())
+        assert dropped.read_bytes() == data[:5000] + b"other" + data[5005:]
+
+
+class DirectReads:
+    """Reads past the cache find these bytes."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
+        self.count = 0
+        self._data = data
+        monkeypatch.setattr(os, "preadv", self._read)
+
+    def _read(self, file: int, buffers: list[mmap.mmap], offset: int) -> int:
+        assert fcntl.fcntl(file, fcntl.F_GETFL) & os.O_DIRECT
+        self.count += 1
+        found = self._data[offset:offset + len(buffers[0])]
+        buffers[0][:len(found)] = found
+        return len(found)
+
+
+def test_where_no_read_goes_past_the_cache_it_is_believed(dropped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: str, flags: int) -> int:
+        if flags & os.O_DIRECT:
+            raise OSError(errno.EINVAL, "Invalid argument")
+        return opened(path, flags)
+
+    data, opened = dropped.read_bytes(), os.open
+    with dropped.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        assert mapped[0] == data[0]
+        monkeypatch.setattr(os, "open", refuse)
+        page_cache.drop(file.fileno())
+    assert dropped.read_bytes() == data
+
+
+def test_an_empty_file_is_not_in_the_cache(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    Disk().trust(tmp_path, ["file"])
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC, errno.EDQUOT])
+def test_a_failed_sync_is_none_that_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    def fail(file: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    disk = Disk()
+    file = disk.create(tmp_path / "file")
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fdatasync", fail)
+        syncs: list[Callable[[], object]] = [
+            lambda: disk.sync(file), lambda: disk.sync_in_background(file).result(),
+            lambda: disk.prepare_in_background(file, 10, tmp_path).result(), lambda: disk.trust(tmp_path, ["file"]),
+        ]
+        for sync in syncs:
+            with pytest.raises(SyncFailed, match=os.strerror(number)) as caught:
+                sync()
+            assert not passes(caught.value)
+    monkeypatch.setattr(os, "fsync", fail)
+    for sync in (lambda: disk.prepare_in_background(file, 10, tmp_path).result(), lambda: disk.trust(tmp_path, [])):
+        with pytest.raises(NamesNotSynced, match=os.strerror(number)) as caught:
+            sync()
+        assert not passes(caught.value)
     disk.close(file)
 
 

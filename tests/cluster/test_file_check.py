@@ -210,3 +210,30 @@ def test_the_program_prints_it(node: Node, tmp_path: Path) -> None:
     assert [FileCheck(**json.loads(line)) for line in told.output.splitlines()] == check_files(tmp_path)
     refused = CliRunner().invoke(main, ["--check-data", str(tmp_path), "--hash-secret"])
     assert refused.exit_code == 2
+
+
+def test_no_byte_is_read_that_was_not_dropped_from_the_page_cache(
+    node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dropped: set[int] = set()
+    read: list[bool] = []
+    drop, pread, close = os.posix_fadvise, os.pread, os.close
+
+    def note_drop(file: int, offset: int, length: int, advice: int) -> None:
+        if (offset, length, advice) == (0, 0, os.POSIX_FADV_DONTNEED):
+            dropped.add(file)
+        drop(file, offset, length, advice)
+
+    def note_read(file: int, length: int, offset: int) -> bytes:
+        read.append(file in dropped)
+        return pread(file, length, offset)
+
+    def note_close(file: int) -> None:
+        dropped.discard(file)
+        close(file)
+    for name, call in (("posix_fadvise", note_drop), ("pread", note_read), ("close", note_close)):
+        monkeypatch.setattr(os, name, call)
+    assert worst(check_files(tmp_path)) == "OK"
+    assert read
+    assert all(read)
+    node.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -376,9 +377,11 @@ class TestFullDisk:
         journal.close()
         assert open_journal(disk).last_index == index
 
-    @pytest.mark.parametrize("number", [errno.EDQUOT, errno.EMFILE, errno.ENFILE])
-    @pytest.mark.parametrize("operation", ["create", "sync_directory"])
-    def test_so_is_a_quota_or_a_descriptor_that_is_missing(self, number: int, operation: str) -> None:
+    @pytest.mark.parametrize(("operation", "number"), [
+        ("create", errno.EDQUOT), ("create", errno.EMFILE), ("create", errno.ENFILE), ("allocate", errno.EDQUOT),
+        ("sync_directory", errno.EMFILE), ("sync_directory", errno.ENFILE),
+    ])
+    def test_so_is_a_quota_or_a_descriptor_that_is_missing(self, operation: str, number: int) -> None:
         disk = FaultyDisk()
         journal = open_journal(disk)
         disk.fail[operation] = OSError(number, "not now")
@@ -390,6 +393,19 @@ class TestFullDisk:
         fill(journal, index + 1, index + 50)
         journal.close()
         assert open_journal(disk).last_index == index + 50
+
+    @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
+    @pytest.mark.parametrize("operation", ["sync", "sync_directory"])
+    def test_space_that_is_missing_at_a_sync_is_a_failure_of_the_disk(self, operation: str, number: int) -> None:
+        disk = FaultyDisk()
+        journal = open_journal(disk)
+        disk.fail[operation] = OSError(number, os.strerror(number))
+        with pytest.raises(OSError, match=os.strerror(number)):
+            fill(journal, 1, 100)
+        disk.fail.clear()
+        durable = journal.durable_index
+        disk.crash(random.Random(number))
+        assert open_journal(disk).last_index in (durable, durable + 1)
 
     def test_a_frame_that_was_written_in_part_is_cut_off_before_another_is_written(self) -> None:
         for part in range(0, 3000, 300):

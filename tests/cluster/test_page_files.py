@@ -256,7 +256,7 @@ def test_what_an_earlier_process_left_is_removed(space: FileSpace, disk: FaultyD
     disk.close(disk.create(FOLDER / "other"))
     disk.restart()
     files = PageFiles(FOLDER, disk)
-    files.begin()
+    files.begin({})
     files.settle()
     assert disk.names(FOLDER) == ["other"]
 

@@ -31,7 +31,7 @@ class QuickDisk(Disk):
     def sync_directory(self, directory: Path) -> None:
         pass
 
-    def drop_cache(self, file: int, path: Path) -> None:
+    def drop_cache(self, file: int) -> None:
         pass
 
     def prepare(self, file: int, size: int, names: int) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+import mmap
+import os
 import random
 from pathlib import Path
 
 import pytest
 
 from cluster import limits
-from cluster.damage.scrubber import Finding, Scrubber, examine, files_to_read
+from cluster.damage.scrubber import Finding, PacedDisk, Scrubber, examine, files_to_read
 from cluster.journal.journal import Journal
 from cluster.storage.disk import Disk
 from core import Put
@@ -115,3 +117,19 @@ def test_a_file_that_was_removed_meanwhile_is_not_damaged(tmp_path: Path) -> Non
     journal.close()
     file.path.unlink()
     assert examine(Disk(), file) is None
+
+
+def test_it_drops_whole_pages_from_the_cache_before_it_reads_a_part_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dropped: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "posix_fadvise", lambda file, offset, length, advice: dropped.append((offset, length)))
+    path = tmp_path / "file"
+    path.write_bytes(bytes(5 * mmap.PAGESIZE))
+    disk = PacedDisk()
+    file = disk.open(path)
+    for offset, length in ((512, 1024), (mmap.PAGESIZE - 1, 2), (0, mmap.PAGESIZE), (mmap.PAGESIZE, 2 * mmap.PAGESIZE)):
+        assert len(disk.read(file, length, offset)) == length
+    disk.close(file)
+    page = mmap.PAGESIZE
+    assert dropped == [(0, page), (0, 2 * page), (0, page), (page, 2 * page)]

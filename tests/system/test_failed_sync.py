@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import mmap
+import os
+import shutil
+import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from cluster.journal.journal import Journal
+from cluster.storage import page_cache
+from cluster.storage.disk import Disk, SyncFailed, passes
 from devcluster.cluster import LocalCluster, say
 from tests.system import failing_disk
 from tests.system.failing_disk import MARKER
@@ -40,7 +48,7 @@ def wait_for_end(cluster: LocalCluster, name: str) -> None:
         assert time.monotonic() < until, cluster.logs(name)[-2000:]
         time.sleep(0.01)
     assert cluster.terminate(name) == 75
-    cluster.wait_until_logged(name, "the node stopped itself: OSError: [Errno 5] Input/output error")
+    cluster.wait_until_logged(name, "the node stopped itself: SyncFailed: [Errno 5] Input/output error")
     assert "Traceback" not in cluster.logs(name)
 
 
@@ -88,8 +96,119 @@ def test_a_snapshot_that_cannot_be_synced_is_given_up_and_the_node_goes_on() -> 
         wait_for_progress([producer])
         fail_syncs(cluster, "n1", "snapshots")
         assert say(server, "CLUSTER SNAPSHOT", 20.0) == "503 Busy"
-        cluster.wait_until_logged("n1", "could not be written: OSError: [Errno 5] Input/output error")
+        cluster.wait_until_logged("n1", "could not be written: SyncFailed: [Errno 5] Input/output error")
         assert [path.name for path in (cluster.data_dir("n1") / "snapshots").iterdir()] == [MARKER]
         wait_for_progress([producer])
         producer.finish()
         check([producer], drain(cluster))
+
+
+class FullForAMoment:
+    """A real file system on a device that may run out of space: a sync fails, and its bytes can still be read.
+
+    `folder` is in that file system.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.folder, self._below = root / "mounted", root / "below"
+        self._filler = self._below / "filler"
+        self._end = contextlib.ExitStack()
+        for folder in (self.folder, self._below):
+            folder.mkdir()
+        try:
+            self._mount("-t", "tmpfs", "-o", "size=40m", "tmpfs", str(self._below))
+            image = self._below / "image"
+            with image.open("wb") as file:
+                file.truncate(200 << 20)
+            run("mkfs.ext4", "-q", "-E", "nodiscard", str(image))
+            device = run("losetup", "--find", "--show", str(image))
+            self._end.callback(run, "losetup", "--detach", device)
+            self._mount(device, str(self.folder))
+        except BaseException:
+            self.close()
+            raise
+
+    def _mount(self, *arguments: str) -> None:
+        run("mount", *arguments)
+        self._end.callback(run, "umount", "--lazy", arguments[-1])     # a test that failed has files open
+
+    def fill(self) -> None:
+        """The device has no space."""
+        with self._filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+            for size in (1 << 16, 1 << 12):
+                with contextlib.suppress(OSError):
+                    while True:
+                        file.write(bytes(size))
+
+    def free(self) -> None:
+        """It has space again."""
+        self._filler.unlink()
+
+    def close(self) -> None:
+        """Nothing of it is left."""
+        self._end.close()
+
+
+def run(*command: str) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=PATIENCE_S).stdout.strip()
+
+
+@pytest.fixture
+def full(tmp_path: Path) -> Iterator[FullForAMoment]:
+    if os.geteuid() != 0 or not Path("/dev/loop-control").exists():
+        pytest.skip("a file system on a loop device needs root")
+    if shutil.which("mkfs.ext4") is None:
+        pytest.skip("there is no mkfs.ext4")
+    try:
+        device = FullForAMoment(tmp_path)
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"no file system on a loop device: {error.stderr.strip()}")
+    yield device
+    device.close()
+
+
+def failed_frame(full: FullForAMoment) -> Path:
+    """The folder of a journal with five entries, and a sixth one whose sync has failed; its process has ended."""
+    folder = full.folder / "journal"
+    journal = Journal.open(folder, segment_bytes=1 << 20)
+    for index in range(1, 6):
+        journal.add(b"entry %d" % index + bytes(range(256)) * 16, index, 1)
+        journal.sync()
+    full.fill()
+    journal.add(b"entry 6" + bytes(range(256)) * 64, 6, 1)
+    with pytest.raises(SyncFailed, match="No space left on device") as failed:
+        journal.sync()
+    assert not passes(failed.value)
+    full.free()
+    journal.close()
+    return folder
+
+
+def test_the_next_process_believes_nothing_that_is_only_in_the_page_cache(full: FullForAMoment) -> None:
+    folder = failed_frame(full)
+    with (folder / "journal-00000001").open("rb") as file:
+        os.fdatasync(file.fileno())                 # succeeds: to Linux all is written
+        assert b"entry 6" in file.read()
+    journal = Journal.open(folder, segment_bytes=1 << 20)
+    assert (journal.last_index, journal.durable_index) == (5, 5)
+    journal.add(b"another", 6, 2)
+    journal.sync()
+    journal.close()
+    Disk().trust(folder, ["journal-00000001"])
+    journal = Journal.open(folder, segment_bytes=1 << 20)
+    assert (journal.last_index, journal.entry(6)) == (6, (b"another", 6, 2))
+    journal.close()
+
+
+def test_nor_what_another_program_keeps_there(full: FullForAMoment) -> None:
+    folder = failed_frame(full)
+    with (folder / "journal-00000001").open("rb") as file:
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+            assert b"entry 6" in mapped[:]
+            journal = Journal.open(folder, segment_bytes=1 << 20)
+            assert page_cache.resident(file.fileno())
+            assert (journal.last_index, journal.durable_index) == (5, 5)
+            assert b"entry 6" not in mapped[:]
+        journal.add(b"another", 6, 2)
+        journal.sync()
+        journal.close()

@@ -79,6 +79,11 @@ class CachedFile:
             if disk[place] != self.data[place]:
                 self.failed[page] = bytes(disk[place])
 
+    def lose(self) -> None:
+        """The disk has nothing of the bytes that are shown."""
+        self.unsynced = []
+        self.failed = {start // PAGE_BYTES: b"" for start in range(0, len(self.data), PAGE_BYTES)}
+
     def drop_cache(self) -> None:
         """From now on reads show what the disk has, except for what is not synced."""
         for page, old in self.failed.items():

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
-from cluster.storage.disk import Disk
+from cluster.storage.disk import NO_DESCRIPTOR, Disk, NamesNotSynced, SyncFailed
 from tests.cluster.helpers.cached_file import SECTOR_BYTES, CachedFile
 
 
@@ -208,16 +208,16 @@ class FaultyDisk(Disk):
         target = self._open[file]
         try:
             self._step("sync")
-        except OSError:
+        except OSError as error:
             target.fail_sync(self.reaches_disk)
-            raise
+            raise SyncFailed(*error.args) from error
         target.sync()
 
     def reaches_disk(self) -> bool:
         """Does the next sector of a failed sync reach the disk?"""
         return False
 
-    def drop_cache(self, file: int, path: Path) -> None:
+    def drop_cache(self, file: int) -> None:
         self._open[file].drop_cache()
 
     def sync_in_background(self, file: int) -> Future[None]:
@@ -253,7 +253,12 @@ class FaultyDisk(Disk):
         assert file in self._open
 
     def sync_directory(self, directory: Path) -> None:
-        self._step("sync_directory")
+        try:
+            self._step("sync_directory")
+        except OSError as error:
+            if error.errno in NO_DESCRIPTOR:        # it cannot even be opened
+                raise
+            raise NamesNotSynced(*error.args) from error
         here = {name: file for name, file in self.names_now.items() if Path(name).parent == directory}
         self.names_durable = {n: f for n, f in self.names_durable.items() if Path(n).parent != directory} | here
         self._changes = [change for change in self._changes if Path(change[0] or change[1]).parent != directory]

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from itertools import count as count_up
 from pathlib import Path
 
-from cluster.storage.disk import Disk
+from cluster.storage.disk import Disk, SyncFailed
 from tests.cluster.helpers.cached_file import CachedFile
 
 PLENTY_BYTES = 1 << 50
@@ -23,8 +23,9 @@ _numbers = count_up(1)      # no two disks have the same random bytes
 class MemoryDisk(Disk):
     """Files by path. Names are durable at once; contents when synced.
 
-    `failing`: raised by every write and sync. `failing_syncs`: so many of the next syncs that have something to write
-    raise EIO. After a failed sync its bytes can be read until drop_cache() or crash(), but they are not on the disk.
+    `failing`: raised by every write and sync. `failing_syncs`: so many of the next syncs below `failing_folder` that
+    have something to write raise `sync_error`. Then the bytes can be read until drop_cache() or crash(), but they are
+    not on the disk.
     """
 
     def __init__(self) -> None:
@@ -34,6 +35,8 @@ class MemoryDisk(Disk):
         self._next = 1000
         self.failing: OSError | None = None
         self.failing_syncs = 0
+        self.failing_folder = "/"
+        self.sync_error = OSError(errno.EIO, os.strerror(errno.EIO))
         self.free_bytes = PLENTY_BYTES
         self.files_max: int | None = None       # so many files can be open at once
 
@@ -136,15 +139,19 @@ class MemoryDisk(Disk):
 
     def sync(self, file: int) -> None:
         target, error = self._open[file], self.failing
-        if error is None and self.failing_syncs and target.unsynced:
+        if error is None and self.failing_syncs and target.unsynced and self._path(target).startswith(
+            self.failing_folder):
             self.failing_syncs -= 1
-            error = OSError(errno.EIO, os.strerror(errno.EIO))
+            error = self.sync_error
         if error is not None:
             target.fail_sync()
-            raise error
+            raise SyncFailed(*error.args) from error
         target.sync()
 
-    def drop_cache(self, file: int, path: Path) -> None:
+    def _path(self, file: CachedFile) -> str:
+        return next((path for path, other in self._files.items() if other is file), "")
+
+    def drop_cache(self, file: int) -> None:
         self._open[file].drop_cache()
 
     def forget(self, file: int, length: int, offset: int) -> None:

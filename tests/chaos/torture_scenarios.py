@@ -63,11 +63,10 @@ TORTURE: tuple[Scenario, ...] = (
         lambda chance: OneWay(any_node(chance), deaf=chance.random() < 0.5, lost=chance.random() < 0.5),
         (0.3, 3.0), (0.2, 1.5))),
     _torture("one side reset", _again(
-        lambda chance: HalfOpen(any_node(chance), dropped=chance.random() < 0.5), (0.3, 3.0), (0.2, 1.5)),
-        campaigns_only=False),
+        lambda chance: HalfOpen(any_node(chance), dropped=chance.random() < 0.5), (0.3, 3.0), (0.2, 1.5))),
     _torture("a leader whose followers have lost it", _again(
         lambda chance: HalfOpen(leader, dropped=True), (0.8, 2.0), (0.2, 1.0)), fast_empty=True,
-        without=("fast empty",)),
+        without=("fast empty",), campaigns_only=False),
     _torture("calls of disks fail", lambda seed: [FailingCalls(seed)], faulty_disks=True, campaigns_only=False),
     _torture("slow syncs", lambda seed: [SlowSyncs(seed)], faulty_disks=True),
     _torture("full disks", _again(lambda chance: FullDisk(any_node(chance)), (0.2, 2.0), (0.2, 2.0)), disk_mb=96),

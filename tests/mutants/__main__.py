@@ -56,6 +56,8 @@ def main(only: Sequence[str], jobs: int, seeds: int, file: Path, again: str | No
             if (module, mutant.key) not in results or results[module, mutant.key].by == again
         ]
         if todo:
+            survivors = read_survivors(SURVIVORS)       # last: they take longest, and most likely survive again
+            todo.sort(key=lambda one: (one[0], one[1].key) in survivors)
             _judge(todo, jobs, seeds, file)
     keys = {module: [mutant.key for mutant in found[module]] for module in chosen}
     lines, well = report(keys, read_results(file), read_survivors(SURVIVORS))

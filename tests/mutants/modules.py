@@ -30,7 +30,9 @@ _TESTS: dict[str, tuple[str, ...]] = {
     "cluster/raft/quorum.py": ("test_quorum", *_CLUSTER, "test_overlapping"),
     "cluster/raft/replica_check.py": ("test_state_hash", "test_exit_codes"),
     "cluster/raft/snapshot_transfer.py": ("test_hazards", "test_transfer_interrupted", "test_full_disks", *_CLUSTER),
-    "cluster/raft/steady_lane.py": ("test_steady_lane", "test_overlapping", *_CLUSTER, "test_full_disks"),
+    "cluster/raft/steady_lane.py": (
+        "test_lane_conditions", "test_steady_lane", "test_overlapping", *_CLUSTER, "test_full_disks",
+    ),
     "cluster/raft/transport.py": (*_CLUSTER, "test_driver"),
     "cluster/raft/voter_admission.py": _CLUSTER,
     "cluster/syncing.py": ("test_driver", "test_background_sync", "test_overlapping", "test_slow_disks", "test_idle"),

@@ -23,7 +23,9 @@ _TESTS: dict[str, tuple[str, ...]] = {
     "cluster/leader/handover.py": (*_CLUSTER, "test_compaction"),
     "cluster/leader/leadership.py": (*_CLUSTER, "test_driver", "test_clock", "test_full_disks"),
     "cluster/leader/membership.py": ("test_membership", "test_feature_levels", *_CLUSTER),
-    "cluster/raft/append_entries.py": (*_CLUSTER, "test_driver", "test_full_disks", "test_transfer_interrupted"),
+    "cluster/raft/append_entries.py": (
+        "test_append_conditions", *_CLUSTER, "test_driver", "test_full_disks", "test_transfer_interrupted",
+    ),
     "cluster/raft/elections.py": _CLUSTER,
     "cluster/raft/peer.py": _CLUSTER,
     "cluster/raft/pysyncobj_adapter.py": ("test_pysyncobj_adapter", *_CLUSTER, "test_proposer", "test_compaction"),

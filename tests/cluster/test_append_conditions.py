@@ -62,7 +62,8 @@ class Node:
         self.peer = Peer(PeerNode("p"))
         self.peer.up, self.peer.term, self.peer.epoch = True, TERM, 3
         self.context = SimpleNamespace(
-            name="me", now=10.0, journal=self.log, replica=SimpleNamespace(term=TERM, commit_index=commit),
+            name="me", now=10.0, promise_ms=300, journal=self.log,
+            replica=SimpleNamespace(term=TERM, commit_index=commit),
             peers={"p": self.peer}, leads=lambda: self.leading, send=lambda peer, message: self.sent.append(message),
             deliver=lambda node, message: self.given.append(message),
             network=SimpleNamespace(buffered_bytes=lambda name: self.buffered),
@@ -118,6 +119,7 @@ class TestSending:
         assert node.frames() == [(3, 6, [4, 5]), (5, TERM, []), (5, TERM, [6]), (6, TERM, [])]
         assert node.peer.sent_up_to == (6, TERM)
         assert node.sender.sent_at == 10.0
+        assert {message.promise_ms for message in node.sent} == {300}
 
     def test_a_library_that_looks_beyond_the_log_probes_its_end(self) -> None:
         node = Node()
@@ -138,7 +140,7 @@ class TestSending:
         node = Node()
         node.wants(3, serialized=b"")
         assert node.calls == ["begin", "disconnected"]
-        assert isinstance(node.sent[0], Heartbeat)
+        assert node.sent == [Heartbeat(TERM, node.peer.epoch, 10.0, 2, 300)]
         node.wants(3, entry(4))
         assert len(node.sent) == 1
         assert node.peer.choked

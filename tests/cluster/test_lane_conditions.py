@@ -43,6 +43,7 @@ class Node:
             send=lambda name, message: self.sent.append((name, message)), buffered_bytes=lambda name: self.buffered)
         context = SimpleNamespace(
             replica=self.replica, journal=self.journal, peers={"p": self.peer}, network=network, now=1.5,
+            promise_ms=300,
             send=lambda peer, message: self.sent.append((peer.name, message)),
         )
         self.lane = SteadyLane(cast(Any, context), cast(Any, SimpleNamespace(match=lambda: self.match)))
@@ -111,6 +112,7 @@ def test_proposals_are_appended_and_sent_in_order(node: Node) -> None:
     assert node.lane.turn()
     assert [(name, message.prev_index, message.entries) for name, message in node.sent] == [
         ("p", LAST, [(b"\0a", LAST + 1, TERM)]), ("p", LAST + 1, [(b"\0b", LAST + 2, TERM)])]
+    assert {message.promise_ms for _, message in node.sent} == {300}
     assert node.peer.sent_up_to == (LAST + 2, TERM)
     assert node.did == ["apply", "beaten"]
     assert node.lane.entries == 2

@@ -27,6 +27,7 @@ _TESTS: dict[str, tuple[str, ...]] = {
         "test_append_conditions", *_CLUSTER, "test_driver", "test_full_disks", "test_transfer_interrupted",
     ),
     "cluster/raft/elections.py": _CLUSTER,
+    "cluster/raft/lease.py": ("test_lease", *_CLUSTER),
     "cluster/raft/peer.py": _CLUSTER,
     "cluster/raft/pysyncobj_adapter.py": ("test_pysyncobj_adapter", *_CLUSTER, "test_proposer", "test_compaction"),
     "cluster/raft/quorum.py": ("test_quorum", *_CLUSTER, "test_overlapping"),
@@ -37,6 +38,7 @@ _TESTS: dict[str, tuple[str, ...]] = {
     ),
     "cluster/raft/transport.py": (*_CLUSTER, "test_driver"),
     "cluster/raft/voter_admission.py": _CLUSTER,
+    "cluster/raft/voting_right.py": ("test_voting_right", *_CLUSTER),
     "cluster/syncing.py": ("test_driver", "test_background_sync", "test_overlapping", "test_slow_disks", "test_idle"),
 }
 MODULES = {

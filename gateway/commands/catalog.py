@@ -183,6 +183,8 @@ ROWS = (
     Row(b"CLUSTER STATUS",   alone,                       may.any_user,     read.cluster_status,          READ),
     Row(b"CLUSTER LEADER",   alone,                       may.any_user,     read.cluster_leader,          READ),
     Row(b"CLUSTER HASH",     alone,                       may.any_user,     read.cluster_hash,            READ),
+    Row(b"CLUSTER ID",       alone,                       may.anybody,      immediate.cluster_id,         AT_ONCE,
+        in_transaction=AS_EVER),
     Row(b"CLUSTER ADD",      servers.cluster_add,         may.admin,        audited(admin.cluster_add), ALONE),
     Row(b"CLUSTER REMOVE",   servers.cluster_remove,      may.admin,        audited(admin.cluster_remove), ALONE),
     Row(b"CLUSTER TRANSFER", servers.cluster_transfer,    may.admin,        audited(admin.cluster_transfer), ALONE),

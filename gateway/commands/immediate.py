@@ -1,4 +1,4 @@
-"""Commands answered immediately: refusals, CAPS, QUIT and SHUTDOWN."""
+"""Commands answered immediately: refusals, CAPS, CLUSTER ID, QUIT and SHUTDOWN."""
 
 from __future__ import annotations
 
@@ -22,6 +22,11 @@ def say_last(client: Client, command: Command) -> None:
 def caps(client: Client, command: Command) -> None:
     """CAPS: list the features of the protocol."""
     client.say(responses.caps(client.hub.cluster.machine.level))
+
+
+def cluster_id(client: Client, command: Command) -> None:
+    """CLUSTER ID: which cluster this is."""
+    client.say(responses.cluster_id(client.hub.cluster.machine.cluster_id))
 
 
 def quit_(client: Client, command: Command) -> None:

@@ -73,6 +73,7 @@ from core import (
 from gateway.protocol.tokens import meta, seconds, unix
 
 UNKNOWN = "-"                   # a value that this node does not know
+CLUSTER_ID_BYTES = 8            # of the 16 random ones: no two clusters that anybody mixes up share them
 
 REFUSAL = b"4"                  # sorts above every successful answer (2xx, 334) and below every error
 
@@ -387,6 +388,11 @@ def cluster_leader(leader: NodeStatus | None) -> bytes:
 def cluster_hash(index: int, value: bytes) -> bytes:
     """The answer to CLUSTER HASH."""
     return f"200 OK {index} {value.hex()}\r\n".encode()
+
+
+def cluster_id(id_: bytes | None) -> bytes:
+    """The answer to CLUSTER ID: the beginning of the id; `-` before a leader was heard, and for the name."""
+    return f"200 OK {UNKNOWN if id_ is None else id_[:CLUSTER_ID_BYTES].hex()} {UNKNOWN}\r\n".encode()
 
 
 def not_possible(refusal: NotPossible) -> bytes:

@@ -6,7 +6,7 @@ import pytest
 
 from core.levels import FEATURE_LEVEL, FIRST_LEVEL
 from gateway.protocol import responses
-from gateway.protocol.responses import FEATURES, caps
+from gateway.protocol.responses import FEATURES, caps, cluster_id
 
 
 def words(answer: bytes) -> list[bytes]:
@@ -26,3 +26,11 @@ def test_caps_lists_a_feature_from_its_level_on(monkeypatch: pytest.MonkeyPatch)
     caps.cache_clear()
     assert [words(caps(level)) for level in (1, 2, 3, 4)] == [[b"old"], [b"old"], [b"old", b"new"], [b"old", b"new"]]
     caps.cache_clear()
+
+
+def test_before_the_first_leader_was_heard_a_cluster_has_no_id() -> None:
+    assert cluster_id(None) == b"200 OK - -\r\n"
+
+
+def test_the_first_eight_bytes_of_the_id_are_shown() -> None:
+    assert cluster_id(bytes(range(16))) == b"200 OK 0001020304050607 -\r\n"

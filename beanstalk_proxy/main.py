@@ -14,7 +14,7 @@ from pathlib import Path
 
 import click
 import uvloop
-from sockpq import SockpqError
+from sockpq import ForeignCluster, SockpqError
 from sockpq.aio import Client
 
 from beanstalk import BODY_BYTES_MAX, Connection, Server
@@ -44,7 +44,7 @@ def main(
     """beanstalkd's protocol for the clients of this machine, on a cluster of sockpqd.
 
     SIGUSR1 is drain mode, as in beanstalkd: no more jobs are accepted. SIGTERM and SIGINT end the program; the jobs its
-    clients have reserved go back.
+    clients have reserved go back. It ends with exit code 1 when another cluster has taken the place of its own.
     """
     logging.basicConfig(format="%(levelname)s %(message)s", level=logging.INFO, stream=sys.stderr)
     logging.getLogger("sockpq").setLevel(logging.WARNING)
@@ -71,8 +71,14 @@ async def _serve(
     loop.add_signal_handler(signal.SIGUSR1, draining.set)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
+    foreign: list[ForeignCluster] = []
+
+    def leave(error: ForeignCluster) -> None:
+        foreign.append(error)
+        stopping.set()
+
     async with Client(servers, tls=ca, user=user, secret=secret) as client:
-        cluster = Cluster(client)
+        cluster = Cluster(client, leave)
         server = Server(secrets.token_hex(8), body_bytes_max=job_bytes_max, draining=draining.is_set)
         listening = await loop.create_server(
             lambda: Connection(server, ClientSeat(cluster, draining.is_set)), host or None, port, backlog=BACKLOG,
@@ -85,6 +91,8 @@ async def _serve(
             async with asyncio.timeout(END_S):
                 while server.connections:           # until their jobs are back
                     await asyncio.sleep(0.01)
+    if foreign:
+        raise foreign[0]
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from sockpq import (
     AuthError,
     Busy,
     ForbiddenError,
+    ForeignCluster,
     JobNotFound,
     JobRunning,
     Number,
@@ -37,8 +38,10 @@ FIRST_NUMBER = 1 << 40          # smaller ones are of hand-outs: of jobs that we
 class Cluster:
     """The cluster as all connections of this program reach it."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, leave: Callable[[ForeignCluster], None]) -> None:
+        """`leave`: called when the servers are those of another cluster, where no job or number here means anything."""
         self.client = client
+        self.leave = leave
         self.leases = Leases()
 
 
@@ -56,7 +59,7 @@ class ClientSeat:
             done(Failure.DRAINING)
             return
         self._task = asyncio.get_running_loop().create_task(_DO[type(call)](self._cluster, call))
-        self._task.add_done_callback(lambda task: done(_outcome(call, task)))
+        self._task.add_done_callback(lambda task: done(_outcome(self._cluster, call, task)))
 
     def cancel(self) -> None:
         """See Seat: the client library gives back what was handed out meanwhile."""
@@ -67,7 +70,7 @@ class ClientSeat:
         """See Seat."""
 
 
-def _outcome(call: Call, task: asyncio.Task[Result]) -> Result | Failure:
+def _outcome(cluster: Cluster, call: Call, task: asyncio.Task[Result]) -> Result | Failure:
     if task.cancelled():
         return None
     error = task.exception()
@@ -82,6 +85,8 @@ def _outcome(call: Call, task: asyncio.Task[Result]) -> Result | Failure:
             return Failure.OUT_OF_MEMORY
         case ForbiddenError() | AuthError():
             return Failure.FORBIDDEN
+        case ForeignCluster():
+            cluster.leave(error)
         case SockpqError():
             log.warning("%s: %s: %s", type(call).__name__, type(error).__name__, error)
         case _:

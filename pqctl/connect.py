@@ -8,9 +8,9 @@ from time import monotonic, sleep
 
 from sockpq import AuthError, BadArguments, Client, NodeStatus, NotExecuted, ServerView, Unavailable
 
-from pqctl.health import ask, assess, complaint, of_one_cluster, own_line, serves
+from pqctl.health import ask, assess, complaint, mixed, of_one_cluster, own_line, serves
 from pqctl.invocation import Call
-from pqctl.output.exit_codes import DONE, REFUSED, UNREACHED, Failure
+from pqctl.output.exit_codes import DONE, REFUSED, UNREACHED, USAGE_ERROR, Failure
 from pqctl.output.stdio import say
 
 PAUSE_S = 0.05      # between two attempts to find a leader
@@ -99,13 +99,18 @@ def _leadership(view: ServerView) -> tuple[bool, int]:
 
 
 def find(call: Call) -> Servers:
-    """Find the servers of the cluster the given ones belong to; raises Unavailable or AuthError if none answers."""
+    """Find the servers of the cluster the given ones belong to; raises Unavailable or AuthError if none answers.
+
+    Raises Failure if they belong to several: nobody says which one is meant.
+    """
     views, count = ask(call.servers, min(ASK_S, call.timeout), call.access)
-    servers = Servers(of_one_cluster(views, count))
-    if not servers.views:
+    own = of_one_cluster(views, count)
+    if not own:
         refused = any(isinstance(view.error, AuthError) for view in views)
         raise (AuthError if refused else Unavailable)("; ".join(map(complaint, views)))
-    return servers
+    if foreign := mixed(views[:count], own):
+        raise Failure(USAGE_ERROR, f"{foreign}; correct the list of servers")
+    return Servers(own)
 
 
 def find_leader(call: Call) -> Servers:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from sockpq import AuthError, Busy, NodeStatus, ServerView
@@ -23,7 +23,7 @@ class Health:
     `nodes` lists every member once, by server id; a member that does not answer clients has the role DOWN and no
     figures, or FULL if it takes no further connections. `learners` are members without a vote, all others are voters.
     `missing` are those that do not answer or, if a leader serves, are not in contact with it. `notes` are sentences
-    about anything unusual.
+    about anything unusual. `cluster` is the cluster's id, None if no server that answers knows it.
     """
 
     leader: NodeStatus | None
@@ -31,6 +31,7 @@ class Health:
     learners: frozenset[str]
     missing: frozenset[str]
     notes: list[str]
+    cluster: str | None = None
 
     @property
     def serving(self) -> bool:
@@ -118,8 +119,22 @@ def of_one_cluster(views: list[ServerView], given: int) -> list[ServerView]:
     Views of one cluster can differ while its membership changes, but have a member in common.
     """
     answered = [view for view in views if view.error is None and view.nodes]
-    members = max((_members(view) for view in answered), key=lambda one: _belonging(one, views[:given]), default=None)
-    return [] if members is None else [view for view in answered if members & _members(view)]
+    main = max(answered, key=lambda one: _belonging(one, views[:given]), default=None)
+    return [] if main is None else [view for view in answered if _together(main, view)]
+
+
+def cluster_of(own: Iterable[ServerView]) -> str | None:
+    """Return the id of the cluster these views are of; None if no server knows it."""
+    return next((view.cluster for view in own if view.cluster is not None), None)
+
+
+def mixed(given: Iterable[ServerView], own: Sequence[ServerView]) -> str:
+    """Describe the given servers that answer and belong to another cluster than `own`; "" if there are none."""
+    foreign = [view for view in given if view.error is None and view.nodes and view not in own]
+    others = ", ".join(sorted({view.cluster for view in foreign if view.cluster is not None}))
+    one = cluster_of(own)
+    ids = f": {others}, not {one}" if others and one else ""
+    return f"{', '.join(view.server for view in foreign)} belong to another cluster{ids}" if foreign else ""
 
 
 def assess(views: list[ServerView], given: int) -> Health:
@@ -146,22 +161,28 @@ def assess(views: list[ServerView], given: int) -> Health:
                            if line.name not in told and not (line.name in full and in_contact(line))},
         notes=[*_notes(views, own, main, cut_off),
                *(f"{name} was added and does not answer: it does not count yet" for name in silent)],
+        cluster=cluster_of(own),
     )
 
 
 def _notes(views: list[ServerView], own: list[ServerView], main: ServerView, cut_off: set[str]) -> list[str]:
     """Describe anything unusual, in sentences."""
     names, clients = {line.name for line in main.nodes}, {line.client for line in main.nodes}
-    foreign = [(view.server, ", ".join(sorted(node.name for node in view.nodes)))
-               for view in views if view.error is None and view.nodes and view not in own]
+    foreign = [view for view in views if view.error is None and view.nodes and view not in own]
     silent = [view for view in views if view.error is not None and view.server not in clients]
     strangers = {line.name for view in own if (line := own_line(view))} - names
     return [
-        *(f"{server} belongs to another cluster ({members})" for server, members in foreign),
+        *(f"{view.server} belongs to another cluster ({_in_words(view)})" for view in foreign),
         *(complaint(view) if is_full(view) else f"{view.server} does not answer: {view.error}" for view in silent),
         *(f"{name} answers, but is not a member of the cluster" for name in sorted(strangers)),
         *(f"{name} answers, but is not in contact with the leader" for name in sorted(cut_off)),
     ]
+
+
+def _in_words(view: ServerView) -> str:
+    """Return the id and the members of the cluster this view is of."""
+    members = ", ".join(sorted(node.name for node in view.nodes))
+    return members if view.cluster is None else f"{view.cluster}: {members}"
 
 
 def _full(views: list[ServerView]) -> set[str]:
@@ -217,10 +238,17 @@ def _silent(server_id: int | None, name: str, client: str | None, *, full: bool)
     return NodeStatus(server_id, name, client, FULL if full else "DOWN", None, None, None, None, None)
 
 
-def _belonging(members: Members, views: list[ServerView]) -> int:
-    """Count the servers that belong to the cluster with these members."""
-    clients = {client for _, client in members}
-    return sum(bool(_members(view) & members) or view.server in clients for view in views)
+def _together(one: ServerView, other: ServerView) -> bool:
+    """Return whether two views are of one cluster. Without the ids of both a member in common tells."""
+    if one.cluster is not None and other.cluster is not None:
+        return one.cluster == other.cluster
+    return bool(_members(one) & _members(other))
+
+
+def _belonging(one: ServerView, views: list[ServerView]) -> int:
+    """Count the servers that belong to the cluster of this view; one that does not answer if it is a member."""
+    clients = {client for _, client in _members(one)}
+    return sum(_together(one, view) if view.nodes else view.server in clients for view in views)
 
 
 def _news(view: ServerView) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from pqctl.health import FULL, HEALTHY, Health
 def as_json(health: Health) -> dict[str, object]:
     """Return the object printed by `cluster status --json`."""
     return {
+        "cluster": health.cluster,
         "serving": health.serving,
         "leader": health.leader.name if health.leader else None,
         "can_lose": health.can_lose,

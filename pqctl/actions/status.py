@@ -72,6 +72,7 @@ def picture(health: Health) -> Group:
     return Group(
         Text(headline(health), HEAD_STYLES[health.exit_code]),
         table(columns, ((_row(node), STYLES[node.role]) for node in health.nodes)),
+        Text(f"cluster {health.cluster or '-'}"),
         *(Text(f"note: {note}", "yellow") for note in health.notes),
     )
 

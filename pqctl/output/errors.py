@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from sockpq import AuthError, BadArguments, ForbiddenError, NotExecuted, NotServing, OutcomeUnknown, Unavailable
+from sockpq import (
+    AuthError,
+    BadArguments,
+    ForbiddenError,
+    ForeignCluster,
+    NotExecuted,
+    NotServing,
+    OutcomeUnknown,
+    Unavailable,
+)
 
 from pqctl.output.exit_codes import FILE_ERROR, NOT_ALLOWED, REFUSED, UNKNOWN, UNREACHED, USAGE_ERROR, Failure
 
@@ -51,7 +60,7 @@ def as_failure(error: Exception) -> Failure | None:
             return Failure(USAGE_ERROR, str(error))
         case OutcomeUnknown():
             return Failure(UNKNOWN, f"it is unknown whether it was done: {error}")
-        case Unavailable():
+        case Unavailable() | ForeignCluster():
             return Failure(UNREACHED, str(error))
         case NotServing():
             return Failure(UNREACHED, f"the server does not serve: {error}")

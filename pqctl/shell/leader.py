@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from sockpq import AuthError, Unavailable
+from sockpq import AuthError, ForeignCluster, Unavailable
 
 from pqctl.connect import find
 from pqctl.invocation import Call
@@ -23,6 +23,7 @@ OFFLINE = b"500 Offline Mode\r\n"
 PAUSE_S = 0.1
 ANSWER_BYTES_KEPT = 256         # of the beginning of an answer
 
+_CLUSTER = re.compile(rb"200 OK ([0-9a-f]+) ")
 _SESSION = re.compile(rb"200 OK SESSION (\S+) ")
 
 
@@ -39,6 +40,7 @@ class Conversation:
         self._hidden = False            # it is not the user's: AUTH and SESSION when we connect
         self._held = b""                # what may become OFFLINE, and is not shown yet
         self._session: bytes | None = None
+        self._cluster: bytes | None = None      # the id of the one we began with
         self._in_transaction = False
 
     @property
@@ -47,7 +49,7 @@ class Conversation:
         return self._line.server if self._line is not None and not self._line.closed else ""
 
     def connect(self) -> None:
-        """Connect to the leader, or to any server if there is none. Raises Unavailable and AuthError."""
+        """Connect to the leader, or to any server if there is none. Raises Unavailable, AuthError, ForeignCluster."""
         until = time.monotonic() + self._call.timeout
         while True:
             servers = find(self._call)      # raises Unavailable
@@ -59,11 +61,25 @@ class Conversation:
             self._line = Line(servers.addresses[0], self._call.access, self._call.timeout, self._got)
         except OSError as error:
             raise Unavailable(f"{servers.addresses[0]}: {error}") from error
+        self._stay()
         access = self._call.access
         if access.user is not None and not self._ask(f"AUTH {access.user} {access.secret}".encode()).startswith(b"200"):
             raise AuthError(f"{servers.addresses[0]} does not accept user {access.user}")
         if self._session is not None:
             self._ask(b"SESSION " + self._session)
+
+    def _stay(self) -> None:
+        """Raise ForeignCluster if this is not the cluster that we began with; a server that is too old does not say."""
+        assert self._line is not None
+        found = _CLUSTER.match(self._ask(b"CLUSTER ID"))
+        if found is None:
+            return
+        self._cluster = self._cluster or found[1]
+        if found[1] != self._cluster:
+            self.close()
+            raise ForeignCluster(
+                f"{self._line.server} is of cluster {found[1].decode()}, but this shell began with "
+                f"{self._cluster.decode()}: QUIT, and begin a new one")
 
     def execute(self, typed: Typed, rest: bytes = b"") -> bool:
         """Send a command with its data, `rest` behind it, and wait for the answer. Returns False if it ended us (QUIT).

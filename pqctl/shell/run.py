@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from sockpq import Unavailable
+from sockpq import ForeignCluster, Unavailable
 
 from pqctl.connect import cluster_of
 from pqctl.invocation import Call
-from pqctl.output.exit_codes import DONE
+from pqctl.output.exit_codes import DONE, Failure
 from pqctl.output.stdio import output, say
 from pqctl.shell.leader import Conversation
 from pqctl.shell.typed import FILE_BYTES_MAX, Mistyped, Typed, bytes_of, understand
@@ -79,7 +79,7 @@ def _loop(conversation: Conversation, screen: Screen, source: Input) -> None:
         try:
             typed, rest = _complete(text, source)
             more = conversation.execute(typed, rest)
-        except (Mistyped, Unavailable) as error:
+        except (Mistyped, Unavailable, ForeignCluster, Failure) as error:
             say(str(error))
             continue
         screen.end_answer(typed.line)

@@ -7,12 +7,14 @@ server misbehaves is the subject here, not the queue.
 from __future__ import annotations
 
 import contextlib
+import secrets
 import socket
 import ssl
 import struct
 import threading
 import time
 from collections import defaultdict, deque
+from collections.abc import Sequence
 from types import TracebackType
 
 from tests.client.fake_execution import Execution
@@ -27,8 +29,11 @@ class FakeCluster:
     """Three servers with one state; `lead` chooses who serves."""
 
     def __init__(
-        self, size: int = 3, sessions: bool = True, tls: ssl.SSLContext | None = None, users: FakeUsers | None = None
+        self, size: int = 3, sessions: bool = True, tls: ssl.SSLContext | None = None, users: FakeUsers | None = None,
+        ports: Sequence[int] = (),
     ) -> None:
+        """`ports`: to listen on; by default on any that are free."""
+        self.id: str | None = secrets.token_hex(8)      # "-": no leader was heard; None: it is too old
         self.lock = threading.Condition()
         self.tls = tls
         self.users = users
@@ -44,7 +49,9 @@ class FakeCluster:
         self.finite = False                 # GETBE finds the queues finished when they are empty
         self.snapshot = b"snapshot"         # the answer to SNAPSHOT, and what CLONE takes
         self.learners: list[str] = []       # their lines in CLUSTER STATUS
-        self.servers = [FakeServer(self, number + 1) for number in range(size)]
+        self.servers = [
+            FakeServer(self, number + 1, ports[number] if ports else 0) for number in range(size)
+        ]
         self.lead(self.servers[0])
 
     def lead(self, server: FakeServer | None) -> None:
@@ -87,11 +94,12 @@ class FakeCluster:
 class FakeServer(Execution):
     """One server of a FakeCluster."""
 
-    def __init__(self, cluster: FakeCluster, server_id: int) -> None:
+    def __init__(self, cluster: FakeCluster, server_id: int, port: int) -> None:
         self.cluster = cluster
         self.id = server_id
         self.name = f"n{server_id}"
-        self.received: list[str] = []           # command lines, without their REQ
+        self.received: list[str] = []           # command lines, without their REQ and without CLUSTER ID
+        self.asked_id = 0                       # how often that was said
         self.numbers: list[int] = []            # of the requests among them, 0 for the others
         self.accepted = 0
         self.status_lines: list[str] | None = None      # instead of the true ones
@@ -103,7 +111,7 @@ class FakeServer(Execution):
         self.attached: dict[socket.socket, FakeSession] = {}
         self._threads: list[threading.Thread] = []
         self.stopped = False
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", port))
         self.port: int = self._listener.getsockname()[1]
         self.address = f"127.0.0.1:{self.port}"
         self._spawn(self._accept)
@@ -175,6 +183,11 @@ class FakeServer(Execution):
     def _command(self, connection: socket.socket, stream: object, line: str) -> bool:
         """Execute one command; False ends the connection."""
         words = line.split()
+        if words == ["CLUSTER", "ID"]:
+            self.asked_id += 1
+            old = b"401 Auth Required\r\n" if self.cluster.users else b"400 Bad Command\r\n"
+            connection.sendall(f"200 OK {self.cluster.id} -\r\n".encode() if self.cluster.id else old)
+            return True
         number = 0
         if words[0] == "REQ" and self.cluster.sessions:
             number, words = int(words[1]), words[2:]

@@ -17,19 +17,22 @@ JOB = b"200 OK q 7 0 10\r\n0123456789"
 
 
 class ScriptedServer:
-    """`answer` gets the connection, its input and each command's line without REQ; sessions, CAPS and
-    CLUSTER STATUS are answered here.
+    """`answer` gets the connection, its input and each command's line without REQ; sessions, CAPS, CLUSTER ID
+    and CLUSTER STATUS are answered here.
 
     `features`: its CAPS; by default it is of a version before those this client looks for.
     Without `answer` each connection is reset as soon as it is open.
     """
 
     def __init__(
-        self, answer: Answering | None, tls: ssl.SSLContext | None = None, features: tuple[str, ...] = ()
+        self, answer: Answering | None, tls: ssl.SSLContext | None = None, features: tuple[str, ...] = (),
+        identified: bool = False,
     ) -> None:
+        """`identified`: CLUSTER ID is for `answer`, too."""
         self._answer = answer
         self._features = "".join(f"{word}\n" for word in features).encode()
         self._tls = tls
+        self._identified = identified
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
         self._ends: list[socket.socket] = [self._listener]
@@ -69,6 +72,8 @@ class ScriptedServer:
                     connection.sendall(b"200 OK SESSION 1_ab TTL 900" + last + b"\r\n")
                 elif verb == "CAPS":
                     connection.sendall(b"200 OK %d\r\n" % len(self._features) + self._features)
+                elif line == "CLUSTER ID" and not self._identified:
+                    connection.sendall(b"400 Bad Command\r\n")
                 elif line == "CLUSTER STATUS":
                     connection.sendall(b"400 Bad Arguments\r\n")
                 elif self._answer:

@@ -24,6 +24,7 @@ from sockpq._backends.sync import ThreadNetwork, run
 from sockpq._backends.tls import TlsStream
 from sockpq._engine import retry
 from sockpq._engine.connection import Connection
+from sockpq._engine.identity import Identity
 from sockpq._protocol.addresses import Address, parse_server
 
 from tests.client.certificates import ca_file, server_tls
@@ -438,4 +439,4 @@ def test_a_host_no_certificate_can_name_is_no_defect(ca: str, monkeypatch: pytes
         create = socket.create_connection
         monkeypatch.setattr(socket, "create_connection", lambda _, timeout: create(listener.getsockname(), timeout))
         with pytest.raises(retry.Lost):
-            run(Connection.open(network, Address(".dot", 1), 1))
+            run(Connection.open(network, Address(".dot", 1), 1, Identity().use))

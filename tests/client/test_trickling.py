@@ -28,7 +28,7 @@ class TricklingLink:
         self.address = Address("here", 1)
         self.protocol = Protocol()
         self.now = 0.0
-        self.entering = False
+        self.entering = self.leaderless = False
         self._silent = silent
 
     async def send(self, *_: Any) -> bool:

@@ -23,6 +23,7 @@ from sockpq.errors import (
     Denied,
     EventsLost,
     ForbiddenError,
+    ForeignCluster,
     GroupNotFound,
     InvalidSnapshot,
     JobExists,
@@ -55,6 +56,7 @@ from sockpq.errors import (
 )
 from sockpq.model import (
     Binding,
+    ClusterId,
     Event,
     EventType,
     FairGroup,
@@ -90,6 +92,7 @@ __all__ = [
     "CallStats",
     "Client",
     "ClientClosed",
+    "ClusterId",
     "ClusterSettings",
     "Codec",
     "DataTooLarge",
@@ -103,6 +106,7 @@ __all__ = [
     "FairSettings",
     "Finished",
     "ForbiddenError",
+    "ForeignCluster",
     "GroupNotFound",
     "InvalidSnapshot",
     "Job",

@@ -34,6 +34,7 @@
     │   ├── NotServing          `500`: this server does not serve; a caller sees it after naming the server
     │   ├── Unavailable         no server could execute it before the deadline
     │   │   └── Untrusted       TLS: no server has a certificate that is good here; trying again is no use
+    │   ├── ForeignCluster      the servers belong to another cluster than the one that this client has used
     │   └── ClientClosed        close() was called
     ├── EventsLost              events(): some were missed and cannot be told any more; the loop may go on behind them
     ├── OutcomeUnknown          it was sent and no answer came: executed once, or not at all
@@ -199,6 +200,14 @@ class Unavailable(NotExecuted):
 
 class Untrusted(Unavailable):
     """The server cannot prove that it is the right one: its certificate is not good, or it does not speak TLS."""
+
+
+class ForeignCluster(NotExecuted):
+    """The servers belong to another cluster than the one that this client has used; the message names both.
+
+    The client stays with the first cluster: ids of jobs and sessions mean something else in the other one. It goes on
+    when servers of the first one are back; to use the other one make a new Client.
+    """
 
 
 class ClientClosed(NotExecuted):

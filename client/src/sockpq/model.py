@@ -211,6 +211,13 @@ class NodeStatus(NamedTuple):
     cluster_level: int | None = None    # and that of the cluster, as far as it has heard
 
 
+class ClusterId(NamedTuple):
+    """CLUSTER ID: what tells a cluster from all others, None before its server has heard of a leader, and its name."""
+
+    id: str | None
+    name: str | None
+
+
 class Leader(NamedTuple):
     """CLUSTER LEADER: the leader's server id and the address clients dial, "host:port", None where it is not known."""
 

@@ -18,7 +18,6 @@ from sockpq._backends.asyncio import LoopNetwork, run
 from sockpq._engine import batches as batch_calls
 from sockpq._engine.executor import Executor
 from sockpq._engine.limits import Limits
-from sockpq._engine.probe import status_of_best
 from sockpq._engine.stats import Stats
 from sockpq._engine.tracing import Tracing
 from sockpq._long_lived.event_stream import EventStream
@@ -47,6 +46,7 @@ from sockpq.configuration import configuration
 from sockpq.errors import NoOutput, SockpqError
 from sockpq.model import (
     Binding,
+    ClusterId,
     EventType,
     FairGroup,
     FairLevel,
@@ -484,7 +484,7 @@ class Client:
         if server is not None:
             return await run(self._executor.run_at(parse_server(server), cluster.CLUSTER_STATUS, timeout=timeout))
         limit = self._executor.limits.connect_timeout if timeout is None else span(timeout, "timeout")
-        return await run(status_of_best(self._network, self._executor.addresses, limit))
+        return await run(self._executor.status_of_best(limit))
 
     # declared: Client jobs queue_commands cluster event_commands pulses
 
@@ -1103,6 +1103,10 @@ class Client:
     async def caps(self, server: str | None = None, *, timeout: float | None = None) -> tuple[str, ...]:
         """The protocol extensions the server has."""
         return await run(self._executor.run_where(cluster.caps(), server, timeout=timeout))
+
+    async def cluster_id(self, server: str | None = None, *, timeout: float | None = None) -> ClusterId:
+        """Which cluster this server belongs to."""
+        return await run(self._executor.run_where(cluster.cluster_id(), server, timeout=timeout))
 
     async def interconnect(self, server: str | None = None, *, timeout: float | None = None) -> int:
         """The server id; the serving leader has the smallest of all."""

@@ -13,12 +13,12 @@ from typing import Any, Protocol
 from sockpq._engine.batch import Batch
 from sockpq._engine.connection import Connection
 from sockpq._engine.limits import Limits
-from sockpq._engine.retry import GivenUp, Lost, Retry
+from sockpq._engine.retry import ForeignServer, GivenUp, Lost, Retry
 from sockpq._protocol.addresses import Address
 from sockpq._protocol.command import Blocks, Command, Repeat
 from sockpq._protocol.commands.cluster import CAPS
 from sockpq._protocol.protocol import Answer
-from sockpq.errors import BadArguments, NotSupported, ProtocolError
+from sockpq.errors import BadArguments, NotServing, NotSupported, ProtocolError
 
 DOUBT_S = 0.2           # after this much silence of a server that owes an answer: has another taken over?
 TINY_S = 0.001          # a timeout that is over still takes what is there
@@ -26,6 +26,8 @@ TINY_S = 0.001          # a timeout that is over still takes what is there
 
 class Watch(Protocol):
     """How the other servers, and the same one on another connection, can be asked."""
+
+    leaderless: bool        # may a server that has not heard of a leader be used?
 
     async def taken_over(self, address: Address) -> bool:
         """Does another server serve now?"""
@@ -38,6 +40,8 @@ class Watch(Protocol):
 
 class Alone:
     """The caller named the server: no other counts, and only their deadline ends the waiting."""
+
+    leaderless = True
 
     async def taken_over(self, address: Address) -> bool:
         """No."""
@@ -79,9 +83,16 @@ class Attempt:
         return await self._answer(command, 0 if last else number, deadline, wait_until)
 
     async def enter(self, deadline: float) -> None:
-        """Wait until AUTH is answered, if it was sent; raises Lost, AuthError, Busy."""
-        if self._connection.entering:
-            await self._connection.enter(self._patience(deadline))
+        """Wait until what went ahead is answered; raises Lost, AuthError, Busy, NotServing."""
+        try:
+            while self._connection.entering:
+                await self._owed(deadline)
+        except ForeignServer:
+            raise
+        except (Lost, ProtocolError) as failure:
+            raise Lost(str(failure), sent=False) from failure
+        if self._connection.leaderless and not self._watch.leaderless:
+            raise NotServing(f"{self._connection.address} has not heard of a leader")
 
     async def pair(
         self, requests: Sequence[tuple[Command[Any], int]], deadline: float, wait_until: float, answers: list[Answer]
@@ -143,13 +154,14 @@ class Attempt:
         """Say something ahead of the command itself: when that is lost, the command was not sent."""
         try:
             return await self.one(command, 0, deadline, deadline)
+        except ForeignServer:
+            raise
         except (Lost, ProtocolError) as failure:
             raise Lost(str(failure), sent=False) from failure
 
     async def batch(self, batch: Batch, retry: Retry, timeout: float) -> None:
         """Send and receive until the batch has nothing more to do on this connection."""
-        if self._connection.entering:
-            await self._connection.enter(self._patience(retry.deadline))
+        await self.enter(retry.deadline)
         while True:
             requests = batch.next()
             if requests:

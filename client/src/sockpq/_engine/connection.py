@@ -1,26 +1,38 @@
 """One connection to one server: commands go in, answers come out.
 
-Where there is a user, AUTH goes ahead. A command that changes nothing is sent without waiting for its answer, and in a
-session that is the first one on a connection, so that in general no time is lost. Any other command waits: it must not
-be executed when the caller is told that the secret was refused.
+CLUSTER ID goes ahead, and where there is a user AUTH. A command that changes nothing is sent without waiting for their
+answers, and so is the opening of a session, in general the first one on a connection: no time is lost. Any other one
+waits: it must not be executed in another cluster, nor when the caller is told that the secret was refused.
 """
 
 from __future__ import annotations
 
 import socket
+from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
 
 from sockpq._backends.access import Access, Login
 from sockpq._backends.base import Network, Stream
-from sockpq._engine.retry import Lost
+from sockpq._engine.retry import ForeignServer, Lost
 from sockpq._protocol.addresses import Address
 from sockpq._protocol.command import Command
+from sockpq._protocol.commands.cluster import CLUSTER_ID
 from sockpq._protocol.commands.connection import SESSION_CLOSE
 from sockpq._protocol.protocol import Answer, Protocol
 from sockpq._protocol.session import Session
-from sockpq.errors import AuthError, BadArguments, ForbiddenError, NotSupported, ProtocolError, SockpqError
+from sockpq.errors import (
+    AuthError,
+    BadArguments,
+    Busy,
+    ForbiddenError,
+    NotSupported,
+    ProtocolError,
+)
+
+OfCluster: TypeAlias = Callable[[Address, str], None]      # raises ForeignServer unless it may be of this cluster
 
 TINY_S = 0.001          # a timeout that is over still takes what is there
 
@@ -38,14 +50,20 @@ class Connection:
         self._stream = stream
         self._now = now
         self.withdrawn = False                  # somebody else takes back what is blocked on it
+        self.cluster: str | None = None         # its id; None when the server cannot say it
+        self.leaderless = False                 # it cannot because it has not heard of a leader
         self._finished = False
-        self._entering: Login | None = None     # AUTH was sent for it, and the answer has not come
+        self._entering: deque[tuple[str, Callable[[Answer], None]]] = deque()   # what has no answer, and its judge
 
     @classmethod
-    async def open(cls, network: Network, address: Address, timeout: float, *, login: bool = True) -> Connection:
-        """Connect within `timeout` seconds, and say AUTH if there is a user; raises Lost, Untrusted, AuthError, Busy.
+    async def open(
+        cls, network: Network, address: Address, timeout: float, of_cluster: OfCluster, *,
+        login: bool = True,
+    ) -> Connection:
+        """Connect within `timeout` seconds, ask for the cluster, and say AUTH if there is a user.
 
-        Without `login` the connection is good for PING only.
+        `of_cluster` raises ForeignServer if the client does not use that cluster. Without `login` the connection is
+        good for PING only. Raises Lost, Untrusted, AuthError, Busy.
         """
         until = network.now() + timeout
         try:
@@ -55,16 +73,15 @@ class Connection:
         except (OSError, ValueError) as error:      # ValueError: a name that DNS, or a certificate, cannot spell
             raise Lost(f"{address}: {_in_words(error)}", sent=False) from error
         connection = cls(address, stream, network.now)
-        if login and network.access.login:
-            try:
-                await connection._log_in(network.access.login, network.access, until)
-            except BaseException:
-                connection.close()
-                raise
+        try:
+            await connection._introduce(network.access, login, of_cluster, until)
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     async def enter(self, timeout: float) -> None:
-        """Wait until AUTH is answered, if it was sent; raises Lost, AuthError, Busy."""
+        """Wait until what went ahead is answered; raises Lost, AuthError, Busy."""
         until = self._now() + timeout
         try:
             while self._entering:
@@ -106,7 +123,7 @@ class Connection:
         """The answers in what comes next, possibly none yet; waits at most `timeout` seconds for it.
 
         Raises TimeoutError, Lost when the connection has ended, ProtocolError when what came is not the protocol,
-        AuthError and Busy when AUTH went ahead in vain.
+        ForeignServer (a Lost), AuthError and Busy when what went ahead says so.
         """
         try:
             data = await self._stream.receive(timeout)
@@ -120,9 +137,9 @@ class Connection:
             answers = self.protocol.receive(data)
         except ProtocolError as error:
             raise ProtocolError(f"{self.address}: {error}") from error
-        if self._entering and answers:
-            login, self._entering = self._entering, None
-            self._judge(login, answers.pop(0).error)
+        while self._entering and answers:
+            _, judge = self._entering.popleft()
+            judge(answers.pop(0))
         return answers
 
     def lost(self, reason: str, orderly: bool = False) -> Lost:
@@ -131,8 +148,8 @@ class Connection:
 
     @property
     def entering(self) -> bool:
-        """Was AUTH sent, and its answer has not come?"""
-        return self._entering is not None
+        """Has something that went ahead no answer yet?"""
+        return bool(self._entering)
 
     @property
     def at_rest(self) -> bool:
@@ -140,8 +157,8 @@ class Connection:
         return self.protocol.at_rest and not self._finished
 
     def usable(self) -> bool:
-        """Is it still open, at rest, and with nothing unasked in it?"""
-        return self.at_rest and self._stream.quiet()
+        """Is it still open, at rest, and with nothing unasked in it? What could not say its cluster is asked anew."""
+        return self.at_rest and not self.leaderless and self._stream.quiet()
 
     def peer(self) -> Address:
         """The numeric address this connection goes to."""
@@ -169,18 +186,29 @@ class Connection:
         """Close it, and with `session` end the session it speaks for, without waiting for the answer."""
         self._stream.close(SESSION_CLOSE if session and self.session and self.at_rest else b"")
 
-    async def _log_in(self, login: Login, access: Access, until: float) -> None:
-        """Say AUTH: with the secret where nobody can listen, otherwise with a proof that one has it."""
-        command = login.plain()
-        if access.tls is None and not self._is_loopback():
-            answer = await self._challenge(login, until)
+    async def _introduce(
+        self, access: Access, login: bool, of_cluster: OfCluster, until: float
+    ) -> None:
+        """Ask for the cluster, and say AUTH: with the secret where nobody can listen, otherwise with a proof of it."""
+        self._entering.append(("CLUSTER ID", partial(self._judge_cluster, of_cluster)))
+        user = access.login if login else None
+        if user is None:
+            await self._ahead(until, CLUSTER_ID)
+            return
+        if access.tls is not None or self._is_loopback():
+            await self._ahead(until, CLUSTER_ID, user.plain())
+        else:
+            answer = await self._challenge(user, until)
             if answer.error:
-                self._judge(login, answer.error)
+                self._judge(user, answer)
                 return
-            command = login.response(answer.value)
-        if not await self.send(command, 0, max(until - self._now(), TINY_S)):
+            await self._ahead(until, user.response(answer.value))
+        self._entering.append(("AUTH", partial(self._judge, user)))
+
+    async def _ahead(self, until: float, *commands: Command[Any]) -> None:
+        timeout = max(until - self._now(), TINY_S)
+        if await self.send_many([(command, 0) for command in commands], timeout) < len(commands):
             raise Lost(f"{self.address}: the connection broke while sending", sent=False)
-        self._entering = login
 
     def _is_loopback(self) -> bool:
         """May a secret go there? What stays on this machine nobody else can read."""
@@ -191,9 +219,9 @@ class Connection:
         return peer.host == "::1" or peer.host.removeprefix("::ffff:").startswith("127.")
 
     async def _challenge(self, login: Login, until: float) -> Answer:
-        """Ask for a nonce; raises Lost."""
+        """Ask for the cluster and for a nonce; raises Lost."""
         try:
-            await self.send(login.challenge(), 0, max(until - self._now(), TINY_S))
+            await self._ahead(until, CLUSTER_ID, login.challenge())
             while True:
                 answers = await self.receive(max(until - self._now(), TINY_S))
                 if answers:
@@ -204,11 +232,31 @@ class Connection:
             raise self._unanswered(error) from error
 
     def _unanswered(self, error: Exception) -> Lost:
+        if isinstance(error, ForeignServer):
+            return error
         why = "" if isinstance(error, TimeoutError) else f": {error}"
-        return Lost(f"{self.address}: no answer to AUTH{why}", sent=False)
+        what = self._entering[0][0] if self._entering else "AUTH"
+        return Lost(f"{self.address}: no answer to {what}{why}", sent=False)
 
-    def _judge(self, login: Login, error: SockpqError | None) -> None:
+    def _judge_cluster(self, of_cluster: OfCluster, answer: Answer) -> None:
+        """The answer to CLUSTER ID. A server that is too old for it is taken as it is, whatever it says instead."""
+        if isinstance(answer.error, Busy):
+            self._finished = True
+            raise answer.error
+        if answer.error:
+            return
+        self.cluster = answer.value.id
+        self.leaderless = self.cluster is None
+        if self.cluster is not None:
+            try:
+                of_cluster(self.address, self.cluster)
+            except ForeignServer:
+                self._finished = True
+                raise
+
+    def _judge(self, login: Login, answer: Answer) -> None:
         """The answer to AUTH. A server that does not know it has no users: everybody may do everything."""
+        error = answer.error
         if error is None or isinstance(error, BadArguments | NotSupported):
             return
         self._finished = True

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sockpq._backends.base import Network
+from sockpq._engine.identity import Identity
 from sockpq._engine.probe import (
     QUESTIONS,
     REFUSAL_S,
@@ -36,11 +37,19 @@ STRAGGLER_S = 0.1       # how long the answers of slower servers are waited for,
 
 
 class Discovery:
-    """Knows the serving leader, or finds it. While one call asks, the others wait for its result."""
+    """Knows the serving leader, or finds it. While one call asks, the others wait for its result.
 
-    def __init__(self, network: Network, addresses: tuple[Address, ...], timeout: float, life_s: float) -> None:
+    It believes servers of the client's cluster only; before there is one, those of the leader's that it finds.
+    """
+
+    leaderless = False
+
+    def __init__(
+        self, network: Network, addresses: tuple[Address, ...], identity: Identity, timeout: float, life_s: float,
+    ) -> None:
         """`timeout`: seconds a server has for connecting and answering; `life_s`: for a sign that it lives."""
         self._network = network
+        self._identity = identity
         self._given = addresses
         self._members: tuple[Address, ...] = ()     # as the servers tell them
         self._timeout = timeout
@@ -114,7 +123,9 @@ class Discovery:
     async def learn(self, deadline: float) -> None:
         """Ask those that are known who else is there."""
         timeout = min(self._timeout, max(deadline - self._network.now(), 0.01))
-        responses = await ask_all(self._network, self.addresses, QUESTIONS, timeout, STRAGGLER_S)
+        responses = await ask_all(
+            self._network, self.addresses, QUESTIONS, timeout, STRAGGLER_S, of_cluster=self._identity.check
+        )
         self._members = members(responses) or self._members
 
     async def taken_over(self, address: Address) -> bool:
@@ -142,7 +153,7 @@ class Discovery:
         try:
             vanished = self._verdict(address)
             if vanished is None:
-                response = await ask(self._network, address, [PING], self._life_s)
+                response = await ask(self._network, address, [PING], self._life_s, of_cluster=self._identity.check)
                 vanished = response.failure is not None     # a server without PING answers 400 and lives too
                 valid_s = DOUBT_AGAIN_S if vanished else LIFE_AGAIN_S
                 self._vanished[address] = self._network.now() + valid_s, vanished
@@ -158,7 +169,9 @@ class Discovery:
     async def _ask_others(self, address: Address) -> Address | None:
         """Which other server claims to serve, if any?"""
         others = [other for other in self.addresses if other != address]
-        responses = await ask_all(self._network, others, [INTERCONNECT, CLUSTER_LEADER], DOUBT_S, STRAGGLER_S)
+        responses = await ask_all(
+            self._network, others, [INTERCONNECT, CLUSTER_LEADER], DOUBT_S, STRAGGLER_S, of_cluster=self._identity.check
+        )
         return next((other for other, response in responses.items() if claims_to_serve(response)), None)
 
     async def _survey(self, deadline: float, attempts: int) -> Address:
@@ -173,8 +186,23 @@ class Discovery:
             timeout = min(self._timeout, max(deadline - self._network.now(), 0.01))
             straggler = min(STRAGGLER_S * 2 ** min(attempts, 10), timeout)
             refusal_s = min(REFUSAL_S, max(deadline - self._network.now() - timeout, 0))
-            responses |= await ask_all(self._network, new, QUESTIONS, timeout, straggler, refusal_s)
+            responses |= await ask_all(
+                self._network, new, QUESTIONS, timeout, straggler, refusal_s, self._identity.check
+            )
             self._members = members(responses) or self._members
             if any(claims_to_serve(response) for response in responses.values()):
                 break
-        return choose_leader(responses)
+        leader = choose_leader(responses)
+        self._keep_to(leader, responses)
+        return leader
+
+    def _keep_to(self, leader: Address, responses: Mapping[Address, Response]) -> None:
+        """The client's first leader is found among servers of several clusters: forget the servers of the others."""
+        cluster = responses[leader].cluster
+        if cluster is None:
+            return
+        others = {at: one.cluster for at, one in responses.items() if one.cluster and one.cluster != cluster}
+        for at, other in others.items():
+            self._identity.warn(at, other, f"of cluster {other}, and the leader {leader} is of {cluster}")
+        if others:
+            self._members = members({at: one for at, one in responses.items() if at not in others})

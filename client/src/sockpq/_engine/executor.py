@@ -14,10 +14,22 @@ from sockpq._engine.attempt import TINY_S, Alone, Attempt
 from sockpq._engine.batch import Batch
 from sockpq._engine.connection import Connection
 from sockpq._engine.discovery import Discovery
+from sockpq._engine.identity import Identity
 from sockpq._engine.limits import Limits
 from sockpq._engine.pool import Pool, Slot
-from sockpq._engine.probe import hopeless
-from sockpq._engine.retry import GivenUp, Lost, NoLeader, Retry, as_unknown, is_final_wait, is_unknown, least_s, pause_s
+from sockpq._engine.probe import hopeless, status_of_best
+from sockpq._engine.retry import (
+    ForeignServer,
+    GivenUp,
+    Lost,
+    NoLeader,
+    Retry,
+    as_unknown,
+    is_final_wait,
+    is_unknown,
+    least_s,
+    pause_s,
+)
 from sockpq._engine.tracing import Tracing
 from sockpq._protocol.addresses import Address, parse_server
 from sockpq._protocol.arguments import Bodies, Codec, span, switch
@@ -31,6 +43,7 @@ from sockpq.errors import (
     BadArguments,
     BatchFailed,
     Busy,
+    ForeignCluster,
     NotExecuted,
     NotServing,
     NotSupported,
@@ -40,6 +53,7 @@ from sockpq.errors import (
     Unavailable,
     Untrusted,
 )
+from sockpq.model import NodeStatus
 
 T = TypeVar("T")
 PutBack = Callable[[T], Sequence[Command[Any]]]     # what gives back what a GET has got
@@ -119,7 +133,8 @@ class Executor:
         self.tracing = tracing
         self.limits = limits
         self.network = network
-        self._discovery = Discovery(network, addresses, limits.connect_timeout, limits.server_timeout)
+        self._identity = Identity()
+        self._discovery = Discovery(network, addresses, self._identity, limits.connect_timeout, limits.server_timeout)
         self.counters = self._discovery.counters
         self._pool = Pool(limits.idle_max)
         self._process = os.getpid()
@@ -435,6 +450,8 @@ class Executor:
             if self.network.now() + least_s(timeout) > deadline:
                 raise Lost(f"{address}: no time is left for it", sent=False)
             answer = await Attempt(connection, limits, Alone(), self.network.now).one(command, 0, deadline, math.inf)
+        except ForeignServer as failure:
+            raise ForeignCluster(str(failure)) from failure
         except (Lost, ProtocolError) as failure:
             if is_unknown(failure) and command.repeat is not Repeat.FREELY:
                 raise as_unknown(failure) from failure
@@ -462,7 +479,7 @@ class Executor:
                     raise Unavailable(f"no server leads: {'; '.join(refusals)}")
                 try:
                     return await self.run_at(address, command, timeout=max(left, TINY_S))
-                except (NotServing, Unavailable) as refusal:
+                except (NotServing, Unavailable, ForeignCluster) as refusal:
                     refusals.append(f"{address}: {refusal}")
                     failures[address] = refusal
             if final := hopeless(failures):
@@ -471,6 +488,10 @@ class Executor:
             refusals = refusals[-len(self.addresses) :]
             attempts += 1
             await self.network.sleep(min(pause_s(attempts), max(deadline - self.network.now(), 0)))
+
+    async def status_of_best(self, timeout: float) -> list[NodeStatus]:
+        """What CLUSTER STATUS says at the best server of the client's cluster. Raises Unavailable, AuthError."""
+        return await status_of_best(self.network, self.addresses, timeout, self._identity.check)
 
     # for what lasts longer than a call (_long_lived)
 
@@ -521,8 +542,8 @@ class Executor:
             slot.drop_connection()
             try:
                 connection = await self._connect(slot, address, retry.deadline)
-            except Lost:
-                self._leave(address)
+            except Lost as failure:
+                self._leave(address, isinstance(failure, ForeignServer))
                 raise
             except Untrusted as failure:        # perhaps the others know another leader
                 self._leave(address)
@@ -535,6 +556,8 @@ class Executor:
         ):
             try:
                 await self._attach(slot, connection, retry)
+            except ForeignServer:
+                raise
             except (Lost, ProtocolError, OutcomeUnknown) as failure:    # it is not the command that was lost
                 self._note(slot, failure)
                 raise Lost(str(failure), sent=False) from failure
@@ -544,7 +567,7 @@ class Executor:
 
     async def _connect(self, slot: Slot, address: Address, deadline: float) -> Connection:
         timeout = max(min(self.limits.connect_timeout, deadline - self.network.now()), TINY_S)
-        connection = await Connection.open(self.network, address, timeout)
+        connection = await Connection.open(self.network, address, timeout, self._identity.use)
         self._pool.connected(slot, connection)
         self.counters.connects += 1
         LOG.debug("connected to %s", address)
@@ -554,6 +577,7 @@ class Executor:
         """Let the connection speak for the slot's session, or for a new one. Raises SessionLost."""
         attempt = self._attempt(connection)
         if slot.session:
+            await attempt.enter(retry.deadline)         # it is of no other cluster's concern
             command = session_attach(slot.session.sid)
             answer = await attempt.one(command, 0, retry.deadline, math.inf)
             if isinstance(answer.error, BadArguments | NotSupported):
@@ -599,7 +623,7 @@ class Executor:
         elif isinstance(failure, GivenUp) or self.network.closed:
             slot.drop_connection()
         elif slot.connection and isinstance(failure, LEAVE) and not isinstance(failure, NoLeader):
-            self._leave(slot.connection.address, isinstance(failure, NotServing))
+            self._leave(slot.connection.address, isinstance(failure, NotServing | ForeignServer))
             if not isinstance(failure, NotServing):
                 slot.drop_connection()
 

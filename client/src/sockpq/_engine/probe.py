@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sockpq._backends.base import Network
-from sockpq._engine.connection import Connection
-from sockpq._engine.retry import Lost, NoLeader
+from sockpq._engine.connection import Connection, OfCluster
+from sockpq._engine.retry import ForeignLeader, ForeignServer, Lost, NoLeader
 from sockpq._protocol.addresses import Address, parse_server
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands.cluster import CLUSTER_LEADER, CLUSTER_STATUS, INTERCONNECT, PING
 from sockpq._protocol.protocol import Answer
-from sockpq.errors import AuthError, Busy, NotExecuted, SockpqError, Unavailable, Untrusted
+from sockpq.errors import AuthError, Busy, ForeignCluster, NotExecuted, SockpqError, Unavailable, Untrusted
 from sockpq.model import NodeStatus
 
 REFUSAL_S = 1.5             # a server takes its time to refuse AUTH: one second
@@ -27,13 +27,14 @@ QUESTIONS: tuple[Command[Any], ...] = (INTERCONNECT, CLUSTER_LEADER, CLUSTER_STA
 class Response(NamedTuple):
     """What one server answered: `answers` in the order of the commands, or why there are none.
 
-    `expires_at`: when its certificate ends, in Unix time.
+    `expires_at`: when its certificate ends, in Unix time; `cluster`: the id of its cluster, None where it says none.
     """
 
     peer: Address | None
     answers: list[Answer]
     failure: Exception | None
     expires_at: int | None = None
+    cluster: str | None = None
 
 
 class ServerView(NamedTuple):
@@ -41,7 +42,8 @@ class ServerView(NamedTuple):
 
     `peer` is the numeric address that answered, "ip:port"; `id` what it answers to INTERCONNECT; `nodes` its CLUSTER
     STATUS. When `error` is set the server could not be asked and these are None or empty. `expires_at`: when its
-    certificate ends, in Unix time; None without TLS.
+    certificate ends, in Unix time; None without TLS. `cluster`: the id of its cluster, which no other one has; None
+    when it has not heard of a leader, or is too old to say.
     """
 
     server: str
@@ -50,18 +52,27 @@ class ServerView(NamedTuple):
     nodes: list[NodeStatus]
     error: SockpqError | None
     expires_at: int | None = None
+    cluster: str | None = None
 
 
-async def view_all(network: Network, addresses: Sequence[Address], timeout: float) -> list[ServerView]:
+def any_cluster(address: Address, cluster: str) -> None:
+    """Raise nothing: whoever asks is not going to use the server."""
+
+
+async def view_all(
+    network: Network, addresses: Sequence[Address], timeout: float, of_cluster: OfCluster = any_cluster
+) -> list[ServerView]:
     """The view of every server, asked in parallel within `timeout` seconds; in the order of `addresses`."""
     questions: list[Command[Any]] = [INTERCONNECT, CLUSTER_STATUS]
-    responses = await ask_all(network, addresses, questions, timeout, refusal_s=REFUSAL_S)
+    responses = await ask_all(network, addresses, questions, timeout, refusal_s=REFUSAL_S, of_cluster=of_cluster)
     return [_view(address, responses[address]) for address in addresses]
 
 
-async def status_of_best(network: Network, addresses: Sequence[Address], timeout: float) -> list[NodeStatus]:
+async def status_of_best(
+    network: Network, addresses: Sequence[Address], timeout: float, of_cluster: OfCluster
+) -> list[NodeStatus]:
     """What CLUSTER STATUS says at the best of these servers. Raises Unavailable when none answers, AuthError."""
-    views = await view_all(network, addresses, timeout)
+    views = await view_all(network, addresses, timeout, of_cluster)
     answered = [view for view in views if view.error is None]
     if not answered:
         failures = {address: view.error for address, view in zip(addresses, views, strict=True)}
@@ -73,10 +84,11 @@ def _view(address: Address, response: Response) -> ServerView:
     failure = response.failure or next((answer.error for answer in response.answers if answer.error), None)
     if failure is None:
         own_id, nodes = (answer.value for answer in response.answers)
-        return ServerView(str(address), str(response.peer), own_id, nodes, None, response.expires_at)
-    error = failure if isinstance(failure, SockpqError) else Unavailable(str(failure))
+        return ServerView(str(address), str(response.peer), own_id, nodes, None, response.expires_at, response.cluster)
+    error = failure if isinstance(failure, SockpqError) else (
+        ForeignCluster if isinstance(failure, ForeignServer) else Unavailable)(str(failure))
     peer = str(response.peer) if response.peer else None
-    return ServerView(str(address), peer, None, [], error, response.expires_at)
+    return ServerView(str(address), peer, None, [], error, response.expires_at, response.cluster)
 
 
 async def ask_all(
@@ -86,14 +98,15 @@ async def ask_all(
     timeout: float,
     straggler: float | None = None,
     refusal_s: float = 0.0,
+    of_cluster: OfCluster = any_cluster,
 ) -> dict[Address, Response]:
     """Ask all servers all questions within `timeout` seconds, and within `straggler` seconds after the first answer.
 
-    `refusal_s`: extra seconds allowed for a server that has not yet answered AUTH.
+    `refusal_s`: extra seconds allowed for a server that has not yet answered AUTH; `of_cluster`: see Connection.open.
     """
     refusal_s = refusal_s if network.access.login else 0.0
     until = network.now() + timeout + refusal_s
-    race = network.race([ask(network, address, questions, timeout, refusal_s) for address in addresses])
+    race = network.race([ask(network, address, questions, timeout, refusal_s, of_cluster) for address in addresses])
     late = Response(None, [], Lost("no answer in time", sent=False))
     responses = dict.fromkeys(addresses, late)
     try:
@@ -111,11 +124,12 @@ async def ask_all(
 
 
 async def ask(
-    network: Network, address: Address, questions: Sequence[Command[Any]], timeout: float, refusal_s: float = 0.0
+    network: Network, address: Address, questions: Sequence[Command[Any]], timeout: float, refusal_s: float = 0.0,
+    of_cluster: OfCluster = any_cluster,
 ) -> Response:
     """Ask one server on a connection of its own, within `timeout` seconds; never raises what the network can cause.
 
-    `refusal_s`: extra seconds allowed for refusing AUTH.
+    `refusal_s`: extra seconds allowed for refusing AUTH; `of_cluster`: see Connection.open.
     """
     until = network.now() + timeout
     peer: Address | None = None
@@ -123,7 +137,7 @@ async def ask(
     answers: list[Answer] = []
     try:
         login = any(question is not PING for question in questions)
-        connection = await Connection.open(network, address, timeout, login=login)
+        connection = await Connection.open(network, address, timeout, of_cluster, login=login)
         try:
             peer, expires_at = connection.peer(), connection.expires_at()
             if await connection.send_many([(question, 0) for question in questions], timeout) < len(questions):
@@ -131,7 +145,7 @@ async def ask(
             while len(answers) < len(questions):
                 limit = until + refusal_s if connection.entering else until
                 answers += await connection.receive(max(limit - network.now(), 0.001))
-            return Response(peer, answers, None, expires_at)
+            return Response(peer, answers, None, expires_at, connection.cluster)
         finally:
             connection.close()
     except TimeoutError:
@@ -180,16 +194,23 @@ def choose_leader(responses: Mapping[Address, Response]) -> Address:
     if not ids and (final := hopeless(failures)):
         raise final
     reasons += [_reason(address, failure) for address, failure in failures.items()]
-    raise NoLeader("; ".join(reasons))
+    foreign = not ids and any(isinstance(failure, ForeignServer) for failure in failures.values())
+    raise (ForeignLeader if foreign else NoLeader)("; ".join(reasons))
 
 
 def hopeless(failures: Mapping[Address, Exception | None]) -> NotExecuted | None:
-    """The error when asking these servers again is pointless. A certificate concerns one server, a secret all."""
+    """The error when asking these servers again is pointless.
+
+    A certificate and the cluster concern one server, a secret all.
+    """
     told = "; ".join(_reason(address, failure) for address, failure in failures.items())
     if any(isinstance(failure, AuthError) for failure in failures.values()):
         return AuthError(told)
     if failures and all(isinstance(failure, Untrusted) for failure in failures.values()):
         return Untrusted(told)
+    if failures and all(isinstance(failure, ForeignServer | ForeignCluster) for failure in failures.values()):
+        whys = {failure.why for failure in failures.values() if isinstance(failure, ForeignServer)}
+        return ForeignCluster(f"{', '.join(map(str, failures))}: {whys.pop()}" if len(whys) == 1 else told)
     return None
 
 

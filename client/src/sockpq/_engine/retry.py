@@ -20,6 +20,7 @@ from sockpq.errors import (
     ClientClosed,
     DataTooLarge,
     ForbiddenError,
+    ForeignCluster,
     JobExists,
     JobNotFound,
     NoOutput,
@@ -36,7 +37,7 @@ from sockpq.errors import (
 from sockpq.model import Waiting
 
 # Refused by this server alone, or now, whatever was executed before.
-UNREAD = BadArguments, DataTooLarge, NotSupported, AuthError, ForbiddenError, Untrusted
+UNREAD = BadArguments, DataTooLarge, NotSupported, AuthError, ForbiddenError, Untrusted, ForeignCluster
 
 # How a command is refused that was executed before, by somebody else or by an unanswered try.
 TWICE = JobExists, QueueExists, QueueNotFound, Aborted
@@ -68,8 +69,20 @@ class GivenUp(Lost):
     """This client has ended its wait, and asks under its number what it has got. It says nothing about the server."""
 
 
+class ForeignServer(Lost):
+    """The server belongs to another cluster than the one that the client uses. Internal, like Lost."""
+
+    def __init__(self, server: str, why: str) -> None:
+        super().__init__(f"{server}: {why}", sent=False)
+        self.why = why
+
+
 class NoLeader(NotServing):
     """No server knows a leader: an election is going on, or there is no majority. Internal, like Lost."""
+
+
+class ForeignLeader(NoLeader):
+    """No server of the client's cluster knows a leader, and some belong to another one. Internal, like Lost."""
 
 
 class Retry:
@@ -178,7 +191,9 @@ class Retry:
             return as_unknown(unknown)
         if isinstance(failure, Busy):
             return failure
-        error = Unavailable(f"no server executed the command before the deadline; last: {failure}")
+        text = f"no server executed the command before the deadline; last: {failure}"
+        foreign = isinstance(failure, ForeignServer | ForeignLeader)
+        error = ForeignCluster(text) if foreign else Unavailable(text)
         error.__cause__ = failure
         return error
 

@@ -12,7 +12,7 @@ from sockpq._engine.attempt import TINY_S
 from sockpq._engine.connection import Connection
 from sockpq._engine.executor import Executor
 from sockpq._engine.pool import Slot
-from sockpq._engine.retry import Lost
+from sockpq._engine.retry import ForeignServer, Lost
 from sockpq._protocol.addresses import Address
 from sockpq._protocol.commands.events import Began, Gap, Heard, subscribe
 from sockpq.errors import (
@@ -20,6 +20,7 @@ from sockpq.errors import (
     Busy,
     ClientClosed,
     EventsLost,
+    ForeignCluster,
     NotSupported,
     ProtocolError,
     Refused,
@@ -130,6 +131,7 @@ class EventStream:
             addresses.sort(key=lambda address: address == self._executor.leader)      # spare the leader
             failure: Exception | None = None
             refused: list[Address] = []
+            foreign: list[str] = []
             for address in addresses:
                 try:
                     await self._subscribe(address, self.position, until)
@@ -142,16 +144,20 @@ class EventStream:
                     raise NotSupported(f"{address}: this server does not tell events") from error
                 except (Lost, ProtocolError, Busy, Untrusted) as error:
                     failure = error
+                    foreign += [str(error)] if isinstance(error, ForeignServer) else []
                 self._drop()
             if refused:
                 await self._give_up(refused, until)
                 return
+            if len(foreign) == len(addresses):
+                raise ForeignCluster("; ".join(foreign))
             if self._network.closed:
                 raise ClientClosed("the client was closed")
             if self._stopped:
                 return
             if self._network.now() + pause >= until:
-                raise Unavailable(f"no server tells events: {failure}") from failure
+                text = f"no server tells events: {'; '.join(foreign) or failure}"
+                raise (ForeignCluster(text) if foreign else Unavailable(text)) from failure
             await self._network.sleep(pause)
             pause = min(2 * pause, PAUSE_S[1])
 
@@ -177,8 +183,9 @@ class EventStream:
         connection = await self._executor.connect_to(self._slot, address, until)
         patience = max(min(self._executor.limits.server_timeout, until - self._network.now()), TINY_S)
         deadline = self._network.now() + patience
-        if connection.entering:
-            await connection.enter(patience)
+        await connection.enter(patience)
+        if connection.leaderless:
+            raise Lost(f"{address} has not heard of a leader", sent=False)
         if not await connection.send(subscribe(self._words, after, self._heard), 0, patience):
             raise Lost(f"{address}: the connection broke while sending", sent=False)
         while not self._heard:

@@ -7,12 +7,20 @@ from typing import Generic, Protocol, TypeVar
 
 from sockpq._engine.executor import Executor
 from sockpq._protocol.commands import jobs
-from sockpq.errors import AuthError, BadArguments, ForbiddenError, JobNotFound, NotSupported, SockpqError
+from sockpq.errors import (
+    AuthError,
+    BadArguments,
+    ForbiddenError,
+    ForeignCluster,
+    JobNotFound,
+    NotSupported,
+    SockpqError,
+)
 
 BEATS_PER_LEASE = 3                 # two may come too late, as through a failover
 
 # Not a matter of one job, and no better the next time: the worker must be told.
-HOPELESS = BadArguments, NotSupported, AuthError, ForbiddenError
+HOPELESS = BadArguments, NotSupported, AuthError, ForbiddenError, ForeignCluster
 
 
 class Beating(Protocol):

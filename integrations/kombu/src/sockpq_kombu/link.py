@@ -16,7 +16,7 @@ from sockpq_kombu.background.event_loop import must_not_block
 from sockpq_kombu.background.outbox import Outbox
 from sockpq_kombu.client import client_of
 from sockpq_kombu.mapping.addresses import Access
-from sockpq_kombu.mapping.errors import CONNECTION, errors_of_kombu
+from sockpq_kombu.mapping.errors import LOST, errors_of_kombu
 from sockpq_kombu.transient.local_queues import LocalQueue
 from sockpq_kombu.transient.notices import Notices
 
@@ -85,7 +85,7 @@ class Link:
 
     def _not_said(self, error: SockpqError) -> None:
         logger.error("a message sent from an event loop was not accepted by the server: %s", error)
-        if isinstance(error, CONNECTION):
+        if isinstance(error, LOST):
             self.fail(error)
 
     def flush(self) -> None:

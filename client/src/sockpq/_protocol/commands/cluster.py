@@ -25,8 +25,9 @@ from sockpq._protocol.reader import (
     number_of,
 )
 from sockpq.errors import BadArguments
-from sockpq.model import Leader, NodeStatus, SessionInfo, StateHash, User, WorkerBounds, WorkerInfo
+from sockpq.model import ClusterId, Leader, NodeStatus, SessionInfo, StateHash, User, WorkerBounds, WorkerInfo
 
+_CLUSTER_ID = re.compile(r"-|[0-9a-f]{1,64}")
 _HASH = re.compile(r"[0-9a-f]{1,128}")
 _SECONDS = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?")
 _ROLES = ("LEADER", "FOLLOWER", "CANDIDATE", "LEARNER", "DOWN")
@@ -44,6 +45,12 @@ def ping() -> Command[None]:
 def caps() -> Command[tuple[str, ...]]:
     """The protocol extensions the server has."""
     return CAPS
+
+
+@call("any")
+def cluster_id() -> Command[ClusterId]:
+    """Which cluster this server belongs to."""
+    return CLUSTER_ID
 
 
 @call("any")
@@ -300,6 +307,13 @@ def _user_line(line: str) -> User:
     return User(name, () if rights == "-" else tuple(rights.split(",")), source == "FILE")
 
 
+def _cluster_id(text: str) -> ClusterId:
+    fields = fields_of(text)
+    expect(len(fields) >= 2 and _CLUSTER_ID.fullmatch(fields[0]) is not None, "the answer to CLUSTER ID")
+    cluster, name = (None if field == "-" else field for field in fields[:2])
+    return ClusterId(cluster, name)
+
+
 def _statuses() -> Reader[list[NodeStatus]]:
     return [_status_line(line) for line in (yield from lines_of_list())]
 
@@ -338,3 +352,4 @@ CAPS: Command[tuple[str, ...]] = Command(b"CAPS\r\n", b"", _words, Repeat.FREELY
 INTERCONNECT: Command[int] = single("INTERCONNECT", number_of, Repeat.FREELY)
 CLUSTER_STATUS: Command[list[NodeStatus]] = Command(b"CLUSTER STATUS\r\n", b"", _statuses, Repeat.FREELY)
 CLUSTER_LEADER: Command[Leader | None] = single("CLUSTER LEADER", _leader_or_none, Repeat.FREELY)
+CLUSTER_ID: Command[ClusterId] = single("CLUSTER ID", _cluster_id, Repeat.FREELY)

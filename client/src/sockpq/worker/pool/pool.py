@@ -19,7 +19,7 @@ from typing import Any
 from sockpq._async.client import Client
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands import jobs
-from sockpq.errors import BadArguments, JobNotFound, SockpqError
+from sockpq.errors import BadArguments, ForeignCluster, JobNotFound, SockpqError
 from sockpq.model import Handed
 from sockpq.worker.app import App
 from sockpq.worker.children.child import Result, Usage
@@ -68,6 +68,7 @@ class Pool:
         self._paused = self._stopping = self._halting = False
         self._waiting: deque[Handed] = deque()
         self._failed_starts = 0
+        self._foreign: ForeignCluster | None = None
         self._may_start_at = 0.0
         self._changed = asyncio.Event()
         self._taking: asyncio.Task[list[Handed]] | None = None
@@ -124,6 +125,13 @@ class Pool:
         self._stopping = True
         self._interrupt()
 
+    def _leave(self, error: ForeignCluster) -> None:
+        """Stop for good: this program's cluster is gone, and what it has taken means nothing to another one."""
+        if self._foreign is None:
+            self._foreign = error
+            LOG.error("the worker ends: %s", error)
+            self.stop()
+
     def halt(self) -> None:
         """Stop now: children are killed, their jobs go back."""
         self._halting = True
@@ -159,7 +167,7 @@ class Pool:
         self.set_bounds(settings.most, settings.least)
 
     async def run(self) -> None:
-        """Work until stop() or halt()."""
+        """Work until stop() or halt(). Raises ForeignCluster when the servers are those of another cluster."""
         if not self.queues:
             raise BadArguments("no queue to take jobs from: the app has no task and no handler")
         tick = asyncio.create_task(self._tick())
@@ -183,6 +191,8 @@ class Pool:
             await self._endings.last_words()
             self._children.close()
             await self.client.close()
+        if self._foreign:
+            raise self._foreign
 
     # taking
 
@@ -199,6 +209,8 @@ class Pool:
             except asyncio.CancelledError:
                 if not self._taking.cancelled():
                     raise
+            except ForeignCluster as error:
+                self._leave(error)
             except SockpqError as error:
                 LOG.warning("cannot take jobs: %s", error, extra={"fields": {"queues": self.queues}})
                 await self._sleep(PAUSE_S)
@@ -461,6 +473,9 @@ class Pool:
             answers = await self.client._executor.run_batch(
                 [jobs.touch(job, expire) for job, expire in due], timeout=CALL_S
             )
+        except ForeignCluster as error:
+            self._leave(error)
+            return
         except SockpqError as error:
             LOG.warning("leases cannot be renewed just now: %s", error)
             return

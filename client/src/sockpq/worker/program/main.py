@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from sockpq.errors import BadArguments, SockpqError
+from sockpq.errors import BadArguments, ForeignCluster, SockpqError
 from sockpq.worker.app import App
 from sockpq.worker.cron_jobs import CronJobs
 from sockpq.worker.failures import JsonLines, TextLines
@@ -57,6 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BadArguments as error:
         print(f"pqworker: {error}", file=sys.stderr)
         return MISUSED
+    except ForeignCluster as error:
+        print(f"pqworker: {error}; start it anew to work for the other cluster", file=sys.stderr)
+        return FAILED
     except Exception:
         LOG.exception("the worker has failed")
         return FAILED

@@ -21,7 +21,7 @@ from sockpq_kombu.background.event_loop import must_not_block
 from sockpq_kombu.channels.deliveries import Consumed, Deliveries, message_of
 from sockpq_kombu.channels.qos import QoS
 from sockpq_kombu.link import Link
-from sockpq_kombu.mapping.errors import CONNECTION
+from sockpq_kombu.mapping.errors import LOST
 from sockpq_kombu.mapping.messages import Raw, eta_of, expiration_of, key_of, pack
 from sockpq_kombu.mapping.names import name_of, pattern_of, prefix_of, route_of
 from sockpq_kombu.mapping.queue_settings import settings_of
@@ -296,7 +296,7 @@ class Channel(virtual.Channel):
         if queue in self._auto_delete:
             try:
                 self.queue_delete(queue)
-            except CONNECTION as error:
+            except LOST as error:
                 logger.warning("queue %s is left to its expiry: %s", queue, error)
 
     def basic_qos(self, prefetch_size: int = 0, prefetch_count: int = 0, apply_global: bool = False) -> None:
@@ -364,7 +364,7 @@ class Channel(virtual.Channel):
             for consumer in list(self._consumers):
                 try:
                     self.basic_cancel(consumer)
-                except CONNECTION as error:
+                except LOST as error:
                     logger.warning("a consumer was not cancelled: %s", error)
             self._link.end(self._end_sessions)
             if self._qos:

@@ -6,13 +6,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kombu.exceptions import OperationalError
-from sockpq import AuthError, Busy, ClientClosed, NotServing, OutcomeUnknown, ProtocolError, SockpqError, Unavailable
+from sockpq import (
+    AuthError,
+    Busy,
+    ClientClosed,
+    ForeignCluster,
+    NotServing,
+    OutcomeUnknown,
+    ProtocolError,
+    SockpqError,
+    Unavailable,
+)
 
-# Trying again may help. A refused user or secret is not among them: Celery would try for ever.
+# Trying again may help. A refused user or secret is not among them, nor another cluster: Celery would try for ever.
 CONNECTION = (
     Unavailable, OutcomeUnknown, ClientClosed, NotServing, Busy,
     ProtocolError, OSError,
 )
+LOST = (*CONNECTION, ForeignCluster)        # the connection is of no use, whether or not another one would be
 
 
 @contextmanager
@@ -20,7 +31,7 @@ def errors_of_kombu() -> Iterator[None]:
     """A refusal, such as a queue that is full, becomes the OperationalError that callers of kombu expect."""
     try:
         yield
-    except (*CONNECTION, AuthError):
+    except (*LOST, AuthError):
         raise
     except SockpqError as error:
         raise OperationalError(str(error)) from error

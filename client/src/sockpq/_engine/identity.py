@@ -1,0 +1,56 @@
+"""Which cluster a client speaks with: the first one that it used, and no other.
+
+Ids of jobs, sessions and numbers of requests mean something else in another cluster: a DONE would end somebody else's
+job there. So each connection begins with CLUSTER ID, and what changes anything waits for its answer.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import NamedTuple
+
+from sockpq._engine.retry import ForeignServer
+from sockpq._protocol.addresses import Address
+
+LOG = logging.getLogger("sockpq")
+
+
+class Known(NamedTuple):
+    """The cluster of a client, and the server that it was first seen at."""
+
+    cluster: str
+    server: Address
+
+
+class Identity:
+    """Remembers one id, for all connections of a client. Safe in threads and behind a fork, and without a lock."""
+
+    def __init__(self) -> None:
+        self._known: dict[None, Known] = {}         # one at most: setdefault is a single step
+        self._warned: set[tuple[Address, str]] = set()
+
+    @property
+    def cluster(self) -> str | None:
+        """The id; None before any cluster was used."""
+        known = self._known.get(None)
+        return known.cluster if known else None
+
+    def use(self, address: Address, cluster: str) -> None:
+        """A server of this cluster is to be used; raises ForeignServer unless it is the client's, or the first."""
+        self._known.setdefault(None, Known(cluster, address))
+        self.check(address, cluster)
+
+    def check(self, address: Address, cluster: str) -> None:
+        """Raise ForeignServer for another cluster than the client's."""
+        known = self._known.get(None)
+        if known is None or known.cluster == cluster:
+            return
+        why = f"of cluster {cluster}, but this client began with {known.cluster} at {known.server}"
+        self.warn(address, cluster, why)
+        raise ForeignServer(str(address), why)
+
+    def warn(self, address: Address, cluster: str, why: str) -> None:
+        """Log once that this server is of another cluster."""
+        if (address, cluster) not in self._warned:
+            self._warned.add((address, cluster))
+            LOG.warning("nothing is sent to %s: %s", address, why)

@@ -40,7 +40,7 @@ def test_a_job_that_comes_when_a_reserve_ends_is_reserved(server: RealServer, pr
     async def test() -> None:
         async with Client(proxy.address) as client, asyncio.timeout(30):
             result: asyncio.Future[Result | Failure] = asyncio.get_running_loop().create_future()
-            ClientSeat(Cluster(client), lambda: False).execute(calls.Reserve(("q",), 1), result.set_result)
+            ClientSeat(Cluster(client, pytest.fail), lambda: False).execute(calls.Reserve(("q",), 1), result.set_result)
             number = await put(server)
             reserved = await result
             assert proxy.lost.is_set()
@@ -54,7 +54,7 @@ def test_a_job_that_comes_when_its_client_goes_away_is_ready_again(server: RealS
     async def test() -> None:
         async with Client(proxy.address) as client, asyncio.timeout(30):
             result: asyncio.Future[Result | Failure] = asyncio.get_running_loop().create_future()
-            seat = ClientSeat(Cluster(client), lambda: False)
+            seat = ClientSeat(Cluster(client, pytest.fail), lambda: False)
             seat.execute(calls.Reserve(("q",), None), result.set_result)
             await put(server)
             assert await asyncio.to_thread(proxy.lost.wait, 20)

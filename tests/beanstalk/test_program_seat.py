@@ -39,7 +39,7 @@ class Place:
 
     def __init__(self) -> None:
         self.client = FakeClient()
-        self.seat = ClientSeat(Cluster(cast(Any, self.client)), lambda: False)
+        self.seat = ClientSeat(Cluster(cast(Any, self.client), pytest.fail), lambda: False)
 
     async def begin(self, call: calls.Call) -> asyncio.Future[Result | Failure]:
         result: asyncio.Future[Result | Failure] = asyncio.get_running_loop().create_future()

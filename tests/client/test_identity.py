@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 import pytest
-from sockpq import Client, ForeignCluster, Job, OutcomeUnknown
+import sockpq
+from sockpq import BadArguments, Client, ForeignCluster, Job, OutcomeUnknown
 
 from tests.client.conftest import MakeClient
 from tests.client.fake_faults import Fault
@@ -202,6 +203,7 @@ def test_a_command_in_doubt_is_not_repeated_in_another_cluster(cluster: FakeClus
     until(lambda: cluster.leader is not None and cluster.leader.received.count("PUT q 0 1") == 2)
     with replaced(cluster) as new:
         putting.join(10)
+        assert isinstance(outcome[0].__cause__, ForeignCluster)
         assert names_both(outcome[0], cluster, new)
         assert said(new) == set()
 
@@ -225,6 +227,26 @@ def test_a_new_client_uses_the_new_cluster(cluster: FakeCluster, make_client: Ma
     with replaced(cluster) as new:
         make_client(cluster.addresses, **TIMES).put("q", b"2")
         assert new.bodies("q") == [b"2"]
+
+
+def test_a_client_may_be_for_one_cluster(
+    cluster: FakeCluster, other: FakeCluster, make_client: MakeClient
+) -> None:
+    client = make_client([other.addresses[0], cluster.addresses[0]], cluster=cluster.id, **TIMES)
+    client.put("q", b"1")
+    assert (cluster.bodies("q"), said(other)) == ([b"1"], set())
+    with pytest.raises(ForeignCluster, match=f"but this client is for {cluster.id}"):
+        make_client(other.addresses, cluster=cluster.id, **TIMES).put("q", b"2")
+    with sockpq.Client(cluster.addresses) as free:
+        assert free.cluster is None
+        free.ping()
+        assert free.cluster == cluster.id
+
+
+@pytest.mark.parametrize("wrong", ["", "A" * 16, "a" * 15, "a" * 17])
+def test_what_is_no_id_is_refused(make_client: MakeClient, wrong: str) -> None:
+    with pytest.raises(BadArguments):
+        make_client("127.0.0.1:1", cluster=wrong)
 
 
 # servers that do not say it, or not yet
@@ -305,7 +327,7 @@ def test_without_a_session_what_changes_something_waits_for_it(
     make_client: MakeClient, change: Callable[[Client], object]
 ) -> None:
     lines: list[str] = []
-    clusters = iter(["aa", "bb", "bb"])
+    clusters = iter(["a" * 16, "b" * 16, "b" * 16])
 
     def answer(connection: socket.socket, stream: BinaryIO, line: str) -> None:
         lines.append(line)

@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from sockpq._backends.access import Access
 from sockpq._protocol.addresses import Address
-from sockpq.errors import BatchFailed, SockpqError
+from sockpq.errors import BatchFailed, ForeignCluster, SockpqError
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -27,11 +27,11 @@ KEEPALIVE = (                   # a host that vanished while this client was blo
 
 
 def cause_of(error: SockpqError) -> BaseException | None:
-    """What callers are to see as the cause of an error: of a batch the refusal of one of its jobs.
+    """What callers are to see as the cause of an error: of a batch the refusal of one of its jobs, and ForeignCluster.
 
     All others say in their message what has led to them.
     """
-    cause = error.__cause__ if isinstance(error, BatchFailed) else None
+    cause = error.__cause__ if isinstance(error, BatchFailed) or isinstance(error.__cause__, ForeignCluster) else None
     return cause.with_traceback(None) if cause else None
 
 

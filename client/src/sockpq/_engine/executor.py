@@ -126,15 +126,15 @@ class Executor:
 
     def __init__(
         self, network: Network, addresses: tuple[Address, ...], limits: Limits, codec: Codec | None = None,
-        tracing: Tracing | None = None,
+        tracing: Tracing | None = None, cluster: str | None = None,
     ) -> None:
-        """`codec` and `tracing` are the client's; Job reaches them through the executor."""
+        """`codec`, `tracing` and `cluster` are the client's; Job reaches the first two through the executor."""
         self.bodies = Bodies(codec, tracing.mark if tracing else None)
         self.tracing = tracing
         self.limits = limits
         self.network = network
-        self._identity = Identity()
-        self._discovery = Discovery(network, addresses, self._identity, limits.connect_timeout, limits.server_timeout)
+        self.identity = Identity(cluster)
+        self._discovery = Discovery(network, addresses, self.identity, limits.connect_timeout, limits.server_timeout)
         self.counters = self._discovery.counters
         self._pool = Pool(limits.idle_max)
         self._process = os.getpid()
@@ -491,7 +491,7 @@ class Executor:
 
     async def status_of_best(self, timeout: float) -> list[NodeStatus]:
         """What CLUSTER STATUS says at the best server of the client's cluster. Raises Unavailable, AuthError."""
-        return await status_of_best(self.network, self.addresses, timeout, self._identity.check)
+        return await status_of_best(self.network, self.addresses, timeout, self.identity.check)
 
     # for what lasts longer than a call (_long_lived)
 
@@ -567,7 +567,7 @@ class Executor:
 
     async def _connect(self, slot: Slot, address: Address, deadline: float) -> Connection:
         timeout = max(min(self.limits.connect_timeout, deadline - self.network.now()), TINY_S)
-        connection = await Connection.open(self.network, address, timeout, self._identity.use)
+        connection = await Connection.open(self.network, address, timeout, self.identity.use)
         self._pool.connected(slot, connection)
         self.counters.connects += 1
         LOG.debug("connected to %s", address)

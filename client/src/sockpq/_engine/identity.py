@@ -16,17 +16,20 @@ LOG = logging.getLogger("sockpq")
 
 
 class Known(NamedTuple):
-    """The cluster of a client, and the server that it was first seen at."""
+    """The cluster of a client, and the server that it was first seen at; None: the caller has named it."""
 
     cluster: str
-    server: Address
+    server: Address | None
 
 
 class Identity:
     """Remembers one id, for all connections of a client. Safe in threads and behind a fork, and without a lock."""
 
-    def __init__(self) -> None:
+    def __init__(self, cluster: str | None = None) -> None:
+        """`cluster`: the one to stay with; None: that of the first server that is used."""
         self._known: dict[None, Known] = {}         # one at most: setdefault is a single step
+        if cluster is not None:
+            self._known[None] = Known(cluster, None)
         self._warned: set[tuple[Address, str]] = set()
 
     @property
@@ -45,7 +48,8 @@ class Identity:
         known = self._known.get(None)
         if known is None or known.cluster == cluster:
             return
-        why = f"of cluster {cluster}, but this client began with {known.cluster} at {known.server}"
+        began = f"began with {known.cluster} at {known.server}" if known.server else f"is for {known.cluster}"
+        why = f"of cluster {cluster}, but this client {began}"
         self.warn(address, cluster, why)
         raise ForeignServer(str(address), why)
 

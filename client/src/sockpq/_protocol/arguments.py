@@ -40,6 +40,7 @@ ROUTE = re.compile(r"[A-Za-z0-9_.:@-]{0,255}")
 PATTERN = re.compile(r"[A-Za-z0-9_.:@#*-]{1,255}")
 WORKER = re.compile(r"[A-Za-z0-9_.:@-]{1,64}")
 WORKER_SLOTS_MAX = 2**31
+CLUSTER = re.compile("[0-9a-f]{16}")
 USER = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 RIGHT = re.compile(r"(?:put|get|queue|item|admin)(?::[A-Za-z0-9_.+/;$():@-]{1,255}\*)?")
 HOST = re.compile(r"[A-Za-z0-9_.:-]{1,253}")
@@ -122,6 +123,17 @@ def user(value: str) -> str:
     if not match:
         raise BadArguments(f"user {value!r}: a name is 1 to 64 of A-Z a-z 0-9 _ . : -")
     return match[0]
+
+
+def cluster_of(value: str | None) -> str | None:
+    """`value`, when it may be the id of a cluster."""
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise TypeError(f"the id of a cluster must be a string, not {type(value).__name__}")
+    if not CLUSTER.fullmatch(value):
+        raise BadArguments(f"cluster {value!r}: an id is 16 of 0-9 a-f, as `pqctl cluster status` shows it")
+    return value
 
 
 def secret(value: str) -> bytes:

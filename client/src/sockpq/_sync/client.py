@@ -28,6 +28,7 @@ from sockpq._protocol.arguments import (
     State,
     Then,
     WorkerState,
+    cluster_of,
     given,
     integer,
     span,
@@ -109,6 +110,7 @@ class Client:
         idle_connections_max: int = 1000,
         codec: Codec | None = None,
         tracing: bool = False,
+        cluster: str | None = None,
     ) -> None:
         """`servers`: of the cluster, "host:port" each, or one string with commas. Nothing is sent yet.
 
@@ -124,7 +126,8 @@ class Client:
         `tls`: the file with the CA of the servers' certificates, True for the system's CAs, or an ssl.SSLContext; None
         for plain TCP. `user` and `secret` if the servers ask for them. `codec`: an object with `encode(value)` to bytes
         and `decode(data)`, for `put(value=)` and `job.value`. `tracing`: make OpenTelemetry spans, and let traces go on
-        where jobs are worked on (sockpq[otel]; all programs that use a queue must do so, see the README).
+        where jobs are worked on (sockpq[otel]; all programs that use a queue must do so, see the README). `cluster`:
+        the id of the cluster that it is for; by default that of the first server it uses. Others are ForeignCluster.
         """
         if servers is None:
             configured = configuration()
@@ -137,7 +140,7 @@ class Client:
         ).checked()
         traced = Tracing() if switch(tracing, "tracing") else None
         self._network = ThreadNetwork(access(tls, user, secret))
-        self._executor = Executor(self._network, parse_servers(servers), limits, codec, traced)
+        self._executor = Executor(self._network, parse_servers(servers), limits, codec, traced, cluster_of(cluster))
 
     def close(self) -> None:
         """End all connections. Calls under way elsewhere end with an error: ClientClosed, or OutcomeUnknown."""
@@ -156,6 +159,11 @@ class Client:
     def connect(self, *, timeout: float | None = None) -> None:
         """Connect to the serving leader now instead of with the first call. Raises Unavailable when there is none."""
         run(self._executor.connect(timeout=timeout))
+
+    @property
+    def cluster(self) -> str | None:
+        """The id of the cluster that it stays with; None before it has used a server that says one."""
+        return self._executor.identity.cluster
 
     def stats(self) -> Stats:
         """What this client has done so far: counts and latencies by command, retries, connections, leader changes."""

@@ -1,4 +1,4 @@
-"""The client of a connection, or of a result backend."""
+"""The client of a connection, or of a result backend. All of a process stay with one cluster: kombu makes new ones."""
 
 from __future__ import annotations
 
@@ -14,10 +14,21 @@ SESSION_PATIENCES = 4       # for so many times that a command may be repeated; 
 SESSION_MIN_S = 10.0
 
 
+clusters: dict[str, str] = {}       # of each server that this process was given: the cluster that it has used
+
+
 def client_of(access: Access, options: Mapping[str, Any]) -> Client:
     """`options`: kombu's transport_options."""
     patience = float(options.get("patience", PATIENCE_S))
     return Client(
         access.servers, tls=access.tls, user=access.user, secret=access.secret, timeout=patience,
         session_ttl=max(SESSION_PATIENCES * patience, SESSION_MIN_S),
+        cluster=next((clusters[server] for server in access.servers if server in clusters), None),
     )
+
+
+def remember(access: Access, client: Client) -> None:
+    """This client has used a cluster: those to come stay with it."""
+    if client.cluster is not None:
+        for server in access.servers:
+            clusters.setdefault(server, client.cluster)

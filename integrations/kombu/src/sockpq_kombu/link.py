@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
 from kombu.log import get_logger
-from sockpq import QueueSettings, SockpqError
+from sockpq import ForeignCluster, QueueSettings, SockpqError
 
 from sockpq_kombu.background.acknowledgements import Acknowledgements
 from sockpq_kombu.background.event_loop import must_not_block
@@ -33,6 +33,7 @@ class Link:
 
     def __init__(self, access: Access, options: dict[str, Any]) -> None:
         """`options`: kombu's transport_options."""
+        self.access = access
         self.client = client_of(access, options)
         self.pending: dict[str, QueueSettings] = {}      # declared, and perhaps never needed on the server
         self.local_queues: dict[str, LocalQueue] = {}
@@ -127,7 +128,7 @@ class Link:
 
     def fail(self, error: Exception) -> None:
         """The connection is lost: the program learns it where it waits for messages."""
-        self._failure = error
+        self._failure = error.__cause__ if isinstance(error.__cause__, ForeignCluster) else error
         self.came()
 
     def taken(self) -> None:

@@ -15,6 +15,7 @@ from sockpq import NotExecuted
 
 from sockpq_kombu.background.event_loop import enter_event_loop, leave_event_loop
 from sockpq_kombu.channels import channel
+from sockpq_kombu.client import remember
 from sockpq_kombu.link import Link
 from sockpq_kombu.mapping.addresses import DEFAULT_PORT, access_of, own_server
 from sockpq_kombu.mapping.errors import CONNECTION
@@ -64,6 +65,7 @@ class Transport(virtual.Transport):
         if len(self.client.alt or ()) > 1:
             self.link.client.ping(own_server(self.client), timeout=1.0)
         self.link.client.connect(timeout=min(self.client.connect_timeout or CONNECT_S, CONNECT_S))
+        remember(self.link.access, self.link.client)
         return super().establish_connection()
 
     def verify_connection(self, connection: Any) -> bool:

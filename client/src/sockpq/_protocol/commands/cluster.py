@@ -27,7 +27,6 @@ from sockpq._protocol.reader import (
 from sockpq.errors import BadArguments
 from sockpq.model import ClusterId, Leader, NodeStatus, SessionInfo, StateHash, User, WorkerBounds, WorkerInfo
 
-_CLUSTER_ID = re.compile(r"-|[0-9a-f]{1,64}")
 _HASH = re.compile(r"[0-9a-f]{1,128}")
 _SECONDS = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?")
 _ROLES = ("LEADER", "FOLLOWER", "CANDIDATE", "LEARNER", "DOWN")
@@ -309,7 +308,8 @@ def _user_line(line: str) -> User:
 
 def _cluster_id(text: str) -> ClusterId:
     fields = fields_of(text)
-    expect(len(fields) >= 2 and _CLUSTER_ID.fullmatch(fields[0]) is not None, "the answer to CLUSTER ID")
+    known = len(fields) >= 2 and (fields[0] == "-" or arguments.CLUSTER.fullmatch(fields[0]) is not None)
+    expect(known, "the answer to CLUSTER ID")
     cluster, name = (None if field == "-" else field for field in fields[:2])
     return ClusterId(cluster, name)
 

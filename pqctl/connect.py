@@ -8,7 +8,17 @@ from time import monotonic, sleep
 
 from sockpq import AuthError, BadArguments, Client, NodeStatus, NotExecuted, ServerView, Unavailable
 
-from pqctl.health import ask, assess, complaint, mixed, of_one_cluster, own_line, serves
+from pqctl.health import (
+    ask,
+    assess,
+    complaint,
+    id_of,
+    in_words,
+    of_one_cluster,
+    own_line,
+    serves,
+    strangers,
+)
 from pqctl.invocation import Call
 from pqctl.output.exit_codes import DONE, REFUSED, UNREACHED, USAGE_ERROR, Failure
 from pqctl.output.stdio import say
@@ -108,8 +118,9 @@ def find(call: Call) -> Servers:
     if not own:
         refused = any(isinstance(view.error, AuthError) for view in views)
         raise (AuthError if refused else Unavailable)("; ".join(map(complaint, views)))
-    if foreign := mixed(views[:count], own):
-        raise Failure(USAGE_ERROR, f"{foreign}; correct the list of servers")
+    foreign = [view for view in strangers(views[:count], own) if view.cluster is not None]
+    if foreign and id_of(own) is not None:
+        raise Failure(USAGE_ERROR, f"{in_words(foreign, own)}; correct the list of servers")
     return Servers(own)
 
 

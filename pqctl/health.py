@@ -123,18 +123,23 @@ def of_one_cluster(views: list[ServerView], given: int) -> list[ServerView]:
     return [] if main is None else [view for view in answered if _together(main, view)]
 
 
-def cluster_of(own: Iterable[ServerView]) -> str | None:
+def id_of(own: Iterable[ServerView]) -> str | None:
     """Return the id of the cluster these views are of; None if no server knows it."""
     return next((view.cluster for view in own if view.cluster is not None), None)
 
 
-def mixed(given: Iterable[ServerView], own: Sequence[ServerView]) -> str:
-    """Describe the given servers that answer and belong to another cluster than `own`; "" if there are none."""
-    foreign = [view for view in given if view.error is None and view.nodes and view not in own]
+def strangers(given: Iterable[ServerView], own: Sequence[ServerView]) -> list[ServerView]:
+    """Return the given servers that answer and belong to another cluster than `own`."""
+    return [view for view in given if view.error is None and view.nodes and view not in own]
+
+
+def in_words(foreign: Sequence[ServerView], own: Sequence[ServerView]) -> str:
+    """Describe these strangers."""
     others = ", ".join(sorted({view.cluster for view in foreign if view.cluster is not None}))
-    one = cluster_of(own)
+    one = id_of(own)
     ids = f": {others}, not {one}" if others and one else ""
-    return f"{', '.join(view.server for view in foreign)} belong to another cluster{ids}" if foreign else ""
+    belong = "belongs" if len(foreign) == 1 else "belong"
+    return f"{', '.join(view.server for view in foreign)} {belong} to another cluster{ids}"
 
 
 def assess(views: list[ServerView], given: int) -> Health:
@@ -161,25 +166,25 @@ def assess(views: list[ServerView], given: int) -> Health:
                            if line.name not in told and not (line.name in full and in_contact(line))},
         notes=[*_notes(views, own, main, cut_off),
                *(f"{name} was added and does not answer: it does not count yet" for name in silent)],
-        cluster=cluster_of(own),
+        cluster=id_of(own),
     )
 
 
 def _notes(views: list[ServerView], own: list[ServerView], main: ServerView, cut_off: set[str]) -> list[str]:
     """Describe anything unusual, in sentences."""
     names, clients = {line.name for line in main.nodes}, {line.client for line in main.nodes}
-    foreign = [view for view in views if view.error is None and view.nodes and view not in own]
+    foreign = strangers(views, own)
     silent = [view for view in views if view.error is not None and view.server not in clients]
-    strangers = {line.name for view in own if (line := own_line(view))} - names
+    extra = {line.name for view in own if (line := own_line(view))} - names
     return [
-        *(f"{view.server} belongs to another cluster ({_in_words(view)})" for view in foreign),
+        *(f"{view.server} belongs to another cluster ({_members_of(view)})" for view in foreign),
         *(complaint(view) if is_full(view) else f"{view.server} does not answer: {view.error}" for view in silent),
-        *(f"{name} answers, but is not a member of the cluster" for name in sorted(strangers)),
+        *(f"{name} answers, but is not a member of the cluster" for name in sorted(extra)),
         *(f"{name} answers, but is not in contact with the leader" for name in sorted(cut_off)),
     ]
 
 
-def _in_words(view: ServerView) -> str:
+def _members_of(view: ServerView) -> str:
     """Return the id and the members of the cluster this view is of."""
     members = ", ".join(sorted(node.name for node in view.nodes))
     return members if view.cluster is None else f"{view.cluster}: {members}"

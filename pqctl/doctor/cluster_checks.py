@@ -9,7 +9,18 @@ from sockpq import ServerView
 from pqctl.access import Access
 from pqctl.doctor import access_checks
 from pqctl.doctor.check import FAIL, OK, SKIP, WARN, Check
-from pqctl.health import Health, ask, assess, complaint, in_contact, is_full, mixed, of_one_cluster, own_line
+from pqctl.health import (
+    Health,
+    ask,
+    assess,
+    complaint,
+    in_contact,
+    in_words,
+    is_full,
+    of_one_cluster,
+    own_line,
+    strangers,
+)
 from pqctl.output.text import counted
 
 CLOCKS_APART_MS = 1000      # AT is in seconds
@@ -38,9 +49,9 @@ def servers_answer(views: Sequence[ServerView], own: Sequence[ServerView]) -> Ch
     if silent:
         state = FAIL if len(silent) == len(views) else WARN
         return Check(state, "servers", "; ".join(silent), "start them, or correct the list of servers")
-    foreign = mixed(views, own)
+    foreign = strangers(views, own)
     if foreign:
-        return Check(FAIL, "servers", foreign, "correct the list of servers")
+        return Check(FAIL, "servers", in_words(foreign, own), "correct the list of servers")
     return Check(OK, "servers", f"{'all ' if len(views) > 1 else ''}{len(views)} given answer")
 
 

@@ -53,8 +53,8 @@ def test_nothing_is_acknowledged_or_published_in_another_cluster(cluster: LocalC
                         "errback": lambda error, interval: retried.append(error)})
             assert not any(isinstance(error, ForeignCluster) for error in retried)
             assert client.total("orders").running == 1
-    with kombu.Connection(f"sockpq://{server}") as anew, pytest.raises(ForeignCluster):     # in this process
-        anew.ensure_connection(max_retries=None)
+    with kombu.Connection(f"sockpq://{server}") as another, pytest.raises(ForeignCluster):     # in this process
+        another.ensure_connection(max_retries=None)
 
 
 def test_a_worker_ends(cluster: LocalCluster, tmp_path: Path) -> None:

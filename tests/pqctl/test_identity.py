@@ -42,7 +42,7 @@ def test_two_clusters_in_one_list_are_named(
     _, out, _ = run(capsys, "--servers", servers, "cluster", "status")
     assert f"{other.addresses[0]} belongs to another cluster ({other.id}: " in " ".join(out.split())
     _, out, _ = run(capsys, "--servers", servers, "doctor")
-    assert f"{other.addresses[0]} belong to another cluster: {other.id}, not {cluster.id}" in " ".join(out.split())
+    assert f"{other.addresses[0]} belongs to another cluster: {other.id}, not {cluster.id}" in " ".join(out.split())
 
 
 def test_nothing_is_done_to_one_of_two(
@@ -60,7 +60,7 @@ def test_nothing_is_done_to_one_of_two(
 def test_two_clusters_with_the_same_members_are_two(
     cluster: FakeCluster, other: FakeCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As when one node of three was founded anew: it has the others in its list as well."""
+    """As when one node of three was founded again by itself: it has the others in its list as well."""
     for server in other.servers:
         server.status_lines = [cluster.servers[0].status_line(one) for one in cluster.servers]
     servers = ",".join([*cluster.addresses, other.addresses[0]])

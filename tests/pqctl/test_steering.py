@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from pqctl.output.exit_codes import DONE, REFUSED, UNKNOWN, UNREACHED
+from pqctl.output.exit_codes import DONE, REFUSED, UNKNOWN, UNREACHED, USAGE_ERROR
 from tests.client.fake_server import FakeCluster, Fault
 from tests.pqctl.running import ask, run
 
@@ -131,6 +131,9 @@ def test_another_cluster_in_the_list_is_left_alone(
 ) -> None:
     with FakeCluster(1) as other:
         cluster.lead(None)
+        code, _, _ = steer(capsys, [*cluster.addresses, *other.addresses], *ADD, timeout=0.3)
+        assert (code, other.executed) == (USAGE_ERROR, [])
+        cluster.id = other.id = None        # they are too old to say it
         code, _, _ = steer(capsys, [*cluster.addresses, *other.addresses], *ADD, timeout=0.3)
         assert (code, other.executed) == (UNREACHED, [])
 

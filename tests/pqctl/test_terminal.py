@@ -33,7 +33,7 @@ def shown(servers: list[str], *arguments: str, columns: int = 80) -> list[str]:
 
 def test_a_usual_cluster_needs_a_line_for_each_node(nodes: LocalCluster) -> None:
     lines = shown(nodes.servers, "cluster", "status")
-    assert len(lines) == 5
+    assert len(lines) == 6          # a verdict before them, a line for the columns, and the cluster
     assert all(len(line) <= 80 for line in lines)
     assert lines[1].split() == ["node", "role", "id", "client", "online", "term", "applied", "lag", "version", "level"]
 
@@ -136,7 +136,7 @@ def test_watch_into_a_pipe_is_one_after_the_other_and_ends_with_its_reader(clust
     with watching(cluster) as process:
         assert process.stdout
         assert process.stderr
-        heads = [process.stdout.readline() for _ in range(12)][::6]
+        heads = [process.stdout.readline() for _ in range(14)][::7]
         assert heads == ["serving: n1 leads; 3 of 3 nodes up, can lose 1 more node\n"] * 2
         process.stdout.close()
         assert process.wait(30) == 141

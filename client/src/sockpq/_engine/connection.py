@@ -157,7 +157,7 @@ class Connection:
         return self.protocol.at_rest and not self._finished
 
     def usable(self) -> bool:
-        """Is it still open, at rest, and with nothing unasked in it? What could not say its cluster is asked anew."""
+        """Is it still open, at rest, and with nothing unasked in it? One that could not say its cluster is not."""
         return self.at_rest and not self.leaderless and self._stream.quiet()
 
     def peer(self) -> Address:

@@ -56,7 +56,7 @@ class ServerView(NamedTuple):
 
 
 def any_cluster(address: Address, cluster: str) -> None:
-    """Raise nothing: whoever asks is not going to use the server."""
+    """Raise nothing: for those who only look."""
 
 
 async def view_all(

@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"pqworker: {error}", file=sys.stderr)
         return MISUSED
     except ForeignCluster as error:
-        print(f"pqworker: {error}; start it anew to work for the other cluster", file=sys.stderr)
+        print(f"pqworker: {error}; start it again to work for the other cluster", file=sys.stderr)
         return FAILED
     except Exception:
         LOG.exception("the worker has failed")

@@ -11,7 +11,6 @@ from celery import Celery
 from sockpq import Client, ForeignCluster
 
 from devcluster.cluster import LocalCluster
-from tests.kombu import celery_project as project
 from tests.kombu.workers import worker
 from tests.waiting import PATIENCE_S, until
 
@@ -59,14 +58,13 @@ def test_nothing_is_acknowledged_or_published_in_another_cluster(cluster: LocalC
 
 def test_a_worker_ends(cluster: LocalCluster, tmp_path: Path) -> None:
     (server,) = cluster.servers
-    app: Celery = project.app
-    app.conf.update(broker_url=f"sockpq://{server}/v", result_backend=f"sockpq://{server}/v")
+    app = Celery(broker=f"sockpq://{server}/v")
     log = tmp_path / "worker.log"
     done = tmp_path / "done"
     with Client(server) as client:
         mine = client.cluster_id().id
     with worker(app, log, "-P", "threads", "-c", "1", "-E") as started:
-        project.note.delay(str(done), 1, 0.0)
+        app.send_task("tests.kombu.celery_project.note", (str(done), 1))
         until(done.exists, log.read_text)
         replace(cluster)
         with Client(server) as client:

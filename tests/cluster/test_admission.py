@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cluster import limits
 from cluster.wire.messages import Admit, RequestVote, TimeoutNow, Vote
 from tests.cluster.helpers.small_cluster import SmallCluster, SmallNode
 
@@ -26,8 +27,8 @@ def votes(world: SmallCluster, voter: SmallNode, term: int) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("restarted", [False, True], ids=["at once", "after a restart"])
-def test_an_admitted_node_does_not_vote_in_the_term_of_its_admission(restarted: bool) -> None:
+@pytest.mark.parametrize("when", ["at once", "after a restart", "after a lonely restart"])
+def test_an_admitted_node_does_not_vote_in_the_term_of_its_admission(when: str) -> None:
     """It may have voted for another candidate of this term before it lost its disk."""
     world = SmallCluster(3)
     wiped = wiped_follower(world)
@@ -36,13 +37,17 @@ def test_an_admitted_node_does_not_vote_in_the_term_of_its_admission(restarted: 
     world.start(wiped.name)
     world.run_until(lambda: wiped.up.journal.voter, 5)
     world.run_until(world.settled)
-    if restarted:
-        world.kill(wiped.name)
-        world.start(wiped.name)
-        world.run(2)                # time to hear all others
-        assert wiped.up.journal.voter
-    assert (world.leader(), leader.up.replica.term) == (leader, term)
     candidate = next(node for node in world if node not in (wiped, leader))
+    if when != "at once":
+        world.kill(wiped.name)
+        if "lonely" in when:
+            world.cut(wiped.name, f"{leader.name} {candidate.name}")
+        world.start(wiped.name)
+        world.run(limits.REENTRY_S + 1)         # time to ask the others, or to give up
+        assert wiped.up.journal.voter
+        world.heal()
+        world.run(0.01)
+    assert (world.leader(), leader.up.replica.term) == (leader, term)
     last = candidate.up.journal
     world.sent.clear()
     for asked in (term, term + 1):  # asked as if the leader had handed over, so nothing else keeps it from voting

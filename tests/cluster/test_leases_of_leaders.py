@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.wire.messages import Ack, Message
+from cluster.wire.messages import Ack, Message, PreVote, PreVoteAnswer
 from tests.cluster.helpers.small_cluster import SmallCluster
 
 LEASE_MS = 550
@@ -49,6 +49,25 @@ def test_a_node_that_does_not_hear_the_leader_is_not_elected_by_those_who_do() -
     world.filter = lambda source, target, message: True
     world.put_now()
     world.run_until(world.settled)
+
+
+def test_a_node_whose_promise_is_over_waits_as_long_as_it_waits_for_a_leader() -> None:
+    world = SmallCluster(3, election_min_ms=ELECTION_MS, election_max_ms=10_000)   # the nodes themselves ask later
+    leader = world.leader()
+    world.put_now()
+    world.run_until(world.settled)
+    asked, candidate = world.followers()
+    last = candidate.up.journal
+    question = PreVote(1000, leader.up.replica.term, last.last_index, last.last_term)
+    world.filter = lambda source, target, message: source != leader.name
+    world.sent.clear()
+    for granted in (False, True):
+        world.run(ELECTION_MS / 1000 * 0.6)
+        world.deliver(candidate.name, asked.name, question)
+        world.run(0.01)
+        answers = [message.granted for source, _, message in world.sent
+                   if source == asked.name and isinstance(message, PreVoteAnswer) and message.round == 1000]
+        assert answers == [False, True][:1 + granted]
 
 
 def test_nor_is_one_whose_connection_to_the_leader_is_closed() -> None:

@@ -14,7 +14,7 @@ _OTHERS: dict[type[ast.cmpop], tuple[str, tuple[str, ...]]] = {
     ast.Eq: ("==", ("!=",)), ast.NotEq: ("!=", ("==",)), ast.Is: ("is", ("is not",)), ast.IsNot: ("is not", ("is",)),
     ast.In: ("in", ("not in",)), ast.NotIn: ("not in", ("in",)),
 }
-_WAIT = re.compile(r"sync|wait|result")         # occurs in the names of methods that wait for the disk
+_WAIT = re.compile(r"sync|wait|result|trust")   # occurs in the names of methods that wait for the disk
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _RAISES = ("damaged",)         # methods that do not return
 

@@ -8,6 +8,7 @@ from cluster.limits import reserved_descriptors
 from cluster.metrics.histogram import Histogram
 from cluster.node import ClusterNode
 from cluster.settings import Member, NodeSettings, PeerTls
+from cluster.storage.disk_needs import DiskNeeds, disk_needs
 from cluster.storage.errors import RejoinNeeded, StorageError, StorageInUse
 from cluster.wire.refusal_log import RefusalLog
 from cluster.wire.tls import TlsTransport
@@ -19,6 +20,7 @@ __all__ = [
     "ClusterError",
     "ClusterListener",
     "ClusterNode",
+    "DiskNeeds",
     "FailStop",
     "Figures",
     "FileCheck",
@@ -40,6 +42,7 @@ __all__ = [
     "StorageInUse",
     "TlsTransport",
     "check_files",
+    "disk_needs",
     "reserved_descriptors",
     "restart_cures",
 ]

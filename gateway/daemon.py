@@ -35,6 +35,7 @@ from gateway.monitoring import HttpServer, LoopLag, Pages, Sources
 from gateway.monitoring import start as start_http
 from gateway.process.certificates import Certificates
 from gateway.process.descriptor_limit import make_room
+from gateway.process.disk_size import OK, disk_check
 from gateway.process.logs import Logs
 from gateway.process.memory_limit import hot_complaint, memory_mark_bytes
 from gateway.process.restarts import Restarts
@@ -74,6 +75,10 @@ async def run(
     limits = config.limits
     if complaint := hot_complaint(limits.hot_bytes, memory_mark_bytes(limits.memory_mark)):
         log.warning("%s", complaint)
+    with contextlib.suppress(OSError):          # then the storage says what is wrong with it
+        check = disk_check(Path(config.node.data_dir), limits)
+        if check.state != OK:
+            log.warning("%s: %s", check.found, check.advice)
     stopping = asyncio.Event()
     if await _pause(restarts, stopping):
         await _run(config, logs, restarts, stopping, bootstrap, announce)

@@ -40,7 +40,8 @@ CONFIG_FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--check-config", "check_file", type=CONFIG_FILE, help="Check a configuration file and exit.")
 @click.option("--check-data", "data_dir", type=click.Path(path_type=Path, file_okay=False, exists=True),
               help="Read the snapshots in the data directory of a node, which may run, and the pages of jobs that they "
-                   "name; print a JSON object for each finding, as pqctl doctor needs it, and exit.")
+                   "name; with --check-config, also compare the size of the disk with what these settings need; print "
+                   "a JSON object for each finding, as pqctl doctor needs it, and exit.")
 @click.option("--dev", "as_dev", is_flag=True, help="Run a node alone on loopback, its data in ./sockpqd-dev.")
 @click.option("--nodes", type=click.IntRange(1, NODES_MAX), default=1, metavar="N",
               help="With --dev: run a cluster of N nodes, in ./sockpqd-dev-N. Ctrl-C ends it and keeps its data.")
@@ -54,7 +55,8 @@ def main(
     bootstrap: bool,
 ) -> None:
     """One node of a replicated priority job queue."""
-    chosen = sum((config_file is not None, check_file is not None, data_dir is not None, as_dev, as_hash))
+    checks = check_file is not None or data_dir is not None
+    chosen = sum((config_file is not None, checks, as_dev, as_hash))
     if chosen > 1:
         raise click.UsageError(
             "give one of --config FILE, --check-config FILE, --check-data DIR, --hash-secret and --dev")
@@ -64,8 +66,8 @@ def main(
         config_file = DEFAULT_FILE
     if nodes > 1 and (not as_dev or bootstrap):
         raise click.UsageError("--nodes goes with --dev only")
-    if data_dir is not None or as_hash:
-        print(_hashed(_secret()) if data_dir is None else _checked(data_dir))
+    if as_hash:
+        print(_hashed(_secret()))
         return
     from gateway.config import ConfigError
 
@@ -74,8 +76,12 @@ def main(
             from gateway.dev import cluster
 
             sys.exit(cluster.run(Path.cwd(), nodes))
+        if data_dir is not None:
+            print(_checked(data_dir, check_file))
+            return
         config = _config(config_file or check_file)
         if check_file is not None:
+            _check_disk(config)
             print(f"{check_file}: good; node {config.node.name} of {len(config.cluster.members)}")
         else:
             _run(config, as_dev=as_dev, bootstrap=bootstrap)
@@ -140,14 +146,34 @@ def _hashed(secret: str) -> str:
     return scrypt.hashed(secret).text
 
 
-def _checked(data_dir: Path) -> str:
-    """What is found in the files of a node, a JSON object on each line."""
-    from cluster import check_files
+def _check_disk(config: Config) -> None:
+    """Warn about a disk that is small for the configuration; raises ConfigError if it is too small."""
+    from gateway.config import ConfigError
+    from gateway.process.disk_size import FAIL, WARN, disk_check
 
     try:
-        return "\n".join(json.dumps(check._asdict()) for check in check_files(data_dir))
+        check = disk_check(Path(config.node.data_dir), config.limits)
+    except OSError as error:
+        raise ConfigError(f"node.data_dir: {error}") from error
+    if check.state == FAIL:
+        raise ConfigError(f"node.data_dir: {check.found}; {check.advice}")
+    if check.state == WARN:
+        print(f"sockpqd: warning: node.data_dir: {check.found}; {check.advice}", file=sys.stderr)
+
+
+def _checked(data_dir: Path, check_file: Path | None) -> str:
+    """What is found in the files of a node, and about its disk, a JSON object on each line. Raises ConfigError."""
+    from cluster import check_files
+    from gateway.process.disk_size import disk_check
+
+    config = None if check_file is None else _config(check_file)
+    try:
+        checks = check_files(data_dir)
+        if config is not None:
+            checks.append(disk_check(data_dir, config.limits))
     except OSError as error:
         raise click.UsageError(f"--check-data {data_dir}: {error.strerror or error}") from error
+    return "\n".join(json.dumps(check._asdict()) for check in checks)
 
 
 def _secret() -> str:

@@ -1,23 +1,38 @@
-"""The check of a node's snapshots and pages of jobs by `pqctl doctor`: the program of the node does it."""
+"""The checks of a node's snapshots, pages of jobs and size of disk by `pqctl doctor`: the node's program does them."""
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 from pqctl.doctor.check import SKIP, WARN, Check
 
 
-def look(data_dir: Path) -> list[Check]:
-    """Run `sockpqd --check-data`; it only reads, and takes as long as the disk needs for these files."""
+def look(data_dir: Path, process: int | None = None) -> list[Check]:
+    """Run `sockpqd --check-data`; it only reads, and takes as long as the disk needs for these files.
+
+    `process`: the node, whose configuration says what it needs of its disk.
+    """
     program = _program()
     if program is None:
         return [Check(SKIP, "snapshots", "there is no sockpqd beside pqctl or in the path", "run this on the node")]
+    command = [program, "--check-data", str(data_dir)]
+    configured = None if process is None else _configuration_of(process)
+    unknown: list[Check] = []
+    environment = dict(os.environ)
+    if configured is not None:
+        command += ["--check-config", configured.file]
+        environment |= configured.variables
+    elif process is not None:
+        unknown = [Check(SKIP, "disk size", f"the configuration of process {process} cannot be seen",
+                         "run this as the node's user or as root; or ask sockpqd --check-config FILE")]
     try:
-        ended = subprocess.run([program, "--check-data", data_dir], capture_output=True, text=True, check=False)
+        ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     except OSError as error:
         return [Check(WARN, "snapshots", f"{program} cannot be run: {error.strerror}", "install it anew")]
     try:
@@ -28,7 +43,30 @@ def look(data_dir: Path) -> list[Check]:
         why = ended.stderr.strip().splitlines()[-1:] or ["it said nothing"]
         return [Check(WARN, "snapshots", f"{program} --check-data failed: {why[0]}",
                       "run this as the node's user or as root")]
-    return found
+    return found + unknown
+
+
+class Configured(NamedTuple):
+    """Where a node has its settings: a file, and variables of its environment."""
+
+    file: str
+    variables: dict[str, str]
+
+
+def _configuration_of(process: int) -> Configured | None:
+    """The configuration of a running node; None: it cannot be seen."""
+    folder = Path(f"/proc/{process}")
+    try:
+        words = _words(folder / "cmdline")
+        file = (folder / "cwd").readlink() / words[words.index("--config") + 1]
+        pairs = (word.partition("=") for word in _words(folder / "environ") if word.startswith("SOCKPQD_"))
+    except (OSError, ValueError, IndexError):
+        return None
+    return Configured(str(file), {name: value for name, _, value in pairs})
+
+
+def _words(file: Path) -> list[str]:
+    return os.fsdecode(file.read_bytes()).split("\0")
 
 
 def _program() -> str | None:

@@ -46,7 +46,7 @@ def look(data_dir: Path) -> list[Check]:
     """Run all checks of this machine."""
     checks = [
         file_system(data_dir), fsync(data_dir), free_space(data_dir), memory(data_dir), open_files(data_dir),
-        interpreter(), *files.look(data_dir),
+        interpreter(), *files.look(data_dir, _process_of(data_dir)),
     ]
     return [check for check in checks if check is not None]
 

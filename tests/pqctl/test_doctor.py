@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from pqctl.health import Health, assess
 from tests.client.fake_server import FakeCluster, Fault
 from tests.pqctl.running import ask, run
 from tests.pqctl.test_health import line, no_view, view, with_learner
+from tests.waiting import until
 
 THREE = (line("n1", 1, "LEADER"), line("n2", 2, "FOLLOWER"), line("n3", 3, "FOLLOWER"))
 
@@ -38,14 +41,15 @@ def test_a_healthy_cluster_and_its_machine(nodes: LocalCluster, capsys: pytest.C
     code, told = ask(capsys, nodes.servers, "doctor", "--data-dir", str(nodes.data_dir("n2")))
     found = states(told)
     assert list(found) == ["servers", "leader", "members", "peers", "clocks", "versions", "online",
-                           "file system", "fsync", "free space", "memory", "open files", "interpreter", "snapshots"]
+                           "file system", "fsync", "free space", "memory", "open files", "interpreter", "snapshots",
+                           "disk size"]
     for name in ("servers", "leader", "members", "peers", "clocks", "versions", "online"):
         assert found[name] == OK, told
-    assert [list(check) for check in told["checks"]] == [["state", "name", "found", "advice"]] * 14
+    assert [list(check) for check in told["checks"]] == [["state", "name", "found", "advice"]] * 15
     texts = {check["name"]: check["found"] for check in told["checks"]}
     assert f"process {nodes.pid('n2')} may open" in texts["open files"]
     assert "p99" in texts["fsync"]
-    assert code == max({OK: 0, WARN: 1, FAIL: 2}[state] for state in found.values())
+    assert code == max({OK: 0, SKIP: 0, WARN: 1, FAIL: 2}[state] for state in found.values())
     assert not [name for name in os.listdir(nodes.data_dir("n2")) if "doctor" in name]
 
 
@@ -238,6 +242,30 @@ def test_what_sockpqd_finds_in_the_files_is_shown(tmp_path: Path, monkeypatch: p
     assert (check.state, "what" in check.found) == (WARN, True)
     monkeypatch.setattr(files, "_program", lambda: None)
     assert files.look(tmp_path)[0].state == SKIP
+
+
+def test_what_a_node_needs_of_its_disk_is_asked_for_its_own_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    program = tmp_path / "sockpqd"
+    program.write_text(
+        """#!/bin/sh\necho '{"state": "OK", "name": "disk size", "found": "'$3 $4 $SOCKPQD_LIMITS_HOT_BYTES'"}'""")
+    program.chmod(0o700)
+    monkeypatch.setattr(files, "_program", lambda: str(program))
+    node = subprocess.Popen(
+        [sys.executable, "-c", "import time; time.sleep(60)", "--config", "n1.toml"], cwd=tmp_path,
+        env={"SOCKPQD_LIMITS_HOT_BYTES": "7", "OTHER": "x"})
+    other = subprocess.Popen(["sleep", "60"])
+    try:
+        until(lambda: files._configuration_of(node.pid) is not None)
+        assert files.look(tmp_path, node.pid) == [Check(OK, "disk size", f"--check-config {tmp_path}/n1.toml 7")]
+        (_, unknown) = files.look(tmp_path, other.pid)
+        assert (unknown.state, unknown.name) == (SKIP, "disk size")
+        assert str(other.pid) in unknown.found
+    finally:
+        for process in (node, other):
+            process.kill()
+            process.wait()
 
 
 def test_a_node_that_does_not_run_here_is_told(tmp_path: Path) -> None:

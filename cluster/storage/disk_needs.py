@@ -1,0 +1,35 @@
+"""How large the disk of a node must be for its settings, before it has any jobs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cluster import limits
+
+PAGE_FILES_BYTES = 32 << 20     # one that is written, and one that is given up meanwhile
+
+
+class DiskNeeds(NamedTuple):
+    """Bytes, by what takes them."""
+
+    journal: int        # back to the older snapshot, up to that and beyond the newest one, and the next segment
+    snapshots: int      # two, of the jobs in memory; without `hot_bytes` these are all jobs, and not counted
+    pages: int
+    ballast: int        # what the next snapshot and the journal may take
+    free: int           # what is to stay free
+
+    @property
+    def least(self) -> int:
+        """With less than that the node would never accept a job: three segments, and what is to stay free."""
+        return 3 * limits.SEGMENT_BYTES + self.free
+
+
+def disk_needs(hot_bytes: int, disk_free_bytes_min: int) -> DiskNeeds:
+    """What a node needs with these settings to do without hindrance."""
+    return DiskNeeds(
+        journal=2 * limits.COMPACTION_BYTES_MIN + 2 * limits.SEGMENT_BYTES,
+        snapshots=2 * hot_bytes,
+        pages=PAGE_FILES_BYTES if hot_bytes else 0,
+        ballast=hot_bytes + limits.COMPACTION_BYTES_MIN + 3 * limits.SEGMENT_BYTES,
+        free=disk_free_bytes_min,
+    )

@@ -204,6 +204,7 @@ class Figures(Struct, frozen=True):
     hot_bytes: int = 0          # of waiting jobs in memory, about
     hot_bytes_max: int = 0      # the budget for that; 0: none
     paging: PagingFigures | None = None
+    disk_held: tuple[tuple[str, int], ...] = ()     # who holds the disk of the data directory
 
 
 class Cluster(Protocol):

@@ -5,15 +5,23 @@ The disk is full when the journal cannot create its next segment; the room left 
 everything that goes through the log is refused, except what Raft itself needs, so a node rarely reaches the point where
 it can log nothing at all. Meanwhile the ballast is released, so that a snapshot can be written and the journal cut.
 
+Before that the node gives up what it can do without, so that its own files are never the reason for long. When room is
+short, the files of pages of which a good part is dead, and by a snapshot what only an older one needs (compaction.py);
+jobs leave memory only as far as the next segment and a snapshot still have room. When there is none for the next
+segment or for a snapshot, also the snapshot before the newest one, with the part of the log that only it needs.
+
 A lack of file descriptors is treated like a lack of space.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from typing import NamedTuple
 
 from cluster import limits
 from cluster.journal.journal import Journal
+from cluster.paging.page_files import PageFiles
 from cluster.raft.quorum import Quorum
 from cluster.snapshots.snapshot_store import SnapshotStore
 from cluster.storage.ballast import Ballast
@@ -22,23 +30,47 @@ from cluster.storage.errors import NoRoom
 log = logging.getLogger("sockpqd.cluster")
 
 
-class Capacity:
-    """The room of one node. `marked`: beyond a watermark of memory or disk; `free_bytes`: last measured, of the disk.
+class Holders(NamedTuple):
+    """Who holds the disk of the data directory, in bytes."""
 
+    journal: int
+    snapshots: int
+    pages: int          # all files of pages,
+    live: int           # the part of them that is needed,
+    held: int           # and those that only a snapshot needs
+    ballast: int
+    others: int         # what is not this node's; 0 while the size of the disk is not known
+
+
+class Capacity:
+    """The room of one node. `marked`: beyond a watermark of memory or disk; `disk_marked`: beyond that of the disk.
+
+    `free_bytes`: last measured, of the disk, which has `disk_bytes` (0: not known). `short`: room should be made.
     `exhausted`: commands of clients cannot be logged. `stuck`: not even the changes of the last turn can.
     """
 
-    def __init__(self, journal: Journal, store: SnapshotStore, quorum: Quorum, ballast: Ballast) -> None:
+    def __init__(
+        self, journal: Journal, store: SnapshotStore, quorum: Quorum, ballast: Ballast, pages: PageFiles | None,
+        hot_bytes: Callable[[], int],
+    ) -> None:
+        """`pages`: where jobs outside memory are, if there may be some; `hot_bytes()`: about what the others take."""
         self.marked = False
+        self.disk_marked = False
         self.free_bytes = 0
+        self.disk_bytes = 0
         self.ballast = ballast
+        self.short = False
         self.exhausted = False
         self.stuck = False
         self._retry_at = float("-inf")
         self._journal = journal
         self._store = store
         self._quorum = quorum
-        self._ballast_at = float("-inf")
+        self._pages = pages
+        self._hot_bytes = hot_bytes
+        self._look_at = float("-inf")
+        self._reported_at = float("-inf")
+        self._lacked_bytes = 0          # what was free when a snapshot had no room
 
     def update(self, now: float) -> None:
         """Reassess the room and adjust the ballast; `now`: monotonic seconds."""
@@ -51,15 +83,65 @@ class Capacity:
                           "Free disk space; the node then continues by itself.")
             else:
                 log.info("there is room for the journal again: commands are logged")
-        segments.held_back = segments.short and self._snapshot_goes_first()
-        if now >= self._ballast_at:
-            self._ballast_at = now + limits.BALLAST_LOOK_S
+        segments.held_back = (segments.short or self.short) and self._snapshot_goes_first()
+        if self._pages is not None:
+            self._give_pages_room(self._pages)
+        if now >= self._look_at:
+            self._look_at = now + limits.ROOM_LOOK_S
+            self._make_room(now)
             self._adjust_ballast()
+
+    def _give_pages_room(self, pages: PageFiles) -> None:
+        """Jobs that leave memory leave room for the next segment, and for a snapshot that finds none in the ballast."""
+        pages.free_bytes = self.free_bytes
+        beside_ballast = max(0, self._expected_bytes() - self.ballast.bytes)
+        pages.room_bytes = self.free_bytes - self._journal.segments.segment_bytes - beside_ballast
+
+    def _make_room(self, now: float) -> None:
+        """If room is short, give up what this node can do without."""
+        journal, store = self._journal, self._store
+        needed = journal.segments.segment_bytes + self._expected_bytes()
+        lacking = journal.segments.short or store.lacks_space
+        self.short = lacking or self.disk_marked or self.free_bytes + self.ballast.bytes < needed
+        if not self.short:
+            return
+        if now - self._reported_at >= limits.ROOM_REPORT_S:
+            self._reported_at = now
+            self._report()
+        if store.lacks_space and self.free_bytes >= self._lacked_bytes + journal.segments.segment_bytes:
+            self._lacked_bytes = self.free_bytes
+            store.retry()
+        if lacking:
+            if journal.can_release:
+                journal.release()
+            if store.older_bytes:
+                store.release()
+        if self._pages is not None:
+            self._pages.make_room()
+
+    def holders(self) -> Holders:
+        """Who holds the disk now."""
+        pages, store = self._pages, self._store
+        own = self._journal.segments.disk_bytes, store.newest_bytes + store.older_bytes
+        held = 0 if pages is None else pages.held_bytes
+        files, live = (0, 0) if pages is None else (pages.bytes_total + held, pages.live_bytes)
+        rest = self.disk_bytes - self.free_bytes - sum(own) - files - self.ballast.bytes
+        return Holders(*own, files, live, held, self.ballast.bytes, max(0, rest) if self.disk_bytes else 0)
+
+    def _report(self) -> None:
+        now = self.holders()
+        log.warning(
+            "the disk of node.data_dir is short of room: %d bytes of %d are free. The journal has %d, snapshots %d, "
+            "files of pages %d (of which %d are needed, and %d are in files that only a snapshot needs), the ballast "
+            "%d, others %d.", self.free_bytes, self.disk_bytes, now.journal, now.snapshots, now.pages, now.live,
+            now.held, now.ballast, now.others, extra={"fields": {"free": self.free_bytes, **now._asdict()}})
 
     def _snapshot_goes_first(self) -> bool:
         """Is there space for the next segment or for a snapshot, behind which old segments can go, but not for both?"""
-        left = self.free_bytes - self._snapshot_bytes()
-        return 0 <= left < self._journal.segments.segment_bytes and self._journal.can_shrink and not self._store.failing
+        if self._store.writing or self._store.failing:
+            return self._store.writing
+        left = self.free_bytes - self._expected_bytes()
+        return 0 <= left < self._journal.segments.segment_bytes and self._journal.can_shrink
 
     def stand_still(self, now: float, error: NoRoom) -> None:
         """Pause, because there was no room for the changes of a turn."""
@@ -74,6 +156,8 @@ class Capacity:
         if now < self._retry_at:
             raise NoRoom
         self._retry_at = now + limits.NO_ROOM_RETRY_S
+        if self._store.older_bytes:
+            self._store.release()
         self.relieve()
         self._journal.sync()
         self.stuck = False
@@ -92,9 +176,14 @@ class Capacity:
         """An upper estimate of the size of a snapshot written now."""
         return self._store.newest_bytes + self._journal.bytes_total
 
+    def _expected_bytes(self) -> int:
+        """About the size of a snapshot written now, which may have a little more than the waiting jobs."""
+        return min(self._snapshot_bytes(), self._hot_bytes())
+
     def relieve(self) -> None:
         """Release the ballast, because its space is needed."""
         self._store.lacked_space = False
+        self._lacked_bytes = self.free_bytes
         if self.ballast.give_up():
             self._store.retry()
             log.warning("the disk is full: the ballast is released, so that the journal can be cut")

@@ -35,6 +35,7 @@ from cluster.leader.compaction import Compaction
 from cluster.leader.leadership import Leadership
 from cluster.leader.membership import Members
 from cluster.leader.proposer import Proposer
+from cluster.leader.state_for_entries import StateForEntries
 from cluster.paging.page_files import PageFiles
 from cluster.paging.paging import Paging
 from cluster.raft.peer import Network
@@ -96,7 +97,7 @@ class Driver:
         self.store = store
         self.chain = store.chain
         self.members = Members(settings, machine)
-        self._compaction = Compaction(settings.name, self.members, journal, store)
+        self._compaction = Compaction(settings.name, self.members, journal, store, pages)
         self.mending = Mending(journal, store)
         self._stale = True                      # the transport does not have these members yet
         self._linked: dict[str, str] = {}       # peers of the network and their addresses
@@ -108,13 +109,12 @@ class Driver:
         self._led, self._online = False, True   # the last known values of what _changed() compares
         self._led_at = clock.monotonic()        # when there was a leader last, or the start
         self._info_at, self._info_sent = float("-inf"), ("", False)
-        self.full = False
+        self.full, self._term_seen = False, 0
         self.leader_changes = 0                 # leaderships that began since the start
-        self._term_seen = 0
         self._told_commit = 0                   # the commit index that was sent for the sake of subscribers
         self.inbox: list[tuple[str, Hello | Message | None]] = []
-        self.transport = RaftTransport(settings, journal, store, network, rng)
-        self.peers = self.transport.peers
+        self.transport = transport = RaftTransport(settings, journal, store, network, rng)
+        self.peers = transport.peers
         self.replica = Replica(
             PeerNode(settings.name), transport=self.transport, journal=journal, snapshots=store,
             dump_path=store.newest_path(), monotonic=clock.monotonic, heartbeat_s=settings.heartbeat_ms / 1000,
@@ -124,10 +124,11 @@ class Driver:
         self.transport.bind(self.replica, clock.monotonic())
         self.recording = Recording(machine, listener.recording)
         self.notices = Notices(settings.name, network, self.peers, self.leader, listener)
-        self.capacity = Capacity(
-            journal, store, self.transport.quorum, Ballast(store.disk, settings.data_dir / "ballast"))
+        ballast = Ballast(store.disk, settings.data_dir / "ballast")
+        self.capacity = Capacity(journal, store, transport.quorum, ballast, pages, lambda: machine.hot_bytes)
         self.paging = Paging(machine, pages, clock.monotonic)
-        self._comparison = ReplicaCheck(store.chain, self.transport.quorum)
+        self._state_for_entries = StateForEntries(machine, journal, store, transport, pages)
+        self._comparison = ReplicaCheck(store.chain, transport.quorum)
         time = ReplicatedTime(clock)
         self.proposer = Proposer(self.replica.propose, time.now_ms, self._effects, clock.monotonic)
         self.syncing = Syncing(journal, self.proposer, clock.monotonic, settings.election_min_ms / 1000)
@@ -280,9 +281,12 @@ class Driver:
             raise self.store.load_error
         self._send_info(now)
         self.full = self.capacity.full()
+        if self.replica.is_leader:
+            self._state_for_entries.look(now)
         mending = self.mending.due(now, self.replica.applied_index)
-        if mending or self._compaction.begins(now, no_room=self.capacity.lacking):
-            self.capacity.make_way()
+        capacity = self.capacity
+        if mending or self._compaction.begins(now, no_room=capacity.lacking, short=capacity.short):
+            capacity.make_way()
             self.replica.compact()
 
     def urgent(self, event: Hello | Message | None) -> bool:

@@ -142,7 +142,11 @@ PAGE_FILES_MAX = 256            # of 256 MiB, all of them open; beyond that jobs
 
 BALLAST_STEP_BYTES = 16 << 20   # the ballast grows by this much at a time, so that no turn takes long,
 BALLAST_BYTES_MAX = 4 << 30     # up to this
-BALLAST_LOOK_S = 1.0            # how often its size is adjusted
+ROOM_LOOK_S = 1.0               # how often the room is looked at: the ballast grows, or what can go is given up
+ROOM_REPORT_S = 60.0            # and how often the log says, while it is short, who holds it
+STATE_FOR_ENTRIES_S = 10.0      # a follower that applies nothing for so long, for want of room, is sent the state,
+STATE_FOR_ENTRIES_BYTES = 1 << 20   # if that has no more than this, or no more than the entries it lacks,
+STATE_AGAIN_S = 30.0            # and again after this long
 NO_ROOM_RETRY_S = 1.0           # how often a node that could not write a turn's changes tries again
 
 # ---- Connections between nodes

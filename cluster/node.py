@@ -23,6 +23,7 @@ from cluster.api import (
     NotPossible,
     RemoveNodeReply,
 )
+from cluster.capacity import Capacity
 from cluster.damage.rejoining import Rejoining
 from cluster.damage.scrubber import FileToRead, Finding, Scrubber, files_to_read
 from cluster.driven_node import DrivenNode
@@ -82,6 +83,7 @@ class ClusterNode(DrivenNode):
         self._turns = LoopTurns()
         self._marks = Watermarks(
             settings.memory_mark_bytes, settings.disk_free_bytes_min, lambda: self._driver.capacity.ballast.bytes,
+            lambda: pages.written_bytes,
         )
         self._watch = WatermarkMonitor(settings.data_dir, self._marks, self._loop)
         self._administration = Administration(self._driver, self._wake)
@@ -174,7 +176,7 @@ class ClusterNode(DrivenNode):
         try:
             if self._pages is not None:
                 self._pages.halted = self._marks.disk_reached
-            driver.capacity.marked, driver.capacity.free_bytes = self._marks.reached, self._marks.free_bytes
+            self._measured(driver.capacity)
             driver.syncing.pace.waited(max(0.0, self._woken_at - self._turned_at))
             driver.turn(propose=not waits)
         except StorageDamaged as error:
@@ -198,6 +200,11 @@ class ClusterNode(DrivenNode):
         if syncing is not None and syncing is not self._syncing:
             syncing.add_done_callback(self._synced)
         self._syncing = syncing
+
+    def _measured(self, capacity: Capacity) -> None:
+        marks = self._marks
+        capacity.marked, capacity.disk_marked = marks.reached, marks.disk_reached
+        capacity.free_bytes, capacity.disk_bytes = marks.free_bytes, marks.disk_bytes
 
     def _synced(self, _: Future[None]) -> None:
         """Wake the loop; called in the thread that synced."""

@@ -59,7 +59,14 @@ def figures(
         hot_bytes=driver.machine.hot_bytes,
         hot_bytes_max=driver.settings.hot_bytes,
         paging=_paging(driver),
+        disk_held=_disk_held(driver),
     )
+
+
+def _disk_held(driver: Driver) -> tuple[tuple[str, int], ...]:
+    holders = driver.capacity.holders()
+    return (("journal", holders.journal), ("snapshots", holders.snapshots), ("pages", holders.pages),
+            ("ballast", holders.ballast), ("others", holders.others))
 
 
 def _paging(driver: Driver) -> PagingFigures | None:

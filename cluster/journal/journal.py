@@ -9,7 +9,7 @@ read back.
 Which entries are kept: the Raft library removes the entries that a new snapshot covers (deleteEntriesTo). The journal
 removes only what the snapshot before that one covers, so the log reaches back to the older of the two that are kept.
 A follower that was away for a moment still finds its entries, and a damaged newest snapshot can be replaced by the
-older one and the log.
+older one and the log. A node that is short of room does without that: release().
 Segments without any kept entry are deleted, one at each sync.
 
 The camel-case names are those that pysyncobj calls (`createJournal`). Positions count from the first entry; indexes are
@@ -190,6 +190,13 @@ class Journal(LogView):
         self._show_from(max(self.first_index, keep))
         self._shrunk = True
 
+    def release(self) -> None:
+        """Remove all entries that the newest snapshot covers, because their segments are needed."""
+        covered = self._state.covered
+        self._change(journal_format.PREFIX, covered, covered)
+        self._show_from(max(self.first_index, covered))
+        self._shrunk = True
+
     def align(self, position: int) -> None:
         """Show the log from `position` on, as if there were nothing before it. Nothing is removed from disk."""
         self._show_from(self.first_index + position)
@@ -258,6 +265,10 @@ class Journal(LogView):
         """Is something waiting for sync()? A new commit index alone does not count."""
         return bool(self._pending)
 
+    def bytes_from(self, index: int) -> int:
+        """The total length of this entry and those after it."""
+        return self._table.bytes_between(index, self._table.next)
+
     @property
     def empty(self) -> bool:
         """Has this journal never held more than pysyncobj's first entry (index 1, term 0), and no term or vote?"""
@@ -270,6 +281,11 @@ class Journal(LogView):
         size = sum([len(entry[0]) for entry in entries]) + self._pending_bytes + _BESIDE_BYTES_MAX
         size += journal_format.SECTOR_BYTES
         return self.segments.takes(size + (len(entries) + len(self._pending)) * journal_format.RECORD.size)
+
+    @property
+    def can_release(self) -> bool:
+        """Would release() allow segments to be deleted?"""
+        return self._state.several_segments_covered()
 
     @property
     def can_shrink(self) -> bool:

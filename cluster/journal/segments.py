@@ -87,6 +87,11 @@ class Segments:
         """Number of the oldest segment."""
         return self._oldest
 
+    @property
+    def disk_bytes(self) -> int:
+        """What all segments take on the disk, about."""
+        return (self.active - self._oldest) * self._segment_bytes + self.active_bytes + self._spare_bytes
+
     def written(self) -> list[tuple[int, int]]:
         """All segments in use, each with the end of its last frame."""
         ends = {number: end for number, end in self._ends.items() if self._oldest <= number < self.active}
@@ -231,6 +236,9 @@ class Segments:
         """Note that the last frame is durable: see to the next segment, drop a large frame from the page cache."""
         if self._begun:
             self._begun = False
+            if self.held_back and not self.short:
+                self.short = True
+                log.info("the next segment of the journal waits for a snapshot, as there is no room for both")
             if not self.short:
                 self._prepare_beside()
         elif self._preparing is not None:

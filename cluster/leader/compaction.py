@@ -10,34 +10,38 @@ from __future__ import annotations
 from cluster import limits
 from cluster.journal.journal import Journal
 from cluster.leader.membership import Members
+from cluster.paging.page_files import PageFiles
 from cluster.snapshots.snapshot_store import SnapshotStore
 
 
 class Compaction:
     """Watches the journal of the node `name`."""
 
-    def __init__(self, name: str, members: Members, journal: Journal, store: SnapshotStore) -> None:
+    def __init__(
+        self, name: str, members: Members, journal: Journal, store: SnapshotStore, pages: PageFiles | None,
+    ) -> None:
         self._name = name
         self._members = members
         self._journal = journal
         self._store = store
+        self._pages = pages
         self._last = float("-inf")              # when the last one began, monotonic seconds
         # When the journal became too long, None while it is not. A journal that is too long at the start is cut at
         # once: a node that is restarted again and again would never reach its place.
         self._long_since: float | None = float("-inf")
 
-    def begins(self, now: float, *, no_room: bool) -> bool:
+    def begins(self, now: float, *, no_room: bool, short: bool = False) -> bool:
         """Is it time for a snapshot? If so, it counts as begun.
 
-        `now`: monotonic seconds; `no_room`: this node refuses jobs for lack of room.
+        `now`: monotonic seconds; `no_room`: this node refuses jobs for lack of room; `short`: room should be made.
         """
-        if self._store.busy or not (self._long() or self._helps()):
+        if self._store.busy or not (self._long() or self._helps(short)):
             self._long_since = None
             return False
         if self._long_since is None:
             self._long_since = now
         due = max(self._last + limits.COMPACTION_REST_S, self._long_since + self._place() * limits.COMPACTION_REST_S)
-        if now < due and self._journal.bytes_total <= limits.COMPACTION_BYTES_MAX and not no_room:
+        if now < due and self._journal.bytes_total <= limits.COMPACTION_BYTES_MAX and not (no_room or short):
             return False
         self._last = now
         return True
@@ -51,10 +55,15 @@ class Compaction:
             return True
         return self._journal.last_index - self._store.newest_index > limits.COMPACTION_ENTRIES
 
-    def _helps(self) -> bool:
-        """Is there no room for the next segment, and would a snapshot free some?"""
+    def _helps(self, short: bool) -> bool:
+        """Is there no room for the next segment, or little, and would a snapshot free some?"""
         journal = self._journal
-        return journal.segments.short and journal.segments.scarce and self._news and journal.can_shrink
+        held_bytes = 0 if self._pages is None else self._pages.held_bytes
+        if not self._news or not (journal.can_shrink or held_bytes):
+            return False
+        if journal.segments.short and journal.segments.scarce:
+            return True
+        return short and journal.bytes_total + held_bytes > max(self._store.usual_bytes, journal.segments.segment_bytes)
 
     @property
     def _news(self) -> bool:

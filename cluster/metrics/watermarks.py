@@ -36,15 +36,22 @@ class Watermarks:
 
     def __init__(
         self, memory_mark_bytes: int, disk_free_bytes_min: int, ballast_bytes: Callable[[], int] = lambda: 0,
+        written_bytes: Callable[[], int] = lambda: 0,
     ) -> None:
-        """`ballast_bytes()`: size of the node's ballast on the disk, which counts as free space."""
+        """`ballast_bytes()`: size of the node's ballast on the disk, which counts as free space.
+
+        `written_bytes()`: of jobs that left memory, ever: these may fill a small disk between two measurements.
+        """
         self.memory_mark_bytes = memory_mark_bytes
         self.disk_free_bytes_min = disk_free_bytes_min
         self.memory_bytes = 0           # resident
         self.memory_used_bytes = 0      # what counts of it
         self.disk_free_bytes = 0        # with the ballast
-        self.free_bytes = 0             # without it
+        self.disk_bytes = 0             # size of the disk
+        self._free_bytes = 0
         self._ballast_bytes = ballast_bytes
+        self._written_bytes = written_bytes
+        self._written = 0               # at the last measurement
         self.memory_reached = False
         self.disk_reached = False
 
@@ -53,10 +60,16 @@ class Watermarks:
         """Is there no room for more jobs, in memory or on disk?"""
         return self.memory_reached or self.disk_reached
 
-    def update(self, memory_bytes: int, memory_used_bytes: int, disk_free_bytes: int) -> None:
+    @property
+    def free_bytes(self) -> int:
+        """Free space without the ballast, less what was written of pages since it was measured."""
+        return max(0, self._free_bytes - (self._written_bytes() - self._written))
+
+    def update(self, memory_bytes: int, memory_used_bytes: int, disk_free_bytes: int, disk_bytes: int = 0) -> None:
         """Store new measurements, and log when a mark is reached or left."""
-        self.memory_bytes, self.memory_used_bytes = memory_bytes, memory_used_bytes
-        self.free_bytes, self.disk_free_bytes = disk_free_bytes, disk_free_bytes + self._ballast_bytes()
+        self.memory_bytes, self.memory_used_bytes, self.disk_bytes = memory_bytes, memory_used_bytes, disk_bytes
+        self._free_bytes, self.disk_free_bytes = disk_free_bytes, disk_free_bytes + self._ballast_bytes()
+        self._written = self._written_bytes()
         self._check_memory()
         self._check_disk()
 
@@ -139,14 +152,14 @@ class WatermarkMonitor:
             except RuntimeError:
                 return                  # the loop is closed
 
-    def _look(self) -> tuple[int, int, int]:
+    def _look(self) -> tuple[int, int, int, int]:
         resident = resident_bytes()
         far_below = resident * 2 < self._marks.memory_mark_bytes or not self._marks.memory_mark_bytes
         if not far_below and self._looks % (1 + resident // COUNT_BYTES) == 0:
             self._objects = small_objects()
         self._looks += 1
         used = resident if far_below else self._used.bytes(resident, self._objects)
-        return resident, used, free_bytes(self._directory)
+        return resident, used, free_bytes(self._directory), disk_bytes(self._directory)
 
     def _collect(self) -> None:
         with contextlib.suppress(RuntimeError):         # on the loop: destructors may belong to it
@@ -157,6 +170,12 @@ def free_bytes(directory: Path) -> int:
     """The free space for this process on the disk of the directory. Raises OSError."""
     status = os.statvfs(directory)
     return status.f_bavail * status.f_frsize
+
+
+def disk_bytes(directory: Path) -> int:
+    """The size of the disk of the directory. Raises OSError."""
+    status = os.statvfs(directory)
+    return status.f_blocks * status.f_frsize
 
 
 def _memory_returner() -> Callable[[], object]:

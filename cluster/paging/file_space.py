@@ -1,13 +1,20 @@
 """The pages of one state, in their files.
 
-A file is a segment of up to SEGMENT_BYTES; a larger page has one of its own. Pages are appended to the last segment, in
-pieces of WRITE_BYTES. A segment without live pages is removed; of one with few the live ones are moved behind the
-others, a few in each turn, so a queue that stands still for long does not hold whole files.
+A file is a segment of up to SEGMENT_BYTES, less where the disk has little room; a larger page has one of its own. Pages
+are appended to the last segment, in pieces of WRITE_BYTES. A segment without live pages is removed; of one with few the
+live ones are moved behind the others, a few in each turn, so a queue that stands still for long does not hold whole
+files. When room is short, a segment is given up as soon as a good part of it is dead, the last one included.
+
+Why pages are moved, instead of giving back the dead parts of a file where they are (FALLOC_FL_PUNCH_HOLE): a snapshot
+names files, and a forked child reads what was alive when it was forked, so a hole would first have to wait for every
+snapshot and every child that may still read there. A file that is removed as a whole stays readable for all of them.
+Moving needs room for the live pages; so the files are small where there is little.
 """
 
 from __future__ import annotations
 
 import errno
+import os
 import time
 from collections.abc import Collection
 from pathlib import Path
@@ -19,10 +26,14 @@ from cluster.storage.disk import Disk
 from core import PageLost
 
 SEGMENT_BYTES = 256 << 20
+SEGMENT_BYTES_MIN = 16 << 20    # where there is little room a segment has
+ROOM_SHARE = 8                  # an eighth of that, and no less than SEGMENT_BYTES_MIN
 WRITE_BYTES = 1 << 20
-SPARSE_PERCENT = 30             # a segment with less than that alive is given up
+SPARSE_PERCENT = 30             # a segment with less than that alive is given up;
+SHORT_SPARSE_PERCENT = 75       # when room is short, with less than that
 SCANNED_FRAMES = 64             # of such a segment, in one step
-SMALL_SHARE = 4                 # at a start one of less than a quarter of SEGMENT_BYTES is given up, too
+SMALL_SHARE = 4                 # at a start one of less than a quarter of its usual size is given up, too
+MANY_SEGMENTS = 32              # with more of them, one of less than a quarter of SEGMENT_BYTES is small
 
 _MASK = 0xFFFFFFFF
 
@@ -52,6 +63,8 @@ class PageSegments(Protocol):
     """The files of all spaces: PageFiles, which says what these are."""
 
     halted: bool
+    room_bytes: int
+    free_bytes: int
     lost: PageLost | None
     reads: Histogram
     misses: int
@@ -95,7 +108,8 @@ class FileSpace:
 
     def put(self, data: bytes) -> int | None:
         """Keep a page; returns its number, or None when there is no room."""
-        if self._files.halted or not self._put(self._next, data):
+        files = self._files
+        if files.halted or len(data) + len(self._buffer) > files.room_bytes or not self._put(self._next, data):
             return None
         self._next += 1
         return self._next - 1
@@ -105,7 +119,7 @@ class FileSpace:
         if len(self._buffer) >= WRITE_BYTES and not self._write():
             return False
         segment = self._last
-        if segment is None or segment.size + length > SEGMENT_BYTES:
+        if segment is None or segment.size + length > self._segment_bytes:
             segment = self._begin()
             if segment is None:
                 return False
@@ -116,6 +130,11 @@ class FileSpace:
         segment.size += length
         segment.live_bytes += length
         return True
+
+    @property
+    def _segment_bytes(self) -> int:
+        """The size of a segment: one is given up by writing what is alive in it to another one, which takes room."""
+        return min(SEGMENT_BYTES, max(SEGMENT_BYTES_MIN, self._files.room_bytes // ROOM_SHARE))
 
     def _begin(self) -> Segment | None:
         """Begin another segment; None: there is no room."""
@@ -200,16 +219,18 @@ class FileSpace:
 
     def settle(self) -> None:
         """All pages of an earlier process are adopted."""
+        many = len(self._segments) > MANY_SEGMENTS
+        usual_bytes = SEGMENT_BYTES if many else min(SEGMENT_BYTES, SEGMENT_BYTES_MIN)
         for segment in list(self._segments.values()):
             if segment is not self._last:
                 self._look_at(segment)
-                if segment.size * SMALL_SHARE < SEGMENT_BYTES and segment.live_bytes:
+                if segment.size * SMALL_SHARE < usual_bytes and segment.live_bytes:
                     self._sparse[segment.number] = None
 
     def flush(self) -> None:
         """Write what is still in memory. Raises OSError."""
         if not self._write():
-            raise OSError(errno.ENOSPC, "there is no room for pages of jobs")
+            raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)} for pages of jobs")
 
     def doubt(self, numbers: Collection[int]) -> None:
         """Give up those of these segments that are not synced."""
@@ -231,6 +252,16 @@ class FileSpace:
         segment.live_bytes -= place.length
         if segment is not self._last:
             self._look_at(segment)
+        elif not segment.live_bytes:
+            self._nothing_in_last(segment)
+
+    def _nothing_in_last(self, segment: Segment) -> None:
+        """The last segment has no live pages: remove it, or go on with it if nothing of it is in its file."""
+        self._buffer.clear()
+        segment.size = segment.written
+        if segment.written:
+            self._last = None
+            self._look_at(segment)
 
     def _look_at(self, segment: Segment) -> None:
         """Remove a segment without live pages; give up one with few, and one that could not be synced."""
@@ -241,15 +272,29 @@ class FileSpace:
         elif segment.live_bytes * 100 < segment.size * SPARSE_PERCENT or segment.doubtful:
             self._sparse[segment.number] = None
 
+    def make_room(self) -> None:
+        """Room is short: give up segments of which a good part is dead, as far as there is room for what is alive."""
+        last, left = self._last, self._files.free_bytes
+        if last is not None and _much_is_dead(last) and self._write():
+            self._last = None
+        for segment in sorted(self._segments.values(), key=lambda segment: segment.live_bytes / (segment.size or 1)):
+            left -= segment.live_bytes
+            if left < 0 or not _much_is_dead(segment):
+                return
+            if segment is not self._last:
+                self._sparse[segment.number] = None
+
     def tidy(self) -> bool:
         """Move a few pages out of a segment with little else; returns whether there may be more to do.
 
         Raises PageLost.
         """
         number = next(iter(self._sparse), None)
-        if number is None or self._files.halted:
+        if number is None:
             return False
         segment = self._segments[number]
+        if segment.live_bytes > self._files.free_bytes:
+            return False
         if segment.rest is not None:
             return self._move_rest(segment, segment.rest)
         for _ in range(SCANNED_FRAMES):
@@ -307,6 +352,12 @@ class FileSpace:
         self._segments, self._places, self._sparse, self._last = {}, {}, {}, None
         self._buffer.clear()
         self._files.forget(self)
+
+
+def _much_is_dead(segment: Segment) -> bool:
+    """Is so much of it dead that giving it up is worth the writing?"""
+    dead = segment.size - segment.live_bytes
+    return dead >= WRITE_BYTES and segment.live_bytes * 100 < segment.size * SHORT_SPARSE_PERCENT
 
 
 def _packed(place: Reference) -> int:

@@ -29,19 +29,24 @@ from core import PageLost
 
 log = logging.getLogger("sockpqd.cluster")
 
+UNKNOWN_BYTES = 1 << 62         # of room, before it was measured
+
 
 class PagesNotSynced(OSError):
     """Pages that a snapshot was to name could not be made durable."""
 
 
 class PageFiles:
-    """The files of all spaces. `halted`: no more pages are written, because the disk is nearly full.
+    """The files of all spaces. `halted`: no more jobs leave memory, because the disk is nearly full.
 
+    `room_bytes`: what such pages may take of the disk; `free_bytes`: what pages may that are moved to give up others.
     `named`: by the index of each snapshot that is kept or being written, the files with the pages that it names.
     """
 
     def __init__(self, directory: Path, disk: Disk) -> None:
         self.halted = False
+        self.room_bytes = self.free_bytes = UNKNOWN_BYTES
+        self.written_bytes = 0                  # ever
         self.lost: PageLost | None = None       # the first page that could not be read: the node must stop
         self.reads = Histogram()                # how long it took to read a page from its file,
         self.misses = 0                         # reads of it that had to wait for the disk,
@@ -188,6 +193,11 @@ class PageFiles:
         """Move a few pages out of segments with little else; returns whether there may be more to do."""
         return any(space.tidy() for space in self._spaces)
 
+    def make_room(self) -> None:
+        """Room is short: give up files of which a good part is dead."""
+        for space in self._spaces:
+            space.make_room()
+
     def descriptors(self) -> list[int]:
         """The descriptors that a forked child needs to read pages."""
         return [segment.file for segment in self.segments.values()]
@@ -222,6 +232,9 @@ class PageFiles:
     def wrote(self, count: int) -> None:
         """So many bytes were written."""
         self.bytes_total += count
+        self.written_bytes += count
+        self.room_bytes -= count
+        self.free_bytes -= count
         if self._told:
             self._told = False
             log.info("jobs leave memory again")

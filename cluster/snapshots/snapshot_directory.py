@@ -7,7 +7,6 @@ import logging
 import re
 from pathlib import Path
 
-from cluster import limits
 from cluster.journal.journal import Journal
 from cluster.snapshots import snapshot_file
 from cluster.snapshots.snapshot_file import Contents, SnapshotFile
@@ -84,9 +83,9 @@ class SnapshotDirectory:
         with contextlib.suppress(FileNotFoundError):
             self._disk.unlink(path)
 
-    def prune(self, newest: int) -> None:
-        """Remove all but the last SNAPSHOTS_KEPT and `newest`, and those set aside as damaged."""
-        for index in self.indexes()[:-limits.SNAPSHOTS_KEPT]:
+    def prune(self, newest: int, kept: int) -> None:
+        """Remove all but the last `kept` and `newest`, and those set aside as damaged."""
+        for index in self.indexes()[:-kept]:
             if index != newest:
                 self.remove(self.path(index))
         for name in self._disk.names(self._directory):

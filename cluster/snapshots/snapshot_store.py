@@ -88,6 +88,7 @@ class SnapshotStore:
             if newest:
                 store._restore(store._files.path(newest))
                 store._use(newest)
+                store.older_bytes = sum(files.size(index) for index in files.indexes() if index != newest)
             store._keep_pages()
             if pages is not None:
                 pages.settle()
@@ -102,6 +103,7 @@ class SnapshotStore:
         self.load_error: BaseException | None = None
         self.newest_index = 0
         self.newest_bytes = 0
+        self.older_bytes = 0                    # size of those before it
         self.written_s = 0.0                    # time it took to write our last snapshot
         self._files = files
         self.disk = disk
@@ -132,6 +134,8 @@ class SnapshotStore:
 
     def _use(self, index: int) -> None:
         """Make this the newest snapshot."""
+        if index != self.newest_index:
+            self.older_bytes = self.newest_bytes
         self.newest_index, self.newest_bytes = index, self._files.size(index)
 
     def kept(self) -> list[int]:
@@ -152,6 +156,11 @@ class SnapshotStore:
     def busy(self) -> bool:
         """Is a snapshot being written, or did the last attempt fail a moment ago?"""
         return self._task is not None or self.failing
+
+    @property
+    def writing(self) -> bool:
+        """Is a snapshot being written?"""
+        return self._task is not None
 
     @property
     def failing(self) -> bool:
@@ -196,7 +205,8 @@ class SnapshotStore:
                 # The next process may have removed the pages before it could see this snapshot.
                 raise OSError(errno.ECHILD, "the node has ended")
         self._files.put(temporary, contents.last[1])
-        self._files.prune(contents.last[1])     # here, because removing a large file takes the file system a while
+        # here, because removing a large file takes the file system a while
+        self._files.prune(contents.last[1], limits.SNAPSHOTS_KEPT)
 
     def checkSerializing(self) -> tuple[int, int | None]:
         """pysyncobj, each tick: the progress of writing. SUCCESS and FAILED are reported once."""
@@ -231,6 +241,12 @@ class SnapshotStore:
         """Only the snapshots that are kept need pages."""
         if self._pages is not None:
             self._pages.keep(self._files.indexes())
+
+    def release(self) -> None:
+        """Remove the snapshots before the newest one, because their room is needed."""
+        self._files.prune(self.newest_index, 1)
+        self.older_bytes = 0
+        self._keep_pages()
 
     def note(self, error: str) -> None:
         """A background task has failed with this: a lost page of jobs, or lost names of files, must stop the node."""
@@ -409,8 +425,7 @@ class SnapshotStore:
         self._files.put(temporary, index)
         self._use(index)
         self._received = True
-        self._files.prune(index)
-        self._keep_pages()
+        self.release()              # the log begins with this one, so nothing can be made of older ones
 
     def close(self) -> None:
         """Stop writing a snapshot."""

@@ -233,6 +233,7 @@ def _marks(figures: Figures) -> Iterator[Metric]:
     yield _gauge("memory_mark_bytes", "Memory in use above which PUT is refused.", figures.memory_mark_bytes)
     yield _gauge("disk_free_bytes", "Free space on the disk of data_dir.", figures.disk_free_bytes)
     yield _gauge("disk_free_min_bytes", "Free space below which PUT is refused.", figures.disk_free_bytes_min)
+    yield _labelled("disk_held_bytes", "Who holds the disk of data_dir.", "what", figures.disk_held)
     yield _labelled("mark_reached", "1 while a mark of this node is reached.", "mark",
                     [("memory", figures.memory_reached), ("disk", figures.disk_reached),
                      ("journal", figures.journal_reached)])

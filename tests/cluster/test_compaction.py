@@ -8,6 +8,7 @@ import pytest
 
 from cluster import limits
 from cluster.limits import COMPACTION_REST_S as REST_S
+from core import Done, Get, Handed
 from tests.cluster.helpers.small_cluster import SmallCluster
 
 ENTRIES = 50
@@ -64,6 +65,30 @@ def test_a_node_that_starts_with_a_long_journal_does_not_wait(world: SmallCluste
     world.kill("n3")
     world.start("n3")
     assert snapshots(world, 0.5, puts_per_s=20)["n3"]
+
+
+def test_a_node_that_is_short_of_room_writes_one_if_that_frees_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "BALLAST_BYTES_MAX", 0)
+    world = SmallCluster(3)
+    leader = world.leader()
+    follower = world.followers()[0]
+    follower.disk.free_bytes = 5 << 18                  # for one more segment, and little else
+
+    def work(rounds: int) -> None:
+        for _ in range(rounds):
+            world.put_now(bytes(50_000))
+            handed = leader.propose(Get(("q",), 60_000))
+            world.run(0.1)
+            assert isinstance(handed.reply, Handed)
+            leader.propose(Done(handed.reply.id))
+            world.run(0.1)
+    work(10)
+    assert not follower.up.capacity.short
+    work(15)
+    assert follower.up.capacity.short
+    assert not follower.up.journal.segments.short
+    assert follower.up.store.newest_index > 0
+    assert leader.up.store.newest_index == 0
 
 
 def test_few_entries_are_no_reason(world: SmallCluster) -> None:

@@ -8,15 +8,18 @@ from pathlib import Path
 import pytest
 
 from cluster import limits
+from cluster.capacity import Capacity
 from cluster.leader.leadership import Leadership
+from cluster.paging.page_files import PageFiles
 from cluster.storage.ballast import Ballast
-from cluster.wire.messages import Ack
+from cluster.storage.errors import NoRoom
+from cluster.wire.messages import Ack, SnapshotChunk
 from core import Done, Get, Handed, Put, Request, SwitchService
 from core.ops.replies import SessionOpened
 from core.ops.sessions import OpenSession
 from tests.cluster.helpers.memory_disk import PLENTY_BYTES, MemoryDisk
 from tests.cluster.helpers.small_cluster import Outcome, SmallCluster, SmallNode
-from tests.cluster.test_hazards import lagging
+from tests.cluster.test_hazards import lagging, snapshot_everywhere
 
 BODY = bytes(range(256)) * 80       # 20 KiB: fifty of them fill a segment
 HOLD_MS = 5000
@@ -326,6 +329,164 @@ def test_a_node_for_which_nothing_can_be_written_stands_still_and_goes_on(monkey
     world.leader(SOON_S)
     world.run_until(world.settled, SOON_S)
     nothing_lost(world, puts)
+
+
+def small(monkeypatch: pytest.MonkeyPatch, free_bytes: int) -> tuple[SmallCluster, SmallNode]:
+    """Three nodes, of which a follower has a small disk, and no ballast."""
+    monkeypatch.setattr(limits, "BALLAST_BYTES_MAX", 0)
+    world = SmallCluster(3)
+    world.leader()
+    follower = world.followers()[0]
+    follower.disk.free_bytes = free_bytes
+    return world, follower
+
+
+def test_without_room_for_a_segment_what_only_the_older_snapshot_needs_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "COMPACTION_BYTES_MIN", 3 << 20)
+    world, follower = small(monkeypatch, PLENTY_BYTES)
+    while len(follower.up.store.kept()) < 2 or follower.up.store.busy:
+        work(world, world.leader(), 20)
+    work(world, world.leader(), 70)                     # and a segment beyond it
+    journal, store = follower.up.journal, follower.up.store
+    held = journal.segments.disk_bytes
+    assert journal.can_release
+    newest = store.newest_index
+    monkeypatch.setattr(limits, "COMPACTION_BYTES_MIN", 64 << 20)
+    monkeypatch.setattr(follower.up._compaction, "begins", lambda now, **room: False)
+    fill(world, follower.name)
+    world.run_until(lambda: work(world, world.leader(), 5) and store.kept() == [newest])
+    assert journal.first_index >= newest - 1
+    world.run(5)
+    assert journal.segments.disk_bytes <= held - (1 << 20)
+    put_until(world, lambda: world.settled() and not journal.segments.short, attempts=20)
+    world.kill(follower.name)
+    world.start(follower.name)
+    world.run_until(world.settled, SOON_S)
+    assert follower.failure is None
+    assert len(world.states()) == 1
+
+
+def test_a_node_that_stands_still_gives_up_its_older_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, follower = small(monkeypatch, PLENTY_BYTES)
+    puts = put_until(world, lambda: follower.up.journal.segments.active == 2)
+    snapshot_everywhere(world, [follower.name])
+    store = follower.up.store
+    newest = store.newest_index
+    fill(world, follower.name)
+    follower.up.capacity.stand_still(world.now, NoRoom("not even for a vote"))
+    world.run(0.1)
+    assert (store.kept(), follower.up.capacity.stuck) == ([newest], False)
+    assert follower.disk.free_bytes > 1_000_000         # so there is room
+    put_until(world, lambda: world.settled(), puts)
+    nothing_lost(world, puts)
+
+
+def test_a_snapshot_is_written_as_soon_as_there_is_room_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, follower = small(monkeypatch, PLENTY_BYTES)
+    puts = put_until(world, lambda: follower.up.journal.segments.active == 2)
+    fill(world, follower.name)
+    put_until(world, lambda: follower.up.store.lacks_space, puts)
+    assert follower.up.store.failing
+    empty(world, follower.name)
+    world.run(2)
+    assert follower.up.store.newest_index or not follower.up.store.failing
+    world.run_until(world.settled, SOON_S)
+    nothing_lost(world, puts)
+
+
+def test_a_segment_waits_for_a_snapshot_if_there_is_no_room_for_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, follower = small(monkeypatch, PLENTY_BYTES)
+    capacity, segments = follower.up.capacity, follower.up.journal.segments
+    put_until(world, lambda: segments.active == 3 and segments.position > 900_000)
+    world.run_until(world.settled)
+    monkeypatch.setattr(follower.up._compaction, "begins", lambda now, **room: False)
+    expected = capacity._expected_bytes()
+    assert expected > 1 << 20
+    follower.disk.free_bytes = expected + (1 << 19)
+    world.run(2)                                        # it looks once a second
+    put_until(world, lambda: segments.active == 4)
+    world.run(3)
+    assert segments.room_bytes < 1 << 20                # it has no next segment,
+    assert follower.disk.free_bytes == expected + (1 << 19)     # though there would be room
+    monkeypatch.undo()
+    world.run_until(lambda: follower.up.store.newest_index, 15)
+    world.run_until(world.settled, SOON_S)
+    assert follower.failure is None
+
+
+def test_a_follower_full_of_jobs_that_are_done_is_sent_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, follower = small(monkeypatch, 0)
+    puts = put_until(world, lambda: follower.up.capacity.exhausted)
+    put_until(world, lambda: applied(puts) > 120, puts)
+    assert follower.up.machine.index < world.leader().up.machine.index
+    while isinstance(answered(world, world.leader().propose(Get(("q",), 0))).reply, Handed):
+        for job in list(world.leader().machine.running()):
+            answered(world, world.leader().propose(Done(job.id)))
+    follower.disk.free_bytes = 64 << 10                 # for no segment, and for no snapshot of what it has
+    world.run(limits.STATE_FOR_ENTRIES_S / 2)
+    assert not world.settled()                          # it may only take a moment
+    world.run_until(world.settled, 2 * limits.STATE_FOR_ENTRIES_S)
+    assert follower.up.store.taken_over == 1
+    assert len(world.states()) == 1
+    assert [node.failure for node in world] == [None] * 3
+
+
+def test_a_state_that_takes_more_than_the_entries_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "STATE_FOR_ENTRIES_BYTES", 1000)
+    world, follower = small(monkeypatch, PLENTY_BYTES)
+    puts = put_until(world, lambda: True)
+    put_until(world, lambda: applied(puts) > 60, puts)
+    fill(world, follower.name)
+    put_until(world, lambda: follower.up.capacity.exhausted, puts)
+    more = applied(puts) + 20
+    put_until(world, lambda: applied(puts) > more, puts)
+    assert not world.settled()
+    sent = len(world.sent)
+    world.run(3 * limits.STATE_FOR_ENTRIES_S)
+    assert not [message for _, _, message in world.sent[sent:] if isinstance(message, SnapshotChunk)]
+    empty(world, follower.name)
+    world.run_until(world.settled, SOON_S)
+    nothing_lost(world, puts)
+
+
+def test_jobs_leave_memory_only_as_far_as_a_segment_and_a_snapshot_have_room() -> None:
+    world = SmallCluster(1)
+    up = world.leader().up
+    pages, ballast = PageFiles(Path("/pages"), world["n1"].disk), Ballast(MemoryDisk(), Path("/other/ballast"))
+    hot_bytes = 0
+    capacity = Capacity(up.journal, up.store, up.transport.quorum, ballast, pages, lambda: hot_bytes)
+    capacity.free_bytes = 5 << 20
+    capacity.update(world.now)
+    assert (pages.free_bytes, pages.room_bytes) == (5 << 20, 4 << 20)
+    world.put_now(bytes(300_000))
+    hot_bytes = 200_000
+    ballast.bytes = 0
+    capacity.update(world.now)
+    assert pages.room_bytes == (4 << 20) - hot_bytes
+    ballast.bytes = 150_000
+    capacity.update(world.now)
+    assert pages.room_bytes == (4 << 20) - hot_bytes + 150_000
+    ballast.bytes = 1 << 20
+    capacity.update(world.now)
+    assert pages.room_bytes == 4 << 20
+    pages.wrote(1000)
+    assert (pages.free_bytes, pages.room_bytes) == ((5 << 20) - 1000, (4 << 20) - 1000)
+
+
+def test_a_node_that_is_short_of_room_says_once_who_holds_the_disk(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
+) -> None:
+    world, follower = small(monkeypatch, PLENTY_BYTES)
+    put_until(world, lambda: follower.up.journal.segments.active == 2)
+    assert "short of room" not in caplog.text
+    follower.up.capacity.disk_bytes = 10 << 20
+    follower.disk.free_bytes = 1 << 19
+    world.run(30)
+    (line,) = [record.message for record in caplog.records if "short of room" in record.message]
+    assert line.startswith(f"the disk of node.data_dir is short of room: {1 << 19} bytes of {10 << 20} are free. The "
+                           f"journal has {3 << 20}, snapshots 0, files of pages 0 ")
+    assert line.endswith(f"the ballast 0, others {(10 << 20) - (1 << 19) - (3 << 20)}.")
+    assert sum(follower.up.capacity.holders()[:3]) == 3 << 20
 
 
 # Snapshots of others

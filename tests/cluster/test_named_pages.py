@@ -210,6 +210,46 @@ def test_files_stay_as_long_as_a_snapshot_names_them(log: Log, disk: FaultyDisk)
     assert node.state() == log.state()
 
 
+def test_the_file_that_is_written_stays_if_a_snapshot_names_it_though_nothing_lives_in_it(
+    log: Log, disk: FaultyDisk,
+) -> None:
+    node = Node(log, disk)
+    log.add(*[Put("q", 0, b"%d" % number) for number in range(60)])
+    node.follow()
+    assert node.compact() == SUCCESS
+    state = node.state()
+    names = set(disk.names(FOLDER))
+    log.take(1000)
+    apply(node.machine, log, len(log.entries))          # what is not in the journal yet is lost
+    assert (node.pages.live_bytes, node.pages.held_bytes > 0) == (0, True)
+    assert names <= set(disk.names(FOLDER))
+    power_loss(disk)
+    log.entries[2:] = []
+    assert Node(log, disk).state() == state
+
+
+def test_a_node_that_is_short_of_room_goes_on_from_the_newest_snapshot_alone(log: Log, disk: FaultyDisk) -> None:
+    node = filled(log, disk)
+    only_older = set.difference(*[set(node.pages.named[index]) for index in node.store.kept()])
+    log.take(1000)
+    log.add(PurgeQueue("q", JobState.DELAYED), DoneAll(tuple(range(1, 200))))
+    node.follow()
+    newest = node.store.newest_index
+    assert node.store.older_bytes > 0
+    node.store.release()
+    node.journal.release()
+    node.journal.sync()
+    assert (node.store.kept(), node.store.older_bytes, node.journal.first_index) == ([newest], 0, newest - 1)
+    assert not only_older & {int(name.removeprefix("pages-")) for name in disk.names(FOLDER)}
+    power_loss(disk)
+    again = Node(log, disk)
+    assert again.state() == log.state()
+    again.close()
+    disk.file(SNAPSHOTS / f"snapshot-{newest:016}")[40] ^= 2
+    with pytest.raises(SnapshotDamaged, match=r"too old for the journal|no sound snapshot"):
+        Node(log, disk)                 # so it is a node whose files are damaged, and rejoins the others
+
+
 def test_a_snapshot_reads_no_page(log: Log, disk: FaultyDisk) -> None:
     node = filled(log, disk)
     assert node.machine.pages is not None
@@ -357,6 +397,35 @@ def test_another_node_gets_a_whole_snapshot(log: Log, disk: FaultyDisk) -> None:
     assert other.machine.index == index
     apply(other.machine, log, len(log.entries))
     assert other.state() == log.state()
+
+
+def test_of_a_node_that_is_sent_its_state_nothing_older_stays(log: Log, disk: FaultyDisk) -> None:
+    node = filled(log, disk)
+    assert len(node.store.kept()) == 2
+    before = set(disk.names(FOLDER))
+    log.put(5)
+    ahead = Node(log, FaultyDisk(), resident=True)
+    ahead.follow()
+    assert ahead.compact() == SUCCESS
+    source = ahead.store.open_newest()
+    assert source is not None
+    incoming = node.store.begin_incoming("n1")
+    incoming.write(source.read(source.size))
+    index, _ = incoming.finish()
+    incoming.install()
+    assert (node.store.kept(), node.store.older_bytes) == ([index], 0)
+    assert not before & set(disk.names(FOLDER))
+    assert node.state() == log.state()
+
+
+def test_a_snapshot_for_whose_pages_there_is_no_room_lacks_room(log: Log, disk: FaultyDisk) -> None:
+    node = filled(log, disk)
+    disk.fail["write"] = OSError(errno.ENOSPC, "No space left on device")
+    log.put(1)
+    apply(node.machine, log, len(log.entries))
+    node.machine.page_out()
+    assert node.compact() in (FAILED, NOT_SERIALIZING)
+    assert node.store.lacks_space
 
 
 def test_pages_of_another_node_are_refused(log: Log, disk: FaultyDisk) -> None:

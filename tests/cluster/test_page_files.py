@@ -121,6 +121,101 @@ def test_one_old_page_does_not_hold_a_whole_file(files: PageFiles, space: FileSp
     assert space.get(old) == b"old" * 20
 
 
+def test_a_file_without_a_live_page_goes_at_once_also_the_one_that_is_written(
+    files: PageFiles, space: FileSpace, disk: FaultyDisk,
+) -> None:
+    numbers = [put(space, bytes(60)) for _ in range(5)]
+    assert (len(disk.paths(FOLDER)), len(files.segments)) == (1, 1)
+    for number in numbers:
+        space.free(number)
+    assert (disk.paths(FOLDER), files.segments, files.bytes_total, disk.open_files) == ([], {}, 0, 0)
+    again = put(space, b"again" * 50)
+    assert space.get(again) == b"again" * 50
+
+
+def test_pages_that_die_before_they_are_written_cost_no_file(
+    files: PageFiles, space: FileSpace, disk: FaultyDisk,
+) -> None:
+    for _ in range(1000):
+        space.free(put(space, bytes(60)))
+    assert disk.paths(FOLDER) == [FOLDER / "pages-00000001"]
+    assert (len(disk.file(disk.paths(FOLDER)[0])), files.bytes_total) == (0, 0)
+    kept = put(space, b"kept" * 10)
+    space.flush()
+    assert space.get(kept) == b"kept" * 10
+
+
+def half_dead(space: FileSpace, *, files: int) -> dict[int, bytes]:
+    """As many files of which every other page is dead, and the one that is being written is as well."""
+    pages = {put(space, bytes([value]) * 60): bytes([value]) * 60 for value in range(13 * files)}
+    for number in list(pages)[::2]:
+        space.free(number)
+        del pages[number]
+    return pages
+
+
+def test_when_room_is_short_files_of_which_a_good_part_is_dead_are_given_up(
+    files: PageFiles, space: FileSpace, disk: FaultyDisk,
+) -> None:
+    pages = half_dead(space, files=4)
+    before = files.bytes_total
+    assert not files.tidy()             # as long as there is room
+    files.make_room()
+    tidied(files)
+    space.flush()
+    assert files.bytes_total < before * 3 / 4
+    assert files.bytes_total == sum(len(disk.file(path)) for path in disk.paths(FOLDER))
+    assert {number: space.get(number) for number in pages} == pages
+    moved = files.moved
+    files.make_room()
+    tidied(files)
+    assert files.moved == moved         # nothing is moved that brings nothing
+
+
+def test_files_are_given_up_only_as_far_as_there_is_room_for_what_is_alive(
+    files: PageFiles, space: FileSpace,
+) -> None:
+    pages = half_dead(space, files=4)
+    files.free_bytes = files.room_bytes = 300
+    files.make_room()
+    assert files.rewriting == 0
+    files.free_bytes = 600
+    files.make_room()
+    assert files.rewriting == 1
+    files.free_bytes = 300              # somebody else was faster
+    assert not files.tidy()
+    files.free_bytes = 600
+    tidied(files)
+    assert files.moved > 0
+    assert {number: space.get(number) for number in pages} == pages
+
+
+def test_jobs_leave_memory_only_as_far_as_there_is_room(files: PageFiles, space: FileSpace) -> None:
+    files.room_bytes = 1000
+    numbers = []
+    while (number := space.put(bytes(60))) is not None:
+        numbers.append(number)
+    assert 900 <= files.written_bytes + len(space._buffer) <= 1000 + page_format.HEADER.size
+    for number in numbers[:-2]:
+        space.free(number)
+    files.room_bytes = 1000
+    assert space.put(bytes(60)) is not None
+
+
+def test_where_there_is_little_room_the_files_are_small(
+    files: PageFiles, space: FileSpace, disk: FaultyDisk, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(file_space, "SEGMENT_BYTES", 10_000)
+    monkeypatch.setattr(file_space, "SEGMENT_BYTES_MIN", 500)
+    for room_bytes, largest in ((1 << 30, 10_000), (32_000, 4000), (2000, 500)):
+        before = set(disk.paths(FOLDER))
+        while len(set(disk.paths(FOLDER)) - before) < 3:
+            files.room_bytes = room_bytes
+            put(space, bytes(60))
+        full = sorted(set(disk.paths(FOLDER)) - before)[1]
+        assert largest - 200 < len(disk.file(full)) <= largest
+
+
 @pytest.mark.parametrize("damage", ["flip", "cut", "swap"])
 def test_a_page_that_is_not_as_it_was_written_is_lost(
     damage: str, files: PageFiles, space: FileSpace, disk: FaultyDisk,

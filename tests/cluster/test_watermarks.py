@@ -44,6 +44,19 @@ def test_a_disk_below_its_minimum_is_told_once_and_until_there_is_well_more(capl
     assert "Free disk space" in begun.message
 
 
+def test_what_is_written_between_two_measurements_is_not_free_any_more() -> None:
+    written = 100
+    marks = Watermarks(0, 0, lambda: 50, lambda: written)
+    marks.update(0, 0, 1000, 5000)
+    assert (marks.free_bytes, marks.disk_free_bytes, marks.disk_bytes) == (1000, 1050, 5000)
+    written = 400
+    assert marks.free_bytes == 700
+    written = 2000
+    assert marks.free_bytes == 0
+    marks.update(0, 0, 900, 5000)
+    assert marks.free_bytes == 900
+
+
 def test_marks_of_zero_are_never_reached() -> None:
     marks = Watermarks(0, 0)
     marks.update(1 << 60, 1 << 60, 0)

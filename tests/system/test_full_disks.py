@@ -1,4 +1,4 @@
-"""All disks of a cluster are filled from outside, under a mixed load; then there is room again."""
+"""Disks are filled from outside, under load, and there is room again: all of them, or a small one of a follower."""
 
 from __future__ import annotations
 
@@ -26,19 +26,28 @@ ANSWER_S = 2.0
 PATIENCE_S = 120.0          # workers must fill what is reserved, which takes them long on a slow machine
 AGAIN_S = 30.0              # all should serve again within 5 s, on a machine that has nothing else to do
 LIMITS: dict[str, dict[str, str | int | bool]] = {"limits": {"disk_free_bytes_min": 8 << 20}}
+LARGE = os.urandom(4 << 20)
+WAITING = 25                # large jobs that wait all the time,
+COME_AND_GO = 45            # and those that come and go meanwhile: more than the small disk has room for
+ONE_DISK = "300m"
+ONE_LIMITS: dict[str, dict[str, str | int | bool]] = {"limits": {"disk_free_bytes_min": 1 << 20, "hot_bytes": 1}}
 
 
 class SmallDisks(LocalCluster):
-    """Each node's data are on a file system of their own."""
+    """The data of `small` nodes are on a file system of their own each."""
 
-    def __init__(self, disks: Path) -> None:
-        super().__init__(3, LIMITS)
+    def __init__(
+        self, disks: Path, small: tuple[str, ...] = ("n1", "n2", "n3"),
+        config: dict[str, dict[str, str | int | bool]] = LIMITS,
+    ) -> None:
+        super().__init__(3, config)
         self.disks = disks
+        self.small = small
         self._filling = threading.Event()
         self._filler = threading.Thread()
 
     def environment(self, name: str) -> Mapping[str, str]:
-        return {"SOCKPQD_NODE_DATA_DIR": str(self.disks / name / "data")}
+        return {"SOCKPQD_NODE_DATA_DIR": str(self.disks / name / "data")} if name in self.small else {}
 
     def fill(self) -> None:
         """Leave not a byte free on any disk, and take what is given up as soon as it is."""
@@ -49,7 +58,7 @@ class SmallDisks(LocalCluster):
     def _fill(self) -> None:
         with contextlib.ExitStack() as stack:
             files = [
-                stack.enter_context((self.disks / name / "filler").open("wb", buffering=0)) for name in self.names
+                stack.enter_context((self.disks / name / "filler").open("wb", buffering=0)) for name in self.small
             ]
             while not self._filling.wait(0.02):
                 for file in files:
@@ -69,28 +78,37 @@ class SmallDisks(LocalCluster):
         """All that was taken is free again."""
         self._filling.set()
         self._filler.join()
-        for name in self.names:
+        for name in self.small:
             (self.disks / name / "filler").unlink()
+
+
+@contextlib.contextmanager
+def mounted(place: Path, names: tuple[str, ...], size: str) -> Iterator[None]:
+    """File systems of this size, in folders with these names."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting small file systems needs root")
+    with contextlib.ExitStack() as stack:
+        for name in names:
+            folder = place / name
+            folder.mkdir()
+            done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], capture_output=True)
+            if done.returncode != 0:
+                pytest.skip(f"cannot mount a tmpfs here: {done.stderr.decode()}")
+            stack.callback(subprocess.run, ["umount", "-l", folder], check=True)
+        yield
 
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[SmallDisks]:
-    if os.geteuid() != 0:
-        pytest.skip("mounting small file systems needs root")
-    mounted = []
-    try:
-        for name in ("n1", "n2", "n3"):
-            folder = tmp_path / name
-            folder.mkdir()
-            done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", folder], capture_output=True)
-            if done.returncode != 0:
-                pytest.skip(f"cannot mount a tmpfs here: {done.stderr.decode()}")
-            mounted.append(folder)
-        with SmallDisks(tmp_path) as running:
-            yield running
-    finally:
-        for folder in mounted:
-            subprocess.run(["umount", "-l", folder], check=True)
+    with mounted(tmp_path, ("n1", "n2", "n3"), DISK), SmallDisks(tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+def one_small(tmp_path: Path) -> Iterator[SmallDisks]:
+    """A cluster of which n3 has a small disk."""
+    with mounted(tmp_path, ("n3",), ONE_DISK), SmallDisks(tmp_path, ("n3",), ONE_LIMITS) as running:
+        yield running
 
 
 class Worker(threading.Thread):
@@ -197,3 +215,55 @@ def test_full_disks_end_nothing_and_all_serve_again_when_there_is_room(cluster: 
         assert "stopped itself" not in cluster.logs(name)
         assert "Traceback" not in cluster.logs(name)
     check(producers, drain(cluster))
+
+
+class LargeJobs:
+    """Puts and takes large jobs at the node that serves, one after the other."""
+
+    def __init__(self, cluster: SmallDisks) -> None:
+        self._wire = Wire(cluster.direct(cluster.wait_for_leader()), 60.0)
+
+    def put(self) -> None:
+        assert self._wire.say(f"PUT large 0 {len(LARGE)}", LARGE) == "200 OK"
+
+    def done(self) -> bool:
+        """Take one and end it; False: there is none."""
+        words = self._wire.say("GET large EXPIRE 600").split()
+        if words[0] == "404":
+            return False
+        assert self._wire.exactly(int(words[5])) == LARGE
+        assert self._wire.say(f"DONE {words[3]}").startswith("200 OK")
+        return True
+
+    def close(self) -> None:
+        self._wire.close()
+
+
+def test_a_follower_with_a_small_disk_does_not_stay_behind_an_empty_cluster(one_small: SmallDisks) -> None:
+    cluster = one_small
+    if cluster.wait_for_leader() == "n3":
+        assert cluster.say("n3", "CLUSTER TRANSFER n1", 10.0)
+        until(lambda: cluster.leader() not in (None, "n3"), "n3 leads", cluster)
+    jobs = LargeJobs(cluster)
+    for _ in range(WAITING):
+        jobs.put()
+    for number in range(COME_AND_GO):
+        if number == COME_AND_GO - 10:
+            cluster.fill()
+        jobs.put()
+        assert jobs.done()
+    cluster.make_room()
+    while jobs.done():
+        pass
+    jobs.close()
+    cluster.wait_until_level(AGAIN_S * 2)
+    assert cluster.running("n3")
+    assert "Traceback" not in cluster.logs("n3")
+    assert "is short of room" in cluster.logs("n3")
+    until(lambda: not (cluster.disks / "n3" / "data" / "pages").exists() or page_bytes(cluster) < 100 << 20,
+          "the pages of jobs that are done stay", cluster)
+
+
+def page_bytes(cluster: SmallDisks) -> int:
+    """What the files of pages of the small disk take."""
+    return sum(path.stat().st_blocks * 512 for path in (cluster.disks / "n3" / "data" / "pages").glob("pages-*"))

@@ -1,0 +1,83 @@
+"""Leader: a follower whose disk has no room for the entries that it lacks is sent the state, where that takes no more.
+
+Its disk may be full of jobs that were done long ago: it has not heard of that, and to hear of it takes room in its
+journal, which only a snapshot of its own could give it, for which it has no room either. The state of the others may be
+next to nothing, and in its place all that the follower holds can go.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from cluster import limits
+from cluster.journal.journal import Journal
+from cluster.paging.page_files import PageFiles
+from cluster.raft.peer import Peer
+from cluster.raft.transport import RaftTransport
+from cluster.snapshots.snapshot_store import SnapshotStore
+from core import Machine
+
+log = logging.getLogger("sockpqd.cluster")
+
+
+class Stuck:
+    """A follower without room. `applied`: its last entry; `since`: when it had that already, monotonic seconds."""
+
+    def __init__(self, applied: int, since: float) -> None:
+        self.applied = applied
+        self.since = since
+        self.sent = False       # a snapshot was sent, or is being written
+
+
+class StateForEntries:
+    """Watches the followers of the node that leads. `pages`: of this node, if there may be some."""
+
+    def __init__(
+        self, machine: Machine, journal: Journal, store: SnapshotStore, transport: RaftTransport,
+        pages: PageFiles | None,
+    ) -> None:
+        self._machine = machine
+        self._journal = journal
+        self._store = store
+        self._transport = transport
+        self._pages = pages
+        self._stuck: dict[str, Stuck] = {}
+        self._look_at = float("-inf")
+
+    def look(self, now: float) -> None:
+        """Look, once a second, who is stuck, and help. `now`: monotonic seconds."""
+        if now < self._look_at:
+            return
+        self._look_at = now + limits.ROOM_LOOK_S
+        for peer in self._transport.peers.values():
+            info, commit = peer.info, self._transport.context.replica.commit_index
+            if not peer.up or info is None or not info.full or info.applied >= commit:
+                self._stuck.pop(peer.name, None)
+                continue
+            stuck = self._stuck.get(peer.name)
+            if stuck is None or stuck.applied != info.applied:
+                self._stuck[peer.name] = Stuck(info.applied, now)
+            elif now - stuck.since >= limits.STATE_FOR_ENTRIES_S and peer.sending is None:
+                self._help(peer, stuck, now)
+
+    def _is_less(self, stuck: Stuck) -> bool:
+        """Does the state take less than the entries that the follower lacks?"""
+        state_bytes = self._machine.hot_bytes + (0 if self._pages is None else self._pages.live_bytes)
+        return state_bytes <= max(limits.STATE_FOR_ENTRIES_BYTES, self._journal.bytes_from(stuck.applied + 1))
+
+    def _help(self, peer: Peer, stuck: Stuck, now: float) -> None:
+        store, replica = self._store, self._transport.context.replica
+        if not stuck.sent and self._is_less(stuck):
+            log.info("%s has no room for entries, and is sent the state instead, which takes less", peer.name)
+            stuck.sent = True
+            store.whole_wanted = True
+            replica.compact()
+        elif (stuck.sent or stuck.applied + 1 < self._journal.first_index) and not store.busy \
+                and store.newest_index > stuck.applied:
+            # As the library does when the entries are not in the log any more.
+            self._transport.send(peer.node, {
+                "type": "append_entries", "term": replica.term, "serialized": store.getTransmissionData(peer.node),
+            })
+            if peer.sending is not None:        # otherwise the snapshot is being made whole
+                stuck.since = now + limits.STATE_AGAIN_S - limits.STATE_FOR_ENTRIES_S
+                stuck.sent = False

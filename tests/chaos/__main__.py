@@ -32,6 +32,7 @@ from tests.forkserver import Forkserver
 
 KEEP = Path("chaos-failed")
 SEEDS = 2**31
+VOID_MAX = 4            # runs of a scenario in one sitting: another one has its turn then
 
 
 @click.command()
@@ -98,8 +99,10 @@ def _rotating(chosen: list[Scenario], until: float, chance: random.Random) -> It
 def _each(
     chosen: list[Scenario], sums: Sums, seconds: float, until: float | None, chance: random.Random,
 ) -> Iterator[tuple[Scenario, int]]:
-    """Always the one that was played least, until each has had its time."""
-    while left := [scenario for scenario in chosen if sums.seconds(scenario.name) < seconds]:
+    """Always the one that was played least, until each has had its time, or was void too often."""
+    voids = {scenario.name: sums.voids(scenario.name) for scenario in chosen}
+    while left := [scenario for scenario in chosen if sums.seconds(scenario.name) < seconds
+                   and sums.voids(scenario.name) < voids[scenario.name] + VOID_MAX]:
         if until is not None and time.monotonic() >= until:
             return
         seed = chance.randrange(SEEDS)

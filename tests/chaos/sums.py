@@ -36,6 +36,10 @@ class Sums:
         """For how long this one was played."""
         return self.by_name[name].fault_s if name in self.by_name else 0.0
 
+    def voids(self, name: str) -> int:
+        """How many of its runs proved nothing."""
+        return self.by_name[name].void if name in self.by_name else 0
+
     def add(self, result: Result) -> None:
         """Count a run. One that is void proves nothing, so its time does not count."""
         total = self.by_name.setdefault(result.scenario, Sum())

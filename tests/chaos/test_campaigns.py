@@ -89,6 +89,18 @@ def test_each_scenario_gets_its_minutes_and_those_with_the_fewest_are_next(tmp_p
     assert not list(islice(campaigns._each(chosen, sums, 900.0, time.monotonic(), random.Random(1)), 1))
 
 
+def test_what_is_always_void_does_not_keep_the_others_waiting(tmp_path: Path) -> None:
+    chosen, sums = list(TORTURE[:2]), Sums(tmp_path / "sums.json")
+    for _ in range(2):                  # sittings
+        played: Counter[str] = Counter()
+        for scenario, seed in campaigns._each(chosen, sums, 300.0, None, random.Random(1)):
+            played[scenario.name] += 1
+            void = "nothing happened" if scenario.name == chosen[0].name else ""
+            sums.add(Result(scenario.name, seed, void=void, fault_s=100.0))
+        assert played[chosen[0].name] == campaigns.VOID_MAX
+    assert sums.seconds(chosen[1].name) == 300.0
+
+
 @pytest.mark.parametrize(
     ("results", "code", "line"),
     [

@@ -14,7 +14,7 @@ from tests.chaos.faults.fault import Background, Fault
 from tests.chaos.faults.processes import LEVEL_S
 from tests.chaos.machines import disks, thin_disks
 from tests.chaos.machines.cluster import ProxiedCluster
-from tests.chaos.proxies.proxies import NEVER_MS, TO
+from tests.chaos.proxies.proxies import TO
 from tests.chaos.workload.bodies import body
 from tests.chaos.workload.history import Outcome, Put, Record
 from tests.waiting import eventually
@@ -138,12 +138,12 @@ class EmptyPromises(_Disks):
 
 
 class BelievedSync(Fault):
-    """The bytes of one acknowledged PUT are believed to be on a disk where a sync of them has failed.
+    """The bytes of an acknowledged PUT are believed to be on a disk where a sync of them has failed.
 
-    One follower is down, and the clients are quiet. The other follower's disk fails at the sync of this PUT and is well
-    again; the node is restarted and has it, as far as it sees. As soon as the client has its answer, the power fails
-    everywhere, and the leader comes back last. The cluster must have been made with `thin_disk_mb`, and wait longer for
-    votes than a node needs to start.
+    The clients are quiet, and one follower hears nothing from the leader. The other one's disk fails at the sync of
+    this PUT and is well again; the node is restarted and has the PUT, as far as it sees. As soon as the client has its
+    answer the power fails everywhere, and the leader comes back last. The cluster must have been made with
+    `thin_disk_mb`, and wait longer for votes than a node needs to start.
     """
 
     def __init__(self, seed: int) -> None:
@@ -159,10 +159,8 @@ class BelievedSync(Fault):
         cluster.together(cluster.client_links(), lambda link: link.silence(TO))
         try:
             time.sleep(QUIET_S)
-            cluster.kill(away)
-            links = cluster.between([leader], [victim])
-            # The leader is not told that the node has ended: so it goes on, and the PUT stays the last entry.
-            cluster.together(links, lambda link: link.slow_close(NEVER_MS))
+            # Its connections stand, and it sends: so the leader goes on, and a node that is started may count at once.
+            cluster.peer_link(leader, away).silence(TO)
             store = thin_disks.store_of(cluster.data_dir(victim))
             disks.fill(store)
             put = threading.Thread(target=self._put, args=(cluster, leader), name="put")

@@ -75,3 +75,26 @@ def test_a_leader_that_has_offered_leadership_admits_nobody_in_that_term() -> No
     admitted = [message.term for _, _, message in world.sent if isinstance(message, Admit)]
     assert admitted
     assert min(admitted) > term
+
+
+def test_a_voter_that_was_started_again_gives_no_vote_before_it_has_asked_or_waited() -> None:
+    world = SmallCluster(3)
+    world.put_now()
+    world.run_until(world.settled)
+    leader, (started, candidate) = world.leader(), world.followers()
+    world.kill(started.name)
+    world.cut(started.name, leader.name)
+    world.start(started.name)
+    for wait_s, term in ((0.1, leader.up.replica.term + 1), (limits.REENTRY_S, leader.up.replica.term + 2)):
+        world.run(wait_s)
+        last = candidate.up.journal
+        world.deliver(candidate.name, started.name, RequestVote(term, last.last_index, last.last_term, True))
+        world.run(0.01)
+        assert votes(world, started, term) == ([candidate.name] if wait_s == limits.REENTRY_S else [])
+
+
+def test_a_new_cluster_asks_nobody_and_says_nothing_of_it(caplog: pytest.LogCaptureFixture) -> None:
+    world = SmallCluster(3)
+    world.put_now()
+    world.run(limits.REENTRY_S + 1)
+    assert "voting again" not in caplog.text

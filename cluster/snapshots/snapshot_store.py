@@ -425,7 +425,8 @@ class SnapshotStore:
         self._files.put(temporary, index)
         self._use(index)
         self._received = True
-        self.release()              # the log begins with this one, so nothing can be made of older ones
+        self._files.prune(index, limits.SNAPSHOTS_KEPT)
+        self._keep_pages()
 
     def close(self) -> None:
         """Stop writing a snapshot."""

@@ -399,25 +399,6 @@ def test_another_node_gets_a_whole_snapshot(log: Log, disk: FaultyDisk) -> None:
     assert other.state() == log.state()
 
 
-def test_of_a_node_that_is_sent_its_state_nothing_older_stays(log: Log, disk: FaultyDisk) -> None:
-    node = filled(log, disk)
-    assert len(node.store.kept()) == 2
-    before = set(disk.names(FOLDER))
-    log.put(5)
-    ahead = Node(log, FaultyDisk(), resident=True)
-    ahead.follow()
-    assert ahead.compact() == SUCCESS
-    source = ahead.store.open_newest()
-    assert source is not None
-    incoming = node.store.begin_incoming("n1")
-    incoming.write(source.read(source.size))
-    index, _ = incoming.finish()
-    incoming.install()
-    assert (node.store.kept(), node.store.older_bytes) == ([index], 0)
-    assert not before & set(disk.names(FOLDER))
-    assert node.state() == log.state()
-
-
 def test_a_snapshot_for_whose_pages_there_is_no_room_lacks_room(log: Log, disk: FaultyDisk) -> None:
     node = filled(log, disk)
     disk.fail["write"] = OSError(errno.ENOSPC, "No space left on device")

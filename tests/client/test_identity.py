@@ -85,10 +85,7 @@ def test_the_servers_of_another_cluster_are_not_learned(
         cluster.lead(cluster.servers[1])
         client.put("q", b"3")
     assert cluster.bodies("q") == [b"1", b"2", b"3"]
-    visited = [server.accepted for server in other.servers]
-    cluster.lead(cluster.servers[0])
-    client.put("q", b"4")
-    assert [server.accepted for server in other.servers[1:]] == visited[1:]
+    assert [server.accepted for server in other.servers[1:]] == [0, 0]
     warnings = [record.getMessage() for record in caplog.records if str(other.id) in record.getMessage()]
     assert len(warnings) <= len(other.servers)
     assert str(cluster.id) in warnings[0]
@@ -103,6 +100,7 @@ def test_a_silent_leader_is_not_left_for_that_of_another_cluster(
     other.lead(other.servers[0])
     assert cluster.leader
     cluster.leader.delay_s = 0.8
+    time.sleep(0.05)            # or the next command would count as one that came with the one before
     client.put("q", b"2")
     assert (cluster.bodies("q"), other.bodies("q")) == ([b"1", b"2"], [])
     assert cluster.leader.received.count("PUT q 0 1") == 2

@@ -129,6 +129,21 @@ def vote_for_anybody(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Elections, "pre_vote_requested", before)
 
 
+def vote_again(patch: pytest.MonkeyPatch) -> None:
+    """Who asks for a vote gets it, whoever got it in this term before."""
+    real = Elections.vote_requested
+
+    def asked(self: Elections, peer: Peer, message: RequestVote) -> None:
+        self._context.replica._SyncObj__votedForNodeId = None
+        real(self, peer, message)
+    patch.setattr(Elections, "vote_requested", asked)
+
+
+def write_no_term(patch: pytest.MonkeyPatch) -> None:
+    """A node that is started again has forgotten its term and its vote, and the journal knows of neither."""
+    patch.setattr(Journal, "setCurrentTerm", lambda self, term, vote: None)
+
+
 def admit_at_once(patch: pytest.MonkeyPatch) -> None:
     """A voter that lost its disk may vote as soon as a leader sees it."""
     def tick(self: Admission) -> None:
@@ -235,6 +250,7 @@ LARGE = {**DISKS, "constants": [(limits, "BACKGROUND_SYNC_BYTES", 0)]}
 CUTS = {
     "nodes": 3,
    "weights": only("connection lost", "isolated leader", "one-way", "slow link", "narrow link", "crash", "pause")}
+ELECTED = {"nodes": 3, "heartbeat_ms": 50, "weights": only("crash", "isolated leader", "connection lost")}
 DEPOSED = {
     "nodes": 5, "weights": only("deposed leader"), "fault_s": 3.0, "calm_s": 1.0, "drift": 0.0, "clients": 5,
     "pipeline": (8,), "think_s": 0.1,
@@ -262,6 +278,8 @@ CURES = (
     Cure(believe_commit_indexes, CUTS, red=3),
     Cure(leave_the_journal_unaligned, {}, red=0),
     Cure(vote_for_anybody, CUTS, red=12),
+    Cure(vote_again, ELECTED, red=12),
+    Cure(write_no_term, ELECTED, red=0),
     Cure(admit_at_once, scripted(SCRIPTED, members.a_wiped_voter_votes_before_it_has_caught_up), red=0),
     Cure(count_answers_of_the_forgetful, scripted(SCRIPTED, members.a_wiped_voter_meets_a_deposed_leader), red=0),
     Cure(count_learners, ADDED, red=9),

@@ -1,9 +1,14 @@
-"""What a node's disk holds, as far as the node has vouched for it."""
+"""What a node's disk holds, as far as the node has vouched for it: by its syncs, and by what it has said to others.
+
+What leaves a node is compared with what left it before, over all its processes, and not with what its journal says of
+it: a journal that has not written a vote does not know of it either.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from cluster.wire.messages import Ack
 from tests.sim.oracles.checks import Checks
 from tests.sim.world.events import Events
 from tests.sim.world.trace import Violation
@@ -36,6 +41,9 @@ class Durability:
         self._syncs = [(0.0, 0)]    # when each sync is over, on a slow disk, and the last durable entry then
         self._intact = 0            # the log has not lost anything up to here since the last sync
         self._held = 0              # a committed entry that was durable here, and all before it
+        self._votes: dict[int, str] = {}        # term -> for whom a vote has left this node
+        self._led_in = 0                        # the last term of a leader that it has answered
+        self._vouched = (0, 0)                  # index and term of the last entry that it has acknowledged
 
     def found(self, journal: ObservedJournal) -> None:
         """A new process has read the disk: what was vouched for must be there."""
@@ -43,11 +51,40 @@ class Durability:
         self._journal = journal
         self._syncs = [(self._events.now, journal.last_index)]
         self._intact = journal.last_index
+        self._remembers(journal)
         old, new = self._promise, _promise(journal)
         if old is None or new == old:
             return
         if not self.syncing or new.term < old.term or new.voter < old.voter:
             raise Violation(f"{self._name} promised {old} and remembers {new}")
+
+    def _remembers(self, journal: ObservedJournal) -> None:
+        """What this disk has been said to hold must be there, also if its node died in a sync."""
+        index, term = self._vouched
+        if index > journal.last_index or journal.term_at(index) not in (None, term):
+            raise Violation(f"{self._name} acknowledged entry {index} of term {term} and has forgotten it")
+        last = max((self._led_in, *self._votes))
+        if last > journal.getCurrentTerm():
+            raise Violation(f"{self._name} took part in term {last} and remembers {journal.getCurrentTerm()}")
+
+    def votes(self, term: int, candidate: str) -> None:
+        """A vote leaves the node; as a candidate it has one for itself."""
+        before = self._votes.setdefault(term, candidate)
+        if before != candidate:
+            raise Violation(f"{self._name} votes for {candidate} in term {term}, and it voted for {before}")
+        if term < self._led_in:
+            raise Violation(f"{self._name} votes in term {term}, and it answered a leader of term {self._led_in}")
+
+    def acknowledges(self, ack: Ack, takes_s: float) -> None:
+        """An acknowledgement leaves the node `takes_s` from now."""
+        self._led_in = max(self._led_in, ack.term)
+        index, journal = ack.next_index - 1, self._journal
+        if not ack.success or index <= 0 or journal is None:
+            return
+        if index > min(self._intact, self._durable(self._events.now + takes_s)):
+            raise Violation(f"{self._name} acknowledges entry {index}, which is not on its disk")
+        if index > self._vouched[0]:
+            self._vouched = index, journal.term_at(index) or 0
 
     def vouch(self, journal: ObservedJournal, *, damaged: bool) -> None:
         """The process begins to act upon what it found."""
@@ -59,6 +96,8 @@ class Durability:
         if self._journal is not None:
             self._held = max(self._held, self._committed_in(self._journal, self._intact))
             self._intact = min(self._intact, index - 1)
+            if index <= self._vouched[0]:
+                self._vouched = index - 1, self._journal.term_at(index - 1) or 0
             self._syncs = [(over_at, min(last, index - 1)) for over_at, last in self._syncs]
 
     def synced(self, journal: ObservedJournal, takes_s: float, *, damaged: bool) -> None:
@@ -94,9 +133,10 @@ class Durability:
     def _under_way(self) -> list[tuple[float, int]]:
         return [sync for sync in self._syncs if sync[0] > self._events.now]
 
-    def _durable(self) -> int:
-        """The last entry of the syncs that are over."""
-        return [last for over_at, last in self._syncs if over_at <= self._events.now][-1]
+    def _durable(self, at: float = 0.0) -> int:
+        """The last entry of the syncs that are over, now or then."""
+        when = max(at, self._events.now)
+        return [last for over_at, last in self._syncs if over_at <= when][-1]
 
     def term_at(self, index: int) -> int | None:
         """Term of an entry in the log."""

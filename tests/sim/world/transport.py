@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.wire.messages import Append, Heartbeat, Message, SnapshotChunk
+from cluster.wire.messages import Ack, Append, Heartbeat, Message, RequestVote, SnapshotChunk, Vote
 
 if TYPE_CHECKING:
     from tests.sim.world.node import SimNode
@@ -58,4 +58,15 @@ class SimOutbox:
         disk = self._node.disk
         for name, message in messages:
             disk.step()                 # the machine may die between two messages
+            self._promises(name, message)
             self._network.transmit(self._name, name, message, disk.spent_s)
+
+    def _promises(self, receiver: str, message: Message) -> None:
+        """What leaves this node binds it for good."""
+        memory = self._node.memory
+        if isinstance(message, Ack):
+            memory.acknowledges(message, self._node.disk.spent_s)
+        elif isinstance(message, Vote):
+            memory.votes(message.term, receiver)
+        elif isinstance(message, RequestVote):
+            memory.votes(message.term, self._name)

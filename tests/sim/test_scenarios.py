@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.sim import campaign
-from tests.sim.scenarios import damage, levels, members
+from tests.sim.scenarios import damage, leases, levels, members
 from tests.sim.scenarios import sessions as session_scenarios
 from tests.sim.scenarios import time as time_scenarios
 from tests.sim.scenarios.members import SCRIPTED
@@ -29,6 +29,8 @@ def name(value: Any) -> str:
         (members.a_removed_leader_is_asked_for_more, 3),
         (members.a_removed_node_asks_for_votes, 5),
         (damage.an_older_copy_is_put_back_while_all_are_down, 3),
+        (leases.the_followers_connections_to_the_leader_end, 3),
+        (leases.the_leaders_connections_end, 3),
     ], ids=name,
 )
 def test_nothing_is_broken(script: Callable[[World], Iterator[float]], nodes: int) -> None:

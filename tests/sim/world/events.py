@@ -58,6 +58,7 @@ class DriftingClock:
         self._speed = speed
         self._steady_speed = steady_speed
         self.wall_offset_ms = 0
+        self.beyond = False         # it ran slower than any clock may
 
     def monotonic(self) -> float:
         """See cluster.leader.clock.Clock."""
@@ -75,6 +76,7 @@ class DriftingClock:
     def slow_down(self, factor: float) -> None:
         """Run at another speed from now on, e.g. a tenth (0.1) of the present one; the monotonic clock goes on."""
         shown = self.monotonic()
+        self.beyond = True
         self._speed *= factor
         self._start_s = shown - self._events.now * self._speed
 

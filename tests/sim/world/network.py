@@ -1,8 +1,9 @@
-"""Connections between nodes: ordered, slow, lost with what is in flight, or silent in one direction.
+"""Connections between nodes: ordered, slow, lost with what is in flight, half-open, or silent in one direction.
 
 A message reaches the other side in order or not at all; after a loss nothing more arrives on that connection. A blocked
 direction keeps everything until it is freed or the receiver has heard nothing for three seconds and gives the
-connection up, as the real network layer does.
+connection up, as the real network layer does. When only one side sees a connection end, the other one sends into the
+void until a new one reaches it, or until it has heard nothing for as long.
 """
 
 from __future__ import annotations
@@ -158,6 +159,7 @@ class Network:
         self._trace = trace
         self.channels = {(a, b): Channel(self, a, b) for a in names for b in names if a != b}
         self._links: dict[tuple[str, str], int] = {}
+        self._half_open: set[tuple[str, str]] = set()       # one side has seen that the connection has ended
         self._dialing: set[tuple[str, str]] = set()
         self._connections = 0
 
@@ -187,7 +189,7 @@ class Network:
         self._dialing.discard(pair)
         a, b = pair
         node, other = self.nodes[a], self.nodes[b]
-        if pair in self._links or not (node.running and other.running):
+        if (pair in self._links and pair not in self._half_open) or not (node.running and other.running):
             return
         if not (node.knows(b) or other.knows(a)):
             return
@@ -205,6 +207,8 @@ class Network:
         if incompatible(node.hello(b), other.hello(a)):
             self._dial(pair, REDIAL_REFUSED_S)
             return
+        if pair in self._half_open:
+            self._break(pair)           # the other side closes the old connection when a new one comes
         self._connections += 1
         connection = self._links[pair] = self._connections
         self._trace.connected(a, b)
@@ -218,13 +222,34 @@ class Network:
 
     def lose(self, a: str, b: str) -> None:
         """The connection breaks; it is dialed anew."""
-        pair = self._pair(a, b)
+        if self._break(self._pair(a, b)):
+            self.dial(a, b)
+
+    def _break(self, pair: tuple[str, str]) -> bool:
+        """Both sides see that the connection has ended; returns False if there is none."""
+        self._half_open.discard(pair)
         connection = self._links.pop(pair, None)
-        if connection is None:
-            return
-        for way in (self.channels[pair], self.channels[pair[1], pair[0]]):
-            way.lose(connection)
-        self.dial(a, b)
+        if connection is not None:
+            for way in (self.channels[pair], self.channels[pair[1], pair[0]]):
+                way.lose(connection)
+        return connection is not None
+
+    def end_for(self, name: str, other: str) -> bool:
+        """This node sees its connection end, and the other one does not; returns False if there is none."""
+        pair = self._pair(name, other)
+        connection, way = self._links.get(pair), self.channels[other, name]
+        if connection is None or way.open != connection:
+            return False
+        self._half_open.add(pair)
+        way.open = 0
+        self.nodes[name].receive(other, None)
+        self.dial(name, other)
+        self.events.after(SILENCE_S, lambda: self._given_up(pair, connection))
+        return True
+
+    def _given_up(self, pair: tuple[str, str], connection: int) -> None:
+        if pair in self._half_open and self._links.get(pair) == connection:
+            self.lose(*pair)
 
     def block(self, sender: str, receiver: str, *, reset: bool) -> None:
         """Nothing arrives in this direction. `reset`: the connection breaks at once, else when the silence is long."""

@@ -480,6 +480,7 @@ class SimNode:
         self.lost = self.lost and not self.voter
         if self.checks.turned(self.name, driver, self._applied_before):
             self._elected()
+        self.world.leases.ends(self)
         if errors:
             self.world.trace.seen["errors survived"] += 1
 
@@ -593,6 +594,7 @@ class SimNode:
         self.serving = serving
         if serving:
             self._note(Kind.SERVES, "serves")
+            self.world.leases.begins(self)
         else:
             self._note(Kind.SERVES_NO_MORE, "serves no more")
 

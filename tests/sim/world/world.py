@@ -15,6 +15,7 @@ from tests.sim.clients.without_session import Client
 from tests.sim.faults.kinds import Faults
 from tests.sim.oracles.checks import Checks
 from tests.sim.oracles.events import Hearer, Tale
+from tests.sim.oracles.leases import Leases
 from tests.sim.oracles.replicated_time import STEADY_DRIFT, TimePromises
 from tests.sim.world import plan as plans
 from tests.sim.world.digest_codes import Kind
@@ -63,6 +64,7 @@ class World:
         self.roamer = Hearer("the roaming subscriber", self.tale)
         self.roams_on = ""                              # the node that it listens to
         self.nodes = {name: self._new_node(name, self._clock(clocks)) for name in names}
+        self.leases = Leases(self.nodes.values())
         self.wrong_clock = clocks.choice(founders)      # the only one whose wall clock anybody sets
         self.timekeeping = TimePromises(self.events, self.wrong_clock)
         if self.plan.upgraded:

@@ -82,7 +82,8 @@ def look_at_no_clock(patch: pytest.MonkeyPatch) -> None:
 
 
 CLOCKS: dict[str, Any] = {
-    "drift": 0.0, "weights": {**only("crash", "isolated leader", "offline", "pause", "slow link"), "clock jump": 3.0},
+    "drift": 0.0, "wrong_clocks": 1,
+    "weights": {**only("crash", "isolated leader", "offline", "pause", "slow link"), "clock jump": 3.0},
 }
 THREE: dict[str, Any] = {**CLOCKS, "nodes": 3, "spares": 0}
 ONE: dict[str, Any] = {"drift": 0.0, "nodes": 1, "spares": 0, "weights": only("clock jump", "snapshot")}

@@ -197,10 +197,12 @@ class Faults:
         return f"{victim.name} {seconds} s"
 
     def jump_clock(self) -> str:
-        """Always of the same node: what the others say of their clocks is right."""
-        victim = self.world.nodes[self.world.wrong_clock]
-        victim.clock.wall_offset_ms = self.rng.choice(WALL_JUMPS_MS)
-        return f"{victim.name} {victim.clock.wall_offset_ms} ms"
+        """Always of the same nodes, one or several at once: what the others say of their clocks is right."""
+        wrong = self.world.wrong_clocks
+        names = wrong if len(wrong) == 1 else self.rng.sample(wrong, self.rng.randrange(1, len(wrong) + 1))
+        for name in names:
+            self.world.nodes[name].clock.wall_offset_ms = self.rng.choice(WALL_JUMPS_MS)
+        return ", ".join(f"{name} {self.world.nodes[name].clock.wall_offset_ms} ms" for name in names)
 
     def switch_offline(self) -> str:
         victim = self._victim()
@@ -262,7 +264,7 @@ class Faults:
     # Losses that only a minority survives
 
     def _loser(self) -> SimNode | None:
-        """A voter; so many others are left that one that lost its disk can be admitted again, whatever is decided.
+        """A voter; so many sound ones are left that those that are not can be admitted again, whatever is decided.
 
         Who has not heard yet that there are more voters counts the fewer that it knows of.
         """
@@ -275,11 +277,12 @@ class Faults:
         forgettable = all(world.expendable(name) for name in world.checks.configurations.left)
         today = world.checks.model.configuration
         known = all(node.running and node.machine.membership.configuration == today for node in voters)
-        if len(voters) - pending < 3 or not forgettable or not all(node.sound for node in voters):
+        sound = [node for node in voters if node.sound]
+        if not sound or 2 * (len(sound) - 1 - pending) <= len(voters) - pending or not forgettable:
             return None
         if today and not known:
             return None
-        return self.rng.choice(voters)
+        return self.rng.choice(sound)
 
     def wipe(self) -> str:
         victim = self._loser()

@@ -56,7 +56,7 @@ def add_again(faults: Faults) -> str:
     if node.damaged or (faults.rng.random() < 0.5 and world.expendable(node.name)):
         node.crash(power=True)
         node.wipe()
-        node.lost = False
+        node.counts_again()
         return f"{_add(faults, node)}, emptied"
     return _add(faults, node)
 
@@ -92,8 +92,8 @@ def _remove(faults: Faults, leader: SimNode, name: str) -> str:
     world, driver = faults.world, leader.up
     rest = [world.nodes[voter] for voter in world.voters if voter != name]
     if name in world.voters:
-        if len(rest) < 3 and not all(node.sound for node in rest):
-            return ""                       # two nodes, one of which has lost its disk, cannot help themselves
+        if rest and 2 * sum(node.sound for node in rest) <= len(rest):
+            return ""                       # e.g. two nodes, one of which has lost its disk, cannot help themselves
         if not Administration._rest_can_decide(_asked(driver), name):
             world.trace.seen["removals refused"] += 1
             return ""

@@ -18,13 +18,14 @@ from tests.sim.world.digest_codes import Kind
 from tests.sim.world.ending import Ending
 from tests.sim.world.events import DriftingClock
 from tests.sim.world.node import SimNode
+from tests.sim.world.plan import DRIFT_MAX
 from tests.sim.world.trace import Violation
 from tests.sim.world.world import World
 
 CALM_S = 1.5                    # until the first fault
 LATE_S = 60.0                   # a run takes longer by so much at most when leaders do not fail in time
 WELL_S = 30.0                   # after the last one all must be well, and everybody served
-DRIFTS = (0.0, 0.0, 0.001, 0.02)
+DRIFTS = (0.0, 0.0, 0.001, DRIFT_MAX)
 MOODS = (0.0, 0.0, 0.02, 0.15)  # so many results are complaints
 FAST = ((1, 0.5), (3, 1.0), (5, 1.0), (10, 1.0), (25, 2.0))     # grants in so many seconds
 SLOW = ((1, 1.5), (2, 3.0), (3, 4.0), (5, 6.0), (8, 10.0))      # windows are longer than most failovers take
@@ -61,7 +62,7 @@ class GatewayWorld(World):
         self.events_told = Tale(self.trace.seen)
         self.monitor = GrantMonitor(self.events, self.trace.seen, 1 + self.plan.drift)
         if self.clocks_are_set:
-            self.timekeeping = NoTimePromises(self.events, self.wrong_clock)
+            self.timekeeping = NoTimePromises(self.events, self.wrong_clocks)
 
     def _new_checks(self, founders: tuple[str, ...]) -> Checks:
         return WitnessedChecks(self.trace, founders, TYPES, self._came_about)

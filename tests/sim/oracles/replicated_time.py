@@ -1,17 +1,18 @@
 """What replicated time promises (spec/clock 1.2), by the true time, which no node knows.
 
-The wall clock of one node is set by somebody now and then; those of the others are nearly right. Then
+The wall clocks of some nodes are set by somebody now and then; those of the others are nearly right. Then
 
 * replicated time is not ahead of the true time by more than the median of the clocks may be: AT is not early;
 * between two entries no more of it has passed than of the true time, but for the slewing and a second: leases and
   delays are not short. That ends where the cluster forgets: a majority of processes of which none was told the time
-  since it was started knows no better than its clocks and the log, and may find that it was behind. So does the only
-  voter that is left, if its clock is the one that was set. And where time began behind, as one of only two clocks was,
-  a later leader may set it forward by so much.
+  since it was started knows no better than its clocks and the log, and may find that it was behind. So does a leader
+  for whom the median may be a clock that was set: there are too many of them. And where time began behind, as one of
+  only two clocks was, a later leader may set it forward by so much.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from core import Entry, Lead
@@ -30,9 +31,9 @@ ANYTHING_MS = 1 << 50
 
 
 class TimePromises:
-    """Fed with entries when they are stamped, and when they are applied. `wrong`: whose clock somebody sets."""
+    """Fed with entries when they are stamped, and when they are applied. `wrong`: whose clocks somebody sets."""
 
-    def __init__(self, events: Events, wrong: str) -> None:
+    def __init__(self, events: Events, wrong: Collection[str]) -> None:
         self._events = events
         self._wrong = wrong
         # seed -> true time in ms, does a leadership begin, and is all forgotten then
@@ -72,14 +73,19 @@ class TimePromises:
         if leads:
             quorum = node.up.transport.quorum
             voters = sorted(quorum.voters)
-            forgotten = sum(name not in self._told for name in voters) >= quorum.majority or voters == [self._wrong]
-            errors_ms = [self._error_ms(node.world.nodes[name], alone=len(voters) == 1) for name in voters]
-            self._ahead_ms = max(self._ahead_ms, worst_median(errors_ms, quorum.majority))
+            alone = len(voters) == 1
+            errors_ms = [self._error_ms(node.world.nodes[name], alone=alone) for name in voters]
+            median_ms = worst_median(errors_ms, quorum.majority)
+            self._ahead_ms = max(self._ahead_ms, median_ms)
+            forgotten = (
+                sum(name not in self._told for name in voters) >= quorum.majority
+                or (voters[0] in self._wrong if alone else median_ms == ANYTHING_MS)
+            )
         self._stamped[entry.seed] = self._now_ms(), leads, forgotten
         self._told.add(node.name)
 
     def _error_ms(self, node: SimNode, *, alone: bool) -> float:
-        if node.name == self._wrong and not alone:
+        if node.name in self._wrong and not alone:
             return ANYTHING_MS
         return node.clock.wall_ms() - self._now_ms()
 

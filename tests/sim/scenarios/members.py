@@ -19,8 +19,9 @@ PATIENCE_S = 6.0
 
 SCRIPTED: dict[str, Any] = {
     "nodes": 3, "spares": 1, "weights": {}, "clients": 3, "think_s": 0.05, "pipeline": (1, 2), "clones": 0.0,
-    "drift": 0.0, "heartbeat_ms": 50, "grace_ms": 0, "segment_bytes": 32 << 10, "window_bytes": 1 << 20,
-    "fine_turns": False, "child_s": (0.0,), "constants": [], "extended": 0.0, "subscribed": False, "upgraded": False,
+    "drift": 0.0, "wrong_clocks": 1, "heartbeat_ms": 50, "grace_ms": 0, "segment_bytes": 32 << 10,
+    "window_bytes": 1 << 20, "fine_turns": False, "child_s": (0.0,), "constants": [], "extended": 0.0,
+    "subscribed": False, "upgraded": False,
 }
 
 

@@ -60,7 +60,7 @@ CATCH_UP_S = 0.7                # a round of catching up takes no longer than th
 class SimNode:
     """Listener of its Driver.
 
-    `sound`: has the right to vote, and its disk was not damaged. At most one node of a cluster may be unsound.
+    `sound`: has the right to vote, and its disk was not damaged. Only a minority of a cluster may be unsound.
     """
 
     def __init__(self, world: World, name: str, clock: DriftingClock) -> None:
@@ -84,7 +84,6 @@ class SimNode:
         self._set_aside = ""                # the folder of its damaged files
         self.copy: tuple[int, dict[str, Any]] | None = None     # the last entry in a copy of its files, and the copy
         self.older = False                  # an older copy of its files was put in their place
-        self.lost = False                   # a voter's disk was lost, and it has not been admitted since
         self.held_down = False              # nobody is to start it now
         self.configured: tuple[Member, ...] = ()    # what its configuration file says
         self._applied_before = 0            # the last entry that was applied before the present turn
@@ -101,6 +100,7 @@ class SimNode:
         self._hearer = Hearer(f"the subscriber of {name}", world.tale)
         self._subscriptions: Subscriptions | None = None        # of the process
         self.memory = Durability(name, world.events, world.checks)
+        self._before: Durability | None = None      # what the voter's disk held that was lost, until it votes again
 
     def _now(self) -> float:
         return self._events.now
@@ -341,15 +341,27 @@ class SimNode:
         assert self.driver is None
         self.disk.put_back(copies)
         self.damaged = self.older = True
-        self.memory = Durability(self.name, self.world.events, self.checks)
+        self._lose_memory()
         self._note(Kind.PUT_BACK, "has an older copy of its files")
 
     def _forget(self) -> None:
         """What it promised is known to nobody any more."""
-        self.lost = self.voter or self.damaged or self.lost
+        if self.voter or self.damaged:
+            self._lose_memory()
         self.voter = self.damaged = self.older = False
         self.copy = None
         self.memory = Durability(self.name, self.world.events, self.checks)
+
+    def _lose_memory(self) -> None:
+        """Keep what the disk held when it counted: what is put in its place counts no more than it has."""
+        if self._before is None:
+            self.memory.hurry()
+            self._before = self.memory
+        self.memory = Durability(self.name, self.world.events, self.checks)
+
+    def counts_again(self) -> None:
+        """It votes again, or is no voter any more: what its disk held before is of no account."""
+        self._before = None
 
     def _ended(self, error: BaseException, *, starting: bool = False) -> None:
         """The process ended by itself: is that right?"""
@@ -477,7 +489,8 @@ class SimNode:
         elif driver.journal.unsynced and driver.journal.syncing is None:
             raise Violation(f"{self.name} ended a turn with changes that are not on disk")
         self.voter = driver.journal.voter
-        self.lost = self.lost and not self.voter
+        if self.voter and not self.damaged:
+            self.counts_again()
         if self.checks.turned(self.name, driver, self._applied_before):
             self._elected()
         self.world.leases.ends(self)
@@ -512,8 +525,14 @@ class SimNode:
         self.memory.synced_to(journal.durable_index)
 
     def has_durably(self, index: int, term: int | None) -> bool:
-        """Is this entry on its disk now? A voter that lost its disk is given the benefit of the doubt."""
-        return self.lost or self.damaged or self.memory.has(index, term)
+        """Is this entry on its disk now, or was it when it lost that?
+
+        A leader may have counted the answer of a voter, and applies the entry after that voter's disk is gone. So an
+        entry that was on the lost disk is excused, and no other, until the voter is admitted again: what it answers
+        meanwhile counts for nothing (cluster/raft/quorum.py).
+        """
+        before = self._before
+        return self.memory.has(index, term) or (before is not None and before.has(index, term))
 
     def committed(self, index: int) -> None:
         """This node applies an entry as the first of all: it must be on the disks of a majority."""

@@ -42,6 +42,7 @@ CHANGING = 0.5                  # in so many runs operators change the cluster
 UPGRADING = 0.3                 # in so many runs nodes are given another release
 OVERLAPPING = 0.6               # in so many runs small entries overlap
 FRAGMENTS = 0.3                 # of the seeds
+DRIFT_MAX = 0.024               # of each clock: two run apart by less than the 5% that leases allow for
 OLD_LEVEL, NEW_LEVEL = 1, 2     # the feature levels of the two releases: the newer one brought Later
 
 
@@ -79,6 +80,7 @@ class Plan:
     sync_s: float = 0.0         # what a sync takes usually; 0: nothing, unless a fault makes it slow
     fragments: bool = False     # most of what clients ask for goes into the log in fragments
     subscribed: bool = False    # there are subscribers to events: nodes hear at once what is committed
+    wrong_clocks: int = 1       # the wall clocks of so many nodes are set by somebody, at most all
     script: Callable[[Any], Iterator[float]] | None = None      # of a world: what happens instead of drawn faults
 
 
@@ -114,7 +116,7 @@ def draw(seed: int, **fixed: Any) -> Plan:
         clones=rng.choice((0.0, 0.0, 0.0, 0.01)),
         fault_s=rng.choice((0.08, 0.15, 0.3)),
         calm_s=rng.choice((0.0, 0.5, 0.8)),
-        drift=rng.choice((0.0, 0.001, 0.02)),
+        drift=rng.choice((0.0, 0.001, DRIFT_MAX)),
         bytes_per_s=rng.choice((1e8, float("inf"))),
         fine_turns=rng.random() < 0.03,
         child_s=rng.choice(((0.0,), (0.0, 0.02, 0.5))),
@@ -143,6 +145,7 @@ def draw(seed: int, **fixed: Any) -> Plan:
     plan.steady = random.Random(f"steady {seed}").choice((0.0, 0.3, 0.7, 0.95, 1.0))
     plan.sync_s = random.Random(f"syncs {seed}").choice((0.0, 0.0, 0.0, 0.0003, 0.002, 0.005))
     plan.fragments = random.Random(f"fragments {seed}").random() < FRAGMENTS
+    plan.wrong_clocks = random.Random(f"clocks {seed}").choice((1, 1, 2, 3, 5))
     for name, value in fixed.items():
         setattr(plan, name, value)
     if plan.fragments:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import random
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -65,8 +66,11 @@ class World:
         self.roams_on = ""                              # the node that it listens to
         self.nodes = {name: self._new_node(name, self._clock(clocks)) for name in names}
         self.leases = Leases(self.nodes.values())
-        self.wrong_clock = clocks.choice(founders)      # the only one whose wall clock anybody sets
-        self.timekeeping = TimePromises(self.events, self.wrong_clock)
+        self.wrong_clock = clocks.choice(founders)
+        more = [name for name in founders if name != self.wrong_clock]
+        more = clocks.sample(more, min(len(more), self.plan.wrong_clocks - 1))
+        self.wrong_clocks = (self.wrong_clock, *more)       # the only ones whose wall clocks anybody sets
+        self.timekeeping = TimePromises(self.events, self.wrong_clocks)
         if self.plan.upgraded:
             for node in self.nodes.values():
                 node.known_level = plans.OLD_LEVEL
@@ -81,10 +85,12 @@ class World:
         return SimNode(self, name, clock)
 
     def _clock(self, clocks: random.Random) -> DriftingClock:
-        drift = self.plan.drift
+        start_s, drift = self.rng.uniform(1, 1000), self.plan.drift
+        drawn = self.rng.uniform(-drift, drift)
+        if abs(drawn) > drift / 2:
+            drawn = math.copysign(drift, drawn)         # what compares two clocks is tried at the bound
         return DriftingClock(
-            self.events, self.rng.uniform(1, 1000), 1 + self.rng.uniform(-drift, drift),
-            1 + clocks.uniform(-STEADY_DRIFT, STEADY_DRIFT),
+            self.events, start_s, 1 + drawn, 1 + clocks.uniform(-STEADY_DRIFT, STEADY_DRIFT),
         )
 
     def run(self) -> None:

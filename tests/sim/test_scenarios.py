@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.sim import campaign
-from tests.sim.scenarios import damage, leases, levels, members
+from tests.sim.scenarios import damage, disks, leases, levels, members
 from tests.sim.scenarios import sessions as session_scenarios
 from tests.sim.scenarios import time as time_scenarios
 from tests.sim.scenarios.members import SCRIPTED
@@ -36,6 +36,14 @@ def name(value: Any) -> str:
 def test_nothing_is_broken(script: Callable[[World], Iterator[float]], nodes: int) -> None:
     for seed in SEEDS:
         world, failure = campaign.one(seed, script=script, **{**SCRIPTED, "nodes": nodes})
+        assert not failure, failure
+        assert world.trace.faults["script"]
+
+
+def test_a_failed_sync_is_not_believed() -> None:
+    for seed in SEEDS:
+        world, failure = campaign.one(
+            seed, script=disks.a_sync_fails_and_its_bytes_stay_visible, **disks.SCRIPTED)
         assert not failure, failure
         assert world.trace.faults["script"]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,13 +24,14 @@ from cluster.raft.steady_lane import SteadyLane
 from cluster.raft.transport import RaftTransport
 from cluster.raft.voter_admission import Admission
 from cluster.snapshots.snapshot_store import SnapshotStore
+from cluster.storage.disk import Disk
 from cluster.wire.messages import Ack, Admit, Append, PreVote, RequestVote
 from core import Membership, PromoteLearner, RemoveMember, Reply
 from core.handlers.dispatch import EXECUTE
 from core.state import State
 from tests.core.model.model import Model
 from tests.sim.cures.cure import TABLE, Cure, only, scripted
-from tests.sim.scenarios import members
+from tests.sim.scenarios import disks, members
 from tests.sim.scenarios.members import SCRIPTED
 from tests.sim.world.plan import overlapping, spent_constants
 
@@ -163,6 +166,17 @@ def count_answers_of_the_forgetful(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Quorum, "match", match)
 
 
+def believe_the_page_cache(patch: pytest.MonkeyPatch) -> None:
+    """A node that is started again syncs what it can read, and takes it for durable."""
+    def sync_only(self: Disk, directory: Path, names: Iterable[str]) -> None:
+        self.sync_directory(directory)
+        for name in names:
+            file = self.open(directory / name)
+            self.sync(file)
+            self.close(file)
+    patch.setattr(Disk, "trust", sync_only)
+
+
 def count_what_is_being_synced(patch: pytest.MonkeyPatch) -> None:
     """A leader counts its own copy of a large entry before it is on disk."""
     whole = property(lambda self: self.last_index, lambda self, index: None)
@@ -250,6 +264,7 @@ LARGE = {**DISKS, "constants": [(limits, "BACKGROUND_SYNC_BYTES", 0)]}
 CUTS = {
     "nodes": 3,
    "weights": only("connection lost", "isolated leader", "one-way", "slow link", "narrow link", "crash", "pause")}
+FAILING = {"nodes": 3, "weights": only("failed fsync", "power loss")}
 ELECTED = {"nodes": 3, "heartbeat_ms": 50, "weights": only("crash", "isolated leader", "connection lost")}
 DEPOSED = {
     "nodes": 5, "weights": only("deposed leader"), "fault_s": 3.0, "calm_s": 1.0, "drift": 0.0, "clients": 5,
@@ -273,6 +288,8 @@ CURES = (
     Cure(believe_stale_answers, DEPOSED, red=408),
     Cure(send_before_sync, DISKS, red=0),
     Cure(count_what_is_being_synced, LARGE, red=0),
+    Cure(believe_the_page_cache, scripted(disks.SCRIPTED, disks.a_sync_fails_and_its_bytes_stay_visible), red=0),
+    Cure(believe_the_page_cache, FAILING, red=0),
     Cure(vote_with_an_empty_disk, LOSSY, red=10),
     Cure(vote_after_damage, DAMAGED, red=0),
     Cure(believe_commit_indexes, CUTS, red=3),

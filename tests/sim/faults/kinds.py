@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     from tests.sim.world.world import World
 
 CALM_S = 1.0                    # a node with an older copy of its files has heard so until then
+# What fails, and with what: a sync finds no space where that is only looked for when the bytes are written.
+FAILURES = (
+    *(("sync", errno.EIO),) * 4, ("sync", errno.ENOSPC), ("sync_directory", errno.EIO), ("write", errno.EIO),
+)
 WALL_JUMPS_MS = (-86_400_000, -3_600_000, -60_000, -700, 0, 700, 60_000, 3_600_000, 86_400_000)
 
 
@@ -233,8 +238,12 @@ class Faults:
         victim = self._victim()
         if victim is None:
             return ""
-        victim.disk.failing_syncs = 1
-        return victim.name
+        rng, disk = self.rng, victim.disk
+        operation, code = rng.choice(FAILURES)
+        disk.fail_next(operation, code, times=rng.choice((1, 1, 1, 3)), reaching=rng.choice((0.0, 0.0, 0.5)))
+        if rng.random() < 0.3:
+            self.later((0.1, 1.5), disk.drop_caches)
+        return f"{victim.name} {operation} {errno.errorcode[code]}"
 
     def fill_disk(self) -> str:
         victim = self._victim()

@@ -98,7 +98,17 @@ class Failovers:
         return self.crash(leader)
 
     def isolate(self, leader: SimNode) -> str:
-        network, reset = self._world.network, self._rng.random() < 0.5
+        return self._isolated(leader, reset=self._rng.random() < 0.5)
+
+    def end_their_side(self, leader: SimNode) -> str:
+        """The others see the end of its connections, and it hears nothing of that, nor of anything else."""
+        for other in self._world.nodes:
+            if other != leader.name:
+                self._world.network.end_for(other, leader.name)
+        return self._isolated(leader, reset=False)
+
+    def _isolated(self, leader: SimNode, *, reset: bool) -> str:
+        network = self._world.network
         for other in self._world.nodes:
             if other != leader.name:
                 network.block(leader.name, other, reset=reset)
@@ -161,6 +171,7 @@ WAYS: dict[str, Callable[[Failovers, SimNode], str]] = {
     "deposed leader": Failovers.freeze_before_writing,
     "isolated leader": Failovers.isolate,
     "one-way": Failovers.silence,
+    "half-open": Failovers.end_their_side,
     "slow disk": Failovers.slow_disk,
     "offline": Failovers.switch_offline,
 }

@@ -48,6 +48,15 @@ class GatewayDriven(DrivenNode):
     def _wake(self) -> None:
         self._node.wake(self._node.world.events.now)
 
+    @property
+    def holds_lease(self) -> bool:
+        """See Cluster. What the hub answers now, if it does, nobody else has been asked about."""
+        holds = super().holds_lease
+        if holds:
+            self._node.world.trace.seen["answers from the lease"] += 1
+            self._node.world.leases.judge(self._node)
+        return holds
+
     def propose(self, operation: Operation, pending: Pending) -> None:
         """See Cluster."""
         super().propose(operation, self._node.decided(operation, pending))

@@ -113,7 +113,7 @@ class GatewayWorld(World):
                 f"PULSE CREATE group RATE {group} PER {group_s} {law} TOGETHER MAXWAIT 0.4",
                 f"PULSE CREATE shared RATE {shared} PER {shared_s} {law}",
                 f"QUEUE CONFIG own RATE {own} PER {own_s}",
-                "QUEUE CONFIG work PULSE shared", "PULSE SET turns 3\r\nabc",
+                "QUEUE CONFIG work PULSE shared", "PULSE SET turns 3\r\nabc", "CONFIG FASTEMPTY ON",
             ]),
             *(takes_turns("turns", numbered=number % 3 == 0) for number in range(4 * more)),
             *(takes_turns("group", numbered=number % 3 == 0) for number in range(3 * more)),

@@ -32,10 +32,10 @@ class Leases:
             self._term, self._name = term, node.name
             for other in self._nodes:
                 if other is not node:
-                    self.ends(other)
+                    self.judge(other)
 
-    def ends(self, node: SimNode) -> None:
-        """A turn of this node has ended, or another one begins to serve."""
+    def judge(self, node: SimNode) -> None:
+        """A turn of this node has ended, it answers from its lease, or another one begins to serve."""
         driver = node.driver
         if driver is None or not driver.leadership.serving or driver.replica.term >= self._term:
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-import errno
+import os
 import random
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -67,8 +67,8 @@ class SimDisk(FaultyDisk):
     """Loses, tears, fails, fills up and dawdles.
 
     `crash_in`: the machine dies before that many further steps (1: the next one). `slow_s`: what each sync takes, added
-    up in `spent_s`; while it is 0 `times` tell. `failing_syncs`: so many of the next syncs raise EIO. `errors`: how
-    many errors were raised. `now()`: seconds.
+    up in `spent_s`; while it is 0 `times` tell. `errors`: how many errors were raised. `now()`: seconds. What a failed
+    sync has not written is shown as if it had, and later syncs succeed without it (cached_file.py).
     """
 
     def __init__(self, rng: random.Random, now: Callable[[], float], times: SyncTimes | None = None) -> None:
@@ -82,8 +82,17 @@ class SimDisk(FaultyDisk):
         self._beside_s = BESIDE_S
         self._preparation: SlowSync | None = None       # the last one, perhaps still under way
         self.spent_s = 0.0
-        self.failing_syncs = 0
+        self._failing: dict[str, tuple[int, int]] = {}      # operation -> how often it is to fail, and with what
+        self._reaching = 0.0                    # so much of what a failed sync writes is on the disk all the same
         self.errors = 0
+
+    def fail_next(self, operation: str, code: int, *, times: int = 1, reaching: float = 0.0) -> None:
+        """Let the next operations of this kind fail: "write", "sync" or "sync_directory"."""
+        self._failing[operation] = times, code
+        self._reaching = reaching
+
+    def reaches_disk(self) -> bool:
+        return self._rng.random() < self._reaching
 
     def step(self) -> None:
         """A point at which the machine may die; sending a message is one as well."""
@@ -98,10 +107,19 @@ class SimDisk(FaultyDisk):
         self.step()
         if operation == "sync":
             self.spent_s += self.slow_s or (0.0 if self._times is None else self._times.next_s())
-            if self.failing_syncs:
-                self.failing_syncs -= 1
-                self.errors += 1
-                raise OSError(errno.EIO, "Input/output error")
+        times, code = self._failing.get(operation, (0, 0))
+        if times:
+            self._failing[operation] = times - 1, code
+            self.errors += 1
+            raise OSError(code, os.strerror(code))
+
+    def forget(self, file: int, length: int, offset: int) -> None:
+        self._open[file].drop_cache()
+
+    def drop_caches(self) -> None:
+        """The system needs memory: from now on all files show what is on the disk, but for what is not synced."""
+        for shown in self.names_now.values():
+            shown.drop_cache()
 
     def _use_space(self, length: int) -> None:
         try:
@@ -126,7 +144,8 @@ class SimDisk(FaultyDisk):
     def restart(self) -> None:
         """A new process on the same disk."""
         super().restart()
-        self.crash_in, self.dead, self.errors, self.failing_syncs = None, False, 0, 0
+        self.crash_in, self.dead, self.errors = None, False, 0
+        self._failing.clear()
 
     def repair(self) -> None:
         """Nothing is wrong from now on; what was lost stays lost."""
@@ -139,14 +158,15 @@ class SimDisk(FaultyDisk):
 
     def trouble_free(self) -> None:
         """Nothing is about to go wrong."""
-        self.slow_s, self.failing_syncs, self.free_bytes, self.crash_in = 0.0, 0, None, None
+        self.slow_s, self.free_bytes, self.crash_in = 0.0, None, None
+        self._failing.clear()
 
     def copied(self) -> dict[str, Any]:
         """What is durable of the node's files, as a copy of the folder has it."""
         files = {name: file for name, file in self.names_durable.items() if name.startswith(FILES)}
         copies = {name: copy.deepcopy(file) for name, file in files.items()}
         for file in copies.values():
-            file.data, file.unsynced = durable_bytes(file), []
+            file.data, file.unsynced, file.failed = durable_bytes(file), [], {}
         return copies
 
     def put_back(self, copies: dict[str, Any]) -> None:

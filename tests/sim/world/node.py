@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import random
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -18,6 +17,7 @@ from cluster.paging.page_files import PageFiles
 from cluster.raft.pysyncobj_adapter import Callback
 from cluster.settings import Member, NodeSettings
 from cluster.snapshots.snapshot_store import SnapshotStore
+from cluster.storage.disk import passes
 from cluster.storage.errors import RejoinNeeded, SnapshotTooNew, StorageDamaged
 from cluster.wire.messages import Hello, Message
 from core import (
@@ -389,7 +389,8 @@ class SimNode:
             self._note(Kind.TOO_OLD, f"is too old: {error}")
             trace.seen["nodes that are too old"] += 1
             self.known_level, self.went_back = NEW_LEVEL, False
-        elif isinstance(error, OSError) and disk.errors and (starting or error.errno != errno.ENOSPC):
+        elif isinstance(error, OSError) and disk.errors and (starting or not passes(error)):
+            power = False                   # what it wrote can still be read, whether it is on the disk or not
             self._note(Kind.STOPPED, f"stopped: {error}", error.errno or 0)
             trace.seen["stopped by its disk"] += 1
         else:
@@ -493,7 +494,7 @@ class SimNode:
             self.counts_again()
         if self.checks.turned(self.name, driver, self._applied_before):
             self._elected()
-        self.world.leases.ends(self)
+        self.world.leases.judge(self)
         if errors:
             self.world.trace.seen["errors survived"] += 1
 

@@ -30,7 +30,7 @@ def _puts(world: World, leader: SimNode, body: bytes) -> Outcome:
 def a_sync_fails_and_its_bytes_stay_visible(world: World) -> Iterator[float]:
     """The node ends, is started again, reads what it wrote and acknowledges it; then the whole site loses power.
 
-    The machine of the leader does not come back. The third node was down when the entry was acknowledged.
+    The machine of the leader does not come back. The third node was cut off from it when the entry was acknowledged.
     """
     yield from until(world, lambda: world.serving() is not None)
     leader = world.serving()
@@ -39,8 +39,7 @@ def a_sync_fails_and_its_bytes_stay_visible(world: World) -> Iterator[float]:
     first = _puts(world, leader, b"first")
     yield from until(world, lambda: first.state == "applied")
     yield SETTLED_S
-    away.held_down = True
-    away.crash(power=False)
+    members.apart(world, leader, away)
     victim.disk.fail_next("sync", errno.EIO)
     outcome = _puts(world, leader, BODY)
     yield from until(world, lambda: not victim.running)

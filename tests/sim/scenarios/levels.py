@@ -35,7 +35,8 @@ def a_cluster_is_upgraded_node_by_node(world: World) -> Iterator[float]:
 
 
 def _together(world: World) -> bool:
-    """Is everybody connected to the one that serves, and up to date?"""
+    """Is everybody connected to the one that serves, up to date, and a voter as far as that one knows?"""
     leader = world.serving()
     return leader is not None and all(
-        peer.up and peer.match == leader.up.journal.last_index for peer in leader.up.peers.values())
+        peer.up and peer.match == leader.up.journal.last_index and peer.info is not None and peer.info.voter
+        for peer in leader.up.peers.values())

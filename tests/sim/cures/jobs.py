@@ -154,11 +154,11 @@ PASSING: dict[str, Any] = {**EXTENDED, "extended": 0.8, "passing": True}
 
 CURES = (
     Cure(hand_out_before_the_time, EXTENDED, red=13),
-    Cure(leave_half_a_transaction, EXTENDED, red=8),
+    Cure(leave_half_a_transaction, EXTENDED, red=10),
     Cure(forget_keys, EXTENDED, red=1),
     Cure(promise_the_next_time, EXTENDED, red=3),
     Cure(end_only_the_first, EXTENDED, red=0),
     Cure(leave_out_a_copy, PASSING, red=0),
-    Cure(delete_a_queue_in_use, PASSING, red=18),
+    Cure(delete_a_queue_in_use, PASSING, red=21),
     Cure(sleep_on, EXTENDED, red=0),
 )

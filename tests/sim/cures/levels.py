@@ -25,7 +25,7 @@ _UPGRADE = scripted(SCRIPTED, levels.a_cluster_is_upgraded_node_by_node)
 _RELEASES = {"nodes": 3, "upgraded": True, "weights": only("other release", "crash"), "fault_s": 0.6}
 
 CURES = (
-    Cure(raise_the_level_without_asking, _RELEASES, red=3),
+    Cure(raise_the_level_without_asking, _RELEASES, red=2),
     Cure(raise_the_level_without_asking, _UPGRADE, red=0),
     Cure(refuse_nothing, _UPGRADE, red=0),
 )

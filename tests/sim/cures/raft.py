@@ -31,7 +31,7 @@ from core.handlers.dispatch import EXECUTE
 from core.state import State
 from tests.core.model.model import Model
 from tests.sim.cures.cure import TABLE, Cure, only, scripted
-from tests.sim.scenarios import disks, members
+from tests.sim.scenarios import disks, leases, members
 from tests.sim.scenarios.members import SCRIPTED
 from tests.sim.world.plan import overlapping, spent_constants
 
@@ -130,6 +130,16 @@ def vote_for_anybody(patch: pytest.MonkeyPatch) -> None:
         pre_vote_requested(self, peer, PreVote(message.round, message.term, journal.last_index, journal.last_term))
     patch.setattr(Elections, "vote_requested", as_new_as_ours)
     patch.setattr(Elections, "pre_vote_requested", before)
+
+
+def forget_the_promise(patch: pytest.MonkeyPatch) -> None:
+    """A follower that sees the leader's connection end believes that its process has ended, and its lease with it."""
+    real = Elections.leader_lost
+
+    def lost(self: Elections) -> None:
+        self._promised_until = float("-inf")
+        real(self)
+    patch.setattr(Elections, "leader_lost", lost)
 
 
 def vote_again(patch: pytest.MonkeyPatch) -> None:
@@ -283,23 +293,24 @@ OVERTAKEN = {**LEFT_OUT, "constants": [*LEFT_OUT["constants"], *overlapping(True
 LARGE_AND_TWO = {**LARGE, "constants": [*LARGE["constants"], *overlapping(True)]}       # type: ignore[misc]
 
 CURES = (
-    Cure(compare_nothing, CUTS, red=7),
-    Cure(append_behind_any_entry, {**CUTS, "steady": 1.0}, red=3),
-    Cure(believe_stale_answers, DEPOSED, red=408),
+    Cure(compare_nothing, CUTS, red=79),
+    Cure(append_behind_any_entry, {**CUTS, "steady": 1.0}, red=12),
+    Cure(believe_stale_answers, DEPOSED, red=5),
     Cure(send_before_sync, DISKS, red=0),
     Cure(count_what_is_being_synced, LARGE, red=0),
     Cure(believe_the_page_cache, scripted(disks.SCRIPTED, disks.a_sync_fails_and_its_bytes_stay_visible), red=0),
     Cure(believe_the_page_cache, FAILING, red=0),
     Cure(vote_with_an_empty_disk, LOSSY, red=10),
     Cure(vote_after_damage, DAMAGED, red=0),
-    Cure(believe_commit_indexes, CUTS, red=3),
+    Cure(believe_commit_indexes, CUTS, red=11),
     Cure(leave_the_journal_unaligned, {}, red=0),
-    Cure(vote_for_anybody, CUTS, red=12),
-    Cure(vote_again, ELECTED, red=12),
+    Cure(vote_for_anybody, CUTS, red=3),
+    Cure(forget_the_promise, scripted(SCRIPTED, leases.the_followers_connections_to_the_leader_end), red=0),
+    Cure(vote_again, ELECTED, red=19),
     Cure(write_no_term, ELECTED, red=0),
     Cure(admit_at_once, scripted(SCRIPTED, members.a_wiped_voter_votes_before_it_has_caught_up), red=0),
     Cure(count_answers_of_the_forgetful, scripted(SCRIPTED, members.a_wiped_voter_meets_a_deposed_leader), red=0),
-    Cure(count_learners, ADDED, red=9),
+    Cure(count_learners, ADDED, red=0),
     Cure(promote_at_once, ADDED, red=6),
     Cure(change_two_voters_at_once, scripted(SCRIPTED, members.two_operators_remove_a_node_each, nodes=5), red=2),
     Cure(change_on_when_removed, scripted(SCRIPTED, members.a_removed_leader_is_asked_for_more), red=0),

@@ -128,7 +128,7 @@ CURES = (
     Cure(compare_no_digests, SESSIONS, red=0),
     Cure(execute_for_sessions_that_ended, SESSIONS, red=0),
     Cure(count_from_the_beginning, SESSIONS, red=3),
-    Cure(leave_bound_jobs, SESSIONS, red=23),
+    Cure(leave_bound_jobs, SESSIONS, red=3),
     Cure(give_sessions_no_grace,
          scripted(SCRIPTED, session_scenarios.a_failover_takes_longer_than_a_session_lives), red=0),
     Cure(give_grace_again_and_again,

@@ -36,7 +36,7 @@ class DrivenNode:
     @property
     def holds_lease(self) -> bool:
         """See Cluster."""
-        return self._driver.leadership.holds_lease()
+        return self._driver.holds_lease()
 
     @property
     def online(self) -> bool:

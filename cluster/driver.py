@@ -399,6 +399,23 @@ class Driver:
         self.notices.listen(channels)
         self._housekeeping_at = AT_ONCE
 
+    def holds_lease(self) -> bool:
+        """Does this node serve, and at this very moment no other can?"""
+        return self.leadership.holds_lease() or (self._note_promises() and self.leadership.holds_lease())
+
+    def _note_promises(self) -> bool:
+        """Count the promises in the inbox: an acknowledgement that commits nothing waits there for the next turn.
+
+        Returns whether there were any. What follows another message has to wait: that may say that it does not count.
+        """
+        noted = False
+        for name, event in self.inbox:
+            if type(event) is not Ack:
+                break
+            self.transport.note_promise(name, event)
+            noted = True
+        return noted
+
     def role(self) -> str:
         """The role of this node by its own view: LEADER, FOLLOWER or CANDIDATE."""
         if self.replica.is_leader:

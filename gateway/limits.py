@@ -110,6 +110,9 @@ OUTPUT_HIGH_WATER_BYTES = 0
 # Answers of one turn are joined up to this size before they are written.
 OUTPUT_PIECE_BYTES = 256 * KIB
 
+# While a node serves without its lease, an answer that needs the lease is looked at again after this time.
+UNSURE_S = 0.005
+
 # Events that a node remembers for subscribers that come back, and their lines. A subscriber with as much unread as
 # EVENT_BACKLOG_BYTES is cut when the next line is due. One that reads the past gets it in pieces: this many events are
 # looked at, and it must have taken all but this many bytes.

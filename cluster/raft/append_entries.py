@@ -15,11 +15,12 @@ from typing import Any
 
 from cluster import limits
 from cluster.errors import FailStop, RaftViolated
+from cluster.raft import lease
 from cluster.raft.peer import Context, Peer
 from cluster.raft.quorum import Quorum
 from cluster.raft.snapshot_transfer import SnapshotTransfers
 from cluster.raft.steady_lane import ENTRY_KINDS, SteadyLane
-from cluster.wire.messages import Ack, Append, Heartbeat, LogEntry, StaleTerm
+from cluster.wire.messages import Ack, Append, Heartbeat, LogEntry, SnapshotChunk, StaleTerm
 
 
 class Sender:
@@ -99,6 +100,7 @@ class Sender:
             return
         peer.lead(ack.term)
         peer.acked_sent_at = max(peer.acked_sent_at, ack.sent)
+        lease.promised(peer, ack)
         self._quorum.heard()
         reset = ack.reset and ack.epoch == peer.epoch
         if reset:
@@ -176,7 +178,7 @@ class Receiver:
     def __init__(self, context: Context, lane: SteadyLane) -> None:
         self._context = context
         self._lane = lane
-        self._answering: tuple[int, int, float] | None = None   # term, epoch, sent of the message being handled
+        self._answering: tuple[int, int, float, int] | None = None      # of the message being handled; see Ack
         self._mute = False
         self._refuses = False           # there was no room for the last entries received
 
@@ -198,16 +200,16 @@ class Receiver:
         if message.term < self._context.replica.term:
             self._context.send(peer, StaleTerm(self._context.replica.term))
             return False
-        self.begin(message.term, message.epoch, message.sent)
+        self.begin(message)
         try:
             handle()
         finally:
             self.end()
         return True
 
-    def begin(self, term: int, epoch: int, sent: float) -> None:
+    def begin(self, message: Append | Heartbeat | SnapshotChunk) -> None:
         """Begin to handle a message: answers sent until end() refer to it."""
-        self._answering = (term, epoch, sent)
+        self._answering = (message.term, message.epoch, message.sent, message.promise_ms)
 
     def end(self) -> None:
         """End what begin() started."""
@@ -228,8 +230,8 @@ class Receiver:
     ) -> None:
         """Send an Ack for the message being handled."""
         if self._answering is not None:
-            term, epoch, sent = self._answering
-            self._context.send(peer, Ack(term, epoch, sent, next_index, reset, success, snapshot))
+            term, epoch, sent, promise_ms = self._answering
+            self._context.send(peer, Ack(term, epoch, sent, next_index, reset, success, snapshot, promise_ms))
 
     def answer_alive(self, peer: Peer) -> None:
         """Acknowledge the message being handled without promising anything about the log."""

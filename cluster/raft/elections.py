@@ -74,6 +74,8 @@ class Elections:
         self._early_s = None
         self._pre_votes = None
         self._pre_votes_granted.clear()
+        if self._handover_term != self._context.replica.term + 1:
+            self._campaign_after = -1           # the round was won before the promise
         self._restart_timer()
 
     def leader_alive(self) -> bool:

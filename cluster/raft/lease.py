@@ -1,9 +1,9 @@
 """The leader's lease: until when no other node can have been elected.
 
 A follower that acknowledges a message promises to help elect nobody else for the time that the message names, counted
-from when it received it, also when the connection ends (elections.py). The leader counts from when it sent the
-message, and a tenth less, so that the clocks of the two may run at rates that differ by so much. Every majority that
-could elect another node has a member in common with the majority that acknowledged.
+from when it received it, also when the connection ends (elections.py). The leader counts from when it sent the message,
+and a tenth less, so that the clocks of the two may run at rates that differ by so much. Every majority that could elect
+another node has a member in common with the majority that promised (Quorum.promised_until).
 
 The promise is as short as the leader can do with, because after the leader's death the others wait for its end: one and
 a half times the longest time that passes between two acknowledgements. That is short where commands or heartbeats are
@@ -13,12 +13,18 @@ acknowledged at once, and grows to the shortest election timeout where disks or 
 from __future__ import annotations
 
 from cluster import limits
-from cluster.raft.peer import Context
+from cluster.raft.peer import Context, Peer
 from cluster.raft.quorum import EVER, Quorum
+from cluster.wire.messages import Ack
+
+
+def promised(peer: Peer, ack: Ack) -> None:
+    """Leader: note the promise in an acknowledgement of the present term; 0 from an older version is none."""
+    peer.promised_until = max(peer.promised_until, ack.sent + ack.promise_ms / 1000 * limits.LEASE_SHARE)
 
 
 class Lease:
-    """Chooses the promise asked for, and knows until when a majority keeps it. Times in seconds.
+    """Chooses the promise that messages ask for. Times in seconds.
 
     `longest_s`: the longest promise, which must not exceed the shortest election timeout.
     """
@@ -28,21 +34,13 @@ class Lease:
         self._quorum = quorum
         self._longest_ms = int(longest_s * 1000)
         self._shortest_ms = int(longest_s * 1000 * limits.PROMISE_SHARE_MIN)
-        self.promise_ms = context.promise_ms = self._shortest_ms
-        self._before_ms = self._shortest_ms         # the promise asked for before this one,
-        self._changed_at = float("-inf")            # until this moment
+        context.promise_ms = self._shortest_ms
         self._oldest_s = 0.0                        # the longest time without an acknowledgement in this window,
         self._oldest_before_s = 0.0                 # and in the one before
         self._window_ends_at = float("-inf")
 
-    def until(self) -> float:
-        """Leader: the monotonic time at which the lease ends; in the past, or -inf, when there is none."""
-        sent_at = self._quorum.acked_sent_at()
-        promise_ms = self.promise_ms if sent_at >= self._changed_at else min(self._before_ms, self.promise_ms)
-        return sent_at + promise_ms / 1000 * limits.LEASE_SHARE
-
     def tick(self) -> None:
-        """Leader: adapt the promise that is asked for to how long acknowledgements take."""
+        """Leader: adapt the promise to how long acknowledgements take."""
         now, sent_at = self._context.now, self._quorum.acked_sent_at()
         age_s = now - sent_at
         if sent_at == EVER or age_s * 1000 > self._longest_ms:
@@ -54,8 +52,6 @@ class Lease:
         oldest_s = max(self._oldest_s, self._oldest_before_s)
         wanted_ms = int(oldest_s * 1000 * limits.PROMISE_FACTOR / limits.LEASE_SHARE)
         wanted_ms = max(self._shortest_ms, min(wanted_ms, self._longest_ms))
-        much_less = wanted_ms < self.promise_ms * limits.PROMISE_FALL
-        # until() remembers one change, so the next has to wait until messages after that one are acknowledged.
-        if (wanted_ms > self.promise_ms or much_less) and sent_at >= self._changed_at:
-            self._before_ms, self.promise_ms, self._changed_at = self.promise_ms, wanted_ms, now
+        promise_ms = self._context.promise_ms
+        if wanted_ms > promise_ms or wanted_ms < promise_ms * limits.PROMISE_FALL:
             self._context.promise_ms = wanted_ms

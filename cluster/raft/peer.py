@@ -52,7 +52,7 @@ class Peer:
 
     __slots__ = (
         "acked_sent_at", "admit_after", "admit_target", "beat_at", "choked", "epoch", "info", "info_at", "leaves_at",
-        "leaving", "match", "name", "node", "receiving", "sending", "sent_up_to", "term", "up",
+        "leaving", "match", "name", "node", "promised_until", "receiving", "sending", "sent_up_to", "term", "up",
     )
 
     def __init__(self, node: PeerNode) -> None:
@@ -68,6 +68,7 @@ class Peer:
         self.sent_up_to: tuple[int, int] | None = None      # (index, term) of the last entry sent in this epoch
         self.match = 0                          # our log and the peer's are equal up to this index, on this connection
         self.acked_sent_at = float("-inf")      # when we sent the newest message of this term that it acknowledged
+        self.promised_until = float("-inf")     # it elects nobody else before this time, by our clock (lease.py)
         self.beat_at = 0.0                      # when we last sent it a heartbeat of our own
         self.choked = False                     # the library believes it disconnected, so no entries are sent
         self.sending: OutgoingTransfer | None = None
@@ -80,9 +81,13 @@ class Peer:
         if self.term != term:
             self.term = term
             self.match = 0
-            self.acked_sent_at = float("-inf")
+            self.forget_answers()
             self.admit_target = None
             self.new_epoch()
+
+    def forget_answers(self) -> None:
+        """Rely on nothing that was acknowledged so far: it may belong to another term, or to no right to vote."""
+        self.acked_sent_at = self.promised_until = float("-inf")
 
     def new_epoch(self) -> None:
         """Start a new epoch: what was sent so far may be lost, and late answers to it show the old epoch."""

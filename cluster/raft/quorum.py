@@ -50,6 +50,11 @@ class Quorum:
         term = self._context.replica.term
         return self._reached([peer.acked_sent_at if peer.up and _counts(peer, term) else LOST for peer in self.peers])
 
+    def promised_until(self) -> float:
+        """Leader: a majority elects no other node before this time, by our clock; monotonic seconds."""
+        term = self._context.replica.term
+        return self._reached([peer.promised_until if peer.up and _counts(peer, term) else LOST for peer in self.peers])
+
     def match(self) -> int:
         """Leader: the index up to which the log is equal on a majority and durable on this node.
 

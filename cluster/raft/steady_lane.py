@@ -131,7 +131,9 @@ class SteadyLane:
             if number != index or command[:1] not in ENTRY_KINDS:
                 return False                    # Receiver says what is wrong
         replica.extend(entries, message.commit)
-        context.send(peer, Ack(message.term, message.epoch, message.sent, index + 1, False, True))
+        context.send(peer, Ack(
+            message.term, message.epoch, message.sent, index + 1, False, True, None, message.promise_ms,
+        ))
         self.entries += len(entries)
         self.followed_at = context.now
         return True

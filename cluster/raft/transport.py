@@ -13,6 +13,7 @@ from typing import Any
 
 from cluster import limits
 from cluster.journal.journal import Journal
+from cluster.raft import lease
 from cluster.raft.append_entries import Receiver, Sender
 from cluster.raft.elections import Elections
 from cluster.raft.lease import Lease
@@ -180,7 +181,7 @@ class RaftTransport(WatchedTransport):
         self._note_acknowledged(peer)
         peer.up = False
         peer.choked = False
-        peer.acked_sent_at = float("-inf")      # it may have voted for another node since
+        peer.forget_answers()                   # it may have voted for another node since
         peer.match = 0                          # it may have lost its disk
         peer.admit_target = None
         peer.new_epoch()
@@ -216,11 +217,12 @@ class RaftTransport(WatchedTransport):
         if message.voter and peer.info is not None and not peer.info.voter:
             # What it acknowledged without the right to vote never counts: it may have voted for a newer leader before.
             peer.match = 0
-            peer.acked_sent_at = float("-inf")
+            peer.forget_answers()
         peer.info, peer.info_at = message, self.context.now
 
     def _leader_heard(self, peer: Peer, commit: int, promise_ms: int) -> None:
         self.elections.leader_heard(promise_ms)
+        self.right.leader_heard()
         self.leader_commit = commit
         # A leader commits nothing that is not durable on its own disk.
         self.context.journal.acknowledge(peer.name, commit)
@@ -246,7 +248,7 @@ class RaftTransport(WatchedTransport):
             return
         self._leader_heard(peer, message.commit, message.promise_ms)
         receiver = self._receiver
-        receiver.begin(message.term, message.epoch, message.sent)
+        receiver.begin(message)
         try:
             receiver.contact(peer, message.term, message.commit)
             receiver.mute()
@@ -311,7 +313,13 @@ class RaftTransport(WatchedTransport):
 
         There is no lease in a term in which another node was asked to take over: it may still do so.
         """
-        return float("-inf") if self.elections.offered else self.lease.until()
+        return float("-inf") if self.elections.offered else self.quorum.promised_until()
+
+    def note_promise(self, name: str, ack: messages.Ack) -> None:
+        """Leader: count the promise in an acknowledgement that has arrived and is not handled yet."""
+        peer, context = self.context.peers.get(name), self.context
+        if peer is not None and context.leads() and ack.term == context.replica.term == peer.term:
+            lease.promised(peer, ack)
 
 
 def _restarted(info: messages.Info, hello: messages.Hello) -> messages.Info:

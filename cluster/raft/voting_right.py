@@ -5,15 +5,15 @@ what it acknowledged and for whom it voted, and cannot see it on its own disk: a
 whole, and so does a journal that was cut between two frames. So it asks. Every other node says in its greeting which
 term it has come to and where its log ends, and until enough of them have, this node neither votes nor counts.
 
-Enough have when any majority to which this node may have belonged has another member among them: a majority of the
-voters without this node, or all others, where these are fewer. An entry that such a majority acknowledged is in the log
-of one of them, and a candidate for which such a majority voted is known to one of them by its term. So this node votes
-only for nodes whose log is at least as long as the longest of theirs, only in terms after theirs, and acknowledges
-nothing in a term before theirs.
+Enough have when all other voters have. Only the leader for which an entry was acknowledged, and only the candidate that
+was voted for, certainly knew of it at that moment: the entry is in the leader's log, and the candidate has come to its
+term. So this node votes only for nodes whose log is at least as long as the longest of theirs, only in terms after
+theirs, and acknowledges nothing in a term before theirs. A leader that has a majority without this node admits it at
+once, as it does a node whose disk was wiped.
 
-Where too few can be asked, because they are down, it waits for REENTRY_S and goes on as if nothing were forgotten: two
-of three must serve when the third is gone for good. What is lost then was on two machines of three and is gone from
-both, from this one by the older copy.
+Where not all can be asked, because some are down, it waits for REENTRY_S and goes on: two of three must serve when the
+third is gone for good. What is lost then was on two machines of three and is gone from both, from this one by the older
+copy. It goes on in the next term, since it may have voted for the missing one in the present one.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from cluster.wire.messages import Hello
 
 log = logging.getLogger("sockpqd.cluster")
 
+TURN_S_MAX = 0.2                # a node that stood still for longer did not wait: nobody could greet it
+
 
 class VotingRight:
     """Whether this node votes and counts. Positions in the log are (term, index) of an entry."""
@@ -34,10 +36,11 @@ class VotingRight:
     def __init__(self, context: Context, quorum: Quorum) -> None:
         self._context = context
         self._quorum = quorum
-        self._asks = False                          # enough others must greet this node before it votes
-        self._asks_until = 0.0
+        self._asks = False                          # the others must greet this node before it votes
         self._greeted: set[str] = set()
         self._furthest = (0, 0)                     # where the longest log ends that this node heard of
+        self._waited_s = 0.0                        # for greetings, or for a leader; only while turns are taken
+        self._ticked_at: float | None = None
         self.no_vote_up_to = -1                     # no vote in terms up to this one
 
     @property
@@ -56,7 +59,6 @@ class VotingRight:
     def started(self) -> None:
         """Ask the others first, as this node may have voted before it was started."""
         self._asks = self._context.journal.voter
-        self._asks_until = self._context.now + limits.REENTRY_S
 
     def granted(self, term: int) -> None:
         """Take the right from a leader or an operator; `term`: no vote in terms up to this one."""
@@ -74,16 +76,34 @@ class VotingRight:
                 self._context.adopt_term(peer, hello.term)
             self.no_vote_up_to = max(self.no_vote_up_to, hello.term)
 
-    def tick(self) -> None:
-        """Vote again when enough others have been asked, or cannot be."""
+    def leader_heard(self) -> None:
+        """Note that there is a leader."""
         if not self._asks:
+            self._waited_s = 0.0
+
+    def tick(self) -> None:
+        """Vote again when the others have been asked, or cannot be."""
+        if not self._asks and self._furthest == (0, 0):
             return
-        others = self._quorum.voters - {self._context.name}
-        if len(self._greeted & others) >= min(self._quorum.majority, len(others)):
-            self._asks = False
-        elif self._context.now >= self._asks_until:
-            self._asks = False
-            self._furthest = (0, 0)
+        now = self._context.now
+        if self._ticked_at is not None:
+            self._waited_s += min(now - self._ticked_at, TURN_S_MAX)
+        self._ticked_at = now
+        missing = self._quorum.voters - self._greeted - {self._context.name}
+        if not self._asks:
+            self._look_at_furthest()
+        elif not missing:
+            self._asks, self._waited_s = False, 0.0
+        elif self._waited_s >= limits.REENTRY_S:
             log.warning("voting again, although %s could not be asked what this node may have forgotten. It has"
-                        " forgotten nothing unless its data directory is an older copy.",
-                        " and ".join(sorted(others - self._greeted)))
+                        " forgotten nothing unless its data directory is an older copy.", " and ".join(sorted(missing)))
+            self._asks, self._waited_s = False, 0.0
+            term = self._context.replica.term + 1
+            self._context.adopt_term(next(iter(self._context.peers.values())), term)
+            self.no_vote_up_to = max(self.no_vote_up_to, term)
+
+    def _look_at_furthest(self) -> None:
+        """Forget the longest log when this one is as long, or when whoever has it cannot be elected for a while."""
+        journal = self._context.journal
+        if self.allows(journal.last_term, journal.last_index) or self._waited_s >= limits.REENTRY_S:
+            self._furthest = (0, 0)

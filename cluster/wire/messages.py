@@ -121,7 +121,7 @@ class Heartbeat(Struct, tag="beat", frozen=True):
 
 
 class Ack(Struct, tag="ack", frozen=True):
-    """The answer to Append, Heartbeat and SnapshotChunk, echoing their term, epoch and `sent`.
+    """The answer to Append, Heartbeat and SnapshotChunk, echoing their term, epoch, `sent` and `promise_ms`.
 
     `success`: this log equals the leader's below `next_index`. `reset`: continue from `next_index`. Neither: only a
     sign of life. `snapshot`: the transfer that ends with this answer.
@@ -134,6 +134,7 @@ class Ack(Struct, tag="ack", frozen=True):
     reset: bool
     success: bool
     snapshot: int | None = None
+    promise_ms: int = 0
 
 
 class SnapshotChunk(Struct, tag="chunk", frozen=True):

@@ -18,7 +18,7 @@ from gateway.auth.authorizer import Guard
 from gateway.commands import auth
 from gateway.commands.context.client_state import ClientState, Run
 from gateway.commands.context.in_session import in_session
-from gateway.limits import COMMANDS_PER_SLICE, OUTPUT_PIECE_BYTES, READ_BYTES_PER_TURN
+from gateway.limits import COMMANDS_PER_SLICE, OUTPUT_PIECE_BYTES, READ_BYTES_PER_TURN, UNSURE_S
 from gateway.link import Link
 from gateway.protocol import responses
 from gateway.protocol.command import Command
@@ -261,6 +261,8 @@ class Pipeline:
         size = 0
         slow_before = time.monotonic() - SLOW_S
         while slots and (outcome := slots[0][0].outcome) is not None:
+            if type(outcome) is responses.AtWriting and self._unsure():
+                return
             slot, began, command = slots.popleft()
             if slot is self.waiter:
                 self.waiter = None
@@ -281,6 +283,13 @@ class Pipeline:
                     self._flush()
                     if self.closed:
                         return
+
+    def _unsure(self) -> bool:
+        """Does this node serve without knowing whether another one does? Then it looks again in a moment."""
+        unsure = self._cluster.serving and not self._cluster.holds_lease
+        if unsure:
+            asyncio.get_running_loop().call_later(UNSURE_S, self.wake)
+        return unsure
 
     def _answer_no_reply(self, outcome: NoReply) -> bool:
         """Answer a command that has no reply; returns whether the connection ends with that."""

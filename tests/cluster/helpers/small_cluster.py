@@ -270,7 +270,8 @@ class SmallCluster:
             node, present = self.nodes[target], self.links.get(frozenset((source, target)))
             if node.driver is not None and present is not None and connection in (None, present):
                 node.driver.inbox.append((source, message))
-                self.turn(target)
+                if node.driver.urgent(message):
+                    self.turn(target)
         self._at(self.now + DELAY_S, arrive)
 
     def _connect(self, pair: frozenset[str]) -> None:

@@ -9,7 +9,10 @@ from collections.abc import Awaitable
 from types import FrameType
 from typing import Any
 
+import pytest
+
 from core import GetAllowed
+from gateway.limits import UNSURE_S
 from tests.gateway.helpers.fake_cluster import returned
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway, attached, with_gateway
 from tests.gateway.pulses.writes import Writes
@@ -125,25 +128,25 @@ def test_a_grant_that_finds_no_job_is_free_again() -> None:
     with_gateway(test, automatic=False)
 
 
-def test_a_job_that_may_not_be_written_goes_back() -> None:
+@pytest.mark.parametrize("line", [b"GET q\r\n", b"GETB q\r\n"])
+def test_a_job_waits_for_the_lease_and_goes_back_without_it(line: bytes) -> None:
     async def test(gateway: MemoryGateway) -> None:
-        client = await filled(gateway, b"1 PER 60", 1)
-        for line in (b"GET q\r\n", b"GETB q\r\n"):
+        clients = [await filled(gateway, b"2 PER 60", 2), gateway.connect("another")]
+        for client in clients:
             client.send(line)
             await gateway.settle()
-            gateway.cluster.leased = False
-            gateway.cluster.commit()
-            await gateway.settle()
-            assert client.take() == b"500 Offline Mode\r\n"
-            gateway.cluster.leased = True
-            gateway.cluster.commit()
-            await gateway.settle()
-        assert returned(gateway.cluster) == [1, 2]
-        client.send(b"GET q\r\n")
+        gateway.cluster.leased = False
+        gateway.cluster.commit()
+        await asyncio.sleep(4 * UNSURE_S)
+        assert [client.take() for client in clients] == [b"", b""]
+        clients[1].vanish()
         await gateway.settle()
+        gateway.cluster.leased = True
+        await asyncio.sleep(4 * UNSURE_S)
         gateway.cluster.commit()
         await gateway.settle()
-        assert JOB.fullmatch(client.take())
+        assert JOB.fullmatch(clients[0].take())
+        assert len(returned(gateway.cluster)) == 1, "the one of the client that has gone"
     with_gateway(test, automatic=False)
 
 

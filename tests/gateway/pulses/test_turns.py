@@ -11,6 +11,7 @@ import pytest
 
 from core import Grant, Tick
 from gateway.commands import pulses
+from gateway.limits import UNSURE_S
 from gateway.pulses.turn_waiter import TurnWaiter
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway, attached, with_gateway
 from tests.gateway.pulses.writes import Writes
@@ -111,17 +112,46 @@ def test_the_grant_of_a_client_that_is_gone_goes_to_the_next() -> None:
     with_gateway(test, automatic=False)
 
 
-def test_a_grant_is_not_written_without_the_lease() -> None:
+async def granted_without_lease(gateway: MemoryGateway) -> MemoryClient:
+    """A client whose grant is applied while this node serves without its lease."""
+    await create(gateway, b"RATE 1 PER 60")
+    (client,) = waiting(gateway, 1)
+    await gateway.settle()
+    gateway.cluster.leased = False
+    gateway.cluster.commit()
+    await asyncio.sleep(4 * UNSURE_S)
+    assert client.take() == b"", "it may be that another node leads"
+    return client
+
+
+def test_a_grant_waits_for_the_lease() -> None:
     async def test(gateway: MemoryGateway) -> None:
-        await create(gateway, b"RATE 1 PER 60")
-        (client,) = waiting(gateway, 1)
+        client = await granted_without_lease(gateway)
+        client.send(b"PING\r\n")
         await gateway.settle()
-        gateway.cluster.leased = False
-        gateway.cluster.commit()
-        await gateway.settle()
-        assert client.take() == b"500 Offline Mode\r\n"
+        assert client.take() == b"", "answers keep their order"
         gateway.cluster.leased = True
-        (other,) = waiting(gateway, 1)          # nothing was written, so there is room
+        await asyncio.sleep(4 * UNSURE_S)
+        assert re.fullmatch(GO.pattern + rb"200 OK\r\n", client.take())
+    with_gateway(test, automatic=False)
+
+
+def test_a_grant_is_not_written_when_the_node_serves_no_longer() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = await granted_without_lease(gateway)
+        gateway.cluster.follow("n2")
+        await asyncio.sleep(4 * UNSURE_S)
+        assert client.take() == b"500 Offline Mode\r\n"
+    with_gateway(test, automatic=False)
+
+
+def test_a_grant_that_waits_for_the_lease_goes_on_when_its_client_is_gone() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = await granted_without_lease(gateway)
+        client.vanish()
+        await gateway.settle()
+        gateway.cluster.leased = True
+        (other,) = waiting(gateway, 1)
         await gateway.settle()
         gateway.cluster.commit()
         await gateway.settle()

@@ -290,12 +290,16 @@ class Driver:
             self.replica.compact()
 
     def urgent(self, event: Hello | Message | None) -> bool:
-        """Does this event need a turn at once? An acknowledgement that commits nothing can wait for the next one."""
+        """Does this event need a turn at once?
+
+        An acknowledgement that commits nothing can wait for the next one, unless the lease is over meanwhile.
+        """
         return not (
             type(event) is Ack
             and event.next_index <= self.replica.commit_index + 1
             and event.success
             and event.snapshot is None
+            and not self.transport.lapsed(self._clock.monotonic())
         )
 
     @property

@@ -39,6 +39,12 @@ class Lease:
         self._oldest_before_s = 0.0                 # and in the one before
         self._window_ends_at = float("-inf")
 
+    def lapsed(self, now: float) -> None:
+        """Leader: note that an acknowledgement arrives too late for the lease. `now`: monotonic seconds."""
+        age_s = now - self._quorum.acked_sent_at()
+        if age_s * 1000 <= self._longest_ms:        # otherwise there was no contact to measure
+            self._oldest_s = max(self._oldest_s, age_s)
+
     def tick(self) -> None:
         """Leader: adapt the promise to how long acknowledgements take."""
         now, sent_at = self._context.now, self._quorum.acked_sent_at()

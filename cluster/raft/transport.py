@@ -53,6 +53,7 @@ class RaftTransport(WatchedTransport):
         )
         self.admission = Admission(self.context, self.quorum, self.right, self.elections)
         self.lease = Lease(self.context, self.quorum, settings.election_min_ms / 1000)
+        self._lease_ends = float("-inf")        # of the lease, at the last tick
         self._contact_s = settings.lease_ms / 1000
         self._transfers = SnapshotTransfers(self.context, store)
         self._sender = Sender(
@@ -289,6 +290,7 @@ class RaftTransport(WatchedTransport):
         self.admission.tick()
         if context.leads():
             self.lease.tick()
+            self._lease_ends = self.lease_until()
         self.elections.tick()
 
     @property
@@ -314,6 +316,13 @@ class RaftTransport(WatchedTransport):
         There is no lease in a term in which another node was asked to take over: it may still do so.
         """
         return float("-inf") if self.elections.offered else self.quorum.promised_until()
+
+    def lapsed(self, now: float) -> bool:
+        """Leader: is the lease over? `now`: monotonic seconds. This is asked when an acknowledgement arrives."""
+        if now < self._lease_ends or not self.context.leads() or now < self.lease_until():
+            return False
+        self.lease.lapsed(now)
+        return True
 
     def note_promise(self, name: str, ack: messages.Ack) -> None:
         """Leader: count the promise in an acknowledgement that has arrived and is not handled yet."""

@@ -72,8 +72,7 @@ class VotingRight:
         if self._asks:
             self._greeted.add(peer.name)
             self._furthest = max(self._furthest, (hello.last_term, hello.last_index))
-            if hello.term > self._context.replica.term:
-                self._context.adopt_term(peer, hello.term)
+            self._context.adopt_term(peer, hello.term)
             self.no_vote_up_to = max(self.no_vote_up_to, hello.term)
 
     def leader_heard(self) -> None:

@@ -318,9 +318,9 @@ class TestReceiving:
         answer = {"next_node_idx": 6, "reset": False, "success": True}
         node.receiver.library_answers(node.peer, answer)
         assert node.sent == []
-        node.receiver.begin(TERM, 4, 8.0)
+        node.receiver.begin(Heartbeat(TERM, 4, 8.0, 0, 70))
         node.receiver.library_answers(node.peer, answer)
-        assert node.sent == [Ack(TERM, 4, 8.0, 6, False, True)]
+        assert node.sent == [Ack(TERM, 4, 8.0, 6, False, True, None, 70)]
         node.receiver.mute()
         node.receiver.library_answers(node.peer, answer)
         assert len(node.sent) == 1

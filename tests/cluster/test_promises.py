@@ -30,8 +30,8 @@ class Leader:
         for _ in range(round(seconds * 10)):
             self.context.now += 0.1
             self.lease.tick()
-        assert self.context.promise_ms == self.lease.promise_ms
-        return self.lease.promise_ms
+        promise_ms: int = self.context.promise_ms
+        return promise_ms
 
 
 def test_it_grows_at_once_and_falls_when_much_less_was_enough_in_two_windows() -> None:
@@ -51,7 +51,17 @@ def test_who_has_nobody_to_ask_measures_nothing() -> None:
     leader = Leader()
     leader.age_s = -EVER
     assert leader.after(4 * limits.PROMISE_WINDOW_S, -EVER) == LONGEST_S * 1000 * limits.PROMISE_SHARE_MIN
-    assert leader.lease.until() == EVER
+
+
+def test_what_came_too_late_for_the_lease_counts_as_so_old() -> None:
+    leader = Leader()
+    leader.after(1, 0.001)
+    leader.age_s = 0.09
+    leader.lease.lapsed(leader.context.now)
+    assert leader.after(0.1, 0.001) >= 90 * limits.PROMISE_FACTOR
+    leader.age_s = 2 * LONGEST_S
+    leader.lease.lapsed(leader.context.now)
+    assert leader.after(0.1, 0.001) < 0.2 * 1000, "no contact is no measure"
 
 
 def test_a_node_that_is_alone_leads_for_ever() -> None:

@@ -68,6 +68,7 @@ class SmallNode:
         self.failure: Exception | None = None
         self.peers: dict[str, str] = {}
         self.turned_at = 0.0
+        self.due_at = 0.0                       # when its next turn is due, as it was after the last one
         self.woken = 0                          # turns that it took by itself
 
     # Whom to connect to
@@ -227,7 +228,7 @@ class SmallCluster:
         def fire() -> None:
             node = self.nodes[name]
             if node.life == life:
-                if not self.sleeps or next_turn_at(node.up, node.turned_at, self.now) <= self.now:
+                if not self.sleeps or node.due_at <= self.now:
                     node.woken += 1
                     self.turn(name)
                 self._at(self.now + (LOOK_S if self.sleeps else TURN_S), fire)
@@ -248,6 +249,7 @@ class SmallCluster:
                 self.kill(name)
                 return
             if not node.driver.busy:
+                node.due_at = next_turn_at(node.driver, node.turned_at, self.now)
                 return
 
     # Network
@@ -293,6 +295,7 @@ class SmallCluster:
         ]
         for node, other, hello in hellos:
             node.up.inbox.append((other, hello))
+            node.due_at = 0.0
 
     def _disconnect(self, pair: frozenset[str]) -> None:
         if self.links.pop(pair, None) is None:
@@ -301,6 +304,7 @@ class SmallCluster:
             driver = self.nodes[name].driver
             if driver is not None:
                 driver.inbox.append((next(iter(pair - {name})), None))
+                self.nodes[name].due_at = 0.0
 
     def cut(self, *groups: str) -> None:
         """Cut the connections between the groups, each a string of names with blanks."""

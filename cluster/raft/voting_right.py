@@ -102,7 +102,7 @@ class VotingRight:
             self.no_vote_up_to = max(self.no_vote_up_to, term)
 
     def _look_at_furthest(self) -> None:
-        """Forget the longest log when this one is as long, or when whoever has it cannot be elected for a while."""
+        """Forget the longest log when this one is as long, or when the node that has it is not elected for a while."""
         journal = self._context.journal
         if self.allows(journal.last_term, journal.last_index) or self._waited_s >= limits.REENTRY_S:
             self._furthest = (0, 0)

@@ -126,7 +126,8 @@ class Client:
         for plain TCP. `user` and `secret` if the servers ask for them. `codec`: an object with `encode(value)` to bytes
         and `decode(data)`, for `put(value=)` and `job.value`. `tracing`: make OpenTelemetry spans, and let traces go on
         where jobs are worked on (sockpq[otel]; all programs that use a queue must do so, see the README). `cluster`:
-        the id of the cluster that it is for; by default that of the first server it uses. Others are ForeignCluster.
+        the id of the cluster that it is for; by default that of the first server it uses.
+        Servers of others are refused with ForeignCluster.
         """
         if servers is None:
             configured = configuration()

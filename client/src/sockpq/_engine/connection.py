@@ -2,7 +2,7 @@
 
 CLUSTER ID goes ahead, and where there is a user AUTH. A command that changes nothing is sent without waiting for their
 answers, and so is the opening of a session, in general the first one on a connection: no time is lost. Any other one
-waits: it must not be executed in another cluster, nor when the caller is told that the secret was refused.
+waits: it must be executed neither in another cluster nor after a refusal of the secret.
 """
 
 from __future__ import annotations

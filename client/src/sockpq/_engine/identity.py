@@ -26,7 +26,7 @@ class Identity:
     """Remembers one id, for all connections of a client. Safe in threads and behind a fork, and without a lock."""
 
     def __init__(self, cluster: str | None = None) -> None:
-        """`cluster`: the one to stay with; None: that of the first server that is used."""
+        """`cluster`: the id of the cluster to stay with; None takes the id of the first server that is used."""
         self._known: dict[None, Known] = {}         # one at most: setdefault is a single step
         if cluster is not None:
             self._known[None] = Known(cluster, None)

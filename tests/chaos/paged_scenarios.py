@@ -24,11 +24,13 @@ def _paged(*faults: Fault, moved: bool = False, bodies: bool = False) -> list[Fa
     return [Paged(moved=moved, damaged=damaged, bodies=bodies), *faults]
 
 
+ROOMY_MB = 256                  # with less, the next segment and a snapshot need all the room, and no job leaves memory
+
 PAGED: tuple[Scenario, ...] = (
     Scenario("paged: leader killed while snapshots are written", lambda seed: _paged(Snapshots(), Kill(leader)),
              **TINY),
-    Scenario("paged: a follower's disk full", lambda seed: _paged(FullDisk(a_follower)), disk_mb=96, same_term=True,
-             **TINY),
+    Scenario("paged: a follower's disk full", lambda seed: _paged(FullDisk(a_follower)), disk_mb=ROOMY_MB,
+             same_term=True, **TINY),
     Scenario("paged: a follower's pages damaged", lambda seed: _paged(DamagedPages(a_follower, seed)), after_s=2.5,
              **TINY),
     Scenario("paged: leader killed", lambda seed: _paged(Kill(leader)), campaigns_only=True, **TINY),
@@ -40,10 +42,10 @@ PAGED: tuple[Scenario, ...] = (
     Scenario("paged: leader paused", lambda seed: _paged(Pause(leader)), goal_s=SILENT_S, campaigns_only=True, **TINY),
     Scenario("paged: leader silent", lambda seed: _paged(Partition(leader, silent)), lasts_s=3.0, campaigns_only=True,
              **TINY),
-    Scenario("paged: leader's disk full", lambda seed: _paged(FullDisk(leader)), disk_mb=96, campaigns_only=True,
+    Scenario("paged: leader's disk full", lambda seed: _paged(FullDisk(leader)), disk_mb=ROOMY_MB, campaigns_only=True,
              **TINY),
     Scenario("paged: a disk full while snapshots are written", lambda seed: _paged(Snapshots(), FullDisk(a_follower)),
-             disk_mb=96, campaigns_only=True, **TINY),
+             disk_mb=ROOMY_MB, campaigns_only=True, **TINY),
     Scenario("paged: leader's pages damaged", lambda seed: _paged(DamagedPages(leader, seed)), after_s=2.5,
              campaigns_only=True, **TINY),
     Scenario("paged: follower left behind", lambda seed: _paged(LeftBehind(a_follower, None)), same_term=True,

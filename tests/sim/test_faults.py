@@ -24,7 +24,7 @@ def test_no_promise_is_broken(report: campaign.Report) -> None:
 
 def test_every_kind_of_fault_has_a_function() -> None:
     assert set(KINDS) == {
-        *plan.NETWORK, *plan.MACHINES, *plan.LOSSES, *plan.PAGES, *plan.CHANGES, *plan.MISTAKES,
+        *plan.NETWORK, *plan.SIDES, *plan.MACHINES, *plan.LOSSES, *plan.PAGES, *plan.CHANGES, *plan.MISTAKES,
         *plan.RELEASES,
     }
 

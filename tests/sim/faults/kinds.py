@@ -117,6 +117,21 @@ class Faults:
         self._block([(two[0], two[1])], reset=False)
         return " to ".join(two)
 
+    def end_one_side(self) -> str:
+        """A middlebox resets one side of a node's connections; the other side hears nothing, perhaps nothing at all."""
+        network, victim = self.world.network, self._victim()
+        others = [name for name in self._names() if victim is not None and name != victim.name]
+        if victim is None or not others:
+            return ""
+        if self.rng.random() < 0.5:
+            others = [self.rng.choice(others)]
+        theirs, silent = self.rng.random() < 0.5, self.rng.random() < 0.5
+        ends = [(other, victim.name) if theirs else (victim.name, other) for other in others]
+        seen = [f"{name} from {other}" for name, other in ends if network.end_for(name, other)]
+        if seen and silent:
+            self._block([way for a, b in ends for way in ((a, b), (b, a))], reset=False)
+        return ", ".join(seen) + (" silent" if seen and silent else "")
+
     def slow_link(self) -> str:
         two = self._two()
         if not two:
@@ -392,6 +407,7 @@ KINDS: dict[str, Callable[[Faults], str]] = {
     "connection lost": Faults.lose_connection,
     "partition": Faults.partition,
     "one-way": Faults.one_way,
+    "half-open": Faults.end_one_side,
     "bridge": Faults.bridge,
     "isolated leader": Faults.isolate_leader,
     "random cuts": Faults.random_cuts,

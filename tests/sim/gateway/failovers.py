@@ -171,7 +171,7 @@ WAYS: dict[str, Callable[[Failovers, SimNode], str]] = {
     "deposed leader": Failovers.freeze_before_writing,
     "isolated leader": Failovers.isolate,
     "one-way": Failovers.silence,
-    "partition": Failovers.end_their_side,
+    "half-open": Failovers.end_their_side,
     "slow disk": Failovers.slow_disk,
     "offline": Failovers.switch_offline,
 }

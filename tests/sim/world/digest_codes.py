@@ -77,6 +77,7 @@ FAULTS = {
     "other release": 29,
     "twin": 30,
     "damaged pages": 31,
+    "half-open": 32,
 }
 
 OUTCOMES = {"open": 0, "applied": 1, "refused": 2, "unknown": 3, "lost": 4}

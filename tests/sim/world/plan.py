@@ -29,6 +29,7 @@ NETWORK = (
     "connection lost", "partition", "one-way", "bridge", "isolated leader", "random cuts", "slow link", "narrow link",
     "deposed leader",
 )
+SIDES = ("half-open",)
 MACHINES = (
     "crash", "power loss", "crash at a step", "pause", "clock jump", "offline", "snapshot", "slow disk", "failed fsync",
     "full disk", "full disks",
@@ -141,6 +142,8 @@ def draw(seed: int, **fixed: Any) -> Plan:
     weights |= {kind: later.choice((1.0, 4.0)) for kind in RELEASES if plan.upgraded}
     if plan.paged and (nodes > 1 or changing):
         weights |= {kind: random.Random(f"{kind} {seed}").choice((0.0, 6.0, 12.0)) for kind in PAGES}
+    if nodes > 1 or changing:
+        weights |= {kind: random.Random(f"{kind} {seed}").choice((0.0, 1.0, 3.0)) for kind in SIDES}
     plan.constants += overlapping(random.Random(f"overlapping {seed}").random() < OVERLAPPING)
     plan.steady = random.Random(f"steady {seed}").choice((0.0, 0.3, 0.7, 0.95, 1.0))
     plan.sync_s = random.Random(f"syncs {seed}").choice((0.0, 0.0, 0.0, 0.0003, 0.002, 0.005))

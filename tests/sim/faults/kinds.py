@@ -13,7 +13,10 @@ from tests.sim.world.node import SimNode
 if TYPE_CHECKING:
     from tests.sim.world.world import World
 
-CALM_S = 1.0                    # a node with an older copy of its files has heard so until then
+CALM_S = 1.0                    # a node with an older copy of its files has asked the others until then
+STARTED_S = (0.0, 0.3)          # so soon it is started, and the leader dies
+TOLD_S = (0.1, 1.2)             # and so soon it can ask all others, whatever else went wrong
+LEADER_DIES = 0.6               # so often the leader dies a moment before or after
 # What fails, and with what: a sync finds no space where that is only looked for when the bytes are written.
 FAILURES = (
     *(("sync", errno.EIO),) * 4, ("sync", errno.ENOSPC), ("sync_directory", errno.EIO), ("write", errno.EIO),
@@ -346,38 +349,40 @@ class Faults:
     # Mistakes of people
 
     def older_copy(self) -> str:
-        """Somebody puts an older copy of a node's files back, and somebody else knows what it lacks.
+        """Somebody puts an older copy of a node's files back, at any moment: also while the leader dies.
 
-        Nothing else goes wrong meanwhile: a node that cannot reach the one that knows would vote without those entries.
-        So would one that starts when a leader that was paused for long, or is cut off, has just lost its followers,
-        or when the leader is about to stop because of a damaged page, or to hand over for want of room.
+        The node asks the others what it may have forgotten, and waits for them for limits.REENTRY_S; where they cannot
+        be asked for longer, a majority may have lost an entry, which no rule can make good. So soon after that all
+        others run and nothing is wrong for a while.
         """
-        leader = self.world.serving()
-        if leader is None or leader.paused or self._loser() is None or not self._connected(leader):
-            return ""
-        if leader.ailing or leader.disk.free_bytes is not None:
-            return ""
-        known = leader.up.journal.acknowledged
+        world = self.world
         victims = [
-            node for node in self.world.present
-            if node.copy is not None and node.sound and node is not leader and known(node.name) > node.copy[0]
+            node for node in world.present
+            if node.copy is not None and node.sound and node.running
+            and node.up.journal.durable_index > node.copy[0]
         ]
-        if not victims:
+        if not victims or self._loser() is None:
             return ""
         victim = self.rng.choice(victims)
         assert victim.copy is not None
         last, copies = victim.copy
-        self.calm(CALM_S)
+        leader = world.serving()
+        if leader is not None and self.rng.random() < LEADER_DIES:
+            if self.rng.random() < 0.5:
+                self._die(leader)
+            else:
+                self.later(STARTED_S, lambda: self._die(leader))
         victim.crash(power=True)
         victim.put_back(copies)
-        victim.start()
+        self.later(STARTED_S, victim.start)
+        world.calm_until = max(world.calm_until, world.events.now + TOLD_S[1] + CALM_S)
+        self.later(TOLD_S, lambda: self.calm(CALM_S))
         return f"{victim.name}, up to entry {last}"
 
-    def _connected(self, leader: SimNode) -> bool:
-        """Is this leader connected to all nodes that run?"""
-        peers = leader.up.peers
-        others = [node.name for node in self.world.present if node.running and node is not leader]
-        return all(name in peers and peers[name].up for name in others)
+    def _die(self, node: SimNode) -> None:
+        if node.running:
+            node.crash(power=True)
+            self.world.start_later(node)
 
     def _copy_files(self) -> None:
         """Somebody keeps copies of the files of nodes."""
@@ -391,6 +396,8 @@ class Faults:
         for node in self.world.nodes.values():
             node.disk.trouble_free()
             node.resume()
+        for node in self.world.members:
+            node.start()
         self.world.calm_until = self.world.events.now + seconds
 
     def twin(self) -> str:

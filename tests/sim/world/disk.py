@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+from cluster.storage.disk import NamesNotSynced
 from tests.cluster.helpers.faulty_disk import Crash, FaultyDisk, durable_bytes
 
 JOURNAL = Path("/journal")
@@ -246,7 +247,10 @@ class SimDisk(FaultyDisk):
         return sorted(name[len(folder):] for name in self.names_now if name.startswith(folder))
 
     def sync_directory(self, directory: Path) -> None:
-        self._step("sync_directory")
+        try:
+            self._step("sync_directory")
+        except OSError as error:
+            raise NamesNotSynced(*error.args) from error
         folder = f"{directory}".rstrip("/")
         later = []
         for change in self._changes:

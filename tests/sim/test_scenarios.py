@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.sim import campaign
-from tests.sim.scenarios import damage, disks, leases, levels, members
+from tests.sim.scenarios import damage, disks, leases, levels, members, voting
 from tests.sim.scenarios import sessions as session_scenarios
 from tests.sim.scenarios import time as time_scenarios
 from tests.sim.scenarios.members import SCRIPTED
@@ -40,10 +40,15 @@ def test_nothing_is_broken(script: Callable[[World], Iterator[float]], nodes: in
         assert world.trace.faults["script"]
 
 
-def test_a_failed_sync_is_not_believed() -> None:
+@pytest.mark.parametrize(
+    "script", [
+        disks.a_sync_fails_and_its_bytes_stay_visible,
+        voting.the_leader_is_gone_after_it_greeted_a_started_node,
+    ], ids=name,
+)
+def test_what_is_acknowledged_is_served(script: Callable[[World], Iterator[float]]) -> None:
     for seed in SEEDS:
-        world, failure = campaign.one(
-            seed, script=disks.a_sync_fails_and_its_bytes_stay_visible, **disks.SCRIPTED)
+        world, failure = campaign.one(seed, script=script, **disks.SCRIPTED)
         assert not failure, failure
         assert world.trace.faults["script"]
 

@@ -20,7 +20,8 @@ SETTLED_S = 1.2                 # nobody has anything to write by then
 SERVED_S = 3.0
 
 
-def _puts(world: World, leader: SimNode, body: bytes) -> Outcome:
+def puts(world: World, leader: SimNode, body: bytes) -> Outcome:
+    """Propose a job; its outcome."""
     outcome = Outcome(Put(QUEUE, 0, body), world.told)
     world.outcomes.append(outcome)
     leader.propose([outcome])
@@ -36,12 +37,12 @@ def a_sync_fails_and_its_bytes_stay_visible(world: World) -> Iterator[float]:
     leader = world.serving()
     assert leader is not None
     victim, away = others(world, leader)
-    first = _puts(world, leader, b"first")
+    first = puts(world, leader, b"first")
     yield from until(world, lambda: first.state == "applied")
     yield SETTLED_S
     members.apart(world, leader, away)
     victim.disk.fail_next("sync", errno.EIO)
-    outcome = _puts(world, leader, BODY)
+    outcome = puts(world, leader, BODY)
     yield from until(world, lambda: not victim.running)
     victim.start()
     yield from until(world, lambda: outcome.state == "applied")

@@ -28,6 +28,7 @@ def name(value: Any) -> str:
         (members.two_operators_remove_a_node_each, 5),
         (members.a_removed_leader_is_asked_for_more, 3),
         (members.a_removed_node_asks_for_votes, 5),
+        (damage.an_older_copy_is_put_back, 3),
         (damage.an_older_copy_is_put_back_while_all_are_down, 3),
         (leases.the_followers_connections_to_the_leader_end, 3),
         (leases.the_leaders_connections_end, 3),

@@ -327,9 +327,9 @@ class RandomCommands:
         draw = rng.random()
         if rng.random() < 0.3:
             return self._about_others(queue)
-        if draw < 0.3:
+        if draw < 0.36:
             count = 1000 if rng.random() < 0.8 else 1
-            return Kick(self._client.queue_of_dead(queue), count) if draw < 0.22 else KickHere(queue, count)
+            return Kick(self._client.queue_of_dead(queue), count) if draw < 0.28 else KickHere(queue, count)
         if draw < 0.5:
             return ConfigureQueue(queue, self._settings(queue))
         if draw < 0.6:

@@ -6,6 +6,7 @@ import pytest
 
 from cluster.driver import Driver
 from cluster.journal.journal import Journal
+from cluster.raft.voting_right import VotingRight
 from cluster.wire import twins
 from tests.sim.cures.cure import Cure, only, scripted
 from tests.sim.scenarios import damage
@@ -15,6 +16,11 @@ from tests.sim.scenarios.members import SCRIPTED
 def believe_the_end_of_the_log(patch: pytest.MonkeyPatch) -> None:
     """A node does not care what others know of its log."""
     patch.setattr(Driver, "_check_end_of_log", lambda self, name, hello: None)
+
+
+def ask_nobody(patch: pytest.MonkeyPatch) -> None:
+    """A voter that is started again votes and counts at once."""
+    patch.setattr(VotingRight, "started", lambda self: None)
 
 
 def forget_what_others_acknowledged(patch: pytest.MonkeyPatch) -> None:
@@ -27,12 +33,15 @@ def let_twins_in(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(twins, "refused_twin", lambda connection, hello, link, now: "")
 
 
-COPIES = {"nodes": 3, "weights": only("older copy", "snapshot", "connection lost")}
+COPIES = {"nodes": 3, "weights": only("older copy", "crash", "isolated leader", "snapshot")}
+
+TOLD = scripted(SCRIPTED, damage.an_older_copy_is_put_back)
 
 STOPPED = scripted(SCRIPTED, damage.an_older_copy_is_put_back_while_all_are_down)
 
 CURES = (
-    Cure(believe_the_end_of_the_log, COPIES, red=0),
+    Cure(ask_nobody, COPIES, red=69),
+    Cure(believe_the_end_of_the_log, TOLD, red=0),
     Cure(forget_what_others_acknowledged, STOPPED, red=0),
     Cure(let_twins_in, {"nodes": 3, "weights": only("twin", "connection lost", "pause")}, red=0),
 )

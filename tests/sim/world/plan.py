@@ -143,7 +143,7 @@ def draw(seed: int, **fixed: Any) -> Plan:
     if plan.paged and (nodes > 1 or changing):
         weights |= {kind: random.Random(f"{kind} {seed}").choice((0.0, 6.0, 12.0)) for kind in PAGES}
     if nodes > 1 or changing:
-        weights |= {kind: random.Random(f"{kind} {seed}").choice((0.0, 1.0, 3.0)) for kind in SIDES}
+        weights |= {kind: random.Random(f"{kind} {seed}").choice((0.0, 1.0, 2.0)) for kind in SIDES}
     plan.constants += overlapping(random.Random(f"overlapping {seed}").random() < OVERLAPPING)
     plan.steady = random.Random(f"steady {seed}").choice((0.0, 0.3, 0.7, 0.95, 1.0))
     plan.sync_s = random.Random(f"syncs {seed}").choice((0.0, 0.0, 0.0, 0.0003, 0.002, 0.005))

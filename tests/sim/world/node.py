@@ -376,7 +376,9 @@ class SimNode:
                 ended = self._rejoining.order(error)
             except Crash:
                 ended = RejoinNeeded()
-            if not isinstance(ended, RejoinNeeded):
+            if isinstance(ended, OSError) and disk.errors:
+                trace.seen["rejoins put off by the disk"] += 1      # it finds the damage again at its next start
+            elif not isinstance(ended, RejoinNeeded):
                 raise Violation(f"{self.name} is damaged and does not rejoin: {ended}") from error
             self._note(Kind.REFUSED, f"will rejoin: {error}")
         elif isinstance(error, PageLost) and self._pages_damaged:

@@ -24,7 +24,7 @@ from tests.chaos.workload.history import (
 from tests.chaos.workload.plain import PlainClient, Refused, Unexpected, by
 from tests.wire import Broken
 
-STORED, EXISTS, MISSING = "200 OK", "409 Job Exists", "404 Job Not Found"
+STORED, EXISTS, MISSING, BUSY = "200 OK", "409 Job Exists", "404 Job Not Found", "503 Busy"
 
 
 class PlainExtendedClient(PlainClient):
@@ -122,7 +122,7 @@ class PlainExtendedClient(PlainClient):
                 raise Broken(str(broken), sent=False) from broken
             line = self._say("COMMIT")
             if line.startswith("409 Aborted "):
-                return self._record(cascade, start, Outcome.OK, good=(False,))
+                return self._aborted(cascade, start, line)
             lines = self._rest(line)
             if len(lines) != 1 + len(cascade.puts) or not all(line.startswith(STORED) for line in lines):
                 raise Unexpected(f"{lines} to a COMMIT")
@@ -139,6 +139,15 @@ class PlainExtendedClient(PlainClient):
             answer = self._say(line, data)
             if answer != expected:
                 raise Unexpected(f"{answer!r} to {line!r}")
+
+    def _aborted(self, cascade: Cascade, start: int, line: str) -> Record:
+        """Record a transaction of which nothing was executed: its job does not run, or the leader is short of room."""
+        reason = line.removeprefix("409 Aborted ").partition(" ")[2]
+        if reason not in (MISSING, BUSY):
+            raise Unexpected(f"{line!r} to a COMMIT")
+        if reason == BUSY:
+            return self._record(cascade, start, Outcome.NOT_EXECUTED)
+        return self._record(cascade, start, Outcome.OK, good=(False,))
 
     def _get_number(self, get: GetMany, start: int, expire: str) -> Record:
         line = self._say(f"GET NUMBER {get.number} {expire} META")

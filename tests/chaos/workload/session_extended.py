@@ -172,8 +172,8 @@ class SessionExtendedClient(SessionClient):
                         together.put(put.queue, body(put.body), put.priority)
                     if cascade.puts_first:
                         together.done(cascade.done)
-            except Aborted:
-                return False
+            except Aborted as aborted:
+                raise aborted.reason from aborted       # its job does not run, or the leader is short of room
             return True
         return self._try(cascade, execute)
 

@@ -28,16 +28,20 @@ class Quorum:
         self.peers: list[Peer] = []
         self.majority = 1
         self.member = False             # this node is a voter
-        self.learns = False             # it is not one yet
+        self.learns = False             # it was a learner when it last was a member
 
     def change(self, voters: Iterable[str], *, learns: bool = False) -> None:
-        """Count these voters from now on; the others must be known as peers. `learns`: this node is the learner."""
+        """Count these voters from now on; the others must be known as peers. `learns`: this node is the learner.
+
+        A learner that is removed is one still. It must not ask for votes as a removed voter does (elections.py): no
+        entry was committed with its help, so the voters can do without its log.
+        """
         context = self._context
         self.voters = frozenset(voters)
         self.peers = [peer for name, peer in context.peers.items() if name in self.voters]
         self.majority = len(self.voters) // 2 + 1
         self.member = context.name in self.voters
-        self.learns = learns
+        self.learns = learns or (self.learns and not self.member)
         self._heard = True
         self._reported = -1, LOST, 0
 

@@ -47,6 +47,17 @@ def peer(
     return made
 
 
+def test_a_learner_that_is_removed_does_not_ask_for_votes_as_a_removed_voter_does() -> None:
+    quorum = Leader(voters=0, member=False).quorum
+    for voters, learns, asks in [
+        (["p0"], True, False), (["p0"], False, False),          # a learner, and removed
+        (["me", "p0"], False, True), (["p0"], False, True),     # a voter, and removed
+        (["p0"], True, False),                                  # it joins once more
+    ]:
+        quorum.change(voters, learns=learns)
+        assert quorum.learns is not asks
+
+
 @pytest.mark.parametrize(("voters", "reached"), [(2, 9), (3, 9), (4, 8), (5, 8)])
 def test_a_majority_with_this_node(voters: int, reached: int) -> None:
     peers = [peer(number, match, float(match)) for number, match in enumerate([9, 8, 7, 6][:voters - 1])]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 from core.ops.jobs import Then
+from core.ops.logged import Logged
 
 
-class Tick(Struct, array_like=True, tag=6, gc=False, frozen=True):
+class Tick(Logged, tag=6, frozen=True):
     """Nothing: its entry carries the clock forward."""
 
 
-class Address(Struct, array_like=True, gc=False, frozen=True):
+class Address(Logged, frozen=True):
     """Where a node can be reached: "host:port" for the other nodes and for clients, "" if unknown."""
 
     name: str
@@ -19,7 +18,7 @@ class Address(Struct, array_like=True, gc=False, frozen=True):
     client: str = ""
 
 
-class Lead(Struct, array_like=True, tag=7, gc=False, frozen=True):
+class Lead(Logged, tag=7, frozen=True):
     """`node` leads from here on: the first operation of each leadership (spec/cluster 4.4).
 
     `members`: all configured nodes in name order. They, `cluster_id` (16 random bytes) and `expire_default` only count
@@ -36,27 +35,27 @@ class Lead(Struct, array_like=True, tag=7, gc=False, frozen=True):
     addresses: tuple[Address, ...] = ()
 
 
-class CloneBegin(Struct, array_like=True, tag=8, gc=False, frozen=True):
+class CloneBegin(Logged, tag=8, frozen=True):
     """A snapshot of `total_bytes` follows in chunks; an unfinished earlier one is discarded."""
 
     clone: int          # chosen by the proposer, to distinguish the chunks of two clients
     total_bytes: int
 
 
-class CloneChunk(Struct, array_like=True, tag=9, gc=False, frozen=True):
+class CloneChunk(Logged, tag=9, frozen=True):
     """The next bytes of the clone."""
 
     clone: int
     data: bytes
 
 
-class CloneEnd(Struct, array_like=True, tag=10, gc=False, frozen=True):
+class CloneEnd(Logged, tag=10, frozen=True):
     """Verify the collected snapshot and replace the state by it."""
 
     clone: int
 
 
-class AddLearner(Struct, array_like=True, tag=11, gc=False, frozen=True):
+class AddLearner(Logged, tag=11, frozen=True):
     """`node` joins the cluster, at first without a vote (spec/cluster 7.2); `peer` and `client`: as in Address."""
 
     node: str
@@ -64,21 +63,21 @@ class AddLearner(Struct, array_like=True, tag=11, gc=False, frozen=True):
     client: str
 
 
-class PromoteLearner(Struct, array_like=True, tag=12, gc=False, frozen=True):
+class PromoteLearner(Logged, tag=12, frozen=True):
     """The learner `node` becomes a voter, if the voters are still those of `configuration`."""
 
     node: str
     configuration: int
 
 
-class RemoveMember(Struct, array_like=True, tag=13, gc=False, frozen=True):
+class RemoveMember(Logged, tag=13, frozen=True):
     """`node` leaves the cluster: a voter if the voters are still those of `configuration`, a learner in any case."""
 
     node: str
     configuration: int
 
 
-class RaiseLevel(Struct, array_like=True, tag=78, gc=False, frozen=True):
+class RaiseLevel(Logged, tag=78, frozen=True):
     """The cluster has this feature level from here on (levels.py), if its members are still these; never a lower one.
 
     `members`: voters and learner, in name order, all of which have told that they know the level.
@@ -88,7 +87,7 @@ class RaiseLevel(Struct, array_like=True, tag=78, gc=False, frozen=True):
     members: tuple[str, ...]
 
 
-class SwitchService(Struct, array_like=True, tag=14, gc=False, frozen=True):
+class SwitchService(Logged, tag=14, frozen=True):
     """The whole service goes online or offline, independently of who leads. While it is offline no lease ends.
 
     `grace_ms`: when it goes online, leases that would end sooner are extended to clock + grace_ms, once per hand-out,
@@ -99,7 +98,7 @@ class SwitchService(Struct, array_like=True, tag=14, gc=False, frozen=True):
     grace_ms: int = 0
 
 
-class Resume(Struct, array_like=True, tag=42, gc=False, frozen=True):
+class Resume(Logged, tag=42, frozen=True):
     """For a while nothing could be logged, because of full disks for example: no client could use leases or sessions.
 
     Those that would end sooner are extended to clock + `grace_ms`, even after a failover grace, which this does not use

@@ -60,7 +60,7 @@ Operation = (
 )
 
 
-class Entry(Struct, array_like=True, frozen=True):
+class Entry(Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
     """One record of the log. `now_ms` and `seed` are the leader's; `operations` are executed in order."""
 
     format: int

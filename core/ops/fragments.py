@@ -7,10 +7,10 @@ where in it the data belong, so whatever is missing is noticed. A new leader beg
 
 from __future__ import annotations
 
-from msgspec import Struct
+from core.ops.logged import Logged
 
 
-class Fragment(Struct, array_like=True, tag=89, gc=False, frozen=True):
+class Fragment(Logged, tag=89, frozen=True):
     """Some bytes of an encoded operation; those at offset 0 discard what was collected before."""
 
     number: int         # chosen by the proposer, unlike that of the operation before
@@ -18,7 +18,7 @@ class Fragment(Struct, array_like=True, tag=89, gc=False, frozen=True):
     data: bytes
 
 
-class LastFragment(Struct, array_like=True, tag=90, gc=False, frozen=True):
+class LastFragment(Logged, tag=90, frozen=True):
     """The last bytes of an encoded operation, which is executed now; the reply is that to the operation."""
 
     number: int

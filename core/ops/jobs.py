@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from msgspec import Struct
+from core.ops.logged import Logged
 
 
 class Then(IntEnum):
@@ -21,7 +21,7 @@ class Then(IntEnum):
     DEAD = 3        # to the dead queue (spec/state-machine 8.2)
 
 
-class Put(Struct, array_like=True, tag=1, gc=False, frozen=True):
+class Put(Logged, tag=1, frozen=True):
     """Add a job. `new_item`: the machine makes up an item name (PUT .. NEW), and `item` is None."""
 
     queue: str
@@ -31,7 +31,7 @@ class Put(Struct, array_like=True, tag=1, gc=False, frozen=True):
     new_item: bool = False
 
 
-class Get(Struct, array_like=True, tag=2, gc=False, frozen=True):
+class Get(Logged, tag=2, frozen=True):
     """Hand out one job of the named queues, or of any queue if `queues` is None.
 
     `expire_ms`: the length of the lease, 0: no limit; None: no EXPIRE, so the queue's default applies. `item`: only
@@ -49,19 +49,19 @@ class Get(Struct, array_like=True, tag=2, gc=False, frozen=True):
     session: int | None = None
 
 
-class Done(Struct, array_like=True, tag=3, gc=False, frozen=True):
+class Done(Logged, tag=3, frozen=True):
     """The running job `id` is done: remove it."""
 
     id: int
 
 
-class Later(Struct, array_like=True, tag=4, gc=False, frozen=True):
+class Later(Logged, tag=4, frozen=True):
     """The running job `id` goes back to the end of its queue."""
 
     id: int
 
 
-class Return(Struct, array_like=True, tag=5, gc=False, frozen=True):
+class Return(Logged, tag=5, frozen=True):
     """Undo a hand-out that could not be delivered: the job goes back to its old place (spec/state-machine 2.4)."""
 
     id: int
@@ -89,14 +89,14 @@ class Policy(IntEnum):
     PLACE = 8       # the one whose first job has the least (-priority, seq); without names as SORTED
 
 
-class Due(Struct, array_like=True, gc=False, frozen=True):
+class Due(Logged, frozen=True):
     """When a job becomes active: `delay_ms` from now, or at `at_ms` Unix time if given (which may be in the past)."""
 
     delay_ms: int = 0
     at_ms: int | None = None
 
 
-class PutWith(Struct, array_like=True, tag=22, gc=False, frozen=True):
+class PutWith(Logged, tag=22, frozen=True):
     """A Put with options; None: without this one.
 
     `ttl_ms`: the job is removed if it is not handed out within this time after it becomes active; None: the TTL of its
@@ -115,7 +115,7 @@ class PutWith(Struct, array_like=True, tag=22, gc=False, frozen=True):
     tries: int | None = None
 
 
-class PutGrouped(Struct, array_like=True, tag=46, gc=False, frozen=True):
+class PutGrouped(Logged, tag=46, frozen=True):
     """A PutWith for a group (spec/fair 1), with the same options."""
 
     put: Put
@@ -129,7 +129,7 @@ class PutGrouped(Struct, array_like=True, tag=46, gc=False, frozen=True):
     tries: int | None = None
 
 
-class PutMany(Struct, array_like=True, tag=73, gc=False, frozen=True):
+class PutMany(Logged, tag=73, frozen=True):
     """A Put into several queues, all or none: `job.put.queue` is not used, and nothing may be new or a duplicate.
 
     Replies: Spread; the refusal of the first queue that refuses.
@@ -139,7 +139,7 @@ class PutMany(Struct, array_like=True, tag=73, gc=False, frozen=True):
     job: PutWith | PutGrouped
 
 
-class PutTopic(Struct, array_like=True, tag=74, gc=False, frozen=True):
+class PutTopic(Logged, tag=74, frozen=True):
     """The same into all queues that are bound to `topic` and whose patterns match `route`."""
 
     topic: str
@@ -147,7 +147,7 @@ class PutTopic(Struct, array_like=True, tag=74, gc=False, frozen=True):
     job: PutWith | PutGrouped
 
 
-class PutNumbered(Struct, array_like=True, tag=79, gc=False, frozen=True):
+class PutNumbered(Logged, tag=79, frozen=True):
     """A Put with what only few jobs have.
 
     `number`: the job gets a number, which is that of its first place, and its place stays the same for life.
@@ -165,7 +165,7 @@ class PutNumbered(Struct, array_like=True, tag=79, gc=False, frozen=True):
         return self.job.put
 
 
-class GetWith(Struct, array_like=True, tag=23, gc=False, frozen=True):
+class GetWith(Logged, tag=23, frozen=True):
     """A Get with options: up to `count` jobs, a `policy`, attempt data.
 
     Replies: Empty, or HandedMany with `count`, Handed without. With PRIORITY the order of `get.queues`, if any, decides
@@ -178,7 +178,7 @@ class GetWith(Struct, array_like=True, tag=23, gc=False, frozen=True):
     meta: bool = False                  # Handed.meta is filled in
 
 
-class GetInTurn(Struct, array_like=True, tag=45, gc=False, frozen=True):
+class GetInTurn(Logged, tag=45, frozen=True):
     """A GetWith by RR or PRIORITY, for a connection whose turns are these (spec/state-machine 4.3).
 
     `get.queues`: in the order of the connection's cycle. `after`: without names, the queue that gave the connection its
@@ -193,31 +193,31 @@ class GetInTurn(Struct, array_like=True, tag=45, gc=False, frozen=True):
     after: str | None = None
 
 
-class DoneAll(Struct, array_like=True, tag=24, gc=False, frozen=True):
+class DoneAll(Logged, tag=24, frozen=True):
     """DONE of several jobs. Reply: Results, with a reply for each."""
 
     ids: tuple[int, ...]
 
 
-class LaterAll(Struct, array_like=True, tag=25, gc=False, frozen=True):
+class LaterAll(Logged, tag=25, frozen=True):
     """LATER of several jobs. Reply: Results, with a reply for each."""
 
     ids: tuple[int, ...]
 
 
-class LaterAllFirst(Struct, array_like=True, tag=67, gc=False, frozen=True):
+class LaterAllFirst(Logged, tag=67, frozen=True):
     """LATER .. FIRST of several jobs: each to its old place. Reply: Results, with a reply for each."""
 
     ids: tuple[int, ...]
 
 
-class DoneLast(Struct, array_like=True, tag=26, gc=False, frozen=True):
+class DoneLast(Logged, tag=26, frozen=True):
     """DONE .. LAST: even a periodic job ends."""
 
     id: int
 
 
-class LaterWith(Struct, array_like=True, tag=27, gc=False, frozen=True):
+class LaterWith(Logged, tag=27, frozen=True):
     """A Later with options: active at `when`, with another `priority`.
 
     `first`: to its old place. `yielded`: the hand-out was no attempt.
@@ -230,7 +230,7 @@ class LaterWith(Struct, array_like=True, tag=27, gc=False, frozen=True):
     yielded: bool = False
 
 
-class Touch(Struct, array_like=True, tag=28, gc=False, frozen=True):
+class Touch(Logged, tag=28, frozen=True):
     """TOUCH (spec/state-machine 3.2): the lease counts from now, for `expire_ms`.
 
     0: no limit; None: as long as at hand-out. Without `expire_ms` there is no `then` either. Replies: Leased, NotFound.
@@ -241,7 +241,7 @@ class Touch(Struct, array_like=True, tag=28, gc=False, frozen=True):
     then: Then = Then.DEFAULT
 
 
-class TouchAll(Struct, array_like=True, tag=66, gc=False, frozen=True):
+class TouchAll(Logged, tag=66, frozen=True):
     """TOUCH of several jobs. Reply: Results, with a reply for each."""
 
     ids: tuple[int, ...]
@@ -249,7 +249,7 @@ class TouchAll(Struct, array_like=True, tag=66, gc=False, frozen=True):
     then: Then = Then.DEFAULT
 
 
-class LaterWithReason(Struct, array_like=True, tag=68, gc=False, frozen=True):
+class LaterWithReason(Logged, tag=68, frozen=True):
     """A LaterWith whose `reason` is kept with the job (LATER .. REASON)."""
 
     id: int
@@ -260,7 +260,7 @@ class LaterWithReason(Struct, array_like=True, tag=68, gc=False, frozen=True):
     yielded: bool = False
 
 
-class DoneRan(Struct, array_like=True, tag=47, gc=False, frozen=True):
+class DoneRan(Logged, tag=47, frozen=True):
     """DONE .. RAN: the group is charged for `ran_ms`. `last`: see DoneLast."""
 
     id: int
@@ -268,7 +268,7 @@ class DoneRan(Struct, array_like=True, tag=47, gc=False, frozen=True):
     last: bool = False
 
 
-class LaterRan(Struct, array_like=True, tag=48, gc=False, frozen=True):
+class LaterRan(Logged, tag=48, frozen=True):
     """LATER .. RAN: the group is charged for `ran_ms`."""
 
     later: LaterWith | LaterWithReason
@@ -280,7 +280,7 @@ class LaterRan(Struct, array_like=True, tag=48, gc=False, frozen=True):
         return self.later.id
 
 
-class TouchRan(Struct, array_like=True, tag=49, gc=False, frozen=True):
+class TouchRan(Logged, tag=49, frozen=True):
     """TOUCH .. RAN: the group is charged for `ran_ms`."""
 
     touch: Touch
@@ -292,7 +292,7 @@ class TouchRan(Struct, array_like=True, tag=49, gc=False, frozen=True):
         return self.touch.id
 
 
-class Selector(Struct, array_like=True, gc=False, frozen=True):
+class Selector(Logged, frozen=True):
     """One job: the running one of this `id`, or if that is 0 the one of `queue` that has `key`."""
 
     id: int = 0
@@ -300,7 +300,7 @@ class Selector(Struct, array_like=True, gc=False, frozen=True):
     key: str = ""
 
 
-class Change(Struct, array_like=True, tag=29, gc=False, frozen=True):
+class Change(Logged, tag=29, frozen=True):
     """CHANGE (spec/state-machine 7.3); None: unchanged. `no_item`: remove its item.
 
     A running job can be changed by id only, otherwise the reply is JobRunning; its new `when` counts once it goes back.
@@ -314,20 +314,20 @@ class Change(Struct, array_like=True, tag=29, gc=False, frozen=True):
     data: bytes | None = None
 
 
-class Delete(Struct, array_like=True, tag=30, gc=False, frozen=True):
+class Delete(Logged, tag=30, frozen=True):
     """DELETE (spec/state-machine 7.3). Replies: Finished, NotFound, JobRunning."""
 
     selector: Selector
 
 
-class Place(Struct, array_like=True, gc=False, frozen=True):
+class Place(Logged, frozen=True):
     """One READY or DELAYED job of `queue`: the one whose place has this number (spec/state-machine 7.4)."""
 
     queue: str
     seq: int
 
 
-class ChangePlace(Struct, array_like=True, tag=43, gc=False, frozen=True):
+class ChangePlace(Logged, tag=43, frozen=True):
     """A Change of the job at a place. Replies: those of Change but JobRunning.
 
     An operation of its own, because older versions would not see another field of Selector.
@@ -341,19 +341,19 @@ class ChangePlace(Struct, array_like=True, tag=43, gc=False, frozen=True):
     data: bytes | None = None
 
 
-class DeletePlace(Struct, array_like=True, tag=44, gc=False, frozen=True):
+class DeletePlace(Logged, tag=44, frozen=True):
     """A Delete of the job at a place. Replies: Finished, NotFound."""
 
     selector: Place
 
 
-class Number(Struct, array_like=True, gc=False, frozen=True):
+class Number(Logged, frozen=True):
     """One numbered job, in whatever state."""
 
     number: int
 
 
-class ChangeNumber(Struct, array_like=True, tag=80, gc=False, frozen=True):
+class ChangeNumber(Logged, tag=80, frozen=True):
     """A Change of the job with a number; it may run. Replies: those of Change but JobRunning."""
 
     selector: Number
@@ -364,13 +364,13 @@ class ChangeNumber(Struct, array_like=True, tag=80, gc=False, frozen=True):
     data: bytes | None = None
 
 
-class DeleteNumber(Struct, array_like=True, tag=81, gc=False, frozen=True):
+class DeleteNumber(Logged, tag=81, frozen=True):
     """A Delete of the job with a number; it may run. Replies: Finished, NotFound."""
 
     selector: Number
 
 
-class DeleteUntaken(Struct, array_like=True, tag=88, gc=False, frozen=True):
+class DeleteUntaken(Logged, tag=88, frozen=True):
     """A DeleteNumber of a job that does not run. Replies: Finished, NotFound, JobRunning."""
 
     selector: Number
@@ -379,7 +379,7 @@ class DeleteUntaken(Struct, array_like=True, tag=88, gc=False, frozen=True):
 AnySelector = Selector | Place | Number
 
 
-class GetNumber(Struct, array_like=True, tag=82, gc=False, frozen=True):
+class GetNumber(Logged, tag=82, frozen=True):
     """GET NUMBER: hand out the job with a number, whether READY, DELAYED or BURIED, whatever keeps others from it.
 
     `expire_ms`, `then`, `session`: as those of a Get; `meta`: as that of a GetWith. A time of the job that is still to
@@ -393,7 +393,7 @@ class GetNumber(Struct, array_like=True, tag=82, gc=False, frozen=True):
     session: int | None = None
 
 
-class Move(Struct, array_like=True, tag=31, gc=False, frozen=True):
+class Move(Logged, tag=31, frozen=True):
     """MOVE (spec/state-machine 9.1): the running job is done here and put into `queue`, with its item, key and tries.
 
     Replies: Finished (of the old queue; never of the item), NotFound, and those by which a Put is refused.
@@ -406,20 +406,20 @@ class Move(Struct, array_like=True, tag=31, gc=False, frozen=True):
     data: bytes | None = None
 
 
-class Bury(Struct, array_like=True, tag=32, gc=False, frozen=True):
+class Bury(Logged, tag=32, frozen=True):
     """BURY (spec/state-machine 8.2): the running job is dead. Replies: Finished (of the queue), NotFound."""
 
     id: int
 
 
-class BuryWithReason(Struct, array_like=True, tag=69, gc=False, frozen=True):
+class BuryWithReason(Logged, tag=69, frozen=True):
     """A Bury whose `reason` is kept with the job (BURY .. REASON)."""
 
     id: int
     reason: str
 
 
-class BuryHere(Struct, array_like=True, tag=83, gc=False, frozen=True):
+class BuryHere(Logged, tag=83, frozen=True):
     """BURY .. HERE: the running job becomes BURIED in its own queue. Replies: those of Bury.
 
     `priority`, `reason`: None: unchanged.
@@ -430,7 +430,7 @@ class BuryHere(Struct, array_like=True, tag=83, gc=False, frozen=True):
     reason: str | None = None
 
 
-class Kick(Struct, array_like=True, tag=33, gc=False, frozen=True):
+class Kick(Logged, tag=33, frozen=True):
     """KICK (spec/state-machine 8.3): put up to `count` dead jobs that came from `queue` back there.
 
     Reply: Removed. One operation moves PORTION_MAX jobs at most.
@@ -440,7 +440,7 @@ class Kick(Struct, array_like=True, tag=33, gc=False, frozen=True):
     count: int
 
 
-class KickHere(Struct, array_like=True, tag=84, gc=False, frozen=True):
+class KickHere(Logged, tag=84, frozen=True):
     """KICK .. HERE: make the first `count` BURIED jobs of the queue READY, or if it has none the first DELAYED ones.
 
     Those that wait for items stay. `buried`: which of the two, when that was decided by the portion before. Reply:
@@ -452,7 +452,7 @@ class KickHere(Struct, array_like=True, tag=84, gc=False, frozen=True):
     buried: bool | None = None
 
 
-class KickNumber(Struct, array_like=True, tag=85, gc=False, frozen=True):
+class KickNumber(Logged, tag=85, frozen=True):
     """KICK JOB NUMBER: make the BURIED or DELAYED job with a number READY. Replies: Removed, NotFound."""
 
     selector: Number
@@ -467,14 +467,14 @@ class Feedback(IntEnum):
     SLEEP = 3       # no grants for a while
 
 
-class Allowance(Struct, array_like=True, gc=False, frozen=True):
+class Allowance(Logged, frozen=True):
     """So many grants of this pulse are free."""
 
     pulse: str
     count: int
 
 
-class GetAllowed(Struct, array_like=True, tag=60, gc=False, frozen=True):
+class GetAllowed(Logged, tag=60, frozen=True):
     """A Get that may take jobs of queues with a rate: this many grants of these pulses are free (spec/pulse 5.1).
 
     Any other Get sees such queues empty. Replies: those of `taking`.
@@ -484,7 +484,7 @@ class GetAllowed(Struct, array_like=True, tag=60, gc=False, frozen=True):
     free: tuple[Allowance, ...]
 
 
-class EndWith(Struct, array_like=True, tag=61, gc=False, frozen=True):
+class EndWith(Logged, tag=61, frozen=True):
     """DONE and LATER with a result for the pulse that granted the hand-out. `sleep_ms`: read with SLEEP only.
 
     Replies: those of `end`.
@@ -508,7 +508,7 @@ Atomic = (
 )
 
 
-class Batch(Struct, array_like=True, tag=34, gc=False, frozen=True):
+class Batch(Logged, tag=34, frozen=True):
     """Several operations in a row (PUTS; BEGIN .. COMMIT). Replies: Results, Aborted.
 
     `atomic`: if one of them is refused, none is executed.

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 from core.ops.jobs import Feedback
+from core.ops.logged import Logged
 
 
-class PulseChange(Struct, array_like=True, gc=False, frozen=True):
+class PulseChange(Logged, frozen=True):
     """New values for settings of a pulse; None: unchanged, or the default of a new one."""
 
     rate: int | None = None             # grants per period, at most
@@ -18,7 +17,7 @@ class PulseChange(Struct, array_like=True, gc=False, frozen=True):
     max_wait_ms: int | None = None      # with TOGETHER: how long the first one waits for the others
 
 
-class CreatePulse(Struct, array_like=True, tag=53, gc=False, frozen=True):
+class CreatePulse(Logged, tag=53, frozen=True):
     """PULSE CREATE. `pulses_max`: there may be as many; None: any number.
 
     Replies: Accepted, PulseExists, TooManyPulses.
@@ -30,7 +29,7 @@ class CreatePulse(Struct, array_like=True, tag=53, gc=False, frozen=True):
     pulses_max: int | None = None
 
 
-class ConfigurePulse(Struct, array_like=True, tag=54, gc=False, frozen=True):
+class ConfigurePulse(Logged, tag=54, frozen=True):
     """PULSE CONFIG. A `rate` or `per_ms` lets the pulse begin anew (spec/pulse 4.4).
 
     Replies: Accepted, PulseNotFound, BadSetting (a `max_wait_ms` without TOGETHER, a rate of a queue's own pulse).
@@ -40,13 +39,13 @@ class ConfigurePulse(Struct, array_like=True, tag=54, gc=False, frozen=True):
     change: PulseChange
 
 
-class DeletePulse(Struct, array_like=True, tag=55, gc=False, frozen=True):
+class DeletePulse(Logged, tag=55, frozen=True):
     """PULSE DELETE. Replies: Accepted, PulseNotFound, PulseInUse."""
 
     pulse: str
 
 
-class SetPulse(Struct, array_like=True, tag=56, gc=False, frozen=True):
+class SetPulse(Logged, tag=56, frozen=True):
     """PULSE SET: the data that come with each grant; `deny`: the grants say not to act.
 
     Replies: Accepted, PulseNotFound.
@@ -57,7 +56,7 @@ class SetPulse(Struct, array_like=True, tag=56, gc=False, frozen=True):
     deny: bool = False
 
 
-class Grant(Struct, array_like=True, tag=57, gc=False, frozen=True):
+class Grant(Logged, tag=57, frozen=True):
     """Give `count` grants, for which the proposer knows that the window has room (spec/pulse 2.1).
 
     Replies: Granted (of none while the pulse sleeps), PulseNotFound.
@@ -67,7 +66,7 @@ class Grant(Struct, array_like=True, tag=57, gc=False, frozen=True):
     count: int
 
 
-class TakeTurn(Struct, array_like=True, tag=58, gc=False, frozen=True):
+class TakeTurn(Logged, tag=58, frozen=True):
     """PULSE WAIT as a request of a session. `free`: the window has room for one grant.
 
     Replies: Turn; Empty, which is not an answer yet; PulseNotFound.
@@ -77,7 +76,7 @@ class TakeTurn(Struct, array_like=True, tag=58, gc=False, frozen=True):
     free: bool
 
 
-class GiveResult(Struct, array_like=True, tag=59, gc=False, frozen=True):
+class GiveResult(Logged, tag=59, frozen=True):
     """PULSE RESULT of this ticket, which is closed. `sleep_ms`: read with SLEEP only.
 
     Replies: Accepted, TicketNotFound.

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from msgspec import Struct
-
 from core.ops.jobs import Policy, Then
+from core.ops.logged import Logged
 
 
 class Order(IntEnum):
@@ -40,7 +39,7 @@ class JobState(IntEnum):
     BURIED = 4          # in its own queue, by BURY .. HERE
 
 
-class QueueChange(Struct, array_like=True, gc=False, frozen=True):
+class QueueChange(Logged, frozen=True):
     """New values for settings of a queue; None: unchanged.
 
     0 removes a limit: `expire_ms`, `tries`, `limit`, `item_limit`, `capacity`, `data_bytes_max`, `batch`, `keep_ms`.
@@ -61,14 +60,14 @@ class QueueChange(Struct, array_like=True, gc=False, frozen=True):
     keep_ms: int | None = None
 
 
-class CreateQueue(Struct, array_like=True, tag=35, gc=False, frozen=True):
+class CreateQueue(Logged, tag=35, frozen=True):
     """QUEUE CREATE. Replies: Accepted; QueueExists (it has settings or an unfinished job), TooManyQueues."""
 
     queue: str
     change: QueueChange
 
 
-class ConfigureQueue(Struct, array_like=True, tag=36, gc=False, frozen=True):
+class ConfigureQueue(Logged, tag=36, frozen=True):
     """QUEUE CONFIG with settings: of a queue that has none as well.
 
     Replies: Accepted; QueueNotEmpty (another `order` or `item_limit` would move more than 2,000 waiting jobs),
@@ -79,7 +78,7 @@ class ConfigureQueue(Struct, array_like=True, tag=36, gc=False, frozen=True):
     change: QueueChange
 
 
-class DeleteQueue(Struct, array_like=True, tag=37, gc=False, frozen=True):
+class DeleteQueue(Logged, tag=37, frozen=True):
     """QUEUE DELETE: settings and, with `force`, all jobs, the running ones too. Replies: Accepted, QueueNotFound,
     QueueNotEmpty; Removed when there were more than PORTION_MAX jobs: then the queue is still there, with the others.
     """
@@ -88,7 +87,7 @@ class DeleteQueue(Struct, array_like=True, tag=37, gc=False, frozen=True):
     force: bool
 
 
-class PurgeQueue(Struct, array_like=True, tag=38, gc=False, frozen=True):
+class PurgeQueue(Logged, tag=38, frozen=True):
     """QUEUE PURGE: jobs in this state (None: all but the running ones) are removed, PORTION_MAX at most.
 
     `before_seq`: only those put before (Machine.next_seq; None: all). Replies: Removed, QueueNotFound.
@@ -99,7 +98,7 @@ class PurgeQueue(Struct, array_like=True, tag=38, gc=False, frozen=True):
     before_seq: int | None = None
 
 
-class PauseQueue(Struct, array_like=True, tag=39, gc=False, frozen=True):
+class PauseQueue(Logged, tag=39, frozen=True):
     """QUEUE PAUSE: `incoming`: Puts are refused; `outgoing`: Gets see it empty. Replies: Accepted, TooManyQueues."""
 
     queue: str
@@ -107,7 +106,7 @@ class PauseQueue(Struct, array_like=True, tag=39, gc=False, frozen=True):
     outgoing: bool
 
 
-class PauseQueueFor(Struct, array_like=True, tag=86, gc=False, frozen=True):
+class PauseQueueFor(Logged, tag=86, frozen=True):
     """QUEUE PAUSE .. OUT FOR: Gets see it empty for `pause_ms` from now on; 0: no longer. Replies: those of PauseQueue.
 
     It takes the place of any other pause of this kind. A queue without settings has none afterwards either.
@@ -117,13 +116,13 @@ class PauseQueueFor(Struct, array_like=True, tag=86, gc=False, frozen=True):
     pause_ms: int
 
 
-class ResumeQueue(Struct, array_like=True, tag=40, gc=False, frozen=True):
+class ResumeQueue(Logged, tag=40, frozen=True):
     """QUEUE RESUME: in and out. Replies: Accepted, QueueNotFound."""
 
     queue: str
 
 
-class Configure(Struct, array_like=True, tag=41, gc=False, frozen=True):
+class Configure(Logged, tag=41, frozen=True):
     """CONFIG with a setting; None: unchanged. Reply: Accepted."""
 
     expire_default: Then | None = None
@@ -134,7 +133,7 @@ class Configure(Struct, array_like=True, tag=41, gc=False, frozen=True):
     fast_empty: bool | None = None      # a Get that finds nothing is answered without the log
 
 
-class MoreSettings(Struct, array_like=True, gc=False, frozen=True):
+class MoreSettings(Logged, frozen=True):
     """New values for settings that QueueChange does not have; None: unchanged, 0 removes one.
 
     Add new settings at the end, with a default, until a version with them is released.
@@ -151,7 +150,7 @@ class MoreSettings(Struct, array_like=True, gc=False, frozen=True):
     sched: Sched | None = None
 
 
-class CreateQueueWith(Struct, array_like=True, tag=63, gc=False, frozen=True):
+class CreateQueueWith(Logged, tag=63, frozen=True):
     """QUEUE CREATE with any settings. `session`: the queue is deleted when this session ends (BOUND).
 
     Replies: those of CreateQueue, SessionNotFound.
@@ -163,7 +162,7 @@ class CreateQueueWith(Struct, array_like=True, tag=63, gc=False, frozen=True):
     session: int | None = None
 
 
-class ConfigureQueueWith(Struct, array_like=True, tag=64, gc=False, frozen=True):
+class ConfigureQueueWith(Logged, tag=64, frozen=True):
     """QUEUE CONFIG with any settings. Replies: those of ConfigureQueue."""
 
     queue: str
@@ -171,7 +170,7 @@ class ConfigureQueueWith(Struct, array_like=True, tag=64, gc=False, frozen=True)
     more: MoreSettings
 
 
-class ExpireQueue(Struct, array_like=True, tag=65, gc=False, frozen=True):
+class ExpireQueue(Logged, tag=65, frozen=True):
     """The leader has seen nobody use `queue` since `since_ms` (replicated time): delete it if its IDLE is over.
 
     Nothing happens if the state knows of a later use. Replies: Accepted; Removed when there were more than PORTION_MAX
@@ -182,7 +181,7 @@ class ExpireQueue(Struct, array_like=True, tag=65, gc=False, frozen=True):
     since_ms: int
 
 
-class ConfigureFair(Struct, array_like=True, tag=50, gc=False, frozen=True):
+class ConfigureFair(Logged, tag=50, frozen=True):
     """SCHED CONFIG with settings (spec/fair 6); None: unchanged. Replies: Accepted; BadSetting, and nothing changed."""
 
     thresholds_s: tuple[int, ...] | None = None

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 from core.ops import jobs, pulses, queues, topics, workers
 from core.ops.cluster import CloneEnd
+from core.ops.logged import Logged
 
 
-class OpenSession(Struct, array_like=True, tag=15, gc=False, frozen=True):
+class OpenSession(Logged, tag=15, frozen=True):
     """Open a session (spec/sessions 1), which ends `ttl_ms` after its last use.
 
     `secret`: 64 random bits, so that no other client can guess the name of the session. `user`: the owner, "" for a
@@ -23,7 +22,7 @@ class OpenSession(Struct, array_like=True, tag=15, gc=False, frozen=True):
     owner_max: int | None = None        # None: any number
 
 
-class AttachSession(Struct, array_like=True, tag=16, gc=False, frozen=True):
+class AttachSession(Logged, tag=16, frozen=True):
     """A client comes back to its session, named by number and secret.
 
     A session of a user is open to this `user` only, and to clients without a name ("").
@@ -34,7 +33,7 @@ class AttachSession(Struct, array_like=True, tag=16, gc=False, frozen=True):
     user: str = ""
 
 
-class CloseSession(Struct, array_like=True, tag=17, gc=False, frozen=True):
+class CloseSession(Logged, tag=17, frozen=True):
     """End the session. Jobs bound to it go LATER with `release`, otherwise they run on (spec/sessions 4.2).
 
     Replies: Accepted, SessionNotFound; Removed if there were more jobs to unbind than one entry may: the session goes
@@ -45,19 +44,19 @@ class CloseSession(Struct, array_like=True, tag=17, gc=False, frozen=True):
     release: bool
 
 
-class CloseSessionFirst(Struct, array_like=True, tag=70, gc=False, frozen=True):
+class CloseSessionFirst(Logged, tag=70, frozen=True):
     """End the session; jobs bound to it go back to their old places. Replies: those of CloseSession."""
 
     session: int
 
 
-class TouchSession(Struct, array_like=True, tag=18, gc=False, frozen=True):
+class TouchSession(Logged, tag=18, frozen=True):
     """Use the session, so that it does not end."""
 
     session: int
 
 
-class TouchSessions(Struct, array_like=True, tag=87, gc=False, frozen=True):
+class TouchSessions(Logged, tag=87, frozen=True):
     """Use these sessions, as far as they have not ended: one operation for all those of a program. Reply: Accepted."""
 
     sessions: tuple[int, ...]
@@ -70,7 +69,7 @@ Requested = (
 )
 
 
-class Request(Struct, array_like=True, tag=19, gc=False, frozen=True):
+class Request(Logged, tag=19, frozen=True):
     """Execute `operation`, unless request `number` of the session was answered before: then repeat the answer.
 
     `digest` (16 bytes, or none) is that of the client's whole command: one number stands for one command. A command of

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from core.ops.logged import Logged
 
 
-class BindQueue(Struct, array_like=True, tag=75, gc=False, frozen=True):
+class BindQueue(Logged, tag=75, frozen=True):
     """TOPIC BIND: jobs put to `topic` come into `queue` too, those whose key matches `pattern` (None: all).
 
     Replies: Accepted, QueueNotFound (AUTOCREATE is OFF), TooManyBindings.
@@ -16,7 +16,7 @@ class BindQueue(Struct, array_like=True, tag=75, gc=False, frozen=True):
     pattern: str | None = None
 
 
-class UnbindQueue(Struct, array_like=True, tag=76, gc=False, frozen=True):
+class UnbindQueue(Logged, tag=76, frozen=True):
     """TOPIC UNBIND: take back one BindQueue. Replies: Accepted, TopicNotFound, BindingNotFound."""
 
     topic: str
@@ -24,7 +24,7 @@ class UnbindQueue(Struct, array_like=True, tag=76, gc=False, frozen=True):
     pattern: str | None = None
 
 
-class DeleteTopic(Struct, array_like=True, tag=77, gc=False, frozen=True):
+class DeleteTopic(Logged, tag=77, frozen=True):
     """TOPIC DELETE: take back all bindings of the topic. Replies: Accepted, TopicNotFound."""
 
     topic: str

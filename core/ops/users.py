@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from core.ops.logged import Logged
+
 
 class User(Struct, frozen=True):
     """One user, authenticated by `key`. `rights`: as in USER SET."""
@@ -12,7 +14,7 @@ class User(Struct, frozen=True):
     key: bytes
 
 
-class SetUser(Struct, array_like=True, tag=20, gc=False, frozen=True):
+class SetUser(Logged, tag=20, frozen=True):
     """Add the user `name`, or replace its rights and key (spec/access 1.1).
 
     The words of `rights` mean something to the gateway only.
@@ -23,7 +25,7 @@ class SetUser(Struct, array_like=True, tag=20, gc=False, frozen=True):
     key: bytes
 
 
-class DeleteUser(Struct, array_like=True, tag=21, gc=False, frozen=True):
+class DeleteUser(Logged, tag=21, frozen=True):
     """Remove the user `name`."""
 
     name: str

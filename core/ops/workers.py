@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from msgspec import Struct
+from core.ops.logged import Logged
 
 
 class WorkerState(IntEnum):
@@ -15,7 +15,7 @@ class WorkerState(IntEnum):
     STOP = 2        # take no more jobs, and end
 
 
-class BeatWorker(Struct, array_like=True, tag=71, gc=False, frozen=True):
+class BeatWorker(Logged, tag=71, frozen=True):
     """WORKER: the pool `name` is there, with this many places for jobs, of which `busy` are in use.
 
     It belongs to `session`, which this uses, and ends with it; of two pools of one name the last one to say it counts.
@@ -29,7 +29,7 @@ class BeatWorker(Struct, array_like=True, tag=71, gc=False, frozen=True):
     session: int = 0
 
 
-class SetWorker(Struct, array_like=True, tag=72, gc=False, frozen=True):
+class SetWorker(Logged, tag=72, frozen=True):
     """WORKER SET: what the pool is told with its next heartbeats; None: unchanged.
 
     Replies: Accepted, WorkerNotFound, BadSetting (a `least` above the `most` that holds).

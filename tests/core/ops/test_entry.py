@@ -117,9 +117,9 @@ from core import (
     encode_entry,
     name_of,
 )
-from core.ops.entry import ENTRY_FORMAT
+from core.ops.entry import ENTRY_FORMAT, Entry
 
-# What stands in an entry for each operation. Never edited: fields are only added at the end, with a default.
+# What stands in an entry for each operation.
 FORMS: list[tuple[Operation, list[object]]] = [
     (Put("q", -1, b"data", "x", False), [1, "q", -1, b"data", "x", False]),
     (Get(("q", "p"), 500, Then.DONE, "x", True, 12), [2, ["q", "p"], 500, 2, "x", True, 12]),
@@ -311,9 +311,25 @@ def test_sessions_of_an_older_version_are_nobodys() -> None:
     assert decode_entry(entry_of([16, 12, 7])).operations == [AttachSession(12, 7)]
 
 
-def test_fields_that_a_newer_version_adds_are_ignored() -> None:
-    # So an older version reads a Lead with addresses.
-    assert decode_entry(entry_of([12, "a", 4, "new"])).operations == [PromoteLearner("a", 4)]
+def test_fields_that_a_newer_version_adds_are_refused() -> None:
+    """All of an entry, at any depth: a replica that executed it without them would differ from the others."""
+    kinds: list[msgspec.inspect.StructType] = []
+    waiting: list[object] = [msgspec.inspect.type_info(Entry)]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, msgspec.inspect.StructType):
+            if found in kinds:
+                continue
+            kinds.append(found)
+            waiting.extend(field.type for field in found.fields)
+        elif isinstance(found, msgspec.inspect.UnionType):
+            waiting.extend(found.types)
+        elif isinstance(found, msgspec.inspect.ListType | msgspec.inspect.VarTupleType):
+            waiting.append(found.item_type)
+    assert {kind.cls for kind in kinds} >= {*Operation.__args__, Selector, QueueChange, Due}
+    assert [kind.cls for kind in kinds if not (kind.forbid_unknown_fields and kind.array_like)] == []
+    with pytest.raises(msgspec.ValidationError, match="at most length"):
+        decode_entry(entry_of([12, "a", 4, "new"]))
 
 
 @pytest.mark.parametrize("form", [

@@ -42,7 +42,7 @@ def peer(
 ) -> Peer:
     """A peer that has acknowledged so much; `voter`: what it says of itself, None: it has said nothing yet."""
     made = Peer(PeerNode(f"p{number}"))
-    made.term, made.match, made.acked_sent_at, made.up = term, match, sent_at, up
+    made.term, made.match, made.acked_sent_at, made.promised_until, made.up = term, match, sent_at, sent_at, up
     made.info = None if voter is None else cast(Any, SimpleNamespace(voter=voter))
     return made
 
@@ -90,14 +90,15 @@ def test_a_learner_does_not_count() -> None:
 def test_an_answer_does_not_count(other: dict[str, Any]) -> None:
     leader = Leader(peer(0, 9, 9.0, **other), peer(1, 3, 3.0), voters=3)
     assert leader.quorum.match() == 3
-    assert leader.quorum.acked_sent_at() == 3.0
+    assert leader.quorum.acked_sent_at() == leader.quorum.promised_until() == 3.0
     alone = Leader(peer(0, 9, 9.0, **other), voters=2)
     assert alone.quorum.match() == 0
-    assert alone.quorum.acked_sent_at() == LOST
+    assert alone.quorum.acked_sent_at() == alone.quorum.promised_until() == LOST
 
 
 def test_a_lost_connection_ends_the_lease() -> None:
-    assert Leader(peer(0, 9, 9.0, up=False), voters=2).quorum.acked_sent_at() == LOST
+    quorum = Leader(peer(0, 9, 9.0, up=False), voters=2).quorum
+    assert quorum.acked_sent_at() == quorum.promised_until() == LOST
 
 
 def test_what_is_new_of_a_majority_is_reported_once() -> None:

@@ -4,7 +4,7 @@ from cluster.api import Cluster, ClusterListener, Figures, NodeStatus, PagingFig
 from cluster.damage.file_check import FileCheck, check_files
 from cluster.errors import ApplyFailed, ClusterError, FailStop, LibraryMismatch, OutOfMemory, RaftViolated
 from cluster.exit_codes import restart_cures
-from cluster.limits import reserved_descriptors
+from cluster.limits import ERRAND_BYTES_MAX, reserved_descriptors
 from cluster.metrics.histogram import Histogram
 from cluster.node import ClusterNode
 from cluster.settings import Member, NodeSettings, PeerTls
@@ -15,6 +15,7 @@ from cluster.wire.tls import TlsTransport
 from cluster.wire.tls_handshakes import Handshakes
 
 __all__ = [
+    "ERRAND_BYTES_MAX",
     "ApplyFailed",
     "Cluster",
     "ClusterError",

@@ -349,7 +349,8 @@ class Cluster(Protocol):
         """Let the leader do something for a client of this node: its gateway understands `data`.
 
         `told` is called once with the outcome, None if there is none, which says nothing about what was done. Returns a
-        number for `recall_errand`; None, and nothing is told: there is no other node that leads.
+        number for `recall_errand`; None, and nothing is told: there is no other node that leads, or too much is on its
+        way there. Neither `data` nor the outcome may have more than ERRAND_BYTES_MAX: raises ValueError.
         """
 
     def recall_errand(self, number: int) -> None:

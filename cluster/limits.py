@@ -45,6 +45,14 @@ LANE_HELD_PER_CHARGE_MAX = HELD_PER_BYTE_MAX + 1    # memory for each byte that 
 LANE_WAIT_S_MAX = 1.0           # a client without a turn for so long is answered that the server is busy
 LANES_LOOK_S = 0.1              # between two checks for such clients
 
+# ---- Errands and questions between nodes
+
+# An errand, or its outcome: a body of DATA_BYTES_CEILING with room to spare, and half of what a message may be. What is
+# larger is refused where it is made.
+ERRAND_BYTES_MAX = 17 << 20
+ERRANDS_UNSENT_BYTES_MAX = 64 << 20     # of them on their way to one node: with more, no other one begins
+ANSWER_BYTES_MAX = 1 << 20      # to a command that the leader executes for another node, for a page that shows a line
+
 # ---- The node's loop
 
 QUESTION_S = 9.0               # for a command that the leader executes for another node: a page waits no longer

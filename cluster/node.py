@@ -88,7 +88,8 @@ class ClusterNode(DrivenNode):
         self._watch = WatermarkMonitor(settings.data_dir, self._marks, self._loop)
         self._administration = Administration(self._driver, self._wake)
         self._questions = Questions(self._driver.peers, self._driver.leader, listener, self._send_beside)
-        self._errands = Errands(self._driver.peers, self._driver.leader, listener, self._send_beside)
+        self._errands = Errands(
+            self._driver.peers, self._driver.leader, listener, self._send_beside, self._network)
         self._scrubber = Scrubber(self._to_scrub, self._damaged, pages.directory)
         self._syncing: Future[None] | None = None       # wakes this node when it ends
         self._stopped = False

@@ -2,21 +2,28 @@
 
 An errand is bytes that only the gateways understand; so is its outcome. Errands are not part of Raft. One whose leader
 is gone, or is no longer the leader, ends without an outcome: what became of it is for the gateway to find out.
+
+What travels is bounded before it is sent: the gateways make no errand and no outcome larger than ERRAND_BYTES_MAX, and
+while much is on its way to a node, nothing more is begun for it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 import secrets
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from msgspec import Struct
 
+from cluster import limits
 from cluster.api import Doing
 from cluster.raft.peer import Peer
 from cluster.wire.messages import Errand, Message, Recall, Reported
+
+log = logging.getLogger("sockpqd.cluster")
 
 Told = Callable[[bytes | None], None]       # takes the outcome; None: there is none
 LOOK_S = 0.1                                # how often it is looked whether the leader has changed
@@ -27,6 +34,13 @@ class Doer(Protocol):
 
     def errand(self, user: str | None, address: str, data: bytes, told: Told) -> Doing:
         """See ClusterListener."""
+
+
+class Wires(Protocol):
+    """What errands need of the connections between nodes."""
+
+    def unsent_errands_bytes(self, name: str) -> int:
+        """Bytes of large errands and outcomes for this node that the operating system has not accepted yet."""
 
 
 class _Sent(Struct):
@@ -41,12 +55,13 @@ class Errands:
 
     def __init__(
         self, peers: Mapping[str, Peer], leader: Callable[[], str | None], doer: Doer,
-        send: Callable[[str, Message], None],
+        send: Callable[[str, Message], None], wires: Wires,
     ) -> None:
         self._peers = peers
         self._leader = leader
         self._doer = doer
         self._send = send
+        self._wires = wires
         # Other numbers than before a restart, as outcomes of those may still come.
         self._numbers = itertools.count(secrets.randbits(48))
         self._sent: dict[int, _Sent] = {}
@@ -57,8 +72,10 @@ class Errands:
         """See Cluster.send_errand."""
         leader = self._leader()
         peer = None if leader is None else self._peers.get(leader)
-        if leader is None or peer is None or not peer.up:
+        if leader is None or peer is None or not peer.up or self._crowded(leader):
             return None
+        if len(data) > limits.ERRAND_BYTES_MAX:
+            raise ValueError(f"an errand of {len(data)} bytes")
         number = next(self._numbers)
         self._sent[number] = _Sent(leader, told)
         self._send(leader, Errand(number, user, address, data))
@@ -97,7 +114,14 @@ class Errands:
             self._looking.cancel()
         self._end(list(self._sent))
 
+    def _crowded(self, name: str) -> bool:
+        """Whether so much is on its way to the node that nothing more is to begin."""
+        return self._wires.unsent_errands_bytes(name) > limits.ERRANDS_UNSENT_BYTES_MAX
+
     def _do(self, name: str, errand: Errand) -> None:
+        if self._crowded(name):
+            self._send(name, Reported(errand.number, None))
+            return
         key = (name, errand.number)
         ended = False
 
@@ -105,7 +129,11 @@ class Errands:
             nonlocal ended
             ended = True
             self._doing.pop(key, None)
-            self._send(name, Reported(errand.number, data))
+            if data is not None and len(data) > limits.ERRAND_BYTES_MAX:
+                log.error("an outcome of %d bytes for %s was not sent: report it, with this line", len(data), name)
+                data = None
+            # One that was waited for may come when there is no room for it: it is asked for again.
+            self._send(name, Reported(errand.number, None if self._crowded(name) else data))
 
         doing = self._doer.errand(errand.user, errand.address, errand.data, told)
         if not ended:

@@ -1,6 +1,7 @@
 """Commands that one node lets the leader execute for a user, over the link between them.
 
-They are not part of Raft: who asked waits for an answer for a while, and then does not know.
+They are not part of Raft: who asked waits for an answer for a while, and then does not know. An answer of more than
+ANSWER_BYTES_MAX is not sent: there is none.
 """
 
 from __future__ import annotations
@@ -87,4 +88,5 @@ class Questions:
         except Exception:
             log.exception("a command of %s failed: report it, with this line", name)
             return
-        self._send(name, Answered(question.number, data or b"", executed=data is not None))
+        answer = data if data is not None and len(data) <= limits.ANSWER_BYTES_MAX else b""
+        self._send(name, Answered(question.number, answer, executed=data is not None))

@@ -1,12 +1,13 @@
 """The link to a peer: both connections, and the messages waiting to be sent.
 
 Large messages are sent piece by piece, as the operating system accepts them, with small ones between the pieces: on a
-slow line a heartbeat must not wait behind megabytes.
+slow line a heartbeat must not wait behind megabytes. Those of replication are sent before those for clients.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Iterator
 from typing import Protocol
@@ -15,15 +16,24 @@ from cluster import limits
 from cluster.wire.framing import HEAD_BYTES, pieces, whole
 from cluster.wire.messages import (
     Ack,
+    Answered,
     Append,
+    Ask,
+    Errand,
     Heartbeat,
     Hello,
     Message,
     Notice,
+    Reported,
     SnapshotChunk,
     encode,
     encode_parts,
 )
+
+log = logging.getLogger("sockpqd.peers")
+
+EARLY = Append | SnapshotChunk | Notice     # need not wait for the journal, and keep their order
+ASIDE = Errand | Reported | Ask | Answered  # for clients, in no order: a small one may overtake a large one
 
 
 class LinkConnection(Protocol):
@@ -43,6 +53,22 @@ class LinkConnection(Protocol):
         """Let it belong to no link any more."""
 
 
+class _Large:
+    """Large messages, in pieces that are made when they are sent."""
+
+    def __init__(self) -> None:
+        self.bytes = 0                                      # not sent yet
+        self.messages: deque[Iterator[bytes]] = deque()
+
+    def add(self, parts: list[bytes], length: int) -> None:
+        self.messages.append(pieces(*parts))
+        self.bytes += length
+
+    def clear(self) -> None:
+        self.messages.clear()
+        self.bytes = 0
+
+
 class PeerLink:
     """A link is up while both connections are established and greetings were exchanged on them."""
 
@@ -57,57 +83,76 @@ class PeerLink:
         self.closed = asyncio.Event()                       # wakes the task that dials
         self._early: list[bytes] = []                       # frames that may be sent before the journal is synced
         self._late: list[bytes] = []
-        self._large: deque[Iterator[bytes]] = deque()       # large messages in pieces, which may be sent early too
-        self._large_bytes = 0
+        self._large = _Large()                              # of EARLY, which may be sent early too
+        self._aside = _Large()
+        self._begun: _Large | None = None                   # the one whose first message is being sent
 
     def add(self, message: Message) -> None:
-        """Queue a message for the next flush."""
+        """Queue a message for the next flush. One that the peer would not accept is dropped, with an error in the log.
+
+        Whoever makes messages bounds them; without the link nobody would be served.
+        """
         if type(message) is Ack:
             self._late.append(whole(encode(message)))
             return
         parts = encode_parts(message)
-        if not isinstance(message, Append | SnapshotChunk | Notice):
-            (self._early if isinstance(message, Heartbeat) else self._late).append(whole(*parts))
-            return
         length = len(parts[0]) if len(parts) == 1 else sum(map(len, parts))
-        if length > limits.PIECE_BYTES or self._large:    # a message must not overtake a large one before it
-            self._large.append(pieces(*parts))
-            self._large_bytes += length
+        if length > limits.MESSAGE_BYTES_MAX:
+            log.error("a message %s of %d bytes for %s was not sent (limit %d): report it, with this line",
+                      type(message).__name__, length, self.name, limits.MESSAGE_BYTES_MAX)
+        elif isinstance(message, EARLY):
+            if length > limits.PIECE_BYTES or self._large.messages:     # one must not overtake a large one before it
+                self._large.add(parts, length)
+            else:
+                self._early.append(whole(*parts))
+        elif length > limits.PIECE_BYTES and isinstance(message, ASIDE):
+            self._aside.add(parts, length)
         else:
-            self._early.append(whole(*parts))
+            (self._early if isinstance(message, Heartbeat) else self._late).append(whole(*parts))
 
     def unsent_bytes(self) -> int:
         """Bytes of queued appends and heartbeats, and of everything the operating system has not accepted."""
         if self.outgoing is None or self.outgoing.transport is None:
             return 0
-        return self.outgoing.transport.get_write_buffer_size() + self._large_bytes + sum(map(len, self._early))
+        return self.outgoing.transport.get_write_buffer_size() + self._large.bytes + sum(map(len, self._early))
+
+    def unsent_errands_bytes(self) -> int:
+        """Bytes of large messages for clients, and of everything the operating system has not accepted."""
+        if self.outgoing is None or self.outgoing.transport is None:
+            return 0
+        return self.outgoing.transport.get_write_buffer_size() + self._aside.bytes
 
     def flush_early(self) -> None:
         """Send the frames that need not wait for the journal."""
         if self._early:
             early, self._early = self._early, []
             self._write(early)
-        if self._large:
+        if self._large.messages or self._aside.messages:
             self.write_large()
 
     def flush(self) -> bool:
         """Send also the frames that had to wait for the journal. Returns whether large messages are left."""
-        if self._early or self._large:
+        if self._early or self._large.messages or self._aside.messages:
             self.flush_early()
         if self._late:
             late, self._late = self._late, []
             self._write(late)
-        return bool(self._large)
+        return bool(self._large.messages or self._aside.messages)
 
     def write_large(self) -> None:
         """Write pieces of large messages until the connection has LINK_WINDOW_BYTES to send."""
         transport = self.outgoing.transport if self.outgoing is not None else None
-        while transport is not None and self._large and transport.get_write_buffer_size() <= limits.LINK_WINDOW_BYTES:
-            piece = next(self._large[0], None)
+        while transport is not None and transport.get_write_buffer_size() <= limits.LINK_WINDOW_BYTES:
+            large = self._begun or (self._large if self._large.messages else self._aside)
+            if not large.messages:
+                return
+            piece = next(large.messages[0], None)
             if piece is None:
-                self._large.popleft()
+                large.messages.popleft()
+                self._begun = None
             else:
-                self._large_bytes -= len(piece) - HEAD_BYTES
+                self._begun = large
+                large.bytes -= len(piece) - HEAD_BYTES
                 transport.write(piece)
 
     def clear(self) -> None:
@@ -115,7 +160,8 @@ class PeerLink:
         incoming, outgoing, self.incoming, self.outgoing = self.incoming, self.outgoing, None, None
         self._early, self._late, self.waiting = [], [], []
         self._large.clear()
-        self._large_bytes = 0
+        self._aside.clear()
+        self._begun = None
         for connection in (incoming, outgoing):
             if connection is not None:
                 connection.abort()

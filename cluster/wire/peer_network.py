@@ -126,6 +126,11 @@ class PeerNetwork:
         link = self._links.get(name)
         return 0 if link is None else link.unsent_bytes()
 
+    def unsent_errands_bytes(self, name: str) -> int:
+        """See Wires."""
+        link = self._links.get(name)
+        return 0 if link is None else link.unsent_errands_bytes()
+
     def flush_appends(self) -> None:
         """See Outbox."""
         if self._queued:

@@ -13,7 +13,7 @@ from typing import cast
 import msgspec
 
 from beanstalk import Connection, Failure, Server
-from cluster import Handshakes, RefusalLog, TlsTransport
+from cluster import ERRAND_BYTES_MAX, Handshakes, RefusalLog, TlsTransport
 from cluster.api import Doing
 from gateway.beanstalkd.fast_path import FastPath
 from gateway.beanstalkd.order_execution import OrderExecution, Principal, Services
@@ -37,7 +37,10 @@ END_S = 2.0                     # for which the end of the node waits for jobs t
 def do_errand(
     services: Services, user: str | None, address: str, data: bytes, told: Callable[[bytes | None], None],
 ) -> Doing:
-    """Execute an order that another node has received."""
+    """Execute an order that another node has received.
+
+    An outcome too large for the link between the nodes, which only a list of very many tubes can be, is OUT_OF_MEMORY.
+    """
     try:
         order = decode_order(data)
     except msgspec.MsgspecError:
@@ -47,7 +50,8 @@ def do_errand(
     principal = Principal(user, address)
 
     def tell(outcome: Outcome) -> None:
-        told(encode(outcome))
+        data = encode(outcome)
+        told(data if len(data) <= ERRAND_BYTES_MAX else encode(Failure.OUT_OF_MEMORY))
 
     fast_path = FastPath(services, principal, tell, tell)
     if order.first and services.cluster.serving and fast_path.take(order):

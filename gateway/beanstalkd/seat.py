@@ -9,6 +9,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from beanstalk import Call, Done, Failure, Result, calls
+from cluster import ERRAND_BYTES_MAX
 from cluster.api import Cluster
 from gateway.beanstalkd.fast_path import FastPath
 from gateway.beanstalkd.order_execution import OrderExecution, Principal, Services
@@ -24,10 +25,10 @@ from gateway.beanstalkd.orders import (
 )
 from gateway.beanstalkd.sessions import NodeSession, NodeSessions
 
-SILENT_S = 30.0                 # without a leader for this long the connection is closed
+SILENT_S = 30.0                 # without a leader or an outcome for this long the connection is closed
 PAUSE_S = 0.02                  # before an order is given again, at first
 PAUSE_S_MAX = 0.2
-REACHED_S = 1.0                 # an order that was under way for this long had reached a leader
+REACHED_S = 1.0                 # a Reserve that was under way for this long had reached a leader
 
 # What only reads, or can be repeated, and needs no session.
 WITHOUT_SESSION = frozenset({
@@ -137,8 +138,11 @@ class NodeSeat:
             self._recall = execution.cancel
             execution.begin()
             return
-        number = self._cluster.send_errand(
-            self._principal.user, self._principal.peer, encode(order), self._reported)
+        data = encode(order)
+        if len(data) > ERRAND_BYTES_MAX:        # it ends very many jobs: so does the end of their session
+            self._end(Failure.OUT_OF_MEMORY)
+            return
+        number = self._cluster.send_errand(self._principal.user, self._principal.peer, data, self._reported)
         if number is None:
             self._told(Again())
         else:
@@ -169,9 +173,13 @@ class NodeSeat:
             self._end(outcome)
 
     def _again(self) -> None:
-        """Give the order again, soon, unless there has been no leader for too long."""
+        """Give the order again, soon, unless it has failed for too long.
+
+        One that waits may fail at any number of leaders, after a while at each.
+        """
         now = self._loop.time()
-        if self._failing_since is None or now - self._given_at > REACHED_S:
+        waited = type(self._call) is calls.Reserve and now - self._given_at > REACHED_S
+        if self._failing_since is None or waited:
             self._failing_since = now
         if now - self._failing_since > SILENT_S:
             self._end(Failure.GONE)

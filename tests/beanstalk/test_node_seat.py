@@ -8,14 +8,15 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from beanstalk import Call, Conversation, Failure, Result, Server, calls
 from core import DeleteUntaken, Get, GetNumber, GetWith, Operation, Put, PutNumbered, PutWith, Request
 from gateway.auth.users_file import Account
-from gateway.beanstalkd import do_errand
+from gateway.beanstalkd import do_errand, listener, seat
 from gateway.beanstalkd.order_execution import Principal
-from gateway.beanstalkd.orders import Order, encode
+from gateway.beanstalkd.orders import Order, decode_outcome, encode
 from gateway.beanstalkd.seat import NodeSeat
 from gateway.beanstalkd.sessions import NodeSessions
 from gateway.rights import of_words
@@ -389,4 +390,61 @@ def test_what_was_only_read_is_told_by_none_but_the_one_that_leads_for_sure() ->
             assert isinstance(place.result, expected)
             gateway.cluster.leased = False
         assert place.do(put()).number > number, "the log tells as well who leads"
+    with_gateway(test, automatic=False)
+
+
+# ---- between nodes
+
+def test_an_outcome_too_large_for_the_link_is_out_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        producer = Place(gateway)
+        for number in range(100):
+            producer.do(put(f"tube-{number}"))
+        answers: list[bytes | None] = []
+        order = encode(Order(calls.Tubes(), first=True))
+        do_errand(gateway.hub, None, "10.0.0.9:1", order, answers.append)
+        monkeypatch.setattr(listener, "ERRAND_BYTES_MAX", len(answers[0] or b"") - 1)
+        do_errand(gateway.hub, None, "10.0.0.9:1", order, answers.append)
+        full, refused = (decode_outcome(answer or b"") for answer in answers)
+        assert isinstance(full, calls.Names)
+        assert len(full.names) == 100
+        assert refused is Failure.OUT_OF_MEMORY
+    with_gateway(test, automatic=False)
+
+
+def test_an_errand_too_large_for_the_link_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        place = Place(gateway)
+        place.do(put())
+        gateway.cluster.serving = False
+        sent: list[bytes] = []
+        gateway.cluster.send_errand = lambda user, address, data, told: sent.append(data)
+        monkeypatch.setattr(seat, "ERRAND_BYTES_MAX", 1000)
+        place.call(calls.GiveBack(tuple(range(10_000))))
+        assert (place.result, sent) == (Failure.OUT_OF_MEMORY, [])
+        place.call(calls.Peek(1))
+        assert len(sent) == 1
+    with_gateway(test, automatic=False)
+
+
+def test_an_order_is_not_sent_without_end_to_a_leader_that_never_tells_its_outcome() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        gateway.cluster.serving = False
+        for call in (calls.Tubes(), calls.Peek(1), put()):
+            place = Place(gateway)
+            times: list[float] = []
+
+            def lose(
+                user: str | None, address: str, data: bytes, told: Callable[[bytes | None], None],
+                place: Place = place, times: list[float] = times,
+            ) -> int:
+                times.append(place.clock.time())
+                place.clock.call_later(1.5, lambda: told(None))         # as a link that ends does
+                return 1
+
+            gateway.cluster.send_errand = lose
+            place.call(call)
+            place.clock.pass_time(60)
+            assert place.result is Failure.GONE
+            assert len(times) <= 20
     with_gateway(test, automatic=False)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from cluster import limits
 from cluster.forwarding.errands import Errands
 from cluster.wire.messages import Errand, Message, Recall, Reported
 
@@ -34,7 +35,8 @@ class Node:
         self.peers: dict[str, Any] = {other: SimpleNamespace(up=True) for other in ("a", "b") if other != name}
         self.sent: list[Message] = []
         self._world = world
-        self.errands = Errands(self.peers, lambda: leader[0], self, self._send)
+        self.unsent = 0
+        self.errands = Errands(self.peers, lambda: leader[0], self, self._send, self)
         world[name] = self
 
     def errand(self, user: str | None, address: str, data: bytes, told: Callable[[bytes | None], None]) -> Doing:
@@ -43,6 +45,9 @@ class Node:
             told(self.at_once)
         self.doing.append(((user, address, data), doing))
         return doing
+
+    def unsent_errands_bytes(self, name: str) -> int:
+        return self.unsent
 
     def _send(self, name: str, message: Message) -> None:
         self.sent.append(message)
@@ -185,3 +190,35 @@ def test_at_the_end_of_the_node_all_are_told(world: dict[str, Node]) -> None:
     send(world, told)
     world["a"].errands.stop()
     assert told == [None]
+
+
+def test_nothing_is_sent_or_begun_while_much_is_on_its_way_to_that_node(world: dict[str, Node]) -> None:
+    told: list[bytes | None] = []
+    world["a"].unsent = limits.ERRANDS_UNSENT_BYTES_MAX + 1
+    assert send(world, told) is None
+    world["a"].unsent = 0
+    world["b"].unsent = limits.ERRANDS_UNSENT_BYTES_MAX + 1
+    assert send(world, told) is not None
+    assert (told, world["b"].doing) == ([None], [])
+
+
+def test_an_outcome_that_comes_when_much_is_on_its_way_is_not_sent(world: dict[str, Node]) -> None:
+    told: list[bytes | None] = []
+    send(world, told)
+    (_, doing), = world["b"].doing
+    world["b"].unsent = limits.ERRANDS_UNSENT_BYTES_MAX + 1
+    doing.told(b"done")
+    assert told == [None]
+
+
+def test_neither_an_errand_nor_an_outcome_is_larger_than_its_bound(
+    world: dict[str, Node], caplog: pytest.LogCaptureFixture,
+) -> None:
+    with pytest.raises(ValueError, match="an errand of"):
+        world["a"].errands.send("ann", "1.2.3.4:5", bytes(limits.ERRAND_BYTES_MAX + 1), lambda _: None)
+    told: list[bytes | None] = []
+    send(world, told)
+    (_, doing), = world["b"].doing
+    doing.told(bytes(limits.ERRAND_BYTES_MAX + 1))
+    assert told == [None]
+    assert "was not sent" in caplog.text

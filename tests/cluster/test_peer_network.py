@@ -14,7 +14,18 @@ import pytest
 
 from cluster.limits import MESSAGE_BYTES_MAX
 from cluster.settings import Member, NodeSettings, PeerTls
-from cluster.wire.messages import WIRE_FORMAT, Ack, Append, Heartbeat, Hello, Message, PreVote, encode
+from cluster.wire.messages import (
+    WIRE_FORMAT,
+    Ack,
+    Append,
+    Ask,
+    Heartbeat,
+    Hello,
+    Message,
+    PreVote,
+    Reported,
+    encode,
+)
 from cluster.wire.peer_network import PeerNetwork
 
 
@@ -109,6 +120,56 @@ def test_large_messages_keep_their_order_and_small_appends_stay_behind_them() ->
         await until(lambda: len(b.messages()) == len(sent))
         assert b.messages() == sent
         assert a.network.buffered_bytes("n2") == 0
+        await a.network.stop()
+        await b.network.stop()
+    run(test)
+
+
+def test_replication_goes_before_what_is_large_and_for_clients() -> None:
+    async def test() -> None:
+        both = members(2)
+        a, b = End("n1", both), End("n2", both)
+        await a.network.start()
+        await b.network.start()
+        await until(lambda: a.events and b.events)
+        outcomes = [Reported(number, bytes(4 << 20)) for number in range(3)]
+        small = Reported(3, b"small")
+        append = Append(1, 1, 0.5, 0, 1, 1, [(bytes(3 << 20), 2, 1)])
+        for message in (*outcomes, small):
+            a.network.send("n2", message)
+        assert a.network.unsent_errands_bytes("n2") > 12 << 20
+        assert a.network.buffered_bytes("n2") == 0, "replication does not wait for it"
+        a.network.flush()                               # which begins the first one
+        a.network.send("n2", append)
+        a.network.flush()
+        await until(lambda: len(b.messages()) == 5)
+        assert b.messages() == [small, outcomes[0], append, *outcomes[1:]]
+        assert a.network.unsent_errands_bytes("n2") == 0
+        await a.network.stop()
+        await b.network.stop()
+    run(test)
+
+
+@pytest.mark.parametrize("kind", [
+    lambda data: Append(1, 1, 0.5, 0, 1, 1, [(data, 2, 1)]), lambda data: Reported(1, data), lambda data: Ask(
+        1, None, "", data),
+], ids=["append", "outcome", "question"])
+def test_a_message_that_is_too_large_is_not_sent_and_the_link_stays(
+    kind: Callable[[bytes], Message], caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def test() -> None:
+        both = members(2)
+        a, b = End("n1", both), End("n2", both)
+        await a.network.start()
+        await b.network.start()
+        await until(lambda: a.events and b.events)
+        a.network.send("n2", kind(bytes(MESSAGE_BYTES_MAX)))
+        a.network.send("n2", PreVote(1, 2, 3, 4))
+        a.network.flush()
+        await until(b.messages)
+        assert b.messages() == [PreVote(1, 2, 3, 4)]
+        assert ("n1", None) not in b.events
+        assert "was not sent" in caplog.text
         await a.network.stop()
         await b.network.stop()
     run(test)

@@ -1,0 +1,42 @@
+"""Questions between nodes: a command that the leader executes for another node, and its answer."""
+
+from __future__ import annotations
+
+import asyncio
+
+from cluster import limits
+from cluster.forwarding.questions import Questions
+from cluster.wire.messages import Answered, Ask, Message
+
+
+class Answers:
+    """A gateway that gives this answer to every command."""
+
+    def __init__(self, answer: bytes | None) -> None:
+        self.answer = answer
+
+    async def asked(self, user: str | None, address: str, command: bytes) -> bytes | None:
+        return self.answer
+
+
+def answered(answer: bytes | None) -> list[Message]:
+    """What a node sends whose gateway answers so."""
+    async def test() -> list[Message]:
+        sent: list[Message] = []
+        questions = Questions({}, lambda: None, Answers(answer), lambda name, message: sent.append(message))
+        questions.received("n2", Ask(7, "ann", "1.2.3.4:5", b"QUEUE LIST\r\n"))
+        while not sent:
+            await asyncio.sleep(0)
+        return sent
+    return asyncio.run(test())
+
+
+def test_the_answer_is_sent() -> None:
+    assert answered(b"200 OK\r\n") == [Answered(7, b"200 OK\r\n", executed=True)]
+    assert answered(None) == [Answered(7, b"", executed=False)]
+
+
+def test_an_answer_larger_than_its_bound_is_not_sent() -> None:
+    most = bytes(limits.ANSWER_BYTES_MAX)
+    assert answered(most) == [Answered(7, most, executed=True)]
+    assert answered(most + b"x") == [Answered(7, b"", executed=True)]

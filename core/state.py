@@ -717,8 +717,18 @@ class State:
         `once`: not those that were extended before and have not been used since.
         """
         if grace_ms > 0:
-            self.leases.extend(self.clock_ms + grace_ms, once=once)
+            self.leases.extend(self.clock_ms, grace_ms, once=once)
             self.sessions.extend(self.clock_ms + grace_ms, once=once)
+
+    def grant_failover_grace(self, grace_ms: int, silence_ms: int) -> None:
+        """Extend them because no leader was heard for `silence_ms`, a lease by no more than its own length besides.
+
+        A cluster may have been without a leader for hours, which no lease should last: `grace_ms` bounds that part too.
+        """
+        if grace_ms > 0:
+            from_ms = self.clock_ms + max(0, min(silence_ms, grace_ms))
+            self.leases.extend(from_ms, grace_ms, by_length=True)
+            self.sessions.extend(from_ms + grace_ms)
 
 
 def _keys(queue: Queue) -> dict[str, AnyJob]:

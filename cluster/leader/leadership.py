@@ -112,6 +112,7 @@ class Leadership:
         self._lead_term = -1                    # the term in which we proposed our Lead entry
         self.tick_in_flight = False
         self._steer_at = 0.0
+        self._served_at = clock.monotonic()     # when this node was known to serve last, or its start
         self._followed_ms = 0                   # replicated time of the last entry seen as a follower
         self.serving = False
         self.online = True
@@ -148,6 +149,8 @@ class Leadership:
             self._time.follow(self._followed_ms)
         self.feature_level.tick(self.leading())
         serving = self._may_serve(now)
+        if serving:
+            self._served_at = now
         if serving and self._transport.elections.offered:
             self._transport.elections.stand_again()
             serving = False
@@ -247,8 +250,13 @@ class Leadership:
             settings.name, term, tuple(member.name for member in configured), os.urandom(16),
             settings.failover_grace_ms, settings.expire_default,
             tuple(Address(member.name, member.peer, member.client) for member in configured),
+            self._silence_ms(),
         )
         self.propose_alone(lead, _Announced(self._transport))
+
+    def _silence_ms(self) -> int:
+        """For how long no leader has been heard here, this node while it served included; at most since its start."""
+        return int((self._clock.monotonic() - max(self._served_at, self._transport.elections.last_heard_at)) * 1000)
 
     # Time
 

@@ -47,6 +47,7 @@ class Elections:
         self.max_s = election_max_s
         self._deadline: float | None = None
         self._heard = float("-inf")             # when the present leader was last heard; -inf: no patience with it
+        self.last_heard_at = float("-inf")      # when any leader was heard last
         self._promised_until = float("-inf")    # no vote for another node than the leader before this time
         self._early_s: float | None = None      # pause before the next attempt after the leader's connection was closed
         self._round = 0
@@ -69,7 +70,7 @@ class Elections:
 
     def leader_heard(self, promise_ms: int) -> None:
         """Note a message from the leader of the present term, and promise it to help elect nobody else for a while."""
-        self._heard = self._context.now
+        self._heard = self.last_heard_at = self._context.now
         self._promised_until = max(self._promised_until, self._context.now + promise_ms / 1000)
         self._early_s = None
         self._pre_votes = None

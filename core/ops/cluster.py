@@ -22,8 +22,10 @@ class Lead(Logged, tag=7, frozen=True):
     """`node` leads from here on: the first operation of each leadership (spec/cluster 4.4).
 
     `members`: all configured nodes in name order. They, `cluster_id` (16 random bytes) and `expire_default` only count
-    in the first Lead of an empty cluster. `grace_ms`: leases that would end sooner are extended to clock + grace_ms,
-    once per hand-out. `addresses`: used for members whose address is unknown.
+    in the first Lead of an empty cluster. `addresses`: used for members whose address is unknown.
+
+    `grace_ms`, and `silence_ms` without a leader: from now each lease lasts at least for the two together, or for
+    its own length instead of a longer `grace_ms`, once per hand-out (spec/state-machine 3.3).
     """
 
     node: str
@@ -33,6 +35,7 @@ class Lead(Logged, tag=7, frozen=True):
     grace_ms: int
     expire_default: Then = Then.LATER
     addresses: tuple[Address, ...] = ()
+    silence_ms: int = 0
 
 
 class CloneBegin(Logged, tag=8, frozen=True):

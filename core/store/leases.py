@@ -71,18 +71,25 @@ class Leases:
         bucket[key] = job
         return job
 
-    def extend(self, until_ms: int, *, once: bool = True) -> None:
-        """Extend leases that end before `until_ms` to it; `once`: per hand-out (spec/state-machine 3.3)."""
-        extended: _Bucket = {}
-        for number in list(self._numbers.irange(None, until_ms >> LEASE_BITS)):
+    def extend(self, from_ms: int, grace_ms: int, *, by_length: bool = False, once: bool = True) -> None:
+        """Extend leases that end before `from_ms` + `grace_ms` to that time; `once`: per hand-out.
+
+        `by_length`: for one shorter than `grace_ms` its length counts instead (spec/state-machine 3.3).
+        """
+        extended: dict[int, _Bucket] = {}
+        for number in list(self._numbers.irange(None, (from_ms + grace_ms) >> LEASE_BITS)):
             stay: _Bucket = {}
             for job in self._buckets[number].values():      # may be many: as little as possible for each
+                lease_ms = grace_ms
+                if by_length and job.lease_ms is not None and job.lease_ms < grace_ms:
+                    lease_ms = job.lease_ms
+                until_ms = from_ms + lease_ms
                 if (once and job.graced) or (job.deadline_ms or 0) >= until_ms:
                     stay[job.id] = job
                 else:
                     job.deadline_ms = until_ms
                     job.graced = job.graced or once
-                    extended[job.id] = job
+                    extended.setdefault(until_ms >> LEASE_BITS, {})[job.id] = job
             if len(stay) == len(self._buckets[number]):
                 continue
             self._sorted = None
@@ -90,12 +97,11 @@ class Leases:
                 self._buckets[number] = stay
             else:
                 self._drop(number)
-        if extended:
-            number = until_ms >> LEASE_BITS
+        for number, bucket in extended.items():
             if number not in self._buckets:
                 self._buckets[number] = {}
                 self._numbers.add(number)
-            self._buckets[number].update(extended)
+            self._buckets[number].update(bucket)
 
     def _drop(self, number: int) -> None:
         del self._buckets[number]

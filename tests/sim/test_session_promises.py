@@ -53,8 +53,8 @@ GONE, NOTHING = SessionNotFound(), Empty(False)
 LATE_MS = TTL_MS + 16           # the session is over, if it was not used
 
 
-def lead(grace_ms: int, expire_default: Then = Then.LATER) -> Lead:
-    return Lead("n1", 1, ("n1",), bytes(16), grace_ms, expire_default)
+def lead(grace_ms: int, expire_default: Then = Then.LATER, silence_ms: int = 0) -> Lead:
+    return Lead("n1", 1, ("n1",), bytes(16), grace_ms, expire_default, (), silence_ms)
 
 
 def req(
@@ -231,6 +231,12 @@ BROKEN: dict[str, tuple[list[Step], tuple[int, Operation], Reply, Reply, str]] =
     "a lease has a grace": (
         [STORED, (0, GETB, x()), (900, lead(500), Accepted())],
         (1399, Done(1)), Finished(), NotFound(), "the job runs"),
+    "a short lease has its own length for a grace": (
+        [STORED, (0, GETB, x()), (900, lead(5000), Accepted())],
+        (1916, Done(1)), NotFound(), Finished(), "the job does not run"),
+    "a lease lasts for the time without a leader, too": (
+        [STORED, (0, GETB, x()), (900, lead(5000, silence_ms=700), Accepted())],
+        (2599, Done(1)), Finished(), NotFound(), "the job runs"),
     "a grace makes no lease shorter": (
         [STORED, (0, GETB, x()), (0, lead(500), Accepted())], (900, Done(1)), Finished(), NotFound(), "the job runs"),
     "a lease begins at the replicated time": (

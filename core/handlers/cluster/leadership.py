@@ -24,7 +24,7 @@ def lead(state: State, operation: Lead, seed: int) -> Reply:
     state.leader = operation.node
     _update_members(state, operation)
     grace_ms = state.settings.grace_ms
-    state.grant_grace(operation.grace_ms if grace_ms is None else grace_ms)
+    state.grant_failover_grace(operation.grace_ms if grace_ms is None else grace_ms, operation.silence_ms)
     state.drop_clone()
     state.fragments = None
     state.pulses.lead(state.before_ms, state.clock_ms)

@@ -51,9 +51,11 @@ class LogEntry(NamedTuple):
     operations: list[Operation]
 
 
-def lead(node: str = "n1", term: int = 1, grace_ms: int = 0, expire_default: Then = Then.LATER) -> Lead:
+def lead(
+    node: str = "n1", term: int = 1, grace_ms: int = 0, expire_default: Then = Then.LATER, silence_ms: int = 0,
+) -> Lead:
     """A Lead of the three members."""
-    return Lead(node, term, MEMBERS, CLUSTER, grace_ms, expire_default)
+    return Lead(node, term, MEMBERS, CLUSTER, grace_ms, expire_default, silence_ms=silence_ms)
 
 
 def run(machine: Machine, *operations: Operation, now_ms: int = 0, seed: int = 0) -> Applied:

@@ -476,7 +476,8 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         client = self.addresses[lead.node][1] if lead.node in self.addresses else ""
         self.tell("LEADER", "", self.server_ids.get(lead.node, 0), lead.node, client)
         self.lead_pulses(self.before_ms)
-        self.grant_grace(lead.grace_ms if self.settings.grace_ms is None else self.settings.grace_ms)
+        grace_ms = lead.grace_ms if self.settings.grace_ms is None else self.settings.grace_ms
+        self.grant_failover_grace(grace_ms, lead.silence_ms)
         return Accepted()
 
     def _switch(self, switch: SwitchService) -> Reply:

@@ -273,3 +273,14 @@ class ModelTime(ModelFair):
                 job.graced = job.graced or once
         if grace_ms > 0:
             self.sessions.grant_grace(until_ms, once=once)
+
+    def grant_failover_grace(self, grace_ms: int, silence_ms: int) -> None:
+        """No leader was heard for so long; a short lease gets no more than its own length besides."""
+        if grace_ms <= 0:
+            return
+        heard_ms = self.clock_ms + min(max(silence_ms, 0), grace_ms)
+        for job in self.running():
+            until_ms = heard_ms + (grace_ms if job.lease_ms is None else min(grace_ms, job.lease_ms))
+            if job.deadline_ms is not None and job.deadline_ms < until_ms and not job.graced:
+                job.deadline_ms, job.graced = until_ms, True
+        self.sessions.grant_grace(heard_ms + grace_ms)

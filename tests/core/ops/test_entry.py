@@ -129,8 +129,8 @@ FORMS: list[tuple[Operation, list[object]]] = [
     (Return(3), [5, 3]),
     (Tick(), [6]),
     (
-        Lead("a", 7, ("a", "b"), b"id", 9, Then.DONE, (Address("a", "h:1", "h:2"), Address("b"))),
-        [7, "a", 7, ["a", "b"], b"id", 9, 2, [["a", "h:1", "h:2"], ["b", "", ""]]],
+        Lead("a", 7, ("a", "b"), b"id", 9, Then.DONE, (Address("a", "h:1", "h:2"), Address("b")), 350),
+        [7, "a", 7, ["a", "b"], b"id", 9, 2, [["a", "h:1", "h:2"], ["b", "", ""]], 350],
     ),
     (CloneBegin(1, 1000), [8, 1, 1000]),
     (CloneChunk(1, b"chunk"), [9, 1, b"chunk"]),
@@ -296,9 +296,9 @@ def test_all_operations_were_looked_at() -> None:
     assert {type(operation) for operation, _ in FORMS} == set(Operation.__args__)
 
 
-def test_lead_of_an_older_version_tells_no_addresses() -> None:
+def test_lead_of_an_older_version_tells_no_addresses_and_no_silence() -> None:
     form: list[object] = [7, "a", 7, ["a", "b"], b"id", 9, 2]
-    assert decode_entry(entry_of(form)).operations == [Lead("a", 7, ("a", "b"), b"id", 9, Then.DONE, ())]
+    assert decode_entry(entry_of(form)).operations == [Lead("a", 7, ("a", "b"), b"id", 9, Then.DONE, (), 0)]
 
 
 def test_get_of_an_older_version_is_bound_to_no_session() -> None:

@@ -20,6 +20,7 @@ from core import (
     Then,
     Tick,
     Totals,
+    Touch,
 )
 from core.limits import DURATION_MS_MAX
 from tests.core.helpers.logs import ask, data_of, lead, run
@@ -145,27 +146,66 @@ def test_expired_job_keeps_priority_item_and_data(machine: Machine) -> None:
 
 
 def test_lead_extends_short_leases_before_anything_ends(machine: Machine) -> None:
-    put_and_get(machine, 100)
+    put_and_get(machine, 12_000)
     put_and_get(machine, 60_000)
     put_and_get(machine, None)
-    applied = run(machine, lead("n2", 2, grace_ms=10_000), now_ms=START_MS + 5000)
+    applied = run(machine, lead("n2", 2, grace_ms=10_000), now_ms=START_MS + 13_000)
     assert not applied.effects.ready
-    assert [job.deadline_ms for job in machine.running()] == [START_MS + 15_000, START_MS + 60_000, None]
-    assert ask(machine, Done(1), now_ms=START_MS + 14_000) == [Finished()]
+    assert [job.deadline_ms for job in machine.running()] == [START_MS + 23_000, START_MS + 60_000, None]
+    assert ask(machine, Done(1), now_ms=START_MS + 22_000) == [Finished()]
+
+
+@pytest.mark.parametrize(("expire_ms", "grace_ms", "silence_ms", "lasts_ms"), [
+    (2000, 10_000, 300, 2300),                              # its own length, and the time without a leader
+    (10_000, 10_000, 300, 10_300), (60_000, 10_000, 300, 10_300), (10_001, 10_000, 0, 10_000),
+    (2000, 1000, 300, 1300),
+    (2000, 10_000, 7_200_000, 12_000), (2000, 1000, 1001, 2000),        # hours without one do not count in full
+    (2000, 10_000, -5, 2000), (1, 10_000, 0, 1),
+])
+def test_lease_lasts_for_its_length_or_the_grace_after_a_silence(
+    machine: Machine, expire_ms: int, grace_ms: int, silence_ms: int, lasts_ms: int,
+) -> None:
+    put_and_get(machine, expire_ms)
+    now_ms = START_MS + expire_ms - 1
+    run(machine, lead("n2", 2, grace_ms, silence_ms=silence_ms), now_ms=now_ms)
+    assert [job.deadline_ms for job in machine.running()] == [now_ms + lasts_ms]
+    run(machine, Tick(), now_ms=now_ms + lasts_ms)
+    assert machine.total("q").running == 1
+    run(machine, Tick(), now_ms=now_ms + lasts_ms + 16)
+    assert machine.total("q").running == 0
+
+
+def test_the_length_that_counts_is_that_of_the_hand_out_also_when_it_was_touched(machine: Machine) -> None:
+    put_and_get(machine, 2000)
+    ask(machine, Touch(1, 60_000), now_ms=START_MS)
+    run(machine, lead("n2", 2, grace_ms=10_000), now_ms=START_MS + 59_000)
+    assert [job.deadline_ms for job in machine.running()] == [START_MS + 61_000]
+
+
+def test_leases_of_all_lengths_end_in_order_after_a_failover(machine: Machine) -> None:
+    for expire_ms in (3000, 20_000, 1000, 2000):
+        put_and_get(machine, expire_ms)
+    run(machine, lead("n2", 2, grace_ms=10_000, silence_ms=500), now_ms=START_MS + 20_000)
+    ended = []
+    for step in range(1, 700):
+        run(machine, Tick(), now_ms=START_MS + 20_500 + step * 16)
+        ended += [number for number in (1, 2, 3, 4) if number not in ended + [job.id for job in machine.running()]]
+    assert ended == [3, 4, 1, 2]
+    assert machine.next_due_ms() is None
 
 
 def test_grace_is_granted_once_per_hand_out(machine: Machine) -> None:
-    put_and_get(machine, 100)
-    run(machine, lead("n2", 2, grace_ms=1000), now_ms=START_MS)
-    run(machine, lead("n3", 3, grace_ms=1000), now_ms=START_MS + 900)
-    assert [job.deadline_ms for job in machine.running()] == [START_MS + 1000]
+    put_and_get(machine, 1100)
+    run(machine, lead("n2", 2, grace_ms=1000), now_ms=START_MS + 500)
+    run(machine, lead("n3", 3, grace_ms=1000), now_ms=START_MS + 1400)
+    assert [job.deadline_ms for job in machine.running()] == [START_MS + 1500]
     applied = run(machine, lead("n1", 4, grace_ms=1000), now_ms=START_MS + 5000)
     assert not applied.effects.ready                        # a Lead ends no lease, the next entry does
     assert list(run(machine, Tick(), now_ms=0).effects.ready) == ["q"]
-    (reply,) = ask(machine, Get(("q",), 100))               # a new hand-out, a new grace
+    (reply,) = ask(machine, Get(("q",), 1100))              # a new hand-out, a new grace
     assert isinstance(reply, Handed)
-    run(machine, lead("n2", 5, grace_ms=1000))
-    assert [job.deadline_ms for job in machine.running()] == [START_MS + 6000]
+    run(machine, lead("n2", 5, grace_ms=1000), now_ms=START_MS + 5500)
+    assert [job.deadline_ms for job in machine.running()] == [START_MS + 6500]
 
 
 def test_lease_that_needs_no_grace_keeps_its_claim_to_one(machine: Machine) -> None:
@@ -176,9 +216,9 @@ def test_lease_that_needs_no_grace_keeps_its_claim_to_one(machine: Machine) -> N
 
 
 def test_after_a_time_in_which_nothing_was_logged_all_leases_have_a_grace(machine: Machine) -> None:
-    put_and_get(machine, 100)
+    put_and_get(machine, 1000)
     put_and_get(machine, 900_000)
-    run(machine, lead("n2", 2, grace_ms=1000), now_ms=START_MS)             # uses up the failover grace
+    run(machine, lead("n2", 2, grace_ms=1000), now_ms=START_MS + 1)             # uses up the failover grace
     applied = run(machine, Resume(1000), Tick(), now_ms=START_MS + 600_000)
     assert not applied.effects.ready
     assert [job.deadline_ms for job in machine.running()] == [START_MS + 601_000, START_MS + 900_000]
@@ -188,7 +228,7 @@ def test_after_a_time_in_which_nothing_was_logged_all_leases_have_a_grace(machin
 
 
 def test_such_a_grace_is_not_that_of_a_failover(machine: Machine) -> None:
-    put_and_get(machine, 100)
+    put_and_get(machine, 1000)
     run(machine, Resume(1000), now_ms=START_MS + 5000)
     run(machine, lead("n2", 2, grace_ms=1000), now_ms=START_MS + 5500)
     assert [job.deadline_ms for job in machine.running()] == [START_MS + 6500]

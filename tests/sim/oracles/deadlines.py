@@ -6,13 +6,22 @@ BUCKET_MS = 16          # it ends when the 16 ms in which its deadline lies are 
 
 
 class Deadline:
-    """Of a lease, or of a session since its last use. None: it does not end by itself."""
+    """Of a lease, or of a session since its last use. None: it does not end by itself.
 
-    __slots__ = ("_graced", "ends_ms")
+    `length_ms` of a lease: what a new leader grants it at most, beyond the silence before.
+    """
 
-    def __init__(self, ends_ms: int | None) -> None:
+    __slots__ = ("_graced", "_length_ms", "ends_ms")
+
+    def __init__(self, ends_ms: int | None, length_ms: int | None = None) -> None:
         self.ends_ms = ends_ms
+        self._length_ms = length_ms
         self._graced = False
+
+    def lead(self, clock_ms: int, grace_ms: int, silence_ms: int) -> None:
+        """A new leader begins, after a silence of which it knows."""
+        length_ms = grace_ms if self._length_ms is None else min(grace_ms, self._length_ms)
+        self.grant(clock_ms + max(0, min(silence_ms, grace_ms)) + length_ms)
 
     def grant(self, until_ms: int, *, once: bool = True) -> None:
         """The failover grace: `once` per hand-out, and per use of a session; or that of a Resume."""

@@ -372,7 +372,7 @@ class JobReplies(JobStates):
             elif run.lease.ends_ms is None:
                 run.then = self.rules.expire_default
         lease_ms = run.lease_ms if touch.expire_ms is None else touch.expire_ms or None
-        run.lease = Deadline(None if lease_ms is None else self.clock_ms + lease_ms)
+        run.lease = Deadline(None if lease_ms is None else self.clock_ms + lease_ms, lease_ms)
         self.seen["leases touched"] += 1
         if reply != Leased(run.lease.ends_ms):
             raise Violation(f"{touch} is answered {reply}, right is {run.lease.ends_ms}")

@@ -54,7 +54,7 @@ class JobStates:
         self.used_ms[handed.queue] = self.clock_ms
         life.attempts += 1
         lease_ms, then = self.rules.lease(pick.get, handed.queue, life.lease_ms)
-        lease = Deadline(None if lease_ms is None else self.clock_ms + lease_ms)
+        lease = Deadline(None if lease_ms is None else self.clock_ms + lease_ms, lease_ms)
         told = replace(handed, meta=UNSET, turned=UNSET)        # nothing turns a cycle twice
         self.running[number] = run = Run(life, lease, lease_ms, then, pick.get.session, told)
         self.check_meta(pick, handed, run)

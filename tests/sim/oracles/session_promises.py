@@ -142,11 +142,11 @@ class SessionPromises:
             self.jobs.remove_queue(queue, CloseSession(number, True))
 
     def _grant(self, grace_ms: int, *, once: bool = True) -> None:
-        if grace_ms > 0:
-            for _, lease in self.jobs.deadlines():
-                lease.grant(self._clock_ms + grace_ms, once=once)
-            for account in self._sessions.values():
-                account.deadline.grant(self._clock_ms + grace_ms, once=once)
+        for deadline in self._deadlines() if grace_ms > 0 else ():
+            deadline.grant(self._clock_ms + grace_ms, once=once)
+
+    def _deadlines(self) -> list[Deadline]:
+        return [lease for _, lease in self.jobs.deadlines()] + [one.deadline for one in self._sessions.values()]
 
     # What operations do
 
@@ -164,7 +164,9 @@ class SessionPromises:
                 if not self._led:
                     self._led = True
                     self.rules.expire_default = Then.DONE if operation.expire_default is Then.DONE else Then.LATER
-                self._grant(operation.grace_ms if self.rules.grace_ms is None else self.rules.grace_ms)
+                grace_ms = operation.grace_ms if self.rules.grace_ms is None else self.rules.grace_ms
+                for deadline in self._deadlines() if grace_ms > 0 else ():
+                    deadline.lead(self._clock_ms, grace_ms, operation.silence_ms)
             case Resume():
                 self._grant(operation.grace_ms if self.rules.grace_ms is None else self.rules.grace_ms, once=False)
             case SwitchService():

@@ -219,7 +219,7 @@ from core.sessions.workers import WorkerPool
 from core.snapshot.frames import SnapshotError
 from core.snapshot.references import expanded, references
 from core.store.body import Body, Data, bytes_of
-from core.store.job import JobCounts, RunningJob
+from core.store.job import AnyJob, JobCounts, RunningJob
 
 __all__ = [
     "COSTS",
@@ -248,6 +248,7 @@ __all__ = [
     "AddLearner",
     "Address",
     "Allowance",
+    "AnyJob",
     "AnySelector",
     "Applied",
     "Atomic",

@@ -37,7 +37,7 @@ from core.sessions.session import Session
 from core.sessions.workers import WorkerPool
 from core.snapshot import upload, write
 from core.state import State
-from core.store.job import RunningJob
+from core.store.job import AnyJob, RunningJob
 
 GRACIOUS = (Lead, Resume)       # nothing ends by time in an entry that begins with one of these
 
@@ -252,6 +252,10 @@ class Machine:
             return Totals(0, 0, 0, 0)
         return Totals(1, len(one.ranks), one.ready_count + one.deferred, one.running)
 
+    def all_queue_names(self) -> Iterator[str]:
+        """The names of the same queues as of now, some perhaps twice: to be gone through while entries are applied."""
+        return queries.all_names(self._state)
+
     def queue_names(self, prefix: str) -> list[str]:
         """The names with this prefix of all queues that have unfinished jobs, settings or dead jobs, each once."""
         return queries.names(self._state, prefix)
@@ -300,7 +304,15 @@ class Machine:
 
     def peek_queue(self, queue: str, state: JobState, count: int) -> list[JobView]:
         """The first `count` jobs of `queue` in this state; dead jobs are those that came from it."""
-        return queries.peek_queue(self._state, queue, state, count)
+        return self.views(self.first_jobs(queue, state, count), state)
+
+    def first_jobs(self, queue: str, state: JobState, count: int) -> list[AnyJob]:
+        """The same jobs, to be made views of in portions (`views`), also while entries are applied."""
+        return queries.first_jobs(self._state, queue, state, count)
+
+    def views(self, jobs: Iterable[AnyJob], state: JobState) -> list[JobView]:
+        """These jobs, found in this state, as clients see them."""
+        return queries.views(self._state, jobs, state)
 
     def unfinished(self, queue: str | None, item: str | None = None) -> bool:
         """Whether `queue` (None: any) has an unfinished job, of this item if there is one."""
@@ -352,10 +364,9 @@ class Machine:
         found = self._state.sessions.get(session)
         return 0 if found is None else self._state.sessions.owners.count(*found.owner)
 
-    def bindings(self, prefix: str) -> list[tuple[str, str, str | None]]:
-        """Topic, queue and pattern of the bindings of all topics with this prefix, in the order of the topics."""
-        by_name = self._state.topics.by_name
-        return [(topic, *one) for topic in sorted(by_name) if topic.startswith(prefix) for one in by_name[topic]]
+    def topic_names(self) -> list[str]:
+        """The names of all topics, sorted."""
+        return list(self._state.topics.by_name)
 
     @property
     def topics(self) -> Mapping[str, Collection[tuple[str, str | None]]]:
@@ -365,12 +376,12 @@ class Machine:
     def workers(self) -> list[WorkerPool]:
         """All workers in the order of their names, read-only."""
         by_name = self._state.workers.by_name
-        return [by_name[name] for name in sorted(by_name)]
+        return list(map(by_name.__getitem__, by_name))
 
-    def taken(self, session: int) -> list[RunningJob]:
-        """The running jobs bound to this session in rising id, read-only; none if there is no such session."""
+    def taken(self, session: int) -> list[int]:
+        """The ids of the running jobs bound to this session, rising; none if there is no such session."""
         bound = self._state.sessions.get(session)
-        return [] if bound is None else [self._state.running[number] for number in bound.taken]
+        return [] if bound is None else list(bound.taken)
 
     def ready(self, queue: str) -> int:
         """Number of jobs of `queue` that could be handed out now."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import islice
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -101,6 +101,11 @@ def names(state: State, prefix: str) -> list[str]:
     """The names with this prefix of all queues that have unfinished jobs, settings or dead jobs."""
     known = dict.fromkeys((*state.queues.by_name, *state.queues.idle, *state.dead))
     return [name for name in known if name.startswith(prefix)] if prefix else list(known)
+
+
+def all_names(state: State) -> Iterator[str]:
+    """The names of the same queues, some perhaps twice. They are those of now, whenever they are gone through."""
+    return chain(list(state.queues.by_name), list(state.queues.idle), list(state.dead))
 
 
 def counts(state: State, name: str) -> QueueCounts | None:
@@ -232,7 +237,7 @@ def peek(state: State, selector: AnySelector) -> JobView | None:
     return None if job is None else _seen(state, job)
 
 
-def peek_queue(state: State, name: str, which: JobState, count: int) -> list[JobView]:
+def first_jobs(state: State, name: str, which: JobState, count: int) -> list[AnyJob]:
     """The first `count` jobs of the queue in this state."""
     queue = state.queues.find(name)
     jobs: Iterable[AnyJob] = ()
@@ -247,8 +252,13 @@ def peek_queue(state: State, name: str, which: JobState, count: int) -> list[Job
             jobs = queue.delayed or ()
         elif queue.running:
             jobs = (state.running[number] for number in queue.first_taken(count))
+    return list(islice(jobs, max(count, 0)))
+
+
+def views(state: State, jobs: Iterable[AnyJob], which: JobState) -> list[JobView]:
+    """Jobs that were found in this state, as clients see them."""
     ready = JobState.DEAD if which is JobState.DEAD else JobState.READY
-    return [_seen(state, job, ready) for job in islice(jobs, max(count, 0))]
+    return [_seen(state, job, ready) for job in jobs]
 
 
 def _seen(state: State, job: AnyJob, ready: JobState = JobState.READY) -> JobView:

@@ -129,8 +129,10 @@ EVENT_NAMES_MAX = 1000              # names of one SUBSCRIBE
 # Size of the pieces in which snapshots are streamed from disk to a client.
 STREAM_PIECE_BYTES = 256 * KIB
 
-# Lines of a listing formatted before other clients get their turn.
-LINES_PER_PIECE = 1000
+# Lines of a listing formatted before other clients get their turn, and those of all listings in one turn: half a
+# millisecond of work, however many ask. A piece that looks at more than it can say counts as a full one.
+LINES_PER_PIECE = 250
+LINES_PER_TURN = 256
 
 # Snapshots made for clients concurrently: each costs a copy of the state on disk.
 EXPORTS_MAX = 2

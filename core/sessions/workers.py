@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msgspec import Struct
+from sortedcontainers import SortedDict
 
 from core.ops.workers import WorkerState
 
@@ -27,7 +28,7 @@ class Workers:
     __slots__ = ("by_name", "of_session")
 
     def __init__(self) -> None:
-        self.by_name: dict[str, WorkerPool] = {}
+        self.by_name: dict[str, WorkerPool] = SortedDict()
         self.of_session: dict[int, dict[str, None]] = {}        # names by session
 
     def add(self, worker: WorkerPool) -> None:

@@ -7,6 +7,7 @@ many `#` it has, takes more than a few operations for each word of the key.
 from __future__ import annotations
 
 from msgspec import Struct
+from sortedcontainers import SortedDict
 
 Binding = tuple[str, str | None]        # a queue, and the pattern of the keys that reach it; None: all
 
@@ -50,7 +51,7 @@ class Topics:
     __slots__ = ("by_name", "count", "of_queue")
 
     def __init__(self) -> None:
-        self.by_name: dict[str, dict[Binding, Pattern | None]] = {}
+        self.by_name: dict[str, dict[Binding, Pattern | None]] = SortedDict()
         self.of_queue: dict[str, dict[tuple[str, str | None], None]] = {}      # topics and patterns
         self.count = 0
 

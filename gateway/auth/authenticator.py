@@ -11,7 +11,7 @@ import asyncio
 import hmac
 import logging
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 
 from cluster import RefusalLog
@@ -69,11 +69,19 @@ class Access:
             account = Account.of_log(self.machine.users[user])
         return account
 
-    def listed(self) -> list[tuple[str, str, str]]:
-        """List all users ordered by name: name, rights, and source (FILE or LOG)."""
-        users = {name: (user.rights, "LOG") for name, user in self.machine.users.items()}
-        users |= {name: (account.rights.text, "FILE") for name, account in self.file_users.items()}
-        return [(name, *users[name]) for name in sorted(users)]
+    def names(self) -> list[str]:
+        """The names of all users, sorted."""
+        return sorted({*self.machine.users, *self.file_users})
+
+    def listed(self, names: Iterable[str]) -> list[tuple[str, str, str]]:
+        """List these users, unless they have gone: name, rights, and source (FILE or LOG)."""
+        users = []
+        for name in names:
+            if name in self.file_users:
+                users.append((name, self.file_users[name].rights.text, "FILE"))
+            elif name in self.machine.users:
+                users.append((name, self.machine.users[name].rights, "LOG"))
+        return users
 
     async def check(self, user: str, secret: str, peer: str = "?") -> Rights | None:
         """Return the user's rights, or None after a delay if the secret is wrong. `peer`: the client, HOST:PORT."""

@@ -7,6 +7,7 @@ import logging
 from msgspec.structs import replace
 
 from core import Accepted, ConfigureQueueWith, CreateQueueWith, Pulse, Reply
+from gateway.commands import streams
 from gateway.commands.context.client import Client
 from gateway.protocol import listings, responses
 from gateway.protocol.command import Command
@@ -53,8 +54,7 @@ def result(client: Client, command: Command) -> None:
 
 def list_(client: Client, command: Command) -> None:
     """PULSE LIST: the names of those that the user may see."""
-    names = client.guard.visible_pulses(sorted(client.hub.cluster.machine.pulses))
-    client.say(listings.names(names))
+    client.run(streams.pulse_list(client))
 
 
 def stat(client: Client, command: Command) -> None:

@@ -16,8 +16,7 @@ def total(client: Client, command: Command) -> None:
 
 def run_list(client: Client, command: Command) -> None:
     """RUNLIST: list the running jobs."""
-    jobs = client.hub.cluster.machine.running()
-    client.run(streams.run_list(client, jobs, *command.arguments))
+    client.run(streams.running_list(client, *command.arguments))
 
 
 def session_list(client: Client, command: Command) -> None:
@@ -27,16 +26,12 @@ def session_list(client: Client, command: Command) -> None:
 
 def queue_list(client: Client, command: Command) -> None:
     """QUEUE LIST: list the queues on which the user has any right."""
-    names = client.hub.cluster.machine.queue_names(*command.arguments)
-    client.run(streams.queue_list(client, client.guard.visible(names)))
+    client.run(streams.queue_list(client, *command.arguments))
 
 
 def topic_list(client: Client, command: Command) -> None:
     """TOPIC LIST: list the bindings of which the user has any right on the topic and on the queue."""
-    bindings = client.hub.cluster.machine.bindings(*command.arguments)
-    names = dict.fromkeys(name for topic, queue, _ in bindings for name in (f"@{topic}", queue))
-    seen = dict.fromkeys(client.guard.visible(names))
-    client.run(streams.topic_list(client, [one for one in bindings if f"@{one[0]}" in seen and one[1] in seen]))
+    client.run(streams.topic_list(client, *command.arguments))
 
 
 def queue_stat(client: Client, command: Command) -> None:
@@ -103,8 +98,7 @@ def job_stat(client: Client, command: Command) -> None:
 def peek_queue(client: Client, command: Command) -> None:
     """PEEK at the first jobs of a queue in one state."""
     queue, state, count, *places = command.arguments
-    jobs = client.hub.cluster.machine.peek_queue(queue, state, count)
-    client.run(streams.peek_list(client, jobs, bool(places)))
+    client.run(streams.peek_list(client, queue, state, count, bool(places)))
 
 
 def cluster_status(client: Client, command: Command) -> None:
@@ -132,4 +126,4 @@ def interconnect(client: Client, command: Command) -> None:
 
 def user_list(client: Client, command: Command) -> None:
     """USER LIST: list all users with their rights."""
-    client.say(responses.user_list(client.hub.access.listed()))
+    client.run(streams.user_list(client))

@@ -28,7 +28,7 @@ from gateway.commands.context.client import Client
 from gateway.commands.context.in_session import without_session
 from gateway.commands.context.proposing import propose
 from gateway.commands.context.session_owners import source
-from gateway.commands.streams import run_list
+from gateway.commands.streams import taken_list
 from gateway.limits import SESSION_LOOK_S, SESSION_TTL_MS_DEFAULT, SESSION_USES_PER_TTL
 from gateway.protocol import responses
 from gateway.protocol.command import Command
@@ -181,6 +181,6 @@ async def _taken(client: Client) -> None:
     cluster = client.hub.cluster
     outcome = await propose(cluster, TouchSession(attached.number))
     if isinstance(outcome, Accepted):
-        await run_list(client, cluster.machine.taken(attached.number), with_data=False)
+        await taken_list(client, attached.number)
     else:
         client.say(outcome)

@@ -1,14 +1,19 @@
-"""Long answers, streamed as the client reads them: SNAPSHOT, and lists of jobs, queues and sessions."""
+"""Long answers, streamed as the client reads them: SNAPSHOT, and lists of everything there may be many of.
+
+A list is made in pieces, each of which has a turn of its own (hub.py): so nobody waits for it, however long it is and
+however many clients ask for it. What is copied at once is copied by the interpreter's own loops.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
-from collections.abc import Sequence
-from typing import BinaryIO
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from itertools import islice
+from typing import BinaryIO, TypeVar
 
-from core import Data, JobView, RunningJob, bytes_of
+from core import AnyJob, JobState, RunningJob, bytes_of
 from gateway.commands.context.client import Client, Services
 from gateway.limits import LINES_PER_PIECE, STREAM_PIECE_BYTES
 from gateway.protocol import listings, responses
@@ -16,64 +21,143 @@ from gateway.protocol.command import Command
 
 log = logging.getLogger("sockpqd.gateway")
 
+_Item = TypeVar("_Item")
+
 
 async def run_list(client: Client, jobs: Sequence[RunningJob], with_data: bool) -> None:
     """Stream the answer to RUNLIST [DATA] or TAKEN."""
     await client.stream(responses.number(len(jobs)))
-    for start in range(0, len(jobs), LINES_PER_PIECE):
-        await client.stream(listings.run_lines(jobs[start:start + LINES_PER_PIECE], with_data))
-        await asyncio.sleep(0)
+    async for piece in pieces(client, jobs):
+        await client.stream(listings.run_lines(piece, with_data))
     if with_data:
-        await _stream_data(client, [job.data for job in jobs])
+        await _stream_data(client, jobs)
 
 
-async def peek_list(client: Client, jobs: Sequence[JobView], places: bool) -> None:
-    """Stream the answer to PEEK at a queue: a list, then all data concatenated."""
-    await client.stream(responses.number(len(jobs)))
-    for start in range(0, len(jobs), LINES_PER_PIECE):
-        await client.stream(listings.seen_lines(jobs[start:start + LINES_PER_PIECE], places))
-        await asyncio.sleep(0)
-    await _stream_data(client, [job.data for job in jobs])
+async def running_list(client: Client, with_data: bool) -> None:
+    """Stream the answer to RUNLIST: the jobs that are running now, also if they end before their line is formatted."""
+    await client.hub.turn()
+    await run_list(client, client.hub.cluster.machine.running(), with_data)
 
 
-async def queue_list(client: Client, names: Sequence[str]) -> None:
-    """Stream the answer to QUEUE LIST. Counts are as of when a line is formatted, 0 if the queue is gone by then."""
+async def taken_list(client: Client, session: int) -> None:
+    """Stream the answer to TAKEN: those that were taken and are not finished before they are looked at."""
     machine = client.hub.cluster.machine
-    await client.stream(responses.number(len(names)))
-    for start in range(0, len(names), LINES_PER_PIECE):
-        piece = names[start:start + LINES_PER_PIECE]
+    jobs = []
+    async for piece in pieces(client, machine.taken(session)):
+        jobs += [job for number in piece if (job := machine.running_job(number)) is not None]
+    await run_list(client, jobs, with_data=False)
+
+
+async def peek_list(client: Client, queue: str, state: JobState, count: int, places: bool) -> None:
+    """Stream the answer to PEEK at a queue: a list, then all data concatenated."""
+    await client.hub.turn()
+    machine = client.hub.cluster.machine
+    jobs = machine.first_jobs(queue, state, count)
+    await client.stream(responses.number(len(jobs)))
+    async for piece in pieces(client, jobs):
+        await client.stream(listings.seen_lines(machine.views(piece, state), places))
+    await _stream_data(client, jobs)
+
+
+async def queue_list(client: Client, prefix: str) -> None:
+    """Stream the answer to QUEUE LIST, of the queues on which the user has any right.
+
+    Counts are as of when a line is formatted, 0 if the queue is gone by then.
+    """
+    await client.hub.turn()
+    machine, visible = client.hub.cluster.machine, client.guard.visible
+    found = await gathered(
+        client, machine.all_queue_names(), lambda names: visible(name for name in names if name.startswith(prefix)))
+    await client.stream(responses.number(len(found)))
+    async for piece in pieces(client, found):
         await client.stream(listings.queue_lines((name, machine.counts(name)) for name in piece))
-        await asyncio.sleep(0)
 
 
-async def topic_list(client: Client, bindings: Sequence[tuple[str, str, str | None]]) -> None:
-    """Stream the answer to TOPIC LIST."""
+async def topic_list(client: Client, prefix: str) -> None:
+    """Stream the answer to TOPIC LIST: the bindings of which the user has any right on the topic and on the queue."""
+    await client.hub.turn()
+    bound, visible = client.hub.cluster.machine.topics, client.guard.visible
+    topics = await gathered(
+        client, client.hub.cluster.machine.topic_names(),
+        lambda names: [name for name in names if name.startswith(prefix) and visible((f"@{name}",))])
+    bindings = await gathered(
+        client, ((topic, *one) for topic in topics for one in list(bound.get(topic, ()))),
+        lambda found: [one for one in found if visible((one[1],))])
     await client.stream(responses.number(len(bindings)))
-    for start in range(0, len(bindings), LINES_PER_PIECE):
-        await client.stream(listings.binding_lines(bindings[start:start + LINES_PER_PIECE]))
-        await asyncio.sleep(0)
+    async for piece in pieces(client, bindings):
+        await client.stream(listings.binding_lines(piece))
 
 
 async def session_list(client: Client) -> None:
     """Stream the answer to SESSION LIST: the current sessions, each as it is when its line is formatted."""
+    await client.hub.turn()
     cluster = client.hub.cluster
     found = cluster.machine.sessions()
     await client.stream(responses.number(len(found)))
-    for start in range(0, len(found), LINES_PER_PIECE):
-        await client.stream(listings.session_lines(found[start:start + LINES_PER_PIECE], cluster.time_ms))
-        await asyncio.sleep(0)
+    async for piece in pieces(client, found):
+        await client.stream(listings.session_lines(piece, cluster.time_ms))
 
 
-async def _stream_data(client: Client, blocks: list[Data]) -> None:
-    """Stream the blocks concatenated, joining small ones."""
+async def worker_list(client: Client) -> None:
+    """Stream the answer to WORKER LIST: the current workers, each as it is when its line is formatted."""
+    await client.hub.turn()
+    cluster = client.hub.cluster
+    found = cluster.machine.workers()
+    await client.stream(responses.number(len(found)))
+    async for piece in pieces(client, found):
+        await client.stream(listings.worker_lines(piece, cluster.time_ms))
+
+
+async def pulse_list(client: Client) -> None:
+    """Stream the answer to PULSE LIST: the names of those that the user may see."""
+    await client.hub.turn()
+    found = await gathered(client, sorted(client.hub.cluster.machine.pulses), client.guard.visible_pulses)
+    await client.stream(responses.number(len(found)))
+    async for piece in pieces(client, found):
+        await client.stream(listings.names(piece))
+
+
+async def user_list(client: Client) -> None:
+    """Stream the answer to USER LIST."""
+    await client.hub.turn()
+    access = client.hub.access
+    found = access.names()
+    await client.stream(responses.number(len(found)))
+    async for piece in pieces(client, found):
+        await client.stream(listings.user_lines(access.listed(piece)))
+
+
+async def gathered(
+    client: Client, candidates: Iterable[_Item], choose: Callable[[list[_Item]], Iterable[_Item]],
+) -> list[_Item]:
+    """Choose from any number of candidates, in pieces, the first one in the present turn; each is chosen once."""
+    chosen: dict[_Item, None] = {}
+    left = iter(candidates)
+    while piece := list(islice(left, LINES_PER_PIECE)):
+        chosen.update(dict.fromkeys(choose(piece)))
+        if len(piece) == LINES_PER_PIECE:
+            await client.hub.turn()
+    return list(chosen)
+
+
+async def pieces(client: Client, items: Sequence[_Item]) -> AsyncIterator[Sequence[_Item]]:
+    """Yield the items of an answer in pieces, each when it has its turn."""
+    for start in range(0, len(items), LINES_PER_PIECE):
+        piece = items[start:start + LINES_PER_PIECE]
+        await client.hub.turn(len(piece))
+        yield piece
+
+
+async def _stream_data(client: Client, jobs: Iterable[AnyJob]) -> None:
+    """Stream the data of the jobs concatenated, joining small ones."""
     piece: list[bytes] = []
     size = 0
-    for block in blocks:
-        piece.append(bytes_of(block))
-        size += len(block)
-        if size >= STREAM_PIECE_BYTES:
+    for job in jobs:
+        piece.append(bytes_of(job.data))
+        size += len(piece[-1])
+        if size >= STREAM_PIECE_BYTES or len(piece) == LINES_PER_PIECE:
             await client.stream(b"".join(piece))
-            await asyncio.sleep(0)
+            await client.hub.turn(len(piece))
             piece, size = [], 0
     await client.stream(b"".join(piece))
 
@@ -111,7 +195,7 @@ async def _snapshot(client: Client, users: bool) -> None:
         await client.stream(responses.number(size))
         while piece := file.read(STREAM_PIECE_BYTES):
             await client.stream(piece)
-            await asyncio.sleep(0)
+            await client.hub.turn()
 
 
 async def _export(hub: Services, users: bool) -> BinaryIO:

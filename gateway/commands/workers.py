@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from gateway.commands import streams
 from gateway.commands.context.client import Client
-from gateway.protocol import listings
 from gateway.protocol.command import Command
 
 
@@ -16,5 +16,4 @@ def heartbeat(client: Client, command: Command) -> None:
 
 def worker_list(client: Client, command: Command) -> None:
     """WORKER LIST: list all pools in the order of their names."""
-    cluster = client.hub.cluster
-    client.say(listings.worker_lines(cluster.machine.workers(), cluster.time_ms))
+    client.run(streams.worker_list(client))

@@ -70,7 +70,8 @@ class Row(Struct, frozen=True, eq=False):
 
     `parse` takes the words of the line, starting with the last word of the verb. It returns None for a line that
     belongs to the next row of the same word, and raises ArgumentError for a malformed one. `right` returns the answer
-    that refuses a user without permission, None if they have it. `run` executes the command for a client.
+    that refuses a user without permission, None if they have it. `run` executes the command for a client. `cost` is
+    what it takes of the budget of a turn; see commands/catalog.py.
     """
 
     word: bytes                                         # one or two words: PUT, QUEUE STAT
@@ -78,6 +79,7 @@ class Row(Struct, frozen=True, eq=False):
     right: Callable[[Any, Command, Any], bytes | None]
     run: Callable[[Any, Command], None]
     kind: Kind
+    cost: int
     numbered: bool = False                              # allowed behind REQ
     in_transaction: InTransaction = InTransaction.REFUSED
     while_subscribed: bool = False                      # allowed on a connection that hears events

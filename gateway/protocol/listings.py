@@ -54,8 +54,8 @@ def binding_lines(bindings: Iterable[tuple[str, str, str | None]]) -> bytes:
 
 
 def worker_lines(workers: Sequence[WorkerPool], now_ms: int) -> bytes:
-    """Format the answer to WORKER LIST: `<name> <addr> <slots> <busy> <age>`."""
-    lines = [f"200 OK {len(workers)}\r\n"]
+    """Format lines of WORKER LIST: `<name> <addr> <slots> <busy> <age>`."""
+    lines = []
     for one in workers:
         age_s = max(0, now_ms - one.beat_ms) // 1000
         lines.append(f"{one.name} {one.address or '-'} {one.slots} {one.busy} {age_s}\r\n")
@@ -127,8 +127,13 @@ def seen_lines(jobs: Iterable[JobView], places: bool = False) -> bytes:
 
 
 def names(names: Sequence[str]) -> bytes:
-    """Format `200 OK <n>` and a line per name."""
-    return f"200 OK {len(names)}\r\n".encode() + "".join(f"{name}\r\n" for name in names).encode()
+    """Format a line per name."""
+    return "".join(f"{name}\r\n" for name in names).encode()
+
+
+def user_lines(users: Iterable[tuple[str, str, str]]) -> bytes:
+    """Format lines of USER LIST: name, rights and source of each user."""
+    return "".join(f"{name} {rights} {source}\r\n" for name, rights, source in users).encode()
 
 
 def pulse(pulse: Pulse, waiting: int | None, now_ms: int) -> list[tuple[str, str]]:

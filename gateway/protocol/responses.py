@@ -355,11 +355,6 @@ def challenge(nonce: bytes) -> bytes:
     return f"334 {nonce.hex()}\r\n".encode()
 
 
-def user_list(users: Sequence[tuple[str, str, str]]) -> bytes:
-    """The answer to USER LIST: name, rights and source of each user."""
-    return number(len(users)) + "".join(f"{name} {rights} {source}\r\n" for name, rights, source in users).encode()
-
-
 def cluster_status(nodes: Sequence[NodeStatus], machine: Machine) -> bytes:
     """The answer to CLUSTER STATUS; `-` stands for values this node does not know.
 

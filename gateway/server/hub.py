@@ -22,6 +22,8 @@ from gateway.limits import (
     COMMANDS_IN_FLIGHT_MAX,
     COMMANDS_PER_TURN_MAX,
     EXPORTS_MAX,
+    LINES_PER_PIECE,
+    LINES_PER_TURN,
     LONG_LINE_BYTES,
     Limits,
 )
@@ -72,12 +74,18 @@ class Guest(Protocol):
         """Close immediately."""
 
 
+Piece = Callable[[], bool]      # does the next piece of a long answer; False: there was nothing to do any more
+
+
 class Hub:
     """The cluster's listener: wakes conversations once per turn.
 
     An outcome only marks a conversation as awake. It advances at the end of the turn or, for outcomes outside a turn,
     in the next iteration of the loop. So each connection is written to once, after all entries have gone to the other
     nodes. Conversations with more to execute than one slice queue up behind all others and take turns.
+
+    All commands of a turn share one budget; each takes what its row says. Long answers are made in pieces, which stand
+    in a line of their own: so few of them in each turn that nobody else waits for them.
     """
 
     def __init__(
@@ -110,6 +118,7 @@ class Hub:
         self.in_flight_max = COMMANDS_IN_FLIGHT_MAX     # commands per connection
         self._awake: list[Scheduled] = []
         self._line: deque[Scheduled] = deque()   # conversations with more to execute
+        self._pieces: deque[tuple[int, Piece]] = deque()     # of long answers, with their lines
         self._scheduled = False
         self.read_bytes = 0                         # in this turn, in large reads
         self.crowded = False                        # the backlog is too large; set until half of it is worked off
@@ -196,9 +205,23 @@ class Hub:
         while self._line and self.budget > 0:
             self._advance((self._line.popleft(),))
         self.budget = COMMANDS_PER_TURN_MAX
+        if self._pieces:
+            self._do_pieces()
         self.subscriptions.turn_ended()
-        if self._line:
+        if self._line or self._pieces:
             self._go_on_soon()
+
+    def _do_pieces(self) -> None:
+        """Do the pieces of this turn. One that could not be done, as its client has gone, takes nothing of it."""
+        left = LINES_PER_TURN
+        pieces = self._pieces
+        for _ in range(len(pieces)):        # those that come meanwhile have the next turn
+            lines, piece = pieces[0]
+            if lines > left:
+                break
+            pieces.popleft()
+            if piece():
+                left -= lines
 
     def _advance(self, conversations: Iterable[Scheduled]) -> None:
         for conversation in conversations:
@@ -223,6 +246,24 @@ class Hub:
             self._line.append(conversation)
             self._go_on_soon()
 
+    def do_piece(self, piece: Piece, lines: int = LINES_PER_PIECE) -> None:
+        """Do a piece of a long answer, about so many lines, when it has its turn."""
+        self._pieces.append((lines, piece))
+        self._go_on_soon()
+
+    async def turn(self, lines: int = LINES_PER_PIECE) -> None:
+        """Wait for the turn of a piece of a long answer."""
+        turn: asyncio.Future[None] = self._loop.create_future()
+
+        def begin() -> bool:
+            if turn.done():             # the client is gone
+                return False
+            turn.set_result(None)
+            return True
+
+        self.do_piece(begin, lines)
+        await turn
+
     def last_slice_end(self, backlog_bytes: int) -> int:
         """Return how far a conversation with this backlog may draw down the budget when little of it is left.
 
@@ -237,7 +278,7 @@ class Hub:
 
     def _outside_a_turn(self) -> None:
         self._scheduled = False
-        if self._awake or self._line or self.subscriptions.pending:     # else a turn has ended meanwhile
+        if self._awake or self._line or self._pieces or self.subscriptions.pending:     # else a turn has ended
             self.turn_ended()
 
     def congested(self) -> bool:

@@ -217,9 +217,9 @@ class Pipeline:
                     continue
             elif command is None:
                 return True
-            hub.budget -= 1
             self._taking = command
             row = command.row
+            hub.budget -= row.cost
             if row.alone or state.mode is not None or command.number or command.bound or state.turning:
                 run = self._run_of(command)
                 if run is None:

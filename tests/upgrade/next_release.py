@@ -71,7 +71,7 @@ def add() -> None:
     dispatch.LEVELS[Poke] = LEVEL
     reading: Any = entry
     reading._decoder = msgspec.msgpack.Decoder(Entry)
-    verbs = catalog.verbs(Row(b"POKE", poke_line, may.queue, write.proposed, Kind.LOGGED))
+    verbs = catalog.verbs(Row(b"POKE", poke_line, may.queue, write.proposed, Kind.LOGGED, 1))
     serving: Any = Hub.__init__
     serving.__defaults__ = (*serving.__defaults__[:-1], verbs)
     responses.FEATURES[LEVEL] = (b"poke",)

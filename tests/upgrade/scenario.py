@@ -724,7 +724,7 @@ def _since_format6(machine: Machine) -> dict[str, Any]:
         },
         "jobs with a group": [[view.queue, view.seq, view.group] for view in views if view.group is not None],
         "jobs with a reason": [[view.queue, view.seq, view.reason] for view in views if view.reason is not None],
-        "topics": [list(binding) for binding in machine.bindings("")],
+        "topics": [[topic, *one] for topic in machine.topic_names() for one in machine.topics[topic]],
         "workers": [
             [one.name, one.session, one.slots, one.busy, one.beat_ms, one.most, one.least, int(one.state)]
             for one in machine.workers()

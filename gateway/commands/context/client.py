@@ -14,7 +14,7 @@ from gateway.auth.authorizer import Guard
 from gateway.commands.context.client_state import ClientState
 from gateway.counters import Tally
 from gateway.events.subscriptions import Subscriptions
-from gateway.limits import Limits
+from gateway.limits import LINES_PER_PIECE, Limits
 from gateway.link import Link
 from gateway.protocol.request_id import Numbering
 from gateway.pulses.allowances import Allowances
@@ -52,6 +52,9 @@ class Services(Protocol):
 
     def new_export_path(self) -> Path:
         """Return an unused path for a snapshot that is being sent to a client."""
+
+    async def turn(self, lines: int = LINES_PER_PIECE) -> None:
+        """Wait for the turn of a piece of a long answer."""
 
 
 class Client(Protocol):

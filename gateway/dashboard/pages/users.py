@@ -15,7 +15,7 @@ async def show(view: View) -> str:
     """Return the page. Raises NotAllowed."""
     if not view.visitor.admin:
         raise NotAllowed
-    listed = view.hub.access.listed()
+    listed = view.hub.access.listed(view.hub.access.names())
     about = None if view.hub.access.required else "No users are required here: every client may do everything."
     return page(
         view, "Users", tag("p", about) if about else None,

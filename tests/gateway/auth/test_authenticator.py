@@ -194,7 +194,7 @@ def test_users_of_the_file_go_before_those_of_the_log() -> None:
         assert await access.check("mail", "another sixteen.") is None
         assert await access.check("mail", KEY.decode()) == GET
         assert await access.check("print", "another sixteen.") == rights.of_text("put")
-        assert access.listed() == [
+        assert access.listed(access.names()) == [
             ("mail", "get", "FILE"), ("op", "put:mail*", "FILE"), ("print", "put", "LOG"),
         ]
     run(test)

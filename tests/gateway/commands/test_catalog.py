@@ -51,8 +51,8 @@ def poke_line(words: Words) -> Command:
 
 HANDLER = Handler(poke, cost.small, in_batch=True, in_request=True)
 ROW = Row(
-    b"POKE", poke_line, may.queue, write.proposed, Kind.LOGGED, numbered=True, in_transaction=InTransaction.QUEUED)
-OUTSIDE = Row(b"POKE", poke_line, may.queue, write.proposed, Kind.LOGGED)       # neither behind REQ nor behind BEGIN
+    b"POKE", poke_line, may.queue, write.proposed, Kind.LOGGED, 1, numbered=True, in_transaction=InTransaction.QUEUED)
+OUTSIDE = Row(b"POKE", poke_line, may.queue, write.proposed, Kind.LOGGED, 1)       # neither behind REQ nor behind BEGIN
 
 
 @pytest.fixture

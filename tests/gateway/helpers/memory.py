@@ -176,7 +176,7 @@ class MemoryGateway:
 
     async def settle(self) -> None:
         """Let the loop run until nothing moves."""
-        for _ in range(12):
+        for _ in range(40):
             await asyncio.sleep(0)
 
     async def talk(self, data: bytes) -> bytes:

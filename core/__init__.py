@@ -192,6 +192,7 @@ from core.ops.replies import (
     UnknownNode,
     UserNotFound,
     WorkerBounds,
+    WorkerExists,
     WorkerNotFound,
     digests_of,
 )
@@ -437,6 +438,7 @@ __all__ = [
     "User",
     "UserNotFound",
     "WorkerBounds",
+    "WorkerExists",
     "WorkerNotFound",
     "WorkerPool",
     "WorkerState",

@@ -197,7 +197,7 @@ class State:
         self.numbers: dict[int, AnyJob] = {}        # the numbered jobs
         self.retained_keys = RetainedKeys()
         self.sessions = Sessions()
-        self.workers = Workers()
+        self.workers = Workers(self.sessions.by_number)
         self.topics = Topics()
         self.pulses = Pulses()
         self.users: dict[str, User] = {}            # never altered: a change makes a new one

@@ -12,17 +12,26 @@ from core.state import State
 
 
 def heartbeat(state: State, operation: ops.BeatWorker, seed: int) -> Reply:
-    """The worker is there; it is told what an operator wants of it."""
-    if state.sessions.use(operation.session, state.clock_ms) is None:
+    """The worker is there; it is told what an operator wants of it. A name belongs to the session that said it."""
+    session = state.sessions.use(operation.session, state.clock_ms)
+    if session is None:
         return replies.SESSION_NOT_FOUND
     workers = state.workers
     worker = workers.by_name.get(operation.name)
     if worker is None:
-        if len(workers.by_name) >= limits.WORKERS_MAX:
+        if not workers.room(session.user):
             return replies.TooManyWorkers()
-        worker = WorkerPool(operation.name, operation.session, "", 0, 0, 0)
+        worker = workers.find(operation.name, state.clock_ms) or WorkerPool(operation.name, 0, "", 0, 0, 0)
+        worker.session = session.number
         workers.add(worker)
-    workers.claim(worker, operation.session)
+    elif worker.session != session.number:
+        owner = state.sessions.by_number[worker.session]
+        if state.clock_ms - owner.used_ms < limits.WORKER_SILENT_MS:
+            return replies.WorkerExists()
+        if owner.user != session.user and not workers.room(session.user):
+            return replies.TooManyWorkers()
+        workers.claim(worker, session.number)
+    worker.unheard = False
     worker.address = operation.address
     worker.slots, worker.busy = _bounded(operation.slots), _bounded(operation.busy)
     worker.beat_ms = state.clock_ms
@@ -40,14 +49,14 @@ def heartbeat_cost(operation: ops.BeatWorker) -> Cost:
 
 def set_worker(state: State, operation: ops.SetWorker, seed: int) -> Reply:
     """Tell the worker with its next heartbeats, and at once if it listens to events."""
-    worker = state.workers.by_name.get(operation.name)
+    worker = state.workers.find(operation.name, state.clock_ms)
     if worker is None:
         return replies.WorkerNotFound()
     most = worker.most if operation.most is None else _bounded(operation.most)
     least = worker.least if operation.least is None else _bounded(operation.least)
     if most is not None and least is not None and least > most:
         return replies.BadSetting()
-    worker.most, worker.least = most, least
+    worker.most, worker.least, worker.unheard = most, least, True
     words: list[int | str] = []
     if operation.most is not None:
         words += ("MAX", _bounded(operation.most))

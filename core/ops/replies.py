@@ -297,8 +297,12 @@ class WorkerNotFound(Struct, gc=False, frozen=True):
     """SetWorker: there is no such worker."""
 
 
+class WorkerExists(Struct, gc=False, frozen=True):
+    """BeatWorker: another session has the name."""
+
+
 class TooManyWorkers(Struct, gc=False, frozen=True):
-    """BeatWorker: there may be no more workers; 503 Busy."""
+    """BeatWorker: there may be no more workers, or no more of this user; 503 Busy."""
 
 
 Reply = (
@@ -356,6 +360,7 @@ Reply = (
     | TooManyBindings
     | WorkerBounds
     | WorkerNotFound
+    | WorkerExists
     | TooManyWorkers
 )
 

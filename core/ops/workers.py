@@ -18,8 +18,9 @@ class WorkerState(IntEnum):
 class BeatWorker(Logged, tag=71, frozen=True):
     """WORKER: the pool `name` is there, with this many places for jobs, of which `busy` are in use.
 
-    It belongs to `session`, which this uses, and ends with it; of two pools of one name the last one to say it counts.
-    `address`: from where it is connected. Replies: WorkerBounds, SessionNotFound, TooManyWorkers.
+    It belongs to `session`, which this uses, and ends with it; another session may have the name then, or once this one
+    has been silent for long. `address`: from where it is connected. Replies: WorkerBounds, SessionNotFound,
+    WorkerExists, TooManyWorkers.
     """
 
     name: str

@@ -96,7 +96,7 @@ def end_session(state: State, session: Session, ends_max: int) -> int:
     """
     begins = not session.ending
     state.sessions.end(session, state.clock_ms)
-    state.workers.end(session.number)
+    state.workers.end(session.number, state.clock_ms)
     many = len(session.taken)
     if many > ends_max:
         state.spent += limits.STEP // 8 * many * begins

@@ -1,55 +1,112 @@
-"""The workers: pools of worker processes, each known by its name while its session lasts (spec/state-machine 11)."""
+"""The workers: pools of worker processes, each known by its name while its session lasts (spec/state-machine 11).
+
+What an operator has said to a pool that has not been heard since does not go with its session: it is left for the next
+pool of that name, for a while.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from msgspec import Struct
 from sortedcontainers import SortedDict
 
+from core import limits
 from core.ops.workers import WorkerState
+from core.sessions.session import Session
 
 
 class WorkerPool(Struct, gc=False, eq=False):
     """One pool, as it said last, and what an operator wants of it."""
 
     name: str
-    session: int
+    session: int                        # 0: it has ended, and what an operator said is left for the next of its name
     address: str
     slots: int
     busy: int
-    beat_ms: int                        # when its last heartbeat came
+    beat_ms: int                        # when its last heartbeat came, or its session ended
     most: int | None = None
     least: int | None = None
     state: WorkerState = WorkerState.RUN
+    unheard: bool = False               # an operator has said something since its last heartbeat
 
 
 class Workers:
     """All workers by name, and by session."""
 
-    __slots__ = ("by_name", "of_session")
+    __slots__ = ("_of_session", "_of_user", "_sessions", "by_name", "left")
 
-    def __init__(self) -> None:
+    def __init__(self, sessions: Mapping[int, Session]) -> None:
+        """`sessions`: by number; contains that of each worker."""
         self.by_name: dict[str, WorkerPool] = SortedDict()
-        self.of_session: dict[int, dict[str, None]] = {}        # names by session
+        self.left: dict[str, WorkerPool] = {}                   # by name, those without a session
+        self._sessions = sessions
+        self._of_session: dict[int, dict[str, None]] = {}       # names by session
+        self._of_user: dict[str, int] = {}                      # how many each user has, but for ""
+
+    def room(self, user: str) -> bool:
+        """Whether a user may have one more: no more than half of what the others leave. Without users: as many as fit.
+        """
+        count = len(self.by_name)
+        owned = self._of_user.get(user, 0)
+        return count < limits.WORKERS_MAX and (not user or owned * 2 < limits.WORKERS_MAX - (count - owned))
+
+    def find(self, name: str, clock_ms: int) -> WorkerPool | None:
+        """The pool of this name, or what was said to the one that had it not long ago."""
+        worker = self.by_name.get(name) or self.left.get(name)
+        return None if worker is None or _is_over(worker, clock_ms) else worker
 
     def add(self, worker: WorkerPool) -> None:
-        """A worker of a new name."""
+        """A worker of a new name; or, without a session, one that has ended."""
+        if not worker.session:
+            self.left[worker.name] = worker
+            return
+        self.left.pop(worker.name, None)
         self.by_name[worker.name] = worker
-        self.of_session.setdefault(worker.session, {})[worker.name] = None
+        self._enter(worker)
 
     def claim(self, worker: WorkerPool, session: int) -> None:
         """The worker belongs to this session from now on."""
         if worker.session != session:
             self._leave(worker)
             worker.session = session
-            self.of_session.setdefault(session, {})[worker.name] = None
+            self._enter(worker)
 
-    def end(self, session: int) -> None:
-        """The session has ended, and so have its workers."""
-        for name in self.of_session.pop(session, ()):
-            del self.by_name[name]
+    def end(self, session: int, clock_ms: int) -> None:
+        """The session ends, and so do its workers."""
+        names = self._of_session.get(session, {})
+        for name in list(names):
+            worker = self.by_name.pop(name)
+            self._leave(worker)
+            if worker.unheard:
+                self._keep(worker, clock_ms)
+
+    def _keep(self, worker: WorkerPool, clock_ms: int) -> None:
+        """Remember what an operator has said, if there is room."""
+        if len(self.left) >= limits.WORKERS_LEFT_MAX:
+            self.left = {name: one for name, one in self.left.items() if not _is_over(one, clock_ms)}
+        if len(self.left) < limits.WORKERS_LEFT_MAX:
+            worker.session, worker.beat_ms = 0, clock_ms
+            self.left[worker.name] = worker
+
+    def _enter(self, worker: WorkerPool) -> None:
+        self._of_session.setdefault(worker.session, {})[worker.name] = None
+        user = self._sessions[worker.session].user
+        if user:
+            self._of_user[user] = self._of_user.get(user, 0) + 1
 
     def _leave(self, worker: WorkerPool) -> None:
-        names = self.of_session[worker.session]
+        names = self._of_session[worker.session]
         del names[worker.name]
         if not names:
-            del self.of_session[worker.session]
+            del self._of_session[worker.session]
+        user = self._sessions[worker.session].user
+        if user:
+            self._of_user[user] -= 1
+            if not self._of_user[user]:
+                del self._of_user[user]
+
+
+def _is_over(worker: WorkerPool, clock_ms: int) -> bool:
+    """Whether nothing is left of it."""
+    return not worker.session and clock_ms - worker.beat_ms >= limits.WORKER_LEFT_MS

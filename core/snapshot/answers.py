@@ -34,6 +34,7 @@ _COMMON: list[tuple[replies.Reply, frames.SingleAnswer]] = [
     (replies.BindingNotFound(), frames.PlainAnswer("binding not found")),
     (replies.TooManyBindings(), frames.PlainAnswer("too many bindings")),
     (replies.WorkerNotFound(), frames.PlainAnswer("worker not found")),
+    (replies.WorkerExists(), frames.PlainAnswer("worker exists")),
     (replies.TooManyWorkers(), frames.PlainAnswer("too many workers")),
     (replies.PULSE_EXISTS, frames.PlainAnswer("pulse exists")),
     (replies.PULSE_NOT_FOUND, frames.PlainAnswer("pulse not found")),

@@ -406,7 +406,7 @@ class PlainAnswer(Struct, array_like=True, tag="plain", forbid_unknown_fields=Tr
         "too many queues", "pulse exists", "pulse not found", "pulse in use", "too many pulses", "bad setting",
         "ticket not found", "worker not found", "topic not found",
         "binding not found", "too many bindings",
-        "too many workers",
+        "too many workers", "worker exists",
     ]
 
 
@@ -488,7 +488,7 @@ class BindingRows(Struct, array_like=True, tag="bindings", forbid_unknown_fields
 
 
 class WorkerRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
-    """One worker: the fields of sessions.workers.WorkerPool, in their order."""
+    """One worker, also one that has ended: the fields of sessions.workers.WorkerPool, in their order."""
 
     name: str
     session: Counter
@@ -499,6 +499,7 @@ class WorkerRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     most: Counter | None
     least: Counter | None
     state: WorkerState
+    unheard: bool = False
 
 
 class WorkerRows(Struct, array_like=True, tag="workers", forbid_unknown_fields=True):

@@ -405,7 +405,7 @@ class _Builder:
             check(self._worker < row.name, "workers are not in order")
             self._worker = row.name
             session = self.state.sessions.get(row.session)
-            check(session is not None, "a worker without a session")
+            check(session is not None or (row.session == 0 and row.unheard), "a worker without a session")
             check(row.most is None or row.least is None or row.least <= row.most, "the bounds of a worker cross")
             self.state.workers.add(WorkerPool(*astuple(row)))
 

@@ -351,7 +351,8 @@ def _kept_frames(state: State) -> Iterator[frames.KeptRows]:
 
 
 def _worker_frames(state: State) -> Iterator[frames.WorkerRows]:
-    rows = [frames.WorkerRow(*astuple(worker)) for _, worker in sorted(state.workers.by_name.items())]
+    workers = state.workers.by_name | state.workers.left
+    rows = [frames.WorkerRow(*astuple(workers[name])) for name in sorted(workers)]
     for start in range(0, len(rows), limits.FRAME_JOBS_MAX):
         yield frames.WorkerRows(rows[start : start + limits.FRAME_JOBS_MAX])
 

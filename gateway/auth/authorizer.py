@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from cluster.api import Cluster
-from core import OWN_PREFIX, Get
+from core import OWN_PREFIX, Get, WorkerPool
 from gateway.auth.authenticator import Access
-from gateway.auth.permissions import anybody, may_hear, taking, turning
+from gateway.auth.permissions import anybody, may_hear, owner_of, taking, turning
 from gateway.link import Origin
 from gateway.protocol.command import Command
 from gateway.protocol.responses import AUTH_REQUIRED
@@ -94,6 +94,12 @@ class Guard:
         """Return the pulses on which the user has any right; that of a queue goes with the queue."""
         seen = self._rights.seen if self._access.required and self._rights is not None else ("",)
         return [pulse for pulse in pulses if pulse.removeprefix(OWN_PREFIX).startswith(seen)]
+
+    def visible_workers(self, workers: Iterable[WorkerPool]) -> list[WorkerPool]:
+        """Return the pools whose sessions are the user's; for an administrator all."""
+        if not self._access.required or (self._rights is not None and "" in self._rights.admin):
+            return list(workers)
+        return [worker for worker in workers if owner_of(self._machine, worker) == self.user]
 
     def _look_up(self) -> None:
         self._log_users, self._file_users = self._machine.users, self._access.file_users

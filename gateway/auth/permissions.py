@@ -16,6 +16,7 @@ from core import (
     CreateQueueWith,
     Get,
     GetWith,
+    Machine,
     Number,
     Put,
     PutGrouped,
@@ -24,6 +25,7 @@ from core import (
     PutTopic,
     PutWith,
     Selector,
+    WorkerPool,
 )
 from gateway.events.filters import MSG, OPEN, Filter
 from gateway.protocol.command import Command
@@ -107,6 +109,17 @@ def taking(rights: Rights, get: Get) -> bytes | None:
         if not queue.startswith(rights.get):
             return FORBIDDEN
     return None
+
+
+def taking_some(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
+    """Require `get` for some queue: who takes no jobs is no worker."""
+    return None if rights.get else FORBIDDEN
+
+
+def owner_of(machine: Machine, worker: WorkerPool) -> str | None:
+    """The user whose session a pool of workers is in, "" where no users are required; None: it has ended meanwhile."""
+    session = machine.session(worker.session)
+    return None if session is None else session.user
 
 
 def running(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:

@@ -174,7 +174,7 @@ ROWS = (
         numbered=True),
     Row(b"TOPIC LIST",       topic_lines.topic_list,      may.some_queue,   read.topic_list,       READ,    LIST),
     # ---- workers
-    Row(b"WORKER",           worker_lines.heartbeat,      may.any_user,     workers.heartbeat,     LOGGED,  PLAIN,
+    Row(b"WORKER",           worker_lines.heartbeat,      may.taking_some,  workers.heartbeat,     LOGGED,  PLAIN,
         numbered=True),
     Row(b"WORKER LIST",      alone,                       may.any_user,     workers.worker_list,   READ,    LIST),
     Row(b"WORKER SET",       worker_lines.set_worker,     may.admin,        audited(write.proposed), LOGGED, PLAIN,

@@ -99,10 +99,10 @@ async def session_list(client: Client) -> None:
 
 
 async def worker_list(client: Client) -> None:
-    """Stream the answer to WORKER LIST: the current workers, each as it is when its line is formatted."""
+    """Stream the answer to WORKER LIST: the workers that the user may see, each as when its line is formatted."""
     await client.hub.turn()
     cluster = client.hub.cluster
-    found = cluster.machine.workers()
+    found = await gathered(client, cluster.machine.workers(), client.guard.visible_workers)
     await client.stream(responses.number(len(found)))
     async for piece in pieces(client, found):
         await client.stream(listings.worker_lines(piece, cluster.time_ms))

@@ -15,5 +15,5 @@ def heartbeat(client: Client, command: Command) -> None:
 
 
 def worker_list(client: Client, command: Command) -> None:
-    """WORKER LIST: list all pools in the order of their names."""
+    """WORKER LIST: list the pools of the user in the order of their names, for administrators all."""
     client.run(streams.worker_list(client))

@@ -67,6 +67,7 @@ from core import (
     UnknownNode,
     UserNotFound,
     WorkerBounds,
+    WorkerExists,
     WorkerNotFound,
     WorkerState,
 )
@@ -120,6 +121,7 @@ NODE_EXISTS = b"409 Node Exists\r\n"
 QUEUE_EXISTS = b"409 Queue Exists\r\n"
 QUEUE_NOT_EMPTY = b"409 Queue Not Empty\r\n"
 TOO_OLD = b"409 Too Old\r\n"
+WORKER_EXISTS = b"409 Worker Exists\r\n"
 USER_IN_FILE = b"409 User In File\r\n"
 REQUEST_MISMATCH = b"409 Request Mismatch\r\n"
 REQUEST_TOO_OLD = b"409 Request Too Old\r\n"
@@ -281,6 +283,7 @@ ENCODERS: dict[type, Callable[[Any], bytes]] = {
     BindingNotFound: _always(BINDING_NOT_FOUND),
     TooManyBindings: _always(TOO_MANY_BINDINGS),
     WorkerBounds: _bounds,
+    WorkerExists: _always(WORKER_EXISTS),
     WorkerNotFound: _always(WORKER_NOT_FOUND),
     TooManyWorkers: _always(BUSY),
     PulseExists: _always(PULSE_EXISTS),

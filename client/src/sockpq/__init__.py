@@ -52,6 +52,7 @@ from sockpq.errors import (
     Unavailable,
     Untrusted,
     WaitTimeout,
+    WorkerExists,
     WorkerNotFound,
 )
 from sockpq.model import (
@@ -159,6 +160,7 @@ __all__ = [
     "User",
     "WaitTimeout",
     "WorkerBounds",
+    "WorkerExists",
     "WorkerInfo",
     "WorkerNotFound",
     "survey",

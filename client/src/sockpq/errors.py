@@ -16,6 +16,7 @@
     │   │   ├── TooManyBindings the topic may have no more
     │   │   ├── GroupNotFound   sched_group(): no group of jobs has this name
     │   │   ├── WorkerNotFound  there is no such pool of workers
+    │   │   ├── WorkerExists    worker_beat(): a pool of this name is there, in another session
     │   │   ├── QueueExists     queue_create(): there is one
     │   │   ├── QueueNotEmpty   queue_delete(), queue_config(): it has (too many) jobs
     │   │   ├── QueueFull       as many jobs wait in it as may; when some are taken it will do
@@ -110,6 +111,10 @@ class TooManyBindings(Refused):
 
 class WorkerNotFound(Refused):
     """There is no pool of workers of this name."""
+
+
+class WorkerExists(Refused):
+    """Another session has a pool of workers of this name, and has not been silent for long."""
 
 
 class QueueExists(Refused):

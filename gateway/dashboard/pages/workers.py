@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from msgspec import Struct
 
 from core import JobState, WorkerPool, bytes_of
+from gateway.auth.permissions import owner_of
 from gateway.dashboard.markup import Child, Markup, link, table, tag
 from gateway.dashboard.pages.parts.view import View, choice, details, duration, field, form, page, section
 from gateway.dashboard.pages.queue import address
@@ -30,7 +31,8 @@ class CronRun(Struct, frozen=True):
 
 async def show(view: View) -> str:
     """Return the page."""
-    workers = view.cluster.machine.workers()
+    machine = view.cluster.machine
+    workers = [one for one in machine.workers() if view.visitor.admin or owner_of(machine, one) == view.visitor.user]
     return page(
         view, "Workers",
         await table(("worker", "address", "children", "busy", "bounds", "should", "heard", ""), _workers(view, workers),

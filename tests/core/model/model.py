@@ -125,6 +125,7 @@ from core import (
     UnbindQueue,
     UserNotFound,
     WorkerBounds,
+    WorkerExists,
     WorkerNotFound,
     WorkerPool,
     WorkerState,
@@ -135,7 +136,7 @@ from tests.core.model.jobs import ModelApplied, note
 from tests.core.model.members import ModelMembers
 from tests.core.model.pulses import ModelPulses
 from tests.core.model.sessions import ModelSession
-from tests.core.model.time import DUE_MAX
+from tests.core.model.time import DUE_MAX, WORKER_LEFT_MS, WORKER_SILENT_MS
 from tests.core.model.view import ModelView
 
 USERS_MAX = 10_000
@@ -240,7 +241,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
             case OpenSession():
                 reply = self.sessions.open(operation, self.clock_ms, {job.session for job in self.running()})
                 there = {one.number for one in self.sessions.all}
-                self.workers = {name: one for name, one in self.workers.items() if one.session in there}
+                self.end_workers({one.session for one in self.workers.values()} - there - {0})
                 return reply
             case AttachSession():
                 return self.sessions.attach(operation, self.clock_ms)
@@ -369,15 +370,26 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
     def _heartbeat(self, beat: BeatWorker) -> Reply:
         if not self.sessions.use(beat.session, self.clock_ms):
             return SessionNotFound()
-        old = self.workers.get(beat.name)
+        old = self._worker(beat.name)
+        if old is not None and old.session not in (0, beat.session):
+            owner = self.sessions.find(old.session)
+            assert owner is not None
+            if self.clock_ms - owner.used_ms < WORKER_SILENT_MS:
+                return WorkerExists()
         bounds = (None, None, WorkerState.RUN) if old is None else (old.most, old.least, old.state)
         self.workers[beat.name] = WorkerPool(
             beat.name, beat.session, beat.address, beat.slots, beat.busy, self.clock_ms, *bounds
         )
         return WorkerBounds(*bounds)
 
+    def _worker(self, name: str) -> WorkerPool | None:
+        """The pool of this name, or what an operator last said to the one that had it."""
+        worker = self.workers.get(name)
+        left = worker is not None and worker.session == 0 and self.clock_ms - worker.beat_ms >= WORKER_LEFT_MS
+        return None if left else worker
+
     def _set_worker(self, operation: SetWorker) -> Reply:
-        worker = self.workers.get(operation.name)
+        worker = self._worker(operation.name)
         if worker is None:
             return WorkerNotFound()
         most = worker.most if operation.most is None else operation.most
@@ -385,7 +397,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         if None not in (most, least) and (least or 0) > (most or 0):
             return BadSetting()
         state = worker.state if operation.state is None else operation.state
-        self.workers[operation.name] = structs.replace(worker, most=most, least=least, state=state)
+        self.workers[operation.name] = structs.replace(worker, most=most, least=least, state=state, unheard=True)
         words: list[int | str] = [] if operation.most is None else ["MAX", operation.most]
         words += [] if operation.least is None else ["MIN", operation.least]
         words += [] if operation.state is None else ["STATE", state.name]

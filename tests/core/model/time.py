@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from core import Due, JobState, Order, Then, WorkerPool
 from tests.core.model.fair import ModelFair
 from tests.core.model.jobs import ModelJob
@@ -10,6 +12,8 @@ from tests.core.model.sessions import ModelSessions
 BUCKET_MS = 16          # leases and sessions end when the 16 ms in which their deadline lies are over
 DUE_MAX = 1000
 NAME_MAX = 255
+WORKER_SILENT_MS = 30_000       # a name may go to another session when its own was not used for so long
+WORKER_LEFT_MS = 60_000         # for which what an operator said last to a pool outlives it
 LATEST_MS = 2**62       # a time beyond is this one
 DEAD_SUFFIX = "_dead"
 
@@ -194,9 +198,17 @@ class ModelTime(ModelFair):
             self.failed(job, expired=True)
         return 1
 
+    def end_workers(self, ended: set[int]) -> None:
+        """The sessions are over: of their pools only what an operator said last is left, if none has heard it."""
+        for name, one in list(self.workers.items()):
+            if one.session in ended and one.unheard:
+                self.workers[name] = replace(one, session=0, beat_ms=self.clock_ms)
+            elif one.session in ended:
+                del self.workers[name]
+
     def end_session(self, number: int, ends_max: int) -> int:
         """The session is over, and its jobs, so many at most, wait again; how many ends were that?"""
-        self.workers = {name: one for name, one in self.workers.items() if one.session != number}
+        self.end_workers({number})
         bound = [job for job in self.running() if job.session == number]
         if len(bound) > ends_max:
             bound.sort(key=lambda job: (-job.priority, job.seq))

@@ -140,6 +140,7 @@ REPLIES: dict[type[Any], int] = {
     core.TooManyWorkers: 53,
     core.NotYet: 54,
     core.FragmentsMissing: 56,
+    core.WorkerExists: 57,
 }
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 from sockpq import BadArguments, Client
 from sockpq.aio import Client as AsyncClient
-from sockpq.model import WorkerBounds, WorkerInfo
+from sockpq.model import WorkerBounds
 from sockpq.worker import App
 from sockpq.worker.failures import JsonLines, TextLines
 from sockpq.worker.outcome import Outcome
@@ -88,47 +88,31 @@ def test_a_wish_is_heard_at_once_and_not_only_with_the_next_heartbeat() -> None:
     asyncio.run(main())
 
 
-def test_a_name_that_two_workers_have_at_the_same_time_is_told(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_name_of_another_worker_is_told_once_and_taken_when_it_is_free(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
-        with RealServer() as server:
-            async with AsyncClient(server.address) as client, AsyncClient(server.address) as other:
-                looked = client.workers
-
-                async def workers(timeout: float) -> list[WorkerInfo]:
-                    """Let the other worker speak behind each look of the one."""
-                    found = await looked(timeout=timeout)
-                    await other.worker_beat("w", 1, 0)
-                    return found
-
-                monkeypatch.setattr(client, "workers", workers)
-                beat = asyncio.create_task(Heartbeat(FakePool(), "w").run(client, period=0.05))
+        pool = FakePool()
+        with RealServer() as server, Client(server.address) as operator:
+            async with AsyncClient(server.address) as voice, AsyncClient(server.address) as dead:
+                await dead.worker_beat("w", 1, 1)
+                told = asyncio.create_task(Heartbeat(pool, "w").run(voice, period=0.02))
                 async with asyncio.timeout(15):
-                    while "another worker has the name w" not in caplog.text:
+                    while "a worker of the name w is there already" not in caplog.text:
                         await asyncio.sleep(0.01)
-                beat.cancel()
-                await asyncio.gather(beat, return_exceptions=True)
+                    for _ in range(10):
+                        await asyncio.sleep(0.02)
+                        assert [(one.name, one.slots) for one in operator.workers()] == [("w", 1)]
+                    await dead.close()                      # and its session
+                    while [one.slots for one in operator.workers()] != [4]:
+                        await asyncio.sleep(0.01)
+                    operator.worker_set("w", state="pause")
+                    while pool.told != ["pause True"]:
+                        await asyncio.sleep(0.01)
+                told.cancel()
+                await asyncio.gather(told, return_exceptions=True)
 
     asyncio.run(main())
+    assert caplog.text.count("is there already") == 1
     assert "--name of its own" in caplog.text
-
-
-def test_a_worker_that_has_died_and_come_back_has_its_name_for_itself(caplog: pytest.LogCaptureFixture) -> None:
-    async def main() -> None:
-        with RealServer() as server:
-            async with AsyncClient(server.address) as dead, AsyncClient(server.address) as voice:
-                await dead.worker_beat("w", 1, 1)           # its session lasts on
-                beat = Heartbeat(FakePool(), "w")
-                beats = asyncio.create_task(beat.run(voice, period=0.05))
-                async with asyncio.timeout(15):
-                    while beat._looks:
-                        await asyncio.sleep(0.01)
-                beats.cancel()
-                await asyncio.gather(beats, return_exceptions=True)
-
-    asyncio.run(main())
-    assert "another worker" not in caplog.text
 
 
 def test_heartbeats_go_on_after_a_fault_which_is_logged(caplog: pytest.LogCaptureFixture) -> None:

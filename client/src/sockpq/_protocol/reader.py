@@ -44,6 +44,7 @@ from sockpq.errors import (
     TooManyPulses,
     TopicNotFound,
     WaitTimeout,
+    WorkerExists,
     WorkerNotFound,
 )
 from sockpq.model import Waiting
@@ -78,6 +79,7 @@ _REFUSAL_LINES: dict[str, type[SockpqError]] = {
     "404 Binding Not Found": BindingNotFound,
     "503 Too Many Bindings": TooManyBindings,
     "404 Worker Not Found": WorkerNotFound,
+    "409 Worker Exists": WorkerExists,
     "409 Job Exists": JobExists,
     "409 Job Running": JobRunning,
     "409 Queue Exists": QueueExists,

@@ -1184,8 +1184,8 @@ class Client:
     def worker_beat(self, name: str, slots: int, busy: int, *, timeout: float | None = None) -> WorkerBounds:
         """Announce the pool of workers `name`, with this many places for jobs, of which `busy` are in use.
 
-        Returns what an operator wants of it (worker_set()). It is listed until this client's session ends; who says a
-        name last has it. Raises SessionLost without sessions.
+        Returns what an operator wants of it (worker_set()). The name is its own until this client's session ends, or is
+        not used for 30 s. Raises WorkerExists when another one has the name, SessionLost without sessions.
         """
         return run(self._executor.run(cluster.worker_beat(name, slots, busy), timeout=timeout))
 

@@ -157,8 +157,8 @@ def end_session(number: int) -> Command[bool]:
 def worker_beat(name: str, slots: int, busy: int) -> Command[WorkerBounds]:
     """Announce the pool of workers `name`, with this many places for jobs, of which `busy` are in use.
 
-    Returns what an operator wants of it (worker_set()). It is listed until this client's session ends; who says a
-    name last has it. Raises SessionLost without sessions.
+    Returns what an operator wants of it (worker_set()). The name is its own until this client's session ends, or is
+    not used for 30 s. Raises WorkerExists when another one has the name, SessionLost without sessions.
     """
     slots = arguments.integer(slots, "slots", 0, WORKER_SLOTS_MAX)
     busy = arguments.integer(busy, "busy", 0, WORKER_SLOTS_MAX)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from sockpq._async.client import Client
-from sockpq.errors import BadArguments, EventsLost, NotSupported, SockpqError
+from sockpq.errors import BadArguments, EventsLost, NotSupported, SockpqError, WorkerExists
 from sockpq.model import WorkerBounds
 
 LOG = logging.getLogger("sockpq.worker")
@@ -22,7 +22,6 @@ FIRST_CALL_S = 2.0      # of the first one: whoever starts a worker wants to hea
 SESSION_S = 15.0        # a worker that says nothing for this long is not listed any more
 RETRY_S = 60.0          # servers that know no workers, or no events, may be replaced
 LISTEN_PAUSE_S = 2.0    # after a failure to hear events
-NAME_LOOKS = 3          # after this many heartbeats a worker looks whether another one has its name
 
 
 class Steered(Protocol):
@@ -59,7 +58,7 @@ class Heartbeat:
         self._name = name
         self._last = WorkerBounds(None, None, "run")
         self._wanted = asyncio.Event()
-        self._looks = NAME_LOOKS
+        self._foreign = False           # another session has the name
 
     async def run(self, client: Client, period: float) -> None:
         """Say it again and again. `client`: its own, with a short session, which ends with the worker."""
@@ -69,16 +68,15 @@ class Heartbeat:
 
     async def _beat(self, client: Client, period: float) -> None:
         timeout = FIRST_CALL_S
-        address: str | None = None      # from where the servers have heard the last one
         while True:
             pause = period
             try:
-                if address:
-                    await self._look(client, address)
                 self.follow(
                     await client.worker_beat(self._name, self._pool.bounds[0], self._pool.busy, timeout=timeout)
                 )
-                address = await self._address(client) if self._looks else None
+                self._foreign = False
+            except WorkerExists:
+                self._complain()
             except NotSupported:
                 pause = RETRY_S
             except SockpqError as error:
@@ -88,21 +86,14 @@ class Heartbeat:
                 await asyncio.wait_for(self._wanted.wait(), pause)
             self._wanted.clear()
 
-    async def _look(self, client: Client, address: str) -> None:
-        """Has another worker said this name since our heartbeat from this address? One that has died has not."""
-        self._looks -= 1
-        other = await self._address(client)
-        if other and other != address:
-            self._looks = 0
+    def _complain(self) -> None:
+        """Log once that the name is another one's: this worker works, and has the name as soon as it is free."""
+        if not self._foreign:
+            self._foreign = True
             LOG.warning(
-                "another worker has the name %s as well, at %s: `pqctl worker` shows one of the two and steers both; "
-                "start each with a --name of its own", self._name, other,
+                "a worker of the name %s is there already: `pqctl worker` shows and steers that one until it has ended "
+                "(%.0f s after its death); if it is alive, start each with a --name of its own", self._name, SESSION_S,
             )
-
-    async def _address(self, client: Client) -> str | None:
-        """From where the worker of our name was heard last."""
-        listed = await client.workers(timeout=CALL_S)
-        return next((worker.address for worker in listed if worker.name == self._name), None)
 
     async def _listen(self, client: Client) -> None:
         """Have a heartbeat said when an operator says something."""

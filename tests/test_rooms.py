@@ -39,7 +39,7 @@ ORDER = {
         "doctor", "actions", "importing", "live", "shell", "commands", "program", "main",
     ),
     "sockpq": (
-        "_version", "errors", "model", "configuration", "interpreter", "_protocol", "_backends", "_engine",
+        "_version", "errors", "_process", "model", "configuration", "interpreter", "_protocol", "_backends", "_engine",
         "_long_lived", "_async", "_sync", "aio", "worker", "_guardian", "testing",
     ),
     "sockpq_kombu": (

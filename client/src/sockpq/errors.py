@@ -36,6 +36,7 @@
     │   ├── Unavailable         no server could execute it before the deadline
     │   │   └── Untrusted       TLS: no server has a certificate that is good here; trying again is no use
     │   ├── ForeignCluster      the servers belong to another cluster than the one that this client has used
+    │   ├── Inherited           a forked child has used a job, a loop or a session of its parent
     │   └── ClientClosed        close() was called
     ├── EventsLost              events(): some were missed and cannot be told any more; the loop may go on behind them
     ├── OutcomeUnknown          it was sent and no answer came: executed once, or not at all
@@ -212,6 +213,13 @@ class ForeignCluster(NotExecuted):
 
     The client stays with the first cluster: ids of jobs and sessions mean something else in the other one. It goes on
     when servers of the first one are back; to use the other one make a new Client.
+    """
+
+
+class Inherited(NotExecuted):
+    """A job, loop, consumer or asyncio client was used in a forked child: it belongs to the process that has it.
+
+    A child ends nothing of its parent. It may use a blocking client that it inherits, for jobs of its own.
     """
 
 

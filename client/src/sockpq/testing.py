@@ -32,6 +32,7 @@ from pathlib import Path
 from types import TracebackType
 
 from sockpq import _guardian
+from sockpq._process import is_inherited
 from sockpq._sync.client import Client
 from sockpq.errors import JobNotFound, SockpqError
 from sockpq.worker.inline import Inline, inline
@@ -72,6 +73,7 @@ class Server:
         self._folder = Path()
         self._keeper: subprocess.Popen[bytes] | None = None
         self._empty = b""
+        self._process = os.getpid()
 
     def start(self) -> None:
         """Start it and wait until it serves; raises ServerError."""
@@ -87,8 +89,8 @@ class Server:
                     raise
 
     def stop(self) -> None:
-        """End it and remove its files."""
-        if self._keeper:
+        """End it and remove its files. In a forked child nothing happens."""
+        if self._keeper and not is_inherited(self._process):
             assert self._keeper.stdin
             with suppress(BrokenPipeError):                 # it has ended before
                 self._keeper.stdin.write(b"end")            # a forked child may keep this open

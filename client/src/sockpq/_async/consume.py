@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
@@ -12,6 +13,7 @@ from sockpq._async.heartbeat import Heartbeat
 from sockpq._async.job import Job
 from sockpq._backends.asyncio import run
 from sockpq._engine.executor import Executor
+from sockpq._process import check_own, is_inherited
 from sockpq._protocol import arguments
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands import batches, jobs
@@ -40,6 +42,7 @@ class Consumption:
     ) -> None:
         """`heartbeat`: also for the job that is worked on; `prefetch`: how many jobs may be here; `ran`: which time."""
         self._executor = executor
+        self._process = os.getpid()
         self._taking = taking
         self._single = taking.one()
         self._timeout = timeout
@@ -58,7 +61,8 @@ class Consumption:
         self._told_at = 0.0             # when DONEs were sent last, on the monotonic clock
 
     async def next(self) -> Job | None:
-        """The job to work on next; the one before is finished. None when the loop ends."""
+        """The job to work on next; the one before is finished. None when the loop ends. Raises Inherited."""
+        check_own(self._process, "this loop")
         self._finish_current()
         if self._beat and self._beat.is_hopeless():
             await self.leave(None)
@@ -83,7 +87,12 @@ class Consumption:
         return None
 
     async def leave(self, error: BaseException | None) -> None:
-        """The loop is left: what is finished is DONE, everything else goes back to its place or its queue."""
+        """The loop is left: what is finished is DONE, everything else goes back to its place or its queue.
+
+        In a forked child nothing happens: the parent goes on with its jobs.
+        """
+        if is_inherited(self._process):
+            return
         current, self._current = self._current, None
         self._end_work(error)
         waiting, self._waiting = list(self._waiting), deque()

@@ -59,6 +59,8 @@ class Consumer:
         await self.close()
 
     async def close(self) -> None:
-        """End the session: jobs that were not ended go back to their places."""
+        """End the session: jobs that were not ended go back to their places. In a forked child nothing happens."""
+        if self._session.inherited:
+            return
         await self._keep_alive.stop()
         await run(self._session.close())

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from json import loads
 from types import TracebackType
 from typing import Any
 
 from sockpq._backends.asyncio import run
 from sockpq._engine.executor import Executor
+from sockpq._process import is_inherited
 from sockpq._protocol.arguments import ABSENT, Data, Then
 from sockpq._protocol.commands import jobs
 from sockpq.errors import BadArguments, JobNotFound, SockpqError
@@ -25,13 +27,14 @@ class Job:
     """
 
     __slots__ = (
-        "__weakref__", "_carrier", "_ended", "_executor", "_ran", "data", "id", "item", "lost", "meta", "priority",
-        "queue",
+        "__weakref__", "_carrier", "_ended", "_executor", "_process", "_ran", "data", "id", "item", "lost", "meta",
+        "priority", "queue",
     )
 
     def __init__(self, executor: Executor, handed: Handed) -> None:
         self._executor = executor
         self._ended = False
+        self._process = os.getpid()             # a child that this one forks does not hold it
         self._ran: float | None = None          # how long the work on it took, in consume(policy="fair")
         self.lost = False
         self.id, self.queue, self.priority, self.data, self.item, self.meta = handed
@@ -98,7 +101,7 @@ class Job:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._ended:
+        if self._ended or is_inherited(self._process):
             return
         if error is None:
             await self.done()

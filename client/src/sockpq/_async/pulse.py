@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from types import TracebackType
 
 from sockpq._backends.asyncio import run
 from sockpq._engine.executor import Executor
+from sockpq._process import check_own, is_inherited
 from sockpq._protocol import arguments
 from sockpq._protocol.arguments import EXPIRE_S_MAX
 from sockpq._protocol.commands import pulses
@@ -39,10 +41,13 @@ class Pulse:
 class Turn:
     """One turn. `payload`: what was set for the pulse; `ticket`: its number."""
 
-    __slots__ = ("_executor", "_feedback", "_pulse", "_reason", "_sleep", "_timeout", "_within", "payload", "ticket")
+    __slots__ = (
+        "_executor", "_feedback", "_process", "_pulse", "_reason", "_sleep", "_timeout", "_within", "payload", "ticket",
+    )
 
     def __init__(self, executor: Executor, pulse: str, within: float | None, timeout: float | None) -> None:
         self._executor = executor
+        self._process = os.getpid()
         self._pulse = pulse
         self._within = within
         self._timeout = timeout
@@ -67,6 +72,7 @@ class Turn:
         self._feedback, self._reason = "fail", reason if reason is None else arguments.reason(reason)
 
     async def __aenter__(self) -> Turn:
+        check_own(self._process, "this turn")
         command = pulses.wait(self._pulse, self._within)
         wait = None if self._within is None else max(self._within, LEAST_S)
         granted = await run(self._executor.run(command, timeout=self._timeout, wait=wait))
@@ -80,6 +86,8 @@ class Turn:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if is_inherited(self._process):         # the parent says how its turn went
+            return
         feedback = self._feedback or ("ok" if error is None else "fail")
         command = pulses.result(self.ticket, feedback, self._sleep, self._reason)
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import socket
 import weakref
 from collections.abc import Callable, Coroutine, Sequence
@@ -16,6 +17,7 @@ from sockpq._backends.access import Access
 from sockpq._backends.asyncio_stream import TransportStream
 from sockpq._backends.base import KEEPALIVE, Stream, cause_of, is_numeric, share_s
 from sockpq._backends.time_limit import TimeLimit
+from sockpq._process import check_own, is_inherited
 from sockpq._protocol.addresses import Address
 from sockpq.errors import SockpqError
 
@@ -41,6 +43,7 @@ class LoopNetwork:
         self._closed = asyncio.Event()
         self._connecting = asyncio.Semaphore(CONNECTING_MAX)
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._process = 0                                   # which has made the first call
         self._streams: set[TransportStream] = set()
         self._leaving: set[asyncio.Task[None]] = set()      # the ends of loops that were abandoned
 
@@ -54,12 +57,18 @@ class LoopNetwork:
         self._closed.set()
 
     def enter(self) -> None:
-        """Belong to the running loop; raises RuntimeError when it is not that of the first call."""
+        """Belong to the running loop; raises RuntimeError when it is not that of the first call, Inherited."""
+        if self._inherited:
+            check_own(self._process, "this asyncio client")
         loop = asyncio.get_running_loop()
         if self._loop is None:
-            self._loop = loop
+            self._loop, self._process = loop, os.getpid()
         elif self._loop is not loop:
             raise RuntimeError("this client was used in another event loop: make one for each")
+
+    @property
+    def _inherited(self) -> bool:
+        return self._loop is not None and is_inherited(self._process)
 
     def now(self) -> float:
         """Seconds on a clock that is never set."""
@@ -125,11 +134,13 @@ class LoopNetwork:
 
     async def settle(self, timeout: float) -> None:
         """Wait for loops that were abandoned."""
-        if self._leaving:
+        if self._leaving and not self._inherited:
             await asyncio.wait(self._leaving, timeout=timeout)
 
     async def drain(self, timeout: float) -> None:
         """Wait until all connections, which were closed, have sent their last bytes; cut off what does not in time."""
+        if self._inherited:         # their ends are told by the parent's loop
+            return
         if self._streams:
             await asyncio.wait([stream.ended for stream in self._streams], timeout=timeout)
         left = [stream for stream in self._streams if not stream.ended.done()]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import cast
 
+from sockpq._process import note_connection
 from sockpq._protocol.addresses import Address
 
 READ_BYTES = 65_536         # at once; for asyncio's 262,144 malloc asks the system for memory each time, 12 us of CPU
@@ -34,6 +35,7 @@ class TransportStream(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection is open."""
         self._transport = cast(asyncio.Transport, transport)    # uvloop's is one without inheriting from it
+        note_connection(self)
         self._transport.set_write_buffer_limits(high=0)       # so that pause_writing tells of the first byte not sent
         if hasattr(transport, "max_size"):                      # uvloop's has a buffer of its own
             transport.max_size = READ_BYTES
@@ -74,6 +76,12 @@ class TransportStream(asyncio.Protocol):
         self._wake()
 
     # what the library calls
+
+    def fileno(self) -> int:
+        """See Connected. What is closing is not told: its descriptor may be another file's by now."""
+        if self._transport.is_closing():
+            return -1
+        return cast(int, self._transport.get_extra_info("socket").fileno())
 
     async def send(self, buffers: Sequence[bytes], timeout: float) -> int:
         """Send all bytes; returns how many were handed over, one less when that is all that is known."""

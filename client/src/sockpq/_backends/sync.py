@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from sockpq._backends.access import Access
 from sockpq._backends.base import KEEPALIVE, Stream, cause_of, is_numeric, share_s
+from sockpq._process import note_connection
 from sockpq._protocol.addresses import Address
 from sockpq.errors import SockpqError
 
@@ -110,11 +111,16 @@ class SocketStream:
     def __init__(self, connected: socket.socket, timeout: float) -> None:
         self._socket = connected
         self._timeout = timeout
+        note_connection(self)
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for option, value in KEEPALIVE:
             if hasattr(socket, option):
                 connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+
+    def fileno(self) -> int:
+        """See Connected."""
+        return self._socket.fileno()
 
     async def send(self, buffers: Sequence[bytes], timeout: float) -> int:
         """Send all bytes; returns how many were handed over."""

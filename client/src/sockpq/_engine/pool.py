@@ -119,5 +119,6 @@ class Pool:
         """This is a child process: connections and sessions are the parent's, and two processes must not share one."""
         self._lock = threading.Lock()
         for slot in [*self._idle, *self._busy]:
-            slot.drop_connection()        # this process's descriptor only
+            slot.drop_connection()        # this process's descriptor only, see _process.py
+            slot.session = None
         self._idle, self._busy = [], WeakSet()

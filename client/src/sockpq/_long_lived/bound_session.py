@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 from contextlib import suppress
 
 from sockpq._engine.executor import Call, Executor
 from sockpq._engine.pool import Slot
 from sockpq._engine.retry import Lost
+from sockpq._process import check_own, is_inherited
 from sockpq._protocol import arguments
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands.cluster import PING
@@ -29,6 +31,7 @@ class BoundSession:
         arguments.session_ttl(ttl)
         self.period = ttl / BEATS_PER_TTL       # seconds between two beats
         self._executor = executor
+        self._process = os.getpid()
         self._network = executor.network
         self._slot: Slot = executor.take_slot(ttl)
         self._lock = self._network.lock()
@@ -37,10 +40,16 @@ class BoundSession:
         self._woken = False
         self._closed = False
 
+    @property
+    def inherited(self) -> bool:
+        """Is it that of a parent of this process?"""
+        return is_inherited(self._process)
+
     async def take(
         self, command: Command[list[Handed]], wait: float | None, timeout: float | None
     ) -> list[Handed]:
-        """Execute this GET; [] also when `wake` was called since the last one."""
+        """Execute this GET; [] also when `wake` was called since the last one. Raises Inherited."""
+        check_own(self._process, "this consumer")
         await self._lock.acquire(self._executor.limits.timeout)
         try:
             call = self._taking = self._executor.call(command, timeout=timeout, wait=wait)
@@ -56,6 +65,8 @@ class BoundSession:
 
     def wake(self) -> None:
         """End the GET that waits, or the next one; what it has got is returned. Callable from any thread."""
+        if self.inherited:
+            return
         self._woken = True
         call, connection = self._taking, self._slot.connection
         if call:
@@ -65,7 +76,7 @@ class BoundSession:
 
     async def beat(self) -> None:
         """Keep the session alive, unless a call is under way, which does that."""
-        if self._closed or not await self._lock.acquire(0):
+        if self._closed or self.inherited or not await self._lock.acquire(0):
             return
         try:
             if self._slot.session:
@@ -78,7 +89,7 @@ class BoundSession:
 
     async def close(self) -> None:
         """Put the jobs that were not ended back to their places, and end the session."""
-        if self._closed:
+        if self._closed or self.inherited:
             return
         self._closed = True
         self.wake()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import random
 from collections import deque
 from contextlib import suppress
@@ -13,6 +14,7 @@ from sockpq._engine.connection import Connection
 from sockpq._engine.executor import Executor
 from sockpq._engine.pool import Slot
 from sockpq._engine.retry import ForeignServer, Lost
+from sockpq._process import check_own, is_inherited
 from sockpq._protocol.addresses import Address
 from sockpq._protocol.commands.events import Began, Gap, Heard, subscribe
 from sockpq.errors import (
@@ -49,6 +51,7 @@ class EventStream:
         """
         self.position = after               # events up to this number were heard, or came before
         self._executor = executor
+        self._process = os.getpid()
         self._words = words
         self._wait = math.inf if wait is None else wait
         self._timeout = timeout
@@ -61,7 +64,8 @@ class EventStream:
         self._stopped = False
 
     async def next(self) -> Event | None:
-        """The next event; None when none came for as long as `wait` says. Raises EventsLost, Unavailable."""
+        """The next event; None when none came for as long as `wait` says. Raises EventsLost, Unavailable, Inherited."""
+        check_own(self._process, "this loop over events")
         until = self._network.now() + self._wait
         while not self._came:
             try:
@@ -88,7 +92,8 @@ class EventStream:
         return one
 
     async def open(self) -> None:
-        """Subscribe now. Raises Unavailable, and why no server takes the subscription."""
+        """Subscribe now. Raises Unavailable, Inherited, and why no server takes the subscription."""
+        check_own(self._process, "this loop over events")
         if self._slot is None or self._slot.connection is None:
             try:
                 await self._connect()
@@ -108,7 +113,8 @@ class EventStream:
         slot, self._slot = self._slot, None
         if slot:
             slot.drop_connection()
-            self._executor.give_back(slot)
+            if not is_inherited(self._process):
+                self._executor.give_back(slot)
 
     def __del__(self) -> None:
         """A loop that nobody goes on with gives its connection back."""

@@ -10,6 +10,7 @@ from enum import Enum
 from json import dumps
 from typing import Any, Literal, NamedTuple, Protocol, cast
 
+from sockpq._process import check_own
 from sockpq._protocol.addresses import parse_server
 from sockpq.errors import BadArguments, DataTooLarge
 from sockpq.model import Key, Number, Place
@@ -274,7 +275,10 @@ def large(value: Data, bytes_max: int) -> bytes:
 
 
 def job_id(job: HeldJob | int) -> int:
-    """The id of a job that is held, or the id itself."""
+    """The id of a job that is held, or the id itself; raises Inherited when a parent of this process holds it."""
+    holder: int | None = getattr(job, "_process", None)
+    if holder is not None:
+        check_own(holder, f"job {getattr(job, 'id', '')}")
     return integer(getattr(job, "id", job), "job id", 0, UINT64_MAX)
 
 

@@ -61,6 +61,8 @@ class Consumer:
         self.close()
 
     def close(self) -> None:
-        """End the session: jobs that were not ended go back to their places."""
+        """End the session: jobs that were not ended go back to their places. In a forked child nothing happens."""
+        if self._session.inherited:
+            return
         self._keep_alive.stop()
         run(self._session.close())

@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from types import TracebackType
 from typing import Any
 
 from sockpq._backends.sync import run
 from sockpq._engine.executor import Executor
+from sockpq._process import check_own
 from sockpq._protocol.arguments import ABSENT, Data, OnDuplicate, Then
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands import batches, jobs
@@ -29,6 +31,7 @@ class Transaction:
         self.results: list[Any] = []
         self._executor = executor
         self._timeout = timeout
+        self._process = os.getpid()
         self._over = False
         self._commands: list[Command[Any]] = []
         self._ended: list[Job] = []         # jobs that nobody holds once it is executed
@@ -44,7 +47,8 @@ class Transaction:
             self._commit()
 
     def _commit(self) -> None:
-        """Send all; the results are there afterwards. Raises Aborted."""
+        """Send all; the results are there afterwards. Raises Aborted, Inherited."""
+        check_own(self._process, "this transaction")
         command = batches.transaction(self._commands)
         try:
             self.results = run(self._executor.run(command, timeout=self._timeout))

@@ -82,3 +82,17 @@ def test_a_round_that_was_won_before_the_leader_was_heard_again_counts_no_more()
             follower.elections.leader_heard(100)
         follower.elections.tick()
         assert bool(follower.delivered) is not heard
+
+
+def test_one_that_led_asks_nobody_meanwhile_and_waits_as_long_as_others_afterwards() -> None:
+    follower = Follower("n2", leader=None)
+    follower.elections.tick()
+    follower.context.leads = lambda: True
+    follower.elections.tick()
+    follower.context.now += 10 * MAX_S
+    follower.elections.tick()
+    assert not follower.sent
+    follower.context.leads = lambda: False
+    follower.elections.tick()
+    assert not follower.sent
+    assert MIN_S <= follower.asks_after() <= MAX_S

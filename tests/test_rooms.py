@@ -43,7 +43,8 @@ ORDER = {
         "_long_lived", "_async", "_sync", "aio", "worker", "_guardian", "testing",
     ),
     "sockpq_kombu": (
-        "_version", "hook", "mapping", "client", "background", "transient", "link", "channels", "transport", "results",
+        "_version", "mapping", "client", "background", "transient", "link", "channels", "transport", "results",
+        "features", "hook",
     ),
     "devcluster": ("ports", "authority", "guardian", "node", "cluster"),
 }

@@ -64,7 +64,8 @@ def test_a_message_comes_back_as_it_was() -> None:
 
 
 def test_properties_that_cannot_be_written_are_dropped() -> None:
-    message = {"body": "", "headers": {}, "properties": {"delivery_info": {}, "priority": 3, "signal": object()}}
+    properties = {"delivery_info": {"exchange": "", "routing_key": "q"}, "priority": 3, "signal": object()}
+    message = {"body": "", "headers": {}, "properties": properties}
     assert unpack(pack(message), "1", False)["properties"]["priority"] == 3
 
 

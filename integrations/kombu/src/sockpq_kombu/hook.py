@@ -1,14 +1,15 @@
-"""Makes the schemes `sockpq` and `sockpqs` known to kombu when a program imports it.
+"""Makes the schemes `sockpq` and `sockpqs` known to kombu, and to what Celery and Flower know by name.
 
-kombu finds transports in a dictionary only. A line in `sockpq_kombu.pth` imports this module at the start of Python;
-it waits for `kombu.transport` and adds the names to the dictionary. It imports nothing that Python has not by then.
+kombu finds transports in a dictionary only, and Celery turns features on for drivers whose names it has. A line in
+`sockpq_kombu.pth` imports this module at the start of Python; it waits for the modules in question, and adds to each
+what is missing. It imports nothing that Python has not by then.
 """
 
 import sys
+from collections.abc import Callable
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
-WATCHED = "kombu.transport"
 SCHEMES = {
     "sockpq": "sockpq_kombu.transport:Transport",
     "sockpqs": "sockpq_kombu.transport:TlsTransport",
@@ -16,12 +17,12 @@ SCHEMES = {
 
 
 class Finder:
-    """Lets the others find kombu.transport, and adds to what it executes."""
+    """Lets the others find a module that is waited for, and adds to what it executes."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """The spec of kombu.transport with another loader; None for all other modules."""
-        if name != WATCHED:
+        """The spec of such a module with another loader; None for all other modules."""
+        if name not in WATCHED:
             return None
         spec = PathFinder.find_spec(name, path, target)     # type: ignore[arg-type]  # passed on as it came
         if spec is not None and spec.loader is not None:
@@ -29,7 +30,7 @@ class Finder:
 
             def exec_module(module: ModuleType) -> None:
                 execute(module)
-                register(module)
+                WATCHED[name](module)
 
             spec.loader.exec_module = exec_module           # type: ignore[method-assign]  # the hook
         return spec
@@ -41,7 +42,33 @@ def register(module: ModuleType) -> None:
         module.TRANSPORT_ALIASES.setdefault(scheme, path)
 
 
-if WATCHED in sys.modules:
-    register(sys.modules[WATCHED])
-elif Finder not in sys.meta_path:
+def _mingle(module: ModuleType) -> None:
+    from sockpq_kombu.features.neighbours import mingle
+
+    mingle(module)
+
+
+def _gossip(module: ModuleType) -> None:
+    from sockpq_kombu.features.neighbours import gossip
+
+    gossip(module)
+
+
+def _received(module: ModuleType) -> None:
+    from sockpq_kombu.features.received import received
+
+    received(module)
+
+
+WATCHED: dict[str, Callable[[ModuleType], None]] = {
+    "kombu.transport": register,
+    "celery.worker.consumer.mingle": _mingle,
+    "celery.worker.consumer.gossip": _gossip,
+    "celery.worker.consumer.consumer": _received,
+}
+
+for _name, _add in WATCHED.items():
+    if _name in sys.modules:
+        _add(sys.modules[_name])
+if Finder not in sys.meta_path:
     sys.meta_path.insert(0, Finder)

@@ -20,7 +20,8 @@ class Fate(Enum):
 
     DONE = "done"
     BACK = "back"
-    DEAD = "dead"
+    REJECTED = "rejected"       # among the dead jobs of its queue
+    BAD = "BadMessage"          # there as well: it can never be worked on
 
 
 class Acknowledgements:
@@ -61,7 +62,7 @@ class Acknowledgements:
             elif fate is Fate.BACK:
                 found = self._client.later_many(jobs, first=True)
             else:
-                found = [self._bury(job) for job in jobs]
+                found = [self._bury(job, fate.value) for job in jobs]
         except SockpqError as error:
             logger.warning("%d acknowledgements failed, the messages will come again: %s", len(jobs), error)
             return
@@ -69,9 +70,9 @@ class Acknowledgements:
         if lost:
             logger.warning("acknowledged too late, others have these messages by now: %s", lost)
 
-    def _bury(self, job: int) -> bool:
+    def _bury(self, job: int, reason: str) -> bool:
         try:
-            self._client.bury(job, "rejected")
+            self._client.bury(job, reason)
         except JobNotFound:
             return False
         return True

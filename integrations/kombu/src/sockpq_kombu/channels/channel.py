@@ -18,11 +18,11 @@ from sockpq import BindingNotFound, JobExists, QueueExists, QueueNotFound, Topic
 
 from sockpq_kombu.background.acknowledgements import Fate
 from sockpq_kombu.background.event_loop import must_not_block
-from sockpq_kombu.channels.deliveries import Consumed, Deliveries, message_of
+from sockpq_kombu.channels.deliveries import Consumed, Deliveries, bury_bad, message_of
 from sockpq_kombu.channels.qos import QoS
 from sockpq_kombu.link import Link
 from sockpq_kombu.mapping.errors import LOST
-from sockpq_kombu.mapping.messages import Raw, eta_of, expiration_of, key_of, pack
+from sockpq_kombu.mapping.messages import BadMessage, Raw, eta_of, expiration_of, key_of, pack
 from sockpq_kombu.mapping.names import name_of, pattern_of, prefix_of, route_of
 from sockpq_kombu.mapping.queue_settings import settings_of
 from sockpq_kombu.transient.local_queues import channel_of
@@ -61,7 +61,9 @@ class Channel(virtual.Channel):
         self._prefix = prefix_of(connection.client.virtual_host, self.queue_prefix)
         self._process = os.getpid()
         self._auto_delete: set[str] = set()
-        self._deliveries = Deliveries(self._link, self.session_ttl, lambda *counts: self.qos.room(*counts))
+        self._deliveries = Deliveries(
+            self._link, self.session_ttl, self._message, lambda *counts: self.qos.room(*counts)
+        )
         self._getter: Any = None
 
     # queues
@@ -274,8 +276,7 @@ class Channel(virtual.Channel):
         """Give the messages of this queue to `callback`."""
         self._make_queues()
 
-        def deliver(raw: Raw) -> None:
-            message = self.Message(raw, channel=self)
+        def deliver(message: Any) -> None:
             if not no_ack:
                 self.qos.append(message, message.delivery_tag)
             callback(message)
@@ -306,29 +307,42 @@ class Channel(virtual.Channel):
 
     def basic_get(self, queue: str, no_ack: bool = False, **kwargs: Any) -> Any:
         """One message, or None."""
-        try:
-            raw = self._get(queue)
-        except Empty:
-            return None
-        message = self.Message(raw, channel=self)
+        message = None
+        while message is None:
+            try:
+                message = self._get(queue)
+            except Empty:
+                return None
         if no_ack:
             self.end(Fate.DONE, message.delivery_tag)
         else:
             self.qos.append(message, message.delivery_tag)
         return message
 
-    def _get(self, queue: str, timeout: float | None = None) -> Raw:
+    def _get(self, queue: str, timeout: float | None = None) -> Any:
+        """A message; None if the next one was none. Raises Empty."""
         self._make_queues()
         if local := self._link.local_queues.get(queue):
             if not local.messages:
                 raise Empty
-            return local.messages.popleft()
+            return self._message(local.messages.popleft())
         if self._getter is None:
             self._getter = self._client.consumer(self.session_ttl)
         jobs = self._link.ask(lambda: self._getter.get_many(1, self._name(queue), block=False, meta=True))
         if not jobs:
             raise Empty
-        return message_of(jobs[0])
+        try:
+            return self._message(message_of(jobs[0]))
+        except BadMessage as error:
+            bury_bad(self._link, jobs[0], error)
+            return None
+
+    def _message(self, raw: Raw) -> Any:
+        """As kombu has it. Raises BadMessage."""
+        try:
+            return self.Message(raw, channel=self)
+        except Exception as error:      # of what decodes the body, or of a class of the program's own
+            raise BadMessage(f"it cannot be decoded: {type(error).__name__}: {error}") from error
 
     def basic_recover(self, requeue: bool = False) -> None:
         """All unacknowledged messages go back to their places."""
@@ -339,6 +353,11 @@ class Channel(virtual.Channel):
         if delivery_tag.isdigit():
             self._link.acknowledgements.add(fate, int(delivery_tag))
         self._deliveries.look()
+
+    def bury(self, message: Any) -> None:
+        """Nobody can read this message, which was delivered: it goes among the dead jobs of its queue."""
+        message._state = "REJECTED"
+        self.qos.bury(message.delivery_tag)
 
     # deliveries, in the thread of the program
 

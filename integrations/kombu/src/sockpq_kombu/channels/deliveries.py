@@ -5,17 +5,20 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from kombu.log import get_logger
 from sockpq import Job
 
 from sockpq_kombu.background.acknowledgements import Fate
 from sockpq_kombu.background.event_loop import must_not_block
 from sockpq_kombu.background.fetcher import TOGETHER_MAX, Fetcher
 from sockpq_kombu.link import Link
-from sockpq_kombu.mapping.messages import Raw, unpack
+from sockpq_kombu.mapping.messages import BadMessage, Raw, unpack
 
-Deliver = Callable[[Raw], None]
+logger = get_logger("kombu.transport.sockpq")
+
+Deliver = Callable[[Any], None]
 
 
 class Consumed(NamedTuple):
@@ -29,13 +32,16 @@ class Consumed(NamedTuple):
 class Deliveries:
     """Never more than there is room for."""
 
-    def __init__(self, link: Link, session_ttl: float, room: Callable[[int, int], int | None]) -> None:
-        """`session_ttl`: seconds; `room`: how many messages more may be taken, None for any number.
+    def __init__(
+        self, link: Link, session_ttl: float, message: Callable[[Raw], Any], room: Callable[[int, int], int | None]
+    ) -> None:
+        """`session_ttl`: seconds; `message`: makes kombu's; `room`: how many more may be taken, None for any number.
 
         `room` is given how many lie here, and how many were acknowledged and the server was not told yet.
         """
         self._link = link
         self._session_ttl = session_ttl
+        self._message = message
         self._room = room
         self._remote: dict[str, Consumed] = {}      # by the server's name of the queue
         self._local: dict[str, Consumed] = {}
@@ -89,7 +95,12 @@ class Deliveries:
         for queue, consumed in self._local.items():
             local = self._link.local_queues.get(queue)
             if local is not None and local.messages:
-                consumed.deliver(local.messages.popleft())
+                try:
+                    message = self._message(local.messages.popleft())
+                except BadMessage as error:
+                    logger.warning("a message without a job is dropped: %s", error)
+                    return True
+                consumed.deliver(message)
                 return True
         return False
 
@@ -102,10 +113,15 @@ class Deliveries:
             if found is None:           # its consumer ends just now
                 self._put_back([job])
                 continue
+            try:
+                message = self._message(message_of(job))
+            except BadMessage as error:
+                bury_bad(self._link, job, error)
+                continue
             if found.no_ack:            # others make room when they are acknowledged
                 self._link.acknowledgements.add(Fate.DONE, job.id)
                 self.look()
-            found.deliver(message_of(job))
+            found.deliver(message)
             return True
         return False
 
@@ -136,6 +152,12 @@ class Deliveries:
             self._link.acknowledgements.add(Fate.BACK, *(job.id for job in jobs))
 
 
+def bury_bad(link: Link, job: Job, error: BadMessage) -> None:
+    """It would end every program that takes it: it goes among the dead jobs, where an operator can look at it."""
+    logger.error("job %d of queue %s is no message, and is buried: %s", job.id, job.queue, error)
+    link.acknowledgements.add(Fate.BAD, job.id)
+
+
 def message_of(job: Job) -> Raw:
-    """The message in a job that was taken with its metadata."""
+    """The message in a job that was taken with its metadata. Raises BadMessage."""
     return unpack(job.data, str(job.id), job.meta is not None and job.meta.attempt > 1)

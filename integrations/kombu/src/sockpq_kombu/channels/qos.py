@@ -43,8 +43,13 @@ class QoS(virtual.QoS):
     def reject(self, delivery_tag: str, requeue: bool = False) -> None:
         """It goes back to its place; or it is dropped, or buried where the options say so."""
         self._quick_ack(delivery_tag)
-        dropped = Fate.DEAD if self.channel.bury_rejected else Fate.DONE
+        dropped = Fate.REJECTED if self.channel.bury_rejected else Fate.DONE
         self.channel.end(Fate.BACK if requeue else dropped, delivery_tag)
+
+    def bury(self, delivery_tag: str) -> None:
+        """It can never be worked on."""
+        self._quick_ack(delivery_tag)
+        self.channel.end(Fate.BAD, delivery_tag)
 
     def restore_unacked(self) -> list[Any]:
         """All go back to their places."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from kombu.utils.json import dumps, loads
@@ -17,7 +17,31 @@ PROPERTIES = frozenset((
     "delivery_info", KEY,
 ))
 
+DEPTH_MAX = 100         # of lists and objects in each other; what reads messages must not run out of stack
+
 Raw = dict[str, Any]
+
+
+class BadMessage(Exception):
+    """A job that is no message: nobody can work on it, now or later."""
+
+
+class Field(NamedTuple):
+    """What a part of a message may be, where it is not missing."""
+
+    name: str
+    kinds: tuple[type, ...]
+    shown: str
+    needed: bool = False
+
+
+TEXT, OBJECT = ((str,), "a string"), ((dict,), "an object")
+HEAD = (
+    Field("properties", *OBJECT, needed=True), Field("headers", *OBJECT), Field("content-type", *TEXT),
+    Field("content-encoding", *TEXT),
+)
+PROPERTIES_READ = (Field("delivery_info", *OBJECT, needed=True),)
+DELIVERY_INFO = (Field("exchange", *TEXT), Field("routing_key", *TEXT, needed=True))
 
 
 def key_of(message: Raw) -> str:
@@ -40,14 +64,47 @@ def pack(message: Raw) -> bytes:
 
 
 def unpack(data: bytes, tag: str, redelivered: bool) -> Raw:
-    """The message in a job's body, with the tag of this delivery."""
+    """The message in a job's body, with the tag of this delivery. Raises BadMessage: anybody may put a job."""
     head, _, body = data.partition(b"\n")
-    message: Raw = loads(head)
-    message["body"] = body
+    try:
+        message: Raw = loads(head)
+    except Exception as error:      # of JSON, of the encoding, of the types that kombu writes in it, of the stack
+        raise BadMessage(f"its first line is not JSON: {type(error).__name__}") from error
+    check_fields("the first line", message, HEAD)
     properties = message["properties"]
+    check_fields("properties", properties, PROPERTIES_READ)
+    check_fields("delivery_info", properties["delivery_info"], DELIVERY_INFO)
+    if is_too_deep(message):
+        raise BadMessage(f"its first line has more than {DEPTH_MAX} levels")
+    message["body"] = body
     properties["delivery_tag"] = tag
     properties["delivery_info"]["redelivered"] = redelivered
     return message
+
+
+def is_too_deep(value: Any) -> bool:
+    """Are there lists and objects in each other on more levels than anything needs?"""
+    level = [value]
+    for _ in range(DEPTH_MAX):
+        level = [
+            inner for outer in level for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def check_fields(where: str, found: Any, fields: tuple[Field, ...]) -> None:
+    """Raise BadMessage unless this is an object with such fields; others do not matter."""
+    if not isinstance(found, dict):
+        raise BadMessage(f"{where} is not an object")
+    for field in fields:
+        value = found.get(field.name)
+        if value is None and field.needed:
+            raise BadMessage(f"{where} has no {field.name}")
+        if value is not None and not isinstance(value, field.kinds):
+            raise BadMessage(f"{field.name} is not {field.shown}")
 
 
 def eta_of(message: Raw) -> float | None:

@@ -15,7 +15,7 @@ from itertools import count
 from kombu.log import get_logger
 from sockpq import Client, EventsLost, SockpqError, Unavailable
 
-from sockpq_kombu.mapping.messages import Raw, unpack
+from sockpq_kombu.mapping.messages import BadMessage, Raw, unpack
 from sockpq_kombu.mapping.names import name_of, route_of
 
 logger = get_logger("kombu.transport.sockpq")
@@ -83,10 +83,7 @@ class Binding:
         while not self._closed:
             try:
                 for event in self._events:
-                    message = unpack(event.data, f"local {next(_NUMBERS)}", False)
-                    found = message["properties"]["delivery_info"]
-                    if found["exchange"] == self._exchange and self._matches(found["routing_key"]):
-                        self._hear(message)
+                    self._heard(event.data)
             except EventsLost:
                 continue
             except Unavailable as error:
@@ -96,6 +93,16 @@ class Binding:
                 if not self._closed:
                     logger.error("messages of exchange %s are no longer received: %s", self._exchange, error)
                 return
+
+    def _heard(self, data: bytes) -> None:
+        try:
+            message = unpack(data, f"local {next(_NUMBERS)}", False)
+        except BadMessage as error:
+            logger.warning("what was told to exchange %s is no message, and is dropped: %s", self._exchange, error)
+            return
+        found = message["properties"]["delivery_info"]
+        if found.get("exchange") == self._exchange and self._matches(found["routing_key"]):
+            self._hear(message)
 
 
 def channel_of(prefix: str, exchange: str, key: str) -> str:

@@ -1,0 +1,39 @@
+"""Workers that know of each other, as with RabbitMQ: mingle when they start, gossip as they run.
+
+A revocation is known to workers only. Mingle lets a new one learn of it from those that are there, so that it outlives
+workers that are replaced one after the other.
+"""
+
+from __future__ import annotations
+
+from functools import wraps
+from types import ModuleType
+from typing import Any
+
+from kombu.log import get_logger
+
+DRIVER = "sockpq"
+DATA_ERRORS = TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RecursionError
+
+logger = get_logger("kombu.transport.sockpq")
+
+
+def mingle(module: ModuleType) -> None:
+    """A worker that starts asks the others for revoked tasks and their clock."""
+    module.Mingle.compatible_transports = {*module.Mingle.compatible_transports, DRIVER}
+
+
+def gossip(module: ModuleType) -> None:
+    """Workers hear each other's events; one that is none ends no worker."""
+    step = module.Gossip
+    step.compatible_transports = {*step.compatible_transports, DRIVER}
+    hear = step.on_message
+
+    @wraps(hear)
+    def on_message(self: Any, prepare: Any, message: Any) -> Any:
+        try:
+            return hear(self, prepare, message)
+        except DATA_ERRORS as error:
+            logger.warning("an event that is none is dropped: %s: %s", type(error).__name__, error)
+
+    step.on_message = on_message

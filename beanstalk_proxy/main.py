@@ -11,6 +11,7 @@ import sys
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import click
 import uvloop
@@ -51,20 +52,19 @@ def main(
     host, _, port = listen.rpartition(":")
     if not port.isdigit() or int(port) > 65_535:
         raise click.UsageError("--listen needs HOST:PORT")
-    secret = None
-    if user is not None:
-        secret = secret_file.read_text().strip() if secret_file is not None else os.environ.get("SOCKPQ_SECRET")
-        if not secret:
-            raise click.UsageError("--user needs --secret-file or SOCKPQ_SECRET")
+    secret = os.environ.get("SOCKPQ_SECRET") if user is not None and secret_file is None else None
+    if user is not None and not secret and secret_file is None:
+        raise click.UsageError("--user needs --secret-file or SOCKPQ_SECRET")
     asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
     try:
-        asyncio.run(_serve(host.strip("[]"), int(port), servers, ca, user, secret, job_bytes_max))
+        access = {"tls": ca, "user": user, "secret": secret, "secret_file": secret_file if user else None}
+        asyncio.run(_serve(host.strip("[]"), int(port), servers, access, job_bytes_max))
     except (OSError, SockpqError) as error:
         raise click.ClickException(str(error)) from error
 
 
 async def _serve(
-    host: str, port: int, servers: str | None, ca: str | None, user: str | None, secret: str | None, job_bytes_max: int,
+    host: str, port: int, servers: str | None, access: dict[str, Any], job_bytes_max: int,
 ) -> None:
     loop = asyncio.get_running_loop()
     stopping, draining = asyncio.Event(), asyncio.Event()
@@ -77,7 +77,7 @@ async def _serve(
         foreign.append(error)
         stopping.set()
 
-    async with Client(servers, tls=ca, user=user, secret=secret) as client:
+    async with Client(servers, **access) as client:
         cluster = Cluster(client, leave)
         server = Server(secrets.token_hex(8), body_bytes_max=job_bytes_max, draining=draining.is_set)
         listening = await loop.create_server(

@@ -106,7 +106,7 @@ def test_without_arguments_the_configuration_counts(home: Path, monkeypatch: pyt
     (home / "secret").write_text("s" * 16 + "\n")
     (home / "sockpq" / "config.toml").write_text(
         'servers = ["a:1", "b"]\ntls = true\nuser = "ann"\nsecret_file = "../secret"')
-    assert configuration.configuration() == (["a:1", "b"], True, "ann", "s" * 16)
+    assert configuration.configuration() == (["a:1", "b"], True, "ann", None, str(home / "sockpq" / "../secret"))
     assert "s" * 16 not in repr(configuration.configuration())
     assert repr(Client()) == "<Client of a:1,b:11361, leader not known>"
     monkeypatch.setenv("SOCKPQ_SERVERS", " c:1, d:2 ")

@@ -21,7 +21,7 @@ from sockpq import (
     User,
     aio,
 )
-from sockpq._backends.access import access
+from sockpq._backends.access import Access
 from sockpq._backends.asyncio_stream import TransportStream
 from sockpq._backends.sync import SocketStream, ThreadNetwork, run
 from sockpq._engine.probe import ask
@@ -88,7 +88,7 @@ def test_a_survey_says_it_too(guarded: FakeCluster) -> None:
 
 def test_who_only_asks_whether_a_server_lives_does_not_say_who_it_is(guarded: FakeCluster) -> None:
     """For a blocked call that is asked again and again, and a server may need a tenth of a second to check a secret."""
-    network = ThreadNetwork(access(None, "ann", SECRET))
+    network = ThreadNetwork(Access(None, "ann", SECRET))
     server = guarded.servers[0]
     assert run(ask(network, parse_server(server.address), [cluster.PING], 5)).failure is None
     assert server.received == ["PING"]
@@ -327,7 +327,7 @@ def test_wrong_types_are_type_errors(settings: dict[str, object]) -> None:
 
 
 def test_a_secret_is_in_no_picture_of_what_has_it() -> None:
-    made = access(None, "ann", SECRET)
+    made = Access(None, "ann", SECRET)
     assert made.login is not None
     shown = [made, made.login, made.login.plain(), made.login.response(b"nonce"),
              cluster.set_user("bob", "put", SECRET)]

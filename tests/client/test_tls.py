@@ -18,7 +18,7 @@ import sockpq
 import trustme
 from sockpq import AuthError, BadArguments, Client, NotExecuted, OutcomeUnknown, Unavailable, Untrusted, aio
 from sockpq._backends import asyncio_stream, sync
-from sockpq._backends.access import Access, access
+from sockpq._backends.access import Access
 from sockpq._backends.asyncio import CONNECTING_MAX
 from sockpq._backends.sync import ThreadNetwork, run
 from sockpq._backends.tls import TlsStream
@@ -100,7 +100,7 @@ def test_a_connection_is_used_again_though_session_tickets_come_unasked(secure: 
 
 
 def test_a_session_ticket_is_not_taken_for_something_nobody_asked_for(secure: FakeCluster, ca: str) -> None:
-    network = ThreadNetwork(access(ca, None, None))
+    network = ThreadNetwork(Access(ca))
     stream = cast(TlsStream, run(network.connect(parse_server(secure.addresses[0]), 5)))
     try:
         until = time.monotonic() + 10
@@ -429,13 +429,13 @@ def test_what_cannot_be_tls_is_a_type_error() -> None:
     for wrong in (False, 1, b"file"):
         with pytest.raises(TypeError):
             Client("127.0.0.1:1", tls=wrong)  # type: ignore[arg-type]
-    assert access(None, None, None) == Access(None, None)
-    assert access(True, None, None).tls is not None
+    assert (Access().tls, Access().login) == (None, None)
+    assert Access(True).tls is not None
 
 
 def test_a_host_no_certificate_can_name_is_no_defect(ca: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        network = ThreadNetwork(access(ca, None, None))
+        network = ThreadNetwork(Access(ca))
         create = socket.create_connection
         monkeypatch.setattr(socket, "create_connection", lambda _, timeout: create(listener.getsockname(), timeout))
         with pytest.raises(retry.Lost):

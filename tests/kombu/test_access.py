@@ -13,6 +13,8 @@ from sockpq import AuthError
 from devcluster.authority import Authority
 from devcluster.cluster import LocalCluster
 from gateway.auth import scrypt
+from tests.client.fake_server import FakeCluster
+from tests.client.fake_users import FakeUsers
 
 USER, SECRET = "shop", "of-the-shop"
 
@@ -63,3 +65,20 @@ def test_a_wrong_secret_is_not_tried_again(place: str, authority: Authority) -> 
     with connection(place, authority, secret="wrong") as refused, pytest.raises(AuthError):
         refused.ensure_connection(errback=lambda error, interval: again.append(error), max_retries=None)
     assert not any(isinstance(error, AuthError) for error in again)     # others are those of a busy machine
+
+
+def test_a_secret_in_a_file_may_be_replaced(tmp_path: Path) -> None:
+    users = FakeUsers({"ann": "old-secret-of-ann"})
+    file = tmp_path / "secret"
+    file.write_text("old-secret-of-ann\n")
+    with FakeCluster(2, users=users) as cluster:
+        url = f"sockpq://ann@{cluster.addresses[0]}/"
+        connection = kombu.Connection(url, transport_options={"secret_file": str(file)})
+        client = connection.transport.link.client
+        client.put("q", b"before")
+        users.in_file["ann"] = "new-secret-of-ann"
+        file.write_text("new-secret-of-ann\n")
+        cluster.lead(cluster.servers[1])
+        client.put("q", b"after")
+        client.close()
+        assert cluster.bodies("q") == [b"before", b"after"]

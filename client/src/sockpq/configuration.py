@@ -25,6 +25,7 @@ class Configuration(NamedTuple):
     tls: str | bool | None = None
     user: str | None = None
     secret: str | None = None
+    secret_file: str | None = None
 
     def __repr__(self) -> str:
         return f"Configuration(servers={self.servers!r}, tls={self.tls!r}, user={self.user!r})"
@@ -42,7 +43,8 @@ def configuration() -> Configuration:
     ca = os.environ.get("SOCKPQ_CA") or _beside(file, settings.get("ca"))
     wanted = bool(os.environ.get("SOCKPQ_CA")) or settings.get("tls", bool(ca))
     user = os.environ.get("SOCKPQ_USER") or settings.get("user")
-    return Configuration(servers, (ca or True) if wanted else None, user, _secret(file, settings) if user else None)
+    secret, secret_file = _secret(file, settings) if user else (None, None)
+    return Configuration(servers, (ca or True) if wanted else None, user, secret, secret_file)
 
 
 def user_file() -> Path:
@@ -51,18 +53,14 @@ def user_file() -> Path:
     return Path(folder if os.path.isabs(folder) else os.path.expanduser("~/.config"), "sockpq", "config.toml")
 
 
-def _secret(file: Path | None, settings: dict[str, Any]) -> str:
+def _secret(file: Path | None, settings: dict[str, Any]) -> tuple[str | None, str | None]:
+    """The secret itself, or the file that it is in."""
     if secret := os.environ.get("SOCKPQ_SECRET"):
-        return secret
+        return secret, None
     name = os.environ.get("SOCKPQ_SECRET_FILE") or _beside(file, settings.get("secret_file"))
     if name is None:
         raise BadArguments("the user that is configured needs a secret: SOCKPQ_SECRET_FILE or SOCKPQ_SECRET")
-    try:
-        return Path(name).read_text("utf-8").removesuffix("\n").removesuffix("\r")
-    except UnicodeDecodeError:          # it would tell a part of the secret
-        raise BadArguments(f"the secret in {name} is not UTF-8") from None
-    except OSError as error:
-        raise BadArguments(f"cannot read the secret: {error}") from error
+    return None, name
 
 
 def _beside(file: Path | None, name: str | None) -> str | None:

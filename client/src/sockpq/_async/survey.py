@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sockpq._backends.access import Tls, access
+from sockpq._backends.access import Access, Tls
 from sockpq._backends.asyncio import LoopNetwork, run
 from sockpq._engine.probe import ServerView, view_all
 from sockpq._protocol.addresses import parse_servers
@@ -26,7 +26,7 @@ async def survey(
     `tls`, `user` and `secret` as for Client. A server may take 1.5 s longer to refuse the secret. Raises BadArguments
     and TypeError for a bad list of servers, CA file or secret, and nothing else.
     """
-    network = LoopNetwork(access(tls, user, secret))
+    network = LoopNetwork(Access(tls, user, secret))
     views = await run(view_all(network, parse_servers(servers), span(timeout, "timeout")))
     await run(network.drain(FAREWELL_S))
     return views

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
+from sockpq._backends.given_file import GivenFile
 from sockpq._protocol import arguments
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands import connection
@@ -40,19 +42,77 @@ class Login:
         return connection.auth_response(self._secret, nonce)
 
 
-class Access(NamedTuple):
-    """What every connection of a client begins with."""
+class Access:
+    """What every connection of a client begins with. What was given as a file is read again when that has changed."""
 
-    tls: ssl.SSLContext | None = None       # None: plain TCP
-    login: Login | None = None              # None: no AUTH
+    def __init__(
+        self, tls: Tls = None, user: str | None = None, secret: str | None = None,
+        secret_file: str | os.PathLike[str] | None = None,
+    ) -> None:
+        """From what a caller gives. Raises BadArguments, TypeError."""
+        if secret is not None and secret_file is not None:
+            raise BadArguments("a secret and a file with one exclude each other")
+        if (user is None) != (secret is None and secret_file is None):
+            raise BadArguments("user and secret go together: one of them is missing")
+        self._ca: GivenFile[ssl.SSLContext] | None = None
+        self._context: ssl.SSLContext | None = None
+        if isinstance(tls, str | os.PathLike):
+            self._ca = _ca_file(tls)
+        else:
+            self._context = _context(tls)
+        self._secret: GivenFile[Login] | None = None
+        self._login: Login | None = None
+        if user is not None and secret_file is not None:
+            self._secret = _secret_file(user, secret_file)
+        elif user is not None and secret is not None:
+            self._login = Login(user, secret)
+
+    @property
+    def tls(self) -> ssl.SSLContext | None:
+        """None: plain TCP."""
+        return self._ca.value if self._ca else self._context
+
+    @property
+    def login(self) -> Login | None:
+        """None: no AUTH."""
+        return self._secret.value if self._secret else self._login
+
+    def read_again(self) -> None:
+        """A connection begins: read the files that look different."""
+        for file in (self._ca, self._secret):
+            if file:
+                file.read_again()
+
+    def is_outdated(self, refused: ssl.SSLContext | Login) -> bool:
+        """A connection with this was refused: read the files whatever they look like; is there another one now?"""
+        for file in (self._ca, self._secret):
+            if file:
+                file.read_again(whatever=True)
+        return refused is not self.tls and refused is not self.login
 
 
-def access(tls: Tls, user: str | None, secret: str | None) -> Access:
-    """From what a caller gives. Raises BadArguments, TypeError."""
-    if (user is None) != (secret is None):
-        raise BadArguments("user and secret go together: one of them is missing")
-    login = None if user is None or secret is None else Login(user, secret)
-    return Access(_context(tls), login)
+def _ca_file(path: str | os.PathLike[str]) -> GivenFile[ssl.SSLContext]:
+    try:
+        return GivenFile(path, lambda: _trusting(path))
+    except BadArguments:
+        raise
+    except (OSError, ValueError) as error:      # ValueError: a zero byte in the name
+        raise _unusable(path, error) from error
+
+
+def _secret_file(user: str, path: str | os.PathLike[str]) -> GivenFile[Login]:
+    def login() -> Login:
+        try:
+            return Login(user, Path(path).read_text("utf-8").removesuffix("\n").removesuffix("\r"))
+        except UnicodeDecodeError:          # it would tell a part of the secret
+            raise BadArguments(f"the secret in {path!s} is not UTF-8") from None
+
+    try:
+        return GivenFile(path, login)
+    except BadArguments:
+        raise
+    except (OSError, ValueError) as error:      # ValueError: a zero byte in the name
+        raise BadArguments(f"cannot read the secret: {error}") from error
 
 
 def _context(tls: Tls) -> ssl.SSLContext | None:
@@ -63,14 +123,27 @@ def _context(tls: Tls) -> ssl.SSLContext | None:
 
     if isinstance(tls, ssl.SSLContext):
         return _strict(tls)
-    if tls is not True and not isinstance(tls, str | os.PathLike):
+    if tls is not True:
         raise TypeError(f"tls is None, True, the path of a CA file or an ssl.SSLContext, not {type(tls).__name__}")
+    return _trusting(None)
+
+
+def _trusting(ca: str | os.PathLike[str] | None) -> ssl.SSLContext:
+    """A context for servers with certificates of the authorities in this file, None: of the system's."""
+    import ssl
+
     try:
-        return _strict(ssl.create_default_context(cafile=None if tls is True else tls))
-    except (OSError, ValueError) as error:      # SSLError is an OSError; ValueError: a zero byte in the name
-        said = getattr(error, "strerror", None) or error
-        reason = "there is no certificate in it" if isinstance(error, ssl.SSLError) else said
-        raise BadArguments(f"tls: the CA file {tls!s} cannot be used: {reason}") from error
+        return _strict(ssl.create_default_context(cafile=ca))
+    except (OSError, ValueError) as error:
+        raise _unusable(ca or "of the system", error) from error
+
+
+def _unusable(ca: str | os.PathLike[str], error: OSError | ValueError) -> BadArguments:
+    import ssl
+
+    said = getattr(error, "strerror", None) or error
+    reason = "there is no certificate in it" if isinstance(error, ssl.SSLError) else said     # which is an OSError
+    return BadArguments(f"tls: the CA file {ca!s} cannot be used: {reason}")
 
 
 def _strict(context: ssl.SSLContext) -> ssl.SSLContext:

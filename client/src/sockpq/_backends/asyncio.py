@@ -85,12 +85,13 @@ class LoopNetwork:
         async with self._connecting, TimeLimit(timeout):
             until = monotonic() + timeout
             stream = await self._connect(address, timeout)
-            if self.access.tls is None:
+            context = self.access.tls
+            if context is None:
                 return stream
 
             from sockpq._backends.tls import secured  # programs without TLS do not wait for it
 
-            return await secured(stream, self.access.tls, address, until, self.now)
+            return await secured(stream, context, self.access, address, until, self.now)
 
     async def _connect(self, address: Address, timeout: float) -> TransportStream:
         loop = asyncio.get_running_loop()

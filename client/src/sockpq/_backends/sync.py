@@ -80,12 +80,13 @@ class ThreadNetwork:
                 if number == len(found) or monotonic() > until:
                     raise
         stream = SocketStream(connected, share)
-        if self.access.tls is None:
+        context = self.access.tls
+        if context is None:
             return stream
 
         from sockpq._backends.tls import secured  # programs without TLS do not wait for it
 
-        return await secured(stream, self.access.tls, address, until, self.now)
+        return await secured(stream, context, self.access, address, until, self.now)
 
     def when_abandoned(self, loop: object, leave: object) -> None:
         """Nothing: a generator ends when nobody has it any more."""

@@ -11,6 +11,7 @@ import ssl
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from sockpq._backends.access import Access
 from sockpq._backends.base import Stream
 from sockpq._protocol.addresses import Address
 from sockpq.errors import Untrusted
@@ -200,12 +201,20 @@ class TlsStream:
 
 
 async def secured(
-    stream: Stream, context: ssl.SSLContext, address: Address, until: float, now: Callable[[], float]
+    stream: Stream, context: ssl.SSLContext, access: Access, address: Address, until: float, now: Callable[[], float]
 ) -> Stream:
-    """TLS over a new connection, by the time `until`; raises what shake_hands() does, and closes the stream then."""
+    """TLS over a new connection, by the time `until`; raises what shake_hands() does, and closes the stream then.
+
+    A refusal because of what `access` knows better by now is an OSError: the next connection may do.
+    """
     try:
         tls = TlsStream(stream, context, address, now)
         await tls.shake_hands(max(until - now(), TINY_S))
+    except Untrusted as refusal:
+        stream.close()
+        if access.is_outdated(context):
+            raise ConnectionError(f"{refusal}; the file with the CA has changed") from refusal
+        raise
     except BaseException:
         stream.close()
         raise

@@ -66,6 +66,7 @@ class Connection:
         good for PING only. Raises Lost, Untrusted, AuthError, Busy.
         """
         until = network.now() + timeout
+        network.access.read_again()
         try:
             stream = await network.connect(address, timeout)
         except TimeoutError as error:
@@ -200,10 +201,10 @@ class Connection:
         else:
             answer = await self._challenge(user, until)
             if answer.error:
-                self._judge(user, answer)
+                self._judge(access, user, answer)
                 return
             await self._ahead(until, user.response(answer.value))
-        self._entering.append(("AUTH", partial(self._judge, user)))
+        self._entering.append(("AUTH", partial(self._judge, access, user)))
 
     async def _ahead(self, until: float, *commands: Command[Any]) -> None:
         timeout = max(until - self._now(), TINY_S)
@@ -254,13 +255,18 @@ class Connection:
                 self._finished = True
                 raise
 
-    def _judge(self, login: Login, answer: Answer) -> None:
-        """The answer to AUTH. A server that does not know it has no users: everybody may do everything."""
+    def _judge(self, access: Access, login: Login, answer: Answer) -> None:
+        """The answer to AUTH. A server that does not know it has no users: everybody may do everything.
+
+        After a refusal of a secret that was replaced since, the next connection may do.
+        """
         error = answer.error
         if error is None or isinstance(error, BadArguments | NotSupported):
             return
         self._finished = True
         if isinstance(error, ForbiddenError):
+            if access.is_outdated(login):
+                raise Lost(f"{self.address}: the file with the secret of {login.user!r} has changed", sent=False)
             raise AuthError(f"{self.address}: the server refuses user {login.user!r} with this secret") from error
         raise error
 

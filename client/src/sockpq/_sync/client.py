@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from os import PathLike
 from types import TracebackType
 from typing import Any, BinaryIO, Literal, overload
 
-from sockpq._backends.access import Tls, access
+from sockpq._backends.access import Access, Tls
 from sockpq._backends.sync import ThreadNetwork, run
 from sockpq._engine import batches as batch_calls
 from sockpq._engine.executor import Executor
@@ -101,6 +102,7 @@ class Client:
         tls: Tls = None,
         user: str | None = None,
         secret: str | None = None,
+        secret_file: str | PathLike[str] | None = None,
         timeout: float = 30.0,
         server_timeout: float = 5.0,
         connect_timeout: float = 1.0,
@@ -124,23 +126,25 @@ class Client:
         session that was not used for `session_ttl`.
 
         `tls`: the file with the CA of the servers' certificates, True for the system's CAs, or an ssl.SSLContext; None
-        for plain TCP. `user` and `secret` if the servers ask for them. `codec`: an object with `encode(value)` to bytes
-        and `decode(data)`, for `put(value=)` and `job.value`. `tracing`: make OpenTelemetry spans, and let traces go on
-        where jobs are worked on (sockpq[otel]; all programs that use a queue must do so, see the README). `cluster`:
-        the id of the cluster that it is for; by default that of the first server it uses.
-        Servers of others are refused with ForeignCluster.
+        for plain TCP. `user` with `secret`, or `secret_file`, if the servers ask for them. Files are read again when
+        they have changed, so that a client goes on when an authority or a secret is replaced.
+
+        `codec`: an object with `encode(value)` to bytes and `decode(data)`, for `put(value=)` and `job.value`.
+        `tracing`: make OpenTelemetry spans, and let traces go on where jobs are worked on (sockpq[otel]; all programs
+        that use a queue must do so, see the README). `cluster`: the id of the cluster that it is for; by default that
+        of the first server it uses. Servers of others are refused with ForeignCluster.
         """
         if servers is None:
             configured = configuration()
             servers = configured.servers
             tls = configured.tls if tls is None else tls
             if user is None:
-                user, secret = configured.user, configured.secret
+                user, secret, secret_file = configured.user, configured.secret, configured.secret_file
         limits = Limits(
             timeout, server_timeout, connect_timeout, retry_unknown, sessions, session_ttl, idle_connections_max
         ).checked()
         traced = Tracing() if switch(tracing, "tracing") else None
-        self._network = ThreadNetwork(access(tls, user, secret))
+        self._network = ThreadNetwork(Access(tls, user, secret, secret_file))
         self._executor = Executor(self._network, parse_servers(servers), limits, codec, traced, cluster_of(cluster))
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sockpq._backends.access import Tls, access
+from sockpq._backends.access import Access, Tls
 from sockpq._backends.sync import ThreadNetwork, run
 from sockpq._engine.probe import ServerView, view_all
 from sockpq._protocol.addresses import parse_servers
@@ -28,7 +28,7 @@ def survey(
     `tls`, `user` and `secret` as for Client. A server may take 1.5 s longer to refuse the secret. Raises BadArguments
     and TypeError for a bad list of servers, CA file or secret, and nothing else.
     """
-    network = ThreadNetwork(access(tls, user, secret))
+    network = ThreadNetwork(Access(tls, user, secret))
     views = run(view_all(network, parse_servers(servers), span(timeout, "timeout")))
     run(network.drain(FAREWELL_S))
     return views

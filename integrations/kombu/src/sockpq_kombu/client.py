@@ -18,10 +18,12 @@ clusters: dict[str, str] = {}       # of each server that this process was given
 
 
 def client_of(access: Access, options: Mapping[str, Any]) -> Client:
-    """`options`: kombu's transport_options."""
+    """`options`: kombu's transport_options. A secret that stands in a file may be replaced while programs run."""
+    secret_file = options.get("secret_file") if access.user else None
     patience = float(options.get("patience", PATIENCE_S))
     return Client(
-        access.servers, tls=access.tls, user=access.user, secret=access.secret, timeout=patience,
+        access.servers, tls=access.tls, user=access.user, secret=None if secret_file else access.secret,
+        secret_file=secret_file, timeout=patience,
         session_ttl=max(SESSION_PATIENCES * patience, SESSION_MIN_S),
         cluster=next((clusters[server] for server in access.servers if server in clusters), None),
     )

@@ -26,7 +26,9 @@ from core.ops.queues import Order
 from core.ops.settings import ClusterSettings, QueueSettings
 from core.ops.users import User
 from core.pages.kept_chunks import KeptChunks
+from core.pages.paged_run import PagedRun
 from core.pages.pager import Pager
+from core.pages.pages import Page
 from core.pulse.pulse import Pulse
 from core.pulse.pulses import Pulses
 from core.sessions.table import Sessions
@@ -309,6 +311,16 @@ class State:
             self.watch(queue.name, queue.settings)
         if self.undo is not None:
             self.undo.removed(job)
+
+    def drop_page(self, queue: Queue, run: PagedRun, page: Page) -> None:
+        """The READY jobs of this page of a run end, unread: they are plain, and not the first of the run.
+
+        There must be no groups of FAIR, and no batch that may be undone.
+        """
+        rank = run.first.rank
+        run.drop_page(page)
+        self.queues.uncount_page(queue, rank, page.count, page.data_bytes)
+        self.watch(queue.name, queue.settings)
 
     def _take_out(self, queue: Queue, job: Job) -> None:
         if job.item is None:

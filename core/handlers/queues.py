@@ -17,7 +17,7 @@ from core.ops.settings import QueueSettings
 from core.pulse.pulse import OWN_PREFIX, Pulse
 from core.rules.pause import end_pause
 from core.rules.pulses import drop_own_pulse
-from core.rules.remove_queue import drop, exists, has_jobs, not_running, remove_queue
+from core.rules.remove_queue import exists, has_jobs, not_running, remove_queue
 from core.state import State
 from core.store.job import time_in_order
 from core.store.queues import PAUSES, Queue
@@ -249,10 +249,9 @@ def purge_queue(state: State, operation: ops.PurgeQueue, seed: int) -> Reply:
     name = operation.queue
     if not exists(state, name):
         return replies.QUEUE_NOT_FOUND
-    jobs = not_running(state, name, operation.state, operation.before_seq, limits.PORTION_MAX + 1)
-    for job in jobs[:limits.PORTION_MAX]:
-        drop(state, job)
-    return Removed(min(len(jobs), limits.PORTION_MAX), len(jobs) > limits.PORTION_MAX)
+    chosen = not_running(state, name, operation.state, operation.before_seq, limits.PORTION_MAX)
+    chosen.drop()
+    return Removed(chosen.size, chosen.more)
 
 
 def purge_cost(operation: ops.DeleteQueue | ops.PurgeQueue | ops.ExpireQueue) -> Cost:

@@ -444,7 +444,7 @@ class KickHere(Logged, tag=84, frozen=True):
     """KICK .. HERE: make the first `count` BURIED jobs of the queue READY, or if it has none the first DELAYED ones.
 
     Those that wait for items stay. `buried`: which of the two, when that was decided by the portion before. Reply:
-    Removed, with `buried`. One operation moves PORTION_MAX jobs at most.
+    Removed, with `buried`. One operation moves a portion at most (PORTION_MAX, PORTION_BYTES_MAX).
     """
 
     queue: str

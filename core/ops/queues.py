@@ -80,7 +80,8 @@ class ConfigureQueue(Logged, tag=36, frozen=True):
 
 class DeleteQueue(Logged, tag=37, frozen=True):
     """QUEUE DELETE: settings and, with `force`, all jobs, the running ones too. Replies: Accepted, QueueNotFound,
-    QueueNotEmpty; Removed when there were more than PORTION_MAX jobs: then the queue is still there, with the others.
+    QueueNotEmpty; Removed when there were more jobs than a portion (PORTION_MAX, PORTION_BYTES_MAX): then the queue is
+    still there, with the others.
     """
 
     queue: str
@@ -88,7 +89,7 @@ class DeleteQueue(Logged, tag=37, frozen=True):
 
 
 class PurgeQueue(Logged, tag=38, frozen=True):
-    """QUEUE PURGE: jobs in this state (None: all but the running ones) are removed, PORTION_MAX at most.
+    """QUEUE PURGE: jobs in this state (None: all but the running ones) are removed, a portion at most.
 
     `before_seq`: only those put before (Machine.next_seq; None: all). Replies: Removed, QueueNotFound.
     """
@@ -173,8 +174,8 @@ class ConfigureQueueWith(Logged, tag=64, frozen=True):
 class ExpireQueue(Logged, tag=65, frozen=True):
     """The leader has seen nobody use `queue` since `since_ms` (replicated time): delete it if its IDLE is over.
 
-    Nothing happens if the state knows of a later use. Replies: Accepted; Removed when there were more than PORTION_MAX
-    jobs: then the queue is still there, with the others.
+    Nothing happens if the state knows of a later use. Replies: Accepted; Removed when there were more jobs than a
+    portion: then the queue is still there, with the others.
     """
 
     queue: str

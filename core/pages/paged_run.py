@@ -154,6 +154,18 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
             if not number:
                 self._open_front()
 
+    def drop_page(self, page: Page) -> None:
+        """Remove this page, which is not the first block, with its jobs; it is not read."""
+        number = bisect_left(self._blocks, _place(page), key=_last_place)
+        block: Block = self._blocks[number]
+        assert number
+        assert block is page
+        del self._blocks[number]
+        self.size -= page.count
+        self.paged -= page.count
+        self.paged_bytes -= page.data_bytes
+        self.pages.free(page)
+
     def find(self, seq: int) -> Job | None:
         """The job of this seq, in a list that is sorted by them."""
         if not self.size:

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from core import limits
 from core.ops.jobs import Due
 from core.rules.pause import end_pause
+from core.rules.portion import Portion
 from core.state import State
 from core.store.delayed import Release
 from core.store.job import NEVER_MS, DelayedJob, Extras, Job
@@ -128,13 +129,19 @@ def without_released_items(state: State, job: DelayedJob) -> Extras | None:
 
 
 def _activate(state: State, most: int) -> int:
-    """Make DELAYED jobs READY whose time has come: a portion of each queue, and `most` in all; returns how many."""
+    """Make DELAYED jobs READY whose time has come: a portion of each queue, and `most` in all; returns how many.
+
+    Also not more data than a portion may have, as some nodes have to read them.
+    """
     left = most
+    all_together = Portion(most)
     for name in state.delays.due(state.clock_ms, most):
         queue = state.queues.by_name[name]
         portion = left if queue.settings is None else min(left, queue.settings.portion)
         while portion and queue.delayed is not None and queue.delayed.first.due_ms <= state.clock_ms:
             job = queue.delayed.first
+            if not all_together.take(len(job.data)):
+                return most - left
             state.undefer(queue, job)
             state.make_ready(queue, job.ready(state.next_place(job)), job.at_ms)
             portion -= 1

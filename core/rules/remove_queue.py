@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import islice
 
 from core.ops.queues import JobState
+from core.pages.paged_run import PagedRun
+from core.pages.pages import Page
+from core.rules.portion import Portion
 from core.rules.pulses import drop_own_pulse
 from core.state import State
 from core.store.job import BuriedJob, DelayedJob, Job
+from core.store.queues import Queue
+
+_Waiting = Job | DelayedJob | BuriedJob
 
 
 def exists(state: State, name: str) -> bool:
@@ -22,23 +27,87 @@ def has_jobs(state: State, name: str) -> bool:
     return name in state.queues.by_name or name in state.dead or (queue is not None and queue.buried is not None)
 
 
+class Chosen:
+    """Jobs that are to be removed: single ones, and pages of which all are. `more`: there are others."""
+
+    __slots__ = ("_before_seq", "_jobs", "_pages", "_portion", "_state", "more", "size")
+
+    def __init__(self, state: State, before_seq: int | None, jobs_max: int) -> None:
+        self._state = state
+        self._before_seq = before_seq
+        self._portion = Portion(jobs_max)
+        self._jobs: dict[int, _Waiting] = {}
+        self._pages: list[tuple[Queue, PagedRun, Page]] = []
+        self.size = 0
+        self.more = False
+
+    def add(self, jobs: Iterable[_Waiting]) -> None:
+        """Choose of these jobs what the portion still takes."""
+        before_seq, chosen = self._before_seq, self._jobs
+        for job in jobs:
+            if (before_seq is None or job.seq < before_seq) and job.seq not in chosen:
+                if not self._portion.take(len(job.data)):
+                    self.more = True
+                    return
+                chosen[job.seq] = job
+                self.size += 1
+
+    def add_ready(self, queue: Queue) -> None:
+        """The same of the READY jobs of the queue: pages of which all jobs are chosen need not be read."""
+        pages = None if self._state.pager is None else self._state.pager.pages
+        # Who looks at each job must have it: a step that may be undone, the groups of FAIR.
+        if pages is None or not pages.jobs or self._state.undo is not None or self._state.fair is not None:
+            self.add(queue.all_ready())
+            return
+        for run in queue.ready.runs():
+            if not isinstance(run, PagedRun) or not queue.ready.searches(run.first.rank):
+                self.add((run,) if isinstance(run, Job) else run)
+            else:
+                self._add_run(queue, run)
+            if self.more:
+                return
+
+    def _add_run(self, queue: Queue, run: PagedRun) -> None:
+        before_seq = self._before_seq
+        for block in run.blocks():
+            if isinstance(block, Page):
+                if (before_seq is None or block.seq < before_seq) and self._portion.take(block.data_bytes, block.count):
+                    self._pages.append((queue, run, block))
+                    self.size += block.count
+                    continue
+                block = run.look(block)
+            self.add(block)
+            # The jobs of a run are in the order of their seqs.
+            if self.more or (before_seq is not None and block[-1].seq >= before_seq):
+                return
+
+    def drop(self) -> None:
+        """End these jobs. Pages first: what is behind the front of a run would be read when that is gone."""
+        for queue, run, page in self._pages:
+            self._state.drop_page(queue, run, page)
+        for job in self._jobs.values():
+            drop(self._state, job)
+
+
 def not_running(
-    state: State, name: str, which: JobState | None, before_seq: int | None, count: int | None,
-) -> list[Job | DelayedJob | BuriedJob]:
-    """The first `count` jobs of the queue in this state (None: any but RUNNING), only those put before `before_seq`."""
+    state: State, name: str, which: JobState | None, before_seq: int | None, jobs_max: int,
+) -> Chosen:
+    """A portion of the queue's jobs in this state (None: any but RUNNING), only those put before `before_seq`."""
     queue = state.queues.find(name)
-    jobs: dict[int, Job | DelayedJob | BuriedJob] = {}
-    sources: list[tuple[JobState, Iterable[Job | DelayedJob | BuriedJob]]] = [
-        (JobState.DEAD, state.dead.get(name, ())),
-    ]
-    if queue is not None:
-        sources = [(JobState.READY, queue.all_ready()), (JobState.DELAYED, queue.delayed or ()), *sources,
-                   (JobState.BURIED, queue.buried or ())]
-    for its_state, source in sources:
-        if which is None or which is its_state:
-            found = (job for job in source if before_seq is None or job.seq < before_seq)
-            jobs.update((job.seq, job) for job in islice(found, None if count is None else count - len(jobs)))
-    return list(jobs.values())
+    chosen = Chosen(state, before_seq, jobs_max)
+
+    def asked(its_state: JobState) -> bool:
+        return (which is None or which is its_state) and not chosen.more
+
+    if queue is not None and asked(JobState.READY):
+        chosen.add_ready(queue)
+    if queue is not None and asked(JobState.DELAYED):
+        chosen.add(queue.delayed or ())
+    if asked(JobState.DEAD):
+        chosen.add(state.dead.get(name, ()))
+    if queue is not None and asked(JobState.BURIED):
+        chosen.add(queue.buried or ())
+    return chosen
 
 
 def drop(state: State, job: Job | DelayedJob | BuriedJob) -> None:
@@ -53,20 +122,19 @@ def drop(state: State, job: Job | DelayedJob | BuriedJob) -> None:
 
 
 def remove_queue(state: State, name: str, jobs_max: int) -> tuple[int, bool]:
-    """Remove the jobs of the queue, `jobs_max` at most, then the queue itself.
+    """Remove a portion of the queue's jobs, `jobs_max` at most, then the queue itself.
 
     Returns how many jobs were removed, and whether the queue is gone.
     """
-    jobs = not_running(state, name, None, None, jobs_max)
-    for job in jobs:
-        drop(state, job)
+    chosen = not_running(state, name, None, None, jobs_max)
+    chosen.drop()
     queue = state.queues.by_name.get(name)
-    taken = [] if queue is None else queue.first_taken(jobs_max - len(jobs))
+    taken = [] if queue is None or chosen.more else queue.first_taken(jobs_max - chosen.size)
     for number in taken:
         running = state.stop(number)
         assert running is not None
         state.close(name, running.item)
-    removed = len(jobs) + len(taken)
+    removed = chosen.size + len(taken)
     if has_jobs(state, name):
         return removed, False
     state.topics.drop_queue(name)

@@ -168,6 +168,10 @@ class ReadyJobs(Struct, gc=False, eq=False):
         """Whether for some jobs it is kept which run they are in."""
         return self._firsts is not None
 
+    def searches(self, rank: int) -> bool:
+        """Whether a job of this rank is searched for in its run; otherwise it is kept which run each is in."""
+        return self._firsts is None or rank in self._searched
+
     def runs(self) -> Iterator[Job | JobList[Job]]:
         """The runs in their order; a job alone stands for itself."""
         if self._runs is None:

@@ -102,7 +102,8 @@ async def _run_delete(client: Client, queue: str, numbering: Numbering | None) -
 
 def kick(client: Client, command: Command) -> None:
     """KICK: move dead jobs back to their queue, or make jobs of the queue READY."""
-    if command.operation.count > PORTION_MAX:
+    count = command.operation.count
+    if count > PORTION_MAX or (count > 1 and isinstance(command.operation, KickHere)):     # they may have much data
         client.run(_run_kick(client, command.operation, command.numbering))
     else:
         client.propose(command.operation, command.numbering)

@@ -14,6 +14,7 @@ from core.ops.replies import ACCEPTED, FINISHED, NOT_FOUND, Reply
 from core.rules import activate, complete
 from core.rules.admit import admitted, at_capacity, displaced, key_taken, rejects_puts, too_large, ttl_ms
 from core.rules.expire import by_number
+from core.rules.portion import Portion
 from core.rules.pulses import result
 from core.state import State
 from core.store.job import (
@@ -250,15 +251,15 @@ def kick_cost(operation: ops.Kick) -> Cost:
 
 def kick_here(state: State, operation: ops.KickHere, seed: int) -> Reply:
     """Make jobs of the queue READY: BURIED ones, or if there is none DELAYED ones."""
-    count = min(operation.count, limits.PORTION_MAX)
+    portion = Portion(max(0, min(operation.count, limits.PORTION_MAX)))
     queue = state.queues.find(operation.queue)
     buried = operation.buried
     if buried is None:
         buried = queue is not None and queue.buried is not None
     kicked = 0
-    while kicked < count and queue is not None:
+    while queue is not None:
         job = _first_to_kick(queue, buried=buried)
-        if job is None:
+        if job is None or not portion.take(len(job.data)):
             break
         _kick(state, job)
         queue = state.queues.find(operation.queue)

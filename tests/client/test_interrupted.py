@@ -145,6 +145,92 @@ def test_a_consumer_that_is_woken_gets_the_job_that_was_on_its_way(server: RealS
     assert found == [b"x"]
 
 
+def test_a_consumer_whose_task_is_cancelled_takes_no_more(server: RealServer) -> None:
+    async def main() -> None:
+        async with aio.Client(server.address) as client, client.consumer() as consumer:
+            await client.queue_create("q")
+            task = asyncio.ensure_future(consumer.get_many(9, "q"))
+            while not (await client.queue_stat("q"))["waiters"]:
+                await asyncio.sleep(0.01)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await client.put("q", b"x")
+            assert server.ready_and_running("q") == (1, 0)
+            job, = await consumer.get_many(9, "q", meta=True)
+            assert job.meta
+            assert job.meta.attempt == 1
+
+    with at_most(30):
+        asyncio.run(main())
+
+
+def test_a_consumer_whose_task_is_cancelled_gives_back_what_was_on_its_way(
+    server: RealServer, proxy: HastyProxy
+) -> None:
+    async def main() -> None:
+        async with (
+            aio.Client(server.address) as near, aio.Client(proxy.address) as client, client.consumer() as consumer
+        ):
+            await near.put_many("q", [b"1", b"2", b"3"])
+            held = await near.get_many(2, "q", expire=60)
+            task = asyncio.ensure_future(consumer.get_many(9, "q"))
+            assert await asyncio.to_thread(proxy.lost.wait, 20)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert server.ready_and_running("q") == (1, len(held))
+            assert [job.data for job in await consumer.get_many(9, "q")] == [b"3"]
+
+    with at_most(30):
+        asyncio.run(main())
+
+
+def test_a_consumer_that_is_interrupted_by_a_signal(server: RealServer, proxy: HastyProxy) -> None:
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise Interrupted
+
+    def send() -> None:
+        proxy.lost.wait(20)
+        signal.pthread_kill(main, signal.SIGUSR2)
+
+    main = threading.get_ident()
+    before = signal.signal(signal.SIGUSR2, interrupt)
+    try:
+        with Client(server.address) as near, Client(proxy.address) as client, client.consumer() as consumer:
+            near.put("q", b"x")
+            threading.Thread(target=send, daemon=True).start()
+            with at_most(30), pytest.raises(Interrupted):
+                consumer.get_many(9, "q")
+            assert server.ready_and_running("q") == (1, 0)
+            assert len(consumer.get_many(9, "q")) == 1
+    finally:
+        signal.signal(signal.SIGUSR2, before)
+
+
+def test_a_consumer_whose_client_is_closed_by_another_thread(server: RealServer, proxy: HastyProxy) -> None:
+    failures: list[Exception] = []
+
+    def take() -> None:
+        try:
+            consumer.get_many(9, "q")
+        except OutcomeUnknown as error:
+            failures.append(error)
+
+    client = Client(proxy.address)
+    consumer = client.consumer()
+    with Client(server.address) as near, at_most(30):
+        near.put("q", b"x")
+        taking = threading.Thread(target=take, daemon=True)
+        taking.start()
+        assert proxy.lost.wait(20)
+        client.close()
+        taking.join(20)
+        assert len(failures) == 1
+        assert server.ready_and_running("q") == (1, 0)
+        consumer.close()
+
+
 def test_nobody_serves_any_more() -> None:
     """A client that is closed does not go on asking for what it cannot be told."""
     asked = threading.Event()

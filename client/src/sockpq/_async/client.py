@@ -91,7 +91,7 @@ class Client:
 
     An asyncio call whose task is cancelled may be executed all the same. A GET that is interrupted (a cancelled task,
     KeyboardInterrupt, close()) ends within two seconds: a job that it has got goes back to its place, if a server
-    answers by then.
+    answers by then; so it is with a consumer's.
     """
 
     def __init__(

@@ -190,18 +190,26 @@ class Executor:
         call = self.call(command, timeout=timeout, wait=wait, retry_unknown=retry_unknown)
         slot = self._take()
         try:
-            return await self.run_in(slot, call)
+            return await self.run_in(slot, call, put_back)
+        finally:
+            self._pool.give_back(slot, self.network.now())
+
+    async def run_in(self, slot: Slot, call: Call[T], put_back: PutBack[T] | None = None) -> T:
+        """Execute a call in this slot, which stays the caller's. `put_back`: see run."""
+        try:
+            return await self._counted(slot, call)
         except BaseException as error:
             # A coroutine that nobody goes on with (GeneratorExit) cannot wait for anything.
             interrupted = not isinstance(error, Exception | GeneratorExit)
             if put_back and (interrupted or self.network.closed):
-                await self._take_back(slot, None, call, put_back, error)
+                try:
+                    await self._take_back(slot, None, call, put_back, error)
+                finally:
+                    slot.leaving = False
             raise
-        finally:
-            self._pool.give_back(slot, self.network.now())
 
-    async def run_in(self, slot: Slot, call: Call[T]) -> T:
-        """Execute a call in this slot, which stays the caller's."""
+    async def _counted(self, slot: Slot, call: Call[T]) -> T:
+        """Execute it, and count how that went."""
         begun = self.network.now()
         ok = False
         try:

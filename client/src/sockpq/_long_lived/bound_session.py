@@ -14,6 +14,7 @@ from sockpq._protocol import arguments
 from sockpq._protocol.command import Command
 from sockpq._protocol.commands.cluster import PING
 from sockpq._protocol.commands.connection import SESSION_RELEASE_FIRST
+from sockpq._protocol.commands.jobs import untaken
 from sockpq.errors import SockpqError
 from sockpq.model import Handed
 
@@ -48,7 +49,10 @@ class BoundSession:
     async def take(
         self, command: Command[list[Handed]], wait: float | None, timeout: float | None
     ) -> list[Handed]:
-        """Execute this GET; [] also when `wake` was called since the last one. Raises Inherited."""
+        """Execute this GET; [] also when `wake` was called since the last one. Raises Inherited.
+
+        When its caller is interrupted, jobs that it has got go back to their places.
+        """
         check_own(self._process, "this consumer")
         await self._lock.acquire(self._executor.limits.timeout)
         try:
@@ -56,7 +60,7 @@ class BoundSession:
             call.bound = True
             if self._woken or self._closed:
                 return []
-            return await self._executor.run_in(self._slot, call) or []
+            return await self._executor.run_in(self._slot, call, untaken) or []
         finally:
             self._taking = None
             self._woken = False

@@ -126,6 +126,16 @@ LISTENING_KNOWN_S = 0.5             # how long SUBSCRIBE MSG waits until the lea
 CHANNELS_TOLD_MAX = 10_000         # names of channels that the nodes tell each other; with more they send all messages
 EVENT_NAMES_MAX = 1000              # names of one SUBSCRIBE
 
+# What happens reaches its hearers in slices, each of so many steps: a look or a hearer of one event is one, a write to
+# a subscriber is some. While more is due than a slice takes, slices grow, so that little is lost to the turns between.
+EVENT_SLICE_STEPS, EVENT_SLICE_STEPS_MAX = 2000, 6000
+EVENT_WRITE_STEPS = 10
+
+# Events and messages that have not reached their hearers: with as many, or as many bytes of messages, NOTIFY and
+# SUBSCRIBE wait until it is half; with more than the second ones all are told of a GAP instead.
+EVENT_DUE_HIGH, EVENT_DUE_MAX = 1000, 100_000
+EVENT_DUE_BYTES_HIGH, EVENT_DUE_BYTES_MAX = 4 * MIB, 32 * MIB
+
 # Size of the pieces in which snapshots are streamed from disk to a client.
 STREAM_PIECE_BYTES = 256 * KIB
 

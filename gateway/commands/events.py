@@ -15,6 +15,7 @@ from gateway.protocol.grammar.events import Message
 from gateway.waiting.slots import NoReply
 
 POLL_S = 0.002
+FEW_NAMES = 50          # as many are looked at in no time
 
 
 class Hearing:
@@ -24,6 +25,8 @@ class Hearing:
         self._client = client
         self._subscriptions = subscriptions
         self._subscription: Subscription | None = None
+        self.held_bytes = 0
+        self.may_hear = client.guard.may_hear       # whether the rights of the client cover such an event
 
     def hears(self, wish: Filter) -> bool:
         """Whether it hears just this, up to now."""
@@ -32,11 +35,12 @@ class Hearing:
     def add(self, wish: Filter, after: int | None) -> None:
         """Subscribe; nothing is written before `begin`."""
         self._subscription = self._subscriptions.add(self, wish, after)
+        self.held_bytes = wish.held_bytes
 
     def skip(self, newest: int) -> None:
         """Leave out all up to this number."""
         if self._subscription is not None:
-            self._subscription.seq = newest
+            self._subscriptions.skip(self._subscription, newest)
 
     def begin(self) -> None:
         """Hear what happens."""
@@ -44,14 +48,15 @@ class Hearing:
             self._subscriptions.begin(self._subscription)
 
     def cancel(self) -> None:
-        """End the subscription. What was heard before is written."""
+        """End the subscription. What has happened before is written, if there is still somebody to read it."""
         if self._subscription is not None:
-            self.flush()
+            if not self._client.closed:
+                self.flush()
             self._subscriptions.remove(self._subscription)
             self._subscription = None
 
     def flush(self) -> None:
-        """Write what was heard."""
+        """Write what has happened."""
         if self._subscription is not None:
             self._subscriptions.flush(self._subscription)
 
@@ -65,9 +70,9 @@ class Hearing:
         """How much of what was sent the client has not taken yet."""
         return self._client.link.unsent_bytes()
 
-    def may_hear(self, event_type: str, name: str) -> bool:
-        """Whether the rights of the client cover such an event."""
-        return self._client.guard.may_hear(event_type, name)
+    def may_stay(self) -> bool:
+        """Whether the user of the client still exists."""
+        return not self._client.guard.stranger
 
     def cut(self, why: str) -> None:
         """Close the connection."""
@@ -75,34 +80,65 @@ class Hearing:
 
 
 def subscribe(client: Client, command: Command) -> None:
-    """SUBSCRIBE: hear events from now on, or from after a number; a subscription before it ends."""
+    """SUBSCRIBE: hear events from now on, or from after a number; a subscription before it ends.
+
+    One of many names has a turn of its own, and one in place of another waits while much may still be due to that one.
+    """
     wish, after = command.arguments
-    subscriptions = client.hub.subscriptions
-    if after is not None and not subscriptions.may_begin(wish, after):
-        client.state.mode = while_subscribed if client.state.subscribed is not None else client.state.mode
-        client.say(responses.TOO_OLD)
-        return
-    before = client.state.subscribed
-    if after is None and isinstance(before, Hearing) and before.hears(wish):        # so no message is missed
-        before.flush()
-        client.state.mode = while_subscribed
-        client.say(responses.number(client.hub.cluster.machine.event_seq))
-        return
-    hearing = Hearing(client, subscriptions)
-    hearing.add(wish, after)
-    client.state.subscribe(hearing, while_subscribed)
-    if MSG in wish.types and not client.hub.cluster.listening_known:
-        client.run(_when_known(client, hearing, after is None))
+    if len(wish.names) + len(wish.prefixes) > FEW_NAMES or _waits(client):
+        client.run(_subscribe_in_turn(client, wish, after))
     else:
-        client.say(responses.number(client.hub.cluster.machine.event_seq))
+        answer, hearing = _subscribed(client, wish, after)
+        if hearing is not None and not _known(client, wish):
+            client.run(_when_known(client, hearing, wish, after is None))
+            return
+        client.say(answer)
+        if hearing is not None:
+            hearing.begin()
+
+
+async def _subscribe_in_turn(client: Client, wish: Filter, after: int | None) -> None:
+    if client.state.subscribed is not None:
+        await client.hub.subscriptions.room()
+    await client.hub.turn()
+    answer, hearing = _subscribed(client, wish, after)
+    if hearing is not None and not _known(client, wish):
+        await _when_known(client, hearing, wish, after is None)
+        return
+    await client.stream(answer)
+    if hearing is not None:
         hearing.begin()
 
 
-async def _when_known(client: Client, hearing: Hearing, from_now: bool) -> None:
+def _subscribed(client: Client, wish: Filter, after: int | None) -> tuple[bytes, Hearing | None]:
+    """Subscribe; returns the answer, and what begins behind it, None if nothing does."""
+    subscriptions = client.hub.subscriptions
+    before = client.state.subscribed
+    if after is not None and not subscriptions.may_begin(wish, after):
+        client.state.mode = while_subscribed if before is not None else client.state.mode
+        return responses.TOO_OLD, None
+    newest = responses.number(client.hub.cluster.machine.event_seq)
+    if after is None and isinstance(before, Hearing) and before.hears(wish):        # so no message is missed
+        before.flush()
+        client.state.mode = while_subscribed
+        return newest, None
+    hearing = Hearing(client, subscriptions)
+    hearing.add(wish, after)
+    client.state.subscribe(hearing, while_subscribed)
+    client.weigh()
+    return newest, hearing
+
+
+def _known(client: Client, wish: Filter) -> bool:
+    """Whether a message that is sent now would come here, if it is wanted."""
+    return MSG not in wish.types or client.hub.subscriptions.listening_known
+
+
+async def _when_known(client: Client, hearing: Hearing, wish: Filter, from_now: bool) -> None:
     """Answer when the leader knows that somebody listens here, so that no message is lost that is sent after that."""
     loop = asyncio.get_running_loop()
     until = loop.time() + LISTENING_KNOWN_S
-    while not client.hub.cluster.listening_known and loop.time() < until:
+    while not _known(client, wish) and loop.time() < until:
         await asyncio.sleep(POLL_S)
     newest = client.hub.cluster.machine.event_seq
     if from_now:
@@ -111,14 +147,28 @@ async def _when_known(client: Client, hearing: Hearing, from_now: bool) -> None:
     hearing.begin()
 
 
+def _waits(client: Client) -> bool:
+    """Whether so much is due to a client that hears events that it waits before it hears others, or none."""
+    return client.state.subscribed is not None and client.hub.subscriptions.crowded
+
+
 def unsubscribe(client: Client, command: Command) -> None:
     """UNSUBSCRIBE: hear nothing more."""
+    if _waits(client):
+        client.run(_with_room(client, command, unsubscribe))
+        return
     client.state.subscribe(None, client.state.trial)
     client.say(responses.OK)
 
 
 def notify(client: Client, command: Command) -> None:
-    """NOTIFY: send a message to all who listen to a channel now, beside the log."""
+    """NOTIFY: send a message to all who listen to a channel now, beside the log.
+
+    It waits while those before it are still to be told to so many that this node does not keep up.
+    """
+    if client.hub.subscriptions.crowded:
+        client.run(_with_room(client, command, notify))
+        return
     message: Message = command.operation
     if len(message.data) > NOTIFY_BYTES_MAX:
         client.say(responses.TOO_LARGE)
@@ -126,6 +176,12 @@ def notify(client: Client, command: Command) -> None:
         client.say(NoReply.REFUSED)
     else:
         client.say(responses.number(client.hub.cluster.notify(message.channel, message.data)))
+
+
+async def _with_room(client: Client, command: Command, run: Run) -> None:
+    """Run a command when less is due to subscribers."""
+    await client.hub.subscriptions.room()
+    run(client, command)
 
 
 def while_subscribed(command: Command) -> Run | None:

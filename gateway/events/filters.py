@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 
 from core import GAP
@@ -10,6 +12,8 @@ MSG = "MSG"                     # messages of NOTIFY, which are not in the log
 LOST = "LOST"                   # such messages may have been lost; told as a GAP to those who hear MSG
 UNNAMED = ("LEADER", GAP)       # pass every filter of names
 OPEN = (*UNNAMED, "WORKER")      # told to any user
+
+NAME_BYTES = 400                # that a name takes in a filter and in what finds it, besides its letters
 
 
 class Filter(Struct, frozen=True):
@@ -24,6 +28,39 @@ class Filter(Struct, frozen=True):
         """Whether all names are wanted."""
         return (not self.names and not self.prefixes) or "" in self.prefixes
 
+    @property
+    def held_bytes(self) -> int:
+        """The memory that it takes, about."""
+        return sum(NAME_BYTES + len(name) for name in (*self.names, *self.prefixes))
+
+
+class Wanted:
+    """A filter made ready for many questions: each costs as much as the name is long, however many names there are."""
+
+    __slots__ = ("everything", "lengths", "names", "prefixes", "types")
+
+    def __init__(self, wish: Filter) -> None:
+        self.types = frozenset(wish.types)
+        self.everything = wish.everything
+        # A name that passes does so for one reason only: of prefixes that begin alike the shortest is kept.
+        self.prefixes = frozenset(() if self.everything else _shortest(wish.prefixes))
+        self.lengths = frozenset(map(len, self.prefixes))
+        self.names = frozenset(() if self.everything else [one for one in wish.names if not self._begins(one)])
+
     def wants(self, event_type: str, name: str) -> bool:
-        """Whether an event of a type that is wanted passes."""
-        return event_type in UNNAMED or self.everything or name in self.names or name.startswith(self.prefixes)
+        """Whether an event of this type and name passes."""
+        return event_type in self.types and (
+            self.everything or name in self.names or event_type in UNNAMED or self._begins(name))
+
+    def _begins(self, name: str) -> bool:
+        prefixes = self.prefixes
+        return any(name[:length] in prefixes for length in self.lengths)
+
+
+def _shortest(prefixes: Iterable[str]) -> list[str]:
+    """Leave out those that begin with another one."""
+    kept: list[str] = []
+    for prefix in sorted(prefixes):
+        if not kept or not prefix.startswith(kept[-1]):
+            kept.append(prefix)
+    return kept

@@ -23,3 +23,8 @@ def message(newest: int, channel: str, data: bytes) -> bytes:
 def gap(first: int, last: int) -> bytes:
     """The line that says that events of these numbers may be missing."""
     return b"250 %d GAP %d %d\r\n" % (last, first, last)
+
+
+def numbered(seq: int, line: bytes) -> bytes:
+    """The same line with another number."""
+    return b"250 %d " % seq + line.split(b" ", 2)[2]

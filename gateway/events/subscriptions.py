@@ -1,8 +1,10 @@
 """The subscribers of this node, and how events reach them.
 
-Events are collected while entries are applied and written at the end of the turn, one write for each subscriber. A
-subscriber that begins in the past reads the history piece by piece, as fast as it takes it, until it has caught up.
-Whoever leaves too much unread is cut: a slow reader costs the others nothing.
+What happens while entries are applied is due to its hearers, and reaches them in slices, one at the end of each turn:
+first who hears what (index.py), then a write for each subscriber that has heard something, each in its turn. However
+many subscribers there are and whatever they want, others are kept waiting for one slice only. What is due is told in
+order. A subscriber that begins in the past reads the history piece by piece, as fast as it takes it, until it has
+caught up. Whoever leaves too much unread is cut: a slow reader costs the others nothing.
 
 The streams of HTTP are in a thread of their own (gateway/monitoring/stream_thread.py). It gets everything in one piece,
 however many they are, and finds out itself who hears what.
@@ -10,15 +12,29 @@ however many they are, and finds out itself who hears what.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from cluster.api import Cluster
 from core import GAP, Event
-from gateway.events.filters import LOST, MSG, UNNAMED, Filter
+from gateway.events.filters import LOST, MSG, Filter, Wanted
 from gateway.events.history import History, Recorded
-from gateway.events.lines import gap, message
-from gateway.limits import CHANNELS_TOLD_MAX, EVENT_BACKLOG_BYTES, EVENT_PIECE_BYTES
+from gateway.events.index import Index
+from gateway.events.lines import gap, message, numbered
+from gateway.limits import (
+    CHANNELS_TOLD_MAX,
+    EVENT_BACKLOG_BYTES,
+    EVENT_DUE_BYTES_HIGH,
+    EVENT_DUE_BYTES_MAX,
+    EVENT_DUE_HIGH,
+    EVENT_DUE_MAX,
+    EVENT_PIECE_BYTES,
+    EVENT_SLICE_STEPS,
+    EVENT_SLICE_STEPS_MAX,
+    EVENT_WRITE_STEPS,
+)
 
 
 class Subscriber(Protocol):
@@ -30,8 +46,12 @@ class Subscriber(Protocol):
     def unsent_bytes(self) -> int:
         """How much of what was sent it has not taken yet."""
 
-    def may_hear(self, event_type: str, name: str) -> bool:
-        """Whether its rights cover such an event."""
+    @property
+    def may_hear(self) -> Callable[[str, str], bool]:
+        """Whether its rights cover an event of this type and name."""
+
+    def may_stay(self) -> bool:
+        """Whether its user still exists."""
 
     def cut(self, why: str) -> None:
         """Close its connection, and cancel the subscription."""
@@ -44,34 +64,38 @@ class Relay(Protocol):
         """The next events; messages are among them as MSG, and the loss of messages as LOST."""
 
 
+NEVER = 1 << 62         # the place of nothing
+
+
 class Subscription:
     """What a subscriber gets from now on. `seq`: events up to this number it has had, or does not want."""
 
-    __slots__ = ("begun", "behind", "lines", "seq", "subscriber", "wish")
+    __slots__ = ("behind", "first", "lines", "may_hear", "seq", "since", "subscriber", "wanted", "wish")
 
-    def __init__(self, subscriber: Subscriber, wish: Filter, seq: int) -> None:
+    def __init__(self, subscriber: Subscriber, wish: Filter, seq: int, since: int) -> None:
         self.subscriber = subscriber
+        self.may_hear = subscriber.may_hear
         self.wish = wish
+        self.wanted = Wanted(wish)
         self.seq = seq
-        self.begun = False                  # nothing is written to it before
+        self.since = since                  # it began with the order of what is due here
+        self.first = NEVER                  # nothing before this place is told to it; NEVER: it has not begun, or ended
         self.behind = False                 # it still reads the history
-        self.lines: list[bytes] = []        # of this turn
+        self.lines: list[bytes] = []        # heard, and not written yet
 
     def hears(self, event: Event) -> bool:
         """Whether the event is for this subscriber."""
         if event.seq <= self.seq:
             return False
-        if event.type == GAP:
-            return True
-        wish = self.wish
-        return (
-            event.type in wish.types and wish.wants(event.type, event.name)
-            and self.subscriber.may_hear(event.type, event.name)
-        )
+        return event.type == GAP or (
+            self.wanted.wants(event.type, event.name) and self.may_hear(event.type, event.name))
+
+
+Due = tuple[int, Event, bytes]      # its place in the order of all that was due, and its line
 
 
 class Subscriptions:
-    """All subscriptions of this node, found by type and name of an event."""
+    """All subscriptions of this node."""
 
     def __init__(self, cluster: Cluster, wake: Callable[[], None] = lambda: None) -> None:
         """`wake()` has `turn_ended` called soon, for what happens outside of a turn."""
@@ -79,19 +103,46 @@ class Subscriptions:
         self._wake = wake
         self.history = History(cluster.machine.event_seq)
         self._all: dict[Subscription, None] = {}
+        self._index: Index[Subscription] = Index()
+        self._gone: deque[Subscription] = deque()       # still in the index: to leave takes as long as there are names
         self._types: dict[str, int] = {}                # how many subscriptions each has
-        # By type and name, those of exact names; by type and "", those of all names and of prefixes.
-        self._places: dict[tuple[str, str], dict[Subscription, None]] = {}
         self._channels: dict[tuple[tuple[str, ...], tuple[str, ...]], int] = {}     # how many listen to these for MSG
-        self._told: dict[Subscription, None] = {}                               # have lines to be written
+        self._channel_names = 0                         # in these
+        self._listening_changed = False
+        self._due: deque[Due] = deque()                 # has happened
+        self._due_bytes = 0
+        self._next = 0                                  # the place of what happens next
+        self._current: Due | None = None                # is being told
+        self._hearers: list[Subscription] = []          # to these, who have not heard it
+        self._slice = EVENT_SLICE_STEPS
+        self._told: deque[Subscription] = deque()       # had lines to be written when they came here
         self._behind: dict[Subscription, None] = {}
+        self._relieved: list[asyncio.Future[None]] = []     # wait until less is due
         self._relay: Relay | None = None
-        self._relayed = 0                                                       # who hears by it
+        self._relayed = 0                               # who hears by it
 
     def __len__(self) -> int:
         return len(self._all) + self._relayed
 
     # ---- for commands
+
+    @property
+    def crowded(self) -> bool:
+        """Whether so much is due that who makes more of it should wait."""
+        return len(self._due) > EVENT_DUE_HIGH or self._due_bytes > EVENT_DUE_BYTES_HIGH
+
+    async def room(self) -> None:
+        """Wait until less is due."""
+        while self.crowded:
+            relieved = asyncio.get_running_loop().create_future()
+            self._relieved.append(relieved)
+            await relieved
+
+    @property
+    def listening_known(self) -> bool:
+        """Whether the leader knows what is listened to here."""
+        self._tell_listening()
+        return self._cluster.listening_known
 
     def may_begin(self, wish: Filter, after: int) -> bool:
         """Whether a subscription can begin behind this number: all events since are there, or still to come."""
@@ -103,42 +154,52 @@ class Subscriptions:
     def add(self, subscriber: Subscriber, wish: Filter, after: int | None) -> Subscription:
         """Subscribe from now on, or behind the number `after`. Nothing is written before `begin`."""
         newest = self._cluster.machine.event_seq
-        subscription = Subscription(subscriber, wish, newest if after is None else after)
+        subscription = Subscription(subscriber, wish, newest if after is None else after, self._next)
         self._all[subscription] = None
-        for place in _places(wish):
-            self._places.setdefault(place, {})[subscription] = None
+        self._index.add(subscription)
         self._count(wish, 1)
         return subscription
 
+    def skip(self, subscription: Subscription, newest: int) -> None:
+        """Leave out what has happened until now; `newest`: the number of the newest event."""
+        subscription.seq, subscription.since = newest, self._next
+
     def begin(self, subscription: Subscription) -> None:
         """The subscription was answered: write what has happened since, and then what happens."""
-        subscription.begun = True
-        if subscription in self._all and subscription.seq < self.history.replaced:
+        if subscription not in self._all:
+            return
+        subscription.first = subscription.since
+        if subscription.seq < self.history.replaced:
             self._write(subscription, gap(subscription.seq + 1, self.history.replaced))
             subscription.seq = self.history.replaced
-        if subscription in self._all and subscription.seq < self._cluster.machine.event_seq:
+        if subscription.seq < self._cluster.machine.event_seq:
             subscription.behind = True
             self._behind[subscription] = None
         self._wake()
 
     def flush(self, subscription: Subscription) -> None:
-        """Write what it has heard in this turn now."""
+        """Write all that has happened until now and is for this one."""
+        if self._current is not None and subscription in self._hearers:
+            self._hear((subscription,), self._current)
+        for due in self._due:
+            event = due[1]
+            if event.type in (GAP, LOST) or subscription.wanted.wants(event.type, event.name):
+                self._hear((subscription,), due)
+        subscription.first = max(subscription.first, self._next)
         lines, subscription.lines = subscription.lines, []
-        if lines and self._told.pop(subscription, self) is None:
+        if lines:
             self._send(subscription, lines)
 
     def remove(self, subscription: Subscription) -> None:
         """End a subscription: nothing more is written to its subscriber."""
         if self._all.pop(subscription, self) is self:
             return
-        self._told.pop(subscription, None)
+        subscription.first = NEVER
+        subscription.lines = []
         self._behind.pop(subscription, None)
-        for place in _places(subscription.wish):
-            left = self._places[place]
-            del left[subscription]
-            if not left:
-                del self._places[place]
+        self._gone.append(subscription)
         self._count(subscription.wish, -1)
+        self._wake()
 
     # ---- for whoever hears by a relay
 
@@ -165,21 +226,33 @@ class Subscriptions:
     # ---- what is recorded, and which messages are listened to
 
     def _count(self, wish: Filter, step: int) -> None:
+        changed = False
         for event_type in wish.types:
-            self._types[event_type] = self._types.get(event_type, 0) + step
+            count = self._types[event_type] = self._types.get(event_type, 0) + step
+            changed = changed or count == 0 or (count == 1 and step == 1)
         if MSG in wish.types:
             self._count_channels(wish, step)
-        self._cluster.subscribed(frozenset(event_type for event_type, count in self._types.items() if count))
+        if changed:
+            self._cluster.subscribed(frozenset(event_type for event_type, count in self._types.items() if count))
 
     def _count_channels(self, wish: Filter, step: int) -> None:
         place = ((), ("",)) if wish.everything else (wish.names, wish.prefixes)
         count = self._channels.get(place, 0) + step
-        if count:
-            self._channels[place] = count
-        else:
+        if count == step:                   # a new one
+            self._channel_names += len(place[0]) + len(place[1])
+        self._channels[place] = count
+        if not count:
             del self._channels[place]
-        names = sum(len(names) + len(prefixes) for names, prefixes in self._channels)
-        if names > CHANNELS_TOLD_MAX:       # too many to tell: the others send everything
+            self._channel_names -= len(place[0]) + len(place[1])
+        self._listening_changed = True
+        self._wake()
+
+    def _tell_listening(self) -> None:
+        """Tell the cluster which messages are listened to, once for all changes of a turn."""
+        if not self._listening_changed:
+            return
+        self._listening_changed = False
+        if self._channel_names > CHANNELS_TOLD_MAX:       # too many to tell: the others send everything
             self._cluster.listen([([], [""], sum(self._channels.values()))])
         else:
             self._cluster.listen([
@@ -190,35 +263,14 @@ class Subscriptions:
 
     def notice(self, channel: str, data: bytes) -> None:
         """A message of NOTIFY."""
-        if self._relay is not None:
+        if self._relay is not None or self._all:
             newest = self._cluster.machine.event_seq
-            self._relay.add([(Event(newest, MSG, channel, ()), message(newest, channel, data))])
-        hearers = self._places.get((MSG, ""), {})
-        named = self._places.get((MSG, channel))
-        if named:
-            hearers = {**hearers, **named}
-        if hearers:
-            line = message(self._cluster.machine.event_seq, channel, data)
-            for subscription in hearers:
-                if (
-                    subscription.begun and subscription.wish.wants(MSG, channel)
-                    and subscription.subscriber.may_hear(MSG, channel)
-                ):
-                    behind = subscription.behind
-                    self._write(subscription, message(subscription.seq, channel, data) if behind else line)
-            self._wake()
+            self._happened([(Event(newest, MSG, channel, ()), message(newest, channel, data))])
 
     def notices_lost(self) -> None:
         """Messages of NOTIFY may have been lost."""
         newest = self._cluster.machine.event_seq
-        if self._relay is not None:
-            self._relay.add([(Event(newest, LOST, "", ()), gap(newest, newest))])
-        for subscription in self._all:
-            if subscription.begun and MSG in subscription.wish.types:
-                # Who still reads the past must not take it for told.
-                number = subscription.seq if subscription.behind else newest
-                self._write(subscription, gap(number, number))
-        self._wake()
+        self._happened([(Event(newest, LOST, "", ()), gap(newest, newest))])
 
     def recording(self, types: frozenset[str]) -> None:
         """These types are recorded from now on."""
@@ -226,96 +278,214 @@ class Subscriptions:
 
     def events(self, events: Sequence[Event]) -> None:
         """An entry was applied that brought these."""
-        recorded = self.history.add(events)
-        if self._relay is not None and recorded:
-            self._relay.add(recorded)
-        if self._all:
-            for event, line in recorded:
-                self._dispatch(event, line)
+        self._happened(self.history.add(events))
 
     def replaced(self) -> None:
         """A snapshot was installed: everybody has missed what happened in between."""
         before, newest = self.history.newest, self._cluster.machine.event_seq
         self.history.replace(newest)
-        self._behind.clear()
-        if self._relay is not None and newest > before:
-            self._relay.add([(Event(newest, GAP, "", (before + 1, newest)), gap(before + 1, newest))])
-        for subscription in self._all:
-            if not subscription.begun:
-                continue                    # it will be told, unless it begins later than that
-            known = subscription.seq if subscription.behind else max(before, subscription.seq)
+        behind, self._behind = self._behind, {}
+        for subscription in behind:             # what is due is not for these
             subscription.behind = False
-            if newest > known:
-                self._write(subscription, gap(known + 1, newest))
+            if newest > subscription.seq:
+                self._write(subscription, gap(subscription.seq + 1, newest))
+                subscription.seq = newest
+        if newest > before:
+            self._happened([(Event(newest, GAP, "", (before + 1, newest)), gap(before + 1, newest))])
+
+    def _happened(self, recorded: Sequence[Recorded]) -> None:
+        """This is due to who wants it."""
+        if not recorded:
+            return
+        if self._relay is not None:
+            self._relay.add(recorded)
+        if not self._all:
+            return
+        for event, line in recorded:
+            self._due.append((self._next, event, line))
+            self._next += 1
+            if event.type == MSG:
+                self._due_bytes += len(line)
+        if len(self._due) > EVENT_DUE_MAX or self._due_bytes > EVENT_DUE_BYTES_MAX:
+            self._give_up()
+        self._wake()
+
+    def _give_up(self) -> None:
+        """Too much is due: tell that it was missed, instead."""
+        newest = self._cluster.machine.event_seq
+        first = next((event.seq for _, event, _ in self._due if event.type not in (MSG, LOST)), None)
+        messages = self._due_bytes > 0
+        self._due.clear()
+        self._due_bytes = 0
+        if first is not None:
+            self._due.append((self._next, Event(newest, GAP, "", (first, newest)), gap(first, newest)))
+        elif messages:
+            self._due.append((self._next, Event(newest, LOST, "", ()), gap(newest, newest)))
+        self._next += 1
+
+    # ---- the slices
 
     @property
     def pending(self) -> bool:
-        """Whether there is something to write."""
-        return bool(self._told or self._behind)
+        """Whether there is something to do at the end of a turn."""
+        return bool(self._due or self._hearers or self._told or self._behind or self._gone or self._listening_changed)
 
     def turn_ended(self) -> None:
-        """Write what has happened in the turn."""
+        """Do a slice of what is to be done: half of it finds hearers, the rest writes and reads the history."""
         self.history.newest = self._cluster.machine.event_seq
-        if self._told:
-            told, self._told = self._told, {}
-            for subscription in told:
-                lines, subscription.lines = subscription.lines, []
-                if subscription in self._all:
-                    self._send(subscription, lines)
-        for subscription in list(self._behind):
-            self._catch_up(subscription)
-
-    # ---- inside
-
-    def _dispatch(self, event: Event, line: bytes) -> None:
-        if event.type == GAP:
-            hearers = self._all
+        if not self.pending:
+            return
+        self._tell_listening()
+        steps = self._slice
+        steps -= self._dispatch(steps // 2)
+        steps -= self._write_told(steps)
+        steps -= self._catch_up_some(steps)
+        steps -= self._forget(steps)
+        steps -= self._dispatch(steps)
+        if self._relieved and not self._is_half_full():
+            relieved, self._relieved = self._relieved, []
+            for future in relieved:
+                if not future.done():
+                    future.set_result(None)
+        if steps > 0 and not self._due and not self._hearers and not self._told and not self._gone:
+            self._slice = EVENT_SLICE_STEPS
         else:
-            hearers = self._places.get((event.type, ""), {})
-            named = self._places.get((event.type, event.name)) if event.name else None
-            if named:
-                hearers = {**hearers, **named}
-        for subscription in hearers:
-            if subscription.begun and not subscription.behind and subscription.hears(event):
-                self._write(subscription, line)
+            self._slice = min(self._slice * 5 // 4, EVENT_SLICE_STEPS_MAX)
+            self._wake()
+
+    def _is_half_full(self) -> bool:
+        return len(self._due) * 2 > EVENT_DUE_HIGH or self._due_bytes * 2 > EVENT_DUE_BYTES_HIGH
+
+    def _dispatch(self, steps: int) -> int:
+        """Let what is due be heard; returns how many steps that took, no more than `steps` and a few."""
+        left = steps
+        while left > 0:
+            if self._hearers:
+                assert self._current is not None
+                some = self._hearers[-left:]
+                del self._hearers[-left:]
+                left -= len(some)
+                self._hear(some, self._current)
+            elif self._due:
+                self._current = self._due.popleft()
+                left -= self._find_hearers(self._current)
+            else:
+                self._current = None
+                break
+        return steps - left
+
+    def _find_hearers(self, due: Due) -> int:
+        """Find who hears this; returns how many steps that took."""
+        _, event, line = due
+        if event.type == GAP:
+            self._hearers = list(self._all)
+        elif event.type == LOST:
+            self._hearers = [one for one in self._all if MSG in one.wanted.types]
+        else:
+            if event.type == MSG:
+                self._due_bytes -= len(line)
+            self._hearers = self._index.hearers(event.type, event.name)
+        return self._index.looks()
+
+    def _hear(self, some: Iterable[Subscription], due: Due) -> None:
+        """These, who want this, hear it, if they still are there and may."""
+        place, event, line = due
+        event_type, name, seq, told = event.type, event.name, event.seq, self._told
+        if event_type in (LOST, GAP):
+            for subscription in some:
+                if subscription.first <= place:
+                    self._miss(subscription, event, line)
+            return
+        message = event_type == MSG
+        for subscription in some:
+            if subscription.first > place:
+                continue
+            past = subscription.behind or seq <= subscription.seq
+            if (past and not message) or not subscription.may_hear(event_type, name):
+                continue
+            if not subscription.lines:
+                told.append(subscription)
+            # A message has no number of its own, and must not run ahead of the past that is still read.
+            subscription.lines.append(numbered(subscription.seq, line) if past else line)
+
+    def _miss(self, subscription: Subscription, event: Event, line: bytes) -> None:
+        """A subscriber hears that something may be missing."""
+        seq, past = event.seq, subscription.behind or event.seq < subscription.seq
+        if event.type == LOST:
+            if MSG in subscription.wanted.types:
+                self._write(subscription, gap(subscription.seq, subscription.seq) if past else line)
+        elif not past and seq != subscription.seq:
+            knows = bool(event.words) and subscription.seq >= int(event.words[0])       # of the first ones
+            self._write(subscription, gap(subscription.seq + 1, seq) if knows else line)
 
     def _write(self, subscription: Subscription, line: bytes) -> None:
+        if not subscription.lines:
+            self._told.append(subscription)
         subscription.lines.append(line)
-        self._told[subscription] = None
+
+    def _write_told(self, steps: int) -> int:
+        """Write what was heard, to each in its turn; returns how many steps that took."""
+        left, told = steps, self._told
+        while told and left > 0:
+            subscription = told.popleft()
+            lines = subscription.lines
+            if lines:               # and not flushed meanwhile
+                subscription.lines = []
+                left -= EVENT_WRITE_STEPS
+                self._send(subscription, lines)
+        return steps - left
 
     def _send(self, subscription: Subscription, lines: list[bytes]) -> None:
-        """Write these lines, unless too much is unread."""
+        """Write these lines, unless too much is unread or nothing may be told any more."""
         subscriber = subscription.subscriber
-        if subscriber.unsent_bytes() >= EVENT_BACKLOG_BYTES:
-            self.remove(subscription)
-            subscriber.cut("it does not read its events")
+        if not subscriber.may_stay():
+            self._cut(subscription, "its user is gone")
+        elif subscriber.unsent_bytes() >= EVENT_BACKLOG_BYTES:
+            self._cut(subscription, "it does not read its events")
         else:
             subscriber.tell(lines)
 
-    def _catch_up(self, subscription: Subscription) -> None:
-        """Write the next pieces of the history to a subscriber that takes them."""
-        while subscription.subscriber.unsent_bytes() < EVENT_PIECE_BYTES:
-            if not self.history.reaches_back_to(subscription.seq, ()):
-                self.remove(subscription)
-                subscription.subscriber.cut("it does not read its events")
-                return
-            piece = self.history.after(subscription.seq)
-            if not piece:
-                subscription.behind = False
-                del self._behind[subscription]
-                return
-            lines = [line for event, line in piece if subscription.hears(event)]
-            subscription.seq = piece[-1][0].seq
-            if lines:
-                subscription.subscriber.tell(lines)
+    def _cut(self, subscription: Subscription, why: str) -> None:
+        self.remove(subscription)
+        subscription.subscriber.cut(why)
 
+    def _catch_up_some(self, steps: int) -> int:
+        """Write pieces of the history to those who are behind, each in its turn; returns how many steps that took."""
+        left = steps
+        for subscription in list(self._behind):
+            if left <= 0:
+                self._wake()
+                break
+            left -= 1
+            while left > 0 and subscription.behind and not subscription.lines \
+                    and subscription.subscriber.unsent_bytes() < EVENT_PIECE_BYTES:
+                left -= self._catch_up(subscription)
+            if subscription.behind and subscription in self._behind:
+                self._behind[subscription] = self._behind.pop(subscription)
+        return steps - left
 
-def _places(wish: Filter) -> list[tuple[str, str]]:
-    """Where a subscription is found: type and exact name, or "" for all others."""
-    places: list[tuple[str, str]] = []
-    for event_type in wish.types:
-        if wish.everything or wish.prefixes or event_type in UNNAMED:
-            places.append((event_type, ""))
-        if not wish.everything and event_type not in UNNAMED:
-            places += [(event_type, name) for name in wish.names]
-    return places
+    def _catch_up(self, subscription: Subscription) -> int:
+        """Write the next piece of the history; returns how many steps that took."""
+        if not self.history.reaches_back_to(subscription.seq, ()):
+            self._cut(subscription, "it does not read its events")
+            subscription.behind = False
+            return 1
+        piece = self.history.after(subscription.seq)
+        if not piece:
+            subscription.behind = False
+            del self._behind[subscription]
+            return 1
+        lines = [line for event, line in piece if subscription.hears(event)]
+        subscription.seq = piece[-1][0].seq
+        if lines:
+            self._send(subscription, lines)
+        return len(piece) + EVENT_WRITE_STEPS
+
+    def _forget(self, steps: int) -> int:
+        """Take those who are gone out of the index; returns how many steps that took."""
+        left = steps
+        while self._gone and left > 0:
+            subscription = self._gone.popleft()
+            left -= 1 + len(subscription.wish.names) + len(subscription.wish.prefixes)
+            self._index.remove(subscription)
+        return steps - left

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from core import GAP
 from gateway.auth.permissions import may_hear
-from gateway.events.filters import LOST, MSG, Filter
+from gateway.events.filters import LOST, MSG, Filter, Wanted
 from gateway.events.history import Recorded
 from gateway.events.lines import gap
 from gateway.events.subscriptions import Subscriptions
@@ -86,6 +86,7 @@ class Stream:
         self.ended = False
         self._left = False                              # by the thread
         self.wish = wish
+        self._wanted = Wanted(wish)
         self._rights = rights
         self._cut = cut
         self._seq = seq
@@ -172,7 +173,7 @@ class Stream:
         if event.type == LOST:
             return MSG in self.wish.types
         return (
-            event.type in self.wish.types and self.wish.wants(event.type, event.name)
+            self._wanted.wants(event.type, event.name)
             and (self._rights is None or may_hear(self._rights, event.type, event.name))
         )
 

@@ -349,6 +349,8 @@ class Pipeline:
             held_bytes += self.waiter.held_bytes
         if self.state.transaction is not None:
             held_bytes += self.state.transaction.held_bytes
+        if self.state.subscribed is not None:
+            held_bytes += self.state.subscribed.held_bytes
         self.flow.weigh(self, held_bytes)
 
     # ---- the end

@@ -63,6 +63,7 @@ class Client(Protocol):
     link: Link
     guard: Guard                            # who the client is
     ended: bool                             # the client has sent its last byte
+    closed: bool                            # no more answers are sent
     state: ClientState                      # the state of its connection
     waiter: Blocked | None                  # the blocked command
 
@@ -104,6 +105,9 @@ class Client(Protocol):
 
     async def stream(self, piece: bytes) -> None:
         """Send a piece of a long answer, then wait until the client has read most of what was sent."""
+
+    def weigh(self) -> None:
+        """Report to the account what is held for the client."""
 
     def wake(self) -> None:
         """Continue when the current turn ends."""

@@ -28,6 +28,8 @@ class Attachment(Protocol):
 class Subscribed(Protocol):
     """The subscription of a connection; see events.py."""
 
+    held_bytes: int             # the memory that it takes, about
+
     def cancel(self) -> None:
         """End it."""
 

@@ -101,7 +101,8 @@ def _assert_same_running(machine: Machine, model: Model) -> None:
     assert [astuple(one) for one in machine.workers()] == [
         astuple(one) for _, one in sorted(model.workers.items()) if one.session
     ]
-    assert machine.bindings("") == [(topic, *one) for topic in sorted(model.topics) for one in model.topics[topic]]
+    assert [(topic, *one) for topic in sorted(machine.topics) for one in machine.topics[topic]] == [
+        (topic, *one) for topic in sorted(model.topics) for one in model.topics[topic]]
     for session in range(model.sessions.next_number + 1):
         assert [job.id for job in machine.taken(session)] == [job.id for job in model.taken(session)]
     for job in model.running():

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from gateway.events import subscriptions
 from tests.gateway.helpers.memory import MemoryGateway, with_gateway
 
 
@@ -34,4 +35,46 @@ def test_what_happens_before_the_answer_is_heard_by_who_asked_for_it_only(begin:
         worker.send(b"PUT q 0 0\r\n")
         await gateway.settle()
         assert answer + hearer.take() == b"200 OK 4\r\n" + heard
+    with_gateway(test)
+
+
+def test_the_names_of_a_subscription_are_held_for_its_client() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        hearer = gateway.connect()
+        names = "|".join(f"name{number}*" for number in range(1000))
+        hearer.send(f"SUBSCRIBE PUT {names}\r\n".encode())
+        await gateway.settle()
+        assert hearer.take() == b"200 OK 1\r\n"
+        assert gateway.hub.account.held_bytes > 400_000
+        hearer.send(b"UNSUBSCRIBE\r\n")
+        await gateway.settle()
+        assert hearer.take() == b"200 OK\r\n"
+        assert gateway.hub.account.held_bytes == 0
+    with_gateway(test)
+
+
+def test_a_sender_of_messages_waits_while_those_before_are_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subscriptions, "EVENT_DUE_HIGH", 10)
+    monkeypatch.setattr(subscriptions, "EVENT_SLICE_STEPS", 0)
+    monkeypatch.setattr(subscriptions, "EVENT_SLICE_STEPS_MAX", 0)      # nothing is told
+
+    async def test(gateway: MemoryGateway) -> None:
+        hearer, sender, worker = (gateway.connect() for _ in range(3))
+        hearer.send(b"SUBSCRIBE MSG c\r\n")
+        await gateway.settle()
+        assert hearer.take() == b"200 OK 1\r\n"
+        sender.send(b"NOTIFY c 0\r\n" * 20)
+        worker.send(b"PUT q 0 0\r\n")
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert sender.take().count(b"200 OK") == 11
+        assert worker.take() == b"200 OK\r\n"
+        gateway.hub.subscriptions._slice = 1000
+        monkeypatch.undo()
+        answers = b""
+        while answers.count(b"200 OK") < 9:
+            await asyncio.sleep(0.001)
+            answers += sender.take()
+        await gateway.settle()
+        assert hearer.take().count(b" MSG c 0\r\n") == 20
     with_gateway(test)

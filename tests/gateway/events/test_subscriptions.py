@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from core import Event, Machine, Put
 from gateway.events import history
+from gateway.events import subscriptions as of_subscriptions
 from gateway.events.filters import Filter
 from gateway.events.subscriptions import Subscription, Subscriptions
-from gateway.limits import EVENT_BACKLOG_BYTES, EVENT_PIECE_BYTES
+from gateway.limits import (
+    EVENT_BACKLOG_BYTES,
+    EVENT_DUE_HIGH,
+    EVENT_PIECE_BYTES,
+    EVENT_SLICE_STEPS_MAX,
+    EVENT_WRITE_STEPS,
+)
 from tests.gateway.helpers.fake_cluster import FakeCluster
 
 ALL_PUTS = Filter(("PUT",))
@@ -50,12 +59,14 @@ class Hearer:
 
     def __init__(self) -> None:
         self.lines: list[bytes] = []
-        self.unsent = 0
+        self.unsent = self.writes = 0
         self.reads = True
+        self.stays = True
         self.ended: str | None = None
 
     def tell(self, lines: list[bytes]) -> None:
         assert self.ended is None
+        self.writes += 1
         self.lines += [line.rstrip() for line in lines]
         if not self.reads:
             self.unsent += sum(map(len, lines))
@@ -65,6 +76,9 @@ class Hearer:
 
     def may_hear(self, event_type: str, name: str) -> bool:
         return not name.startswith("secret")
+
+    def may_stay(self) -> bool:
+        return self.stays
 
     def cut(self, why: str) -> None:
         self.ended = why
@@ -152,7 +166,8 @@ def test_who_comes_back_reads_the_past_in_pieces_and_then_goes_on(cluster: FakeC
     hearer.reads = False
     assert node.may_begin(ALL_PUTS, begun)
     subscribe(node, hearer, ALL_PUTS, begun)
-    node.turn_ended()
+    for _ in range(9):                          # each turn has its slice of it
+        node.turn_ended()
     first = len(hearer.lines)
     assert EVENT_PIECE_BYTES <= hearer.unsent < 2 * EVENT_PIECE_BYTES
     put(cluster, "q")                           # it does not hear this before the rest
@@ -284,3 +299,174 @@ def test_messages_do_not_run_ahead_of_the_past_that_is_still_told(cluster: FakeC
         b"250 %d PUT q 0" % (begin + 2), b"250 %d MSG c 0" % (begin + 2),
     ]
     assert numbers(first)[2:] == [begin + 2] * 3
+
+
+MANY = 1500
+
+
+def crowd(node: Subscriptions, wish: Filter = ALL_PUTS) -> list[Hearer]:
+    """Many subscribers."""
+    hearers = [Hearer() for _ in range(MANY)]
+    for hearer in hearers:
+        subscribe(node, hearer, wish, None)
+    return hearers
+
+
+def told(hearers: list[Hearer]) -> int:
+    """How many have been written to."""
+    return sum(bool(hearer.lines) for hearer in hearers)
+
+
+def test_one_turn_writes_to_some_of_many_and_all_hear_everything_in_order(
+    cluster: FakeCluster, node: Subscriptions
+) -> None:
+    hearers = crowd(node)
+    begun = cluster.machine.event_seq
+    slice_of_one = EVENT_SLICE_STEPS_MAX // EVENT_WRITE_STEPS
+    node.events([Event(begun + 1, "PUT", "q", (0,))])
+    assert told(hearers) == 0                       # nothing is done while entries are applied
+    node.turn_ended()
+    assert 0 < told(hearers) <= slice_of_one < MANY
+    for number in range(2, 22):
+        node.events([Event(begun + number, "PUT", "q", (0,))])
+    turns = 0
+    while node.pending:
+        before = sum(hearer.writes for hearer in hearers)
+        node.turn_ended()
+        turns += 1
+        assert sum(hearer.writes for hearer in hearers) - before <= slice_of_one
+    assert turns < 100
+    assert all(numbers(hearer) == list(range(begun + 1, begun + 22)) for hearer in hearers)
+
+
+def test_who_leaves_or_comes_while_an_event_is_told_misses_and_gets_nothing_of_others(
+    cluster: FakeCluster, node: Subscriptions
+) -> None:
+    hearers = [Hearer() for _ in range(MANY)]
+    subscriptions = [subscribe(node, hearer, ALL_PUTS, None) for hearer in hearers]
+    begun = cluster.machine.event_seq
+    put(cluster, "q")
+    waiting = next(place for place, hearer in enumerate(hearers) if not hearer.lines)
+    node.remove(subscriptions[waiting])
+    late, back = Hearer(), Hearer()
+    subscribe(node, late, ALL_PUTS, None)
+    subscribe(node, back, ALL_PUTS, begun)
+    last = next(place for place, hearer in enumerate(hearers) if not hearer.lines and place != waiting)
+    node.flush(subscriptions[last])                 # as who subscribes to something else
+    assert numbers(hearers[last]) == [begun + 1]
+    put(cluster, "q")
+    while node.pending:
+        node.turn_ended()
+    assert numbers(late) == [begun + 2]
+    assert numbers(back) == [begun + 1, begun + 2]
+    assert hearers.pop(waiting).lines == []
+    assert all(numbers(hearer) == [begun + 1, begun + 2] for hearer in hearers)
+
+
+def test_messages_and_events_keep_their_order_while_there_is_too_much_for_a_turn(
+    cluster: FakeCluster, node: Subscriptions
+) -> None:
+    hearers = crowd(node, Filter(("PUT", "MSG")))
+    for number in range(5):
+        put(cluster, f"q{number}")
+        node.notice(f"c{number}", b"")
+    while node.pending:
+        node.turn_ended()
+    expected = [word for number in range(5) for word in (b"q%d" % number, b"c%d" % number)]
+    for hearer in hearers:
+        assert [line.split()[3] for line in hearer.lines] == expected
+        assert numbers(hearer) == sorted(numbers(hearer))
+
+
+def test_who_makes_more_waits_while_much_is_due(
+    cluster: FakeCluster, node: Subscriptions
+) -> None:
+    async def main() -> None:
+        hearers = crowd(node, Filter(("MSG",)))
+        for _ in range(EVENT_DUE_HIGH):
+            node.notice("c", b"")
+        assert not node.crowded
+        node.notice("c", b"")
+        assert node.crowded
+        waiting = asyncio.create_task(node.room())
+        await asyncio.sleep(0)
+        while not waiting.done():
+            node.turn_ended()
+            await asyncio.sleep(0)
+        assert not node.crowded
+        assert node.pending
+        while node.pending:
+            node.turn_ended()
+        assert {len(hearer.lines) for hearer in hearers} == {EVENT_DUE_HIGH + 1}
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("messages", [False, True])
+def test_with_far_too_much_due_all_are_told_that_they_missed_it(
+    cluster: FakeCluster, node: Subscriptions, monkeypatch: pytest.MonkeyPatch, messages: bool,
+) -> None:
+    monkeypatch.setattr(of_subscriptions, "EVENT_DUE_MAX", 100)
+    hearers = crowd(node, Filter(("PUT", "MSG")))
+    begun = cluster.machine.event_seq
+    if messages:
+        for _ in range(101):
+            node.notice("c", b"")
+    else:
+        cluster._apply([Put("q", 0, b"")] * 101)
+    newest = cluster.machine.event_seq
+    while node.pending:
+        node.turn_ended()
+    for hearer in hearers:
+        heard, (_, number, kind, first, last) = numbers(hearer)[:-1], hearer.lines[-1].split()
+        assert (kind, int(number), int(last)) == (b"GAP", newest, newest)
+        assert int(first) == (newest if messages else begun + 1 + len(heard))
+        assert messages or heard == list(range(begun + 1, int(first)))
+    put(cluster, "q")
+    while node.pending:
+        node.turn_ended()
+    assert all(numbers(hearer)[-1] == newest + 1 for hearer in hearers)
+
+
+def test_who_is_gone_leaves_the_index_in_slices(cluster: FakeCluster, node: Subscriptions) -> None:
+    names = tuple(f"q{number}" for number in range(1000))
+    subscriptions = [subscribe(node, Hearer(), Filter(("PUT",), names), None) for _ in range(100)]
+    for subscription in subscriptions:
+        node.remove(subscription)
+    assert len(node) == 0
+    turns = 0
+    while node.pending:
+        node.turn_ended()
+        turns += 1
+    assert turns >= 100 * 1000 // (EVENT_SLICE_STEPS_MAX + 1000)
+    assert node._index.looks() == 0
+
+
+def test_the_past_is_read_in_slices_of_all_who_read_it(cluster: FakeCluster, node: Subscriptions) -> None:
+    subscribe(node, Hearer(), ALL_PUTS, None)
+    begun = cluster.machine.event_seq
+    for _ in range(10):
+        put(cluster, "q", 1000)
+    while node.pending:
+        node.turn_ended()
+    hearers = [Hearer() for _ in range(50)]
+    for hearer in hearers:
+        subscribe(node, hearer, ALL_PUTS, begun)
+    before = 0
+    while node.pending:
+        node.turn_ended()
+        heard = sum(len(hearer.lines) for hearer in hearers)
+        assert heard - before <= EVENT_SLICE_STEPS_MAX + 1000
+        before = heard
+    assert all(numbers(hearer) == list(range(begun + 1, begun + 10_001)) for hearer in hearers)
+
+
+def test_whose_user_is_gone_is_cut_before_it_is_told_more(cluster: FakeCluster, node: Subscriptions) -> None:
+    hearer = Hearer()
+    subscribe(node, hearer, ALL_PUTS, None)
+    put(cluster, "q")
+    hearer.stays = False
+    put(cluster, "q")
+    assert len(hearer.lines) == 1
+    assert hearer.ended is not None
+    assert len(node) == 0

@@ -14,9 +14,10 @@ from tests.hostile.attacks import (
     releases,
     rubbish,
     sessions,
+    subscriptions,
 )
 
 ATTACKS: tuple[Attack, ...] = (
     *commands.ATTACKS, *releases.ATTACKS, *bodies.ATTACKS, *disk.ATTACKS, *connections.ATTACKS, *memory.ATTACKS,
-    *overload.ATTACKS, *sessions.ATTACKS, *clock.ATTACKS, *rubbish.ATTACKS,
+    *overload.ATTACKS, *sessions.ATTACKS, *subscriptions.ATTACKS, *clock.ATTACKS, *rubbish.ATTACKS,
 )

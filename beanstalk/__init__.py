@@ -6,12 +6,12 @@ it says to a `Seat`, in the words of `calls`. This package imports nothing of ou
 
 from beanstalk import calls
 from beanstalk.calls import Call, Done, Failure, Result, Seat
-from beanstalk.connection import Connection
+from beanstalk.connection import Connection, Host, Stay
 from beanstalk.conversation import Conversation, Link
 from beanstalk.limits import BODY_BYTES_MAX, U32_MAX
 from beanstalk.server import Server
 
 __all__ = [
-    "BODY_BYTES_MAX", "U32_MAX", "Call", "Connection", "Conversation", "Done", "Failure", "Link", "Result", "Seat",
-    "Server", "calls",
+    "BODY_BYTES_MAX", "U32_MAX", "Call", "Connection", "Conversation", "Done", "Failure", "Host", "Link", "Result",
+    "Seat", "Server", "Stay", "calls",
 ]

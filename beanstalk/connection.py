@@ -1,16 +1,45 @@
-"""The asyncio shell around a conversation, for whoever has an event loop: it forwards what happens to the socket."""
+"""The asyncio shell around a conversation, for whoever has an event loop: it forwards what happens to the socket, and
+says to its host what is held for the client."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
-from typing import cast
+from typing import Protocol, cast
 
 from beanstalk.calls import Seat
 from beanstalk.conversation import Conversation
 from beanstalk.server import Server
 
-OUTPUT_BYTES_MAX = 256 << 10    # unread answers, before no more commands are executed
+log = logging.getLogger("sockpqd.beanstalkd")
+
+READ_COUNTED_BYTES = 4 << 10    # of one read; with fewer at most a small command has come
+
+
+class Stay(Protocol):
+    """A connection that was let in."""
+
+    kernel_bytes: int               # what the kernel holds for it, as last measured
+
+    def measure(self) -> None:
+        """Measure that: the client does not read."""
+
+    def leave(self) -> None:
+        """The connection is gone."""
+
+
+class Host(Protocol):
+    """Who listens: lets connections in, and counts what is held for them. Timeouts are its business as well."""
+
+    def receive(self, transport: asyncio.BaseTransport, connection: Connection) -> Stay | None:
+        """A client has come. None: there is no place for it."""
+
+    def hold(self, connection: Connection, held_bytes: int) -> None:
+        """So much memory is held for it from now on."""
+
+    def no_room(self) -> bool:
+        """Whether a body that has yet to arrive cannot be kept."""
 
 
 class Connection(asyncio.Protocol):
@@ -18,17 +47,27 @@ class Connection(asyncio.Protocol):
 
     _transport: asyncio.Transport
     _conversation: Conversation | None = None       # None: it was not accepted
+    _stay: Stay
+    stranger = False                                # nobody proves here who they are
 
-    def __init__(self, server: Server, seat: Seat) -> None:
+    def __init__(self, server: Server, seat: Seat, host: Host) -> None:
         self._server = server
         self._seat = seat
+        self._host = host
         self._paused = False
+        self._lost = False
+        self._written_bytes = 0
+        self._held_bytes = 0                        # as last reported
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client has come."""
+        """A client has come; it is closed at once if there is no place for it."""
         self._transport = cast(asyncio.Transport, transport)
-        self._transport.set_write_buffer_limits(OUTPUT_BYTES_MAX)
-        self._conversation = Conversation(self._server, self._seat, self)
+        stay = self._host.receive(transport, self)
+        if stay is None:
+            self._transport.abort()
+            return
+        self._stay = stay
+        self._conversation = Conversation(self._server, self._seat, self, self._host.no_room)
 
     def data_received(self, data: bytes) -> None:
         """Bytes have come; no more are read while too many are unexecuted."""
@@ -37,6 +76,8 @@ class Connection(asyncio.Protocol):
             conversation.receive(data)
             if conversation.reader.full is not self._paused:
                 self._throttle()
+            if self._held_bytes or len(data) >= READ_COUNTED_BYTES or conversation.holds_much:
+                self.weigh()
 
     def eof_received(self) -> bool:
         """The client sends no more, but may still read."""
@@ -48,23 +89,67 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The client is gone."""
         if self._conversation is not None:
+            self._lost = True
+            self._stay.leave()
             self._conversation.lost()
+            self.weigh()
 
     def pause_writing(self) -> None:
         """The client does not read."""
         if self._conversation is not None:
+            self._stay.measure()
             self._conversation.output_full()
+            self.weigh()
 
     def resume_writing(self) -> None:
         """The client reads again."""
         if self._conversation is not None:
+            self._stay.kernel_bytes = 0             # it reads
             self._conversation.output_taken()
+            self.weigh()
+
+    # ---- for the host
+
+    def turn(self) -> tuple[str, int]:
+        """What it waits for, and a number that changes when the client makes progress; see Conversation."""
+        return ("ours", 0) if self._conversation is None else self._conversation.turn()
+
+    def taken_bytes(self) -> int:
+        """How many bytes the kernel has accepted of what was written."""
+        return self._written_bytes - self.unsent_bytes()
+
+    def unsent_bytes(self) -> int:
+        """How many it has not."""
+        return self._transport.get_write_buffer_size()
+
+    def weigh(self) -> None:
+        """Report what is held for the client."""
+        held_bytes = 0
+        if self._conversation is not None and not self._lost:
+            held_bytes = self._conversation.held_bytes + self.unsent_bytes() + self._stay.kernel_bytes
+        if held_bytes != self._held_bytes:
+            self._held_bytes = held_bytes
+            self._host.hold(self, held_bytes)
+
+    def cut(self, why: str) -> None:
+        """Close at once, and log the reason."""
+        if not self._lost and not self._transport.is_closing():
+            peer = self._transport.get_extra_info("peername") or ("?", "?")
+            log.info("%s:%s: connection cut, %s", peer[0], peer[1], why)
+        self.abort()
+
+    def evict(self) -> None:
+        """Release what is held for it at once."""
+        self.cut("it holds too much memory")
 
     # ---- Link
 
     def write(self, data: bytes) -> None:
         """See Link."""
+        self._written_bytes += len(data)
         self._transport.write(data)
+        if self._held_bytes:
+            self.weigh()
 
     def close(self) -> None:
         """See Link."""

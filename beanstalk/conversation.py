@@ -27,8 +27,16 @@ from beanstalk.calls import (
     TubeFigures,
 )
 from beanstalk.commands import Command
-from beanstalk.limits import COMMANDS_PER_TURN, OUTPUT_BYTES_PIECE, TTR_S_MIN
-from beanstalk.reader import Reader, Wrong
+from beanstalk.limits import (
+    COMMANDS_PER_TURN,
+    COUNTED_BYTES_MIN,
+    FEW,
+    OUTPUT_BYTES_PIECE,
+    RESERVATION_BYTES,
+    TTR_S_MIN,
+    WATCHED_BYTES,
+)
+from beanstalk.reader import FOREIGN, Reader, Wrong
 from beanstalk.reservations import Reservations
 from beanstalk.server import Server
 from beanstalk.tubes import Tubes
@@ -71,10 +79,11 @@ _FAILURES = {
 class Conversation:
     """One connection; all calls come from one thread."""
 
-    def __init__(self, server: Server, seat: Seat, link: Link) -> None:
+    def __init__(self, server: Server, seat: Seat, link: Link, no_room: Callable[[], bool] = lambda: False) -> None:
+        """`no_room`: whether a body that has yet to arrive cannot be kept."""
         self.producer = self.worker = self.waiting = False
         self.held = Reservations()
-        self.reader = Reader(server.body_bytes_max)
+        self.reader = Reader(server.body_bytes_max, no_room)
         self.closed = False                         # no more answers are sent
         self._server = server
         self._seat = seat
@@ -90,6 +99,39 @@ class Conversation:
         self._out: list[bytes] = []
         self._out_bytes = 0
         server.enter(self)
+
+    # ---- what is held for the client, and what it is waited for
+
+    @property
+    def held_bytes(self) -> int:
+        """The memory held for it, besides answers that are written; 0 for the little that most connections need."""
+        held = self.reader.held_bytes + self._out_bytes
+        asking = self._asking
+        if asking is not None and type(asking.call) is calls.Put and len(asking.call.body) >= COUNTED_BYTES_MIN:
+            held += len(asking.call.body)
+        watched, reserved = len(self._tubes.watched), len(self.held)
+        if watched > FEW:
+            held += watched * WATCHED_BYTES + 2 * self._tubes.names_bytes
+        return held + reserved * RESERVATION_BYTES if reserved > FEW else held
+
+    @property
+    def holds_much(self) -> bool:
+        """Whether more is held than of most connections."""
+        return len(self._tubes.watched) > FEW or len(self.held) > FEW or self.reader.pending
+
+    def turn(self) -> tuple[str, int]:
+        """What it waits for, and a number that changes when the client makes progress.
+
+        "ours": nothing of the client; "hello": the first line; "next": the next command; "rest": the rest of one.
+        """
+        reader = self.reader
+        if self.closed or self._ended or self._asking is not None or self._turn_over or self._full:
+            return "ours", 0
+        if self._server.leaving and self not in self._server.leaving:
+            return "ours", 0
+        if reader.amid_command and reader.commands:
+            return "rest", reader.commands
+        return ("next" if reader.commands else "hello"), reader.commands
 
     # ---- what happens to the connection
 
@@ -173,6 +215,10 @@ class Conversation:
     def _answer_to(self, command: Command | Wrong) -> Step:
         self._server.count(command.verb)
         if isinstance(command, Wrong):
+            if command is FOREIGN:
+                self._out.append(command.answer)
+                self._hang_up()
+                return b""
             return command.answer
         return _DO[command.verb](self, command)
 

@@ -16,3 +16,9 @@ OUTPUT_BYTES_PIECE = 64 << 10       # of answers, before they are sent although 
 COMMANDS_PER_TURN = 64              # of one connection, before others have their turn
 WATCHED_MAX = 1000                  # tubes of one connection; there memory is the limit
 FORGET_S = 60.0                     # a reservation is remembered this long after its time, as it may end late
+
+# What a connection holds besides the bytes it was sent, roughly as measured; a few of each are not counted.
+FEW = 16
+WATCHED_BYTES = 350                 # a watched tube, with a reserve that waits for it
+RESERVATION_BYTES = 400
+COUNTED_BYTES_MIN = 4 << 10         # a body that is on its way counts from this size on

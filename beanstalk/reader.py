@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from typing import NamedTuple
 
 from beanstalk import answers
@@ -18,20 +20,40 @@ class Wrong(NamedTuple):
 
 BAD_FORMAT = Wrong(answers.BAD_FORMAT)
 UNKNOWN_COMMAND = Wrong(answers.UNKNOWN_COMMAND)
+FOREIGN = Wrong(answers.UNKNOWN_COMMAND)        # the client speaks HTTP: the connection ends with this answer
+
+# A browser sends whatever a web page of a stranger wants it to: to us as well, with its own lines before that.
+_REQUEST_LINE = re.compile(rb"\S+ .* HTTP/\d(\.\d)?", re.DOTALL)
+_REQUEST_LINE_END = re.compile(rb".* HTTP/\d(\.\d)?", re.DOTALL)
+_HOST = b"host:"
+LINE_END_BYTES = 16             # of a line that is too long these are kept: the end of a request line is among them
+
+
+class _Foreign(Exception):
+    """The line is one of HTTP."""
 
 
 class Reader:
     """The input of one connection."""
 
-    __slots__ = ("_body_bytes_max", "_buffer", "_dropped", "_dropping_line", "_put", "_wanted", "usual")
+    __slots__ = (
+        "_body_bytes_max", "_buffer", "_drop_answer", "_dropped", "_dropping_line", "_no_room", "_put", "_wanted",
+        "commands", "usual",
+    )
 
-    def __init__(self, body_bytes_max: int = BODY_BYTES_MAX) -> None:
+    def __init__(
+        self, body_bytes_max: int = BODY_BYTES_MAX, no_room: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`no_room`: whether a body that has yet to arrive cannot be kept."""
         self._body_bytes_max = body_bytes_max
+        self._no_room = no_room
+        self.commands = 0                       # lines so far, usual ones included
         self._buffer = bytearray()
         self.usual: Command | None = None       # a usual command, before what is in the buffer
         self._put: Command | None = None        # its body is arriving
         self._wanted = 0                        # bytes of the body with CR LF
-        self._dropped = 0                       # bytes of a body that is too big, still to be dropped
+        self._dropped = 0                       # bytes of a body that is not kept, still to be dropped
+        self._drop_answer = answers.JOB_TOO_BIG     # what is answered then
         self._dropping_line = False             # of a line that is too long, up to its end
 
     @property
@@ -44,11 +66,22 @@ class Reader:
         """Whether there are bytes that no command was made of yet."""
         return self.usual is not None or bool(self._buffer)
 
+    @property
+    def held_bytes(self) -> int:
+        """How many bytes are held here."""
+        return len(self._buffer) if self.usual is None else len(self._buffer) + len(self.usual.body)
+
+    @property
+    def amid_command(self) -> bool:
+        """Whether the next command is here in part."""
+        return self._put is not None or self._dropped > 0 or self._dropping_line or bool(self._buffer)
+
     def feed(self, data: bytes) -> None:
         """Take received bytes."""
         if not self._buffer and self.usual is None and self._put is None and not self._dropped:
             self.usual = usual_command(data, self._body_bytes_max)
             if self.usual is not None:
+                self.commands += 1
                 return
         self._buffer += data
 
@@ -71,13 +104,22 @@ class Reader:
             line = self._line()
             if line is None:
                 return None
+            if self._is_foreign(line):
+                return FOREIGN
             found = read_line(line)
         except BadFormat:
             return BAD_FORMAT
+        except _Foreign:
+            return FOREIGN
         if found is None:
             return UNKNOWN_COMMAND
         command, body = found
         return command if body is None else self._begin_body(command, body)
+
+    def _is_foreign(self, line: bytes) -> bool:
+        """Whether a client of HTTP says this line, which nobody else says."""
+        first = self.commands == 1
+        return line[: len(_HOST)].lower() == _HOST or (first and _REQUEST_LINE.fullmatch(line) is not None)
 
     def _line(self) -> bytes | None:
         """The next line without its end, None if it is not complete. Raises BadFormat when it was too long."""
@@ -85,22 +127,28 @@ class Reader:
         end = buffer.find(b"\r\n")
         if end < 0:
             if len(buffer) >= LINE_BYTES_MAX or self._dropping_line:
+                if not self._dropping_line and buffer[: len(_HOST)].lower() == _HOST:
+                    raise _Foreign
                 self._dropping_line = True
-                del buffer[:-1]                 # which may be a CR
+                del buffer[:-LINE_END_BYTES]    # the last byte may be a CR
             return None
+        self.commands += 1
         line = bytes(buffer[:end])
         del buffer[: end + 2]
         if self._dropping_line or end + 2 > LINE_BYTES_MAX:
             self._dropping_line = False
+            if self._is_foreign(line) or (self.commands == 1 and _REQUEST_LINE_END.fullmatch(line) is not None):
+                raise _Foreign
             raise BadFormat
         return line
 
     def _begin_body(self, put: Command, body: Body) -> Command | Wrong | None:
         if body.length > self._body_bytes_max:
-            self._dropped = body.length + 2
-            return self._drop()
+            return self._drop_body(body.length, answers.JOB_TOO_BIG)
         if not body.clean:                      # looked at after the length, as there
             return BAD_FORMAT
+        if len(self._buffer) < body.length + 2 and self._no_room():
+            return self._drop_body(body.length, answers.OUT_OF_MEMORY)
         self._put, self._wanted = put, body.length + 2
         return self._body(put)
 
@@ -115,8 +163,12 @@ class Reader:
             return Wrong(answers.EXPECTED_CRLF, put.verb)
         return Command(put.verb, put.numbers, body=body[:-2])
 
+    def _drop_body(self, length: int, answer: bytes) -> Wrong | None:
+        self._dropped, self._drop_answer = length + 2, answer
+        return self._drop()
+
     def _drop(self) -> Wrong | None:
         count = min(self._dropped, len(self._buffer))
         del self._buffer[:count]
         self._dropped -= count
-        return None if self._dropped else Wrong(answers.JOB_TOO_BIG, "put")
+        return None if self._dropped else Wrong(self._drop_answer, "put")

@@ -68,6 +68,7 @@ class Tubes:
         use.take(use.using, DEFAULT)
         use.take(use.watching, DEFAULT)
         self.watched: tuple[str, ...] = (DEFAULT,)
+        self.names_bytes = len(DEFAULT)         # of the names watched
 
     def use(self, tube: str) -> None:
         """Use this tube from now on."""
@@ -81,6 +82,7 @@ class Tubes:
             if len(self._watched) == WATCHED_MAX:
                 return False
             self._watched.append(tube)
+            self.names_bytes += len(tube)
             self._use.take(self._use.watching, tube)
             self.watched = tuple(self._watched)
         return True
@@ -91,6 +93,7 @@ class Tubes:
             if len(self._watched) == 1:
                 return False
             self._watched.remove(tube)
+            self.names_bytes -= len(tube)
             self._use.drop(self._use.watching, tube)
             self.watched = tuple(self._watched)
         return True

@@ -19,12 +19,13 @@ from sockpq import ForeignCluster, SockpqError
 from sockpq.aio import Client
 
 from beanstalk import BODY_BYTES_MAX, Connection, Server
+from beanstalk_proxy.door import Door, DoorLimits
 from beanstalk_proxy.seat import ClientSeat, Cluster
 
 log = logging.getLogger("sockpq-beanstalkd")
 
 END_S = 5.0                     # for which the end of the program waits for jobs to go back
-BACKLOG = 1024                  # connections that wait to be accepted
+MIB = 1 << 20
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -38,9 +39,17 @@ BACKLOG = 1024                  # connections that wait to be accepted
               help="The file with that user's secret.  [default: SOCKPQ_SECRET]")
 @click.option("--job-bytes-max", type=click.IntRange(1, 1 << 30), default=BODY_BYTES_MAX, show_default=True,
               metavar="BYTES", help="The largest job that is accepted.")
+@click.option("--connections-max", type=click.IntRange(1), default=10_000, show_default=True, metavar="N",
+              help="How many clients are served at a time, half of them from one address that is not this machine.")
+@click.option("--hello-timeout", type=click.IntRange(0), default=30, show_default=True, metavar="S",
+              help="A client that has sent no command after this many seconds is cut off; 0: never.")
+@click.option("--memory-max", type=click.IntRange(1), default=256, show_default=True, metavar="MIB",
+              help="How much may be held for all clients. From three quarters of it on, put answers OUT_OF_MEMORY; "
+                   "above it the clients for which most is held are cut off.")
 @click.version_option(version("sockpqd"), prog_name="sockpq-beanstalkd")
 def main(
     listen: str, servers: str | None, ca: str | None, user: str | None, secret_file: Path | None, job_bytes_max: int,
+    connections_max: int, hello_timeout: int, memory_max: int,
 ) -> None:
     """beanstalkd's protocol for the clients of this machine, on a cluster of sockpqd.
 
@@ -58,13 +67,14 @@ def main(
     asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
     try:
         access = {"tls": ca, "user": user, "secret": secret, "secret_file": secret_file if user else None}
-        asyncio.run(_serve(host.strip("[]"), int(port), servers, access, job_bytes_max))
+        door = Door(DoorLimits(connections_max=connections_max, hello_timeout_s=hello_timeout), memory_max * MIB)
+        asyncio.run(_serve(host.strip("[]"), int(port), servers, access, job_bytes_max, door))
     except (OSError, SockpqError) as error:
         raise click.ClickException(str(error)) from error
 
 
 async def _serve(
-    host: str, port: int, servers: str | None, access: dict[str, Any], job_bytes_max: int,
+    host: str, port: int, servers: str | None, access: dict[str, Any], job_bytes_max: int, door: Door,
 ) -> None:
     loop = asyncio.get_running_loop()
     stopping, draining = asyncio.Event(), asyncio.Event()
@@ -80,12 +90,10 @@ async def _serve(
     async with Client(servers, **access) as client:
         cluster = Cluster(client, leave)
         server = Server(secrets.token_hex(8), body_bytes_max=job_bytes_max, draining=draining.is_set)
-        listening = await loop.create_server(
-            lambda: Connection(server, ClientSeat(cluster, draining.is_set)), host or None, port, backlog=BACKLOG,
-        )
+        await door.open(host, port, lambda: Connection(server, ClientSeat(cluster, draining.is_set), door))
         log.info("listening on %s:%d", host, port)
         await stopping.wait()
-        listening.close()
+        door.close()
         server.hang_up()
         with suppress(TimeoutError):
             async with asyncio.timeout(END_S):

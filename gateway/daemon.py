@@ -29,9 +29,9 @@ from gateway import audit
 from gateway.auth.authenticator import Access
 from gateway.auth.users_file import users_of
 from gateway.beanstalkd import BeanstalkdListener, do_errand
-from gateway.config import Config, is_loopback, split_address
+from gateway.config import Config, split_address
 from gateway.dashboard import Dashboard, execute
-from gateway.monitoring import HttpServer, LoopLag, Pages, Sources
+from gateway.monitoring import HttpServer, LoopLag, OwnHosts, Pages, Sources
 from gateway.monitoring import start as start_http
 from gateway.process.certificates import Certificates
 from gateway.process.descriptor_limit import make_room
@@ -40,9 +40,11 @@ from gateway.process.logs import Logs
 from gateway.process.memory_limit import hot_complaint, memory_mark_bytes
 from gateway.process.restarts import Restarts
 from gateway.process.systemd import ServiceManager, describe
+from gateway.server.doors import Doors
 from gateway.server.hub import Hub
 from gateway.server.port import fixed_port
 from gateway.server.server import Server
+from visits import is_loopback
 
 log = logging.getLogger("sockpqd")
 
@@ -97,7 +99,7 @@ async def _run(
             shut_down=lambda reason: _stop(stopping, reason),
             access=Access(None if config.auth.users_file is None else lambda: users_of(config)),
         )
-        server = Server(hub, handshakes_max)
+        server = Server(hub, Doors(hub.house, handshakes_max))
         certificates = None if config.tls is None else Certificates(config.tls, config.node.name)
         manager = ServiceManager(os.environ, lambda: describe(node))
         loop.add_signal_handler(signal.SIGHUP, manager.reload, lambda: _reload(certificates, hub.access, logs))
@@ -108,7 +110,7 @@ async def _run(
         await node.start()
         beanstalkd = await _listen(server, hub, config, certificates)
         loop_lag = LoopLag()
-        http = await _listen_http(config, Sources(
+        http = await _listen_http(server.doors, config, Sources(
             hub, version("sockpqd"), loop_lag, lambda: logs.lines_lost,
             lambda: () if certificates is None else certificates.expiries.items(),
         ), certificates)
@@ -174,18 +176,18 @@ async def _listen(
     await server.start(*split_address(config.listen.client), context=context)
     for legacy in config.listen.legacy:
         await server.start(*split_address(legacy.address), port=fixed_port(legacy.user, legacy.networks))
-    return await _listen_beanstalkd(hub, config, certificates)
+    return await _listen_beanstalkd(hub, server.doors, config, certificates)
 
 
 async def _listen_beanstalkd(
-    hub: Hub, config: Config, certificates: Certificates | None,
+    hub: Hub, doors: Doors, config: Config, certificates: Certificates | None,
 ) -> BeanstalkdListener | None:
     if config.listen.beanstalkd is None:
         return None
     listener, (host, _, number) = config.beanstalkd, config.listen.beanstalkd.rpartition(":")
     address = split_address(config.listen.beanstalkd) if host else ("", int(number))
     opened = BeanstalkdListener(
-        hub, hub.places, address, fixed_port(listener.user, listener.networks), job_bytes_max=listener.job_bytes_max,
+        hub, doors, address, fixed_port(listener.user, listener.networks), job_bytes_max=listener.job_bytes_max,
         context=None if certificates is None or not listener.tls else certificates.clients,
     )
     await opened.start()
@@ -193,7 +195,9 @@ async def _listen_beanstalkd(
     return opened
 
 
-async def _listen_http(config: Config, sources: Sources, certificates: Certificates | None) -> HttpServer | None:
+async def _listen_http(
+    doors: Doors, config: Config, sources: Sources, certificates: Certificates | None,
+) -> HttpServer | None:
     if config.listen.http is None:
         return None
     access = sources.hub.access
@@ -202,9 +206,10 @@ async def _listen_http(config: Config, sources: Sources, certificates: Certifica
     host, port = split_address(config.listen.http)
     site = None
     if with_dashboard(config):
-        site = Dashboard(sources.hub, users, sources.version, host)
+        site = Dashboard(sources.hub, users, sources.version)
         site.start()
-    return await start_http(host, port, context, Pages(sources, users, site, host))
+    hosts = OwnHosts((host, config.node.name, *config.listen.hosts))
+    return await start_http(doors, host, port, context, Pages(sources, users, site, hosts), sources.hub)
 
 
 def with_dashboard(config: Config) -> bool:

@@ -21,14 +21,7 @@ GIB = 1024 * MIB
 READ_BYTES_PER_TURN = 4 * MIB
 READ_COUNTED_BYTES = 64 * KIB
 
-# Memory held for all clients together (memory_account.py), as a share of the memory mark, and its minimum. Above
-# HELD_HIGH_PERCENT of it, clients further ahead than AHEAD_BYTES_MAX are not read, and a body is taken only if it has
-# already arrived; if that lasts for HELD_HIGH_S, those that hold most go until HELD_RELIEVED_PERCENT is left.
-HELD_SHARE_PERCENT = 25
-HELD_BYTES_MIN = 64 * MIB
-HELD_HIGH_PERCENT = 75
-HELD_HIGH_S = 1.0
-HELD_RELIEVED_PERCENT = 50
+# When little room is left in the memory account, clients further ahead than this are not read.
 AHEAD_BYTES_MAX = 16 * KIB
 
 # What the account adds to the bytes received, roughly as measured: per command queued in a transaction, and per queue
@@ -103,10 +96,6 @@ IDLE_MS_MIN = 1000
 IDLE_LOOK_S = 0.25
 IDLE_LOOKS_MAX = 2000
 
-# Unsent output of one connection, beyond the kernel's buffer, at which the gateway stops executing its commands and
-# reports to the account. The kernel's buffer keeps the line busy, and at 0 no memory is held uncounted.
-OUTPUT_HIGH_WATER_BYTES = 0
-
 # Answers of one turn are joined up to this size before they are written.
 OUTPUT_PIECE_BYTES = 256 * KIB
 
@@ -160,14 +149,6 @@ SESSION_TTL_MS_DEFAULT = 900_000
 SESSION_USES_PER_TTL = 3
 SESSION_LOOK_S = 10.0
 
-# Clients whose host has vanished are dropped within 30 s: TCP keep-alive probes idle ones, and one that owes a TCP
-# acknowledgement, perhaps for a job sent to it, can be silent for SILENT_S until the next sweep. (TCP_USER_TIMEOUT
-# would also kill clients that are alive but not reading.)
-KEEPALIVE_IDLE_S = 10
-KEEPALIVE_INTERVAL_S = 5
-KEEPALIVE_PROBES = 3
-SILENT_S = 20.0
-
 # Rights per user, and the size of a user's key: HMAC-SHA256 gains nothing from more, and less could be guessed.
 RIGHTS_MAX = 32
 KEY_BYTES_MIN, KEY_BYTES_MAX = 16, 64
@@ -182,29 +163,17 @@ AUTH_FAILURES_MAX = 3
 SCRYPTS_MAX = 2
 SCRYPT_BYTES_MAX = 256 * MIB
 
-# Interval at which connections are checked for timeouts; shorter only for very short timeouts. 10,000 cost 15 ms.
-SWEEP_S, SWEEP_S_MIN = 5.0, 0.5
-
-# Connections checked before clients get their turn.
-SWEEP_PIECE = 500
-
 # Concurrent TLS handshakes, in addition to the connections, and their timeout: a fleet that reconnects after a failover
 # finds room, and clients that open connections and say nothing lose them soon.
 HANDSHAKES_MAX = 4096
 HANDSHAKE_S = 10.0
 
-# Places beyond limits.connections_max, reserved for this machine and for administrators, who have TRIAL_S to start
-# authenticating; and how many clients of one address can be on such a trial at a time.
-FURTHER_PLACES = 16
+# How long a client that is an administrator, for whom there are places beyond limits.connections_max, may take to start
+# authenticating.
 TRIAL_S = 2.0
-TRIALS_PER_ADDRESS = 2
 
 # Refused clients that are drained for LINGER_S so that the answer reaches them; any more are just closed.
 REFUSED_PLACES = 64
-
-# Connections accepted per loop iteration, and the pause when file descriptors have run out.
-ACCEPTS_PER_ROUND = 32
-EXHAUSTED_S = 0.5
 
 # Connections the kernel completes ahead of the gateway accepting them: a whole fleet reconnecting after a failover.
 ACCEPT_BACKLOG = 4096

@@ -23,6 +23,12 @@ class Link(Origin, Protocol):
     def unsent_bytes(self) -> int:
         """Return how many written bytes the kernel has not accepted yet."""
 
+    def tell(self, lines: list[bytes]) -> None:
+        """Send lines that other clients are sent as well."""
+
+    def held_bytes(self) -> int:
+        """Return how much memory is held for what was written and the client has not read."""
+
     def pause(self) -> None:
         """Stop reading."""
 

@@ -12,8 +12,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PRODUCT = (
-    "core", "cluster", "beanstalk", "gateway", "beanstalk_proxy", "client/src", "client/tools", "pqctl", "devcluster",
-    "bench",
+    "core", "cluster", "beanstalk", "visits", "gateway", "beanstalk_proxy", "client/src", "client/tools", "pqctl",
+    "devcluster", "bench",
 )
 DOCUMENTS = (
     *ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "client").glob("*.md"), *(ROOT / "bench").glob("*.md"),
@@ -29,7 +29,7 @@ def files() -> set[str]:
     found = set()
     folders = (
         "beanstalk", "beanstalk_proxy", "bench", "client", "cluster", "core", "deploy", "devcluster", "gateway",
-        "integrations", "pqctl", "tests",
+        "integrations", "pqctl", "tests", "visits",
     )
     for folder in folders:
         for path in (ROOT / folder).rglob("*.py"):

@@ -33,7 +33,10 @@ ORDER = {
         "limits", "answers", "commands", "reader", "calls", "tubes", "reservations", "server", "conversation",
         "connection",
     ),
-    "beanstalk_proxy": ("leases", "seat", "main"),
+    "visits": (
+        "addresses", "limits", "places", "timeouts", "memory_account", "tcp", "listener", "visit", "house",
+    ),
+    "beanstalk_proxy": ("leases", "seat", "door", "main"),
     "pqctl": (
         "output", "access", "health", "settings", "parameters", "report", "snapshot_file", "invocation", "connect",
         "doctor", "actions", "importing", "live", "shell", "commands", "program", "main",

@@ -12,19 +12,18 @@ from typing import cast
 
 import msgspec
 
-from beanstalk import Connection, Failure, Server
-from cluster import ERRAND_BYTES_MAX, Handshakes, RefusalLog, TlsTransport
+from beanstalk import Connection, Failure, Server, Stay
+from cluster import ERRAND_BYTES_MAX
 from cluster.api import Doing
 from gateway.beanstalkd.fast_path import FastPath
 from gateway.beanstalkd.order_execution import OrderExecution, Principal, Services
 from gateway.beanstalkd.orders import Outcome, decode_order, encode
 from gateway.beanstalkd.seat import NodeSeat
 from gateway.beanstalkd.sessions import NodeSessions
-from gateway.limits import ACCEPT_BACKLOG, HANDSHAKE_S, HANDSHAKES_MAX
-from gateway.server.connection import keep_alive
-from gateway.server.listener import Listener, open_sockets
-from gateway.server.places import Place, Places
+from gateway.server.doors import BEANSTALKD, Door, Doors
+from gateway.server.hub import Hub
 from gateway.server.port import Port
+from visits import Place
 
 log = logging.getLogger("sockpqd.gateway")
 
@@ -68,15 +67,13 @@ class Ended:
         """See Doing."""
 
 
-class Guest(Connection):
-    """One client's connection, counted among those of the node."""
-
-    _host: str | None = None
+class BeanstalkdConnection(Connection):
+    """One client's connection, among those of the node."""
 
     def __init__(self, listener: BeanstalkdListener) -> None:
         self._listener = listener
         self._principal = Principal(listener.port.user, "")
-        super().__init__(listener.server, listener.seat(self._principal))
+        super().__init__(listener.server, listener.seat(self._principal), listener)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client has come; it is closed at once if its network or the limits do not allow it."""
@@ -86,46 +83,32 @@ class Guest(Connection):
             listener.complaints.refused((host, number), "it is in none of the networks of the listener for beanstalkd")
             cast(asyncio.Transport, transport).abort()
             return
-        place = listener.places.take(host) if host else Place.NONE
-        if place is not Place.GOOD:
-            if place is Place.TRIAL:
-                listener.places.end_trial(host)
-                listener.places.leave(host)
-            cast(asyncio.Transport, transport).abort()
-            return
-        self._host, self._principal.peer = host, f"{host}:{number}"
-        keep_alive(transport.get_extra_info("socket"))
+        self._principal.peer = f"{host}:{number}"
         super().connection_made(transport)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """The client is gone."""
-        if self._host is not None:
-            self._listener.places.leave(self._host)
-        super().connection_lost(exc)
 
 
 class BeanstalkdListener:
     """The listener of one node. `address`: "host:port"; without a host all addresses of the machine."""
 
     def __init__(
-        self, services: Services, places: Places, address: tuple[str, int], port: Port, *, job_bytes_max: int,
+        self, hub: Hub, doors: Doors, address: tuple[str, int], port: Port, *, job_bytes_max: int,
         context: ssl.SSLContext | None = None,
     ) -> None:
         self.port = port
-        self.places = places
-        self.complaints = RefusalLog(log)
-        cluster = services.cluster
+        self.complaints = doors.complaints
+        cluster = hub.cluster
         self.server = Server(
             secrets.token_hex(8), body_bytes_max=job_bytes_max, now=asyncio.get_running_loop().time,
             draining=lambda: not cluster.online,
         )
-        self._services = services
+        self._hub = hub
+        self._doors = doors
+        self._services: Services = hub
         self._cluster = cluster
         self._address = address
         self._context = context
-        self._handshakes = Handshakes(HANDSHAKES_MAX, HANDSHAKE_S, self.complaints.refused)
         self._sessions = NodeSessions()
-        self._listener: Listener | None = None
+        self._door: Door | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> tuple[str, int]:
@@ -140,7 +123,6 @@ class BeanstalkdListener:
         for task in self._tasks:
             task.cancel()
         self._stop_listening()
-        self._handshakes.close()
         self.server.hang_up()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(END_S):
@@ -151,22 +133,36 @@ class BeanstalkdListener:
         """A place for a new connection."""
         return NodeSeat(self._services, self._sessions, principal)
 
-    async def _open(self) -> tuple[str, int]:
-        def protocol() -> asyncio.Protocol:
-            if self._context is None:
-                return Guest(self)
-            return TlsTransport(self._context, Guest(self), self._handshakes, server_side=True)
+    # ---- Host
 
-        sockets = await open_sockets(*self._address, ACCEPT_BACKLOG)
-        self._listener = Listener(sockets, protocol)
-        host, number = sockets[0].getsockname()[:2]
-        self._address = self._address[0], int(number)
-        return str(host), int(number)
+    def receive(self, transport: asyncio.BaseTransport, connection: Connection) -> Stay | None:
+        """See Host. Nobody can prove here to be an administrator, for whom there are further places."""
+        visit = self._hub.house.receive(transport, connection)
+        if visit.place is Place.TRIAL:
+            visit.leave()
+        return None if visit.place is Place.NONE else visit
+
+    def hold(self, connection: Connection, held_bytes: int) -> None:
+        """See Host."""
+        self._hub.account.hold(connection, held_bytes)
+
+    def no_room(self) -> bool:
+        """See Host."""
+        return self._hub.no_room() is not None
+
+    # ---- listening
+
+    async def _open(self) -> tuple[str, int]:
+        self._door = await self._doors.open(
+            BEANSTALKD, *self._address, lambda: BeanstalkdConnection(self), self._context)
+        host, number = self._door.address
+        self._address = self._address[0], number
+        return host, number
 
     def _stop_listening(self) -> None:
-        if self._listener is not None:
-            self._listener.close()
-            self._listener = None
+        if self._door is not None:
+            self._door.close()
+            self._door = None
 
     async def _watch(self) -> None:
         """Listen while there is a leader, so that health checks and clients find a node that can serve them."""
@@ -176,11 +172,11 @@ class BeanstalkdListener:
             await asyncio.sleep(LOOK_S)
             if self._cluster.leader() is not None:
                 known_at = loop.time()
-                if self._listener is None:
+                if self._door is None:
                     with contextlib.suppress(OSError):
                         await self._open()
                         log.info("there is a leader: this node listens for clients of beanstalkd again")
-            elif self._listener is not None and loop.time() - known_at > LEADERLESS_S:
+            elif self._door is not None and loop.time() - known_at > LEADERLESS_S:
                 log.warning("no leader for %.0f s: this node does not listen for clients of beanstalkd", LEADERLESS_S)
                 self._stop_listening()
 

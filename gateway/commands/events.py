@@ -64,7 +64,7 @@ class Hearing:
 
     def tell(self, lines: list[bytes]) -> None:
         """Send lines."""
-        self._client.link.write(b"".join(lines))
+        self._client.link.tell(lines)
 
     def unsent_bytes(self) -> int:
         """How much of what was sent the client has not taken yet."""

@@ -1,6 +1,6 @@
 """The configuration of a node: one TOML file, overridden by the environment, validated before anything starts."""
 
-from gateway.config.addresses import is_loopback, split_address
+from gateway.config.addresses import split_address
 from gateway.config.errors import ConfigError
 from gateway.config.reading import load, read
 from gateway.config.sections import (
@@ -20,5 +20,5 @@ from gateway.config.sections import (
 __all__ = [
     "Auth", "Beanstalkd", "Config", "ConfigError", "GatewaySection", "LegacyListen", "Listen", "Log", "Node", "Queue",
     "Raft", "Tls",
-    "is_loopback", "load", "read", "split_address",
+    "load", "read", "split_address",
 ]

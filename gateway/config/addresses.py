@@ -15,16 +15,3 @@ def split_address(address: str) -> tuple[str, int]:
     if ":" in host or any(letter.isspace() for letter in host):
         raise ValueError(f"{address!r} is not host:port (an IPv6 address goes in brackets)")
     return host, int(port)
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether this host name or address is reachable from this machine only."""
-    if host == "localhost":
-        return True
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-        return address.ipv4_mapped.is_loopback      # an IPv4 client on a port that listens on [::]
-    return address.is_loopback

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 
 from core import SESSIONS_MAX
-from gateway.config.addresses import is_loopback, split_address
+from gateway.config.addresses import split_address
 from gateway.config.errors import ConfigError
 from gateway.config.sections import Auth, Config, Log, Raft, Tls
 from gateway.limits import DATA_BYTES_CEILING, KIB, Limits
 from gateway.protocol.arguments import NODE_NAME
+from visits import is_loopback
 
 ELECTION_MS_MAX = 3_600_000
 GRACE_MS_MAX = 86_400_000
+_HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,252})?")
 
 
 def check(config: Config) -> None:
@@ -55,6 +58,8 @@ def _check_addresses(config: Config) -> None:
     if listen.http is not None:
         safe = listen.insecure or (users and config.tls is not None)
         _check_listen("listen.http", listen.http, taken, safe, "auth.users_file and [tls]")
+    for name in listen.hosts:
+        _require(_HOST.fullmatch(name) is not None, "listen.hosts", f"{name!r} is not the name of a host, without port")
     for index, legacy in enumerate(listen.legacy):
         key = f"listen.legacy[{index}]"
         _require(users, key, "acts as a user, but without auth.users_file there are none")

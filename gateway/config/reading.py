@@ -73,7 +73,8 @@ def _override(document: dict[str, Any], environment: Mapping[str, str]) -> None:
         if key not in types:
             raise ConfigError(f"{variable} (environment): section [{section}] has no key {key}")
         try:
-            value = msgspec.convert(text, types[key], strict=False)
+            words = text.replace(",", " ").split() if types[key] == tuple[str, ...] else text
+            value = msgspec.convert(words, types[key], strict=False)
         except msgspec.ValidationError as error:
             raise ConfigError(f"{variable} (environment): {_sentence(str(error))}") from None
         table = document.setdefault(section, {})

@@ -30,6 +30,7 @@ class Listen(Struct, frozen=True, forbid_unknown_fields=True):
     client: str
     peer: str
     http: str | None = None
+    hosts: tuple[str, ...] = ()         # further names by which clients of `http` may ask
     dashboard: bool | None = None       # at `http`; None: if that is loopback, or users are required
     insecure: bool = False              # allow non-loopback addresses without protection
     legacy: tuple[LegacyListen, ...] = ()

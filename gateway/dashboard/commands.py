@@ -42,6 +42,14 @@ class _Memory:
         """Keep bytes."""
         self.written += data
 
+    def tell(self, lines: list[bytes]) -> None:
+        """Keep bytes."""
+        self.written += b"".join(lines)
+
+    def held_bytes(self) -> int:
+        """What is kept."""
+        return len(self.written)
+
     def unsent_bytes(self) -> int:
         """Nothing waits."""
         return 0

@@ -35,7 +35,6 @@ from gateway.dashboard.pages import (
 from gateway.dashboard.pages.parts.view import NotAllowed, NotThere, View, form, page
 from gateway.dashboard.visitor import Tokens, Visitor, same_origin, visitor_of
 from gateway.monitoring.basic_auth import Access
-from gateway.monitoring.hosts import STRANGER, trusted_host
 from gateway.server.hub import Hub
 
 log = logging.getLogger("sockpqd.http")
@@ -70,13 +69,12 @@ PAGES: dict[str, Callable[[View], Awaitable[str]]] = {
 
 
 class Dashboard:
-    """The pages and actions of one node. `access`: None where no users are required; `own`: the name it listens on."""
+    """The pages and actions of one node. `access`: None where no users are required."""
 
-    def __init__(self, hub: Hub, access: Access | None, version: str, own: str) -> None:
+    def __init__(self, hub: Hub, access: Access | None, version: str) -> None:
         self._hub = hub
         self._access = access
         self._version = version
-        self._own = own
         self._tokens = Tokens()
         self._notes: dict[str, str] = {}        # what was done, for the page that is shown next
         self._history = History()
@@ -98,8 +96,6 @@ class Dashboard:
         posted = request.path == "/act"
         if request.method not in (("POST",) if posted else ("GET", "HEAD")):
             return _text(405, "only POST" if posted else "only GET")
-        if self._access is None and not trusted_host(request, self._own):
-            return _text(421, STRANGER)
         visitor = await visitor_of(self._access, request)
         if visitor is None:
             return _text(401, "user and secret required", CHALLENGE)

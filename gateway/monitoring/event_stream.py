@@ -6,18 +6,26 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
+from typing import Protocol, runtime_checkable
 
 from aiohttp import HttpVersion11, web
 
 from core import EVENT_TYPES
 from gateway.events.filters import Filter
-from gateway.monitoring.stream_thread import ALIVE, Direct, StreamThread
+from gateway.monitoring.stream_thread import ALIVE, Direct, Stream, StreamThread
 from gateway.protocol.arguments import unsigned
 from gateway.protocol.grammar.events import read_names, read_types
 from gateway.rights import Rights
 
 UNSENT_S = 0.001        # between two looks whether the head of the answer is sent
 TLS_PIECE_BYTES = 16_384        # one record; a stream has one in 20 ms, 800 KB/s
+
+
+@runtime_checkable
+class Hearer(Protocol):
+    """A connection that events can be told on."""
+
+    stream: Stream | None
 
 
 def asked(request: web.BaseRequest) -> tuple[Filter, int | None]:
@@ -47,6 +55,9 @@ async def tell(
     loop = asyncio.get_running_loop()
     over = asyncio.Event()
     stream = thread.begin(wish, after, rights, lambda: _call(loop, over.set))
+    hearer = request.protocol
+    if isinstance(hearer, Hearer):
+        hearer.stream = stream                          # what it holds counts for this connection
     stream.chunked = request.version >= HttpVersion11
     try:
         await response.prepare(request)

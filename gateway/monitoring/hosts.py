@@ -1,28 +1,43 @@
-"""By which names a browser may ask where no users are required."""
+"""By which names a client of HTTP may ask.
+
+The page of a stranger can let its own name point to this machine, and is then of one origin with us for a browser. So
+a request that names another host than us gets no answer, whatever it asks for.
+"""
 
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from aiohttp import web
 
-STRANGER = "where no users are required, ask by the address of this machine or as localhost"
+STRANGER = "ask by an address, as localhost, or by a name of this node: listen.hosts in its configuration adds names"
 
 
-def trusted_host(request: web.BaseRequest, own: str) -> bool:
-    """Return whether the request names this machine, by an address, as localhost, or as `own`.
+class OwnHosts:
+    """The names of this node, besides addresses and localhost."""
 
-    Where nobody has to prove anything, another name may be a stranger's page that lets its name point to us.
-    """
-    try:
-        name = urlsplit(f"//{request.headers.get('Host', '')}").hostname or ""
-    except ValueError:                  # "[::1"
-        return False
-    if name in ("localhost", own.lower()):
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self._names = {"localhost", *(_plain(name) for name in names)}
+
+    def asked_by(self, request: web.BaseRequest) -> bool:
+        """Return whether the request is for us. One that names no host (HTTP/1.0) is of no browser, and may ask."""
+        return all(self._owns(host) for host in request.headers.getall("Host", []))
+
+    def _owns(self, host: str) -> bool:
+        try:
+            name = _plain(urlsplit(f"//{host}").hostname or "")
+        except ValueError:                  # "[::1"
+            return False
+        if name in self._names:
+            return True
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            return False
         return True
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
+
+
+def _plain(name: str) -> str:
+    return name.lower().removesuffix(".")

@@ -1,5 +1,8 @@
 """The HTTP server. Its clients share the event loop with the queue, so their use of it is bounded.
 
+They have visits in the node's house as all clients do, but places of their own, so that health checks are answered when
+the others are taken.
+
 A connection carries one request and is closed after a few seconds, however slow or silent the client is. When there are
 too many, the oldest is closed: a page takes milliseconds, so that client is not asking or not reading. Those whose
 request has come are counted apart, so that whoever connects and says nothing is in the way of others like them only;
@@ -13,13 +16,17 @@ import asyncio
 import logging
 import socket
 import ssl
+from collections import Counter
 from collections.abc import Callable
 
 from aiohttp import web
+from msgspec import Struct
 
-from gateway.limits import EXHAUSTED_S
 from gateway.monitoring.pages import Pages, closing
-from gateway.server.listener import open_sockets
+from gateway.monitoring.stream_thread import Stream
+from gateway.server.doors import HTTP, Door, Doors
+from gateway.server.hub import Hub
+from visits import Place, Places, Turn, Visit, address_of
 
 log = logging.getLogger("sockpqd.http")
 
@@ -31,67 +38,69 @@ STREAMS_MAX = 32                # of those
 HANDSHAKE_S = 3.0               # of TLS
 LINE_BYTES_MAX = 2048           # the first line, and each header
 HEADERS_MAX = 50
-BACKLOG = 64                    # connections the kernel completes before we accept them
+READ_COUNTED_BYTES = 4 << 10    # of requests with fewer nothing is counted
 
 _NO_ACCESS_LOG = logging.Logger("nobody", logging.CRITICAL)
 
 
-class HttpServer:
-    """The listening HTTP server; see start()."""
+class HttpPlaces(Struct, frozen=True):
+    """How many places there are; see PlaceLimits."""
 
-    def __init__(self, pages: Pages, listeners: list[socket.socket], tls: ssl.SSLContext | None) -> None:
+    connections_max: int = 2 * CONNECTIONS_MAX + STREAMS_MAX
+    connections_per_address_max: int = 0
+
+
+class HttpServer:
+    """The HTTP server; see start()."""
+
+    def __init__(self, pages: Pages, hub: Hub, tls: ssl.SSLContext | None) -> None:
+        self.hub = hub
+        self.places = Places(HttpPlaces())
         self._pages = pages
         self._server = web.Server(self._answer, handler_cancellation=True)
-        self._listeners = listeners
         self._tls = tls
-        self._connections: dict[asyncio.Task[None], None] = {}      # whose request has not come yet; oldest first
-        self._answered: dict[asyncio.Task[None], None] = {}         # whose request has; oldest first
-        self._streams: dict[asyncio.Task[None], None] = {}          # those that events are told on
-        loop = asyncio.get_running_loop()
-        self._accepting = [loop.create_task(self._accept(listener)) for listener in listeners]
+        self._door: Door | None = None
+        self._connections: dict[asyncio.Task[None], str | None] = {}    # whose request has not come yet; oldest first
+        self._answered: dict[asyncio.Task[None], str | None] = {}       # whose request has; oldest first
+        self._streams: dict[asyncio.Task[None], str | None] = {}        # those that events are told on
+
+    async def open(self, doors: Doors, host: str, port: int) -> None:
+        """Begin to listen. Raises OSError."""
+        self._door = await doors.open_for(HTTP, host, port, self._serve, self._pause_s)
 
     @property
     def address(self) -> tuple[str, int]:
         """The host and port listened on; the first if there are several."""
-        address = self._listeners[0].getsockname()
-        return str(address[0]), int(address[1])
+        assert self._door is not None
+        return self._door.address
 
     async def close(self) -> None:
         """Close everything immediately."""
-        tasks = [*self._accepting, *self._connections, *self._answered, *self._streams]
+        if self._door is not None:
+            self._door.close()
+        tasks = [*self._connections, *self._answered, *self._streams]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for listener in self._listeners:
-            listener.close()
         await self._server.shutdown(0)
         self._pages.close()
-
-    async def _accept(self, listener: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            try:
-                connection, _ = await loop.sock_accept(listener)
-            except OSError as error:
-                log.warning("cannot accept HTTP connections: %s. If file descriptors have run out, raise "
-                            "LimitNOFILE.", error)
-                await asyncio.sleep(EXHAUSTED_S)
-                continue
-            full = _make_room(self._connections)
-            task = loop.create_task(self._serve(connection))
-            self._connections[task] = None
-            task.add_done_callback(self._forget)
-            if full:
-                await asyncio.sleep(FULL_S)
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request that has come; of others than GET the body may still be on its way, however slowly."""
         task = getattr(request.protocol, "task", None)
         if task in self._connections and request.method in ("GET", "HEAD"):
-            del self._connections[task]
+            host = self._connections.pop(task)
             _make_room(self._answered)
-            self._answered[task] = None
+            self._answered[task] = host
         return await self._pages.answer(request)
+
+    def _pause_s(self) -> float:
+        """For how long no more connections are accepted now."""
+        return FULL_S if len(self._connections) >= CONNECTIONS_MAX else 0.0
+
+    def waits_for(self, task: asyncio.Task[None]) -> bool:
+        """Whether the request of this connection has not come yet."""
+        return task in self._connections
 
     def _forget(self, task: asyncio.Task[None]) -> None:
         self._connections.pop(task, None)
@@ -108,10 +117,18 @@ class HttpServer:
 
     async def _serve(self, connection: socket.socket) -> None:
         loop = asyncio.get_running_loop()
-        protocol = _OneRequest(self._server, loop)
+        protocol = _OneRequest(self._server, loop, self)
         task = asyncio.current_task()
         assert task is not None
         protocol.task = task
+        try:
+            host = address_of(connection.getpeername()[0])
+        except OSError:                         # it is gone already
+            connection.close()
+            return
+        _make_room(self._connections)
+        self._connections[task] = host
+        task.add_done_callback(self._forget)
         try:
             async with asyncio.timeout(CONNECTION_S) as limit:
                 protocol.stay = lambda: self._stay(task, limit)
@@ -132,7 +149,9 @@ class HttpServer:
 class _OneRequest(web.RequestHandler):
     """A connection for one request; the future `gone` is done when it is closed."""
 
-    def __init__(self, server: web.Server, loop: asyncio.AbstractEventLoop) -> None:
+    stranger = False            # who asks is said in each request
+
+    def __init__(self, server: web.Server, loop: asyncio.AbstractEventLoop, home: HttpServer) -> None:
         super().__init__(
             server, loop=loop, access_log=_NO_ACCESS_LOG, keepalive_timeout=CONNECTION_S, lingering_time=0,
             max_line_size=LINE_BYTES_MAX, max_field_size=LINE_BYTES_MAX, max_headers=HEADERS_MAX,
@@ -141,12 +160,94 @@ class _OneRequest(web.RequestHandler):
         self.gone = loop.create_future()
         self.task: asyncio.Task[None] | None = None         # that serves it
         self.stay: Callable[[], bool] = lambda: False       # lets it live longer, if there is room
+        self.stream: Stream | None = None                   # of events, while they are told here
+        self._home = home
+        self._visit: Visit | None = None
+        self._read_bytes = 0
+        self._held_bytes = 0                                # as last reported
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client has come, perhaps for one more than there are places for."""
+        super().connection_made(transport)
+        visit = self._home.hub.house.receive(transport, self, self._home.places)
+        if visit.place is Place.GOOD:
+            self._visit = visit
+            return
+        visit.leave()
+        self._abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Count what has come of the request."""
+        if self._visit is not None:
+            self._read_bytes += len(data)
+            super().data_received(data)
+            self.weigh()
+
+    def pause_writing(self) -> None:
+        """The client does not read."""
+        super().pause_writing()
+        if self._visit is not None:
+            self._visit.measure()
+            self.weigh()
+
+    def resume_writing(self) -> None:
+        """It reads again."""
+        super().resume_writing()
+        if self._visit is not None:
+            self._visit.kernel_bytes = 0
+            self.weigh()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Resolve `gone`."""
+        """Resolve `gone`, and release everything that was held."""
         super().connection_lost(exc)
+        if self._visit is not None:
+            self._visit.leave()
+            self._visit = None
+            self.weigh()
         if not self.gone.done():
             self.gone.set_result(None)
+
+    # ---- Guest
+
+    def turn(self) -> tuple[str, int]:
+        """See Guest."""
+        if self.task is not None and self._home.waits_for(self.task):
+            return (Turn.REST if self._read_bytes else Turn.HELLO), 0
+        return Turn.OURS, 0
+
+    def taken_bytes(self) -> int:
+        """See Guest. Of an answer it is all that matters whether less and less is unsent."""
+        return self.stream.sent_bytes if self.stream is not None else -self.unsent_bytes()
+
+    def unsent_bytes(self) -> int:
+        """See Guest."""
+        unsent = 0 if self.transport is None else self.transport.get_write_buffer_size()
+        return unsent if self.stream is None else unsent + self.stream.held_bytes
+
+    def weigh(self) -> None:
+        """See Guest."""
+        held_bytes = 0
+        if self._visit is not None:
+            held_bytes = self.unsent_bytes() + self._visit.kernel_bytes
+            if self._read_bytes >= READ_COUNTED_BYTES:
+                held_bytes += self._read_bytes
+        if held_bytes != self._held_bytes:
+            self._held_bytes = held_bytes
+            self._home.hub.account.hold(self, held_bytes)
+
+    def cut(self, why: str) -> None:
+        """See Guest."""
+        if self._visit is not None:
+            log.info("%s: connection cut, %s", self._visit.peer, why)
+        self._abort()
+
+    def evict(self) -> None:
+        """Release what is held for it at once."""
+        self.cut("it holds too much memory")
+
+    def _abort(self) -> None:
+        if self.transport is not None:
+            self.transport.abort()
 
     def handle_error(
         self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None,
@@ -156,16 +257,20 @@ class _OneRequest(web.RequestHandler):
         return closing(web.Response(status=status, text="bad request\n"))
 
 
-def _make_room(tasks: dict[asyncio.Task[None], None]) -> bool:
-    """End the oldest if there are too many; returns whether there were."""
+def _make_room(tasks: dict[asyncio.Task[None], str | None]) -> None:
+    """If there are too many, end the oldest of the address that has the most."""
     if len(tasks) < CONNECTIONS_MAX:
-        return False
-    oldest = next(iter(tasks))
+        return
+    most = max(Counter(tasks.values()).items(), key=lambda item: item[1])[0]
+    oldest = next(task for task, address in tasks.items() if address == most)
     oldest.cancel()
     del tasks[oldest]
-    return True
 
 
-async def start(host: str, port: int, tls: ssl.SSLContext | None, pages: Pages) -> HttpServer:
+async def start(
+    doors: Doors, host: str, port: int, tls: ssl.SSLContext | None, pages: Pages, hub: Hub,
+) -> HttpServer:
     """Serve the pages on host and port (0: any free one), over TLS if a context is given. Raises OSError."""
-    return HttpServer(pages, await open_sockets(host, port, BACKLOG), tls)
+    server = HttpServer(pages, hub, tls)
+    await server.open(doors, host, port)
+    return server

@@ -13,7 +13,7 @@ from gateway.auth.permissions import may_subscribe
 from gateway.monitoring import metrics
 from gateway.monitoring.basic_auth import Access, admitted, rights_of
 from gateway.monitoring.event_stream import asked, tell
-from gateway.monitoring.hosts import STRANGER, trusted_host
+from gateway.monitoring.hosts import STRANGER, OwnHosts
 from gateway.monitoring.metrics import Sources
 from gateway.monitoring.queue_depths import depths
 from gateway.monitoring.readiness import why_not_ready
@@ -38,15 +38,16 @@ class Site(Protocol):
 class Pages:
     """Answers requests. `access`: who may read /metrics; None: no authentication. `site`: has further pages.
 
-    `own`: the name that the server listens on.
+    `hosts`: the names by which clients may ask.
     """
 
     def __init__(
-        self, sources: Sources, access: Access | None = None, site: Site | None = None, own: str = "localhost",
+        self, sources: Sources, access: Access | None = None, site: Site | None = None,
+        hosts: OwnHosts = OwnHosts(),  # noqa: B008
     ) -> None:
         self._sources = sources
         self._site = site
-        self._own = own
+        self._hosts = hosts
         self._access = access
         self._streams = StreamThread(sources.hub.subscriptions)
         self._one_at_a_time = asyncio.Lock()        # concurrent readers cost no more than one
@@ -56,6 +57,8 @@ class Pages:
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request; the connection is closed afterwards."""
+        if not self._hosts.asked_by(request):
+            return _line(421, STRANGER)
         page = self._pages.get(request.path)
         response: web.StreamResponse | None
         try:
@@ -97,10 +100,7 @@ class Pages:
         if request.method != "GET":
             return _line(405, "only GET", {"Allow": "GET"})
         rights = None
-        if self._access is None:
-            if not trusted_host(request, self._own):
-                return _line(421, STRANGER)
-        else:
+        if self._access is not None:
             rights = await rights_of(self._access, request.headers.get("Authorization"), f"{request.remote}:HTTP")
             if rights is None:
                 return _line(401, "user and secret required", CHALLENGE)

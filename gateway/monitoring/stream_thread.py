@@ -96,6 +96,12 @@ class Stream:
         self._bytes = 0                                 # of these
         self._unsent = b""
         self._sent_s = time.monotonic()
+        self.sent_bytes = 0
+
+    @property
+    def held_bytes(self) -> int:
+        """How much is held for it, besides the past that all share; asked in the loop."""
+        return self._bytes + len(self._unsent) + self._late_bytes
 
     def connect(self, connection: Connection) -> None:
         """Have it sent here from now on; closed when it has ended."""
@@ -157,6 +163,7 @@ class Stream:
             return
         if size:
             self._unsent = self._unsent[size:]
+            self.sent_bytes += size
             self._sent_s = now_s
 
     def end(self) -> None:

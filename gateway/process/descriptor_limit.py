@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from gateway.limits import FURTHER_PLACES, HANDSHAKES_MAX, REFUSED_PLACES, Limits
+from gateway.limits import HANDSHAKES_MAX, REFUSED_PLACES, Limits
+from visits import FURTHER_PLACES
 
 log = logging.getLogger("sockpqd")
 

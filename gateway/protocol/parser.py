@@ -21,6 +21,7 @@ from gateway.protocol.grammar.parts.bodies import JOBS, SNAPSHOT
 from gateway.protocol.puts_reader import PutsSoFar
 from gateway.protocol.responses import BAD_ARGUMENTS, BAD_COMMAND, TOO_LARGE
 from gateway.protocol.verbs import USUAL_BYTES, Verbs
+from gateway.protocol.web_lines import is_host_line, is_request_line
 
 CR = 13
 PIECE_BYTES = 16 << 10      # of a data block; smaller ones are gathered first
@@ -59,7 +60,8 @@ class Parser:
         self._few = bytearray()             # followed by pieces too small to be worth a list entry
         self._skip_answer = b""             # the answer once the block has been skipped
         self.holding = False                # input may be held here; if not, next() has no more
-        self.lines = 0                      # complete lines so far
+        self.lines = 0                      # complete lines so far,
+        self._empty_lines = 0               # empty ones among them
         self.extra_work = 0                       # extra work in units of plain commands; the caller resets it to 0
         self._closed = False
 
@@ -160,7 +162,11 @@ class Parser:
                 self.extra_work += len(line) // LONG_LINE_BYTES
             self.lines += 1
             words = line.split()
-            if words:                                       # empty lines are ignored
+            if not words:                                   # empty lines are ignored
+                self._empty_lines += 1
+            elif self.lines - self._empty_lines == 1 and is_request_line(words):
+                return self._broken(BAD_COMMAND)
+            else:
                 return self._command(words, line)
 
     def _line(self) -> bytes | None:
@@ -190,8 +196,10 @@ class Parser:
             if row is not None and (command := row.parse(words)) is not None:
                 command.row = row
             elif (command := self._verbs.read(words)) is None:
-                return self._refused(BAD_COMMAND)
+                return self._broken(BAD_COMMAND) if is_host_line(line) else self._refused(BAD_COMMAND)
         except ArgumentError:
+            if is_host_line(line):
+                return self._broken(BAD_COMMAND)
             length = self._verbs.body_length(words)
             return self._broken(BAD_ARGUMENTS) if length is None else self._skip_block(length, BAD_ARGUMENTS)
         if self._guard is not None:
@@ -294,6 +302,8 @@ class Parser:
                 words = line.split()
                 if not words:
                     continue
+                if is_host_line(line):
+                    return self._broken(BAD_COMMAND)
                 length = puts.take_line(words, line)
                 if length is None:
                     return self._broken(puts.answer or BAD_ARGUMENTS)

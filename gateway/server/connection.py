@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-import struct
 from contextlib import suppress
 from typing import cast
 
 from cluster import RefusalLog
-from gateway.config import is_loopback
-from gateway.limits import (
-    KEEPALIVE_IDLE_S,
-    KEEPALIVE_INTERVAL_S,
-    KEEPALIVE_PROBES,
-    LINGER_S,
-    OUTPUT_HIGH_WATER_BYTES,
-    REFUSED_PLACES,
-    SILENT_S,
-    TRIAL_S,
-)
+from gateway.limits import LINGER_S, REFUSED_PLACES, TRIAL_S
 from gateway.protocol.responses import BUSY
+from gateway.server.client_output import SHARED_BYTES_MIN, ClientOutput
 from gateway.server.conversation import Conversation
 from gateway.server.hub import Hub
-from gateway.server.places import Place
 from gateway.server.port import Port
-from gateway.server.timeouts import ClientTimeouts, Turn
+from visits import Place, Turn, Visit, is_loopback
 
 
 class Connection(asyncio.Protocol):
@@ -33,9 +21,8 @@ class Connection(asyncio.Protocol):
 
     _transport: asyncio.Transport
     _conversation: Conversation | None = None
-    _patience: ClientTimeouts
-    _socket: socket.socket
-    _host: str | None = None    # the host its place is counted under
+    _visit: Visit | None = None     # None: it has no place
+    _outbox: ClientOutput | None = None   # while there is more than the transport should have
     _trial: asyncio.TimerHandle | None = None
     peer = ""
     secure = False              # cannot be eavesdropped on: TLS, or it does not leave this machine
@@ -48,6 +35,7 @@ class Connection(asyncio.Protocol):
         self._written_bytes = 0
         self._end_of_input = False
         self._lost = False
+        self._ending = False    # to be closed when everything is sent
         self._finishing: asyncio.TimerHandle | None = None
 
     # ---- asyncio.Protocol
@@ -60,18 +48,14 @@ class Connection(asyncio.Protocol):
             self._complaints.refused((host, number), f"it is in none of the networks of the port of {self.user}")
             self._transport.abort()
             return
-        self._socket = transport.get_extra_info("socket")
-        place = self._hub.places.take(host) if host else Place.NONE
-        if place is Place.NONE:
+        visit = self._hub.house.receive(transport, self)
+        if visit.place is Place.NONE:
             self._refuse()
             return
-        self._host = host
-        self._transport.set_write_buffer_limits(OUTPUT_HIGH_WATER_BYTES)
-        keep_alive(self._socket)
-        self.peer = f"{host}:{number}"
+        self._visit = visit
+        self.peer = visit.peer
         self.secure = transport.get_extra_info("ssl_object") is not None or is_loopback(host)
-        self._patience = ClientTimeouts(self._hub.limits, asyncio.get_running_loop().time())
-        on_trial = place is Place.TRIAL
+        on_trial = visit.place is Place.TRIAL
         self._conversation = Conversation(self._hub, self, on_trial=on_trial)
         if on_trial:
             self._trial = asyncio.get_running_loop().call_later(TRIAL_S, self._look_at_trial)
@@ -97,10 +81,10 @@ class Connection(asyncio.Protocol):
         self._lost = True
         self._hub.connections.discard(self)
         self._hub.refused.discard(self)
-        if self._host is not None:
-            if self._trial is not None:
-                self.end_trial()
-            self._hub.places.leave(self._host)
+        self._drop_output()
+        if self._visit is not None:
+            self.end_trial()
+            self._visit.leave()
         if self._finishing is not None:
             self._finishing.cancel()
         if self._conversation is not None:
@@ -109,12 +93,16 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """Back-pressure: the client is not reading what is written to it."""
-        if self._conversation is not None:
+        if self._conversation is not None and self._visit is not None:
+            self._visit.measure()
             self._conversation.output_full()
 
     def resume_writing(self) -> None:
         """The write buffer has drained; continue with answers."""
-        if self._conversation is not None:
+        if self._outbox is not None:
+            self._send_on()
+        if self._outbox is None and self._conversation is not None and self._visit is not None:
+            self._visit.kernel_bytes = 0        # it reads; the next sweep will tell
             self._conversation.output_taken()
 
     def _refuse(self) -> None:
@@ -142,30 +130,96 @@ class Connection(asyncio.Protocol):
         if self._conversation is not None:
             self._conversation.finish()
 
-    def look(self, now: float) -> None:
-        """Enforce the timeouts: cut the client off if one has expired."""
+    # ---- Guest
+
+    @property
+    def stranger(self) -> bool:
+        """See Guest."""
+        return self._conversation is not None and self._conversation.stranger
+
+    def turn(self) -> tuple[Turn, int]:
+        """See Guest."""
+        return (Turn.OURS, 0) if self._conversation is None else self._conversation.turn()
+
+    def taken_bytes(self) -> int:
+        """See Guest."""
+        return self._written_bytes - self.unsent_bytes()
+
+    def weigh(self) -> None:
+        """See Guest."""
         if self._conversation is not None:
-            unsent = self._transport.get_write_buffer_size()
-            why = self._patience.end(
-                now, self._conversation.turn(), self._written_bytes - unsent, unsent,
-                stranger=self._conversation.stranger,
-            )
-            if why is None and _is_silent(self._socket):
-                why = "it does not acknowledge what was sent to it"
-            if why is not None:
-                self._conversation.cut(why)
-                self._transport.abort()     # even if the conversation has ended and only its answers are left
+            self._conversation.pipeline.weigh()
+
+    def cut(self, why: str) -> None:
+        """See Guest. Even if the conversation has ended and only its answers are left."""
+        if self._conversation is not None:
+            self._conversation.cut(why)
+        self.abort()
 
     # ---- Link
 
     def write(self, data: bytes) -> None:
         """Send bytes."""
         self._written_bytes += len(data)
-        self._transport.write(data)
+        if self._outbox is None:
+            self._transport.write(data)
+        else:
+            self._outbox.add(data)
+
+    def tell(self, lines: list[bytes]) -> None:
+        """Send lines that other clients are sent as well: large ones are held once for all that have not read them."""
+        if max(map(len, lines)) < SHARED_BYTES_MIN:
+            self.write(b"".join(lines))
+            return
+        if self._lost:
+            return
+        outbox = self._outbox
+        if outbox is None:
+            outbox = self._outbox = ClientOutput(self._hub.shared_output, self.weigh)
+        small: list[bytes] = []
+        for line in lines:
+            self._written_bytes += len(line)
+            if len(line) < SHARED_BYTES_MIN:
+                small.append(line)
+                continue
+            if small:
+                outbox.add(b"".join(small))
+                small = []
+            outbox.share(line)
+        if small:
+            outbox.add(b"".join(small))
+        self._send_on()
+        if self._outbox is not None:
+            self.weigh()
+
+    def _send_on(self) -> None:
+        """Give the transport what is next, as long as it takes it at once."""
+        outbox, transport = self._outbox, self._transport
+        while outbox and not transport.get_write_buffer_size():
+            transport.write(outbox.next())
+        if not outbox:
+            self._outbox = None
+            if self._ending:
+                self._close()
+
+    def _drop_output(self) -> None:
+        outbox, self._outbox = self._outbox, None
+        if outbox is not None:
+            outbox.clear()
 
     def unsent_bytes(self) -> int:
         """Return how many written bytes the kernel has not accepted yet."""
-        return self._transport.get_write_buffer_size()
+        unsent = self._transport.get_write_buffer_size()
+        return unsent if self._outbox is None else unsent + self._outbox.unsent_bytes
+
+    def held_bytes(self) -> int:
+        """Return how much memory is held for what was written: here, and by the kernel."""
+        if self._lost:
+            return 0
+        held = self._transport.get_write_buffer_size()
+        if self._outbox is not None:
+            held += self._outbox.charged_bytes
+        return held if self._visit is None else held + self._visit.kernel_bytes
 
     def pause(self) -> None:
         """Stop reading."""
@@ -177,15 +231,19 @@ class Connection(asyncio.Protocol):
 
     def end_trial(self) -> None:
         """End the trial: the client has turned out to be an administrator, or is leaving."""
-        if self._trial is not None and self._host is not None:
+        if self._trial is not None and self._visit is not None:
             self._trial.cancel()
             self._trial = None
-            self._hub.places.end_trial(self._host)
+            self._visit.end_trial()
 
     def finish(self) -> None:
         """Close after pending writes; input that still arrives is read and dropped for a moment."""
-        if self._lost:
-            return
+        if self._outbox is not None:
+            self._ending = True
+        elif not self._lost:
+            self._close()
+
+    def _close(self) -> None:
         if self._end_of_input:
             self._transport.close()
         else:
@@ -202,25 +260,5 @@ class Connection(asyncio.Protocol):
 
     def abort(self) -> None:
         """Close immediately, dropping unsent output."""
+        self._drop_output()
         self._transport.abort()
-
-
-def keep_alive(connection: socket.socket) -> None:
-    """Let TCP find out when the client's host has vanished."""
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_IDLE_S)
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S)
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, KEEPALIVE_PROBES)
-
-
-def _is_silent(connection: socket.socket) -> bool:
-    """Return whether the client's TCP stack has left data unacknowledged for too long.
-
-    A client that merely does not read still acknowledges.
-    """
-    info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
-    probes, unacknowledged, last_acknowledged_ms = _TCP_INFO.unpack(info)
-    return bool(probes or unacknowledged) and last_acknowledged_ms > SILENT_S * 1000
-
-
-_TCP_INFO = struct.Struct("=3xB20xI28xI")       # linux/tcp.h: tcpi_probes, tcpi_unacked, tcpi_last_ack_recv

@@ -6,7 +6,7 @@ from gateway.limits import READ_COUNTED_BYTES
 from gateway.link import Link
 from gateway.server.hub import Hub
 from gateway.server.pipeline import Pipeline
-from gateway.server.timeouts import Turn
+from visits import Turn
 
 
 class Conversation:

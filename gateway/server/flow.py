@@ -80,9 +80,8 @@ class Flow:
     # ---- memory accounting
 
     def weigh(self, talk: Scheduled, held_bytes: int) -> None:
-        """Report to the account: `held_bytes`, plus output written but not yet sent."""
-        if self.full:
-            held_bytes += self._link.unsent_bytes()
+        """Report to the account: `held_bytes`, plus what is held of the output."""
+        held_bytes += self._link.held_bytes()
         if held_bytes != self.held_bytes:
             self.held_bytes = held_bytes
             self._hub.account.hold(talk, held_bytes)

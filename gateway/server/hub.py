@@ -33,11 +33,11 @@ from gateway.protocol.responses import BUSY, OFFLINE_MODE
 from gateway.protocol.verbs import Verbs
 from gateway.pulses.allowances import Allowances
 from gateway.pulses.turns import Turns
-from gateway.server.memory_account import Account, held_bytes_max
-from gateway.server.places import Places
+from gateway.server.client_output import SharedOutput
 from gateway.server.slow_commands import SlowCommands
 from gateway.waiting.slots import Outcome
 from gateway.waiting.waiters import Waiters
+from visits import Account, House, held_bytes_max
 
 log = logging.getLogger("sockpqd.gateway")
 
@@ -61,11 +61,8 @@ class Scheduled(Protocol):
         """Release everything held for it, immediately."""
 
 
-class Guest(Protocol):
-    """A connection as the server sees it: something to check and to close."""
-
-    def look(self, now: float) -> None:
-        """Enforce the timeouts: cut the client off if one has expired."""
+class Closable(Protocol):
+    """A connection as the server sees it: something to close."""
 
     def hang_up(self) -> None:
         """Close after the answers so far are sent."""
@@ -100,12 +97,14 @@ class Hub:
         self.budget = COMMANDS_PER_TURN_MAX         # commands that may still be executed in this turn
         self.exports = asyncio.Semaphore(EXPORTS_MAX)
         self.work: set[asyncio.Future[Outcome]] = set()     # operators' commands, which outlive their clients
-        self.connections: set[Guest] = set()
-        self.refused: set[Guest] = set()       # still being told that they are refused; not clients
-        self.places = Places(limits)
+        self.connections: set[Closable] = set()
+        self.refused: set[Closable] = set()       # still being told that they are refused; not clients
+        self.account = Account(held_bytes_max(memory_mark_bytes(limits.memory_mark)))
+        self.house = House(limits, self.account)
+        self.places = self.house.places
+        self.shared_output = SharedOutput()     # events that clients have not read
         self.tally = Tally(verbs.rows)
         self.slow = SlowCommands()
-        self.account = Account(held_bytes_max(memory_mark_bytes(limits.memory_mark)))
         self.on_serving: Callable[[], None] = lambda: None
         self.new_secret: Callable[[], int] = lambda: secrets.randbits(64)       # for a session
         # Does an errand of another node's (Cluster.send_errand).

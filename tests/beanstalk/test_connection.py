@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from beanstalk import Connection, Server
+from tests.beanstalk.helpers.host import OpenHost
 from tests.beanstalk.helpers.memory import MemorySeat, Queue
 
 BIG = b"put 0 0 60 1000000\r\n" + b"x" * 300_000       # of a job that is too big, whose end is still to come
@@ -27,6 +28,9 @@ class Transport(asyncio.Transport):
     def write(self, data: bytes) -> None:      # type: ignore[override]
         self.got += data
 
+    def get_write_buffer_size(self) -> int:
+        return 0
+
     def is_closing(self) -> bool:
         return False
 
@@ -45,7 +49,7 @@ def held_back_by_answers(connection: Connection, _: Server) -> Callable[[], None
 
 def held_back_by_another(_: Connection, server: Server) -> Callable[[], None]:
     """Another connection has ended, and its jobs are not back yet."""
-    other = Connection(server, MemorySeat(Queue()))
+    other = Connection(server, MemorySeat(Queue()), OpenHost())
     other.connection_made(Transport())
     server.begin_leaving(other._conversation)
     return lambda: server.left(other._conversation)
@@ -57,7 +61,7 @@ def test_reading_goes_on_when_what_was_held_back_is_dropped(
 ) -> None:
     async def test() -> None:
         server, transport = Server("i"), Transport()
-        connection = Connection(server, MemorySeat(Queue()))
+        connection = Connection(server, MemorySeat(Queue()), OpenHost())
         connection.connection_made(transport)
         let_go = hold_back(connection, server)
         connection.data_received(BIG)

@@ -180,3 +180,34 @@ def test_much_unread_input_is_full_but_a_body_is_not() -> None:
     assert not reader.full
     world.client("b").conversation.receive(b"reserve\r\n" + b"use a\r\n" * 60_000)
     assert world.client("b").conversation.reader.full
+
+
+HEADERS = b"Host: 127.0.0.1:11300\r\nContent-Length: 99\r\n\r\n"
+LONG = b"/" + b"x" * 1000
+
+
+@pytest.mark.parametrize("data", [
+    b"POST / HTTP/1.1\r\n", b"GET /a?b HTTP/1.0\r\n", b"POST %b HTTP/1.1\r\n" % LONG, b"put / HTTP/1.1\r\n",
+    b"list-tubes\r\nHost: a\r\n", b"host:a\r\n", b"list-tubes\r\nHost: %b\r\n" % LONG, b"POST / HTTP/1.1\r\n" + HEADERS,
+])
+@pytest.mark.parametrize("piece", [1, 7, 10_000])
+def test_a_web_page_is_no_client(data: bytes, piece: int) -> None:
+    world = World()
+    client = world.client("a")
+    data += b"put 0 0 60 1\r\nx\r\n"
+    for start in range(0, len(data), piece):
+        client.conversation.receive(data[start : start + piece])
+        client.take_turns()
+    assert client.closed
+    assert client.got.endswith(b"UNKNOWN_COMMAND\r\n")
+    assert not world.queue.jobs
+
+
+def test_lines_that_only_look_like_it() -> None:
+    world = World()
+    client = world.client("a")
+    body = b"POST / HTTP/1.1\r\nHost: a\r\n"
+    client.conversation.receive(
+        b"put 0 0 60 %d\r\n%b\r\nPOST / HTTP/1.1\r\nx Host: a\r\n" % (len(body), body))
+    assert client.got == b"INSERTED 1\r\nUNKNOWN_COMMAND\r\nUNKNOWN_COMMAND\r\n"
+    assert not client.closed

@@ -87,8 +87,8 @@ def test_the_wheel_has_everything_and_nothing_else(built: Path) -> None:
     (wheel,) = built.glob("sockpqd-*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0] for name in names if ".d" not in name.split("/")[0]} == {
-        "core", "cluster", "beanstalk", "gateway", "beanstalk_proxy", "pqctl"}
-    for package in ("core", "cluster", "beanstalk", "gateway", "beanstalk_proxy", "pqctl"):
+        "core", "cluster", "beanstalk", "visits", "gateway", "beanstalk_proxy", "pqctl"}
+    for package in ("core", "cluster", "beanstalk", "visits", "gateway", "beanstalk_proxy", "pqctl"):
         assert f"{package}/py.typed" in names
     shared = {name.partition(".data/data/")[2] for name in names if ".data/data/" in name}
     assert {"share/man/man1/sockpqd.1", "share/man/man1/pqctl.1", "share/bash-completion/completions/pqctl"} <= shared

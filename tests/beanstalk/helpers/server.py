@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from beanstalk import Connection, Server
+from tests.beanstalk.helpers.host import OpenHost
 from tests.beanstalk.helpers.memory import MemorySeat, Queue
 
 LOOK_S = 0.02
@@ -33,7 +34,7 @@ async def _serve(ready: threading.Event, ends: threading.Event, ports: list[int]
     queue.time = time.monotonic()
     server = Server("memory", now=queue.now)
     listening = await asyncio.get_running_loop().create_server(
-        lambda: Connection(server, MemorySeat(queue)), "127.0.0.1", 0)
+        lambda: Connection(server, MemorySeat(queue), OpenHost()), "127.0.0.1", 0)
     ports.append(listening.sockets[0].getsockname()[1])
     ready.set()
     while not ends.is_set():

@@ -24,12 +24,12 @@ from gateway.config import (
     Queue,
     Raft,
     Tls,
-    is_loopback,
     load,
     read,
     split_address,
 )
 from gateway.limits import MIB, Limits
+from visits import is_loopback
 
 SECTIONS = {
     "node": Node, "listen": Listen, "queue": Queue, "limits": Limits, "raft": Raft, "gateway": GatewaySection,

@@ -44,7 +44,7 @@ class Site:
             self.hub.access.file_users = {
                 name: Account(known, None, None) for name, known in users.known.items()
             }
-        self.dashboard = Dashboard(self.hub, users, "1.2.3", HOST)
+        self.dashboard = Dashboard(self.hub, users, "1.2.3")
         sources = Sources(self.hub, "1.2.3", LoopLag(), lambda: 0, list)
         self.pages = Pages(sources, users, self.dashboard)
         self.user: str | None = None if users is None else "eva"
@@ -52,7 +52,7 @@ class Site:
 
     async def __aenter__(self) -> Site:
         await self.gateway.start()
-        self.http: HttpServer = await start(HOST, 0, None, self.pages)
+        self.http: HttpServer = await start(self.gateway.doors, HOST, 0, None, self.pages, self.hub)
         return self
 
     async def __aexit__(self, *error: object) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gateway.limits import Limits
+from gateway.server.doors import Doors
 from gateway.server.hub import Hub
 from gateway.server.server import Server
 from tests.gateway.helpers.fake_cluster import FakeCluster
@@ -50,7 +51,8 @@ class Gateway:
         self.hub = Hub(limits or Limits(), Path("unused"), offline_close=True, shut_down=lambda reason: None)
         self.cluster = FakeCluster()
         self.hub.attach(self.cluster)
-        self.server = Server(self.hub)
+        self.doors = Doors(self.hub.house)
+        self.server = Server(self.hub, self.doors)
         self.address = ("", 0)
         self._clients: list[Client] = []
 

@@ -56,7 +56,8 @@ class Watched:
     async def __aenter__(self) -> Watched:
         await self.gateway.start()
         self.lag.start()
-        self.http: HttpServer = await start("127.0.0.1", 0, self.tls, self.pages)
+        self.http: HttpServer = await start(
+            self.gateway.doors, "127.0.0.1", 0, self.tls, self.pages, self.hub)
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -118,9 +119,9 @@ def test_there_are_these_pages_and_no_others() -> None:
         assert (await watched.get("/metrics"))[0] == 200
         for path in ("/", "/metrics/", "/healthz/x", "//healthz", "/../etc/passwd", "/%2e%2e/etc/passwd"):
             assert await watched.get(path) == (404, "not found\n")
-        assert (await watched.ask(b"POST /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"))[:12] == (
+        assert (await watched.ask(b"POST /healthz HTTP/1.1\r\nHost: [::1]\r\nContent-Length: 3\r\n\r\nabc"))[:12] == (
             b"HTTP/1.1 405")
-        assert (await watched.ask(b"HEAD /healthz HTTP/1.1\r\nHost: x\r\n\r\n")).endswith(b"\r\n\r\n")
+        assert (await watched.ask(b"HEAD /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")).endswith(b"\r\n\r\n")
 
     run(test)
 
@@ -362,7 +363,7 @@ def test_metrics_need_a_user_when_there_are_users() -> None:
         for headers in ("", basic("eva:wrong"), basic("eva"), basic("bare"), basic(""), "Authorization: Basic\r\n",
                         "Authorization: Basic ?\r\n", "Authorization: Basic /w==\r\n", "Authorization: Bearer x\r\n"):
             assert await watched.get("/metrics", headers) == (401, "user and secret required\n")
-        answer = await watched.ask(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        answer = await watched.ask(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert b'WWW-Authenticate: Basic realm="sockpqd"' in answer
 
     run(test, Secrets())
@@ -390,7 +391,7 @@ def test_with_a_context_it_speaks_https_only(tmp_path: Path, caplog: pytest.LogC
     async def test(watched: Watched) -> None:
         assert await watched.get("/healthz", tls=trusting) == (200, "ok\n")
         assert (await watched.get("/metrics", tls=trusting))[0] == 200
-        assert b"HTTP" not in await watched.ask(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert b"HTTP" not in await watched.ask(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         with pytest.raises(ssl.SSLError):
             await watched.get("/healthz", tls=ssl.create_default_context())
         assert await watched.get("/healthz", tls=trusting) == (200, "ok\n")
@@ -406,9 +407,9 @@ def test_with_a_context_it_speaks_https_only(tmp_path: Path, caplog: pytest.LogC
     "data",
     [
         b"\r\n\r\n\r\n", b"GET\r\n\r\n", b"\x16\x03\x01\x02\x00" + bytes(600), b"GET / HTTP/9.9\r\n\r\n",
-        b"GET /" + b"x" * 10_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
-        b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: " + b"x" * 10_000 + b"\r\n\r\n",
-        b"GET /healthz HTTP/1.1\r\nHost: x\r\n" + b"".join(b"X-%d: 1\r\n" % number for number in range(200)) + b"\r\n",
+        b"GET /" + b"x" * 10_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 10_000 + b"\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: [::1]\r\n" + b"".join(b"X-%d: 1\r\n" % at for at in range(200)) + b"\r\n",
         b"PUT mail 0 5\r\nhello",
     ],
 )
@@ -429,7 +430,7 @@ def test_what_is_no_request_is_refused_shortly_and_not_logged(data: bytes, caplo
 
 def test_one_connection_gets_one_answer() -> None:
     async def test(watched: Watched) -> None:
-        answer = await watched.ask(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" * 50)
+        answer = await watched.ask(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" * 50)
         assert answer.count(b"HTTP/1.1 ") == 1
 
     run(test)
@@ -445,7 +446,7 @@ def test_who_is_slow_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
         assert b"200" not in await slow.rest()
         silent.writer.close()
         slow.writer.close()
-        assert await watched.ask(f"GET /metrics HTTP/1.1\r\nHost: x\r\n{basic('slow:x')}\r\n".encode()) == b""
+        assert await watched.ask(f"GET /metrics HTTP/1.1\r\nHost: localhost\r\n{basic('slow:x')}\r\n".encode()) == b""
 
     run(test, Secrets())
 
@@ -479,6 +480,7 @@ def test_an_error_of_ours_is_logged_and_answered(caplog: pytest.LogCaptureFixtur
 def test_an_address_in_use_is_an_error(host: str) -> None:
     async def test(watched: Watched) -> None:
         with pytest.raises(OSError, match=r"[Aa]ddress already in use"):
-            await start(host, watched.http.address[1], None, watched.pages)
+            await start(
+                    watched.gateway.doors, host, watched.http.address[1], None, watched.pages, watched.hub)
 
     run(test)

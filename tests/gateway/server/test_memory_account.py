@@ -12,16 +12,13 @@ from core import CloneBegin, CloneEnd
 from gateway.limits import (
     AHEAD_BYTES_MAX,
     FEW_QUEUES,
-    HELD_BYTES_MIN,
-    HELD_HIGH_S,
-    HELD_SHARE_PERCENT,
     KIB,
     MIB,
     WAITER_QUEUE_BYTES,
     Limits,
 )
-from gateway.server.memory_account import held_bytes_max
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway
+from visits import HELD_BYTES_MIN, HELD_HIGH_S, HELD_SHARE_PERCENT, held_bytes_max
 
 LIMIT = MIB
 

@@ -12,10 +12,10 @@ import pytest
 
 from gateway import rights
 from gateway.auth.users_file import Account
-from gateway.limits import FURTHER_PLACES, HANDSHAKES_MAX, REFUSED_PLACES, SILENT_S, TRIALS_PER_ADDRESS, Limits
+from gateway.limits import HANDSHAKES_MAX, REFUSED_PLACES, Limits
 from gateway.process.descriptor_limit import OTHER_FILES, fit, make_room
-from gateway.server.places import Place, Places
 from tests.gateway.helpers.memory import MemoryGateway
+from visits import FURTHER_PLACES, SILENT_S, TRIALS_PER_ADDRESS, Place, Places
 
 USERS = {
     "op": Account(rights.of_words(["admin"]), key=b"0123456789abcdef"),
@@ -147,8 +147,8 @@ def test_who_acknowledges_nothing_is_cut_and_who_only_does_not_read_is_not() -> 
             clients.append(gateway.connect())
             clients[-1].transport.socket.info = said
         assert [client.transport.aborted for client in clients] == [False] * 4
-        for connection in list(gateway.hub.connections):
-            connection.look(asyncio.get_running_loop().time())
+        for visit in list(gateway.hub.house.visits):
+            visit.look(asyncio.get_running_loop().time())
         assert [client.transport.aborted for client in clients] == [True, True, False, False]
     with_gateway(test, Limits())
 

@@ -11,9 +11,10 @@ from collections.abc import Awaitable, Callable
 import pytest
 import uvloop
 
-from gateway.limits import ACCEPTS_PER_ROUND, FURTHER_PLACES, LINGER_S, MIB, Limits
+from gateway.limits import LINGER_S, MIB, Limits
 from tests.gateway.helpers.fake_cluster import returned
 from tests.gateway.helpers.sockets import PATIENCE_S, Client, Gateway
+from visits import ACCEPTS_PER_ROUND, FURTHER_PLACES
 
 
 def with_server(test: Callable[[Gateway], Awaitable[None]], limits: Limits | None = None) -> None:
@@ -160,7 +161,7 @@ def test_without_descriptors_it_is_tried_again_and_not_without_end(monkeypatch: 
             attempts += 1
             raise OSError(errno.EMFILE, "Too many open files")
         return real(self)
-    monkeypatch.setattr("gateway.server.listener.EXHAUSTED_S", 0.1)
+    monkeypatch.setattr("visits.listener.EXHAUSTED_S", 0.1)
     monkeypatch.setattr(socket.socket, "accept", accept)
 
     async def test(gateway: Gateway) -> None:

@@ -10,8 +10,8 @@ import ipaddress
 from collections import Counter
 from enum import Enum
 
-from gateway.config import is_loopback
-from gateway.limits import FURTHER_PLACES, TRIALS_PER_ADDRESS, Limits
+from visits.addresses import is_loopback
+from visits.limits import FURTHER_PLACES, TRIALS_PER_ADDRESS, PlaceLimits
 
 
 class Place(Enum):
@@ -23,9 +23,9 @@ class Place(Enum):
 
 
 class Places:
-    """Counts the places of all client ports."""
+    """Counts the places of one or more doors."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: PlaceLimits) -> None:
         self.connections_max = limits.connections_max
         self.per_address_max = limits.connections_per_address_max or max(1, limits.connections_max // 2)
         self._taken = 0
@@ -34,7 +34,7 @@ class Places:
 
     def take(self, host: str) -> Place:
         """Assign a place to a new client from this host. Unless the result is NONE, leave() must follow."""
-        address = _address(host)
+        address = address_of(host)
         if address is not None and self._by_address[address] >= self.per_address_max:
             return Place.NONE
         place = Place.GOOD
@@ -53,19 +53,19 @@ class Places:
 
     def end_trial(self, host: str) -> None:
         """End a trial for this host: the client is an administrator, or is leaving."""
-        address = _address(host)
+        address = address_of(host)
         if address is not None:
             _count_down(self._trials, address)
 
     def leave(self, host: str) -> None:
         """Release the place of a client from this host."""
         self._taken -= 1
-        address = _address(host)
+        address = address_of(host)
         if address is not None:
             _count_down(self._by_address, address)
 
 
-def _address(host: str) -> str | None:
+def address_of(host: str) -> str | None:
     """Return what counts as one address, None for this machine. For IPv6 it is the /64: one host has 2^64 addresses."""
     if is_loopback(host):
         return None

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
-from gateway.limits import ACCEPTS_PER_ROUND, EXHAUSTED_S
+from visits.limits import ACCEPTS_PER_ROUND, EXHAUSTED_S
 
 log = logging.getLogger("sockpqd.gateway")
 
@@ -33,11 +34,16 @@ async def open_sockets(host: str, port: int, backlog: int) -> list[socket.socket
 
 
 class Listener:
-    """Accepts connections on its sockets and creates a protocol for each."""
+    """Accepts connections on its sockets and has each served."""
 
-    def __init__(self, sockets: list[socket.socket], protocol: Callable[[], asyncio.Protocol]) -> None:
+    def __init__(
+        self, sockets: list[socket.socket], serve: Callable[[socket.socket], Coroutine[Any, Any, None]],
+        pause_s: Callable[[], float] = lambda: 0.0,
+    ) -> None:
+        """`pause_s`: for how long no more are to be accepted after the last one, as there are many."""
         self._sockets = sockets
-        self._protocol = protocol
+        self._serve = serve
+        self._pause_s = pause_s
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
         self._pauses: dict[socket.socket, asyncio.TimerHandle] = {}
@@ -60,25 +66,24 @@ class Listener:
                 connection, _ = listening.accept()
             except (BlockingIOError, ConnectionError):      # none pending, or it is gone already
                 return
-            except OSError as error:
-                self._pause(listening, error)
+            except OSError as error:                        # no descriptors or no memory for another connection
+                log.warning("cannot accept connections: %s. If file descriptors have run out, raise LimitNOFILE.",
+                            error)
+                self._pause(listening, EXHAUSTED_S)
                 return
             connection.setblocking(False)
+            pause_s = self._pause_s()
             task = self._loop.create_task(self._serve(connection))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+            if pause_s:
+                self._pause(listening, pause_s)
+                return
 
-    async def _serve(self, connection: socket.socket) -> None:
-        try:
-            await self._loop.connect_accepted_socket(self._protocol, connection)
-        except OSError:                                     # it is gone already
-            connection.close()
-
-    def _pause(self, listening: socket.socket, error: OSError) -> None:
-        """Stop accepting for a moment: no descriptors or no memory for another connection."""
-        log.warning("cannot accept connections: %s. If file descriptors have run out, raise LimitNOFILE.", error)
+    def _pause(self, listening: socket.socket, seconds: float) -> None:
+        """Stop accepting for a moment."""
         self._loop.remove_reader(listening)
-        self._pauses[listening] = self._loop.call_later(EXHAUSTED_S, self._resume, listening)
+        self._pauses[listening] = self._loop.call_later(seconds, self._resume, listening)
 
     def _resume(self, listening: socket.socket) -> None:
         del self._pauses[listening]

@@ -1,4 +1,4 @@
-"""Client timeouts: how long a client can take for each thing expected of it (the *_timeout_s of [limits]).
+"""Client timeouts: how long a client can take for each thing expected of it (the *_timeout_s of its limits).
 
 Nothing is timed per command. Instead every connection is checked every few seconds, and a state that has not changed
 since the last check has lasted that much longer; so a timeout fires slightly late, never early.
@@ -6,18 +6,18 @@ since the last check has lasted that much longer; so a timeout fires slightly la
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 
-from gateway.limits import SWEEP_S, SWEEP_S_MIN, Limits
+from visits.limits import SWEEP_S, SWEEP_S_MIN, VisitLimits
 
 
-class Turn(Enum):
+class Turn(StrEnum):
     """What a conversation is waiting for."""
 
-    OURS = "an answer of ours; nothing is expected of the client"
-    HELLO = "the first line"
-    NEXT = "the next command"
-    REST = "the rest of a command"
+    OURS = "ours"       # an answer of ours; nothing is expected of the client
+    HELLO = "hello"     # the first line
+    NEXT = "next"       # the next command
+    REST = "rest"       # the rest of a command
 
 
 class ClientTimeouts:
@@ -25,15 +25,15 @@ class ClientTimeouts:
 
     __slots__ = ("_begun", "_limits", "_since", "_taken_bytes", "_took", "_turn")
 
-    def __init__(self, limits: Limits, now: float) -> None:
+    def __init__(self, limits: VisitLimits, now: float) -> None:
         self._limits = limits
-        self._turn = (Turn.HELLO, 0)
+        self._turn: tuple[str, int] = (Turn.HELLO, 0)
         self._since = self._begun = now
         self._taken_bytes = 0           # of the answers so far
         self._took = now                # when the client last read something or had nothing to read
 
     def end(
-        self, now: float, turn: tuple[Turn, int], taken_bytes: int, unsent_bytes: int, *, stranger: bool = False
+        self, now: float, turn: tuple[str, int], taken_bytes: int, unsent_bytes: int, *, stranger: bool = False
     ) -> str | None:
         """Return the reason to cut the client off, or None. The number in `turn` changes when the client progresses.
 
@@ -52,16 +52,16 @@ class ClientTimeouts:
             self._since = now
             return None
         expected = turn[0]
-        if expected is Turn.HELLO and _over(limits.hello_timeout_s, self._since, now):
+        if expected == Turn.HELLO and _over(limits.hello_timeout_s, self._since, now):
             return "it has sent no command"
-        if expected is Turn.NEXT and _over(limits.idle_timeout_s, self._since, now):
+        if expected == Turn.NEXT and _over(limits.idle_timeout_s, self._since, now):
             return "it has been idle"
-        if expected is Turn.REST and _over(limits.command_timeout_s, self._since, now):
+        if expected == Turn.REST and _over(limits.command_timeout_s, self._since, now):
             return "its command is incomplete"
         return None
 
 
-def sweep_s(limits: Limits) -> float:
+def sweep_s(limits: VisitLimits) -> float:
     """Return the seconds between two checks of all connections."""
     set_ones = [seconds for seconds in (limits.hello_timeout_s, limits.idle_timeout_s, limits.command_timeout_s,
                                         limits.answer_timeout_s, limits.auth_timeout_s) if seconds]

@@ -1,0 +1,24 @@
+"""Lines of HTTP, at which a connection ends that is not HTTP.
+
+A browser sends what a web page wants it to, to any address that it reaches: to this port as well, with a request line
+and headers before it. Without this, those lines would be refused and what comes behind them executed.
+"""
+
+from __future__ import annotations
+
+import re
+
+from gateway.protocol.command import Words
+
+HOST = b"host:"                 # every request of a browser has such a header
+_VERSION = re.compile(rb"HTTP/\d(\.\d)?")
+
+
+def is_request_line(words: Words) -> bool:
+    """Return whether this is the first line of a request: method, target and version."""
+    return len(words) > 2 and _VERSION.fullmatch(words[-1]) is not None
+
+
+def is_host_line(line: bytes) -> bool:
+    """Return whether this is the header that names the host."""
+    return line[: len(HOST)].lower() == HOST

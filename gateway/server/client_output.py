@@ -1,0 +1,106 @@
+"""Output that waits until a client reads: events that many clients are sent are held once, not once for each.
+
+A message of 1 MiB for a thousand subscribers that do not read would otherwise take 1 GiB. The transport gets a slice at
+a time, so that little of it is in buffers that cannot be shared.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+SLICE_BYTES = 64 << 10          # given to the transport at a time
+SHARED_BYTES_MIN = 4 << 10      # smaller pieces are joined instead
+
+
+class SharedOutput:
+    """The pieces that several outboxes hold, by identity. One of these is charged for each, as long as it has it."""
+
+    def __init__(self) -> None:
+        self._readers: dict[int, dict[ClientOutput, None]] = {}     # by the id of a piece, which they keep alive
+
+    def keep(self, piece: bytes, outbox: ClientOutput) -> None:
+        """The outbox holds this piece from now on."""
+        readers = self._readers.get(id(piece))
+        if readers is None:
+            readers = self._readers[id(piece)] = {}
+            outbox.charged_bytes += len(piece)
+        readers[outbox] = None
+
+    def drop(self, piece: bytes, outbox: ClientOutput) -> None:
+        """The outbox holds it no more: if it was charged for it, another one is."""
+        readers = self._readers[id(piece)]
+        charged = next(iter(readers)) is outbox
+        del readers[outbox]
+        if not readers:
+            del self._readers[id(piece)]
+        if charged:
+            outbox.charged_bytes -= len(piece)
+            for other in readers:
+                other.charged_bytes += len(piece)
+                other.recharged()
+                break
+
+    def __len__(self) -> int:
+        return len(self._readers)
+
+
+class ClientOutput:
+    """What one client has yet to be sent. `recharged()`: called when it is charged for more, by another's doing."""
+
+    def __init__(self, shared: SharedOutput, recharged: Callable[[], None]) -> None:
+        self.unsent_bytes = 0
+        self.charged_bytes = 0          # what counts for this client
+        self.recharged = recharged
+        self._shared = shared
+        self._pieces: deque[tuple[bytes, bool]] = deque()       # and whether it is shared
+        self._held: dict[int, int] = {}                         # how often it holds a shared piece
+        self._start = 0                                         # of what is left of the first one
+
+    def __bool__(self) -> bool:
+        return bool(self._pieces)
+
+    def add(self, data: bytes) -> None:
+        """Send this when everything before it is sent."""
+        self._pieces.append((data, False))
+        self.unsent_bytes += len(data)
+        self.charged_bytes += len(data)
+
+    def share(self, data: bytes) -> None:
+        """The same for something that others are sent as well."""
+        self._pieces.append((data, True))
+        self.unsent_bytes += len(data)
+        count = self._held.get(id(data), 0)
+        self._held[id(data)] = count + 1
+        if not count:
+            self._shared.keep(data, self)
+
+    def next(self) -> bytes | memoryview:
+        """Take the next slice. The last one of a piece is a copy: it must not keep alive what counts no more."""
+        piece, shared = self._pieces[0]
+        start, end = self._start, self._start + SLICE_BYTES
+        if end < len(piece):
+            self._start = end
+            self.unsent_bytes -= SLICE_BYTES
+            return memoryview(piece)[start:end]
+        self._start = 0
+        self._pieces.popleft()
+        self._drop(piece, shared)
+        self.unsent_bytes -= len(piece) - start
+        return piece[start:]
+
+    def clear(self) -> None:
+        """Drop everything."""
+        pieces, self._pieces = self._pieces, deque()
+        self.unsent_bytes = self._start = 0
+        for piece, shared in pieces:
+            self._drop(piece, shared)
+
+    def _drop(self, piece: bytes, shared: bool) -> None:
+        if not shared:
+            self.charged_bytes -= len(piece)
+            return
+        self._held[id(piece)] -= 1
+        if not self._held[id(piece)]:
+            del self._held[id(piece)]
+            self._shared.drop(piece, self)

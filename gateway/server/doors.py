@@ -1,0 +1,98 @@
+"""All doors of a node for clients: the only place in the gateway that listens.
+
+A door is a port of one kind. Whoever opens one says what serves its connections; each of these gets a visit in the
+node's house (visits/), and with it a place, timeouts and a share in the memory account. A new kind of door needs a row
+here, and the test of the doors says what else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from msgspec import Struct
+
+from cluster import Handshakes, RefusalLog, TlsTransport
+from gateway.limits import ACCEPT_BACKLOG, HANDSHAKE_S, HANDSHAKES_MAX
+from visits import House, Listener, open_sockets
+
+log = logging.getLogger("sockpqd.gateway")
+
+
+class Kind(Struct, frozen=True):
+    """A kind of door."""
+
+    name: str
+    backlog: int = ACCEPT_BACKLOG       # connections that the kernel completes before they are accepted
+
+
+NATIVE = Kind("native")
+LEGACY = Kind("legacy")                 # native, without TLS, for clients that cannot authenticate
+BEANSTALKD = Kind("beanstalkd")
+HTTP = Kind("http", backlog=64)
+KINDS = (NATIVE, LEGACY, BEANSTALKD, HTTP)
+
+Serve = Callable[[socket.socket], Coroutine[Any, Any, None]]
+
+
+class Door:
+    """An open door."""
+
+    def __init__(self, kind: Kind, sockets: list[socket.socket], serve: Serve, pause_s: Callable[[], float]) -> None:
+        address = sockets[0].getsockname()
+        self.kind = kind
+        self.address = str(address[0]), int(address[1])     # the first if there are several
+        self._listener = Listener(sockets, serve, pause_s)
+
+    def close(self) -> None:
+        """Accept no more connections."""
+        self._listener.close()
+
+
+class Doors:
+    """The doors of one node. `house`: what their visits share."""
+
+    def __init__(self, house: House, handshakes_max: int | None = None) -> None:
+        self.complaints = RefusalLog(log)
+        self._house = house
+        self._handshakes = Handshakes(
+            HANDSHAKES_MAX if handshakes_max is None else handshakes_max, HANDSHAKE_S, self.complaints.refused)
+
+    async def open(
+        self, kind: Kind, host: str, number: int, protocol: Callable[[], asyncio.Protocol],
+        context: ssl.SSLContext | None = None,
+    ) -> Door:
+        """Listen on host and port number (0: any free one), with TLS if a context is given; `protocol` makes what
+        serves a connection. Raises OSError, and ValueError for a kind that is not listed.
+        """
+        def make() -> asyncio.Protocol:
+            if context is None:
+                return protocol()
+            return TlsTransport(context, protocol(), self._handshakes, server_side=True)
+
+        async def serve(connection: socket.socket) -> None:
+            try:
+                await asyncio.get_running_loop().connect_accepted_socket(make, connection)
+            except OSError:                                 # it is gone already
+                connection.close()
+
+        return await self.open_for(kind, host, number, serve)
+
+    async def open_for(
+        self, kind: Kind, host: str, number: int, serve: Serve, pause_s: Callable[[], float] = lambda: 0.0,
+    ) -> Door:
+        """The same for a server that makes protocols itself. `pause_s`: for how long no more are accepted now."""
+        if kind not in KINDS:
+            raise ValueError(f"{kind.name!r} is no kind of door that is known")
+        door = Door(kind, await open_sockets(host, number, kind.backlog), serve, pause_s)
+        self._house.watch()
+        return door
+
+    def close(self) -> None:
+        """End handshakes that have not succeeded, and enforce no timeouts any more."""
+        self._handshakes.close()
+        self._house.close()

@@ -1,0 +1,254 @@
+"""All doors of a node: each gives its connections a place, timeouts and a share in the memory account.
+
+A new kind of door fails here until it says how it is opened, what half a request is, and what asks for much.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+import uvloop
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gateway.beanstalkd import BeanstalkdListener
+from gateway.limits import KIB, MIB, Limits
+from gateway.monitoring import LoopLag, Pages, Sources, start
+from gateway.server.doors import BEANSTALKD, HTTP, KINDS, LEGACY, NATIVE, Kind
+from gateway.server.port import Port
+from tests.gateway.helpers.sockets import PATIENCE_S, Client, Gateway
+from visits import SEND_BUFFER_BYTES
+
+ROOT = Path(__file__).parents[3]
+
+Address = tuple[str, int]
+Close = Callable[[], Awaitable[None]]
+HOST = "127.0.0.1"
+BODY = 60 * KIB                 # what each kind of door takes
+
+
+class Opened(Struct):
+    """An open door, and what ends it."""
+
+    address: Address
+    close: Close
+
+
+class Way(Struct):
+    """How a kind of door is opened, and what its clients say."""
+
+    open: Callable[[Gateway], Awaitable[Opened]]
+    half: bytes                 # the beginning of something long
+    refused: bytes | None       # what the whole of it is answered when there is no room; None: it is small
+    answered: bytes             # something that is answered
+    filler: bytes = bytes(1)    # what it goes on with
+
+    def half_and(self, count: int) -> bytes:
+        """The beginning, and so many bytes behind it."""
+        return self.half + (self.filler * (count // len(self.filler) + 1))[:count]
+
+
+async def _open_native(gateway: Gateway) -> Opened:
+    return Opened(await gateway.server.start(HOST, 0), gateway.server.close)
+
+
+async def _open_legacy(gateway: Gateway) -> Opened:
+    return Opened(await gateway.server.start(HOST, 0, port=Port("app")), gateway.server.close)
+
+
+async def _open_beanstalkd(gateway: Gateway) -> Opened:
+    listener = BeanstalkdListener(gateway.hub, gateway.doors, (HOST, 0), Port(), job_bytes_max=MIB)
+    return Opened(await listener.start(), listener.close)
+
+
+async def _open_http(gateway: Gateway) -> Opened:
+    pages = Pages(Sources(gateway.hub, "1", LoopLag(), lambda: 0, list))
+    http = await start(gateway.doors, HOST, 0, None, pages, gateway.hub)
+    return Opened(http.address, http.close)
+
+
+NATIVE_WAY = Way(_open_native, b"PUT q 0 %d\r\n" % BODY, b"503 Busy\r\n", b"PING\r\n")
+WAYS = {
+    NATIVE: NATIVE_WAY,
+    LEGACY: replace(NATIVE_WAY, open=_open_legacy),
+    BEANSTALKD: Way(_open_beanstalkd, b"put 0 0 60 %d\r\n" % BODY, b"OUT_OF_MEMORY\r\n", b"list-tube-used\r\n"),
+    HTTP: Way(_open_http, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n", None,
+              b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", b"X: " + b"x" * 2000 + b"\r\n"),
+}
+EACH = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+
+
+class Visitors:
+    """A node with one door, and its clients."""
+
+    def __init__(self, gateway: Gateway, way: Way, address: Address) -> None:
+        self.gateway = gateway
+        self.hub = gateway.hub
+        self.way = way
+        self.clients: list[Client] = []
+        self._address = address
+
+    async def connect(self, data: bytes = b"", receive_buffer: int | None = None) -> Client:
+        connection = socket.socket()
+        connection.setblocking(False)
+        if receive_buffer is not None:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        await asyncio.get_running_loop().sock_connect(connection, self._address)
+        client = Client(*await asyncio.open_connection(sock=connection))
+        client.send(data)
+        self.clients.append(client)
+        return client
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        await self.gateway.until(condition)
+
+
+def at_door(kind: Kind, test: Callable[[Visitors], Awaitable[None]], limits: Limits | None = None) -> None:
+    """Run it at a door of this kind; nothing may be left afterwards."""
+    async def run() -> None:
+        gateway = Gateway(limits)
+        gateway.cluster.start(gateway.hub)
+        way = WAYS[kind]
+        opened = await way.open(gateway)
+        door = Visitors(gateway, way, opened.address)
+        try:
+            await test(door)
+        finally:
+            for client in door.clients:
+                client.writer.transport.abort()
+            await opened.close()
+            await gateway.server.close()
+            await gateway.until(lambda: not gateway.hub.house.visits)
+            assert gateway.hub.account.held_bytes == 0
+    uvloop.run(asyncio.wait_for(run(), 3 * PATIENCE_S))
+
+
+def test_each_kind_of_door_is_tried_here() -> None:
+    assert set(WAYS) == set(KINDS)
+
+
+def test_an_unlisted_kind_of_door_is_not_opened() -> None:
+    async def run() -> None:
+        gateway = Gateway()
+        with pytest.raises(ValueError, match="'telnet' is no kind of door that is known"):
+            await gateway.doors.open(Kind("telnet"), HOST, 0, asyncio.Protocol)
+    uvloop.run(run())
+
+
+LISTENING = re.compile(
+    r"\b(create_server|start_server|create_unix_server|open_sockets|Listener|TCPSite)\(|\.listen\(\d*\)")
+MAY_LISTEN = {
+    "visits/listener.py": "what accepts connections",
+    "gateway/server/doors.py": "the doors",
+    "beanstalk_proxy/door.py": "the door of sockpq-beanstalkd, with a house of its own",
+    "cluster/wire/peer_network.py": "the peer port: members with certificates, or a network of its own",
+    "gateway/dev/ports.py": "looks whether a port is free",
+}
+
+
+def test_nobody_else_listens() -> None:
+    listening = {
+        path.relative_to(ROOT).as_posix()
+        for package in ("core", "cluster", "beanstalk", "visits", "gateway", "beanstalk_proxy", "pqctl")
+        for path in (ROOT / package).rglob("*.py")
+        if any(LISTENING.search(line) and not line.lstrip().startswith("class ")
+               for line in path.read_text().splitlines())
+    }
+    assert listening == set(MAY_LISTEN)
+
+
+@EACH
+def test_a_connection_has_a_visit_with_a_place_as_long_as_it_stands(kind: Kind) -> None:
+    async def test(door: Visitors) -> None:
+        clients = [await door.connect() for _ in range(3)]
+        await door.until(lambda: len(door.hub.house.visits) == 3)
+        for visit in door.hub.house.visits:
+            kernel = visit._socket.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+            assert kernel <= 2 * SEND_BUFFER_BYTES, "the kernel's buffer is bounded"
+        for client in clients:
+            client.reset()
+        await door.until(lambda: not door.hub.house.visits)
+    at_door(kind, test)
+
+
+@EACH
+def test_a_silent_connection_is_cut(kind: Kind) -> None:
+    async def test(door: Visitors) -> None:
+        client = await door.connect()
+        assert await client.rest() == b""
+    at_door(kind, test, Limits(hello_timeout_s=1))
+
+
+@EACH
+def test_half_a_request_is_cut(kind: Kind) -> None:
+    async def test(door: Visitors) -> None:
+        client = await door.connect(door.way.half_and(100))
+        assert await client.rest() == b""
+    at_door(kind, test, Limits(command_timeout_s=1))
+
+
+@EACH
+def test_an_unfinished_body_is_in_the_account_until_it_is_gone(kind: Kind) -> None:
+    async def test(door: Visitors) -> None:
+        client = await door.connect(door.way.half_and(BODY - 1))
+        await door.until(lambda: BODY - 1 <= door.hub.account.held_bytes <= 2 * BODY)
+        client.reset()
+        await door.until(lambda: not door.hub.account.held_bytes)
+    at_door(kind, test)
+
+
+@EACH
+def test_above_the_limit_those_that_hold_most_are_cut(kind: Kind) -> None:
+    async def test(door: Visitors) -> None:
+        door.hub.account.limit_bytes = 4 * BODY
+        little = await door.connect(door.way.half_and(5 * KIB))
+        await door.until(lambda: bool(door.hub.account.held_bytes))
+        for _ in range(8):
+            await door.connect(door.way.half_and(BODY - 1))
+        await door.until(lambda: door.hub.account.evicted > 0)
+        assert door.hub.account.held_bytes <= 4 * BODY
+        assert not little.reader.at_eof()
+    at_door(kind, test)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if WAYS[kind].refused], ids=lambda kind: kind.name)
+def test_when_little_room_is_left_a_body_that_is_on_its_way_is_refused(kind: Kind) -> None:
+    async def test(door: Visitors) -> None:
+        class Somebody:
+            def evict(self) -> None:
+                pass
+
+        account, somebody = door.hub.account, Somebody()
+        account.hold(somebody, account.limit_bytes * 9 // 10)
+        client = await door.connect(door.way.half)
+        await asyncio.sleep(0.05)
+        client.send(bytes(BODY - 2) + b"\r\n" * 2)
+        assert door.way.refused is not None
+        assert (await client.line()).endswith(door.way.refused)
+        account.hold(somebody, 0)
+        client.send(door.way.answered)
+        assert await client.line(), "the connection is as good as before"
+    at_door(kind, test)
+
+
+@pytest.mark.parametrize("kind", [NATIVE, LEGACY, BEANSTALKD], ids=lambda kind: kind.name)
+def test_whoever_reads_no_answer_is_counted_with_what_the_kernel_holds_and_cut_in_time(kind: Kind) -> None:
+    async def test(door: Visitors) -> None:
+        client = await door.connect(receive_buffer=4096)
+        client.writer.transport.pause_reading()     # type: ignore[attr-defined]
+        await door.until(lambda: bool(door.hub.house.visits))
+        (visit,) = door.hub.house.visits
+        count = 0
+        while not visit._guest.unsent_bytes():
+            client.send(door.way.answered * 1000)
+            count += 1
+            assert count < 10_000, "somebody reads"
+            await asyncio.sleep(0.001)
+        assert door.hub.account.held_bytes >= SEND_BUFFER_BYTES // 2
+        await door.until(lambda: not door.hub.house.visits)
+    at_door(kind, test, Limits(answer_timeout_s=1))

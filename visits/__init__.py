@@ -1,0 +1,32 @@
+"""What every server of ours keeps of its clients: places, timeouts, memory, and how connections are accepted.
+
+Whoever listens for clients gives each connection a `Visit` in the `House` that all doors of the process share. Imports
+nothing of ours, so that programs beside the nodes can use it as well.
+"""
+
+from visits.addresses import is_loopback
+from visits.house import House
+from visits.limits import (
+    ACCEPTS_PER_ROUND,
+    FURTHER_PLACES,
+    HELD_BYTES_MIN,
+    HELD_HIGH_S,
+    HELD_SHARE_PERCENT,
+    SEND_BUFFER_BYTES,
+    SILENT_S,
+    SWEEP_S,
+    TRIALS_PER_ADDRESS,
+    VisitLimits,
+)
+from visits.listener import Listener, open_sockets
+from visits.memory_account import Account, Holder, held_bytes_max
+from visits.places import Place, Places, address_of
+from visits.timeouts import ClientTimeouts, Turn, sweep_s
+from visits.visit import Guest, Visit
+
+__all__ = [
+    "ACCEPTS_PER_ROUND", "FURTHER_PLACES", "HELD_BYTES_MIN", "HELD_HIGH_S", "HELD_SHARE_PERCENT", "SEND_BUFFER_BYTES",
+    "SILENT_S", "SWEEP_S", "TRIALS_PER_ADDRESS", "Account", "ClientTimeouts", "Guest", "Holder", "House", "Listener",
+    "Place", "Places", "Turn", "Visit", "VisitLimits", "address_of", "held_bytes_max", "is_loopback", "open_sockets",
+    "sweep_s",
+]

@@ -1,0 +1,84 @@
+"""The limits of all servers of ours, each with its reason, and which of them can be configured."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+KIB = 1024
+MIB = 1024 * KIB
+
+# Memory held for all clients together (memory_account.py), as a share of the memory mark, and its minimum. Above
+# HELD_HIGH_PERCENT of it, clients that are ahead are not read, and a body is taken only if it has already arrived; if
+# that lasts for HELD_HIGH_S, those that hold most go until HELD_RELIEVED_PERCENT is left.
+HELD_SHARE_PERCENT = 25
+HELD_BYTES_MIN = 64 * MIB
+HELD_HIGH_PERCENT = 75
+HELD_HIGH_S = 1.0
+HELD_RELIEVED_PERCENT = 50
+
+# The kernel's buffer of what is sent to one client; the kernel takes twice as much, for what it needs besides. Without
+# a limit it lets the buffer grow to megabytes, of which we know nothing. This much fills a line of 100 Mbit/s with a
+# round trip of 10 ms.
+SEND_BUFFER_BYTES = 128 * KIB
+
+# What the kernel holds for a connection is counted from this much on: a connection at rest has less.
+KERNEL_BYTES_MIN = 16 * KIB
+
+# Clients whose host has vanished are dropped within 30 s: TCP keep-alive probes idle ones, and one that owes a TCP
+# acknowledgement, perhaps for a job sent to it, can be silent for SILENT_S until the next sweep. (TCP_USER_TIMEOUT
+# would also kill clients that are alive but not reading.)
+KEEPALIVE_IDLE_S = 10
+KEEPALIVE_INTERVAL_S = 5
+KEEPALIVE_PROBES = 3
+SILENT_S = 20.0
+
+# Interval at which connections are checked for timeouts; shorter only for very short timeouts. 10,000 cost 20 ms.
+SWEEP_S, SWEEP_S_MIN = 5.0, 0.5
+
+# Connections checked before clients get their turn.
+SWEEP_PIECE = 500
+
+# Places beyond connections_max, reserved for this machine and for administrators on trial; and how many clients of one
+# address can be on such a trial at a time.
+FURTHER_PLACES = 16
+TRIALS_PER_ADDRESS = 2
+
+# Connections accepted per loop iteration, and the pause when file descriptors have run out.
+ACCEPTS_PER_ROUND = 32
+EXHAUSTED_S = 0.5
+
+
+class PlaceLimits(Protocol):
+    """How many places there are."""
+
+    @property
+    def connections_max(self) -> int:
+        """Concurrent clients."""
+
+    @property
+    def connections_per_address_max(self) -> int:
+        """Of one address that is not this machine; 0: half of connections_max."""
+
+
+class VisitLimits(PlaceLimits, Protocol):
+    """What can be configured; 0 disables a timeout."""
+
+    @property
+    def hello_timeout_s(self) -> int:
+        """Until the first line."""
+
+    @property
+    def idle_timeout_s(self) -> int:
+        """Between two commands."""
+
+    @property
+    def auth_timeout_s(self) -> int:
+        """From connecting to a successful AUTH, where that is required."""
+
+    @property
+    def command_timeout_s(self) -> int:
+        """From the first byte of a command to its last."""
+
+    @property
+    def answer_timeout_s(self) -> int:
+        """For which a client may read none of its answers."""

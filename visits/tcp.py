@@ -1,0 +1,54 @@
+"""What a connection is set up with at its socket, and what the kernel knows of it."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from contextlib import suppress
+
+from visits.limits import (
+    KEEPALIVE_IDLE_S,
+    KEEPALIVE_INTERVAL_S,
+    KEEPALIVE_PROBES,
+    KERNEL_BYTES_MIN,
+    SEND_BUFFER_BYTES,
+    SILENT_S,
+)
+
+_SO_MEMINFO = 55                                # asm-generic/socket.h
+_MEMINFO = struct.Struct("=9I")                 # linux/sock_diag.h
+_READ_BYTES, _WRITTEN_BYTES = 0, 5              # rmem_alloc, wmem_queued
+_TCP_INFO = struct.Struct("=3xB20xI28xI")       # linux/tcp.h: tcpi_probes, tcpi_unacked, tcpi_last_ack_recv
+
+
+def set_up(connection: socket.socket) -> None:
+    """Let TCP find out when the client's host has vanished, and bound what the kernel holds for the client."""
+    with suppress(OSError):                     # it is gone already
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_IDLE_S)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, KEEPALIVE_PROBES)
+
+
+def is_silent(connection: socket.socket) -> bool:
+    """Return whether the client's TCP stack has left data unacknowledged for too long.
+
+    A client that merely does not read still acknowledges.
+    """
+    try:
+        info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
+    except (OSError, ValueError):               # it was closed a moment ago
+        return False
+    probes, unacknowledged, last_acknowledged_ms = _TCP_INFO.unpack(info)
+    return bool(probes or unacknowledged) and last_acknowledged_ms > SILENT_S * 1000
+
+
+def kernel_bytes(connection: socket.socket) -> int:
+    """Return how much memory the kernel holds for a connection, sent and received; 0 for the little of one at rest."""
+    try:
+        info = _MEMINFO.unpack(connection.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, _MEMINFO.size))
+    except (OSError, ValueError, struct.error):     # closed a moment ago, or a kernel that does not tell
+        return 0
+    held = int(info[_READ_BYTES] + info[_WRITTEN_BYTES])
+    return held if held >= KERNEL_BYTES_MIN else 0

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from beanstalk.limits import PER_PIECE
 
 BAD_FORMAT = b"BAD_FORMAT\r\n"
 UNKNOWN_COMMAND = b"UNKNOWN_COMMAND\r\n"
@@ -21,6 +24,7 @@ BURIED = b"BURIED\r\n"
 TOUCHED = b"TOUCHED\r\n"
 KICKED = b"KICKED\r\n"
 PAUSED = b"PAUSED\r\n"
+BEGIN = "---\n"          # of a document in YAML
 
 
 def inserted(number: int) -> bytes:
@@ -58,6 +62,25 @@ def yaml_list(names: Iterable[str]) -> bytes:
     return _document(f"- {name}\n" for name in names)
 
 
+def long_yaml_list(names: Iterable[str]) -> Iterator[bytes]:
+    """The same list in pieces; its length is known, and something to be sent, when all names have been looked at."""
+    found: list[str] = []
+    length = len(BEGIN)
+    left = iter(names)
+    while piece := list(islice(left, PER_PIECE)):
+        found += piece
+        length += len(_lines(piece))
+        yield b""
+    yield b"OK %d\r\n%b" % (length, BEGIN.encode())
+    for start in range(0, len(found), PER_PIECE):
+        yield _lines(found[start:start + PER_PIECE])
+    yield b"\r\n"
+
+
+def _lines(names: Iterable[str]) -> bytes:
+    return "".join([f"- {name}\n" for name in names]).encode()
+
+
 def yaml_map(values: dict[str, int | str]) -> bytes:
     """A mapping in YAML, the answer to stats and its kin; strings that need quotes have them already (`quoted`)."""
     return _document(f"{key}: {value}\n" for key, value in values.items())
@@ -69,5 +92,5 @@ def quoted(text: str) -> str:
 
 
 def _document(lines: Iterable[str]) -> bytes:
-    data = ("---\n" + "".join(lines)).encode()
+    data = (BEGIN + "".join(lines)).encode()
     return b"OK %d\r\n%b\r\n" % (len(data), data)

@@ -130,7 +130,9 @@ class Tubes(Struct, array_like=True, tag=15, frozen=True, gc=False):
 
 
 class Totals(Struct, array_like=True, tag=16, frozen=True, gc=False):
-    """Result: Sums over all tubes."""
+    """Result: Sums over all tubes. `beside`: tubes that count as such without jobs."""
+
+    beside: tuple[str, ...] = ()
 
 
 class GiveBack(Struct, array_like=True, tag=17, frozen=True, gc=False):
@@ -143,10 +145,12 @@ class GiveBack(Struct, array_like=True, tag=17, frozen=True, gc=False):
     undelivered: tuple[int, ...] = ()
 
 
-Call = (
+# Calls whose results are small, so that both can be sent to whoever executes them.
+Travelling = (
     Put | Reserve | ReserveJob | Delete | Release | Bury | Touch | Peek | PeekFirst | Kick | KickJob | Pause | JobStats
-    | TubeStats | Tubes | Totals | GiveBack
+    | TubeStats | GiveBack
 )
+Call = Travelling | Tubes | Totals
 
 
 class Number(Struct, array_like=True, tag=101, frozen=True, gc=False):
@@ -213,13 +217,14 @@ class Names(Struct, array_like=True, tag=106, frozen=True, gc=False):
 
 
 class Sums(Struct, array_like=True, tag=107, frozen=True, gc=False):
-    """Jobs of all tubes."""
+    """Jobs of all tubes, and how many tubes there are."""
 
     urgent: int = 0
     ready: int = 0
     reserved: int = 0
     delayed: int = 0
     buried: int = 0
+    tubes: int = 0
 
 
 Result = Number | Reserved | Found | JobFigures | TubeFigures | Names | Sums | None
@@ -233,7 +238,8 @@ class Seat(Protocol):
         """Execute a call; `done` is called once with its result, perhaps before this returns."""
 
     def cancel(self) -> None:
-        """The Reserve that waits shall end soon: with None, or with a job that was handed out meanwhile."""
+        """The call shall end soon. A Reserve: with None, or with a job that was handed out meanwhile; others, if they
+        take long: with None, and perhaps executed in part."""
 
     def leave(self) -> None:
         """The connection has ended, and its jobs are back: nothing more will be asked."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from typing import Protocol, cast
 
 from beanstalk.calls import Seat
@@ -154,10 +153,6 @@ class Connection(asyncio.Protocol):
     def close(self) -> None:
         """See Link."""
         self._transport.close()
-
-    def soon(self, do: Callable[[], None]) -> None:
-        """See Link."""
-        asyncio.get_running_loop().call_soon(do)
 
     def read_on(self) -> None:
         """See Link."""

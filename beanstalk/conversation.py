@@ -6,7 +6,7 @@ answer, or leads to another call.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Protocol, cast
 
@@ -32,13 +32,14 @@ from beanstalk.limits import (
     COUNTED_BYTES_MIN,
     FEW,
     OUTPUT_BYTES_PIECE,
+    PER_PIECE,
     RESERVATION_BYTES,
     TTR_S_MIN,
     WATCHED_BYTES,
 )
 from beanstalk.reader import FOREIGN, Reader, Wrong
 from beanstalk.reservations import Reservations
-from beanstalk.server import Server
+from beanstalk.server import Roll, Server
 from beanstalk.tubes import Tubes
 
 
@@ -50,9 +51,6 @@ class Link(Protocol):
 
     def close(self) -> None:
         """Close when everything is sent; more input is of no interest."""
-
-    def soon(self, do: Callable[[], None]) -> None:
-        """Call this when others have had their turn."""
 
     def read_on(self) -> None:
         """There may be room for input, if it was held back."""
@@ -66,7 +64,14 @@ class Asking(Struct):
     failed: Callable[[Failure], Step] | None = None
 
 
-Step = bytes | Asking
+class Telling(Struct):
+    """A long answer to a call, in pieces: each is made and sent when it has its turn."""
+
+    call: Call
+    pieces: Iterator[bytes]
+
+
+Step = bytes | Asking | Telling
 
 _FAILURES = {
     Failure.NOT_FOUND: answers.NOT_FOUND,
@@ -88,14 +93,16 @@ class Conversation:
         self._server = server
         self._seat = seat
         self._link = link
+        self._turns = server.turns
         self._tubes = Tubes(server.tubes)
         self._ended = False                         # the client has sent its last byte
         self._left = False                          # its jobs are on their way back, or are back
         self._full = False                          # the client does not read its answers
-        self._asking: Asking | None = None
+        self._asking: Asking | Telling | None = None
         self._undelivered: tuple[int, ...] = ()     # reservations of which the client will not hear
         self._stepping = False                      # commands are being executed, further up the stack
         self._turn_over = False                     # others have their turn first
+        self._stopped = False                       # a long answer goes on when the client has read some of it
         self._out: list[bytes] = []
         self._out_bytes = 0
         server.enter(self)
@@ -144,11 +151,12 @@ class Conversation:
         usual = reader.usual
         if (
             usual is None or self._stepping or self._turn_over or self._ended or self._full or self._out
-            or self._server.leaving
+            or self._server.leaving or self._turns.budget <= 0
         ):
             self.go_on()
             return
         reader.usual = None                         # nearly always: one command, and nothing to wait for
+        self._turns.budget -= 1
         self._server.counts[usual.verb] += 1
         self._take(_DO[usual.verb](self, usual))
         if self._out:
@@ -178,6 +186,9 @@ class Conversation:
     def output_taken(self) -> None:
         """There is room for answers again."""
         self._full = False
+        if self._stopped:
+            self._stopped = False
+            self._turns.do_piece(self._tell)
         self.go_on()
 
     def go_on(self) -> None:
@@ -185,17 +196,19 @@ class Conversation:
         if self._stepping or self._turn_over:
             return
         self._stepping = True
-        left = COMMANDS_PER_TURN
+        left, turns = COMMANDS_PER_TURN, self._turns
         while self._asking is None and not self._left and (self.closed or not self._full):
             if self._server.leaving and self._server.holds_up(self):
                 break
-            if left <= 0:
+            if left <= 0 or (turns.budget <= 0 and self.reader.pending):
                 self._turn_over = True
-                self._link.soon(self._next_turn)
+                turns.do_in_line(self._next_turn)
                 break
             command = None if self.closed else self.reader.next()
             if command is not None:
-                left -= COMMANDS_PER_TURN if command.verb in _OF_ALL_TUBES else 1
+                cost = COSTS.get(command.verb, 1)
+                left -= cost
+                turns.budget -= cost
                 self._take(self._answer_to(command))
             elif self._ended:
                 self._leave()
@@ -230,19 +243,45 @@ class Conversation:
                 if self._out_bytes > OUTPUT_BYTES_PIECE:
                     self._flush()                   # the link says when it is too much
             return
+        if type(step) is Telling:
+            if not self.closed:
+                self._flush()
+                self._asking = step
+                self._turns.do_piece(self._tell)
+            return
         assert type(step) is Asking
         self._asking = step
         if self.waiting:
             self._flush()
         self._seat.execute(step.call, self._done)
 
+    def _tell(self) -> bool:
+        """Send the next piece of a long answer."""
+        telling = self._asking
+        if type(telling) is not Telling or self.closed:
+            return False
+        if self._full:
+            self._stopped = True
+            return False
+        piece = next(telling.pieces, None)
+        if piece is None:
+            self._asking = None
+            self.go_on()
+        else:
+            if piece:
+                self._link.write(piece)
+            self._turns.do_piece(self._tell)
+        return True
+
     def _done(self, result: Result | Failure) -> None:
         """The call has a result."""
         asking, self._asking = self._asking, None
-        assert asking is not None
-        self.waiting = False
+        assert type(asking) is Asking
+        if self.waiting:
+            self.waiting = False
+            self._server.tubes.wait_no_more(self._tubes.watched)
         if type(result) is not Failure:         # cheaper than isinstance() of an enumeration
-            step = asking.then(cast(Result, result))
+            step = b"" if self.closed and type(asking.call) in LONG else asking.then(cast(Result, result))
         elif asking.failed is not None:
             step = asking.failed(result)
         else:
@@ -272,11 +311,19 @@ class Conversation:
         """Let nobody go on before the jobs of this connection are back, unless it has commands to execute first."""
         if self._left:
             return
-        busy = not self.closed and (self._full or self.reader.pending)
-        if (self.held or self._asking is not None) and not busy:
+        if self.closed and type(self._asking) is Telling:
+            self._asking = None
+        long = self._asking is not None and type(self._asking.call) in LONG
+        busy = not self.closed and (self._full or self.reader.pending or long)
+        if (self.held or (self._asking is not None and not long)) and not busy:
             self._server.begin_leaving(self)
-        if self.waiting:
+        if self.waiting or (long and self.closed and self._is_in_vain()):
             self._seat.cancel()
+
+    def _is_in_vain(self) -> bool:
+        """Whether a long call of a connection that is gone need not end: it only reads, or others wait for its jobs."""
+        assert self._asking is not None
+        return bool(self.held) or type(self._asking.call) is not calls.Kick
 
     def hang_up(self) -> None:
         """Close the connection from our side; its jobs go back at once."""
@@ -338,9 +385,13 @@ class Conversation:
             ends = [end for end in (until, self.held.soon(now)) if end is not None]
             if ends:
                 wait_s = max(min(ends) - now, 0.0)
+        watched = self._tubes.watched
         if wait_s != 0.0:
             self.waiting = True
-        return Asking(calls.Reserve(self._tubes.watched, wait_s), partial(self._reserved_or_not, until))
+            self._server.tubes.wait(watched)
+        if len(watched) > NAMES_PER_COMMAND:
+            self._turns.budget -= len(watched) // NAMES_PER_COMMAND
+        return Asking(calls.Reserve(watched, wait_s), partial(self._reserved_or_not, until))
 
     def _reserved_or_not(self, until: float | None, result: Result) -> Step:
         if result is not None:
@@ -360,10 +411,6 @@ class Conversation:
             return b""
         self.held.add(result.number, result.handle, result.tube, result.ttr_s, self._server.now())
         return answers.reserved(result.number, result.body)
-
-    def waits_for(self, tube: str) -> bool:
-        """See Member."""
-        return self.waiting and tube in self._tubes.watched
 
     def _reserve_job(self, command: Command) -> Step:
         self.worker = True
@@ -461,11 +508,14 @@ class Conversation:
         return answers.yaml_list(self._tubes.watched)
 
     def _list_tubes(self, command: Command) -> Step:
-        return Asking(calls.Tubes(), lambda result: answers.yaml_list(self._tube_names(result)))
+        return Asking(calls.Tubes(), self._all_tubes)
 
-    def _tube_names(self, result: Result) -> list[str]:
+    def _all_tubes(self, result: Result) -> Step:
         assert isinstance(result, Names)
-        return list(dict.fromkeys((*self._server.tubes.names(), *result.names)))
+        own = self._server.tubes.names()
+        if len(own) + len(result.names) <= PER_PIECE:
+            return answers.yaml_list(dict.fromkeys((*own, *result.names)))
+        return Telling(calls.Tubes(), answers.long_yaml_list(_each_once((*own, *result.names))))
 
     def _pause_tube(self, command: Command) -> Step:
         def paused(_: Result) -> Step:
@@ -492,15 +542,32 @@ class Conversation:
         return answers.yaml_map(self._server.tube_figures(tube, result))
 
     def _stats(self, command: Command) -> Step:
-        return Asking(calls.Totals(), lambda sums: Asking(calls.Tubes(), partial(self._server_stats, sums)))
+        return Asking(calls.Totals(tuple(self._server.tubes.names())), self._server_stats)
 
-    def _server_stats(self, sums: Result, tubes: Result) -> Step:
+    def _server_stats(self, sums: Result) -> Step:
         assert isinstance(sums, Sums)
-        return answers.yaml_map(self._server.figures(sums, len(self._tube_names(tubes))))
+        pieces = self._figures(sums)
+        if len(self._server.connections) <= PER_PIECE:
+            return b"".join(pieces)
+        return Telling(calls.Totals(), pieces)
+
+    def _figures(self, sums: Sums) -> Iterator[bytes]:
+        roll = Roll()
+        for _ in self._server.count_all(roll):
+            yield b""
+        yield answers.yaml_map(self._server.figures(sums, roll))
 
     def _quit(self, command: Command) -> Step:
         self._hang_up()
         return b""
+
+
+def _each_once(names: Iterable[str]) -> Iterator[str]:
+    known: set[str] = set()
+    for name in names:
+        if name not in known:
+            known.add(name)
+            yield name
 
 
 def _kicked(result: Result) -> Step:
@@ -538,7 +605,15 @@ def _job_stats(result: Result) -> Step:
     })
 
 
-_OF_ALL_TUBES = ("stats", "list-tubes")     # take the longer, the more tubes there are
+# Calls that may take long. Nobody waits for them when their connection has ended.
+LONG = frozenset({calls.Kick, calls.Tubes, calls.Totals})
+
+# Of the budget of a turn, in commands that are a single small operation; all others cost 1.
+COSTS = {
+    "watch": 2, "ignore": 2, "stats-job": 2, "stats-tube": 2, "kick": 8, "list-tubes": 8, "stats": 8,
+    "list-tubes-watched": 16,
+}
+NAMES_PER_COMMAND = 16      # so many tubes that a reserve watches cost as much as a command
 
 _DO: dict[str, Callable[[Conversation, Command], Step]] = {
     "put": Conversation._put,

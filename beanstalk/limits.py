@@ -14,6 +14,7 @@ MARGIN_S = 1.0                      # this long before the end of a reservation 
 BACKLOG_BYTES_MAX = 256 << 10       # unexecuted input of one connection, besides the body that is arriving
 OUTPUT_BYTES_PIECE = 64 << 10       # of answers, before they are sent although more commands are there
 COMMANDS_PER_TURN = 64              # of one connection, before others have their turn
+PER_PIECE = 250                     # names or connections that one piece of a long answer looks at
 WATCHED_MAX = 1000                  # tubes of one connection; there memory is the limit
 FORGET_S = 60.0                     # a reservation is remembered this long after its time, as it may end late
 

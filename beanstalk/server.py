@@ -6,15 +6,19 @@ import os
 import platform
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Protocol
+
+from msgspec import Struct
 
 from beanstalk import answers
 from beanstalk.calls import Sums, TubeFigures
 from beanstalk.commands import COUNTED
-from beanstalk.limits import BODY_BYTES_MAX
+from beanstalk.limits import BODY_BYTES_MAX, PER_PIECE
 from beanstalk.reservations import Reservations
 from beanstalk.tubes import TubeUse
+from beanstalk.turns import LoopTurns, Turns
 
 VERSION = "1.13"            # of beanstalkd, whose protocol this is
 
@@ -27,9 +31,6 @@ class Member(Protocol):
     waiting: bool           # it waits for one now
     held: Reservations
 
-    def waits_for(self, tube: str) -> bool:
-        """Whether it waits for a job of this tube, among others."""
-
     def go_on(self) -> None:
         """Execute further commands."""
 
@@ -37,14 +38,24 @@ class Member(Protocol):
         """Close the connection; its jobs go back at once."""
 
 
+class Roll(Struct, gc=False):
+    """Figures of all connections together."""
+
+    producers: int = 0
+    workers: int = 0
+    waiting: int = 0
+    timeouts: int = 0
+
+
 class Server:
     """One listener. `instance`: what it answers as its id, of letters and digits."""
 
     def __init__(
         self, instance: str, *, body_bytes_max: int = BODY_BYTES_MAX, now: Callable[[], float] = time.monotonic,
-        draining: Callable[[], bool] = lambda: False,
+        draining: Callable[[], bool] = lambda: False, turns: Turns | None = None,
     ) -> None:
-        """`draining`: whether jobs are refused, as `stats` says. `now`: a clock in seconds."""
+        """`draining`: whether jobs are refused, as `stats` says. `now`: a clock in seconds. `turns`: who gives them."""
+        self.turns = turns or LoopTurns()
         self.instance = instance
         self.body_bytes_max = body_bytes_max
         self.now = now
@@ -125,19 +136,30 @@ class Server:
             "total-jobs": max(found.total, counts.jobs),
             "current-using": use.using[tube],
             "current-watching": use.watching[tube],
-            "current-waiting": sum(connection.waits_for(tube) for connection in self.connections),
+            "current-waiting": use.waiting[tube],
             "cmd-delete": max(found.deletes, counts.deletes),
             "cmd-pause-tube": max(found.pauses, counts.pauses),
             "pause": found.pause_s,
             "pause-time-left": found.pause_left_s,
         }
 
-    def figures(self, sums: Sums, tubes: int) -> dict[str, int | str]:
+    def count_all(self, roll: Roll) -> Iterator[None]:
+        """Add up the figures of all connections, in pieces."""
+        now = self.now()
+        roll.timeouts += self._timeouts
+        left = iter(list(self.connections))
+        while piece := list(islice(left, PER_PIECE)):
+            for connection in piece:
+                connection.held.pass_by(now)
+                roll.producers += connection.producer
+                roll.workers += connection.worker
+                roll.waiting += connection.waiting
+                roll.timeouts += connection.held.timeouts
+            yield
+
+    def figures(self, sums: Sums, roll: Roll) -> dict[str, int | str]:
         """What stats shows. Counters are this server's own, since its start; it has no binlog."""
         used = resource.getrusage(resource.RUSAGE_SELF)
-        now = self.now()
-        for connection in self.connections:
-            connection.held.pass_by(now)
         return {
             "current-jobs-urgent": sums.urgent,
             "current-jobs-ready": sums.ready,
@@ -145,20 +167,20 @@ class Server:
             "current-jobs-delayed": sums.delayed,
             "current-jobs-buried": sums.buried,
             **{f"cmd-{verb}": count for verb, count in self.counts.items()},
-            "job-timeouts": self._timeouts + sum(connection.held.timeouts for connection in self.connections),
+            "job-timeouts": roll.timeouts,
             "total-jobs": self.jobs,
             "max-job-size": self.body_bytes_max,
-            "current-tubes": tubes,
+            "current-tubes": sums.tubes,
             "current-connections": len(self.connections),
-            "current-producers": sum(connection.producer for connection in self.connections),
-            "current-workers": sum(connection.worker for connection in self.connections),
-            "current-waiting": sum(connection.waiting for connection in self.connections),
+            "current-producers": roll.producers,
+            "current-workers": roll.workers,
+            "current-waiting": roll.waiting,
             "total-connections": self._connections_total,
             "pid": os.getpid(),
             "version": answers.quoted(VERSION),
             "rusage-utime": f"{used.ru_utime:.6f}",
             "rusage-stime": f"{used.ru_stime:.6f}",
-            "uptime": int(now - self._began),
+            "uptime": int(self.now() - self._began),
             "binlog-oldest-index": 0,
             "binlog-current-index": 0,
             "binlog-records-migrated": 0,

@@ -22,11 +22,12 @@ class TubeCounts:
 
 
 class TubeUse:
-    """How many connections of this server use and watch each tube."""
+    """How many connections of this server use each tube, watch it, and wait for a job of it."""
 
     def __init__(self) -> None:
         self.using: Counter[str] = Counter()
         self.watching: Counter[str] = Counter()
+        self.waiting: Counter[str] = Counter()
         self._known: dict[str, TubeCounts] = {}     # in the order of appearance
         self.take(Counter(), DEFAULT)
 
@@ -52,6 +53,20 @@ class TubeUse:
         known.references -= 1
         if not known.references:
             del self._known[tube]
+
+    def wait(self, tubes: tuple[str, ...]) -> None:
+        """One more waits for a job of these tubes."""
+        waiting = self.waiting
+        for tube in tubes:
+            waiting[tube] += 1
+
+    def wait_no_more(self, tubes: tuple[str, ...]) -> None:
+        """One fewer waits for a job of these tubes."""
+        waiting = self.waiting
+        for tube in tubes:
+            waiting[tube] -= 1
+            if not waiting[tube]:
+                del waiting[tube]
 
     def counts(self, tube: str) -> TubeCounts:
         """The counters of a tube; what is counted of one that no connection uses or watches is forgotten."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Literal, cast
 
+from msgspec.structs import replace
 from sockpq import (
     AuthError,
     Busy,
@@ -26,6 +27,7 @@ from sockpq.aio import Client, Job
 
 from beanstalk import U32_MAX, Call, Done, Failure, Result, calls
 from beanstalk_proxy.leases import Leases
+from beanstalk_proxy.shared_sums import SharedSums
 
 log = logging.getLogger("sockpq-beanstalkd")
 
@@ -43,6 +45,7 @@ class Cluster:
         self.client = client
         self.leave = leave
         self.leases = Leases()
+        self.sums = SharedSums(client)
 
 
 class ClientSeat:
@@ -241,16 +244,8 @@ async def _tubes(cluster: Cluster, call: calls.Tubes) -> Result:
 
 
 async def _totals(cluster: Cluster, call: calls.Totals) -> Result:
-    ready = reserved = delayed = buried = urgent = 0
-    for queue in await cluster.client.queues():
-        ready += queue.ready
-        reserved += queue.running
-        delayed += queue.delayed
-        buried += queue.buried
-        if queue.ready:
-            with suppress(QueueNotFound):
-                urgent += (await cluster.client.queue_stat(queue.name))["urgent"]
-    return calls.Sums(urgent, ready, reserved, delayed, buried)
+    sums, tubes = await cluster.sums.get()
+    return replace(sums, tubes=len(tubes) + sum(name not in tubes for name in call.beside))
 
 
 async def _give_back(cluster: Cluster, call: calls.GiveBack) -> Result:

@@ -27,7 +27,7 @@ from core.pages.on_disk import OnDisk
 from core.pages.pager import Pager
 from core.pages.pages import Pages
 from core.pulse.pulse import Pulse
-from core.queries import FairGroup, FairLevel, JobView, QueueCounts, QueueHistory
+from core.queries import FairGroup, FairLevel, JobView, QueueCounts, QueueHistory, Sums
 from core.rules.activate import pass_time, release
 from core.rules.expire import end_due
 from core.rules.hand_out import available_of_item
@@ -252,6 +252,14 @@ class Machine:
             return Totals(0, 0, 0, 0)
         return Totals(1, len(one.ranks), one.ready_count + one.deferred, one.running)
 
+    def sums(self) -> Sums:
+        """The jobs of all queues in each state."""
+        return queries.sums(self._state)
+
+    def names_with_buried(self) -> list[str]:
+        """The names of the queues with BURIED jobs."""
+        return list(self._state.queues.with_buried)
+
     def all_queue_names(self) -> Iterator[str]:
         """The names of the same queues as of now, some perhaps twice: to be gone through while entries are applied."""
         return queries.all_names(self._state)
@@ -293,6 +301,11 @@ class Machine:
         """When a queue with IDLE was last used, as far as the log knows; None: it is in use, or has no IDLE."""
         one = self._state.queues.expiring.get(queue)
         return None if one is None or one.taken else one.used_ms
+
+    def urgent(self, queue: str) -> int:
+        """Number of READY jobs of `queue` that are urgent, as users of beanstalkd call them."""
+        one = self._state.queues.by_name.get(queue)
+        return 0 if one is None else one.urgent
 
     def history(self, queue: str, now_ms: int) -> QueueHistory:
         """The counters of `queue`, and for how long its oldest READY job has been waiting."""

@@ -18,7 +18,6 @@ from core.rules.hand_out import unfinished as any_unfinished
 from core.state import State
 from core.store.body import Data
 from core.store.job import AnyJob, BuriedJob, DelayedJob, JobCounts, RunningJob
-from core.store.queues import Queue
 
 
 class JobView(Struct, gc=False, frozen=True):
@@ -87,7 +86,16 @@ class QueueHistory(Struct, gc=False, frozen=True):
     pauses: int = 0     # that began or were ended by a time of 0
 
 
-URGENT_RANK = 1024      # beanstalkd's jobs with a pri below are urgent; ours with a priority above -1024
+class Sums(Struct, gc=False, frozen=True):
+    """The jobs of all queues in each state, dead ones where they lie."""
+
+    ready: int
+    delayed: int
+    running: int
+    buried: int
+    urgent: int         # of the READY ones
+    queues: int         # that have an unfinished job
+
 
 NOTHING = QueueHistory(0, 0, 0, 0, 0, 0, 0, 0)
 
@@ -130,12 +138,13 @@ def history(state: State, name: str, now_ms: int) -> QueueHistory:
     return QueueHistory(put, taken, done, later, expired, dead, faded, oldest_ms, deleted, pauses)
 
 
-def _urgent(queue: Queue) -> int:
-    """The number of READY jobs that are urgent, as users of beanstalkd call them."""
-    blocked = queue.blocked
-    if blocked is None or not blocked.size:
-        return queue.ready.above(URGENT_RANK)
-    return queue.ready.above(URGENT_RANK) + blocked.position(replace(blocked[0], rank=URGENT_RANK, when=-1, seq=-1))
+def sums(state: State) -> Sums:
+    """The jobs of all queues."""
+    queues = state.queues
+    return Sums(
+        queues.waiting - queues.delayed, queues.delayed, len(state.running), queues.buried, queues.urgent,
+        len(queues.by_name),
+    )
 
 
 def stat(state: State, name: str, now_ms: int) -> list[tuple[str, int]] | None:
@@ -166,7 +175,7 @@ def stat(state: State, name: str, now_ms: int) -> list[tuple[str, int]] | None:
         ("TOTAL_DEAD", past.dead),
         ("TOTAL_TTL", past.faded),
         ("OLDEST_S", past.oldest_ms // 1000),
-        ("URGENT", 0 if queue is None else _urgent(queue)),
+        ("URGENT", 0 if queue is None else queue.urgent),
         ("TOTAL_DELETED", past.deleted),
         ("TOTAL_PAUSES", past.pauses),
         ("PAUSE_S", -(-pause_ms // 1000)),

@@ -373,6 +373,7 @@ class State:
         if job.item is not None:
             self.items.defer(self.items.open(job.item), job.queue)
         self.delays.add(queue, job)
+        self.queues.delayed += 1
         self.queues.count(queue, job)
         if job.extras is not None:
             self._index(queue, job, job.extras)
@@ -385,6 +386,7 @@ class State:
     def undefer(self, queue: Queue, job: DelayedJob) -> None:
         """`job` leaves the DELAYED list, perhaps to come back changed."""
         releases = self.delays.remove(queue, job)
+        self.queues.delayed -= 1
         self.queues.uncount(queue, job)
         if job.item is not None:
             self.items.undefer(job.item, job.queue)
@@ -403,7 +405,9 @@ class State:
         queue = self.queues.shelve(job.queue)
         if queue.buried is None:
             queue.buried = JobList()
+            self.queues.with_buried[job.queue] = None
         queue.buried.add(job)
+        self.queues.buried += 1
         if job.item is not None:
             self.items.bury(self.items.open(job.item))
         if is_numbered(job.extras):
@@ -417,8 +421,10 @@ class State:
         assert queue is not None
         assert queue.buried is not None
         queue.buried.remove(job)
+        self.queues.buried -= 1
         if not queue.buried.size:
             queue.buried = None
+            del self.queues.with_buried[job.queue]
         if job.item is not None:
             self.items.unbury(job.item)
         if is_numbered(job.extras):

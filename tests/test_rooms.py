@@ -30,13 +30,13 @@ ORDER = {
         "dev", "daemon", "main",
     ),
     "beanstalk": (
-        "limits", "answers", "commands", "reader", "calls", "tubes", "reservations", "server", "conversation",
-        "connection",
+        "limits", "answers", "commands", "reader", "calls", "tubes", "reservations", "turns", "server",
+        "conversation", "connection",
     ),
     "visits": (
         "addresses", "limits", "places", "timeouts", "memory_account", "tcp", "listener", "visit", "house",
     ),
-    "beanstalk_proxy": ("leases", "seat", "door", "main"),
+    "beanstalk_proxy": ("leases", "shared_sums", "seat", "door", "main"),
     "pqctl": (
         "output", "access", "health", "settings", "parameters", "report", "snapshot_file", "invocation", "connect",
         "doctor", "actions", "importing", "live", "shell", "commands", "program", "main",

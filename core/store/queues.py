@@ -36,6 +36,8 @@ from core.store.timer_index import TimerIndex
 PUT, TAKEN, DONE, LATER, EXPIRED, DEAD, TTL_ENDED, DELETED, PAUSES = range(9)
 NOTHING_COUNTED = (0,) * 9
 
+URGENT_RANK = 1024      # beanstalkd's jobs with a pri below are urgent; ours with a priority above -1024
+
 
 class DelayedJobs(Protocol):
     """The DELAYED jobs of a queue, the next one first: a JobList, or one of which some are elsewhere (core/pages)."""
@@ -80,6 +82,7 @@ class Queue(Struct, gc=False, eq=False):
     granted: bool = False                                   # a grant of its pulse is free for the present operation
     ready_for: str | None = None                            # the pulse for which it is listed as having READY jobs
     front: int | None = None                                # rank of the job to hand out next; None: there is none
+    urgent: int = 0                                         # READY jobs before URGENT_RANK
 
     @property
     def running(self) -> int:
@@ -161,8 +164,9 @@ class Queues:
     """All queues by name, their settings, and the sums that TOTAL reports."""
 
     __slots__ = (
-        "bound", "by_name", "by_rank", "ends", "expiring", "fair", "idle", "nonempty", "of_pulse", "oldest", "paused",
-        "priorities", "ready_of_pulse", "settings", "waiting", "waiting_bytes", "weights",
+        "bound", "buried", "by_name", "by_rank", "delayed", "ends", "expiring", "fair", "idle", "nonempty", "of_pulse",
+        "oldest", "paused", "priorities", "ready_of_pulse", "settings", "urgent", "waiting", "waiting_bytes", "weights",
+        "with_buried",
     )
 
     def __init__(self) -> None:
@@ -184,6 +188,10 @@ class Queues:
         self.priorities = 0                         # pairs (queue, priority) with a READY or DELAYED job
         self.waiting = 0                            # READY and DELAYED jobs,
         self.waiting_bytes = 0                      # and their data
+        self.delayed = 0                            # the DELAYED ones of them,
+        self.urgent = 0                             # and the READY ones before URGENT_RANK
+        self.buried = 0                             # BURIED jobs,
+        self.with_buried: dict[str, None] = {}      # and the names of the queues that have some
 
     def open(self, name: str) -> Queue:
         """The queue of this name, created if necessary; the caller puts a job into it."""
@@ -232,6 +240,9 @@ class Queues:
                 self._reindex(queue)
         if self.fair is not None:
             self.fair.added(queue, job, blocked=blocked)
+        if job.rank < URGENT_RANK:
+            queue.urgent += 1
+            self.urgent += 1
         self.count(queue, job)
 
     def remove(self, queue: Queue, job: Job, blocked: bool = False) -> None:
@@ -257,6 +268,9 @@ class Queues:
             self._reindex(queue)
         if self.fair is not None:
             self.fair.removed(queue, job, blocked=blocked)
+        if job.rank < URGENT_RANK:
+            queue.urgent -= 1
+            self.urgent -= 1
         self.uncount(queue, job)
 
     def count_page(self, queue: Queue, rank: int, jobs: int, data_bytes: int) -> None:
@@ -265,6 +279,9 @@ class Queues:
         self.waiting_bytes += data_bytes
         queue.ranks[rank] += jobs
         queue.ready.size += jobs
+        if rank < URGENT_RANK:
+            queue.urgent += jobs
+            self.urgent += jobs
 
     def uncount_page(self, queue: Queue, rank: int, jobs: int, data_bytes: int) -> None:
         """Undo `count_page`."""
@@ -275,7 +292,9 @@ class Queues:
 
     def count_delayed_pages(self, queue: Queue, ranks: dict[int, int], data_bytes: int) -> None:
         """So many jobs of each rank are DELAYED."""
-        self.waiting += sum(ranks.values())
+        jobs_in_all = sum(ranks.values())
+        self.waiting += jobs_in_all
+        self.delayed += jobs_in_all
         self.waiting_bytes += data_bytes
         for rank, jobs in ranks.items():
             before = queue.ranks.get(rank, 0)

@@ -203,14 +203,6 @@ class ReadyJobs(Struct, gc=False, eq=False):
         assert self._runs is not None
         self._runs[rank] = run
 
-    def above(self, rank: int) -> int:
-        """How many jobs have a rank below this one, which is a higher priority."""
-        if self._runs is None:
-            return bisect_left(self._few, rank, key=_rank)
-        ranks = self._ranks[:self._ranks.bisect_left(rank)]
-        runs = (self._runs[one] for one in ranks)
-        return sum(run.size if isinstance(run, JobList) else 1 for run in runs)
-
     @property
     def first_of_least_priority(self) -> Job:
         """The first job of the least priority; there must be one."""

@@ -99,7 +99,7 @@ class BeanstalkdListener:
         cluster = hub.cluster
         self.server = Server(
             secrets.token_hex(8), body_bytes_max=job_bytes_max, now=asyncio.get_running_loop().time,
-            draining=lambda: not cluster.online,
+            draining=lambda: not cluster.online, turns=hub,
         )
         self._hub = hub
         self._doors = doors

@@ -8,11 +8,23 @@ from typing import Any, Protocol
 
 from beanstalk import Failure, calls
 from cluster.api import Cluster
-from core import Get, OpenSession, Operation, Put, PutNumbered, PutWith, Reply, Request, SessionOpened, TouchSessions
+from core import (
+    Get,
+    KickHere,
+    OpenSession,
+    Operation,
+    Put,
+    PutNumbered,
+    PutWith,
+    Reply,
+    Request,
+    SessionOpened,
+    TouchSessions,
+)
 from core import SessionNotFound as SessionNotFoundReply
 from gateway.auth.authenticator import Access
 from gateway.auth.authorizer import Guard
-from gateway.beanstalkd.orders import AGAIN, NO_DIGEST, Keep, Open, Order, Outcome, SessionLost
+from gateway.beanstalkd.orders import AGAIN, NO_DIGEST, Keep, Newest, Open, Order, Outcome, SessionLost
 from gateway.beanstalkd.steps import CallSteps, Plain, Refused, Steps, Wait
 from gateway.protocol.responses import BUSY
 from gateway.waiting.slots import NoReply
@@ -31,6 +43,13 @@ class Services(Protocol):
     cluster: Cluster
     waiters: Waiters
     access: Access
+    budget: int                     # see beanstalk.turns
+
+    def do_in_line(self, do: Callable[[], None]) -> None:
+        """See beanstalk.turns."""
+
+    def do_piece(self, piece: Callable[[], bool]) -> None:
+        """See beanstalk.turns."""
 
 
 class Principal:
@@ -64,6 +83,9 @@ class OrderExecution:
     def begin(self) -> None:
         """Execute it."""
         call = self._order.call
+        if isinstance(call, Newest):
+            self._tell_what_was_read(calls.Number(self._cluster.machine.index))
+            return
         if isinstance(call, (Open, Keep)):
             self._propose(_OF_NODE[type(call)](call))
             return
@@ -78,7 +100,7 @@ class OrderExecution:
         self._advance(None)
 
     def cancel(self) -> None:
-        """A call that waits shall wait no more. What it was handed out meanwhile is told."""
+        """A call that waits shall wait no more: what it was handed out meanwhile is told. A kick ends early."""
         self.ended = True
         waiter = self._waiter
         if waiter is not None and waiter.outcome is None:
@@ -107,6 +129,8 @@ class OrderExecution:
     def _take(self, step: Any) -> None:
         if type(step) is Wait:
             self._wait(step)
+        elif self.ended and type(step) is Plain and type(step.operation) is KickHere:
+            self._tell(None)
         elif type(step) is Plain:
             self._propose(step.operation)
         else:

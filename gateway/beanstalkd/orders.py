@@ -21,6 +21,10 @@ class Keep(Struct, array_like=True, tag=51, frozen=True, gc=False):
     sessions: tuple[int, ...]
 
 
+class Newest(Struct, array_like=True, tag=52, frozen=True, gc=False):
+    """Which state is the newest one? Result: Number, the index of the last entry that the leader has applied."""
+
+
 class Order(Struct, array_like=True, frozen=True, gc=False):
     """A call of a connection, as the parts of request `number` of its `session`.
 
@@ -28,7 +32,7 @@ class Order(Struct, array_like=True, frozen=True, gc=False):
     was not given before, so nothing of it can have been executed, or be on its way to that.
     """
 
-    call: calls.Call | Open | Keep
+    call: calls.Travelling | Open | Keep | Newest
     session: int = 0
     number: int = 0
     first: bool = False

@@ -16,6 +16,7 @@ from gateway.beanstalkd.order_execution import OrderExecution, Principal, Servic
 from gateway.beanstalkd.orders import (
     Again,
     Keep,
+    Newest,
     Open,
     Order,
     Outcome,
@@ -23,6 +24,7 @@ from gateway.beanstalkd.orders import (
     decode_outcome,
     encode,
 )
+from gateway.beanstalkd.reading import Reading
 from gateway.beanstalkd.sessions import NodeSession, NodeSessions
 
 SILENT_S = 30.0                 # without a leader or an outcome for this long the connection is closed
@@ -32,8 +34,10 @@ REACHED_S = 1.0                 # a Reserve that was under way for this long had
 
 # What only reads, or can be repeated, and needs no session.
 WITHOUT_SESSION = frozenset({
-    calls.Peek, calls.PeekFirst, calls.JobStats, calls.TubeStats, calls.Tubes, calls.Totals, Keep,
+    calls.Peek, calls.PeekFirst, calls.JobStats, calls.TubeStats, Keep,
 })
+
+Readable = calls.Tubes | calls.Totals       # read here, once this node has the leader's newest state
 
 
 class NodeSeat:
@@ -97,7 +101,9 @@ class NodeSeat:
         """Give an order for the call, in a session if it needs one: to the fast path if it can take it."""
         call, session = self._call, self._session
         assert call is not None
-        if type(call) in WITHOUT_SESSION:
+        if isinstance(call, Readable):
+            order = Order(Newest(), first=True)
+        elif type(call) in WITHOUT_SESSION:
             order = Order(call, first=True)
         else:
             if session is None:
@@ -169,6 +175,10 @@ class NodeSeat:
                 self._begin_anew()
             else:
                 self._end(Failure.OUT_OF_MEMORY)
+        elif isinstance(self._call, Readable) and isinstance(outcome, calls.Number):
+            reading = Reading(self._services, self._principal, self._call, self._end)
+            self._recall = reading.cancel
+            reading.begin(outcome.number)
         else:
             self._end(outcome)
 

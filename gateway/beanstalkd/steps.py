@@ -6,7 +6,7 @@ only reads has a `yield` behind its `return`, never reached: it makes the functi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from typing import Any
 
 from msgspec import UNSET, Struct
@@ -38,7 +38,6 @@ from core import (
     NotFound,
     Number,
     PauseQueueFor,
-    QueueCounts,
     QueueFull,
     QueueNotFound,
     QueuePaused,
@@ -90,7 +89,7 @@ class CallSteps:
         self._session = session or None
         self._first = first
 
-    def steps(self, call: calls.Call) -> Steps:
+    def steps(self, call: calls.Travelling) -> Steps:
         """The steps of a call."""
         steps: Steps = _DO[type(call)](self, call)
         return steps
@@ -248,29 +247,6 @@ class CallSteps:
         )
         yield
 
-    def _tubes(self, call: calls.Tubes) -> Steps:
-        return calls.Names(tuple(name for name, _ in self._seen()))
-        yield
-
-    def _totals(self, call: calls.Totals) -> Steps:
-        ready = reserved = delayed = buried = urgent = 0
-        for name, counts in self._seen():
-            ready += counts.ready
-            reserved += counts.running
-            delayed += counts.delayed
-            buried += counts.buried
-            urgent += dict(self._machine.stat(name, 0) or ()).get("URGENT", 0)
-        return calls.Sums(urgent, ready, reserved, delayed, buried)
-        yield
-
-    def _seen(self) -> Iterator[tuple[str, QueueCounts]]:
-        """The queues with jobs that the user may see, and how many."""
-        seen = ("",) if self._rights is None else self._rights.seen
-        for name in self._machine.queue_names(""):
-            counts = self._machine.counts(name) if name.startswith(seen) else None
-            if counts is not None and (counts.ready or counts.delayed or counts.running or counts.buried):
-                yield name, counts
-
     def _give_back(self, call: calls.GiveBack) -> Steps:
         for handle in call.undelivered:
             yield Plain(Return(handle))
@@ -316,6 +292,5 @@ _DO: dict[type, Callable[[CallSteps, Any], Steps]] = {
     calls.Delete: CallSteps._delete, calls.Release: CallSteps._release, calls.Bury: CallSteps._bury,
     calls.Touch: CallSteps._touch, calls.Peek: CallSteps._peek, calls.PeekFirst: CallSteps._peek_first,
     calls.Kick: CallSteps._kick, calls.KickJob: CallSteps._kick_job, calls.Pause: CallSteps._pause,
-    calls.JobStats: CallSteps._job_stats, calls.TubeStats: CallSteps._tube_stats, calls.Tubes: CallSteps._tubes,
-    calls.Totals: CallSteps._totals, calls.GiveBack: CallSteps._give_back,
+    calls.JobStats: CallSteps._job_stats, calls.TubeStats: CallSteps._tube_stats, calls.GiveBack: CallSteps._give_back,
 }

@@ -9,6 +9,7 @@ import secrets
 import shutil
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -116,7 +117,7 @@ class Hub:
         self._loop = asyncio.get_running_loop()
         self.in_flight_max = COMMANDS_IN_FLIGHT_MAX     # commands per connection
         self._awake: list[Scheduled] = []
-        self._line: deque[Scheduled] = deque()   # conversations with more to execute
+        self._line: deque[Callable[[], None]] = deque()     # turns of clients with more to execute
         self._pieces: deque[tuple[int, Piece]] = deque()     # of long answers, with their lines
         self._scheduled = False
         self.read_bytes = 0                         # in this turn, in large reads
@@ -202,7 +203,7 @@ class Hub:
             awake, self._awake = self._awake, []
             self._advance(awake)
         while self._line and self.budget > 0:
-            self._advance((self._line.popleft(),))
+            self._line.popleft()()
         self.budget = COMMANDS_PER_TURN_MAX
         if self._pieces:
             self._do_pieces()
@@ -242,8 +243,12 @@ class Hub:
         """Schedule the conversation's advance() for after all others have had their turn."""
         if not conversation.awake:
             conversation.awake = True
-            self._line.append(conversation)
-            self._go_on_soon()
+            self.do_in_line(partial(self._advance, (conversation,)))
+
+    def do_in_line(self, do: Callable[[], None]) -> None:
+        """Call this after all others have had their turn. It must not raise."""
+        self._line.append(do)
+        self._go_on_soon()
 
     def do_piece(self, piece: Piece, lines: int = LINES_PER_PIECE) -> None:
         """Do a piece of a long answer, about so many lines, when it has its turn."""

@@ -294,9 +294,6 @@ class Link:
     def close(self) -> None:
         self.closed = True
 
-    def soon(self, do: Callable[[], None]) -> None:
-        do()
-
     def read_on(self) -> None:
         pass
 
@@ -397,17 +394,14 @@ def test_what_was_only_read_is_told_by_none_but_the_one_that_leads_for_sure() ->
 
 def test_an_outcome_too_large_for_the_link_is_out_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(gateway: MemoryGateway) -> None:
-        producer = Place(gateway)
-        for number in range(100):
-            producer.do(put(f"tube-{number}"))
+        number = Place(gateway).do(calls.Put("q", 0, 0, 60, b"x" * 1000)).number
         answers: list[bytes | None] = []
-        order = encode(Order(calls.Tubes(), first=True))
+        order = encode(Order(calls.Peek(number), first=True))
         do_errand(gateway.hub, None, "10.0.0.9:1", order, answers.append)
         monkeypatch.setattr(listener, "ERRAND_BYTES_MAX", len(answers[0] or b"") - 1)
         do_errand(gateway.hub, None, "10.0.0.9:1", order, answers.append)
         full, refused = (decode_outcome(answer or b"") for answer in answers)
-        assert isinstance(full, calls.Names)
-        assert len(full.names) == 100
+        assert full == calls.Found(number, b"x" * 1000)
         assert refused is Failure.OUT_OF_MEMORY
     with_gateway(test, automatic=False)
 

@@ -179,7 +179,9 @@ class Queue:
 
     def totals(self, call: calls.Totals) -> Result | Failure:
         states = [job.state for job in self.jobs.values()]
-        return calls.Sums(0, *(states.count(state) for state in ("ready", "reserved", "delayed", "buried")))
+        tubes = len({job.tube for job in self.jobs.values()} | {*call.beside})
+        return calls.Sums(
+            0, *(states.count(state) for state in ("ready", "reserved", "delayed", "buried")), tubes)
 
     def give_back(self, call: calls.GiveBack) -> Result | Failure:
         held = {job.handle: job for job in self.jobs.values() if job.handle is not None}

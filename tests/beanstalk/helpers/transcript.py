@@ -14,13 +14,27 @@ from beanstalk import Conversation, Server
 from tests.beanstalk.helpers.memory import MemorySeat, Queue
 
 
+class HandTurns:
+    """Turns that are given when the test says so."""
+
+    def __init__(self) -> None:
+        self.budget = 1_000_000
+        self.line: list[Callable[[], object]] = []
+
+    def do_in_line(self, do: Callable[[], None]) -> None:
+        self.line.append(do)
+
+    def do_piece(self, piece: Callable[[], bool]) -> None:
+        self.line.append(piece)
+
+
 class Client:
     """What a client has got."""
 
-    def __init__(self, server: Server, queue: Queue) -> None:
+    def __init__(self, server: Server, queue: Queue, turns: HandTurns) -> None:
         self.got = b""
         self.closed = False
-        self.turns: list[Callable[[], None]] = []
+        self.turns = turns.line
         self.seat = MemorySeat(queue)
         self.conversation = Conversation(server, self.seat, self)
 
@@ -29,9 +43,6 @@ class Client:
 
     def close(self) -> None:
         self.closed = True
-
-    def soon(self, do: Callable[[], None]) -> None:
-        self.turns.append(do)
 
     def read_on(self) -> None:
         pass
@@ -51,13 +62,15 @@ class World:
 
     def __init__(self, body_bytes_max: int = 65_535) -> None:
         self.queue = Queue()
+        self.turns = HandTurns()
         self.server = Server(
-            "instance", body_bytes_max=body_bytes_max, now=self.queue.now, draining=lambda: self.queue.draining)
+            "instance", body_bytes_max=body_bytes_max, now=self.queue.now, draining=lambda: self.queue.draining,
+            turns=self.turns)
         self.clients: dict[str, Client] = {}
 
     def client(self, name: str) -> Client:
         if name not in self.clients:
-            self.clients[name] = Client(self.server, self.queue)
+            self.clients[name] = Client(self.server, self.queue, self.turns)
         return self.clients[name]
 
     def play(self, transcript: str, unread: str = "") -> None:

@@ -7,6 +7,7 @@ from itertools import groupby
 from msgspec.structs import astuple
 
 from core import EVENT_TYPES, Address, Event, JobState, Machine, Selector
+from core.store.queues import URGENT_RANK
 from tests.core.helpers.logs import LogEntry, restored, snapshot_of
 from tests.core.model.model import Model
 
@@ -64,6 +65,7 @@ def assert_same(machine: Machine, model: Model) -> None:
     assert {*machine.queue_names("a")} == model.queue_names("a")
     for queue in names:
         _assert_same_queue(machine, model, queue)
+    _assert_sums_are_right(machine)
     assert list(machine.nonempty()) == model.nonempty()
     for name in (None, *sorted(names)):
         total = machine.total(name)
@@ -74,6 +76,21 @@ def assert_same(machine: Machine, model: Model) -> None:
     assert (due_ms or 0) <= max(model.clock_ms, right_ms or 0)
     if not model.sessions.all:          # sessions may be looked at too early
         assert max(model.clock_ms, due_ms or 0) == max(model.clock_ms, right_ms or 0)
+
+
+def _assert_sums_are_right(machine: Machine) -> None:
+    """What is kept of all queues is what counting finds."""
+    names = machine.queue_names("")
+    found = {name: machine.counts(name) for name in names}
+    counts = [one for one in found.values() if one is not None]
+    ready = [job for name in names for job in machine.peek_queue(name, JobState.READY, PEEKED)]
+    assert astuple(machine.sums()) == (
+        sum(one.ready for one in counts), sum(one.delayed for one in counts), sum(one.running for one in counts),
+        sum(one.buried for one in counts), sum(job.priority > -URGENT_RANK for job in ready),
+        sum(one.ready + one.delayed + one.running > 0 for one in counts),
+    )
+    assert {*machine.names_with_buried()} == {name for name, one in found.items() if one is not None and one.buried}
+    assert {*machine.all_queue_names()} == {*names}
 
 
 def _assert_same_cluster(machine: Machine, model: Model) -> None:
@@ -104,7 +121,7 @@ def _assert_same_running(machine: Machine, model: Model) -> None:
     assert [(topic, *one) for topic in sorted(machine.topics) for one in machine.topics[topic]] == [
         (topic, *one) for topic in sorted(model.topics) for one in model.topics[topic]]
     for session in range(model.sessions.next_number + 1):
-        assert [job.id for job in machine.taken(session)] == [job.id for job in model.taken(session)]
+        assert machine.taken(session) == [job.id for job in model.taken(session)]
     for job in model.running():
         assert machine.peek(Selector(job.id or 0)) == job.seen()
 

@@ -85,7 +85,7 @@ def test_restored_sessions_have_everything() -> None:
     snapshot = forged(HEAD, WAITING, RUNNING, TABLE, SESSIONS, END)
     machine = restored(snapshot)
     assert snapshot_of(machine) == snapshot
-    assert [job.id for job in machine.taken(2)] == [1]
+    assert machine.taken(2) == [1]
     assert machine.taken(8) == []
     assert machine.next_due_ms() == 912
     asked = [

@@ -1,0 +1,33 @@
+"""When commands are executed and long answers made: what a host can give turns to, so that nobody waits for others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Turns(Protocol):
+    """What all connections share, perhaps with others than those of this server."""
+
+    budget: int             # commands that may still be executed in this turn
+
+    def do_in_line(self, do: Callable[[], None]) -> None:
+        """Call this in another turn, behind those who wait for one already."""
+
+    def do_piece(self, piece: Callable[[], bool]) -> None:
+        """Do the next piece of a long answer when it has its turn. It says whether there was anything to do."""
+
+
+class LoopTurns:
+    """Turns of an event loop that has nothing else to do: each iteration is one, and its budget has no end."""
+
+    budget = property(lambda _: 1, lambda _, budget: None)
+
+    def do_in_line(self, do: Callable[[], None]) -> None:
+        """See Turns."""
+        asyncio.get_running_loop().call_soon(do)
+
+    def do_piece(self, piece: Callable[[], bool]) -> None:
+        """See Turns."""
+        asyncio.get_running_loop().call_soon(piece)

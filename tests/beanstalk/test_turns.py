@@ -1,0 +1,261 @@
+"""Long calls and long answers: nobody waits for them, and what one turn executes is bounded for all connections."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from beanstalk import Call, Done, Failure, Result, calls
+from beanstalk.conversation import COSTS, Conversation
+from beanstalk.limits import PER_PIECE
+from core import KickHere
+from gateway.beanstalkd.order_execution import Principal
+from gateway.beanstalkd.orders import encode
+from gateway.beanstalkd.reading import Reading
+from gateway.limits import LINES_PER_PIECE
+from tests.beanstalk.helpers.memory import MemorySeat
+from tests.beanstalk.helpers.transcript import World
+from tests.beanstalk.test_node_seat import NOTHING, Place, inner, put
+from tests.gateway.helpers.memory import MemoryGateway, with_gateway
+
+TUBES = 4 * PER_PIECE
+
+
+class SlowSeat(MemorySeat):
+    """A seat whose long calls last until the test ends them."""
+
+    done: Done | None = None
+    cancelled = False
+
+    def execute(self, call: Call, done: Done) -> None:
+        if type(call) in (calls.Kick, calls.Tubes, calls.Totals):
+            self.done = done
+        else:
+            super().execute(call, done)
+
+    def cancel(self) -> None:
+        super().cancel()
+        if self.done is not None:
+            self.cancelled = True
+            self.end(None)
+
+    def end(self, result: Result | Failure) -> None:
+        assert self.done is not None
+        done, self.done = self.done, None
+        done(result)
+
+
+def slow(world: World, name: str) -> SlowSeat:
+    """The seat of a new client."""
+    client = world.client(name)
+    client.seat = seat = SlowSeat(world.queue)
+    client.conversation.lost()
+    client.conversation = Conversation(world.server, seat, client)
+    client.closed = False
+    return seat
+
+
+def test_one_budget_holds_for_all_connections() -> None:
+    world = World()
+    one, other = world.client("a"), world.client("b")
+    world.turns.budget = 10
+    one.conversation.receive(b"use t\r\n" * 20)
+    other.conversation.receive(b"use t\r\n")
+    other.conversation.receive(b"reserve-with-timeout 0\r\n")
+    assert (one.got, other.got) == (b"USING t\r\n" * 10, b"")
+    world.turns.budget = 100
+    one.take_turns()
+    assert (one.got, other.got) == (b"USING t\r\n" * 20, b"USING t\r\nTIMED_OUT\r\n")
+    assert world.turns.budget == 100 - 12
+
+
+@pytest.mark.parametrize("verb", [b"stats", b"list-tubes", b"kick 1", b"list-tubes-watched"])
+def test_what_may_take_longer_costs_more(verb: bytes) -> None:
+    world = World()
+    world.client("a").conversation.receive(verb + b"\r\n")
+    assert world.turns.budget == 1_000_000 - COSTS[verb.split()[0].decode()]
+
+
+def test_a_long_list_is_sent_in_pieces_as_the_client_reads() -> None:
+    world = World()
+    client = world.client("a")
+    for number in range(TUBES):
+        client.conversation.receive(b"use t%d\r\nput 0 0 9 0\r\n\r\n" % number)
+        client.take_turns()
+    client.got = b""
+    client.conversation.receive(b"list-tubes\r\nlist-tube-used\r\n")
+    pieces = 0
+    while client.turns:
+        pieces += 1
+        if pieces == 10:
+            client.conversation.output_full()
+        before = client.got
+        client.turns.pop(0)()
+        assert len(client.got) - len(before) < 10 * PER_PIECE
+        if pieces == 10:
+            assert not client.turns
+            client.conversation.output_taken()
+    assert pieces > TUBES // PER_PIECE
+    head, _, rest = client.got.partition(b"\r\n")
+    length = int(head.split()[1])
+    names = rest[:length].decode().splitlines()
+    assert rest[length:] == b"\r\nUSING t%d\r\n" % (TUBES - 1)
+    assert names[0] == "---"
+    assert sorted(names[1:]) == sorted(["- default", *(f"- t{number}" for number in range(TUBES))])
+
+
+def test_a_client_that_goes_amid_a_long_list_is_gone() -> None:
+    world = World()
+    client = world.client("a")
+    for number in range(TUBES):
+        client.conversation.receive(b"use t%d\r\nput 0 0 9 0\r\n\r\n" % number)
+        client.take_turns()
+    client.conversation.receive(b"list-tubes\r\n")
+    client.turns.pop(0)()
+    client.conversation.lost()
+    client.take_turns()
+    assert not world.server.connections
+
+
+def test_stats_of_many_connections_are_counted_in_pieces() -> None:
+    world = World()
+    for number in range(2 * PER_PIECE):
+        world.client(f"c{number}").conversation.receive(b"reserve\r\n")
+    client = world.client("a")
+    client.conversation.receive(b"stats\r\n")
+    assert (client.got, len(client.turns)) == (b"", 1)
+    client.take_turns()
+    assert b"current-waiting: %d\n" % (2 * PER_PIECE) in client.got
+    client.got = b""
+    client.conversation.receive(b"stats-tube default\r\n")
+    assert b"current-waiting: %d\n" % (2 * PER_PIECE) in client.got
+    for number in range(2 * PER_PIECE):
+        world.client(f"c{number}").conversation.lost()
+    assert not world.server.tubes.waiting
+
+
+# ---- the end of a connection
+
+def test_nobody_waits_for_the_kick_of_a_connection_that_has_ended() -> None:
+    world = World()
+    kicking, other = slow(world, "k"), world.client("o")
+    world.client("k").conversation.receive(b"kick 150000\r\n")
+    world.client("k").conversation.lost()
+    other.conversation.receive(b"put 0 0 9 0\r\n\r\n")
+    assert other.got == b"INSERTED 1\r\n"
+    assert not kicking.cancelled, "it goes on: beanstalkd would have done it before it saw the end"
+    kicking.end(calls.Number(150_000))
+    assert kicking.left
+
+
+def test_a_kick_before_jobs_that_others_wait_for_is_cancelled() -> None:
+    world = World()
+    kicking, other = slow(world, "k"), world.client("o")
+    other.conversation.receive(b"put 0 0 9 0\r\n\r\n")
+    world.client("k").conversation.receive(b"reserve\r\n")
+    world.client("k").conversation.receive(b"kick 150000\r\n")
+    world.client("k").conversation.lost()
+    assert kicking.cancelled
+    assert kicking.left
+    other.conversation.receive(b"reserve-with-timeout 0\r\n")
+    assert other.got == b"INSERTED 1\r\nRESERVED 1 0\r\n\r\n"
+
+
+@pytest.mark.parametrize("verb", [b"stats", b"list-tubes"])
+def test_what_only_reads_is_cancelled_when_its_connection_ends(verb: bytes) -> None:
+    world = World()
+    reading, other = slow(world, "k"), world.client("o")
+    world.client("k").conversation.receive(verb + b"\r\n")
+    world.client("k").conversation.lost()
+    assert reading.cancelled
+    assert reading.left
+    other.conversation.receive(b"put 0 0 9 0\r\n\r\n")
+    assert other.got == b"INSERTED 1\r\n"
+
+
+def test_a_half_closed_connection_gets_its_long_answer_and_holds_up_nobody() -> None:
+    world = World()
+    kicking, other = slow(world, "k"), world.client("o")
+    client = world.client("k")
+    client.conversation.receive(b"put 0 0 9 0\r\n\r\nreserve\r\n")
+    client.conversation.receive(b"kick 150000\r\n")
+    client.conversation.end()
+    other.conversation.receive(b"reserve-with-timeout 0\r\n")
+    assert other.got == b"TIMED_OUT\r\n"
+    kicking.end(calls.Number(150_000))
+    assert client.got.endswith(b"KICKED 150000\r\n")
+    assert client.closed
+    other.conversation.receive(b"reserve-with-timeout 0\r\n")
+    assert other.got == b"TIMED_OUT\r\nRESERVED 1 0\r\n\r\n"
+
+
+def test_a_cancelled_kick_ends_with_a_portion() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        place = Place(gateway)
+        for _ in range(2500):
+            place.do(calls.Put("q", 0, 1000, 60, b""))
+        place.call(calls.Kick("q", 2500))
+        place.seat.cancel()
+        gateway.cluster.commit()
+        assert place.result is None
+        kicks = [inner(operation) for entry in gateway.cluster.log for operation in entry]
+        assert len([one for one in kicks if isinstance(one, KickHere)]) == 1
+        counts = gateway.cluster.machine.counts("q")
+        assert counts is not None
+        assert counts.ready == 1000
+    with_gateway(test, automatic=False)
+
+
+# ---- reading at the node
+
+def test_a_follower_reads_its_own_state_at_the_leaders_index() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        place, leader = Place(gateway), Place(gateway)
+        leader.do(put("a"))
+        index = gateway.cluster.machine.index
+        gateway.cluster.serving = False
+        gateway.cluster.send_errand = lambda user, address, data, told: told(_index(index + 1)) or 1
+        place.call(calls.Tubes())
+        assert place.result is NOTHING, "it waits for what it has not applied yet"
+        gateway.cluster.serving = True
+        leader.do(put("b"))
+        await gateway.settle()
+        for _ in range(100):
+            if place.result is NOTHING:
+                await asyncio.sleep(0.005)
+        assert place.result == calls.Names(("a", "b"))
+    with_gateway(test, automatic=False)
+
+
+def _index(index: int) -> bytes:
+    return encode(calls.Number(index))
+
+
+def test_sums_are_what_counting_finds_for_any_user() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        place = Place(gateway)
+        for number in range(6):
+            place.do(calls.Put(f"m{number % 3}", 2000 * (number % 2), 100 * (number // 4), 60, b""))
+        place.do(calls.Reserve(("m1",), 0))
+        found = place.do(calls.Totals(("m1", "other")))
+        assert found == calls.Sums(2, 3, 1, 2, 0, 4)
+    with_gateway(test, automatic=False)
+
+
+def test_many_tubes_are_read_in_pieces() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = gateway.connect()
+        for number in range(2 * LINES_PER_PIECE):
+            client.send(b"PUT q%d 0 0\r\n" % number)
+        await gateway.settle()
+        pieces: list[object] = []
+        results: list[object] = []
+        gateway.hub.do_piece = lambda piece, lines=0: pieces.append(piece)      # type: ignore[method-assign]
+        Reading(gateway.hub, Principal(None, ""), calls.Tubes(), results.append).begin(0)
+        while pieces:
+            assert not results
+            pieces.pop()()                                          # type: ignore[operator]
+        assert isinstance(results[0], calls.Names)
+        assert len(results[0].names) == 2 * LINES_PER_PIECE
+    with_gateway(test)

@@ -347,6 +347,8 @@ class Driver:
             self.notices.link_changed(name)
         elif isinstance(event, Hello):
             self._check_end_of_log(name, event)
+            if event.cluster_id == self.machine.cluster_id:
+                self.members.hear(name, event.address, event.client)
             self.transport.link_up(name, event)
             self.notices.link_changed(name)
             self._info_at = float("-inf")       # introduce ourselves at once
@@ -460,6 +462,7 @@ class Driver:
             raise_to=self.leadership.feature_level.raise_to, cluster_level=self.machine.level,
             acknowledged=journal.acknowledged(receiver), journal=journal.identity, term=self.replica.term,
             last_term=journal.last_term, last_index=journal.last_index,
+            client=self.members.client_address(self.settings.name),
         )
 
     def meet(self, hello: Hello) -> None:

@@ -220,6 +220,13 @@ class LocalCluster:
             raise ValueError(f"{name} still runs")
         shutil.rmtree(self._nodes[name].data_dir, ignore_errors=True)
 
+    def move(self, name: str) -> None:
+        """Give a node that has ended other addresses, of which the files of the others say nothing."""
+        if self.running(name):
+            raise ValueError(f"{name} still runs")
+        (self._listens[name],) = _listens(1)
+        self._configure(name)
+
     def spare(self) -> str:
         """Prepare one more node, which is not a member and does not run yet; returns its name."""
         name = f"n{len(self.names) + 1}"
@@ -290,9 +297,14 @@ class LocalCluster:
         node = self._nodes[name] = LocalNode(name, self.folder, self._guardian)
         shutil.rmtree(node.data_dir, ignore_errors=True)
         node.log_file.unlink(missing_ok=True)
-        node.client = self._listens[name]["client"]
         node.environment = self.environment(name)
         node.wrapper = self.wrapper(name)
+        self._configure(name)
+
+    def _configure(self, name: str) -> None:
+        """Write the configuration file of a node."""
+        node = self._nodes[name]
+        node.client = self._listens[name]["client"]
         members: list[Mapping[str, str]] = [
             {"name": other, "client": self.client_address(other, listen["client"]),
              "peer": self.peer_address(name, other, listen["peer"]) if other != name else listen["peer"]}

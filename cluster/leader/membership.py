@@ -7,7 +7,7 @@ committed, and applies that before it campaigns; and majorities of neighbouring 
 removed leader keeps counting the old voters until another node leads.
 
 Until there is a replicated membership, that of the configuration file applies. Addresses in the file take precedence
-over replicated ones, because a node may need another route.
+over replicated ones, because a node may need another route. Clients find a member that has moved where it says.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ class Members:
         self._settings = settings
         self._machine = machine
         self._configured = {member.name: member for member in settings.members}
+        self._told: dict[str, tuple[str, str]] = {}         # what members have told of themselves: peer, client
         self._followed = Membership()
         self.names: tuple[str, ...] = ()
         self.voters: tuple[str, ...] = ()
@@ -68,9 +69,16 @@ class Members:
 
     def client_address(self, name: str) -> str:
         """The address clients dial to reach `name`: "host:port", ":0" if unknown."""
+        peer, client = self._told.get(name, ("", ""))
+        if client and peer != self.peer_address(name):
+            return client
         if name in self._configured:
             return self._configured[name].client
         return self._replicated(name)[1] or ":0"
+
+    def hear(self, name: str, peer: str, client: str) -> None:
+        """A member has told at which addresses nodes and clients reach it, "" what it does not know."""
+        self._told[name] = peer, client
 
     def _replicated(self, name: str) -> tuple[str, str]:
         address = self._machine.membership.addresses.get(name)

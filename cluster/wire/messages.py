@@ -25,11 +25,12 @@ class Hello(Struct, tag="hello", frozen=True):
     `format`, `sender` and `receiver` exist in every format, so a node can name what it does not understand.
     `cluster_id` is empty while unknown. `voter`: has the right to vote; `empty`: has never held an entry nor voted
     (voter_admission.py). `refused`: why the sender refuses the receiver and closes the connection. `configuration`:
-    number of the membership that the sender knows; `address`: where to dial it, for a receiver that does not know it
-    yet. `wall_ms`, `time_ms`, `level`, `raise_to` and `cluster_level`: as in Info. `acknowledged`: the sender
-    knows committed entries up to this index to have been durable on the receiver. `journal`: random bytes of
-    the journal, made when it was; `process`: random bytes of the process; both empty from older versions (twins.py).
-    `term`, `last_term` and `last_index`: the sender's term and the last entry of its log (voting_right.py).
+    number of the membership that the sender knows; `address`, `client`: where nodes and clients dial it, for a receiver
+    that does not know it yet, or finds nobody where it was (moved.py). `wall_ms`, `time_ms`, `level`, `raise_to` and
+    `cluster_level`: as in Info. `acknowledged`: the sender knows committed entries up to this index to have been
+    durable on the receiver. `journal`: random bytes of the journal, made when it was; `process`: random bytes of the
+    process; both empty from older versions (twins.py). `term`, `last_term` and `last_index`: the sender's term and the
+    last entry of its log (voting_right.py).
     """
 
     format: int
@@ -53,6 +54,7 @@ class Hello(Struct, tag="hello", frozen=True):
     term: int = 0
     last_term: int = 0
     last_index: int = 0
+    client: str = ""
 
 
 class Info(Struct, tag="info", frozen=True):

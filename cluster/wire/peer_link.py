@@ -29,6 +29,7 @@ from cluster.wire.messages import (
     encode,
     encode_parts,
 )
+from cluster.wire.moved import Addresses
 
 log = logging.getLogger("sockpqd.peers")
 
@@ -74,7 +75,7 @@ class PeerLink:
 
     def __init__(self, name: str, address: str) -> None:
         self.name = name
-        self.address = address
+        self.addresses = Addresses(name, address)
         self.task: asyncio.Task[None] | None = None         # dials the peer
         self.outgoing: LinkConnection | None = None         # dialled by us, greeted by the peer
         self.incoming: LinkConnection | None = None         # dialled by the peer, greeted by us

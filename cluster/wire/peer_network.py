@@ -78,7 +78,7 @@ class PeerNetwork:
         return TlsTransport(context, connection, self._handshakes, server_side=not connection.dialed)
 
     def _begin(self, link: PeerLink) -> None:
-        if self._watching is not None and link.address:
+        if self._watching is not None and link.task is None and link.addresses.present:
             link.task = asyncio.create_task(self._dial(link))
 
     async def stop(self) -> None:
@@ -180,8 +180,11 @@ class PeerNetwork:
             raise ValueError(objection)
         connection.greeting = hello
         link = self._links[hello.sender]
+        link.addresses.hear(hello, mine)
+        self._begin(link)                                   # if its address was unknown
         self._part_twins(connection, hello, link)
         if connection.dialed:
+            link.addresses.found()
             link.outgoing = connection
         else:
             self._strangers.discard(connection)
@@ -279,10 +282,11 @@ class PeerNetwork:
             self._inbox(link.name, None)
 
     async def _dial(self, link: PeerLink) -> None:
-        host, port = _address(link.address)
         refused_s = 0.0
         while True:
             link.closed.clear()
+            host, port = _address(link.addresses.present)
+            heard = False
             connection = PeerConnection(self, link)
             try:
                 protocol = self._protocol(connection)
@@ -296,6 +300,8 @@ class PeerNetwork:
                 finally:
                     transport.abort()
                 refused_s = 0.0 if heard else min(limits.REDIAL_REFUSED_S, refused_s + limits.REDIAL_S[1])
+            if not heard:
+                link.addresses.missed()
             await asyncio.sleep(refused_s + random.uniform(*limits.REDIAL_S))
 
     async def _until_closed(self, link: PeerLink, connection: PeerConnection) -> bool:

@@ -1,0 +1,52 @@
+"""Members that have moved: where to dial a node whose configured address is not its own any more.
+
+Each node tells its address in its greetings. It is dialled there when nobody answers with its name at the configured
+address, which goes first because a node may need another route. Only a greeting of a member of this cluster counts,
+with TLS one whose certificate proves the name; and whoever is dialled has to prove the same.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+
+from cluster.wire.messages import Hello
+
+_HOST_AND_PORT = re.compile(r"[^\s/@]{1,253}:[1-9][0-9]{0,4}")
+
+log = logging.getLogger("sockpqd.peers")
+
+
+class Addresses:
+    """Where a node may be dialled: as configured, and as the node itself has told last."""
+
+    def __init__(self, name: str, configured: str) -> None:
+        """`configured`: "host:port", "" if unknown."""
+        self.told = ""
+        self._name = name
+        self._configured = configured
+        self._moved = False             # it was not found at the configured address last
+
+    @property
+    def present(self) -> str:
+        """The address to dial now, "" if none is known."""
+        return self.told if self._moved or not self._configured else self._configured
+
+    def hear(self, hello: Hello, mine: Hello) -> None:
+        """Note what the node, whose greeting was accepted, tells of itself; `mine`: our greeting."""
+        ours = bool(hello.cluster_id) and hello.cluster_id == mine.cluster_id
+        if ours and hello.address != mine.address and _HOST_AND_PORT.fullmatch(hello.address):
+            self.told = hello.address
+
+    def missed(self) -> None:
+        """Nobody answered with its name at the present address: try the other one, if there is one."""
+        other = self._configured if self._moved else self.told
+        if other and other != self.present:
+            self._moved = not self._moved
+
+    def found(self) -> None:
+        """The node answered at the present address."""
+        if self._moved and self.told != self._configured:
+            log.warning(
+                "%s is at %s, not at %s as this node was configured: correct [[cluster.members]] when convenient",
+                self._name, self.told, self._configured)

@@ -234,7 +234,7 @@ def peek(state: State, selector: AnySelector) -> JobView | None:
         waiting = state.waiting_at(selector.queue, selector.seq)
         return None if waiting is None else _seen(state, waiting)
     if isinstance(selector, Number):
-        numbered = state.numbers.get(selector.number)
+        numbered = state.numbered(selector.number)
         if isinstance(numbered, RunningJob) and is_released(state, numbered):
             return replace(_seen(state, numbered), id=None, state=JobState.READY, deadline_ms=None)
         return None if numbered is None else _seen(state, numbered)

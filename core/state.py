@@ -196,7 +196,7 @@ class State:
         self.delays = Delays()
         self.ttls = self.queues.ends                # of READY jobs: (end, seq, job); with what else ends
         self.dead: dict[str, JobList[Job]] = {}     # the READY dead jobs, by the queue they came from
-        self.numbers: dict[int, AnyJob] = {}        # the numbered jobs
+        self.numbers: dict[int, AnyJob] = {}        # the numbered jobs in memory
         self.retained_keys = RetainedKeys()
         self.sessions = Sessions()
         self.workers = Workers(self.sessions.by_number)
@@ -221,7 +221,10 @@ class State:
     def keep_in(self, pager: Pager | None) -> None:
         """From now on this pager decides what of the jobs is in memory; None: all is."""
         self.pager = pager
-        if pager is not None and not pager.resident:
+        if pager is None:
+            return
+        pager.pages.numbers = self.numbers
+        if not pager.resident:
             self.body_bytes_min = pager.pages.bodies.bytes_min
 
     def held(self, data: bytes) -> Data:
@@ -230,6 +233,16 @@ class State:
             return data
         assert self.pager is not None
         return self.pager.pages.bodies.hold(data)
+
+    def numbered(self, number: int) -> AnyJob | None:
+        """The numbered job of this number; None: there is none."""
+        job = self.numbers.get(number)
+        if job is not None or self.pager is None:
+            return job
+        delayed = self.delays.find(number)
+        if delayed is not None:
+            return delayed if is_numbered(delayed.extras) else None
+        return self.pager.pages.find(number)
 
     def new_seq(self) -> int:
         """A place behind all others."""

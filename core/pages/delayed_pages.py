@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from core.pages.bodies import leave, of_memory, wait
+from core.pages.bodies import of_memory
+from core.pages.extras import with_shared_extras
 from core.pages.page_space import PageLost
 from core.pages.pages import DelayedPage, Pages
 from core.pages.seq_index import SeqIndex
@@ -57,7 +58,7 @@ class DelayedPages:
         number = self._pages.keep(_encoder.encode(of_memory(jobs)), len(jobs), data_bytes)
         if number is None:
             return None
-        leave(jobs)
+        self._pages.leave(jobs)
         last = jobs[-1]
         page = DelayedPage(number, len(jobs), data_bytes, last.due_ms, last.seq, place(jobs[0]))
         seqs = [job.seq for job in jobs]
@@ -70,12 +71,12 @@ class DelayedPages:
 
     def look(self, page: DelayedPage) -> list[DelayedJob]:
         """The jobs of the page, which stays. Raises PageLost."""
-        return self._pages.bodies.of_page(jobs_in(self._pages.data(page), page))
+        return self._pages.bodies.of_page(with_shared_extras(jobs_in(self._pages.data(page), page)))
 
     def take(self, page: DelayedPage) -> list[DelayedJob]:
         """The jobs of the page, which are in memory from now on. Raises PageLost."""
         jobs = self.look(page)
-        wait(jobs)
+        self._pages.come(jobs)
         self._pages.free(page)
         del self._by_number[page.number]
         self.index.remove([job.seq for job in jobs])

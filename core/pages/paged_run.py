@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from core.limits import BLOCK_JOBS_MAX, PAGE_BYTES_MAX, PAGE_BYTES_MIN, PAGES_AHEAD
+from core.pages.extras import fit_pages
 from core.pages.pages import Page, Pages
 from core.store.job import DelayedJob, Job
 from core.store.job_list import JobList
@@ -248,22 +249,22 @@ def paged_out(
     `write` takes the jobs and the bytes of their data, and returns None if there is no room; then no more are written.
     """
     room = True
-    for jobs, data_bytes, plain in _pieces(block, start, jobs_max):
+    for jobs, data_bytes, fit in _pieces(block, start, jobs_max):
         page = None
-        if room and plain and (len(jobs) >= jobs_min or data_bytes >= PAGE_BYTES_MIN):
+        if room and fit and (len(jobs) >= jobs_min or data_bytes >= PAGE_BYTES_MIN):
             page = write(jobs, data_bytes)
             room = page is not None
         yield jobs, page
 
 
 def _pieces(block: list[_Job], start: int, jobs_max: int) -> Iterator[tuple[list[_Job], int, bool]]:
-    """What might be a page each: jobs, the bytes of their data, and whether all are plain.
+    """What might be a page each: jobs, the bytes of their data, and whether all may be in one.
 
-    Otherwise none is, and the bytes are not counted.
+    Otherwise none may, and the bytes are not counted.
     """
     for begin in range(start, len(block), jobs_max):
         jobs = block[begin:begin + jobs_max]
-        if not [1 for job in jobs if job.extras is not None or job.item is not None]:
+        if all(fit_pages(jobs)):
             data_bytes = sum([len(job.data) for job in jobs])
             if data_bytes <= PAGE_BYTES_MAX:
                 yield jobs, data_bytes, True        # nearly always
@@ -274,18 +275,17 @@ def _pieces(block: list[_Job], start: int, jobs_max: int) -> Iterator[tuple[list
 def _parts(jobs: list[_Job]) -> Iterator[tuple[list[_Job], int, bool]]:
     """The same of jobs that cannot be one page."""
     part: list[_Job] = []
-    data_bytes, plain = 0, True
-    for job in jobs:
-        its_plain = job.extras is None and job.item is None
-        its_bytes = len(job.data) if its_plain else 0
-        if part and (its_plain is not plain or data_bytes + its_bytes > PAGE_BYTES_MAX):
-            yield part, data_bytes, plain
+    data_bytes, fit = 0, True
+    for job, it_fits in zip(jobs, fit_pages(jobs), strict=True):
+        its_bytes = len(job.data) if it_fits else 0
+        if part and (it_fits is not fit or data_bytes + its_bytes > PAGE_BYTES_MAX):
+            yield part, data_bytes, fit
             part, data_bytes = [], 0
         part.append(job)
         data_bytes += its_bytes
-        plain = its_plain
+        fit = it_fits
     if part:
-        yield part, data_bytes, plain
+        yield part, data_bytes, fit
 
 
 def _count(block: Block) -> int:

@@ -8,8 +8,8 @@ What it takes to find the jobs in pages again counts as well. When that is most 
 have a part of it: they would not become fewer by much, only their pages smaller.
 
 Queues with ORDER TIME or ITEMLIMIT have other lists of their READY jobs, so paging would free nothing: they stay in
-memory. So do READY jobs with a GROUP, which the lists of their groups have as well (FAIR), RUNNING ones, and queues
-that are short. DELAYED jobs are paged in all queues, those that are due last.
+memory. So do READY jobs with a GROUP, which the lists of their groups have as well (FAIR), others that extras.py says,
+RUNNING ones, and queues that are short. DELAYED jobs are paged in all queues, those that are due last.
 """
 
 from __future__ import annotations

@@ -1,18 +1,27 @@
 """Pages: jobs that stand one behind the other in a run, as bytes in a store, and what is counted of them.
 
-A page holds plain jobs only. One with an item, a key, a TTL, a number or anything else of Extras stands in a second
+A page holds plain jobs, and numbered ones (extras.py). One with an item, a key, a TTL or the like stands in a second
 list as well, or may be asked for by name, and stays in memory.
+
+A numbered job is asked for by its number alone. So there is an index of those in pages, which takes 12 bytes for each.
+DELAYED jobs of all kinds are found in this way (delayed_pages.py).
 """
 
 from __future__ import annotations
+
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from core.limits import INDEXED_BYTES, JOB_BYTES, PAGE_HANDLE_BYTES
 from core.pages.bodies import Bodies, leave, of_memory, wait
+from core.pages.extras import with_shared_extras
 from core.pages.page_space import PageLost, PageSpace, PageStore
-from core.store.job import Job
+from core.pages.seq_index import SeqIndex
+from core.store.job import AnyJob, DelayedJob, Job, is_numbered
+
+_Job = TypeVar("_Job", Job, DelayedJob)
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[Job])
@@ -28,6 +37,12 @@ class Page(Struct, gc=False, frozen=True):
     seq: int
 
 
+class NumberedPage(Page, gc=False, frozen=True):
+    """A handle of one with READY jobs of which some are numbered."""
+
+    numbered: int       # so many
+
+
 class DelayedPage(Page, gc=False, frozen=True):
     """A handle of one with DELAYED jobs, in the order in which they are due; their places are (due_ms, seq)."""
 
@@ -37,16 +52,21 @@ class DelayedPage(Page, gc=False, frozen=True):
 class Pages:
     """The pages of one state: `jobs` and `data_bytes` are in them, `read` and `written` count pages ever.
 
-    `full`: there was no room for the last one. `bodies`: those of jobs that are in no page. `indexed`: those of the
-    jobs in pages that can be found by their seqs.
+    `full`: there was no room for the last one. `bodies`: those of jobs that are in no page. `numbers`: the numbered
+    jobs of the state that are in no page. `index`: the pages of the others that are READY, by number. `indexed`: how
+    many of the jobs in pages can be found by their seqs.
     """
 
-    __slots__ = ("_space", "_store", "bodies", "count", "data_bytes", "full", "indexed", "jobs", "read", "written")
+    __slots__ = (
+        "_numbered", "_space", "_store", "bodies", "count", "data_bytes", "full", "index", "indexed", "jobs", "numbers",
+        "read", "written",
+    )
 
     def __init__(self, store: PageStore) -> None:
         self._store = store
         self._space = store.space()
         self.bodies = Bodies(self._space)
+        self.numbers: dict[int, AnyJob] = {}
         self.read = 0
         self.written = 0
         self.full = False
@@ -57,6 +77,8 @@ class Pages:
         self.jobs = 0
         self.indexed = 0
         self.data_bytes = 0
+        self.index = SeqIndex()
+        self._numbered: dict[int, NumberedPage] = {}    # by the numbers of the pages
 
     @property
     def handles_bytes(self) -> int:
@@ -73,9 +95,29 @@ class Pages:
         number = self.keep(_encoder.encode(of_memory(jobs)), len(jobs), data_bytes)
         if number is None:
             return None
-        leave(jobs)
+        self.leave(jobs)
         last = jobs[-1]
-        return Page(number, len(jobs), data_bytes, last.when, last.seq)
+        seqs = _numbers(jobs)
+        if not seqs:
+            return Page(number, len(jobs), data_bytes, last.when, last.seq)
+        self.index.add(seqs, number)
+        return self._list(NumberedPage(number, len(jobs), data_bytes, last.when, last.seq, len(seqs)))
+
+    def _list(self, page: NumberedPage) -> NumberedPage:
+        self.indexed += page.numbered
+        self._numbered[page.number] = page
+        return page
+
+    def leave(self, jobs: list[_Job]) -> None:
+        """These jobs are in a page from now on."""
+        leave(jobs)
+        for seq in _numbers(jobs):
+            del self.numbers[seq]
+
+    def come(self, jobs: list[_Job]) -> None:
+        """These jobs are in no page any more."""
+        wait(jobs)
+        self.numbers.update([(job.seq, job) for job in jobs if is_numbered(job.extras)])
 
     def keep(self, data: bytes, jobs: int, data_bytes: int) -> int | None:
         """Write a page with this many jobs; returns its number, or None when there is no room."""
@@ -107,17 +149,24 @@ class Pages:
             raise PageLost(f"page {page.number} holds no jobs: {error}") from error
         if len(jobs) != page.count or jobs[-1].seq != page.seq:
             raise PageLost(f"page {page.number} holds other jobs")
-        return self.bodies.of_page(jobs)
+        return self.bodies.of_page(with_shared_extras(jobs))
 
     def take(self, page: Page) -> list[Job]:
         """The jobs of the page, which is not needed any more. Raises PageLost."""
         jobs = self.look(page)
-        wait(jobs)
-        self.free(page)
+        self.come(jobs)
+        self._free(page, jobs)
         return jobs
 
     def free(self, page: Page) -> None:
-        """The page is not needed any more."""
+        """The page is not needed any more. One with numbered jobs is read: the index has each. Raises PageLost."""
+        self._free(page, self.look(page) if isinstance(page, NumberedPage) else [])
+
+    def _free(self, page: Page, jobs: list[Job]) -> None:
+        if isinstance(page, NumberedPage):
+            self.index.remove(_numbers(jobs))
+            del self._numbered[page.number]
+            self.indexed -= page.numbered
         self._space.free(page.number)
         self.count -= 1
         self.jobs -= page.count
@@ -132,6 +181,18 @@ class Pages:
     def adopt(self, reference: bytes, count: int, data_bytes: int, when: int, seq: int) -> Page:
         """A page that an earlier process has left; `when` and `seq` are those of its last job. Raises PageLost."""
         return Page(self._adopted(reference, count, data_bytes), count, data_bytes, when, seq)
+
+    def adopt_numbered(
+        self, reference: bytes, count: int, data_bytes: int, when: int, seq: int, numbered: int,
+    ) -> NumberedPage:
+        """The same of one with so many numbered jobs, which the index has already."""
+        number = self._adopted(reference, count, data_bytes)
+        return self._list(NumberedPage(number, count, data_bytes, when, seq, numbered))
+
+    def find(self, number: int) -> Job | None:
+        """The READY job of this number, if it is in a page. Raises PageLost."""
+        page = self.index.find(number)
+        return None if page is None else next(job for job in self.look(self._numbered[page]) if job.seq == number)
 
     def adopt_delayed(
         self, reference: bytes, count: int, data_bytes: int, due_ms: int, seq: int, first: tuple[int, int],
@@ -171,3 +232,7 @@ class Pages:
         self.bodies.reads += other.bodies.reads
         self.bodies.written += other.bodies.written
         other.drop()
+
+
+def _numbers(jobs: list[_Job]) -> list[int]:
+    return [job.seq for job in jobs if is_numbered(job.extras)]

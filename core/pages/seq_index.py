@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 SPAN_BITS = 21
 _LOW = (1 << SPAN_BITS) - 1
@@ -56,6 +56,18 @@ class SeqIndex:
         lows, pages = span
         at = bisect_left(lows, seq & _LOW)
         return pages[at] if at < len(lows) and lows[at] == seq & _LOW else None
+
+    def __len__(self) -> int:
+        return sum(len(lows) for lows, _ in self._spans.values())
+
+    def without(self, gone: Container[int]) -> SeqIndex:
+        """The same without the jobs that are in these pages."""
+        other = SeqIndex()
+        for number, (lows, pages) in self._spans.items():
+            kept = [at for at, page in enumerate(pages) if page not in gone]
+            if kept:
+                other._spans[number] = array("I", [lows[at] for at in kept]), array("Q", [pages[at] for at in kept])
+        return other
 
     def spans(self) -> Iterator[tuple[int, bytes, bytes]]:
         """All that is here, for `restore`."""

@@ -78,12 +78,12 @@ def is_released(state: State, job: RunningJob) -> bool:
 
 def by_number(state: State, number: int) -> AnyJob | None:
     """The job with this number; it is put back first if its session has ended."""
-    job = state.numbers.get(number)
+    job = state.numbered(number)
     if isinstance(job, RunningJob) and is_released(state, job):
         stopped = state.stop(job.id)
         assert stopped is not None
         put_back(state, stopped, released=False)
-        return state.numbers.get(number)
+        return state.numbered(number)
     return job
 
 

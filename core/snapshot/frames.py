@@ -111,6 +111,23 @@ class Paged(Struct, array_like=True, tag="pages", forbid_unknown_fields=True):
     pages: list[PageRow]
 
 
+# the same, how many of the jobs are numbered, where the page is
+NumberedPageRow = tuple[int, Counter, Counter, Counter, Counter, Counter, bytes]
+
+
+class NumberedPaged(Struct, array_like=True, tag="numbered pages", forbid_unknown_fields=True):
+    """Pages with numbered READY jobs of one queue, each behind a job of its priority. Only by reference."""
+
+    queue: str
+    pages: list[NumberedPageRow]
+
+
+class NumberIndex(Struct, array_like=True, tag="number index", forbid_unknown_fields=True):
+    """Which pages have which numbered READY jobs (pages/seq_index.py). Only in snapshots by reference."""
+
+    spans: list[tuple[Counter, bytes, bytes]]
+
+
 # jobs, bytes of their data, due_ms and seq of the first and of the last one, where the page is
 DelayedPageRow = tuple[Counter, Counter, Counter, Counter, Counter, Counter, bytes]
 
@@ -552,7 +569,8 @@ class End(Struct, array_like=True, tag="end", forbid_unknown_fields=True):
 
 
 Frame = (
-    Head | Settings | PulseTable | PulseRow | OldestIndex | QueueRows | Waiting | Paged | PageIndex | PagedDelayed
-    | Delayed | Buried | Running | Bodies | Released | BindingRows | FairTable | FairRows | UsedRows | CountedRows
-    | KeptRows | SessionTable | SessionRows | WorkerRows | UserRows | Clone | Chunk | FragmentBytes | End
+    Head | Settings | PulseTable | PulseRow | OldestIndex | QueueRows | Waiting | NumberIndex | Paged | NumberedPaged
+    | PageIndex | PagedDelayed | Delayed | Buried | Running | Bodies | Released | BindingRows | FairTable | FairRows
+    | UsedRows | CountedRows | KeptRows | SessionTable | SessionRows | WorkerRows | UserRows | Clone | Chunk
+    | FragmentBytes | End
 )

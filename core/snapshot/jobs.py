@@ -11,10 +11,12 @@ from core import limits
 from core.ops.jobs import Then
 from core.ops.queues import Order
 from core.pages.delayed_pages import DelayedPages, jobs_in, place
+from core.pages.extras import with_shared_extras
 from core.pages.paged_delays import PagedDelays
 from core.pages.paged_run import PagedRun
 from core.pages.pager import Pager
-from core.pages.pages import DelayedPage
+from core.pages.pages import DelayedPage, Page
+from core.pages.seq_index import SeqIndex
 from core.snapshot.frames import (
     Bodies,
     Buried,
@@ -22,6 +24,8 @@ from core.snapshot.frames import (
     End,
     ExtrasRow,
     Frame,
+    NumberedPaged,
+    NumberIndex,
     Paged,
     PagedDelayed,
     PageIndex,
@@ -37,23 +41,27 @@ from core.store.body import Data
 from core.store.delayed import Release
 from core.store.job import (
     NEVER_MS,
-    NEW_COUNTS,
     BuriedJob,
     DelayedJob,
     Extras,
     Job,
     JobCounts,
     RunningJob,
-    extras_of_many,
+    of_many,
 )
 from core.store.job_list import JobList
 from core.store.queues import Queue
 
-JobFrame = Waiting | Paged | PageIndex | PagedDelayed | Delayed | Buried | Running | Bodies | Released
+JobFrame = (
+    Waiting | NumberIndex | Paged | NumberedPaged | PageIndex | PagedDelayed | Delayed | Buried | Running | Bodies
+    | Released
+)
 
 SEQ_PARTS = 256
 # The kinds of frames between which, in the order of the queues, there may be frames with pages.
-KINDS: dict[type[Frame], type[Frame]] = {Paged: Waiting, PageIndex: Delayed, PagedDelayed: Delayed}
+KINDS: dict[type[Frame], type[Frame]] = {
+    NumberIndex: Waiting, Paged: Waiting, NumberedPaged: Waiting, PageIndex: Delayed, PagedDelayed: Delayed,
+}
 
 _NO_JOB = "inconsistent snapshot: bodies without their jobs"
 _ALONE = "inconsistent snapshot: pages of delayed jobs without one in memory before them"
@@ -96,6 +104,8 @@ class JobBuilder:
                 self._add_running(row)
         elif isinstance(frame, Released):
             self._add_released(frame)
+        elif isinstance(frame, NumberIndex):
+            _fill(self._paging().pages.index, frame)
         elif isinstance(frame, PageIndex):
             self._add_index(frame)
         else:
@@ -108,7 +118,7 @@ class JobBuilder:
                 self._queue, self._place = frame.queue, ()
             if isinstance(frame, Waiting):
                 self._add_waiting(frame)
-            elif isinstance(frame, Paged):
+            elif isinstance(frame, Paged | NumberedPaged):
                 self._add_pages(frame)
             elif isinstance(frame, PagedDelayed):
                 self._add_delayed_pages(frame)
@@ -148,17 +158,20 @@ class JobBuilder:
             body = self._body(seq, extras, data)
             self._state.add(queue, Job(-priority, when, seq, queue.name, body, item, attempts, at_ms, extras))
 
-    def _add_pages(self, frame: Paged) -> None:
+    def _add_pages(self, frame: Paged | NumberedPaged) -> None:
         """Pages of this node, behind jobs that are there. Their own jobs were verified when they were put there."""
         pager = self._paging()
-        for priority, count, data_bytes, when, seq, reference in frame.pages:
+        for priority, count, data_bytes, when, seq, *numbered, reference in frame.pages:
             place = (-priority, when, seq)
             check(self._place < place and count > 0, "pages of jobs are not in order")
             check(seq < self._state.next_seq, "place of a job out of range")
             check(self._place[:1] == place[:1], "a page is the first of its priority")
             self._place = place
             queue = self._state.queues.open(frame.queue)
-            page = pager.pages.adopt(reference, count, data_bytes, when, seq)
+            page: Page = (
+                pager.pages.adopt_numbered(reference, count, data_bytes, when, seq, *numbered) if numbered
+                else pager.pages.adopt(reference, count, data_bytes, when, seq)
+            )
             if pager.resident:
                 for job in pager.pages.take(page):
                     self._state.add(queue, job)
@@ -198,14 +211,8 @@ class JobBuilder:
 
     def _add_index(self, frame: PageIndex) -> None:
         pager = self._paging()
-        if pager.resident:
-            return
-        index = DelayedPages.of(self._state.delays, pager.pages).index
-        for span, lows, numbers in frame.spans:
-            try:
-                index.restore(span, lows, numbers)
-            except ValueError as error:
-                raise SnapshotError(f"inconsistent snapshot: {error}") from None
+        if not pager.resident:
+            _fill(DelayedPages.of(self._state.delays, pager.pages).index, frame)
 
     def _add_delayed_pages(self, frame: PagedDelayed) -> None:
         """Pages of this node, of jobs that are due after the first one in memory, which comes next."""
@@ -226,7 +233,7 @@ class JobBuilder:
         self._delayed += sum([page.count for page in pages])
         if pager.resident:
             for page in pages:
-                for job in jobs_in(pager.pages.data(page), page):
+                for job in with_shared_extras(jobs_in(pager.pages.data(page), page)):
                     self._state.defer(queue, job)
                 pager.pages.free(page)
         else:
@@ -353,13 +360,19 @@ class JobBuilder:
         self._released = batch if frame.more else None
 
 
+def _fill(index: SeqIndex, frame: PageIndex | NumberIndex) -> None:
+    """Put what an earlier process has known of its pages into an index."""
+    for span, lows, numbers in frame.spans:
+        try:
+            index.restore(span, lows, numbers)
+        except ValueError as error:
+            raise SnapshotError(f"inconsistent snapshot: {error}") from None
+
+
 def _extras(row: ExtrasRow) -> Extras:
     """The extras in a row; the same object for jobs that have no more than many others."""
     counts = None if row.counts is None else JobCounts(*astuple(row.counts))
-    shared = None if counts is None else NEW_COUNTS
-    made = extras_of_many(row.tries, row.ttl_ms, row.every_ms, row.group, row.lease_ms, shared)
-    extras = replace(Extras(*astuple(row)), counts=counts)
-    return made if extras == made else extras
+    return of_many(replace(Extras(*astuple(row)), counts=counts))
 
 
 def _check_numbers(priority: int, attempts: int, at_ms: int | None, extras: Extras | None) -> None:

@@ -457,6 +457,8 @@ class _Builder:
         frames.QueueRows: _add_queues,
         frames.Waiting: _add_jobs,
         frames.Paged: _add_jobs,
+        frames.NumberIndex: _add_jobs,
+        frames.NumberedPaged: _add_jobs,
         frames.PageIndex: _add_jobs,
         frames.PagedDelayed: _add_jobs,
         frames.Delayed: _add_jobs,

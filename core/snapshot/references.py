@@ -15,17 +15,19 @@ from core.pages.merge import merged
 from core.pages.page_space import PageLost
 from core.pages.pages import DelayedPage
 from core.snapshot import frames
-from core.snapshot.write import CHECKSUM_BYTES, MAGIC
+from core.snapshot.write import CHECKSUM_BYTES, MAGIC, extras_row
 from core.store.body import bytes_of
 from core.store.job import Job
 
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(frames.Paged)
+_decoder = msgspec.msgpack.Decoder(frames.Paged | frames.NumberedPaged)
 _delayed_decoder = msgspec.msgpack.Decoder(frames.PagedDelayed | frames.Delayed)
 _bodies_decoder = msgspec.msgpack.Decoder(frames.Bodies)
 _filled_decoder = msgspec.msgpack.Decoder(frames.Waiting | frames.Delayed | frames.Buried | frames.Running)
 _jobs_decoder = msgspec.msgpack.Decoder(list[Job])
 _PAGED = _encoder.encode(frames.Paged("", []))[:len("pages") + 2]           # the beginnings of such frames
+_NUMBERED_PAGED = _encoder.encode(frames.NumberedPaged("", []))[:len("numbered pages") + 2]
+_NUMBER_INDEX = _encoder.encode(frames.NumberIndex([]))[:len("number index") + 2]
 _PAGE_INDEX = _encoder.encode(frames.PageIndex([]))[:len("page index") + 2]
 _PAGED_DELAYED = _encoder.encode(frames.PagedDelayed("", [], []))[:len("delayed pages") + 2]
 _DELAYED = _encoder.encode(frames.Delayed("", []))[:len("delayed") + 2]
@@ -48,7 +50,7 @@ def references(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _references_in(piece: bytes) -> list[bytes]:
-    if piece.startswith(_PAGED, 4):
+    if piece.startswith((_PAGED, _NUMBERED_PAGED), 4):
         return [row[-1] for row in _decoder.decode(piece[4:]).pages]
     if piece.startswith(_PAGED_DELAYED, 4):
         return [page[-1] for page in _delayed_decoder.decode(piece[4:]).pages]
@@ -109,9 +111,9 @@ def _with_all_jobs(pieces: Iterator[bytes], read: Callable[[bytes], bytes]) -> I
             following = delayed.following
         if following is None:
             return
-        if following.startswith(_PAGED, 4):
+        if following.startswith((_PAGED, _NUMBERED_PAGED), 4):
             yield from _with_jobs(following, read)
-        elif not following.startswith(_PAGE_INDEX, 4):
+        elif not following.startswith((_PAGE_INDEX, _NUMBER_INDEX), 4):
             yield following
 
 
@@ -169,7 +171,7 @@ def _rows_in(row: frames.DelayedPageRow, read: Callable[[bytes], bytes]) -> Iter
     count, data_bytes, first_ms, first_seq, due_ms, seq, reference = row
     page = DelayedPage(0, count, data_bytes, due_ms, seq, (first_ms, first_seq))
     for job in jobs_in(read(reference), page):
-        yield job.due_ms, job.seq, -job.rank, None, bytes_of(job.data), job.attempts, job.at_ms, None
+        yield job.due_ms, job.seq, -job.rank, None, bytes_of(job.data), job.attempts, job.at_ms, extras_row(job.extras)
 
 
 def _delayed_frames(queue: str, rows: Iterator[frames.DelayedRow]) -> Iterator[bytes]:
@@ -193,7 +195,7 @@ def _framed(frame: frames.Frame) -> bytes:
 def _with_jobs(piece: bytes, read: Callable[[bytes], bytes]) -> Iterator[bytes]:
     """The frames with the jobs of the pages that this one names."""
     frame = _decoder.decode(piece[4:])
-    for _, count, _, _, seq, reference in frame.pages:
+    for _, count, _, _, seq, *_, reference in frame.pages:
         try:
             jobs = _jobs_decoder.decode(read(reference))
         except msgspec.MsgspecError as error:
@@ -201,7 +203,8 @@ def _with_jobs(piece: bytes, read: Callable[[bytes], bytes]) -> Iterator[bytes]:
         if len(jobs) != count or jobs[-1].seq != seq:
             raise PageLost("a page holds other jobs")
         yield _framed(frames.Waiting(frame.queue, [
-            (-job.rank, job.when, job.seq, None, bytes_of(job.data), job.attempts, job.at_ms, None) for job in jobs
+            (-job.rank, job.when, job.seq, None, bytes_of(job.data), job.attempts, job.at_ms, extras_row(job.extras))
+            for job in jobs
         ]))
 
 

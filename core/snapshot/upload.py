@@ -111,6 +111,7 @@ def adopt(state: State, other: State) -> None:
     other.pulses.adopt(state.pulses, state.clock_ms)
     state.pulses = other.pulses
     state.queues = other.queues
+    state.numbers = other.numbers
     if state.pager is not None and other.pager is not None:
         other.pager.pages.replace(state.pager.pages)
         state.keep_in(other.pager)
@@ -125,7 +126,6 @@ def adopt(state: State, other: State) -> None:
         state.use_fair()
     state.ttls = other.ttls
     state.dead = other.dead
-    state.numbers = other.numbers
     state.retained_keys = other.retained_keys
     other.items.next_item = max(state.items.next_item, other.items.next_item)
     state.items = other.items

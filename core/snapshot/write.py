@@ -16,11 +16,11 @@ WorkerRows and UserRows, in name order; Clone and its Chunks, when a CLONE is in
 operation in fragments is; one End. Long lists are cut into several frames. A body that jobs of several queues share
 (Extras.body) stands in the first row that has its number.
 
-What a node writes for itself may be a snapshot by reference: pages of jobs (core/pages) are named, in Paged frames
-between the Waiting ones, instead of read, and those of DELAYED jobs in PagedDelayed frames before the Delayed ones of
-the same queue, with PageIndex frames before them all. So are large bodies: a Bodies frame tells where those of the
-frame behind it are, whose rows have no data for them. It is smaller, and different on each node; no other node and no
-client gets it.
+What a node writes for itself may be a snapshot by reference: pages of jobs (core/pages) are named, in Paged and
+NumberedPaged frames between the Waiting ones, instead of read, with NumberIndex frames before them all. Those of
+DELAYED jobs are named in PagedDelayed frames before the Delayed ones of the same queue, with PageIndex frames before
+them all. So are large bodies: a Bodies frame tells where those of the frame behind it are, whose rows have no data for
+them. It is smaller, and different on each node; no other node and no client gets it.
 
 To change the layout of a released format: raise FORMAT and record a data directory of the new one
 (tests/upgrade/scenario.py). A row may grow at its end, by fields with defaults: so the frames of today read what older
@@ -45,8 +45,9 @@ from core.ops.settings import ClusterSettings
 from core.ops.users import User
 from core.pages.delayed_pages import DelayedPages
 from core.pages.paged_delays import PagedDelays
-from core.pages.paged_run import Block
-from core.pages.pages import Page
+from core.pages.paged_run import Block, PagedRun
+from core.pages.pages import NumberedPage, Page, Pages
+from core.pages.seq_index import SeqIndex
 from core.snapshot import frames
 from core.snapshot.fair import fair_frames
 from core.snapshot.pulses import pulse_frames
@@ -55,6 +56,8 @@ from core.state import State
 from core.store.body import Body, bytes_of
 from core.store.job import AnyJob, BuriedJob, DelayedJob, Extras, Job, RunningJob
 from core.store.queues import Queue
+
+_Index = TypeVar("_Index", frames.PageIndex, frames.NumberIndex)
 
 MAGIC = b"PQRAFT1\n"
 FORMAT = 6
@@ -123,16 +126,18 @@ def _frames(state: State, users: bool, by_reference: bool) -> Iterator[frames.Fr
 def _waiting_frames(
     state: State, names: list[str], bodies: _Bodies, by_reference: bool,
 ) -> Iterator[frames.Frame]:
+    if by_reference and state.pager is not None:
+        yield from _index_frames(_number_index(state, state.pager.pages.index), frames.NumberIndex)
     for name in names:
         queue = state.queues.by_name[name]
         for part in _parts(state, queue) if by_reference else (queue.all_ready(),):
-            if isinstance(part, frames.Paged):
+            if isinstance(part, frames.Paged | frames.NumberedPaged):
                 yield part
                 continue
             for jobs in _portions(part):
                 yield from bodies.before(frames.Waiting(name, [
                     (-job.rank, job.when, job.seq, job.item, bodies.data(job), job.attempts, job.at_ms,
-                     _extras_row(job.extras))
+                     extras_row(job.extras))
                     for job in jobs
                 ]))
 
@@ -142,7 +147,7 @@ def _delayed_frames(
 ) -> Iterator[frames.Frame]:
     outside = state.delays.outside if by_reference else None
     if isinstance(outside, DelayedPages):
-        yield from _index_frames(outside)
+        yield from _index_frames(outside.index, frames.PageIndex)
     for name in names:
         jobs: Iterable[DelayedJob] = state.queues.by_name[name].delayed or ()
         if by_reference and isinstance(jobs, PagedDelays):
@@ -151,7 +156,7 @@ def _delayed_frames(
         for delayed in _portions(jobs):
             yield from bodies.before(frames.Delayed(name, [
                 (job.due_ms, job.seq, -job.rank, job.item, bodies.data(job), job.attempts, job.at_ms,
-                 _extras_row(job.extras))
+                 extras_row(job.extras))
                 for job in delayed
             ]))
 
@@ -161,22 +166,22 @@ def _buried_frames(queues: list[Queue], bodies: _Bodies) -> Iterator[frames.Fram
         for jobs in _portions(queue.buried or ()):
             yield from bodies.before(frames.Buried(queue.name, [
                 (job.burial, job.seq, -job.rank, job.item, bodies.data(job), job.attempts, job.at_ms,
-                 _extras_row(job.extras))
+                 extras_row(job.extras))
                 for job in jobs
             ]))
 
 
-def _index_frames(outside: DelayedPages) -> Iterator[frames.PageIndex]:
+def _index_frames(index: SeqIndex, frame: type[_Index]) -> Iterator[_Index]:
     rows: list[tuple[int, bytes, bytes]] = []
     size = 0
-    for row in outside.index.spans():
+    for row in index.spans():
         rows.append(row)
         size += len(row[1]) + len(row[2])
         if size >= limits.FRAME_DATA_BYTES or len(rows) >= limits.FRAME_JOBS_MAX:
-            yield frames.PageIndex(rows)
+            yield frame(rows)
             rows, size = [], 0
     if rows:
-        yield frames.PageIndex(rows)
+        yield frame(rows)
 
 
 def _delayed_page_frames(name: str, jobs: PagedDelays) -> Iterator[frames.PagedDelayed]:
@@ -190,17 +195,17 @@ def _delayed_page_frames(name: str, jobs: PagedDelays) -> Iterator[frames.PagedD
         priorities = []
 
 
-def _parts(state: State, queue: Queue) -> Iterator[Iterable[Job] | frames.Paged]:
+def _parts(state: State, queue: Queue) -> Iterator[Iterable[Job] | frames.Paged | frames.NumberedPaged]:
     """The READY jobs of the queue: some, and names of pages with more of them, in their order.
 
     With very many priorities one must know of each job which it has, so pages do not go without their jobs.
     """
     pages = None if state.pager is None else state.pager.pages
-    if pages is None or queue.blocked is not None or queue.ready.searched_by_seq:
+    if pages is None or not _may_be_named(queue):
         yield queue.all_ready()
         return
     jobs: list[Job] = []
-    rows: list[frames.PageRow] = []
+    named = _Named(queue.name, pages)
     rank = 0                            # of the last job
     for run in queue.ready.runs():
         if isinstance(run, Job):
@@ -212,21 +217,58 @@ def _parts(state: State, queue: Queue) -> Iterator[Iterable[Job] | frames.Paged]
                 if jobs:
                     yield jobs
                     jobs = []
-                row = (-rank, block.count, block.data_bytes, block.when, block.seq, pages.reference(block))
-                rows.append(row)
-                if len(rows) == limits.FRAME_JOBS_MAX:
-                    yield frames.Paged(queue.name, rows)
-                    rows = []
+                yield from named.add(-rank, block)
             else:
-                if rows:
-                    yield frames.Paged(queue.name, rows)
-                    rows = []
+                yield from named.end()
                 jobs += block
                 rank = block[-1].rank
-    if rows:
-        yield frames.Paged(queue.name, rows)
+    yield from named.end()
     if jobs:
         yield jobs
+
+
+def _may_be_named(queue: Queue) -> bool:
+    return queue.blocked is None and not queue.ready.searched_by_seq
+
+
+def _number_index(state: State, index: SeqIndex) -> SeqIndex:
+    """In which of the pages that are named the numbered READY jobs are."""
+    others = [queue for queue in state.queues.by_name.values() if not _may_be_named(queue)]
+    unnamed = {
+        block.number for queue in others for run in queue.ready.runs() if isinstance(run, PagedRun)
+        for block in run.blocks() if isinstance(block, NumberedPage)
+    }
+    return index.without(unnamed) if unnamed else index
+
+
+class _Named:
+    """Names pages of one queue: each frame has those of one kind that stand one behind the other."""
+
+    def __init__(self, queue: str, pages: Pages) -> None:
+        self._queue = queue
+        self._pages = pages
+        self._plain: list[frames.PageRow] = []
+        self._numbered: list[frames.NumberedPageRow] = []
+
+    def add(self, priority: int, page: Page) -> Iterator[frames.Paged | frames.NumberedPaged]:
+        """The next page; yields the frame of those before it if that is complete."""
+        is_numbered = isinstance(page, NumberedPage)
+        if max(len(self._plain), len(self._numbered)) == limits.FRAME_JOBS_MAX or (
+                self._plain if is_numbered else self._numbered):
+            yield from self.end()
+        row = priority, page.count, page.data_bytes, page.when, page.seq
+        if isinstance(page, NumberedPage):
+            self._numbered.append((*row, page.numbered, self._pages.reference(page)))
+        else:
+            self._plain.append((*row, self._pages.reference(page)))
+
+    def end(self) -> Iterator[frames.Paged | frames.NumberedPaged]:
+        """The frame of the last pages, if there are any."""
+        if self._plain:
+            yield frames.Paged(self._queue, self._plain)
+        if self._numbered:
+            yield frames.NumberedPaged(self._queue, self._numbered)
+        self._plain, self._numbered = [], []
 
 
 def _head(state: State) -> frames.Head:
@@ -255,7 +297,7 @@ def _head(state: State) -> frames.Head:
 def _running_row(job: RunningJob, data: bytes) -> frames.RunningRow:
     return frames.RunningRow(
         job.id, job.queue, job.priority, job.seq, job.item, data, job.deadline_ms, job.then, job.graced, job.when,
-        job.attempts, job.at_ms, job.lease_ms, _extras_row(job.extras), job.pulse, job.since_ms,
+        job.attempts, job.at_ms, job.lease_ms, extras_row(job.extras), job.pulse, job.since_ms,
     )
 
 
@@ -290,7 +332,7 @@ class _Bodies:
         yield frame
 
 
-def _extras_row(extras: Extras | None) -> frames.ExtrasRow | None:
+def extras_row(extras: Extras | None) -> frames.ExtrasRow | None:
     if extras is None:
         return None
     row = frames.ExtrasRow(*astuple(extras))

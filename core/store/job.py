@@ -70,7 +70,7 @@ from core.store.body import Data
 NEVER_MS = (1 << 63) - 1        # the due time of a job that waits for items
 
 
-class JobCounts(Struct, gc=False, frozen=True):
+class JobCounts(Struct, gc=False, frozen=True, omit_defaults=True):
     """What a numbered job has gone through; when it was created its number tells."""
 
     reserves: int = 0       # hand-outs, but those undone
@@ -81,8 +81,8 @@ class JobCounts(Struct, gc=False, frozen=True):
     delay_ms: int = 0       # for which it was DELAYED by its Put or its last Later
 
 
-class Extras(Struct, gc=False, frozen=True):
-    """Attributes that most jobs lack."""
+class Extras(Struct, gc=False, frozen=True, omit_defaults=True):
+    """Attributes that most jobs lack. omit_defaults: how pages are encoded."""
 
     key: str | None = None
     tries: int | None = None            # attempts, when its Put set a limit; 0: unlimited
@@ -126,6 +126,13 @@ def extras_of_many(
             tries=tries, ttl_ms=ttl_ms, every_ms=every_ms, group=group, lease_ms=lease_ms, counts=counts,
         )
     return extras
+
+
+def of_many(extras: Extras) -> Extras:
+    """These extras, or the object with the same that many jobs share, if it is such a kind."""
+    counts = NEW_COUNTS if extras.counts == NEW_COUNTS else None
+    made = extras_of_many(extras.tries, extras.ttl_ms, extras.every_ms, extras.group, extras.lease_ms, counts)
+    return made if extras == made else extras
 
 
 def without_body(extras: Extras | None) -> Extras | None:

@@ -124,10 +124,7 @@ class LocalCluster:
         """The node that serves now, or None."""
         asked = {node.client: node.name for node in self._nodes.values() if node.running and not node.paused}
         views = [view for view in survey(asked, ASK_S, tls=self._context) if view.error is None] if asked else []
-        for view in sorted(views, key=lambda view: view.id or 0):
-            if serves(view.server, self._context):
-                return asked[view.server]
-        return None
+        return next((asked[view.server] for view in views if serves(view)), None)
 
     def wait_for_leader(self, timeout: float | None = None) -> str:
         """Wait for a node that serves and return it. Raises NodeError after `timeout`, or if a node has exited."""
@@ -342,9 +339,12 @@ def say(server: str, line: str, timeout: float, context: ssl.SSLContext | None =
     return answer.decode("ascii", "replace").rstrip("\r\n") if answer.endswith(b"\n") else None
 
 
-def serves(server: str, context: ssl.SSLContext | None = None) -> bool:
-    """Does this server execute commands? Tested with a DONE of a job that cannot exist."""
-    return say(server, "DONE 0", ASK_S, context) == "404 Job Not Found"
+def serves(view: ServerView) -> bool:
+    """Does this server execute commands? Only then its number is its own, and it says that it leads and is online.
+
+    It is asked nothing that is executed, as that would be an entry in the log of all nodes.
+    """
+    return any(node.id == view.id and node.role == "LEADER" and node.online for node in view.nodes)
 
 
 def _level(view: ServerView, lag: int) -> bool:

@@ -13,9 +13,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from sockpq import survey
+
 from bench.clients.servers import NODES, RABBIT, servers
 from bench.compare.generator import Generator
-from devcluster.cluster import serves
+from devcluster.cluster import ASK_S, serves
 
 Found = TypeVar("Found")
 
@@ -69,7 +71,8 @@ def _our_version() -> str:
 
 def _sockpqd(program: Path, address: str) -> list[str]:
     hosts = address.split(",")
-    leader = _await(lambda: next((host for host in hosts if serves(host)), None), "a leader of sockpqd")
+    leader = _await(
+        lambda: next((view.server for view in survey(hosts, ASK_S) if serves(view)), None), "a leader of sockpqd")
     return [leader, *(host for host in hosts if host != leader)]
 
 

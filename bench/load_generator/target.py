@@ -19,6 +19,7 @@ from devcluster.cluster import LocalCluster, say, serves
 from devcluster.node import NodeError, Settings
 
 ASK_S = 2.0
+LEADER_S = 5.0
 PURGE_S = 600.0         # enough for millions of jobs
 SETTLE_S = 120.0
 QUIET_S = 0.5
@@ -64,10 +65,11 @@ class Target:
 
     def leader(self) -> str:
         """The address ("host:port") of the server that serves. Raises NodeError."""
-        views = [view for view in survey(self.servers, ASK_S) if view.error is None]
-        for view in sorted(views, key=lambda view: view.id or 0):
-            if serves(view.server):
-                return view.server
+        until = time.monotonic() + LEADER_S          # under load a leader may not be sure of itself for a moment
+        while time.monotonic() < until:
+            for view in survey(self.servers, ASK_S):
+                if serves(view):
+                    return view.server
         raise NodeError(f"none of {self.servers} serves")
 
     def version(self) -> str | None:

@@ -9,8 +9,8 @@ from gateway.config import split_address
 from gateway.dev.folder import DevNode
 
 ASK_S = 0.5
-# A job with this id cannot exist: who executes commands says so, the others say 500.
-QUESTION, ANSWER = b"DONE 0\r\n", b"404 Job Not Found\r\n"
+# Nothing that is executed: that would be an entry in the log of all nodes.
+QUESTION = b"INTERCONNECT\r\nCLUSTER STATUS\r\n"
 
 
 async def serving(nodes: Sequence[DevNode]) -> str | None:
@@ -20,13 +20,16 @@ async def serving(nodes: Sequence[DevNode]) -> str | None:
 
 
 async def _serves(node: DevNode) -> bool:
+    """Only a node that serves answers its own number, and says that it leads and is online."""
     try:
         async with asyncio.timeout(ASK_S):
             reader, writer = await asyncio.open_connection(*split_address(node.config.listen.client))
             try:
                 writer.write(QUESTION)
-                return await reader.readline() == ANSWER
+                number, lines = [int((await reader.readline()).split()[-1]) for _ in range(2)]
+                status = [(await reader.readline()).split() for _ in range(lines)]
             finally:
                 writer.close()
-    except (OSError, TimeoutError, ValueError):
+    except (OSError, TimeoutError, ValueError, IndexError):
         return False
+    return any(line[:1] == [b"%d" % number] and line[4:6] == [b"LEADER", b"ONLINE"] for line in status)

@@ -9,18 +9,31 @@ import time
 from pathlib import Path
 
 import pytest
-from sockpq import Client
+from sockpq import Client, survey
 
-from devcluster.cluster import LocalCluster, say, serves
+from devcluster.cluster import ASK_S, LocalCluster, say, serves
 from devcluster.node import NodeError
 from devcluster.ports import free_ports
 from tests.waiting import gone
 
 
+def test_to_ask_who_leads_writes_nothing_to_the_log() -> None:
+    with LocalCluster(nodes=3) as cluster:
+        leader = cluster.wait_for_leader()
+        cluster.wait_until_level()
+
+        def stands() -> set[tuple[int | None, int | None]]:
+            return {(line.term, line.applied) for view in survey(cluster.servers, ASK_S) for line in view.nodes}
+        before = stands()
+        found = [cluster.leader() for _ in range(30)]
+        assert leader in found
+        assert stands() == before
+
+
 def test_a_killed_leader_is_replaced_and_comes_back() -> None:
     with LocalCluster(nodes=3, config={"raft": {"failover_grace_ms": 1000}}) as cluster:
         leader = cluster.wait_for_leader()
-        assert serves(cluster.server(leader))
+        assert [view.server for view in survey(cluster.servers, ASK_S) if serves(view)] == [cluster.server(leader)]
         with Client(cluster.servers) as client:
             client.put("q", b"before")
             cluster.kill(leader)

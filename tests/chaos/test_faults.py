@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from sockpq import survey
 
-from devcluster.cluster import serves
+from devcluster.cluster import ASK_S, serves
 from tests.chaos.faults.fault import Fault, during
 from tests.chaos.faults.links import (
     HalfOpen,
@@ -136,7 +136,7 @@ def test_without_its_leader_the_rest_goes_on(healthy: Working, make: Callable[[]
     with during(cluster, fault):
         until(lambda: cluster.leader() not in (None, *fault.names), "no new leader")
         if isinstance(fault, Partition):
-            assert not serves(cluster.direct(fault.names[0]))
+            assert not [view for view in survey([cluster.direct(fault.names[0])], ASK_S) if serves(view)]
         healthy.progress()
     assert fault.fired, fault.report()
     assert [one.node for one in fault.cuts] == (fault.names if isinstance(fault, Partition) else [])

@@ -17,6 +17,7 @@ import pytest
 
 from gateway.dev import folder
 from gateway.dev.child import how_ended
+from gateway.dev.cluster import POLL_S
 from gateway.dev.guide import guide, program
 from gateway.dev.ports import HOST
 from tests.gateway.helpers.program import PATIENCE_S, SOCKPQD, sockpqd
@@ -87,6 +88,18 @@ def nodes(running: Running) -> dict[str, tuple[str, int]]:
     running.wait_for("Ctrl-C ends")
     return {name: (address, int(pid)) for name, address, pid
             in re.findall(r"^  (n\d)  clients (\S+)  dashboard \S+  pid (\d+)", running.text, re.MULTILINE)}
+
+
+def test_an_idle_cluster_writes_nothing_to_the_log(cluster: Running) -> None:
+    address = next(iter(nodes(cluster).values()))[0]
+
+    def stand() -> list[bytes]:
+        """The terms and the indexes of all nodes."""
+        return [b" ".join(line.split()[6:9]) for line in say(address, b"CLUSTER STATUS\r\n").splitlines()[1:]]
+    until(lambda: len(set(stand())) == 1, "the nodes are not level")
+    before = stand()
+    time.sleep(8 * POLL_S)                      # the one who watches asks so often
+    assert stand() == before
 
 
 def test_a_killed_leader_is_replaced_and_started_again(cluster: Running, tmp_path: Path) -> None:

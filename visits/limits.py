@@ -17,9 +17,9 @@ HELD_HIGH_S = 1.0
 HELD_RELIEVED_PERCENT = 50
 
 # The kernel's buffer of what is sent to one client; the kernel takes twice as much, for what it needs besides. Without
-# a limit it lets the buffer grow to megabytes, of which we know nothing. This much fills a line of 100 Mbit/s with a
-# round trip of 10 ms.
-SEND_BUFFER_BYTES = 128 * KIB
+# a limit it lets the buffer grow to megabytes, of which we know nothing. This much fills a line of 1 Gbit/s with a
+# round trip of half a millisecond, and sends 3 MB/s where that takes 20 ms.
+SEND_BUFFER_BYTES = 64 * KIB
 
 # What the kernel holds for a connection is counted from this much on: a connection at rest has less.
 KERNEL_BYTES_MIN = 16 * KIB

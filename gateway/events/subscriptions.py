@@ -405,8 +405,9 @@ class Subscriptions:
                 continue
             if not subscription.lines:
                 told.append(subscription)
-            # A message has no number of its own, and must not run ahead of the past that is still read.
-            subscription.lines.append(numbered(subscription.seq, line) if past else line)
+            # A message has no number of its own, and must not run ahead of the past that is still read. Otherwise all
+            # hear the same line, which is held once for them.
+            subscription.lines.append(numbered(subscription.seq, line) if past and seq != subscription.seq else line)
 
     def _miss(self, subscription: Subscription, event: Event, line: bytes) -> None:
         """A subscriber hears that something may be missing."""

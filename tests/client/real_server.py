@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from core import Request
 from gateway.commands.catalog import VERBS
 from gateway.limits import Limits
+from gateway.server.doors import Doors
 from gateway.server.hub import Hub
 from gateway.server.server import Server
 from tests.gateway.helpers.fake_cluster import FakeCluster
@@ -40,7 +41,7 @@ class RealServer:
         hub = Hub(Limits(), Path("unused"), offline_close=True, shut_down=lambda reason: None, verbs=VERBS)
         self.cluster = FakeCluster()
         hub.attach(self.cluster)
-        self._server = Server(hub)
+        self._server = Server(hub, Doors(hub.house))
         self.cluster.start(hub)
         host, port = (await self._server.start(self._host, self._port))[:2]
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

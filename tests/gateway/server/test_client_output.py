@@ -74,6 +74,16 @@ def test_a_message_for_many_that_do_not_read_is_held_once() -> None:
     with_gateway(test)
 
 
+def test_who_subscribed_just_now_and_who_did_before_hear_the_same_line() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        await hearers(gateway, 3)
+        await gateway.talk(b"QUEUE CREATE q\r\n")
+        await hearers(gateway, 3)
+        await gateway.talk(notify(bytes(MIB)))
+        assert len(gateway.hub.shared_output) == 1
+    with_gateway(test)
+
+
 def test_everything_arrives_in_its_order() -> None:
     async def test(gateway: MemoryGateway) -> None:
         client, other = await hearers(gateway, 2)

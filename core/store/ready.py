@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from msgspec import Struct, field
 from sortedcontainers import SortedList
@@ -46,14 +47,9 @@ class ReadyJobs(Struct, gc=False, eq=False):
 
     def __iter__(self) -> Iterator[Job]:
         if self._runs is None:
-            yield from self._few
-            return
-        for rank in self._ranks:
-            run = self._runs[rank]
-            if isinstance(run, JobList):
-                yield from run
-            else:
-                yield run
+            return iter(self._few)
+        runs = map(self._runs.__getitem__, self._ranks)
+        return chain.from_iterable(run if isinstance(run, JobList) else (run,) for run in runs)
 
     @property
     def first(self) -> Job:

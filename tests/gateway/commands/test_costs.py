@@ -1,0 +1,255 @@
+"""The law of costs: no command, however much there is, takes more than a few thousand steps of a turn.
+
+A step is a line of Python that is executed, as the interpreter counts them; a turn is an iteration of the event loop.
+So the figures are the same on every machine. What the interpreter's own loops copy or sort is one step.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from beanstalk import Conversation, Server
+from beanstalk.conversation import _DO as BEANSTALKD_VERBS
+from core import (
+    BeatWorker,
+    BindQueue,
+    CreatePulse,
+    Get,
+    GetWith,
+    OpenSession,
+    Operation,
+    Policy,
+    PulseChange,
+    Put,
+    PutGrouped,
+    PutNumbered,
+    PutWith,
+)
+from gateway.beanstalkd.order_execution import Principal
+from gateway.beanstalkd.seat import NodeSeat
+from gateway.beanstalkd.sessions import NodeSessions
+from gateway.commands.catalog import LIST, LOOK, PLAIN, VERBS
+from gateway.protocol.command import Row
+from gateway.waiting.slots import IGNORED
+from tests.gateway.helpers.memory import MemoryClient, MemoryGateway
+
+QUEUES = GROUPS = 100_000
+WORKERS = SESSIONS = BINDINGS = RUNNING = 10_000
+PULSES = 1000
+JOBS = 10_000               # of one queue, in 500 priorities
+
+STEPS_MAX = 20_000          # of one turn: about a millisecond
+TURNS_MAX = 20_000          # that any answer may take
+SILENT_TURNS = 40           # after which nothing more comes
+KEY = "ab" * 16
+
+# A line for each row of the catalog, and more for some, said one after the other, each on a connection of its own.
+# `{sid}`: that of the connection's session; `{id}`: a job that it runs; `{key}`: of a user.
+LINES = (
+    "PUT q1 0 1\r\nx", "PUT q1 0 1 NEW WAIT answers WITHIN 0.01\r\nx", "PUTS 2\r\nq1 0 1\r\nxq2 0 0",
+    "GET q7", "GET *", "GET * BY FAIR", "GET * BY PRIORITY", "GET * BY RR", "GET * BY OLDEST", "GET * COUNT 10",
+    "GET NUMBER 999", "GETB nowhere WITHIN 0.01", "GETBE nowhere WITHIN 0.01", "DONE {id}", "DONE {id} 2",
+    "LATER {id}", "LATER {id} 2", "TOUCH {id}", "TOUCH {id} 2", "CHANGE {id} PRI 5", "DELETE {id}", "MOVE {id} q2",
+    "BURY {id}", "KICK q1 1", "KICK JOB NUMBER 999", "PEEK {id}", "PEEK many READY COUNT 10000", "JOB STAT NUMBER 999",
+    "POLICY RR", "BEGIN", "COMMIT", "ROLLBACK", "QUEUE CREATE made", "QUEUE CONFIG q1", "QUEUE CONFIG made WEIGHT 2",
+    "QUEUE DELETE made", "QUEUE DELETE q3 FORCE", "QUEUE PURGE q4 ALL", "QUEUE PAUSE q5 ALL", "QUEUE RESUME q5",
+    "QUEUE STAT q1", "QUEUE STAT many", "QUEUE LIST", "QUEUE LIST nothing*", "CONFIG", "CONFIG FASTEMPTY ON", "GET *",
+    "CONFIG FASTEMPTY OFF", "PULSE CREATE made RATE 1 PER 1", "PULSE CONFIG made RATE 2", "PULSE DELETE made",
+    "PULSE SET p1 1\r\nx", "PULSE WAIT p1 WITHIN 0.01", "PULSE RESULT 1 OK", "PULSE LIST", "PULSE STAT p1",
+    "SCHED SHOW", "SCHED GROUP g1", "SCHED CONFIG", "SCHED CONFIG CAP 60", "TOTAL", "TOTAL q1", "RUNLIST",
+    "RUNLIST DATA", "SNAPSHOT", "CLONE 1\r\nx", "SESSION", "SESSION {sid}", "SESSION CLOSE", "SESSION KEEP {sid}",
+    "SESSION LIST", "SESSION END 1", "TAKEN", "PING", "SUBSCRIBE FINI", "NOTIFY nobody 1\r\nx", "UNSUBSCRIBE",
+    "TOPIC BIND t1 q1", "TOPIC UNBIND t1 q1", "TOPIC DELETE t2", "TOPIC LIST", "TOPIC LIST nothing*", "WORKER w 1 0",
+    "WORKER LIST", "WORKER SET w1 MAX 3", "AUTH nobody x", "AUTH nobody", "USER SET ann put:* {key}",
+    "USER DELETE ann", "USER LIST", "INTERCONNECT", "CLUSTER STATUS", "CLUSTER LEADER", "CLUSTER HASH", "CLUSTER ID",
+    "CLUSTER ADD n9 h 1 h 2", "CLUSTER REMOVE n9", "CLUSTER TRANSFER", "CLUSTER ONLINE", "CLUSTER OFFLINE",
+    "CLUSTER ONLINE", "CLUSTER SNAPSHOT", "SYNC GET q 1 1", "OFFLINE", "ONLINE", "SHUTDOWN", "CAPS", "QUIT",
+)
+
+
+# The same of beanstalkd. `{id}`: a job that the connection has reserved.
+BEANSTALKD_LINES = (
+    "put 0 0 9 1\r\nx", "reserve-with-timeout 0", "reserve", "reserve-job {id}", "delete {id}", "release {id} 0 0",
+    "bury {id} 0", "touch {id}", "kick 1", "kick-job {id}", "peek {id}", "peek-ready", "peek-delayed", "peek-buried",
+    "use t", "watch t", "ignore t", "list-tubes", "list-tube-used", "list-tubes-watched", "pause-tube q1 0", "stats",
+    "stats-job {id}", "stats-tube q1", "stats-tube many", "stats-tube default", "quit",
+)
+CONNECTIONS, WATCHED = 1000, 20
+
+
+class Steps:
+    """Counts the steps of each turn."""
+
+    def __init__(self) -> None:
+        self.longest = 0
+        self._steps = 0
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Count meanwhile, in all that this thread executes."""
+        loop = asyncio.get_running_loop()
+        self.longest = self._steps = 0
+        ticking = True
+
+        def tick() -> None:
+            self.longest, self._steps = max(self.longest, self._steps), 0
+            if ticking:
+                loop.call_soon(tick)
+
+        def trace(frame: object, event: str, argument: object) -> Callable[..., Any]:
+            self._steps += 1
+            return trace
+
+        tick()
+        sys.settrace(trace)
+        try:
+            yield
+        finally:
+            sys.settrace(None)
+            ticking = False
+
+
+class Link:
+    """A connection of a client of beanstalkd."""
+
+    def __init__(self) -> None:
+        self.got = b""
+
+    def write(self, data: bytes) -> None:
+        self.got += data
+
+    def close(self) -> None:
+        """See beanstalk.Link."""
+
+    def read_on(self) -> None:
+        """See beanstalk.Link."""
+
+    def take(self) -> bytes:
+        got, self.got = self.got, b""
+        return got
+
+
+def test_each_row_has_a_cost_and_a_right() -> None:
+    for row in VERBS.rows:
+        assert row.cost in (PLAIN, LOOK, LIST), row.word
+        assert callable(row.right), row.word
+
+
+def test_no_command_takes_long_in_a_turn() -> None:
+    async def run() -> list[str]:
+        gateway = MemoryGateway(Path("unused"))
+        gateway.cluster.export_snapshot = _refuse       # type: ignore[method-assign]  # a process of its own does it
+        gateway.cluster.impossible = "UNSAFE"           # CLUSTER TRANSFER, behind which are the steps of an election
+        fill(gateway)
+        wrong = [*await beanstalkd(gateway), *await native(gateway)]
+        await gateway.close()
+        return wrong
+    assert asyncio.run(run()) == []
+
+
+async def _refuse(path: Path, *, users: bool = False) -> None:
+    raise OSError
+
+
+async def native(gateway: MemoryGateway) -> list[str]:
+    """The lines that take too many steps; all rows must be asked for."""
+    steps, asked, wrong = Steps(), set(), []
+    for line in LINES:
+        if line == "OFFLINE":               # said to a follower: the steps behind it are those of an election otherwise
+            gateway.cluster.follow("n2")
+        client = gateway.connect()
+        client.send(b"SESSION\r\nGET q9\r\n")
+        await gateway.settle()
+        words = client.take().split() or [b""]
+        sid, number = (words[3].decode(), words[words.index(b"q9") + 1].decode()) if b"q9" in words else ("1_1", "1")
+        said = line.format(sid=sid, id=number, key=KEY).encode() + b"\r\n"
+        asked.add(row_of(said))
+        with steps.counting():
+            client.send(said)
+            await answered(gateway, client)
+        if steps.longest > STEPS_MAX:
+            wrong.append(f"{line}: {steps.longest}")
+        client.vanish()
+    assert not [row.word for row in VERBS.rows if row not in asked]
+    return wrong
+
+
+async def beanstalkd(gateway: MemoryGateway) -> list[str]:
+    """The same of the listener for beanstalkd, beside many connections that watch many tubes and wait."""
+    loop = asyncio.get_running_loop()
+    server, sessions = Server("i", now=loop.time, turns=gateway.hub), NodeSessions()
+
+    def connect() -> tuple[Conversation, Link]:
+        link = Link()
+        return Conversation(server, NodeSeat(gateway.hub, sessions, Principal(None, "h:1")), link), link
+
+    crowd = [connect()[0] for _ in range(CONNECTIONS)]
+    for number, conversation in enumerate(crowd):
+        for tube in range(WATCHED):
+            conversation.receive(b"watch w%d\r\n" % (number * WATCHED + tube))
+        conversation.receive(b"reserve\r\n")
+        await gateway.settle()
+    steps, asked, wrong = Steps(), set(), []
+    for line in BEANSTALKD_LINES:
+        conversation, link = connect()
+        conversation.receive(b"put 0 0 9 1\r\nx\r\nuse mine\r\nwatch mine\r\nignore default\r\n")
+        conversation.receive(b"put 0 0 9 1\r\nx\r\nreserve\r\n")
+        await answered(gateway, link)
+        number = conversation.held.handles() and next(iter(conversation.held._held))
+        asked.add(line.split()[0])
+        with steps.counting():
+            conversation.receive(line.format(id=number).encode() + b"\r\n")
+            await answered(gateway, link)
+        if steps.longest > STEPS_MAX:
+            wrong.append(f"{line}: {steps.longest}")
+        conversation.lost()
+    assert asked == {*BEANSTALKD_VERBS}
+    for conversation in crowd:
+        conversation.lost()
+    await gateway.settle()
+    return wrong
+
+
+def row_of(said: bytes) -> Row:
+    command = VERBS.read(said.partition(b"\r\n")[0].split())
+    assert command is not None, said
+    return command.row
+
+
+async def answered(gateway: MemoryGateway, client: MemoryClient | Link) -> None:
+    """Wait until all of the answer has come."""
+    silent = 0
+    for _ in range(TURNS_MAX):
+        await asyncio.sleep(0)
+        silent = 0 if client.take() or gateway.hub._pieces else silent + 1
+        if silent > SILENT_TURNS:
+            return
+    raise AssertionError("it never ends")
+
+
+def fill(gateway: MemoryGateway) -> None:
+    """All there may be many of: queues are called q0, q1 .., groups g0 .., workers w0 .. and so on."""
+    apply(gateway, (PutGrouped(Put(f"q{number}", 0, b"x"), f"g{number}") for number in range(QUEUES)))
+    apply(gateway, (PutNumbered(PutWith(Put("q9", 0, b"x")), number=True) for _ in range(1000)))
+    apply(gateway, (Put("many", number % 500, b"x") for number in range(JOBS)))
+    apply(gateway, (Get((f"q{number}",)) for number in range(QUEUES // 2, QUEUES // 2 + RUNNING)))
+    apply(gateway, (OpenSession(number, 86_400_000, "", f"h{number}") for number in range(SESSIONS)))
+    apply(gateway, (BeatWorker(f"w{number}", 1, 0, "h:1", number + 1) for number in range(WORKERS)))
+    apply(gateway, (BindQueue(f"t{number}", f"q{number}") for number in range(BINDINGS)))
+    apply(gateway, (CreatePulse(f"p{number}", PulseChange(rate=1)) for number in range(PULSES)))
+    for _ in range(QUEUES // 500):          # the first of these begins an index, which grows with each entry
+        apply(gateway, (GetWith(Get(None), policy=Policy.OLDEST),))
+
+
+def apply(gateway: MemoryGateway, operations: Iterable[Operation]) -> None:
+    left = iter(operations)
+    while portion := list(islice(left, 1000)):
+        for operation in portion:
+            gateway.cluster.propose(operation, IGNORED)
+        gateway.cluster.commit()

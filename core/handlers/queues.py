@@ -24,58 +24,46 @@ from core.store.queues import PAUSES, Queue
 
 
 def create_queue(state: State, operation: ops.CreateQueue, seed: int) -> Reply:
-    """Give settings to a queue that does not exist yet."""
-    name = operation.queue
-    if state.queues.find(name) is not None:
-        return replies.QUEUE_EXISTS
-    return _configure(state, name, _changed(QueueSettings(), operation.change))
-
-
-def create_queue_with(state: State, operation: ops.CreateQueueWith, seed: int) -> Reply:
-    """The same with any settings; the queue may be bound to a session, which this uses."""
+    """Give settings to a queue that does not exist yet; it may be bound to a session, which this uses."""
     name, session = operation.queue, operation.session
     if session is not None and state.sessions.use(session, state.clock_ms) is None:
         return replies.SESSION_NOT_FOUND
     if state.queues.find(name) is not None:
         return replies.QUEUE_EXISTS
-    settings = replace(_changed_more(_changed(QueueSettings(), operation.change), operation.more), bound=session or 0)
-    return _use_sched(state, _configure_rate(state, name, settings, operation.more), operation.more)
+    settings = replace(_changed(QueueSettings(), operation.change), bound=session or 0)
+    return _use(state, name, settings, operation.change)
 
 
 def configure_queue(state: State, operation: ops.ConfigureQueue, seed: int) -> Reply:
     """Change settings of a queue."""
     settings = state.queues.settings.get(operation.queue, QueueSettings())
-    return _configure(state, operation.queue, _changed(settings, operation.change))
+    return _use(state, operation.queue, _changed(settings, operation.change), operation.change)
 
 
-def configure_queue_with(state: State, operation: ops.ConfigureQueueWith, seed: int) -> Reply:
-    """Change any settings of a queue."""
-    settings = _changed(state.queues.settings.get(operation.queue, QueueSettings()), operation.change)
-    reply = _configure_rate(state, operation.queue, _changed_more(settings, operation.more), operation.more)
-    return _use_sched(state, reply, operation.more)
-
-
-def _use_sched(state: State, reply: Reply, more: ops.MoreSettings) -> Reply:
-    """A queue was given a SCHED: groups are in use."""
-    if more.sched is not None and reply is replies.ACCEPTED:
+def _use(state: State, name: str, settings: QueueSettings, change: ops.QueueChange) -> Reply:
+    """Give the queue the changed settings. With a SCHED groups are in use."""
+    if change.rate is None and change.pulse is None:
+        reply = _configure(state, name, settings)
+    else:
+        reply = _configure_rate(state, name, settings, change)
+    if change.sched is not None and reply is replies.ACCEPTED:
         state.use_fair()
     return reply
 
 
-def settings_cost(
-    operation: ops.CreateQueue | ops.ConfigureQueue | ops.CreateQueueWith | ops.ConfigureQueueWith,
-) -> Cost:
+def settings_cost(operation: ops.CreateQueue | ops.ConfigureQueue) -> Cost:
     """Bytes and work of an operation that changes settings: some re-sort the READY jobs."""
     change = operation.change
     resorts = change.order is not None or change.item_limit is not None
-    size = BASE_BYTES + CHANGE_BYTES + of_names(operation.queue, change.dead)
-    if isinstance(operation, ops.CreateQueueWith | ops.ConfigureQueueWith):
-        size += CHANGE_BYTES + of_names(operation.more.pulse)
-    return size, JOB * limits.RESORTED_JOBS_MAX if resorts else JOB
+    return BASE_BYTES + 2 * CHANGE_BYTES + of_names(
+        operation.queue, change.dead, change.pulse,
+    ), JOB * limits.RESORTED_JOBS_MAX if resorts else JOB
 
 
 def pause_queue(state: State, operation: ops.PauseQueue, seed: int) -> Reply:
     """Let the queue refuse Puts, or hand out nothing, or both; what is paused already stays so."""
+    if operation.pause_ms is not None:
+        return _pause_for(state, operation.queue, min(max(operation.pause_ms, 0), limits.DURATION_MS_MAX))
     settings = state.queues.settings.get(operation.queue, QueueSettings())
     reply = _configure(state, operation.queue, replace(
         settings, paused_in=settings.paused_in or operation.incoming,
@@ -88,10 +76,8 @@ def pause_queue(state: State, operation: ops.PauseQueue, seed: int) -> Reply:
     return reply
 
 
-def pause_queue_for(state: State, operation: ops.PauseQueueFor, seed: int) -> Reply:
+def _pause_for(state: State, name: str, pause_ms: int) -> Reply:
     """Let the queue hand out nothing for this long; the settings that it gets for that end with the pause."""
-    name = operation.queue
-    pause_ms = min(max(operation.pause_ms, 0), limits.DURATION_MS_MAX)
     if not pause_ms:
         _end_pauses(state, name)
         _count_pause(state, name)
@@ -136,7 +122,10 @@ def _changed(settings: QueueSettings, change: ops.QueueChange) -> QueueSettings:
     """The settings with the change; a value out of range is replaced by the nearest in range."""
     values: dict[str, object] = {
         name: min(max(value, 0), limits.DURATION_MS_MAX if name.endswith("_ms") else limits.NUMBER_MAX)
-        for name in ("expire_ms", "tries", "limit", "item_limit", "capacity", "data_bytes_max", "batch", "keep_ms")
+        for name in (
+            "expire_ms", "tries", "limit", "item_limit", "capacity", "data_bytes_max", "batch", "keep_ms", "ttl_ms",
+            "idle_ms",
+        )
         if (value := getattr(change, name)) is not None
     }
     if change.expire_ms is not None:
@@ -149,21 +138,13 @@ def _changed(settings: QueueSettings, change: ops.QueueChange) -> QueueSettings:
         values["weight"] = min(max(change.weight, 1), limits.NUMBER_MAX)
     if change.portion is not None:
         values["portion"] = min(max(change.portion, 1), limits.PORTION_MAX)
+    if change.overflow is not None:
+        values["overflow"] = ops.Overflow(change.overflow)
+    if change.alarm is not None:
+        values["alarm"], values["alarmed"] = min(max(change.alarm, 0), limits.NUMBER_MAX), False
+    if change.sched is not None:
+        values["sched"] = ops.Sched(change.sched)
     return replace(settings, passing=False, **values)
-
-
-def _changed_more(settings: QueueSettings, more: ops.MoreSettings) -> QueueSettings:
-    values: dict[str, object] = {
-        name: min(max(value, 0), limits.DURATION_MS_MAX)
-        for name in ("ttl_ms", "idle_ms") if (value := getattr(more, name)) is not None
-    }
-    if more.overflow is not None:
-        values["overflow"] = ops.Overflow(more.overflow)
-    if more.alarm is not None:
-        values["alarm"], values["alarmed"] = min(max(more.alarm, 0), limits.NUMBER_MAX), False
-    if more.sched is not None:
-        values["sched"] = ops.Sched(more.sched)
-    return replace(settings, **values)
 
 
 def _configure(state: State, name: str, settings: QueueSettings) -> Reply:
@@ -190,41 +171,41 @@ def _configure(state: State, name: str, settings: QueueSettings) -> Reply:
     return replies.ACCEPTED
 
 
-def _configure_rate(state: State, name: str, settings: QueueSettings, more: ops.MoreSettings) -> Reply:
+def _configure_rate(state: State, name: str, settings: QueueSettings, change: ops.QueueChange) -> Reply:
     """The same where the rate of the queue may change, and with it the pulse of its own."""
     own, before = OWN_PREFIX + name, settings.pulse
-    pulses, pulse = state.pulses.by_name, _pulse_asked(before, own, more)
+    pulses, pulse = state.pulses.by_name, _pulse_asked(before, own, change)
     if pulse is not None and not isinstance(pulse, str):
         return pulse
     if pulse not in (None, own) and pulse not in pulses:
         return replies.PULSE_NOT_FOUND
-    if pulse == own and own not in pulses and more.pulses_max is not None and len(pulses) >= more.pulses_max:
+    if pulse == own and own not in pulses and change.pulses_max is not None and len(pulses) >= change.pulses_max:
         return replies.TOO_MANY_PULSES
     reply = _configure(state, name, replace(settings, pulse=pulse))
     if reply is not replies.ACCEPTED:
         return reply
     if before == own and pulse != own:
         drop_own_pulse(state, name)
-    elif pulse == own and more.rate:
-        change = bounded(PulseChange(more.rate, more.per_ms))
+    elif pulse == own and change.rate:
+        pulse_change = bounded(PulseChange(change.rate, change.per_ms))
         if own not in pulses:
             state.pulses.add(Pulse(own))
         else:
             state.pulses.end_period(pulses[own])
-        pulses[own].change(change)
+        pulses[own].change(pulse_change)
     if pulse is not None:
         state.effects.pulse_changed(pulse)
     return reply
 
 
-def _pulse_asked(before: str | None, own: str, more: ops.MoreSettings) -> str | Reply | None:
+def _pulse_asked(before: str | None, own: str, change: ops.QueueChange) -> str | Reply | None:
     """The pulse that the queue will have; RATE and PULSE exclude each other."""
     pulse = before
-    if (more.rate == 0 and pulse == own) or (more.pulse == "" and pulse != own):
+    if (change.rate == 0 and pulse == own) or (change.pulse == "" and pulse != own):
         pulse = None
-    if more.rate and more.pulse:
+    if change.rate and change.pulse:
         return replies.BAD_SETTING
-    asked = own if more.rate else more.pulse or None
+    asked = own if change.rate else change.pulse or None
     if asked is None:
         return pulse
     return replies.BAD_SETTING if pulse not in (None, asked) and own in (pulse, asked) else asked

@@ -11,6 +11,7 @@ from core.ops import sessions as ops
 from core.ops.replies import ACCEPTED, SESSION_NOT_FOUND, Reply
 from core.rules.complete import FIRST, put_back
 from core.rules.expire import end_session
+from core.sessions.session import Session
 from core.state import State
 
 SECRET_MASK = (1 << 64) - 1
@@ -60,6 +61,8 @@ def close_session(state: State, operation: ops.CloseSession, seed: int) -> Reply
     session = state.sessions.get(operation.session)
     if session is None:
         return SESSION_NOT_FOUND
+    if operation.first:
+        return _close_first(state, session)
     if not operation.release:
         for number in list(islice(session.taken, limits.UNBOUND_MAX)):
             state.sessions.unbind(state.running[number])
@@ -70,11 +73,8 @@ def close_session(state: State, operation: ops.CloseSession, seed: int) -> Reply
     return ACCEPTED
 
 
-def close_session_first(state: State, operation: ops.CloseSessionFirst, seed: int) -> Reply:
+def _close_first(state: State, session: Session) -> Reply:
     """End the session, its jobs back at their old places. With more than DUE_MAX jobs it goes on with the others."""
-    session = state.sessions.get(operation.session)
-    if session is None:
-        return SESSION_NOT_FOUND
     for number in list(islice(session.taken, limits.DUE_MAX)):
         job = state.stop(number)
         assert job is not None
@@ -82,29 +82,28 @@ def close_session_first(state: State, operation: ops.CloseSessionFirst, seed: in
         if state.events.endings:
             state.end_operation()
     if session.taken:
-        state.sessions.use(operation.session, state.clock_ms)
+        state.sessions.use(session.number, state.clock_ms)
         return replies.Removed(limits.DUE_MAX, more=True)
     end_session(state, session, limits.DUE_MAX)
     return ACCEPTED
 
 
-def close_cost(operation: ops.CloseSession | ops.CloseSessionFirst) -> Cost:
+def close_cost(operation: ops.CloseSession) -> Cost:
     """Bytes and work of a CloseSession: it releases DUE_MAX jobs, or unbinds more, which is less work for each."""
     return BASE_BYTES, JOB * limits.PORTION_MAX
 
 
 def touch_session(state: State, operation: ops.TouchSession, seed: int) -> Reply:
-    """Use the session, so that it does not end."""
-    return SESSION_NOT_FOUND if state.sessions.use(operation.session, state.clock_ms) is None else ACCEPTED
-
-
-def touch_sessions(state: State, operation: ops.TouchSessions, seed: int) -> Reply:
-    """Use the sessions."""
-    for number in operation.sessions:
+    """Use the session, or the sessions, so that they do not end."""
+    named = operation.session
+    if isinstance(named, int):
+        return SESSION_NOT_FOUND if state.sessions.use(named, state.clock_ms) is None else ACCEPTED
+    for number in named:
         state.sessions.use(number, state.clock_ms)
     return ACCEPTED
 
 
-def touch_cost(operation: ops.TouchSessions) -> Cost:
-    """Bytes and work of a TouchSessions."""
-    return BASE_BYTES + ID_BYTES * len(operation.sessions), JOB + len(operation.sessions)
+def touch_cost(operation: ops.TouchSession) -> Cost:
+    """Bytes and work of a TouchSession."""
+    several = 0 if isinstance(operation.session, int) else len(operation.session)
+    return BASE_BYTES + ID_BYTES * several, JOB + several

@@ -27,7 +27,6 @@ Operation = (
     | jobs.LaterAllFirst
     | jobs.TouchAll
     | jobs.Kick
-    | jobs.KickHere
     | jobs.Batch
     | queues.OnQueues
     | queues.ExpireQueue
@@ -36,9 +35,7 @@ Operation = (
     | sessions.OpenSession
     | sessions.AttachSession
     | sessions.CloseSession
-    | sessions.CloseSessionFirst
     | sessions.TouchSession
-    | sessions.TouchSessions
     | sessions.Request
     | topics.OnTopics
     | workers.OnWorkers

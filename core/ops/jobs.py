@@ -433,29 +433,19 @@ class BuryHere(Logged, tag=83, frozen=True):
 class Kick(Logged, tag=33, frozen=True):
     """KICK (spec/state-machine 8.3): put up to `count` dead jobs that came from `queue` back there.
 
-    Reply: Removed. One operation moves PORTION_MAX jobs at most.
+    `here`: make the first `count` BURIED jobs of the queue READY instead, or if it has none the first DELAYED ones;
+    those that wait for items stay. `buried`: which of the two, when that was decided by the portion before.
+    `selector`: make this BURIED or DELAYED job READY, and no other. One operation moves a portion at most
+    (PORTION_MAX, PORTION_BYTES_MAX).
+
+    Replies: Removed (with `buried` if `here`); NotFound, with a `selector`.
     """
 
     queue: str
     count: int
-
-
-class KickHere(Logged, tag=84, frozen=True):
-    """KICK .. HERE: make the first `count` BURIED jobs of the queue READY, or if it has none the first DELAYED ones.
-
-    Those that wait for items stay. `buried`: which of the two, when that was decided by the portion before. Reply:
-    Removed, with `buried`. One operation moves a portion at most (PORTION_MAX, PORTION_BYTES_MAX).
-    """
-
-    queue: str
-    count: int
+    here: bool = False
     buried: bool | None = None
-
-
-class KickNumber(Logged, tag=85, frozen=True):
-    """KICK JOB NUMBER: make the BURIED or DELAYED job with a number READY. Replies: Removed, NotFound."""
-
-    selector: Number
+    selector: Number | None = None
 
 
 class Feedback(IntEnum):
@@ -503,7 +493,7 @@ class EndWith(Logged, tag=61, frozen=True):
 Atomic = (
     Put | PutWith | PutGrouped | PutNumbered | PutMany | PutTopic | Done | DoneLast | DoneRan | Later | LaterWith
     | LaterRan | Move | Change | Delete | Touch | TouchRan | Bury | LaterWithReason | BuryWithReason | ChangePlace
-    | DeletePlace | ChangeNumber | DeleteNumber | EndWith | BuryHere | KickNumber
+    | DeletePlace | ChangeNumber | DeleteNumber | EndWith | BuryHere | Kick
     | DeleteUntaken
 )
 

@@ -42,7 +42,8 @@ class JobState(IntEnum):
 class QueueChange(Logged, frozen=True):
     """New values for settings of a queue; None: unchanged.
 
-    0 removes a limit: `expire_ms`, `tries`, `limit`, `item_limit`, `capacity`, `data_bytes_max`, `batch`, `keep_ms`.
+    0 removes a limit: `expire_ms`, `tries`, `limit`, `item_limit`, `capacity`, `data_bytes_max`, `batch`, `keep_ms`,
+    `ttl_ms`, `idle_ms`, `alarm`, `rate`.
     """
 
     expire_ms: int | None = None        # the lease of hand-outs without EXPIRE, and what follows it
@@ -58,20 +59,34 @@ class QueueChange(Logged, frozen=True):
     batch: int | None = None
     portion: int | None = None
     keep_ms: int | None = None
+    ttl_ms: int | None = None           # of jobs that are put without a TTL
+    idle_ms: int | None = None          # the queue is deleted when it was not used for this long
+    overflow: Overflow | None = None
+    alarm: int | None = None            # DEPTH is told when this many jobs wait, and when they are half as many again
+    rate: int | None = None             # of a pulse of its own
+    per_ms: int | None = None           # read with rate only
+    pulse: str | None = None            # another pulse, "": none
+    pulses_max: int | None = None       # there may be as many; None: any number
+    sched: Sched | None = None
 
 
 class CreateQueue(Logged, tag=35, frozen=True):
-    """QUEUE CREATE. Replies: Accepted; QueueExists (it has settings or an unfinished job), TooManyQueues."""
+    """QUEUE CREATE. `session`: the queue is deleted when this session ends (BOUND).
+
+    Replies: Accepted; QueueExists (it has settings or an unfinished job), TooManyQueues, SessionNotFound; for `rate`
+    and `pulse` also BadSetting, PulseNotFound, TooManyPulses.
+    """
 
     queue: str
     change: QueueChange
+    session: int | None = None
 
 
 class ConfigureQueue(Logged, tag=36, frozen=True):
     """QUEUE CONFIG with settings: of a queue that has none as well.
 
     Replies: Accepted; QueueNotEmpty (another `order` or `item_limit` would move more than 2,000 waiting jobs),
-    TooManyQueues.
+    TooManyQueues; for `rate` and `pulse` those of CreateQueue.
     """
 
     queue: str
@@ -100,21 +115,16 @@ class PurgeQueue(Logged, tag=38, frozen=True):
 
 
 class PauseQueue(Logged, tag=39, frozen=True):
-    """QUEUE PAUSE: `incoming`: Puts are refused; `outgoing`: Gets see it empty. Replies: Accepted, TooManyQueues."""
+    """QUEUE PAUSE: `incoming`: Puts are refused; `outgoing`: Gets see it empty. Replies: Accepted, TooManyQueues.
+
+    `pause_ms` (OUT FOR): Gets see it empty for this long from now on; 0: no longer. It takes the place of any other
+    pause of this kind, and Puts stay as they are. A queue without settings has none afterwards either.
+    """
 
     queue: str
     incoming: bool
     outgoing: bool
-
-
-class PauseQueueFor(Logged, tag=86, frozen=True):
-    """QUEUE PAUSE .. OUT FOR: Gets see it empty for `pause_ms` from now on; 0: no longer. Replies: those of PauseQueue.
-
-    It takes the place of any other pause of this kind. A queue without settings has none afterwards either.
-    """
-
-    queue: str
-    pause_ms: int
+    pause_ms: int | None = None
 
 
 class ResumeQueue(Logged, tag=40, frozen=True):
@@ -132,43 +142,6 @@ class Configure(Logged, tag=41, frozen=True):
     grace_ms: int | None = None         # the failover grace of later leaderships, instead of their own configuration
     session_ttl_ms: int | None = None   # the TTL of sessions whose client names none
     fast_empty: bool | None = None      # a Get that finds nothing is answered without the log
-
-
-class MoreSettings(Logged, frozen=True):
-    """New values for settings that QueueChange does not have; None: unchanged, 0 removes one.
-
-    Add new settings at the end, with a default, until a version with them is released.
-    """
-
-    ttl_ms: int | None = None           # of jobs that are put without a TTL
-    idle_ms: int | None = None          # the queue is deleted when it was not used for this long
-    overflow: Overflow | None = None
-    alarm: int | None = None            # DEPTH is told when this many jobs wait, and when they are half as many again
-    rate: int | None = None             # of a pulse of its own
-    per_ms: int | None = None           # read with rate only
-    pulse: str | None = None            # another pulse, "": none
-    pulses_max: int | None = None       # there may be as many; None: any number
-    sched: Sched | None = None
-
-
-class CreateQueueWith(Logged, tag=63, frozen=True):
-    """QUEUE CREATE with any settings. `session`: the queue is deleted when this session ends (BOUND).
-
-    Replies: those of CreateQueue, SessionNotFound.
-    """
-
-    queue: str
-    change: QueueChange
-    more: MoreSettings
-    session: int | None = None
-
-
-class ConfigureQueueWith(Logged, tag=64, frozen=True):
-    """QUEUE CONFIG with any settings. Replies: those of ConfigureQueue."""
-
-    queue: str
-    change: QueueChange
-    more: MoreSettings
 
 
 class ExpireQueue(Logged, tag=65, frozen=True):
@@ -192,6 +165,5 @@ class ConfigureFair(Logged, tag=50, frozen=True):
 
 
 OnQueues = (
-    CreateQueue | ConfigureQueue | DeleteQueue | PurgeQueue | PauseQueue | ResumeQueue | Configure | CreateQueueWith
-    | ConfigureQueueWith | ConfigureFair | PauseQueueFor
+    CreateQueue | ConfigureQueue | DeleteQueue | PurgeQueue | PauseQueue | ResumeQueue | Configure | ConfigureFair
 )

@@ -161,9 +161,9 @@ class Turn(Struct, gc=False, frozen=True):
 
 
 class Removed(Struct, gc=False, frozen=True):
-    """PurgeQueue, Kick, KickHere, KickNumber: the number of jobs removed or moved; `more`: ask again for the rest.
+    """PurgeQueue, Kick: the number of jobs removed or moved; `more`: ask again for the rest.
 
-    `buried`: of a KickHere, whether they were BURIED or DELAYED; otherwise unset and not encoded.
+    `buried`: of a Kick here, whether they were BURIED or DELAYED; otherwise unset and not encoded.
     """
 
     count: int

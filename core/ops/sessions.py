@@ -36,35 +36,27 @@ class AttachSession(Logged, tag=16, frozen=True):
 class CloseSession(Logged, tag=17, frozen=True):
     """End the session. Jobs bound to it go LATER with `release`, otherwise they run on (spec/sessions 4.2).
 
-    Replies: Accepted, SessionNotFound; Removed if there were more jobs to unbind than one entry may: the session goes
-    on with the others.
+    `first`: they go back to their old places. Replies: Accepted, SessionNotFound; Removed if there were more jobs to
+    unbind, or to put back to their places, than one entry may: the session goes on with the others.
     """
 
     session: int
     release: bool
-
-
-class CloseSessionFirst(Logged, tag=70, frozen=True):
-    """End the session; jobs bound to it go back to their old places. Replies: those of CloseSession."""
-
-    session: int
+    first: bool = False
 
 
 class TouchSession(Logged, tag=18, frozen=True):
-    """Use the session, so that it does not end."""
+    """Use the session, so that it does not end; or several, as far as they have not ended, such as all of a program.
 
-    session: int
+    Replies: Accepted; SessionNotFound, of a single one.
+    """
 
-
-class TouchSessions(Logged, tag=87, frozen=True):
-    """Use these sessions, as far as they have not ended: one operation for all those of a program. Reply: Accepted."""
-
-    sessions: tuple[int, ...]
+    session: int | tuple[int, ...]
 
 
 Requested = (
     jobs.Atomic | jobs.Taking | jobs.GetAllowed | jobs.GetNumber | jobs.DoneAll | jobs.LaterAll | jobs.LaterAllFirst
-    | jobs.TouchAll | jobs.Kick | jobs.KickHere | jobs.Batch | queues.OnQueues | pulses.OnPulses | workers.OnWorkers
+    | jobs.TouchAll | jobs.Kick | jobs.Batch | queues.OnQueues | pulses.OnPulses | workers.OnWorkers
     | topics.OnTopics | CloneEnd
 )
 

@@ -10,7 +10,7 @@ from core.ops.queues import Order, Overflow, Sched
 
 
 class QueueSettings(Struct, gc=False, frozen=True):
-    """Of one queue; 0 means no limit. QueueChange and MoreSettings explain each."""
+    """Of one queue; 0 means no limit. QueueChange explains each."""
 
     expire_ms: int = 0
     then: Then = Then.LATER

@@ -12,8 +12,6 @@ from cluster.api import Cluster
 from core import (
     OWN_PREFIX,
     AnySelector,
-    ConfigureQueueWith,
-    CreateQueueWith,
     Get,
     GetWith,
     Machine,
@@ -246,7 +244,7 @@ def settings(rights: Rights, command: Command, cluster: Cluster) -> bytes | None
     """
     operation = command.operation
     dead = operation.change.dead
-    pulse = operation.more.pulse if isinstance(operation, CreateQueueWith | ConfigureQueueWith) else None
+    pulse = operation.change.pulse
     if pulse and not pulse.startswith((*rights.get, *rights.queue)):
         return FORBIDDEN
     return queue(rights, command, cluster) if dead is None or dead.startswith(rights.queue) else FORBIDDEN

@@ -10,7 +10,7 @@ from beanstalk import Failure, calls
 from cluster.api import Cluster
 from core import (
     Get,
-    KickHere,
+    Kick,
     OpenSession,
     Operation,
     Put,
@@ -19,7 +19,7 @@ from core import (
     Reply,
     Request,
     SessionOpened,
-    TouchSessions,
+    TouchSession,
 )
 from core import SessionNotFound as SessionNotFoundReply
 from gateway.auth.authenticator import Access
@@ -129,7 +129,7 @@ class OrderExecution:
     def _take(self, step: Any) -> None:
         if type(step) is Wait:
             self._wait(step)
-        elif self.ended and type(step) is Plain and type(step.operation) is KickHere:
+        elif self.ended and type(step) is Plain and type(step.operation) is Kick:
             self._tell(None)
         elif type(step) is Plain:
             self._propose(step.operation)
@@ -236,4 +236,4 @@ def _open(call: Open) -> Operation:
 
 
 SESSION_TTL_MS = 10_000         # of silence of the node, after which the jobs of its connections go back
-_OF_NODE: dict[type, Callable[[Any], Operation]] = {Open: _open, Keep: lambda call: TouchSessions(call.sessions)}
+_OF_NODE: dict[type, Callable[[Any], Operation]] = {Open: _open, Keep: lambda call: TouchSession(call.sessions)}

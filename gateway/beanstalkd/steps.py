@@ -32,12 +32,11 @@ from core import (
     JobRunning,
     JobState,
     JobView,
-    KickHere,
-    KickNumber,
+    Kick,
     LaterWith,
     NotFound,
     Number,
-    PauseQueueFor,
+    PauseQueue,
     QueueFull,
     QueueNotFound,
     QueuePaused,
@@ -195,7 +194,7 @@ class CallSteps:
     def _kick(self, call: calls.Kick) -> Steps:
         self._may("queue", call.tube)
         count = 0
-        operation: Requested | Plain = KickHere(call.tube, call.count)
+        operation: Requested | Plain = Kick(call.tube, call.count, here=True)
         while True:
             reply = yield operation
             if not isinstance(reply, Removed):
@@ -203,18 +202,19 @@ class CallSteps:
             count += reply.count
             if not reply.more or count >= call.count:
                 return calls.Number(count)
-            operation = Plain(KickHere(call.tube, call.count - count, None if reply.buried is UNSET else reply.buried))
+            buried = None if reply.buried is UNSET else reply.buried
+            operation = Plain(Kick(call.tube, call.count - count, here=True, buried=buried))
 
     def _kick_job(self, call: calls.KickJob) -> Steps:
         self._queue_of(call.number)
-        reply = yield KickNumber(Number(call.number))
+        reply = yield Kick("", 1, selector=Number(call.number))
         if not isinstance(reply, Removed):
             raise refusal(reply)
         return None
 
     def _pause(self, call: calls.Pause) -> Steps:
         self._may("queue", call.tube)
-        reply = yield PauseQueueFor(call.tube, call.seconds * MS)
+        reply = yield PauseQueue(call.tube, incoming=False, outgoing=True, pause_ms=call.seconds * MS)
         if not isinstance(reply, Accepted | QueueNotFound):
             raise refusal(reply)
         return None

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
-from core import Accepted, DeleteQueue, Kick, KickHere, PurgeQueue, QueueNotFound, Removed, Reply, Requested
+from core import Accepted, DeleteQueue, Kick, PurgeQueue, QueueNotFound, Removed, Reply, Requested
 from gateway.commands.context.client import Client
 from gateway.commands.context.proposing import propose
 from gateway.limits import PORTION_MAX
@@ -103,16 +104,14 @@ async def _run_delete(client: Client, queue: str, numbering: Numbering | None) -
 def kick(client: Client, command: Command) -> None:
     """KICK: move dead jobs back to their queue, or make jobs of the queue READY."""
     count = command.operation.count
-    if count > PORTION_MAX or (count > 1 and isinstance(command.operation, KickHere)):     # they may have much data
+    if count > PORTION_MAX or (count > 1 and command.operation.here):     # they may have much data
         client.run(_run_kick(client, command.operation, command.numbering))
     else:
         client.propose(command.operation, command.numbering)
 
 
-async def _run_kick(client: Client, kick: Kick | KickHere, numbering: Numbering | None) -> None:
+async def _run_kick(client: Client, kick: Kick, numbering: Numbering | None) -> None:
     """Execute a KICK of more jobs than one operation can move. With HERE all are of the state of the first ones."""
-    def portion(done: int, last: Removed) -> Kick | KickHere:
-        if isinstance(kick, Kick):
-            return Kick(kick.queue, kick.count - done)
-        return KickHere(kick.queue, kick.count - done, None if last.buried is UNSET else last.buried)
+    def portion(done: int, last: Removed) -> Kick:
+        return replace(kick, count=kick.count - done, buried=None if last.buried is UNSET else last.buried)
     client.say(await _Parts(client, numbering).total(portion))

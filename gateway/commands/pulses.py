@@ -6,7 +6,7 @@ import logging
 
 from msgspec.structs import replace
 
-from core import Accepted, ConfigureQueueWith, CreateQueueWith, Pulse, Reply
+from core import Accepted, Pulse, Reply
 from gateway.commands import streams
 from gateway.commands.context.client import Client
 from gateway.protocol import listings, responses
@@ -24,9 +24,9 @@ def create(client: Client, command: Command) -> None:
 def configure_queue(client: Client, command: Command) -> None:
     """QUEUE CREATE and QUEUE CONFIG: a RATE makes a pulse, of which there may be `limits.pulses_max`."""
     operation = command.operation
-    if isinstance(operation, CreateQueueWith | ConfigureQueueWith) and operation.more.rate:
-        more = replace(operation.more, pulses_max=client.hub.limits.pulses_max)
-        operation = replace(operation, more=more)
+    if operation.change.rate:
+        change = replace(operation.change, pulses_max=client.hub.limits.pulses_max)
+        operation = replace(operation, change=change)
     client.propose(operation, command.numbering)
 
 

@@ -14,7 +14,6 @@ from core import (
     Accepted,
     AttachSession,
     CloseSession,
-    CloseSessionFirst,
     OpenSession,
     Removed,
     Reply,
@@ -22,7 +21,6 @@ from core import (
     SessionNotFound,
     SessionOpened,
     TouchSession,
-    TouchSessions,
 )
 from gateway.commands.context.client import Client
 from gateway.commands.context.in_session import without_session
@@ -124,7 +122,7 @@ async def _close(client: Client, release: bool, first: bool) -> None:
     if attached is None:
         client.say(without_session(client))
         return
-    operation = CloseSessionFirst(attached.number) if first else CloseSession(attached.number, release)
+    operation = CloseSession(attached.number, release, first)
     outcome: Reply | NoReply = Removed(0, more=True)
     while isinstance(outcome, Removed):         # its jobs are unbound or released in portions
         outcome = await propose(client.hub.cluster, operation)
@@ -145,7 +143,7 @@ async def _keep(client: Client, named: Sequence[tuple[int, int]]) -> None:
         one.number for one, secret in found
         if one is not None and one.secret == secret and not (one.user and user and one.user != user)
     ])
-    outcome = await propose(cluster, TouchSessions(kept))
+    outcome = await propose(cluster, TouchSession(kept))
     client.say(responses.number(len(kept)) if isinstance(outcome, Accepted) else outcome)
 
 

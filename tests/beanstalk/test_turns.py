@@ -9,7 +9,7 @@ import pytest
 from beanstalk import Call, Done, Failure, Result, calls
 from beanstalk.conversation import COSTS, Conversation
 from beanstalk.limits import PER_PIECE
-from core import KickHere
+from core import Kick
 from gateway.beanstalkd.order_execution import Principal
 from gateway.beanstalkd.orders import encode
 from gateway.beanstalkd.reading import Reading
@@ -200,7 +200,7 @@ def test_a_cancelled_kick_ends_with_a_portion() -> None:
         gateway.cluster.commit()
         assert place.result is None
         kicks = [inner(operation) for entry in gateway.cluster.log for operation in entry]
-        assert len([one for one in kicks if isinstance(one, KickHere)]) == 1
+        assert len([one for one in kicks if isinstance(one, Kick)]) == 1
         counts = gateway.cluster.machine.counts("q")
         assert counts is not None
         assert counts.ready == 1000

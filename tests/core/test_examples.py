@@ -14,9 +14,7 @@ from core import (
     CloseSession,
     Configure,
     ConfigureQueue,
-    ConfigureQueueWith,
     CreateQueue,
-    CreateQueueWith,
     DataTooLarge,
     DeleteQueue,
     Done,
@@ -40,7 +38,6 @@ from core import (
     LaterWith,
     Leased,
     Machine,
-    MoreSettings,
     Move,
     NotFound,
     OnDup,
@@ -344,7 +341,7 @@ def test_lease_that_ends_then_dead_needs_no_attempts(machine: Machine) -> None:
 
 def more(machine: Machine, queue: str = "q", now_ms: int = 0, **settings: object) -> None:
     """The queue has these settings."""
-    operation = ConfigureQueueWith(queue, QueueChange(), MoreSettings(**settings))  # type: ignore[arg-type]
+    operation = ConfigureQueue(queue, QueueChange(**settings))  # type: ignore[arg-type]
     assert ask(machine, operation, now_ms=now_ms) == [Accepted()]
 
 
@@ -417,7 +414,7 @@ def test_asking_for_a_queue_by_name_uses_it(machine: Machine, get: Get | GetWith
 
 def test_bound_queue_ends_with_its_session_and_needs_one(machine: Machine) -> None:
     ask(machine, OpenSession(7, 1000), now_ms=0)
-    create = CreateQueueWith("q", QueueChange(), MoreSettings(), 1)
+    create = CreateQueue("q", QueueChange(), 1)
     assert ask(machine, create, create) == [Accepted(), QueueExists()]
     ask(machine, *[Put("q", 0, b"")] * 1500, GET)
     run(machine, Tick(), now_ms=1020)
@@ -426,7 +423,7 @@ def test_bound_queue_ends_with_its_session_and_needs_one(machine: Machine) -> No
     assert (machine.counts("q"), machine.session_count) == (None, 0)
     assert ask(machine, create) == [SessionNotFound()]
     ask(machine, OpenSession(7, 1000))
-    create = CreateQueueWith("q", QueueChange(), MoreSettings(), 2)
+    create = CreateQueue("q", QueueChange(), 2)
     assert ask(machine, create, CloseSession(2, False)) == [Accepted(), Accepted()]
     assert machine.counts("q") is None
 

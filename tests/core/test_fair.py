@@ -12,7 +12,6 @@ from core import (
     Configure,
     ConfigureFair,
     ConfigureQueue,
-    ConfigureQueueWith,
     Done,
     DoneRan,
     Empty,
@@ -27,7 +26,6 @@ from core import (
     LaterRan,
     LaterWith,
     Machine,
-    MoreSettings,
     Move,
     NotFound,
     OnDup,
@@ -315,7 +313,7 @@ def test_hand_outs_under_way_at_the_first_use_are_charged_from_then_on(cluster: 
 
 @pytest.mark.parametrize(("use", "used"), [
     (PutGrouped(Put("q", 0, b""), "g"), True), (BY_FAIR, True), (Configure(policy=Policy.FAIR), True),
-    (ConfigureQueueWith("q", QueueChange(), MoreSettings(sched=Sched.FIFO)), True), (ConfigureFair(cap_ms=1000), True),
+    (ConfigureQueue("q", QueueChange(sched=Sched.FIFO)), True), (ConfigureFair(cap_ms=1000), True),
     (DoneRan(1, 5), True), (LaterRan(LaterWith(1), 5), True), (TouchRan(Touch(1), 5), True), (DoneRan(7, 5), False),
     (Done(1), False), (ConfigureFair(cap_ms=1), False),
     (Batch((PutGrouped(Put("q", 0, b""), "g"), Done(9)), True), False),
@@ -332,9 +330,9 @@ def test_what_is_the_first_use(cluster: Cluster, use: Operation, used: bool) -> 
 def test_sched_fair_chooses_among_the_groups_of_a_queue_for_every_get(cluster: Cluster) -> None:
     cluster.put("a", 3)
     cluster.put("b", 1)
-    cluster.do(ConfigureQueueWith("q", QueueChange(), MoreSettings(sched=Sched.FAIR)))
+    cluster.do(ConfigureQueue("q", QueueChange(sched=Sched.FAIR)))
     assert [cluster.get(Get(("q",))).data for _ in range(3)] == [b"a", b"b", b"a"]
-    cluster.do(ConfigureQueueWith("q", QueueChange(), MoreSettings(sched=Sched.FIFO)))
+    cluster.do(ConfigureQueue("q", QueueChange(sched=Sched.FIFO)))
     assert cluster.get(Get(("q",))).data == b"a"
 
 

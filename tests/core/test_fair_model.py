@@ -16,7 +16,6 @@ from core import (
     Configure,
     ConfigureFair,
     ConfigureQueue,
-    ConfigureQueueWith,
     Done,
     DoneRan,
     Get,
@@ -28,7 +27,6 @@ from core import (
     LaterRan,
     LaterWith,
     Machine,
-    MoreSettings,
     Move,
     Operation,
     PauseQueue,
@@ -75,9 +73,7 @@ def operation(random: Random, ids: list[int]) -> Operation:
         (4, [ResumeQueue(queue)]),
         (4, [
             ConfigureQueue(queue, QueueChange(limit=random.choice([0, 1, 2]), item_limit=random.choice([0, 1]))),
-            ConfigureQueueWith(queue, QueueChange(batch=random.choice([0, 1])), MoreSettings(
-                sched=random.choice(list(Sched)),
-            )),
+            ConfigureQueue(queue, QueueChange(batch=random.choice([0, 1]), sched=random.choice(list(Sched)))),
             ConfigureQueue(queue, QueueChange(tries=random.choice([0, 2]))),
         ]),
         (2, [

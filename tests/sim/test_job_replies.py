@@ -22,8 +22,7 @@ from core import (
     CloseSession,
     Configure,
     ConfigureQueue,
-    ConfigureQueueWith,
-    CreateQueueWith,
+    CreateQueue,
     Delete,
     DeletePlace,
     DeleteQueue,
@@ -55,7 +54,6 @@ from core import (
     LaterWithReason,
     Leased,
     Meta,
-    MoreSettings,
     Move,
     NotFound,
     Number,
@@ -130,10 +128,10 @@ COPIES = (0, PutMany(("q", "p"), PutWith(X)), Spread(2))
 GET_P = Get(("p",))
 GET_NONE = Get(("q",), item="none")
 BIND = (0, BindQueue("t", "q"), OK)
-IDLE = (0, ConfigureQueueWith("q", QueueChange(), MoreSettings(idle_ms=100)), OK)
-DROPS = (0, ConfigureQueueWith("q", QueueChange(capacity=1), MoreSettings(overflow=Overflow.DROPOLDEST)), OK)
-FADES = (0, ConfigureQueueWith("q", QueueChange(), MoreSettings(ttl_ms=50)), OK)
-BOUND_QUEUE = (0, CreateQueueWith("q", QueueChange(), MoreSettings(), 1), OK)
+IDLE = (0, ConfigureQueue("q", QueueChange(idle_ms=100)), OK)
+DROPS = (0, ConfigureQueue("q", QueueChange(capacity=1, overflow=Overflow.DROPOLDEST)), OK)
+FADES = (0, ConfigureQueue("q", QueueChange(ttl_ms=50)), OK)
+BOUND_QUEUE = (0, CreateQueue("q", QueueChange(), 1), OK)
 
 
 def x_of(queue: str, id_: int) -> Handed:
@@ -310,10 +308,10 @@ BROKEN: dict[str, tuple[list[Step], tuple[int, object], Reply, Reply, str]] = {
         [OPENED, STORED, (0, req(GetInTurn(GET, policy=Policy.RR)), x())],
         (0, req(GetInTurn(GET, policy=Policy.RR))), x(), NOTHING, "was answered"),
     "a queue created with more has a lease": (
-        [(0, CreateQueueWith("q", QueueChange(expire_ms=100), MoreSettings()), OK), STORED, GOT],
+        [(0, CreateQueue("q", QueueChange(expire_ms=100)), OK), STORED, GOT],
         (116, Done(1)), NotFound(), FIN, "does not run"),
     "a queue configured with more has a lease": (
-        [(0, ConfigureQueueWith("q", QueueChange(expire_ms=100), MoreSettings()), OK), STORED, GOT],
+        [(0, ConfigureQueue("q", QueueChange(expire_ms=100)), OK), STORED, GOT],
         (116, Done(1)), NotFound(), FIN, "does not run"),
     "a worker is in a session that lives": (
         [OPENED], (0, BeatWorker("w", 1, 0, session=1)), WorkerBounds(None, None, WorkerState.RUN), GONE, "lives"),

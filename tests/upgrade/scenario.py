@@ -46,6 +46,7 @@ SCENARIO = DATA / "scenario"
 LONG = "EXPIRE 3000000000"      # 95 years
 JOBS_MAX = 50           # of one queue and state in a description
 MORE_LINES = ("BURIED", "TOTAL_DELETED", "TOTAL_PAUSES", "PAUSE_S", "PAUSE_LEFT_S")     # of QUEUE STAT
+LARGE_BYTES = 600_000       # it goes into the log in fragments
 ANSWER_LISTS = ("PUTS", "COMMIT", "TAKEN")
 
 # What is left out of the journal: Resume, which a node writes after its disk was full, and RaiseLevel, as there is one
@@ -192,6 +193,8 @@ class Story:
         self.put("mail 3 AT 4000000000 KEY a2")
 
     def _finished_and_dead_jobs(self) -> None:
+        self.put("large 0", "x" * LARGE_BYTES)
+        self.say(f"DONE {self.take('large')}")
         for key in ("d1", "d2"):
             self.put(f"mail 50 KEY {key}")
             self.say(f"DONE {self.take('mail')}")

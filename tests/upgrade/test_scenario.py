@@ -5,7 +5,8 @@ recorded by scenario.py. When a format is changed, record one of the new format 
 
     .venv/bin/python -m tests.upgrade.scenario NAME
 
-A directory whose formats are those of this program (the newest) is held to more: the same bytes.
+A directory whose formats are those of this program (the newest) is held to more: the same bytes. Of directories whose
+log no program reads any more there are the snapshots alone, SNAPSHOTS.tar.xz and what they hold.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from devcluster.cluster import LocalCluster
 from tests.upgrade.directories import unpack
 from tests.upgrade.scenario import SCENARIO, Connection, described, hashed, read, streams
 
-NAMES = sorted(path.stem for path in SCENARIO.glob("*.json"))
+NAMES = sorted(path.stem for path in SCENARIO.glob("format*.json"))
+SNAPSHOTS = sorted(path.stem for path in SCENARIO.glob("snapshot*.json"))
 NEWEST = "format6"
-NUMBERED = {"format5": 2, "format6": 12}         # sessions whose numbered commands are repeated, of both parts
+NUMBERED = {"format6": 12}          # sessions whose numbered commands are repeated, of both parts
 
 # The kinds of frames of a snapshot, and of answers that sessions keep, by their names on disk.
 FRAMES = (
@@ -60,6 +62,15 @@ def test_the_whole_state_is_read_from_snapshot_and_journal(name: str, tmp_path: 
     expected, found = description(name), read(tmp_path / "n1")
     assert json.loads(json.dumps(found.state)) == expected["state"]
     assert found.chain == expected["hash"]          # of all entries, and what each was answered
+
+
+@pytest.mark.parametrize("name", SNAPSHOTS)
+def test_the_whole_state_is_read_from_an_older_snapshot(name: str, tmp_path: Path) -> None:
+    unpack(SCENARIO / f"{name}.tar.xz", tmp_path / "n1")
+    (stream,) = streams(tmp_path / "n1")
+    machine = Machine()
+    machine.restore([stream])
+    assert json.loads(json.dumps(described(machine))) == description(name)["state"]
 
 
 def test_the_state_is_written_as_the_same_bytes(data_dir: Path) -> None:

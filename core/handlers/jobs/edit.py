@@ -239,17 +239,24 @@ def move_cost(operation: ops.Move) -> Cost:
 
 
 def kick(state: State, operation: ops.Kick, seed: int) -> Reply:
-    """Put dead jobs back into the queue they came from."""
+    """Put dead jobs back into the queue they came from, or make jobs of the queue READY, or one job."""
+    if operation.selector is not None:
+        return _kick_selected(state, operation.selector)
+    if operation.here:
+        return _kick_here(state, operation)
     kicked = complete.kick(state, operation.queue, min(operation.count, limits.PORTION_MAX))
     return replies.Removed(kicked, kicked < operation.count and operation.queue in state.dead)
 
 
 def kick_cost(operation: ops.Kick) -> Cost:
     """Bytes and work of a Kick."""
-    return BASE_BYTES + of_names(operation.queue), JOB * max(0, min(operation.count, limits.PORTION_MAX))
+    if operation.selector is not None:
+        return BASE_BYTES, JOB_WITH_EXTRAS
+    count = max(0, min(operation.count, limits.PORTION_MAX))
+    return BASE_BYTES + of_names(operation.queue), (JOB_WITH_EXTRAS if operation.here else JOB) * count
 
 
-def kick_here(state: State, operation: ops.KickHere, seed: int) -> Reply:
+def _kick_here(state: State, operation: ops.Kick) -> Reply:
     """Make jobs of the queue READY: BURIED ones, or if there is none DELAYED ones."""
     portion = Portion(max(0, min(operation.count, limits.PORTION_MAX)))
     queue = state.queues.find(operation.queue)
@@ -281,24 +288,13 @@ def _kick(state: State, job: BuriedJob | DelayedJob) -> None:
         complete.kick_delayed(state, job)
 
 
-def kick_here_cost(operation: ops.KickHere) -> Cost:
-    """Bytes and work of a KickHere."""
-    count = max(0, min(operation.count, limits.PORTION_MAX))
-    return BASE_BYTES + of_names(operation.queue), JOB_WITH_EXTRAS * count
-
-
-def kick_number(state: State, operation: ops.KickNumber, seed: int) -> Reply:
+def _kick_selected(state: State, selector: ops.Number) -> Reply:
     """Make one BURIED or DELAYED job READY."""
-    job = _selected(state, operation.selector)
+    job = _selected(state, selector)
     if not isinstance(job, BuriedJob | DelayedJob) or (isinstance(job, DelayedJob) and job.due_ms == NEVER_MS):
         return NOT_FOUND
     _kick(state, job)
     return replies.Removed(1)
-
-
-def kick_number_cost(operation: ops.KickNumber) -> Cost:
-    """Bytes and work of a KickNumber."""
-    return BASE_BYTES, JOB_WITH_EXTRAS
 
 
 def _selected(state: State, selector: ops.AnySelector) -> AnyJob | Reply:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from core import BeatWorker, CreateQueueWith, Get, GetNumber, GetWith
+from core import BeatWorker, CreateQueue, Get, GetNumber, GetWith
 from gateway.commands.context.client import Client
 from gateway.protocol import responses
 from gateway.protocol.command import Command
@@ -33,8 +33,8 @@ def numbering(session: int, command: Command) -> Numbering:
 
 
 def _bound(
-    operation: Get | GetWith | GetNumber | CreateQueueWith | BeatWorker, session: int,
-) -> Get | GetWith | GetNumber | CreateQueueWith | BeatWorker:
+    operation: Get | GetWith | GetNumber | CreateQueue | BeatWorker, session: int,
+) -> Get | GetWith | GetNumber | CreateQueue | BeatWorker:
     if isinstance(operation, GetWith):
         return replace(operation, get=replace(operation.get, session=session))
     return replace(operation, session=session)

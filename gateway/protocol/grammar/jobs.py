@@ -15,8 +15,6 @@ from core import (
     DoneRan,
     EndWith,
     Kick,
-    KickHere,
-    KickNumber,
     Later,
     LaterAll,
     LaterAllFirst,
@@ -171,7 +169,7 @@ def kick_number(words: Words) -> Command:
     """KICK JOB NUMBER <n>."""
     if len(words) != 4:
         raise ArgumentError
-    return Command(KickNumber(Number(unsigned(words[3]))))
+    return Command(Kick("", 1, selector=Number(unsigned(words[3]))))
 
 
 def kick(words: Words) -> Command | None:
@@ -179,7 +177,7 @@ def kick(words: Words) -> Command | None:
     if words[1:3] == [b"JOB", b"NUMBER"]:
         return None
     if len(words) == 4 and words[3] == b"HERE":
-        return Command(KickHere(name(words[1]), _kicked(words[2])))
+        return Command(Kick(name(words[1]), _kicked(words[2]), here=True))
     if len(words) != 3:
         raise ArgumentError
     return Command(Kick(name(words[1]), _kicked(words[2])))

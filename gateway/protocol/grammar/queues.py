@@ -9,16 +9,12 @@ from core import (
     OWN_PREFIX,
     Configure,
     ConfigureQueue,
-    ConfigureQueueWith,
     CreateQueue,
-    CreateQueueWith,
     DeleteQueue,
     JobState,
-    MoreSettings,
     Order,
     Overflow,
     PauseQueue,
-    PauseQueueFor,
     PurgeQueue,
     QueueChange,
     ResumeQueue,
@@ -85,7 +81,6 @@ def _shared_pulse(word: bytes) -> str:
 SETTINGS[b"RATE"] = Option("rate", _or_off(rate), behind=(b"PER", Option("per_ms", per_ms)))
 SETTINGS[b"PULSE"] = Option("pulse", _or_off(_shared_pulse, ""))
 _CREATE = {**SETTINGS, b"BOUND": Option("bound")}
-_MORE = frozenset(MoreSettings.__struct_fields__)
 
 _purged = one_of({
     b"READY": JobState.READY, b"DELAYED": JobState.DELAYED, b"DEAD": JobState.DEAD,
@@ -94,15 +89,14 @@ _purged = one_of({
 _paused = one_of({b"IN": (True, False), b"OUT": (False, True), b"ALL": (True, True)})
 
 
-def _change(found: dict[str, Any], words: Words) -> tuple[QueueChange, MoreSettings | None]:
-    """Sort the settings found after QUEUE CREATE|CONFIG <queue>; None: only those of a QueueChange are named."""
+def _change(found: dict[str, Any], words: Words) -> QueueChange:
+    """The settings found after QUEUE CREATE|CONFIG <queue>."""
     if bool(found.get("rate")) != ("per_ms" in found) or (found.get("rate") and found.get("pulse")):
         raise ArgumentError
-    more = {field: found.pop(field) for field in sorted(_MORE & found.keys())}
     change = QueueChange(**found)
     if change.dead is not None and change.dead == name(words[1]):
         raise ArgumentError
-    return change, MoreSettings(**more) if more else None
+    return change
 
 
 def queue_create(words: Words) -> Command:
@@ -113,11 +107,7 @@ def queue_create(words: Words) -> Command:
     bound = found.pop("bound", False)
     if bound and words[-1] != b"BOUND":
         raise ArgumentError
-    change, more = _change(found, words)
-    queue = name(words[1])
-    if more is None and not bound:
-        return Command(CreateQueue(queue, change))
-    return Command(CreateQueueWith(queue, change, more or MoreSettings()), bound=bound)
+    return Command(CreateQueue(name(words[1]), _change(found, words)), bound=bound)
 
 
 def queue_settings(words: Words) -> Command | None:
@@ -129,9 +119,7 @@ def queue_config(words: Words) -> Command:
     """QUEUE CONFIG <queue> with settings: change them."""
     if len(words) < 2:
         raise ArgumentError
-    change, more = _change(read_options(words, 2, SETTINGS), words)
-    queue = name(words[1])
-    return Command(ConfigureQueue(queue, change) if more is None else ConfigureQueueWith(queue, change, more))
+    return Command(ConfigureQueue(name(words[1]), _change(read_options(words, 2, SETTINGS), words)))
 
 
 def queue_delete(words: Words) -> Command:
@@ -153,7 +141,7 @@ def queue_pause(words: Words) -> Command:
     """QUEUE PAUSE <queue> IN|OUT|ALL, or OUT FOR <sec>."""
     match words[1:]:
         case [queue, b"OUT", b"FOR", length]:
-            return Command(PauseQueueFor(name(queue), milliseconds(length)))
+            return Command(PauseQueue(name(queue), incoming=False, outgoing=True, pause_ms=milliseconds(length)))
     if len(words) != 3:
         raise ArgumentError
     return Command(PauseQueue(name(words[1]), *_paused(words[2])))

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import Any
 
+from msgspec.structs import replace
+
 from cluster.leader.proposer import Proposer
 from cluster.limits import WHOLE_BYTES_MAX
 from cluster.raft.pysyncobj_adapter import SUCCESS, Callback
@@ -32,15 +34,12 @@ from core import (
     CloneBegin,
     CloneChunk,
     CloseSession,
-    CloseSessionFirst,
     Configure,
     ConfigureFair,
     ConfigurePulse,
     ConfigureQueue,
-    ConfigureQueueWith,
     CreatePulse,
     CreateQueue,
-    CreateQueueWith,
     Delete,
     DeleteNumber,
     DeletePlace,
@@ -68,8 +67,6 @@ from core import (
     HandedMany,
     JobState,
     Kick,
-    KickHere,
-    KickNumber,
     LastFragment,
     Later,
     LaterAll,
@@ -79,7 +76,6 @@ from core import (
     LaterWithReason,
     Lead,
     Machine,
-    MoreSettings,
     Move,
     Number,
     OnDup,
@@ -88,7 +84,6 @@ from core import (
     Order,
     Overflow,
     PauseQueue,
-    PauseQueueFor,
     Place,
     Policy,
     PromoteLearner,
@@ -119,7 +114,6 @@ from core import (
     TouchAll,
     TouchRan,
     TouchSession,
-    TouchSessions,
     UnbindQueue,
     decode_entry,
     encode_operation,
@@ -336,7 +330,7 @@ def _kick(world: World) -> list[Operation]:
 def _kick_here(world: World) -> list[Operation]:
     queue = world.queue_of(5000)
     world.apply(*map(BuryHere, world.taken(5000, queue)))
-    return [KickHere(queue, MANY)] * 5
+    return [Kick(queue, MANY, here=True)] * 5
 
 
 def _resort(world: World) -> list[Operation]:
@@ -373,7 +367,7 @@ def _sessions(world: World) -> list[Operation]:
 def _sessions_kept(world: World) -> list[Operation]:
     """Those of a node, as many as one command may name."""
     numbers = tuple(world.session() for _ in range(1000))
-    return [TouchSessions(numbers)] * 5
+    return [TouchSession(numbers)] * 5
 
 
 def _spread(job: PutWith, count: int) -> Case:
@@ -432,8 +426,8 @@ def _with_pulse(world: World, queues: int, jobs: int) -> tuple[str, list[str]]:
     """A fast pulse, and so many queues that share it, with so many jobs each."""
     pulse, names = world.name(), [world.name() for _ in range(queues)]
     world.apply(CreatePulse(pulse, PulseChange(rate=100_000, per_ms=10)))
-    more = MoreSettings(pulse=pulse)
-    world.apply(*[ConfigureQueueWith(name, QueueChange(), more) for name in names])
+    more = QueueChange(pulse=pulse)
+    world.apply(*[ConfigureQueue(name, more) for name in names])
     world.apply_many([Put(name, 0, b"x") for name in names for _ in range(jobs)])
     return pulse, names
 
@@ -487,17 +481,17 @@ def _delete_pulse(world: World) -> list[Operation]:
 
 def _queues_with_everything(world: World) -> list[Operation]:
     number = world.session()
-    more = MoreSettings(10**6, 10**6, Overflow.DROPOLDEST, 10, 10, 10)
+    change = QueueChange(ttl_ms=10**6, idle_ms=10**6, overflow=Overflow.DROPOLDEST, alarm=10, rate=10, per_ms=10)
     names = [world.name() for _ in range(350)]
     return [
-        *[CreateQueueWith(name, QueueChange(weight=2), more, number) for name in names],
-        *[ConfigureQueueWith(name, QueueChange(weight=3), more) for name in names],
+        *[CreateQueue(name, replace(change, weight=2), number) for name in names],
+        *[ConfigureQueue(name, replace(change, weight=3)) for name in names],
     ]
 
 
 def _unused_queues(world: World) -> list[Operation]:
     queues = [world.queue_of(3000) for _ in range(4)]
-    world.apply(*[ConfigureQueueWith(queue, QueueChange(), MoreSettings(idle_ms=1)) for queue in queues])
+    world.apply(*[ConfigureQueue(queue, QueueChange(idle_ms=1)) for queue in queues])
     since_ms = world.now_ms
     world.now_ms += 1000
     return [ExpireQueue(queue, since_ms) for queue in queues]
@@ -514,13 +508,13 @@ def _workers(world: World) -> list[Operation]:
 def _close_session_first(world: World) -> list[Operation]:
     number = world.session()
     world.taken(5000, session=number)
-    return [CloseSessionFirst(number)] * 4
+    return [CloseSession(number, True, True)] * 4
 
 
 def _puts_of_groups(world: World) -> list[Operation]:
     """Of as many groups as jobs, in a queue that hands out by FAIR."""
     queue = world.name()
-    world.apply(ConfigureQueueWith(queue, QueueChange(), MoreSettings(sched=Sched.FAIR)))
+    world.apply(ConfigureQueue(queue, QueueChange(sched=Sched.FAIR)))
     return [*split(Batch(tuple(
         PutGrouped(Put(queue, number % 100, b"x", f"f{number}"), f"g{number}", ttl_ms=10**9, key=f"k{number}", tries=4)
         for number in range(MANY)
@@ -679,8 +673,8 @@ CASES: dict[str, Case] = {
     "KICK": _kick,
     "BURY HERE": _each(lambda number: BuryHere(number, 7, "r" * 255)),
     "KICK HERE": _kick_here,
-    "KICK HERE of delayed jobs": lambda world: [KickHere(world.queue_of(5000, when=Due(10**6)), MANY)] * 5,
-    "KICK of a number": _buried(KickNumber),
+    "KICK HERE of delayed jobs": lambda world: [Kick(world.queue_of(5000, when=Due(10**6)), MANY, here=True)] * 5,
+    "KICK of a number": _buried(lambda number: Kick("", 1, selector=number)),
     "QUEUE CREATE": lambda world: [CreateQueue(world.name(), QueueChange(weight=2)) for _ in range(COPIES)],
     "QUEUE CREATE, CONFIG with everything": _queues_with_everything,
     "QUEUE IDLE": _unused_queues,
@@ -689,7 +683,7 @@ CASES: dict[str, Case] = {
         one for number in range(350) for one in (PauseQueue(f"q{number}", True, True), ResumeQueue(f"q{number}"))
     ],
     "QUEUE PAUSE FOR": lambda world: [
-        PauseQueueFor(f"q{number}", pause_ms) for number in range(350) for pause_ms in (10**6, 0)
+        PauseQueue(f"q{number}", False, True, length_ms) for number in range(350) for length_ms in (10**6, 0)
     ],
     "QUEUE PURGE": _purge,
     "QUEUE PURGE of one state": lambda world: [

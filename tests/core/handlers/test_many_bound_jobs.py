@@ -15,7 +15,7 @@ from core import (
     Handed,
     HandedMany,
     JobState,
-    KickNumber,
+    Kick,
     Machine,
     NotFound,
     Number,
@@ -28,7 +28,6 @@ from core import (
     StoredNumber,
     Tick,
     TouchSession,
-    TouchSessions,
 )
 from core.limits import DUE_MAX
 from tests.core.helpers.logs import restored, snapshot_of
@@ -93,7 +92,9 @@ def test_by_number_they_are_back_at_once(node: Node) -> None:
         assert job is not None
         assert (job.state, job.id, job.deadline_ms) == (JobState.READY, None, None)
     first, *others = node.do(
-        GetNumber(Number(last)), DeleteNumber(Number(other)), KickNumber(Number(third)), GetNumber(Number(other)),
+        GetNumber(Number(last)), DeleteNumber(Number(other)), Kick(
+            "", 1, selector=Number(third),
+        ), GetNumber(Number(other)),
     )
     assert isinstance(first, Handed)
     assert others == [Finished(False, False), NotFound(), NotFound()]
@@ -117,6 +118,6 @@ def test_one_operation_keeps_many_sessions() -> None:
     machine = Machine()
     machine.apply(1, START_MS, 1, [OpenSession(7, 10_000) for _ in range(100)])
     for at in range(1, 10):
-        machine.apply(1 + at, START_MS + at * 3_000, 1, [TouchSessions(tuple(range(1, 100)))])
+        machine.apply(1 + at, START_MS + at * 3_000, 1, [TouchSession(tuple(range(1, 100)))])
     assert [session.number for session in machine.sessions()] == list(range(1, 100))
-    assert machine.apply(99, START_MS, 1, [TouchSessions((100, 5, 999)), TouchSession(100)]).replies[0] == Accepted()
+    assert machine.apply(99, START_MS, 1, [TouchSession((100, 5, 999)), TouchSession(100)]).replies[0] == Accepted()

@@ -21,13 +21,10 @@ from core import (
     ChangeNumber,
     ChangePlace,
     CloseSession,
-    CloseSessionFirst,
     Configure,
     ConfigureFair,
     ConfigureQueue,
-    ConfigureQueueWith,
     CreateQueue,
-    CreateQueueWith,
     Delete,
     DeleteNumber,
     DeletePlace,
@@ -48,8 +45,6 @@ from core import (
     HandedMany,
     JobState,
     Kick,
-    KickHere,
-    KickNumber,
     Later,
     LaterAll,
     LaterAllFirst,
@@ -57,7 +52,6 @@ from core import (
     LaterWith,
     LaterWithReason,
     Machine,
-    MoreSettings,
     Move,
     Number,
     OnDup,
@@ -66,7 +60,6 @@ from core import (
     Order,
     Overflow,
     PauseQueue,
-    PauseQueueFor,
     Place,
     Policy,
     PurgeQueue,
@@ -184,7 +177,7 @@ _on_numbered: st.SearchStrategy[Atomic] = often(
         st.none() | _data,
     ),
     st.builds(DeleteNumber, _numbered_job),
-    st.builds(KickNumber, _numbered_job),
+    st.builds(Kick, st.just(""), st.just(1), selector=_numbered_job),
     st.builds(DeleteUntaken, _numbered_job),
 )
 _get_number = st.builds(
@@ -218,7 +211,9 @@ _many = often(
     st.builds(DoneAll, _ids), st.builds(LaterAll, _ids), st.builds(LaterAllFirst, _ids),
     st.builds(TouchAll, _ids, st.sampled_from([None, 20]), st.sampled_from(Then)),
     st.builds(Kick, _queue, st.sampled_from([0, 1, 2, 10])),
-    st.builds(KickHere, _queue, st.sampled_from([0, 1, 2, 10]), st.sampled_from([None, None, None, True, False])),
+    st.builds(Kick, _queue, st.sampled_from([0, 1, 2, 10]), buried=st.sampled_from(
+        [None, None, None, True, False],
+    ), here=st.just(True)),
 )
 _limit = st.sampled_from([None, None, None, 0, 1, 2])
 queue_change = st.builds(
@@ -237,12 +232,13 @@ queue_change = st.builds(
     st.sampled_from([None, None, 1, 2]),
     st.sampled_from([None, None, 0, 30, 100]),
 )
-_more = st.builds(
-    MoreSettings,
-    st.sampled_from([None, None, 0, 30]),
-    st.sampled_from([None, None, 0, 50, 100]),
-    st.sampled_from([None, None, *Overflow]),
-    st.sampled_from([None, None, 0, 1, 2, 3]),
+_more_change = st.builds(
+    structs.replace,
+    queue_change,
+    ttl_ms=st.sampled_from([None, None, 0, 30]),
+    idle_ms=st.sampled_from([None, None, 0, 50, 100]),
+    overflow=st.sampled_from([None, None, *Overflow]),
+    alarm=st.sampled_from([None, None, 0, 1, 2, 3]),
     sched=st.sampled_from([None, None, Sched.FIFO, Sched.FAIR]),
 )
 _pool = st.sampled_from(["p", "r"])
@@ -266,8 +262,8 @@ _on_topic: st.SearchStrategy[Requested] = often(
 )
 _expire_queue = st.builds(ExpireQueue, _queue, st.sampled_from([0, 50, 100, 200, 1000]))
 on_queue: st.SearchStrategy[Requested] = often(
-    st.builds(ConfigureQueueWith, _queue, queue_change, _more),
-    st.builds(CreateQueueWith, _queue, queue_change, _more, st.sampled_from([None, 1])),
+    st.builds(ConfigureQueue, _queue, _more_change),
+    st.builds(CreateQueue, _queue, _more_change, st.sampled_from([None, 1])),
     st.builds(ConfigureQueue, _queue, queue_change),
     st.builds(ConfigureQueue, _queue, queue_change),
     st.builds(ConfigureQueue, _queue, queue_change),
@@ -280,7 +276,7 @@ on_queue: st.SearchStrategy[Requested] = often(
         st.sampled_from([None, None, 5]),
     ),
     st.builds(PauseQueue, _queue, st.sampled_from([False, False, True]), st.booleans()),
-    st.builds(PauseQueueFor, _queue, st.sampled_from([0, 10, 60, 10**30])),
+    st.builds(PauseQueue, _queue, st.just(False), st.just(True), st.sampled_from([0, 10, 60, 10**30])),
     st.builds(ResumeQueue, _queue),
     st.builds(ResumeQueue, _queue),
     st.builds(
@@ -307,7 +303,7 @@ time_operations: st.SearchStrategy[Operation] = often(
     st.builds(Return, _id), _expire_queue,
     often(
         operations, operations, st.builds(CloseSession, st.just(1), st.booleans()),
-        st.builds(CloseSessionFirst, st.just(1)),
+        st.builds(CloseSession, st.just(1), st.just(True), st.just(True)),
     ),
 )
 _step_ms = st.sampled_from([0, 0, 1, 7, 20, 50, 100, 500])
@@ -346,7 +342,7 @@ def aimed(operation: Any, ids: list[int], found: list[Place]) -> Any:
             changes["ids"] = tuple(ids[number % len(ids)] for number in value)
         elif field.name == "operations":
             changes["operations"] = tuple(aimed(one, ids, found) for one in value)
-        elif field.name in ("selector", "operation", "later", "touch"):
+        elif field.name in ("selector", "operation", "later", "touch") and value is not None:
             changes[field.name] = aimed(value, ids, found)
     return structs.replace(operation, **changes)
 
@@ -401,8 +397,10 @@ def random_time_log(seed: int, length: int) -> list[LogEntry]:
                 ChangePlace(place, random.randrange(-1, 2), _random_when(random, now_ms)),
                 Batch((ChangePlace(place, item="x"), Done(0)), random.random() < 0.7),
                 GetNumber(Number(place.seq)), GetNumber(Number(place.seq), 30, Then.DEFAULT, True),
-                KickNumber(Number(place.seq)), ChangeNumber(Number(place.seq), 0, _random_when(random, now_ms)),
-                Batch((KickNumber(Number(place.seq)), Done(0)), random.random() < 0.7),
+                Kick("", 1, selector=Number(place.seq)), ChangeNumber(
+                    Number(place.seq), 0, _random_when(random, now_ms),
+                ),
+                Batch((Kick("", 1, selector=Number(place.seq)), Done(0)), random.random() < 0.7),
             ]))
         if random.random() < 0.02:
             found.insert(0, lead("n2", machine.term + 1, random.choice([0, 50])))
@@ -449,7 +447,7 @@ def random_time_operation(random: Random, ids: list[int], now_ms: int) -> Operat
             return Batch(tuple(random.choices(one, k=3)), random.random() < 0.7)
         return random.choice([
             DoneAll(tuple(random.choices(ids, k=2)) if ids else ()), LaterAll((number, 0)), Return(number),
-            Kick(queue, 2), Later(number), KickHere(queue, random.choice([1, 9])),
+            Kick(queue, 2), Later(number), Kick(queue, random.choice([1, 9]), here=True),
         ])
     return _random_on_queue(random, queue)
 
@@ -489,13 +487,17 @@ def _random_on_queue(random: Random, queue: str) -> Operation:
     states = [JobState.READY, JobState.DELAYED, JobState.DEAD, JobState.BURIED, None]
     return random.choice([
         ConfigureQueue(queue, change), ConfigureQueue(queue, change),
-        ConfigureQueueWith(queue, change, MoreSettings(
-            random.choice([None, 0, 300]), random.choice([None, 0, 1000]), random.choice([None, *Overflow]),
-            random.choice([None, 0, 1, 4]), sched=random.choice([None, *Sched]),
+        ConfigureQueue(queue, structs.replace(
+            change,
+            ttl_ms=random.choice([None, 0, 300]),
+            idle_ms=random.choice([None, 0, 1000]),
+            overflow=random.choice([None, *Overflow]),
+            alarm=random.choice([None, 0, 1, 4]),
+            sched=random.choice([None, *Sched]),
         )),
         ConfigureFair(multiplier=random.choice([None, 1, 3]), keep_ms=random.choice([None, 0, 300])),
         PauseQueue(queue, random.random() < 0.2, random.random() < 0.3), ResumeQueue(queue),
-        PauseQueueFor(queue, random.choice([0, 20, 100, 100, 400])), ResumeQueue(queue),
+        PauseQueue(queue, False, True, random.choice([0, 20, 100, 100, 400])), ResumeQueue(queue),
         DeleteQueue(queue, random.random() < 0.1), PurgeQueue(queue, random.choice(states)),
         Configure(policy=random.choice(list(Policy))),
     ])

@@ -11,19 +11,18 @@ from core import (
     Atomic,
     Batch,
     ChangePlace,
-    ConfigureQueueWith,
+    ConfigureQueue,
     DeletePlace,
     Done,
     Due,
     Get,
     GetWith,
     JobState,
-    KickHere,
+    Kick,
     Later,
     LaterWith,
     LaterWithReason,
     Machine,
-    MoreSettings,
     Overflow,
     PageLost,
     Place,
@@ -94,9 +93,8 @@ def operation(random: Random, machine: Machine, ids: list[int], puts: float) -> 
         return Batch((*random.choices(ones, k=4), Done(random.choice([number, 0]))), True)
     return random.choice([
         PurgeQueue(queue, JobState.DELAYED, random.choice([None, place.seq])) if kind > 0.985 else Tick(),
-        KickHere(queue, random.choice([1, 5, 50])),
-        ConfigureQueueWith(queue, QueueChange(capacity=random.choice([0, 0, 60])), MoreSettings(
-            overflow=random.choice([*Overflow]))),
+        Kick(queue, random.choice([1, 5, 50]), here=True),
+        ConfigureQueue(queue, QueueChange(capacity=random.choice([0, 0, 60]), overflow=random.choice([*Overflow]))),
     ])
 
 

@@ -19,7 +19,6 @@ from core import (
     CloneEnd,
     Configure,
     ConfigureQueue,
-    ConfigureQueueWith,
     DeletePlace,
     Done,
     Due,
@@ -30,7 +29,6 @@ from core import (
     LaterWith,
     Lead,
     Machine,
-    MoreSettings,
     Move,
     Operation,
     Order,
@@ -136,8 +134,7 @@ def deep_operation(random: Random, machine: Machine, ids: list[int], puts: float
     return random.choice([
         PurgeQueue(queue, JobState.READY, random.choice([None, place.seq])), Configure(policy=random.choice([*Policy])),
         ConfigureQueue(queue, QueueChange(order=random.choice([*Order]), item_limit=random.choice([0, 0, 2]))),
-        ConfigureQueueWith(queue, QueueChange(capacity=random.choice([0, 0, 60])), MoreSettings(
-            overflow=random.choice([*Overflow]))),
+        ConfigureQueue(queue, QueueChange(capacity=random.choice([0, 0, 60]), overflow=random.choice([*Overflow]))),
     ])
 
 

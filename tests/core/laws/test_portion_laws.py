@@ -17,7 +17,6 @@ from core import (
     Get,
     GetWith,
     JobState,
-    KickHere,
     Machine,
     Operation,
     Place,
@@ -45,7 +44,7 @@ def removal(random: Random, machine: Machine, queue: str) -> Operation:
     before = random.choice([None, machine.next_seq, random.choice(seen).seq if seen else 0])
     return random.choice([
         PurgeQueue(queue, random.choice([None, *JobState]), before), PurgeQueue(queue, JobState.READY, before),
-        PurgeQueue(queue, None, before), KickHere(queue, random.choice([3, 1000])),
+        PurgeQueue(queue, None, before), Kick(queue, random.choice([3, 1000]), here=True),
         Kick(queue, random.choice([3, 1000])), DeleteQueue(queue, force=True),
     ])
 
@@ -183,7 +182,7 @@ def test_a_kick_of_delayed_jobs_is_bounded_in_bytes() -> None:
     whole = limits.PORTION_BYTES_MAX // LARGE
     kicked = 0
     while kicked < 100:
-        reply, = reading.do([KickHere("q", 100 - kicked)])
+        reply, = reading.do([Kick("q", 100 - kicked, here=True)])
         kicked += reply.count
         assert reply == Removed(min(whole, 100 - kicked + reply.count), kicked < 100, False)
         assert reading.bytes <= limits.PORTION_BYTES_MAX + 2 * LARGE
@@ -199,7 +198,7 @@ def test_what_becomes_due_in_one_entry_is_bounded_in_bytes() -> None:
         assert reading.bytes <= limits.PORTION_BYTES_MAX + 2 * LARGE
 
 
-@pytest.mark.parametrize("first", [PurgeQueue("q", None), DeleteQueue("q", force=True), KickHere("q", 2)])
+@pytest.mark.parametrize("first", [PurgeQueue("q", None), DeleteQueue("q", force=True), Kick("q", 2, here=True)])
 def test_a_job_larger_than_a_portion_is_a_portion(first: Operation, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "PORTION_BYTES_MAX", 10)
     reading = Reading(jobs(2, 100, Due(60_000)))

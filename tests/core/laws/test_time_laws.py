@@ -10,7 +10,7 @@ from core import (
     Batch,
     Change,
     CloneEnd,
-    CloseSessionFirst,
+    CloseSession,
     DeleteQueue,
     Get,
     Machine,
@@ -39,7 +39,7 @@ def test_no_release_of_a_numbered_job_is_counted_when_its_session_is_closed() ->
     """Its worker says nothing of the job."""
     put = PutNumbered(PutWith(Put("q", 0, b"")), True)
     assert_equal_to_model([
-        LogEntry(0, 0, [OpenSession(7, 1000), put, Get(("q",), session=1), CloseSessionFirst(1)]),
+        LogEntry(0, 0, [OpenSession(7, 1000), put, Get(("q",), session=1), CloseSession(1, True, True)]),
     ], Machine(), Model())
 
 

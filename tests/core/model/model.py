@@ -30,15 +30,12 @@ from core import (
     CloneChunk,
     CloneEnd,
     CloseSession,
-    CloseSessionFirst,
     Configure,
     ConfigureFair,
     ConfigurePulse,
     ConfigureQueue,
-    ConfigureQueueWith,
     CreatePulse,
     CreateQueue,
-    CreateQueueWith,
     Delete,
     DeleteNumber,
     DeletePlace,
@@ -69,8 +66,6 @@ from core import (
     JobIgnored,
     JobReplaced,
     Kick,
-    KickHere,
-    KickNumber,
     LastFragment,
     Later,
     LaterAll,
@@ -84,7 +79,6 @@ from core import (
     OpenSession,
     Operation,
     PauseQueue,
-    PauseQueueFor,
     Policy,
     PromoteLearner,
     PurgeQueue,
@@ -120,7 +114,6 @@ from core import (
     TouchAll,
     TouchRan,
     TouchSession,
-    TouchSessions,
     Turn,
     UnbindQueue,
     UserNotFound,
@@ -246,15 +239,13 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
             case AttachSession():
                 return self.sessions.attach(operation, self.clock_ms)
             case TouchSession():
-                return Accepted() if self.sessions.use(operation.session, self.clock_ms) else SessionNotFound()
-            case TouchSessions():
-                for number in operation.sessions:
+                if isinstance(operation.session, int):
+                    return Accepted() if self.sessions.use(operation.session, self.clock_ms) else SessionNotFound()
+                for number in operation.session:
                     self.sessions.use(number, self.clock_ms)
                 return Accepted()
             case CloseSession():
-                return self._close_session(operation)
-            case CloseSessionFirst():
-                return self._close_first(operation)
+                return self._close_first(operation) if operation.first else self._close_session(operation)
             case Request():
                 return self._request(operation, bits, applied)
             case ExpireQueue():
@@ -297,22 +288,12 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
                 return self.move(operation)
             case Kick():
                 return self.kick(operation)
-            case KickHere():
-                return self.kick_here(operation)
-            case KickNumber():
-                return self.kick_number(operation)
             case GetNumber():
                 return self.get_number(operation)
             case Batch():
                 return self._batch(operation, bits, applied)
             case CloneEnd():
                 return self._clone(operation, applied)
-            case CreateQueueWith():
-                if operation.session is not None and not self.sessions.use(operation.session, self.clock_ms):
-                    return SessionNotFound()
-                return self.on_queue(operation)
-            case ConfigureQueueWith():
-                return self.on_queue(operation)
             case PutMany() | PutTopic():
                 return self.spread(operation)
             case BindQueue() | UnbindQueue() | DeleteTopic():
@@ -323,9 +304,11 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
                 return self._heartbeat(operation)
             case SetWorker():
                 return self._set_worker(operation)
-            case CreateQueue() | ConfigureQueue() | DeleteQueue() | PurgeQueue() | PauseQueue() | ResumeQueue():
+            case CreateQueue():
+                if operation.session is not None and not self.sessions.use(operation.session, self.clock_ms):
+                    return SessionNotFound()
                 return self.on_queue(operation)
-            case PauseQueueFor():
+            case ConfigureQueue() | DeleteQueue() | PurgeQueue() | PauseQueue() | ResumeQueue():
                 return self.on_queue(operation)
             case Configure():
                 return self.on_queue(operation)
@@ -419,7 +402,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         self.end_session(close.session, DUE_MAX)
         return Accepted()
 
-    def _close_first(self, close: CloseSessionFirst) -> Reply:
+    def _close_first(self, close: CloseSession) -> Reply:
         if self.sessions.find(close.session) is None:
             return SessionNotFound()
         bound = self.taken(close.session)

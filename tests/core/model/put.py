@@ -14,10 +14,9 @@ from core import (
     JobRunning,
     JobState,
     Kick,
-    KickHere,
-    KickNumber,
     Move,
     NotFound,
+    Number,
     OnDup,
     Overflow,
     Put,
@@ -183,7 +182,7 @@ class ModelPut(ModelGive):
         self.left_queue(old)
         return Finished(not self.unfinished(old), False)
 
-    def kick_here(self, kick: KickHere) -> Reply:
+    def _kick_here(self, kick: Kick) -> Reply:
         """Buried jobs, or else delayed ones, can be taken."""
         buried = bool(self.in_state(kick.queue, JobState.BURIED)) if kick.buried is None else kick.buried
         jobs = self.in_state(kick.queue, JobState.BURIED if buried else JobState.DELAYED)
@@ -192,9 +191,8 @@ class ModelPut(ModelGive):
             self._kick_one(job)
         return Removed(len(jobs[:PORTION]), len(jobs) > PORTION, buried)
 
-    def kick_number(self, kick: KickNumber) -> Reply:
-        """One of them."""
-        job = self.selected(kick.selector)
+    def _kick_number(self, selector: Number) -> Reply:
+        job = self.selected(selector)
         if job is None or not (job.buried or (job.delayed and job.due_ms is not None)):
             return NotFound()
         self._kick_one(job)
@@ -211,7 +209,11 @@ class ModelPut(ModelGive):
         self.tell("PUT", job.queue, job.priority)
 
     def kick(self, kick: Kick) -> Reply:
-        """Dead jobs come back to their queue."""
+        """Dead jobs come back to their queue, or others of it can be taken, or one."""
+        if kick.selector is not None:
+            return self._kick_number(kick.selector)
+        if kick.here:
+            return self._kick_here(kick)
         dead = self.in_state(kick.queue, JobState.DEAD)[: max(0, kick.count)]
         for job in dead[:PORTION]:
             self.jobs.remove(job)           # its group leaves its level and comes back

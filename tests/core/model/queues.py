@@ -12,17 +12,13 @@ from core import (
     ClusterSettings,
     Configure,
     ConfigureQueue,
-    ConfigureQueueWith,
     CreateQueue,
-    CreateQueueWith,
     DeleteQueue,
     Event,
     ExpireQueue,
     JobState,
-    MoreSettings,
     Order,
     PauseQueue,
-    PauseQueueFor,
     Policy,
     PurgeQueue,
     QueueExists,
@@ -42,8 +38,7 @@ PORTION = 1000
 RESORTED_MAX = 2_000
 
 OnQueue = (
-    CreateQueue | ConfigureQueue | DeleteQueue | PurgeQueue | PauseQueue | ResumeQueue | Configure | CreateQueueWith
-    | ConfigureQueueWith | ExpireQueue | PauseQueueFor
+    CreateQueue | ConfigureQueue | DeleteQueue | PurgeQueue | PauseQueue | ResumeQueue | Configure | ExpireQueue
 )
 
 
@@ -205,24 +200,21 @@ class ModelQueues:
     def on_queue(self, operation: OnQueue) -> Reply:
         """One of the operations on queues and settings."""
         match operation:
-            case CreateQueue() | CreateQueueWith():
+            case CreateQueue():
                 if self.known(operation.queue):
                     return QueueExists()
-                settings = _changed(QueueSettings(), operation.change)
-                if isinstance(operation, CreateQueueWith):
-                    settings = structs.replace(_more(settings, operation.more), bound=operation.session or 0)
+                settings = _changed(QueueSettings(bound=operation.session or 0), operation.change)
                 reply = self._give_settings(operation.queue, settings)
-                if isinstance(operation, CreateQueueWith):
-                    self._use_sched(operation.more, reply)
+                self._use_sched(operation.change, reply)
                 return reply
             case ExpireQueue():
                 return self._expire(operation)
-            case ConfigureQueue() | ConfigureQueueWith():
+            case ConfigureQueue():
                 return self._configure(operation)
             case PauseQueue():
-                return self._pause(operation)
-            case PauseQueueFor():
-                return self._pause_for(operation)
+                if operation.pause_ms is None:
+                    return self._pause(operation)
+                return self._pause_for(operation.queue, min(operation.pause_ms, DURATION_MS_MAX))
             case ResumeQueue():
                 if not self.known(operation.queue):
                     return QueueNotFound()
@@ -253,8 +245,7 @@ class ModelQueues:
             self.count(queue, "pauses")
         return reply
 
-    def _pause_for(self, pause: PauseQueueFor) -> Reply:
-        queue, pause_ms = pause.queue, min(pause.pause_ms, DURATION_MS_MAX)
+    def _pause_for(self, queue: str, pause_ms: int) -> Reply:
         if pause_ms == 0:
             if queue in self.queues:
                 self.use(queue)
@@ -279,8 +270,8 @@ class ModelQueues:
             self.queues[queue] = structs.replace(old, paused_out=False, pause_ms=0, pause_ends_ms=0)
         self.regroup()
 
-    def _use_sched(self, more: MoreSettings, reply: Reply) -> None:
-        if more.sched is not None and reply == Accepted():
+    def _use_sched(self, change: QueueChange, reply: Reply) -> None:
+        if change.sched is not None and reply == Accepted():
             self.use_fair()
 
     def _give_settings(self, queue: str, settings: QueueSettings) -> Reply:
@@ -296,18 +287,15 @@ class ModelQueues:
     def _forget_keys(self, queue: str) -> None:
         self.kept = {name: until_ms for name, until_ms in self.kept.items() if name[0] != queue}
 
-    def _configure(self, operation: ConfigureQueue | ConfigureQueueWith) -> Reply:
+    def _configure(self, operation: ConfigureQueue) -> Reply:
         queue = operation.queue
         old = self.settings_of(queue)
         new = _changed(old, operation.change)
-        if isinstance(operation, ConfigureQueueWith):
-            new = _more(new, operation.more)
         waiting = self.in_state(queue, JobState.READY)
         if (new.order, new.item_limit) != (old.order, old.item_limit) and len(waiting) > RESORTED_MAX:
             return QueueNotEmpty()
         reply = self._give_settings(queue, new)
-        if isinstance(operation, ConfigureQueueWith):
-            self._use_sched(operation.more, reply)
+        self._use_sched(operation.change, reply)
         if reply == Accepted() and new.order != old.order:
             for job in self.jobs:
                 if job.queue == queue and job.ready:
@@ -373,16 +361,11 @@ class ModelQueues:
         return Removed(min(len(found), PORTION), len(found) > PORTION)
 
 
-def _more(settings: QueueSettings, more: MoreSettings) -> QueueSettings:
-    values = {name: value for name, value in structs.asdict(more).items() if value is not None}
-    if "alarm" in values:
-        values["alarmed"] = False
-    return structs.replace(settings, **values)
-
-
 def _changed(settings: QueueSettings, change: QueueChange) -> QueueSettings:
     values = {name: value for name, value in structs.asdict(change).items() if value is not None}
     values["passing"] = False
+    if "alarm" in values:
+        values["alarmed"] = False
     if change.expire_ms is None:
         values.pop("then")
     if change.tries is None:

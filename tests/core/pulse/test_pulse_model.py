@@ -17,7 +17,7 @@ from core import (
     Batch,
     BuryWithReason,
     ConfigurePulse,
-    ConfigureQueueWith,
+    ConfigureQueue,
     CreatePulse,
     Delete,
     DeletePulse,
@@ -32,7 +32,6 @@ from core import (
     HandedMany,
     Later,
     Machine,
-    MoreSettings,
     Move,
     Operation,
     Policy,
@@ -278,11 +277,11 @@ class History:
         random, queue = self.random, self.random.choice(QUEUES)
         if random.random() < 0.5:
             rate, per = random.choice([0, 1, 3]), random.choice([160, 1600])
-            more, done = MoreSettings(rate=rate, per_ms=per), self.model.configure(queue, rate, per)
+            more, done = QueueChange(rate=rate, per_ms=per), self.model.configure(queue, rate, per)
         else:
             pulse = random.choice(["", *SHARED])
-            more, done = MoreSettings(pulse=pulse), self.model.share(queue, pulse)
-        reply = self.apply(ConfigureQueueWith(queue, QueueChange(), more))
+            more, done = QueueChange(pulse=pulse), self.model.share(queue, pulse)
+        reply = self.apply(ConfigureQueue(queue, more))
         assert (reply == Accepted()) is done
 
     def nothing(self) -> None:

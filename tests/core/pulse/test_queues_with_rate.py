@@ -15,9 +15,9 @@ from core import (
     BadSetting,
     Batch,
     Bury,
-    ConfigureQueueWith,
+    ConfigureQueue,
     CreatePulse,
-    CreateQueueWith,
+    CreateQueue,
     Delete,
     DeletePulse,
     DeleteQueue,
@@ -35,7 +35,6 @@ from core import (
     HandedMany,
     Later,
     LaterAll,
-    MoreSettings,
     Move,
     OpenSession,
     Operation,
@@ -57,8 +56,8 @@ from tests.core.helpers.logs import lead
 from tests.core.pulse.test_pulses import Log
 
 
-def configured(queue: str, **more: object) -> ConfigureQueueWith:
-    return ConfigureQueueWith(queue, QueueChange(), MoreSettings(**more))       # type: ignore[arg-type]
+def configured(queue: str, **more: object) -> ConfigureQueue:
+    return ConfigureQueue(queue, QueueChange(**more))       # type: ignore[arg-type]
 
 
 def allowed(taking: Get | GetWith | GetInTurn, pulse: str = "queue:q", count: int = 1) -> GetAllowed:
@@ -220,7 +219,7 @@ def test_rate_and_pulse_exclude_each_other(log: Log) -> None:
     assert log(configured("q", rate=1, per_ms=1000)) == BadSetting()
     assert log(configured("q", pulse="r")) == Accepted()
     assert list(log.machine.pulses) == ["p", "r"]
-    assert log(CreateQueueWith("y", QueueChange(), MoreSettings(rate=3, per_ms=100))) == Accepted()
+    assert log(CreateQueue("y", QueueChange(rate=3, per_ms=100))) == Accepted()
     assert log.pulse("queue:y").rate == 3
 
 

@@ -11,7 +11,6 @@ from core import (
     BuryHere,
     ChangeNumber,
     CreateQueue,
-    CreateQueueWith,
     DeleteNumber,
     DeleteQueue,
     Done,
@@ -24,12 +23,9 @@ from core import (
     JobRunning,
     JobState,
     Kick,
-    KickHere,
-    KickNumber,
     Later,
     LaterWith,
     Machine,
-    MoreSettings,
     NotFound,
     Number,
     PauseQueue,
@@ -83,7 +79,7 @@ def test_they_lie_in_the_order_of_burial_whatever_their_priority(yard: Yard) -> 
         yard.do(BuryHere(yard.take().id, priority))
     assert yard.lie() == [b"a", b"b", b"c"]
     assert [job.priority for job in yard.machine.peek_queue("q", JobState.BURIED, 9)] == [1, 9, 5]
-    assert yard.do(KickHere("q", 2)) == [Removed(2, False, True)]
+    assert yard.do(Kick("q", 2, here=True)) == [Removed(2, False, True)]
     assert (yard.ready(), yard.lie()) == ([b"b", b"a"], [b"c"])
 
 
@@ -103,7 +99,7 @@ def test_its_item_goes_on(yard: Yard) -> None:
     yard.do(Put("q", 0, b"a", item="x"))
     yard.do(BuryHere(yard.take().id), PutWith(Put("r", 0, b"b"), after=("x",)))
     assert yard.do(Get(("r",))) == [Empty(True)]
-    assert yard.events(KickHere("q", 1)) == ["PUT"]
+    assert yard.events(Kick("q", 1, here=True)) == ["PUT"]
     assert yard.events(Done(yard.take().id)) == ["FINQ", "FINI"]
     assert isinstance(yard.do(Tick(), Get(("r",)))[1], Handed)
 
@@ -111,14 +107,14 @@ def test_its_item_goes_on(yard: Yard) -> None:
 def test_what_is_told(yard: Yard) -> None:
     yard.put(b"a")
     assert yard.events(BuryHere(yard.take().id)) == ["DEAD", "FINQ"]
-    assert yard.events(KickHere("q", 1)) == ["PUT"]
+    assert yard.events(Kick("q", 1, here=True)) == ["PUT"]
 
 
 def test_its_counters_live_as_long_as_it_lies_there(yard: Yard) -> None:
     number = yard.bury(b"a")
     assert yard.machine.history("q", yard.now_ms).put == 1
     assert yard.machine.history("q", yard.now_ms).dead == 1
-    assert yard.do(KickNumber(Number(number))) == [Removed(1)]
+    assert yard.do(Kick("", 1, selector=Number(number))) == [Removed(1)]
     assert yard.machine.history("q", yard.now_ms).put == 1     # it has come from nowhere
     yard.do(BuryHere(yard.take().id))
     assert yard.do(DeleteNumber(Number(number))) == [Finished(False, False)]
@@ -130,19 +126,23 @@ def test_delayed_ones_are_kicked_only_if_none_is_buried(yard: Yard) -> None:
     yard.put(b"later", when=Due(9000))
     yard.put(b"soon", when=Due(5000))
     yard.bury(b"buried")
-    assert yard.do(KickHere("q", 9)) == [Removed(1, False, True)]
+    assert yard.do(Kick("q", 9, here=True)) == [Removed(1, False, True)]
     assert yard.ready() == [b"buried"]
-    assert yard.do(KickHere("q", 1)) == [Removed(1, False, False)]
+    assert yard.do(Kick("q", 1, here=True)) == [Removed(1, False, False)]
     assert yard.ready() == [b"soon", b"buried"]         # at the place of its number
     yard.do(Later(yard.take().id))
     assert yard.ready() == [b"soon", b"buried"]         # and its time does not come again
-    assert yard.do(KickHere("q", 9), KickHere("none", 9)) == [Removed(1, False, False), Removed(0, False, False)]
+    assert yard.do(
+        Kick("q", 9, here=True), Kick("none", 9, here=True),
+    ) == [Removed(1, False, False), Removed(0, False, False)]
 
 
 def test_who_waits_for_items_is_not_kicked(yard: Yard) -> None:
     yard.do(Put("r", 0, b"first", item="x"))
     number = yard.put(b"second", after=("x",))
-    assert yard.do(KickHere("q", 1), KickNumber(Number(number))) == [Removed(0, False, False), NotFound()]
+    assert yard.do(
+        Kick("q", 1, here=True), Kick("", 1, selector=Number(number)),
+    ) == [Removed(0, False, False), NotFound()]
     assert isinstance(yard.do(GetNumber(Number(number)))[0], Handed)
     yard.do(Done(yard.machine.next_id - 1))
     assert yard.machine.peek(Number(number)) is None
@@ -153,19 +153,19 @@ def test_a_large_kick_goes_on_with_what_it_began(yard: Yard) -> None:
         yard.do(Put("q", 0, b"a"))
         yard.do(BuryHere(yard.take().id))
     yard.put(b"delayed", when=Due(5000))
-    assert yard.do(KickHere("q", 5000)) == [Removed(PORTION_MAX, True, True)]
-    assert yard.do(KickHere("q", 5000, True)) == [Removed(2, False, True)]
-    assert yard.do(KickHere("q", 5000, True)) == [Removed(0, False, True)]
+    assert yard.do(Kick("q", 5000, here=True)) == [Removed(PORTION_MAX, True, True)]
+    assert yard.do(Kick("q", 5000, here=True, buried=True)) == [Removed(2, False, True)]
+    assert yard.do(Kick("q", 5000, here=True, buried=True)) == [Removed(0, False, True)]
 
 
 def test_kick_by_number(yard: Yard) -> None:
     buried, delayed, ready = yard.bury(b"a"), yard.put(b"b", when=Due(5000)), yard.put(b"c")
-    assert yard.do(*(KickNumber(Number(one)) for one in (buried, delayed, ready))) == [
+    assert yard.do(*(Kick("", 1, selector=Number(one)) for one in (buried, delayed, ready))) == [
         Removed(1), Removed(1), NotFound()]
     assert yard.ready() == [b"a", b"b", b"c"]
     assert yard.counts(buried).kicks == yard.counts(delayed).kicks == 1
     taken = yard.take()
-    assert yard.do(KickNumber(Number(buried)), Done(taken.id), KickNumber(Number(buried))) == [
+    assert yard.do(Kick("", 1, selector=Number(buried)), Done(taken.id), Kick("", 1, selector=Number(buried))) == [
         NotFound(), Finished(False, False), NotFound()]
 
 
@@ -195,7 +195,7 @@ def test_a_limit_and_an_item_limit_do_not_keep_it(yard: Yard) -> None:
 
 
 def test_it_takes_no_grant(yard: Yard) -> None:
-    yard.do(CreateQueueWith("q", QueueChange(), MoreSettings(rate=1, per_ms=1000)))
+    yard.do(CreateQueue("q", QueueChange(rate=1, per_ms=1000)))
     number = yard.put(b"a")
     assert yard.do(Get(("q",))) == [Empty(True)]
     assert isinstance(yard.do(GetNumber(Number(number)))[0], Handed)
@@ -207,13 +207,13 @@ def test_its_key_is_free_meanwhile(yard: Yard) -> None:
     number = yard.bury(b"a", key="k")
     assert yard.machine.peek(Selector(queue="q", key="k")) is None
     yard.do(PutWith(Put("q", 0, b"b"), key="k"))
-    yard.do(KickNumber(Number(number)))
+    yard.do(Kick("", 1, selector=Number(number)))
     found = yard.machine.peek(Selector(queue="q", key="k"))
     assert found is not None
     assert found.data == b"b"
     yard.do(GetNumber(Number(number)), BuryHere(yard.machine.next_id))
     other = yard.bury(b"c", key="l")
-    yard.do(KickNumber(Number(other)))
+    yard.do(Kick("", 1, selector=Number(other)))
     assert yard.machine.peek(Selector(queue="q", key="l")) is not None
 
 
@@ -221,7 +221,7 @@ def test_it_is_changed_where_it_lies(yard: Yard) -> None:
     number, other = yard.bury(b"a"), yard.bury(b"b")
     yard.do(ChangeNumber(Number(number), 7, item="x", data=b"changed"))
     assert yard.lie() == [b"changed", b"b"]
-    yard.do(KickHere("q", 9))
+    yard.do(Kick("q", 9, here=True))
     assert yard.ready() == [b"changed", b"b"]
     assert yard.machine.unfinished("q", "x")
     assert other > number
@@ -249,8 +249,8 @@ def test_an_aborted_batch_leaves_it_as_it_was(yard: Yard, alone: bool) -> None:
     before = snapshot_of(yard.machine)
     running = [BuryHere(job.id, 4, "why") for job in yard.machine.running()]
     for steps in (
-        (KickNumber(Number(buried)),), (DeleteNumber(Number(buried)),), (*running,),
-        (ChangeNumber(Number(buried), item="x"), KickNumber(Number(buried)), *running),
+        (Kick("", 1, selector=Number(buried)),), (DeleteNumber(Number(buried)),), (*running,),
+        (ChangeNumber(Number(buried), item="x"), Kick("", 1, selector=Number(buried)), *running),
     ):
         machine = restored(before)
         machine.apply(machine.index + 1, yard.now_ms, 1, [Batch((*steps, Done(999)), atomic=True)])
@@ -270,7 +270,7 @@ def test_delay_of_the_last_put_or_later_is_kept(yard: Yard) -> None:
     yard.do(GetNumber(Number(number)))
     yard.do(LaterWith(yard.machine.running()[0].id, Due(2_000)))
     assert yard.counts(number).delay_ms == 2_000
-    yard.do(KickNumber(Number(number)))
+    yard.do(Kick("", 1, selector=Number(number)))
     assert yard.counts(number).delay_ms == 2_000
     yard.do(Later(yard.take().id))
     assert yard.counts(number).delay_ms == 0
@@ -281,7 +281,7 @@ def test_a_dead_job_can_be_buried_in_the_dead_queue(yard: Yard) -> None:
     yard.do(Bury(yard.take().id))
     yard.do(BuryHere(yard.take("q_dead").id))
     assert (yard.lie("q_dead"), yard.do(Kick("q", 1))) == ([b"a"], [Removed(0)])
-    yard.do(KickHere("q_dead", 1))
+    yard.do(Kick("q_dead", 1, here=True))
     assert yard.do(Kick("q", 1)) == [Removed(1)]
     assert yard.ready() == [b"a"]
 

@@ -10,7 +10,7 @@ from core import (
     CloneBegin,
     CloneChunk,
     CloneEnd,
-    ConfigureQueueWith,
+    ConfigureQueue,
     CreateQueue,
     Delete,
     DeleteQueue,
@@ -23,7 +23,6 @@ from core import (
     Later,
     LaterWith,
     Machine,
-    MoreSettings,
     Move,
     OnDup,
     Operation,
@@ -168,7 +167,7 @@ def test_clone_tells_that_everything_is_another() -> None:
 
 def alarm(count: int) -> Operation:
     """QUEUE CONFIG q ALARM <count>."""
-    return ConfigureQueueWith("q", QueueChange(), MoreSettings(alarm=count))
+    return ConfigureQueue("q", QueueChange(alarm=count))
 
 
 def test_depth_is_told_at_the_alarm_and_at_half_of_it_in_turn() -> None:

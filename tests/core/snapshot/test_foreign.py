@@ -11,7 +11,7 @@ from core import (
     Get,
     GetWith,
     InvalidSnapshot,
-    KickHere,
+    Kick,
     Put,
     PutWith,
     Return,
@@ -57,7 +57,7 @@ def answer(snapshot: bytes) -> object:
     """How a CLONE of it ends; whatever it was, the machine can read its own snapshot."""
     machine = paged_machine(MemoryStore())
     reply = ask(machine, *clone_of(snapshot))[-1]
-    ask(machine, GetWith(Get(None), 10), KickHere("q", 10, True), Return(2), Touch(1), Touch(2))
+    ask(machine, GetWith(Get(None), 10), Kick("q", 10, here=True, buried=True), Return(2), Touch(1), Touch(2))
     ask(machine, PutWith(Put("q", 0, b"")))
     while machine.page_out():
         pass

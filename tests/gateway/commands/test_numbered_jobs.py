@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core import KickHere
+from core import Kick
 from gateway.limits import PORTION_MAX
 from tests.gateway.helpers.many_jobs import settle
 from tests.gateway.helpers.memory import MemoryGateway, attached, with_gateway
@@ -75,7 +75,9 @@ def test_a_large_kick_goes_on_in_portions_of_one_state() -> None:
         client.send(b"KICK q 9999 HERE\r\nKICK q 9999 HERE\r\n")
         await settle(gateway)
         assert client.take() == b"200 OK %d\r\n200 OK 1\r\n" % jobs
-        assert gateway.cluster.operations(KickHere)[:2] == [KickHere("q", 9999), KickHere("q", 8999, True)]
+        assert gateway.cluster.operations(Kick)[:2] == [
+            Kick("q", 9999, here=True), Kick("q", 8999, here=True, buried=True),
+        ]
     with_gateway(test, automatic=False)
 
 

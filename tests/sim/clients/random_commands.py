@@ -26,10 +26,8 @@ from core import (
     ConfigureFair,
     ConfigurePulse,
     ConfigureQueue,
-    ConfigureQueueWith,
     CreatePulse,
     CreateQueue,
-    CreateQueueWith,
     Delete,
     DeleteNumber,
     DeletePlace,
@@ -52,22 +50,18 @@ from core import (
     GiveResult,
     JobState,
     Kick,
-    KickHere,
-    KickNumber,
     Later,
     LaterAll,
     LaterAllFirst,
     LaterRan,
     LaterWith,
     LaterWithReason,
-    MoreSettings,
     Move,
     Number,
     OnDup,
     Order,
     Overflow,
     PauseQueue,
-    PauseQueueFor,
     Policy,
     PulseChange,
     PurgeQueue,
@@ -269,7 +263,7 @@ class RandomCommands:
             lambda: ChangePlace(client.place(), rng.randrange(3), no_item=rng.random() < 0.2),
             lambda: ChangeNumber(Number(client.number()), rng.randrange(3), no_item=rng.random() < 0.2),
             lambda: DeleteNumber(Number(client.number())),
-            lambda: KickNumber(Number(client.number())), lambda: DeleteUntaken(Number(client.number())),
+            lambda: Kick("", 1, selector=Number(client.number())), lambda: DeleteUntaken(Number(client.number())),
             lambda: BuryHere(client.release(), rng.choice((None, 1)), rng.choice((None, "why"))),
             lambda: BuryHere(client.release()),
             self._put_numbered, self._put_numbered,
@@ -329,12 +323,12 @@ class RandomCommands:
             return self._about_others(queue)
         if draw < 0.36:
             count = 1000 if rng.random() < 0.8 else 1
-            return Kick(self._client.queue_of_dead(queue), count) if draw < 0.28 else KickHere(queue, count)
+            return Kick(self._client.queue_of_dead(queue), count) if draw < 0.28 else Kick(queue, count, here=True)
         if draw < 0.5:
             return ConfigureQueue(queue, self._settings(queue))
         if draw < 0.6:
             if rng.random() < 0.3:
-                return PauseQueueFor(queue, rng.choice((0, 20, 200, 1000)))
+                return PauseQueue(queue, False, True, rng.choice((0, 20, 200, 1000)))
             return PauseQueue(queue, rng.random() < 0.5, rng.random() < 0.5)
         if draw < 0.8:
             return ResumeQueue(queue)
@@ -354,12 +348,12 @@ class RandomCommands:
         """Topics, each of which has the name of the only queue bound to it, workers, and settings that came later."""
         rng = self._rng
         worker, pattern = rng.choice(WORKERS), rng.choice(PATTERNS)
-        more = MoreSettings(alarm=rng.choice((0, 3)), sched=rng.choice((None, None, *sorted(Sched))))
+        alarm, sched = rng.choice((0, 3)), rng.choice((None, None, *sorted(Sched)))
         kinds: tuple[Callable[[], Requested], ...] = (
             lambda: BindQueue(queue, queue, pattern), lambda: BindQueue(queue, queue, pattern),
             lambda: UnbindQueue(queue, queue, pattern), lambda: DeleteTopic(queue),
-            lambda: CreateQueueWith(queue, self._settings(queue), more),
-            lambda: ConfigureQueueWith(queue, self._settings(queue), more),
+            lambda: CreateQueue(queue, replace(self._settings(queue), alarm=alarm, sched=sched)),
+            lambda: ConfigureQueue(queue, replace(self._settings(queue), alarm=alarm, sched=sched)),
             lambda: ConfigureFair(
                 (0, rng.randrange(1, 100)), rng.choice((None, 5000)), rng.choice((None, 1, 2)),
                 rng.choice((None, 0, 600)),
@@ -373,20 +367,21 @@ class RandomCommands:
         """Jobs in several queues, topics that lead there, and a queue that does not last."""
         rng = self._rng
         queue, pattern = rng.choice((*self._client.queues, *TIED)), rng.choice(PATTERNS)
-        more = rng.choice((
-            MoreSettings(ttl_ms=rng.choice((0, 30, 400))), MoreSettings(idle_ms=rng.choice((0, 40, 300))),
-            MoreSettings(idle_ms=40), MoreSettings(overflow=rng.choice(sorted(Overflow))),
-            MoreSettings(overflow=Overflow.DROPOLDEST),
+        change = rng.choice((
+            QueueChange(ttl_ms=rng.choice((0, 30, 400))), QueueChange(idle_ms=rng.choice((0, 40, 300))),
+            QueueChange(idle_ms=40), QueueChange(overflow=rng.choice(sorted(Overflow))),
+            QueueChange(overflow=Overflow.DROPOLDEST),
         ))
-        change = QueueChange(capacity=rng.choice((1, 3))) if more.overflow is not None else QueueChange()
+        if change.overflow is not None:
+            change = replace(change, capacity=rng.choice((1, 3)))
         kinds: tuple[Callable[[], Requested], ...] = (
             *4 * [self._put_to_several],
             lambda: BindQueue(TOPIC, queue, pattern), lambda: BindQueue(TOPIC, queue, pattern),
             lambda: UnbindQueue(TOPIC, queue, pattern),
             lambda: DeleteTopic(TOPIC) if rng.random() < 0.2 else BindQueue(TOPIC, queue, None),
-            lambda: ConfigureQueueWith(PASSING, change, more), lambda: ConfigureQueueWith(PASSING, change, more),
-            lambda: CreateQueueWith(PASSING, change, more),
-            *4 * [lambda: CreateQueueWith(rng.choice(TIED), change, more)],
+            lambda: ConfigureQueue(PASSING, change), lambda: ConfigureQueue(PASSING, change),
+            lambda: CreateQueue(PASSING, change),
+            *4 * [lambda: CreateQueue(rng.choice(TIED), change)],
             lambda: DeleteQueue(PASSING, True),
         )
         return rng.choice(kinds)()

@@ -16,7 +16,7 @@ from core import (
     AttachSession,
     BeatWorker,
     CloseSession,
-    CreateQueueWith,
+    CreateQueue,
     Get,
     GetWith,
     Later,
@@ -187,7 +187,7 @@ class SessionClient(Client):
                     operation = self._bound(operation)
                 if isinstance(operation, BeatWorker):
                     operation = replace(operation, session=self._session)
-                if self.passing and isinstance(operation, CreateQueueWith) and rng.random() < QUEUE_BOUND:
+                if self.passing and isinstance(operation, CreateQueue) and rng.random() < QUEUE_BOUND:
                     operation = replace(operation, session=self._session)
                 waits = behind or (blocked and isinstance(operation, Get | GetWith | TakeTurn))
                 operations.append(

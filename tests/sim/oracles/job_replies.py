@@ -43,8 +43,6 @@ from core import (
     JobRunning,
     JobState,
     Kick,
-    KickHere,
-    KickNumber,
     Later,
     LaterAll,
     LaterAllFirst,
@@ -52,6 +50,7 @@ from core import (
     Leased,
     Move,
     NotFound,
+    Number,
     Operation,
     PurgeQueue,
     Put,
@@ -82,7 +81,7 @@ from tests.sim.world.trace import Violation
 
 Severals = DoneAll | LaterAll | LaterAllFirst | TouchAll | Batch
 OnRunning = Done | DoneLast | Later | LaterWith | Return | Bury | Touch | Move | BuryHere
-OnNumbered = ChangeNumber | DeleteNumber | DeleteUntaken | GetNumber | KickNumber
+OnNumbered = ChangeNumber | DeleteNumber | DeleteUntaken | GetNumber
 
 
 class JobReplies(JobStates):
@@ -110,11 +109,8 @@ class JobReplies(JobStates):
                 self._at_place(operation, reply)
             case PutNumbered():
                 self._put_numbered(operation, reply)
-            case ChangeNumber() | DeleteNumber() | DeleteUntaken() | GetNumber() | KickNumber():
+            case ChangeNumber() | DeleteNumber() | DeleteUntaken() | GetNumber():
                 self._on_numbered(operation, reply)
-            case KickHere():
-                if isinstance(reply, Removed):
-                    self.kick_here(operation.queue, reply.count, buried=reply.buried is True)
             case DeletePlace():
                 if not isinstance(reply, NotFound):
                     self.remove(self._waits_in(operation.selector.queue), 1, operation)
@@ -122,7 +118,7 @@ class JobReplies(JobStates):
                 self._several(operation, reply)
             case Kick():
                 if isinstance(reply, Removed):
-                    self.kick(operation.queue, reply.count)
+                    self._kick(operation, reply)
             case PurgeQueue():
                 if isinstance(reply, Removed):
                     self._purge(operation, reply.count)
@@ -207,24 +203,41 @@ class JobReplies(JobStates):
         if life is not None:
             life.lease_ms = operation.lease_ms
 
+    def _kick(self, operation: Kick, reply: Removed) -> None:
+        if operation.selector is None and operation.here:
+            self.kick_here(operation.queue, reply.count, buried=reply.buried is True)
+        elif operation.selector is None:
+            self.kick(operation.queue, reply.count)
+        else:
+            life = self._of_number(operation, operation.selector, reply)
+            if life is not None:
+                self.seen["jobs kicked by number"] += 1
+                self.dig_up(life, kicked=True)
+
+    def _of_number(self, operation: Operation, selector: Number, reply: Reply) -> Life | None:
+        """The job with this number, which an operation has found."""
+        life = self.numbered.get(selector.number)
+        if life is None or not any(one is life for one in self.lives):
+            if not self._vague():
+                raise Violation(f"{operation} is answered {reply}, and no job has this number")
+            return None
+        self.seen["jobs found by number"] += 1
+        return life
+
     def _on_numbered(self, operation: OnNumbered, reply: Reply) -> None:
         if isinstance(reply, SessionNotFound):
             return
-        life = self.numbered.get(operation.selector.number)
-        there = any(one is life for one in self.lives)
         if isinstance(reply, NotFound):
-            if isinstance(operation, KickNumber):       # it may wait for items, or be READY
-                return
+            life = self.numbered.get(operation.selector.number)
+            there = any(one is life for one in self.lives)
             if life is not None and there and not (life.may_be_gone(self.clock_ms) or self._vague()):
                 raise Violation(f"{operation} is answered {reply}, and {life} has this number")
             return
-        if life is None or not there:
-            if not self._vague():
-                raise Violation(f"{operation} is answered {reply}, and no job has this number")
+        life = self._of_number(operation, operation.selector, reply)
+        if life is None:
             if isinstance(operation, GetNumber) and isinstance(reply, Handed):
                 self.hand(with_options(operation), reply)
             return
-        self.seen["jobs found by number"] += 1
         if isinstance(operation, DeleteNumber | DeleteUntaken) and isinstance(reply, Finished):
             if isinstance(operation, DeleteUntaken) and life.run is not None:
                 raise Violation(f"{operation} is answered {reply}, and {life} runs")
@@ -233,9 +246,6 @@ class JobReplies(JobStates):
             self.lives.end(life)
         elif isinstance(operation, ChangeNumber) and isinstance(reply, Accepted):
             self._change(operation, life)
-        elif isinstance(operation, KickNumber):
-            self.seen["jobs kicked by number"] += 1
-            self.dig_up(life, kicked=True)
         elif isinstance(reply, JobRunning):
             if life.run is None and not self.blind:
                 raise Violation(f"{operation} is answered {reply}, and {life} waits")

@@ -26,9 +26,7 @@ from core import (
     CloseSession,
     Configure,
     ConfigureQueue,
-    ConfigureQueueWith,
     CreateQueue,
-    CreateQueueWith,
     DeleteQueue,
     DeleteTopic,
     Empty,
@@ -41,7 +39,6 @@ from core import (
     OpenSession,
     Operation,
     PauseQueue,
-    PauseQueueFor,
     Reply,
     Request,
     RequestMismatch,
@@ -65,9 +62,7 @@ from tests.sim.oracles.settings_in_force import Rules
 from tests.sim.world.trace import Violation
 
 SPENT_MAX = 8 << 20             # bytes handed out after which an entry is over
-ON_ONE_QUEUE = (
-    CreateQueue | ConfigureQueue | CreateQueueWith | ConfigureQueueWith | PauseQueue | ResumeQueue | PauseQueueFor
-)
+ON_ONE_QUEUE = CreateQueue | ConfigureQueue | PauseQueue | ResumeQueue
 LEASE, SESSION = range(2)       # of deadlines at the same time those of leases come first
 
 
@@ -175,11 +170,9 @@ class SessionPromises:
                 self._online = operation.online
             case CloneBegin() | CloneChunk() | CloneEnd():
                 self._set(operation, reply)
-            case CreateQueue() | ConfigureQueue() | CreateQueueWith() | ConfigureQueueWith():
-                self._set(operation, reply)
             case DeleteQueue() | Configure() | BindQueue() | UnbindQueue() | DeleteTopic():
                 self._set(operation, reply)
-            case PauseQueue() | ResumeQueue() | PauseQueueFor():
+            case CreateQueue() | ConfigureQueue() | PauseQueue() | ResumeQueue():
                 self._set(operation, reply)
             case OpenSession() | AttachSession() | TouchSession() | CloseSession():
                 self._session_command(operation, reply)

@@ -11,13 +11,10 @@ from core import (
     CloneEnd,
     Configure,
     ConfigureQueue,
-    ConfigureQueueWith,
     CreateQueue,
-    CreateQueueWith,
     DeleteQueue,
     DeleteTopic,
     Get,
-    MoreSettings,
     Operation,
     Overflow,
     Then,
@@ -55,7 +52,7 @@ class Rules:
     def executed(self, operation: Operation) -> None:
         """Settings come with an operation on queues, or with a CLONE."""
         match operation:
-            case CreateQueue() | ConfigureQueue() | CreateQueueWith() | ConfigureQueueWith():
+            case CreateQueue() | ConfigureQueue():
                 self._change(operation)
             case DeleteQueue():
                 self.remove(operation.queue)
@@ -87,7 +84,7 @@ class Rules:
         """The queues that go with a session."""
         return [name for name, rule in self._queues.items() if rule.session == session]
 
-    def _change(self, operation: CreateQueue | ConfigureQueue | CreateQueueWith | ConfigureQueueWith) -> None:
+    def _change(self, operation: CreateQueue | ConfigureQueue) -> None:
         change, rule = operation.change, self.of(operation.queue)
         if change.expire_ms is not None:
             rule = rule._replace(expire_ms=change.expire_ms, then=change.then)
@@ -95,9 +92,13 @@ class Rules:
             rule = rule._replace(tries=change.tries, dead=change.dead)
         if change.capacity is not None:
             rule = rule._replace(capacity=change.capacity)
-        if isinstance(operation, CreateQueueWith | ConfigureQueueWith):
-            rule = _more(rule, operation.more)
-        if isinstance(operation, CreateQueueWith):
+        if change.ttl_ms is not None:
+            rule = rule._replace(ttl_ms=change.ttl_ms)
+        if change.idle_ms is not None:
+            rule = rule._replace(idle_ms=change.idle_ms)
+        if change.overflow is not None:
+            rule = rule._replace(drops=change.overflow is Overflow.DROPOLDEST)
+        if isinstance(operation, CreateQueue) and operation.session is not None:
             rule = rule._replace(session=operation.session)
         self._queues[operation.queue] = rule
         if change.keep_ms:
@@ -119,13 +120,3 @@ class Rules:
         if get.expire_ms is None and own_ms is not None:
             expire_ms, then = own_ms, rule.then
         return expire_ms or None, self.expire_default if then is Then.DEFAULT else then
-
-
-def _more(rule: Rule, more: MoreSettings) -> Rule:
-    if more.ttl_ms is not None:
-        rule = rule._replace(ttl_ms=more.ttl_ms)
-    if more.idle_ms is not None:
-        rule = rule._replace(idle_ms=more.idle_ms)
-    if more.overflow is not None:
-        rule = rule._replace(drops=more.overflow is Overflow.DROPOLDEST)
-    return rule

@@ -12,7 +12,7 @@ from core import (
     DoneLast,
     Due,
     Get,
-    KickHere,
+    Kick,
     Operation,
     Put,
     PutWith,
@@ -162,7 +162,7 @@ class Ending:
             return
         operations = [*self._open_queues(), *self._call_forward()]
         graves = {job.queue for job in world.checks.model.buried}
-        operations += [KickHere(queue, 1000, True) for queue in sorted(graves)]
+        operations += [Kick(queue, 1000, here=True, buried=True) for queue in sorted(graves)]
         operations += [Get(None) for job in world.checks.model.jobs if job.ready]
         operations += [self._finish(job) for job in node.machine.running() if not self._returns_soon(job.session)]
         self._asked = [Outcome(operation, world.told) for operation in operations]

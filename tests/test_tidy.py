@@ -41,7 +41,7 @@ CORE_BUILTINS_FORBIDDEN = {"hash", "id", "open", "print", "input", "exec", "eval
 LIBRARY_MODULES = ("cluster/raft/pysyncobj_adapter.py",)      # all that may know pysyncobj
 
 # What workers may import besides (the extra sockpq[worker]), and only within functions: App needs none of it.
-WORKER_EXTRA = {"croniter", "prometheus_client", "rich"}
+WORKER_EXTRA = {"cronsim", "prometheus_client", "rich"}
 WORKER = "client/src/sockpq/worker/"
 
 FUNCTION_LINES_MAX = 60
@@ -212,7 +212,7 @@ def test_what_is_not_tidy_is_found(path: str, source: str, finding: str) -> None
         ("cluster/raft/pysyncobj_adapter.py", "import pysyncobj"),
         ("gateway/a.py", "from core import Machine\nfrom cluster.api import Cluster\nimport os"),
         ("pqctl/a.py", "from sockpq import Client\nimport click"),
-        ("client/src/sockpq/worker/a.py", "def f():\n    from croniter import croniter"),
+        ("client/src/sockpq/worker/a.py", "def f():\n    from cronsim import CronSim"),
         ("pqctl/a.py", "def f():\n" + "    pass\n" * 59),
     ],
 )

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from sockpq import BadArguments
-from sockpq.worker.cron_times import check, next_time, times_between
+from sockpq.worker.cron_times import NICKNAMES, check, next_time, times_between
 
 BERLIN = "Europe/Berlin"
 
@@ -52,6 +52,21 @@ def test_a_line_for_every_hour_goes_on_in_real_time(begin: str, expected: list[s
     times = times_between("*/15 * * * *", BERLIN, at(begin), at(begin) + 5 * 86_400, 4)
     assert told(times) == expected
     assert {later - earlier for earlier, later in pairwise(times)} == {900}
+
+
+def test_minutes_that_begin_with_a_star_go_on_in_real_time_too() -> None:
+    assert told(times_between("*/30 2 * * *", BERLIN, at("2026-03-28 02:15"), at("2026-03-31"), 9)) == [
+        "28 02:30 +0100", "30 02:00 +0200", "30 02:30 +0200",
+    ]
+    assert told(times_between("*/30 2 * * *", BERLIN, at("2026-10-25 00:00"), at("2026-10-26"), 9)) == [
+        "25 02:00 +0200", "25 02:30 +0200", "25 02:00 +0100", "25 02:30 +0100",
+    ]
+
+
+def test_lines_with_a_name() -> None:
+    begin = at("2026-11-20 12:34", "UTC")
+    for name, line in NICKNAMES.items():
+        assert next_time(name, "UTC", begin) == next_time(line, "UTC", begin) > begin
 
 
 def test_every_time_of_a_year_comes_once_and_in_order() -> None:

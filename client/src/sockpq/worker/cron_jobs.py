@@ -2,18 +2,26 @@
 
 The key is `<task>.<unix time>`: whoever else puts the same run finds it there, also for a day after it was done (the
 queue's KEEP). The schedule travels in the body, so that workers of an older and of a newer program do not get into each
-other's way; what has changed is put right when a worker starts.
+other's way; what has changed is put right when a worker starts. What time it is the cluster says, as it hands runs out:
+a worker whose clock is ahead would take runs that are still to come for missed ones.
 """
 
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 from sockpq._async.client import Client
-from sockpq.errors import ForbiddenError, JobNotFound, JobRunning, NotSupported, QueueNotFound, SockpqError
+from sockpq.errors import (
+    ForbiddenError,
+    JobNotFound,
+    JobRunning,
+    NotSupported,
+    ProtocolError,
+    QueueNotFound,
+    SockpqError,
+)
 from sockpq.model import Handed, Key, PeekedJob
 from sockpq.worker import cron_times
 from sockpq.worker.app import App
@@ -24,6 +32,8 @@ from sockpq.worker.task import Schedule, Task
 LOG = logging.getLogger("sockpq.worker")
 
 KEEP_S = 86_400
+CLOCK = "sockpq:clock"      # a job that is put to see when it would be active, and removed at once
+CLOCK_S = 86_400.0
 LOOK_JOBS_MAX = 10_000
 
 
@@ -44,10 +54,8 @@ class Run(NamedTuple):
 class CronJobs:
     """The periodic tasks of an app."""
 
-    def __init__(self, app: App, now: Callable[[], float] = time.time) -> None:
-        """`now`: Unix time."""
+    def __init__(self, app: App) -> None:
         self._app = app
-        self._now = now
         self._tasks = {task.name: task for task in app.tasks.values() if task.schedule}
 
     async def start(self, client: Client) -> None:
@@ -57,18 +65,18 @@ class CronJobs:
             await _keep_keys(client, queue)
             await self._remove_unwanted(client, queue)
         for task in self._tasks.values():
-            assert task.schedule
-            at = cron_times.next_time(task.schedule.line, task.schedule.tz, int(self._now()))
-            waiting = await self._waiting_runs(client, task)
-            if not waiting:
+            if not await self._waiting_runs(client, task):
+                assert task.schedule
+                now = await self._time_of(client, task.queue)
+                at = cron_times.next_time(task.schedule.line, task.schedule.tz, now)
                 await self._put(client, task.queue, Run(task.name, at, task.schedule, self._app.name))
 
     async def before_work(self, job: Handed, client: Client) -> bool:
         """Put the run after this one; False when this one is to be left out (`catch_up="none"`)."""
         run = run_of(job.data, self._app)
-        if run is None or run.task not in self._app.tasks:
-            return True             # no run of a schedule, or of a task that this worker does not have
-        now = int(self._now())
+        if run is None or run.task not in self._app.tasks:      # of no schedule, or of a task of other workers only
+            return job.meta is None or not (job.meta.key or "").startswith(CLOCK)
+        now = await self._time_at(client, job)
         following = cron_times.next_time(run.schedule.line, run.schedule.tz, run.at)
         missed = following <= now
         if missed and run.schedule.catch_up != "all":
@@ -76,6 +84,22 @@ class CronJobs:
         await self._put(client, job.queue, run._replace(at=following))
         again = job.meta is not None and job.meta.attempt > 1      # it failed: then it is late, and not missed
         return again or not (missed and run.schedule.catch_up == "none")
+
+    async def _time_at(self, client: Client, job: Handed) -> int:
+        """The cluster's time, from the lease of a job that was taken; a second is cut off, as it rounds up."""
+        lease = self._app.lease_of(job.queue)
+        ends = await client.touch(job.id, lease)
+        return int((ends or 0) - lease) - 1
+
+    async def _time_of(self, client: Client, queue: str) -> int:
+        """The cluster's time, from a job that is put for later."""
+        key = Key(queue, f"{CLOCK}:{uuid4().hex}")
+        await client.put(queue, Envelope(CLOCK, [], {}).encoded(self._app.codec), delay=CLOCK_S, key=key.key)
+        found = await client.peek(key)
+        await client.delete(key)
+        if found is None or found.at is None:
+            raise ProtocolError("a job that was put for later is not there, or has no time")
+        return int(found.at - CLOCK_S) - 1
 
     async def _put(self, client: Client, queue: str, run: Run) -> None:
         told = {"at": run.at, "app": run.app, **run.schedule._asdict()}

@@ -15,7 +15,7 @@ def worker() -> None:
 
 @command(worker, "list", timeout=10.0, epilog=exit_codes.READING)
 def list_(call: Call) -> int:
-    """Show all pools: their addresses, places for jobs, jobs, and when they were last heard of."""
+    """Show all pools: their addresses, children, jobs that run, and when they were last heard of."""
     from pqctl.actions import sessions
 
     return sessions.show_workers(call)

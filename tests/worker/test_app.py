@@ -23,7 +23,7 @@ def test_a_put_is_a_job_with_the_call_as_json() -> None:
         def send(to: str, subject: str = "hi") -> None: ...
 
         send.put("ann", subject="grün")
-        send.options(delay=60, priority=5, key="a1").put("bob")
+        send.options(delay=60, priority=5, key="a1", group="anna").put("bob")
         job = client.get("mail", expire=60, meta=True)
         assert job
         assert job.json() == {
@@ -31,6 +31,7 @@ def test_a_put_is_a_job_with_the_call_as_json() -> None:
         }
         assert "grün" in job.text
         (delayed,) = client.peek_queue("mail", "delayed")
+        assert client.sched_group("anna").waiting == 1
         assert (delayed.key, delayed.priority, json.loads(delayed.data)["args"]) == ("a1", 5, ["bob"])
         with pytest.raises(JobExists):
             send.options(key="a1").put("carl")

@@ -25,7 +25,7 @@ def test_its_programs_run() -> None:
     app = names["app"]
     assert isinstance(app, App)
     assert list(app.tasks) == ["app.send", "app.nightly"]
-    assert list(app.handlers) == ["orders"]
+    assert list(app.handlers) == ["orders", "reports"]
     assert app.tasks["app.nightly"].schedule
 
 

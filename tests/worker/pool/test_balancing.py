@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sockpq.worker.pool.balancing import Balancer, to_ask
+from sockpq.worker.pool.balancing import ASKED_JOBS_MAX, Balancer, to_ask
 
 
 def balancer(strategy: str, children: int, inbox_max: int = 4) -> Balancer:
@@ -65,6 +65,19 @@ def test_count_is_idle_slots_times_prefetch() -> None:
     assert to_ask(idle=1, slots=4, held=15, waiting=0, prefetch=4) == 1
     assert to_ask(idle=1, slots=4, held=3, waiting=0, prefetch=1) == 1
     assert to_ask(idle=2, slots=2, held=5, waiting=5, prefetch=4) == 3
+
+
+def test_without_a_limit_all_that_there_are_are_asked_for() -> None:
+    assert to_ask(idle=0, slots=4, held=100_000, waiting=99_000, prefetch=0) == ASKED_JOBS_MAX
+    assert to_ask(idle=0, slots=0, held=0, waiting=0, prefetch=0) == 0
+
+
+@pytest.mark.parametrize("strategy", ["fair", "fast"])
+def test_room_is_what_can_be_dealt(strategy: str) -> None:
+    made = balancer(strategy, 3, inbox_max=3)
+    made.deal(1)
+    room = made.room
+    assert len(made.deal(100)) == room == (6 if strategy == "fair" else 8)
 
 
 @given(slots=st.integers(0, 50), busy=st.integers(0, 50), waiting=st.integers(0, 200), prefetch=st.integers(1, 20))

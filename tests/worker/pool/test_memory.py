@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,25 @@ def test_growth_stops_at_the_share() -> None:
     assert MemoryShare(0.6, lambda: 0.59).may_grow()
     assert not MemoryShare(0.6, lambda: 0.6).may_grow()
     assert MemoryShare(None, lambda: 1.0).may_grow()
+
+
+def test_that_growth_has_stopped_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    used = [0.7]
+    memory = MemoryShare(0.6, lambda: used[0])
+    with caplog.at_level(logging.INFO, "sockpq.worker"):
+        memory.report(3, 9, is_short=False)
+        for _ in range(3):
+            memory.report(3, 9, is_short=True)
+        memory.report(3, 9, is_short=False)        # a child is idle for a moment
+        memory.report(3, 9, is_short=True)
+        used[0], memory._seen_at = 0.5, -1.0
+        memory.report(3, 9, is_short=True)
+        memory.report(3, 9, is_short=True)
+    assert [record.getMessage() for record in caplog.records] == [
+        "the pool stays at 3 of 9 children: 70% of the memory is used, and with --memory-share 60% it does not grow "
+        "above that",
+        "the pool may grow again: 50% of the memory is used",
+    ]
 
 
 def test_sizes_and_shares() -> None:

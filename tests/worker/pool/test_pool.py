@@ -448,3 +448,62 @@ def test_what_becomes_of_jobs() -> None:
             assert on.pool.counters.jobs == {("q", "later"): 1, ("q", "dead"): 1}
     run(main)
 
+
+
+@pytest.mark.parametrize("how", ["by", "group", "sched"])
+def test_a_group_is_charged_for_work_and_not_for_waiting_in_the_pool(how: str) -> None:
+    async def main() -> None:
+        by = {"by": "fair"} if how == "by" else {}
+        async with stage(most=1, least=1, prefetch=50, expire=0.6, **by) as on:
+            if how == "sched":
+                await asyncio.to_thread(on.client.queue_config, "q", sched="fair")
+                await on.pool._charging.look(on.pool.client, on.pool.queues)
+            group = "anna" if how == "group" else None
+            for number in range(6):
+                await asyncio.to_thread(on.client.put, "q", b"%d" % number, group=group)
+            for outcome in (
+                Outcome("done", run_s=100.0), Outcome("later", run_s=200.0, delay=1000.0),
+                Outcome("dead", run_s=400.0), Outcome("done", run_s=800.0, result=b"{}"), Outcome("done", run_s=1600.0),
+            ):
+                await on.until(lambda: bool(on.children.busy))
+                (child,) = on.children.busy
+                await asyncio.sleep(0.3)        # the leases of those that wait are renewed meanwhile
+                child.end(outcome)
+            await on.until(lambda: len(on.children.seen) == 6)
+            await on.until(lambda: len(on.client.running()) == 1)
+            used_s = (await asyncio.to_thread(on.client.sched_group, group or "q")).used_us / 1e6
+            assert 3100 <= used_s < 3100.2     # but for the moment between a TOUCH that tells it and a BURY
+            on.pool.stop()
+            await on.until(lambda: on.children.alive[1].stopped)
+            on.children.alive[1].end(Outcome("done", run_s=0.0))
+            await on.stopped()
+            assert (await asyncio.to_thread(on.client.sched_group, group or "q")).used_us < 3100.2e6
+    run(main)
+
+
+def test_without_a_prefetch_limit_a_busy_pool_takes_all_there_are() -> None:
+    async def main() -> None:
+        async with stage(most=1, least=1, prefetch=0) as on:
+            await on.put(3000)
+            await on.until(lambda: on.pool.held == 3000)
+            assert len(on.children.busy) == 1
+            (child,) = on.children.busy
+            for _ in range(100):
+                child.end()
+            assert sorted(int(job.data) for job in on.children.seen[:101]) == list(range(101))
+            on.pool.stop()
+            await on.until(lambda: child.stopped)
+            child.end()
+            await on.stopped()
+            assert (await asyncio.to_thread(on.client.queue_stat, "q"))["ready"] == 2899
+    run(main)
+
+
+def test_a_pool_that_memory_stops_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        async with stage(most=5, least=1, memory_share=0.000001) as on:
+            await on.put(10)
+            await on.until(lambda: bool(on.children.busy))
+            await on.until(lambda: "stays at 1 of 5 children: " in caplog.text)
+            assert (on.pool.size, "stays at 0" in caplog.text) == (1, False)
+    run(main)

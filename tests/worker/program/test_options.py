@@ -24,6 +24,11 @@ def test_options_become_settings() -> None:
         queues=("a", "b"), most=10, least=3, kind="processes", strategy="fast", prefetch=2, by="fair", tasks_max=100,
         memory_bytes_max=200 * 2**20, memory_share=0.6, time_limit=30, soft_time_limit=20, name="w1",
     )
+    celerys = pool_settings(parse([
+        "app:app", "--strategy", "fcfs", "--prefetch", "0", "--autoscale", "9,2", "--autoscale-keepalive", "2.5",
+    ]))
+    assert (celerys.strategy, celerys.prefetch, celerys.keepalive) == ("fast", 0, 2.5)
+    assert pool_settings(parse(["app:app", "--strategy", "default"])).strategy == "fair"
     fixed = pool_settings(parse(["app:app", "-c", "4"]))
     assert (fixed.most, fixed.least, fixed.prefetch, fixed.strategy, fixed.keepalive) == (4, 4, 4, "fair", 30)
 
@@ -41,7 +46,8 @@ def test_the_file_has_the_same_names_and_the_command_line_goes_first(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    "text", ["nonsense = 1", "prefetch = 0", 'autoscale = "3,10"', "queues = 5", "progress = 1", "= x", 'name = "a b"'],
+    "text",
+    ["nonsense = 1", "prefetch = -1", 'autoscale = "3,10"', "queues = 5", "progress = 1", "= x", 'name = "a b"'],
 )
 def test_a_file_with_a_fault_is_refused(tmp_path: Path, text: str) -> None:
     file = tmp_path / "worker.toml"
@@ -55,11 +61,13 @@ def test_a_file_with_a_fault_is_refused(tmp_path: Path, text: str) -> None:
     [
         ([], "give either an app"),
         (["app:app", "--exec", "cat"], "either an app"),
-        (["app:app", "--prefetch", "x"], "--prefetch x: needs a whole number of 1 or more"),
+        (["app:app", "--prefetch", "x"], "--prefetch x: needs a whole number of 0 or more"),
         (["app:app", "--prefetch", "1.5"], "--prefetch 1.5: needs a whole number"),
         (["app:app", "--time-limit", "nan"], "--time-limit nan: needs a number of seconds above 0"),
         (["--exec", "cat", "--backoff", "9,3"], "--backoff 9,3: needs the first pause and the longest"),
         (["app:app", "--soft-time-limit", "5", "--time-limit", "5"], "is not below the time limit"),
+        (["app:app", "--autoscale-keepalive", "0"], "--autoscale-keepalive 0: needs a number of seconds above 0"),
+        (["app:app", "--strategy", "random"], "must be one of fair, fast, default, fcfs"),
         (["app:app", "--bogus"], "unrecognized arguments: --bogus"),
         (["app:app", "--name"], "--name: expected one argument"),
         (["app:app", "--memory-share", "60"], "share"),

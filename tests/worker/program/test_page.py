@@ -94,6 +94,14 @@ def test_the_first_steps_and_the_other_tasks_of_the_page(terminal: Terminal, cli
         assert "app.nightly" in terminal.type("pqctl cron list")
 
 
+def test_the_slices_of_the_page(terminal: Terminal, client: Client) -> None:
+    client.put("reports", json=[1, 2], group="anna")
+    with terminal.worker("pqworker app:app -c 1"):
+        until(lambda: client.total("reports").jobs == 0 and not client.running())
+        until(lambda: "page 2 of anna" in terminal.log)
+    assert client.sched_group("anna").used_us < 1_000_000
+
+
 def test_a_program_for_each_job(terminal: Terminal, client: Client) -> None:
     (line,) = blocks("bash")[1].splitlines()
     client.put("thumbs", b"a picture", key="cat")
@@ -135,6 +143,6 @@ def test_the_inventory_has_variables_of_the_role_and_options_of_the_program(tmp_
 
 def test_every_block_is_one_of_these() -> None:
     kinds = re.findall(r"^```(\w+)$", PAGE, re.MULTILINE)
-    assert sorted(kinds) == ["bash"] * 3 + ["python"] * 3 + ["toml", "yaml"]
+    assert sorted(kinds) == ["bash"] * 3 + ["python"] * 4 + ["toml", "yaml"]
     prose = re.sub(r"^```.*?^```$", "", PAGE, flags=re.MULTILINE | re.DOTALL)
     assert not re.search(r"^    \S", prose, re.MULTILINE)       # nor is there one without a fence

@@ -41,7 +41,7 @@ class FakePool:
     busy = 1
 
     def __init__(self) -> None:
-        self.bounds = (4, 2)
+        self.size = 4
         self.told: list[Any] = []
 
     def set_bounds(self, most: int | None, least: int | None) -> None:
@@ -120,12 +120,12 @@ def test_heartbeats_go_on_after_a_fault_which_is_logged(caplog: pytest.LogCaptur
         pool = FakePool()
         with RealServer() as server, Client(server.address) as operator:
             async with AsyncClient(server.address) as voice:
-                pool.bounds = None                          # type: ignore[assignment]
+                pool.size = None                          # type: ignore[assignment]
                 beats = asyncio.create_task(keep(lambda: Heartbeat(pool, "w").run(voice, period=0.05), pause_s=0.05))
                 async with asyncio.timeout(15):
                     while "a fault of the worker itself" not in caplog.text:
                         await asyncio.sleep(0.01)
-                    pool.bounds = (4, 2)
+                    pool.size = 4
                     while not operator.workers():
                         await asyncio.sleep(0.01)
                 beats.cancel()

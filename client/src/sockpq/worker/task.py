@@ -96,6 +96,7 @@ class Task(Generic[P, R]):
         item: str | None = None,
         key: str | None = None,
         on_duplicate: OnDuplicate | None = None,
+        group: str | None = None,
         wait: float | None = None,
         timeout: float | None = None,
     ) -> TaskCall[P, R]:
@@ -105,7 +106,7 @@ class Task(Generic[P, R]):
         """
         given = {
             "priority": priority, "delay": delay, "at": at, "ttl": ttl, "every": every, "after": after, "item": item,
-            "key": key, "on_duplicate": on_duplicate, "wait": wait, "timeout": timeout,
+            "key": key, "on_duplicate": on_duplicate, "group": group, "wait": wait, "timeout": timeout,
         }
         return TaskCall(self, {name: value for name, value in given.items() if value is not None})
 

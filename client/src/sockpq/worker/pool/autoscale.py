@@ -14,7 +14,7 @@ class Autoscaler:
     """
 
     def __init__(self, most: int, least: int, now: float, keepalive: float = KEEPALIVE_S) -> None:
-        self._keepalive = keepalive
+        self.keepalive = keepalive
         self._grown_at = now
         self.most = self.least = 0
         self.set_bounds(most, least)
@@ -42,6 +42,6 @@ class Autoscaler:
             self._grown_at = now
             return wanted
         wanted = max(reserved, self.least)
-        if wanted < size and now - self._grown_at > self._keepalive:
+        if wanted < size and now - self._grown_at > self.keepalive:
             return wanted
         return size

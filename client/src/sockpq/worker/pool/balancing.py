@@ -7,13 +7,17 @@ from typing import Literal
 
 Strategy = Literal["fair", "fast"]
 
+ASKED_JOBS_MAX = 1000       # at once, where there is no other limit
+
 
 def to_ask(idle: int, slots: int, held: int, waiting: int, prefetch: int) -> int:
     """How many jobs to ask for: idle slots x prefetch, less those that wait here already; 0 while nobody is idle.
 
     `slots`: children there are or may be; `held`: all jobs of the pool, of which `waiting` are given to no child. Never
-    more than slots x prefetch are held.
+    more than slots x prefetch are held; with a prefetch of 0 any number, whether or not somebody is idle.
     """
+    if not prefetch:
+        return ASKED_JOBS_MAX if slots else 0
     return max(min(idle * prefetch - waiting, slots * prefetch - held), 0)
 
 
@@ -62,6 +66,12 @@ class Balancer:
                 if not room[child]:
                     del room[child]
         return chosen
+
+    @property
+    def room(self) -> int:
+        """How many jobs deal() would give to children."""
+        counts = self._jobs.values()
+        return sum(max(self.inbox_max - jobs, 0) for jobs in counts if self.strategy == "fast" or not jobs)
 
     def idle(self) -> list[int]:
         """The children without a job, the next in turn first."""

@@ -1,4 +1,7 @@
-"""What becomes of the jobs of a pool is told to the server: DONE in batches, everything else one by one."""
+"""What becomes of the jobs of a pool is told to the server: DONE in batches, everything else one by one.
+
+A DONE that tells how long the work took is one by one as well, but many of them in a packet.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from typing import Any
 
 from sockpq._engine.executor import Executor
 from sockpq._protocol.command import Command
+from sockpq._protocol.commands import jobs as job_commands
 from sockpq._protocol.commands.batches import BATCH_JOBS_MAX
 from sockpq.errors import JobNotFound, SockpqError
 from sockpq.model import Handed
@@ -28,25 +32,34 @@ LEAVE_S = 10.0          # how long the last words of a pool may take
 
 
 class Endings:
-    """Keeps the lease of a job until the server has heard of its end. `changed` is called when something is over."""
+    """Keeps the lease of a job until the server has heard of its end. `changed` is called when something is over.
+
+    `is_timed`: is the server told how long the work on this job took?
+    """
 
     def __init__(
-        self, executor: Executor, leases: Leases, counters: PoolCounters, changed: Callable[[], None]
+        self, executor: Executor, leases: Leases, counters: PoolCounters, changed: Callable[[], None],
+        is_timed: Callable[[Handed], bool],
     ) -> None:
         self._executor = executor
         self._leases = leases
         self._counters = counters
         self._changed = changed
+        self._is_timed = is_timed
         self._finished: list[int] = []
+        self._timed: list[tuple[int, float]] = []       # the same with their times
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._leaving = False
 
     # DONE
 
-    def finish(self, job: int) -> None:
-        """The job is done. That is said with the next GETB, or soon."""
-        self._finished.append(job)
+    def finish(self, job: Handed, run_s: float) -> None:
+        """The job is done, which took so long. That is said with the next GETB, or soon."""
+        if self._is_timed(job):
+            self._timed.append((job.id, run_s))
+        else:
+            self._finished.append(job.id)
         self._tell_soon(TELL_S)
 
     def take_finished(self) -> list[int]:
@@ -73,6 +86,28 @@ class Endings:
         self._timer = None
         if self._finished:
             self.begin(self._tell_these(self.take_finished()))
+        if self._timed:
+            self.begin(self._tell_times())
+
+    async def tell_times(self) -> None:
+        """Say the DONEs that have a time, before jobs are asked for: the server chooses by it."""
+        if self._timed:
+            await asyncio.shield(self.begin(self._tell_times()))
+
+    async def _tell_times(self) -> None:
+        told, self._timed = self._timed, []
+        try:
+            answers = await self._executor.run_batch(
+                [job_commands.done(job, ran=run_s) for job, run_s in told], timeout=CALL_S
+            )
+        except SockpqError as error:
+            LOG.warning("DONE cannot be said: %s", error)
+            if not self._leaving:
+                self._timed = told + self._timed
+                self._tell_soon(PAUSE_S)
+            return
+        self._count_lost([answer.error if answer else None for answer in answers])
+        self.told([job for job, _ in told])
 
     async def _tell_these(self, finished: list[int]) -> None:
         try:
@@ -104,9 +139,10 @@ class Endings:
 
     async def _end(self, job: Handed, outcome: Outcome) -> None:
         """Tried until the server has executed it, or the lease is over."""
+        timed = self._is_timed(job)
         while True:
             try:
-                if not await end_job(self._executor, job, outcome, CALL_S):
+                if not await end_job(self._executor, job, outcome, CALL_S, outcome.run_s if timed else None):
                     self.lost(job.id)
                 break
             except SockpqError as error:
@@ -118,13 +154,17 @@ class Endings:
 
     async def give_back(self, jobs: Sequence[Handed], counts: bool = False) -> None:
         """Put jobs back to their places; unless their attempts count, as if they had not been taken."""
-        commands: list[Command[Any]] = [give_back(job, counts) for job in jobs]
+        commands: list[Command[Any]] = [self.giving_back(job, counts) for job in jobs]
         try:
             await self._executor.run_batch(commands, timeout=LEAVE_S)
         except SockpqError as error:
             LOG.warning("jobs cannot be put back, they return when their leases end: %s", error)
         for job in jobs:
             self._leases.end(job.id)
+
+    def giving_back(self, job: Handed, counts: bool = False) -> Command[Any]:
+        """The command for that; the time that a job has waited here is nobody's."""
+        return give_back(job, counts, 0.0 if self._is_timed(job) and not counts else None)
 
     def lost(self, job: int) -> None:
         """The server says that the job is not ours any more."""
@@ -134,11 +174,12 @@ class Endings:
 
     # work under way
 
-    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+    def begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Do something that the pool waits for at its end."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._over)
+        return task
 
     def _over(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

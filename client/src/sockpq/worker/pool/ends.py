@@ -18,10 +18,15 @@ RESULT_TTL_S = 3600         # a result that nobody fetches, because its caller i
 LEAST_DELAY_S = 0.001
 
 
-async def end_job(executor: Executor, job: Handed, outcome: Outcome, timeout: float) -> bool:
-    """End it; False when it was not ours any more, as its lease had ended. Raises another SockpqError."""
-    command = _end(job, outcome)
+async def end_job(executor: Executor, job: Handed, outcome: Outcome, timeout: float, ran: float | None = None) -> bool:
+    """End it; False when it was not ours any more, as its lease had ended. Raises another SockpqError.
+
+    `ran`: how many seconds are charged to its group, instead of those since the hand-out.
+    """
+    command = _end(job, outcome, ran)
     try:
+        if outcome.kind == "dead" and ran is not None:
+            await executor.run(jobs.touch(job, ran=ran), timeout=timeout)       # BURY does not tell it
         if outcome.result is None or job.item is None:
             await executor.run(command, timeout=timeout)
             return True
@@ -37,9 +42,9 @@ async def end_job(executor: Executor, job: Handed, outcome: Outcome, timeout: fl
         return False
 
 
-def give_back(job: Handed, counts: bool = False) -> Command[Any]:
-    """Put a job back to its old place; unless its attempt `counts`, as if it had not been taken."""
-    return jobs.later(job, first=True, yielded=not counts)
+def give_back(job: Handed, counts: bool = False, ran: float | None = None) -> Command[Any]:
+    """Put a job back to its old place; unless its attempt `counts`, as if it had not been taken. `ran`: see end_job."""
+    return jobs.later(job, first=True, yielded=not counts, ran=ran)
 
 
 def done(ids: list[int], hear: Callable[[Sequence[object]], None]) -> Command[list[Any]]:
@@ -55,14 +60,14 @@ def _heard(reader: Reader[list[Any]], hear: Callable[[Sequence[object]], None]) 
     return answers
 
 
-def _end(job: Handed, outcome: Outcome) -> Command[Any]:
+def _end(job: Handed, outcome: Outcome, ran: float | None = None) -> Command[Any]:
     if outcome.kind == "done":
-        return jobs.done(job)
+        return jobs.done(job, ran=ran)
     if outcome.kind == "dead":
         return jobs.bury(job, outcome.reason)
     delay = outcome.delay if outcome.delay >= LEAST_DELAY_S else None
     told = outcome.slow or outcome.sleep is not None        # to the pulse: that was no failure, and no attempt
-    plain = jobs.later(job, delay=delay, yielded=told)
+    plain = jobs.later(job, delay=delay, yielded=told, ran=ran)
     words = " SLOW" if outcome.slow else f" SLEEP {outcome.sleep:.3f}" if told else ""
     words += f" REASON {outcome.reason}" if outcome.reason else ""
     return _with(plain, words) if words else plain
@@ -71,7 +76,7 @@ def _end(job: Handed, outcome: Outcome) -> Command[Any]:
 def _with(command: Command[Any], words: str) -> Command[Any]:
     """The command with words that came with pulses; without them for older servers."""
     line = command.line.removesuffix(b"\r\n") + words.encode() + b"\r\n"
-    return command._replace(line=line, needs=("pulse",), older=command)
+    return command._replace(line=line, needs=(*command.needs, "pulse"), older=command)
 
 
 def _plain(command: Command[Any]) -> Command[Any]:

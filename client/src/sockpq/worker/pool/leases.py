@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 RENEWALS_PER_LEASE = 3          # two may come too late, as through a failover
 
 
 @dataclass
 class Lease:
-    """Of one job: `length` as the server has it, `wanted` as it should be, in seconds."""
+    """Of one job: `length` as the server has it, `wanted` as it should be, in seconds.
+
+    `uncharged`: its renewals charge its group nothing, as the end of the job tells all of its time.
+    """
 
     length: float
     wanted: float
     renewed_at: float
     due_at: float
+    uncharged: bool = False
+
+
+class Due(NamedTuple):
+    """A renewal: the job, the new length of its lease if that is another one, and what is charged to its group."""
+
+    job: int
+    expire: float | None
+    ran: float | None
 
 
 class Leases:
@@ -24,17 +37,17 @@ class Leases:
     def __init__(self) -> None:
         self._leases: dict[int, Lease] = {}
 
-    def begin(self, job: int, taken_for: float, wanted: float, now: float) -> None:
+    def begin(self, job: int, taken_for: float, wanted: float, now: float, uncharged: bool = False) -> None:
         """The job was taken with a lease of `taken_for` seconds, and should have one of `wanted`: at once, if other."""
         due = now + (taken_for / RENEWALS_PER_LEASE if taken_for == wanted else 0)
-        self._leases[job] = Lease(taken_for, wanted, now, due)
+        self._leases[job] = Lease(taken_for, wanted, now, due, uncharged)
 
     def end(self, job: int) -> None:
         """The job is not held any more."""
         self._leases.pop(job, None)
 
-    def take_due(self, now: float) -> list[tuple[int, float | None]]:
-        """The jobs whose leases are to be renewed now, with the new length for those that get another one.
+    def take_due(self, now: float) -> list[Due]:
+        """What is to be renewed now.
 
         Each is due again after a third of its lease, whether or not the renewal succeeds.
         """
@@ -42,7 +55,8 @@ class Leases:
         for job, lease in self._leases.items():
             if lease.due_at <= now:
                 lease.due_at = now + min(lease.length, lease.wanted) / RENEWALS_PER_LEASE
-                due.append((job, None if lease.length == lease.wanted else lease.wanted))
+                expire = None if lease.length == lease.wanted else lease.wanted
+                due.append(Due(job, expire, 0.0 if lease.uncharged else None))
         return due
 
     def renewed(self, job: int, now: float) -> None:

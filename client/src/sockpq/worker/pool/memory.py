@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
 
 from sockpq.errors import BadArguments
+
+LOG = logging.getLogger("sockpq.worker")
 
 MEMINFO = Path("/proc/meminfo")
 CGROUP = Path("/sys/fs/cgroup")
@@ -23,6 +26,7 @@ class MemoryShare:
         self._used = used or used_share
         self._seen_at = -LOOK_S
         self._seen = 0.0
+        self._stops = False
 
     def may_grow(self) -> bool:
         """Is less used than the share?"""
@@ -32,6 +36,21 @@ class MemoryShare:
         if now - self._seen_at >= LOOK_S:       # it is asked at each message
             self._seen_at, self._seen = now, self._used()
         return self._seen < self.share
+
+    def report(self, size: int, most: int, is_short: bool) -> None:
+        """Say in the log that growth has stopped, or goes on.
+
+        `size`, `most`: children there are, and may be; `is_short`: would more have work?
+        """
+        stops = is_short and not self.may_grow()
+        if stops and not self._stops:
+            LOG.warning(
+                "the pool stays at %d of %d children: %.0f%% of the memory is used, and with --memory-share %.0f%% it "
+                "does not grow above that", size, most, self._seen * 100, (self.share or 0) * 100,
+            )
+        elif self._stops and not stops and self.may_grow():
+            LOG.info("the pool may grow again: %.0f%% of the memory is used", self._seen * 100)
+        self._stops = stops or (self._stops and not self.may_grow())
 
 
 def used_share(meminfo: Path = MEMINFO, cgroup: Path = CGROUP) -> float:

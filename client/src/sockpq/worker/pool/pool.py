@@ -29,10 +29,10 @@ from sockpq.worker.failures import log_failure
 from sockpq.worker.outcome import Outcome
 from sockpq.worker.pool.autoscale import Autoscaler
 from sockpq.worker.pool.balancing import to_ask
+from sockpq.worker.pool.charging import Charging
 from sockpq.worker.pool.counters import PoolCounters
 from sockpq.worker.pool.endings import CALL_S, PAUSE_S, Endings
-from sockpq.worker.pool.ends import give_back
-from sockpq.worker.pool.leases import Leases
+from sockpq.worker.pool.leases import Due, Leases
 from sockpq.worker.pool.memory import MemoryShare
 from sockpq.worker.pool.request import WAIT_S, request
 from sockpq.worker.pool.roster import Roster
@@ -75,7 +75,10 @@ class Pool:
         self._touching = False
         self.client = app.new_async_client()
         self._leases = Leases()
-        self._endings = Endings(self.client._executor, self._leases, self.counters, self._changed.set)
+        self._charging = Charging()
+        self._endings = Endings(
+            self.client._executor, self._leases, self.counters, self._changed.set, self._is_timed
+        )
         self._roster = Roster(
             lambda number: self._children.spawn(number, self, self.settings), settings.strategy, settings.inbox_max
         )
@@ -161,6 +164,7 @@ class Pool:
         if unknown:
             raise BadArguments(f"the app has no task and no handler for queue {', '.join(sorted(unknown))}")
         self.settings = settings
+        self._scaler.keepalive = settings.keepalive
         self._roster.configure(settings.strategy, settings.inbox_max)
         self._memory = MemoryShare(settings.memory_share)
         self._interrupt()
@@ -171,6 +175,7 @@ class Pool:
         if not self.queues:
             raise BadArguments("no queue to take jobs from: the app has no task and no handler")
         tick = asyncio.create_task(self._tick())
+        looker = asyncio.create_task(self._charging.keep_looking(self.client, lambda: self.queues))
         taker = asyncio.create_task(self._take_loop())
         try:
             self._scale()
@@ -180,11 +185,13 @@ class Pool:
         finally:
             self._stopping = True
             tick.cancel()
+            looker.cancel()
             taker.cancel()
             for member in self._roster:
                 self._roster.kill(member.child.number, "the pool has ended")
-            with suppress(asyncio.CancelledError):
-                await tick
+            for helper in (tick, looker):
+                with suppress(asyncio.CancelledError):
+                    await helper
             while not self._roster.empty:
                 await self._wait(RETIRE_S)
             await self._give_back_waiting()
@@ -202,7 +209,7 @@ class Pool:
             if not count:
                 await self._wait(None)
                 continue
-            self._taking = asyncio.create_task(self._take(count, self._endings.take_finished()))
+            self._taking = asyncio.create_task(self._take(count))
             try:
                 for job in await self._taking:
                     self._arrived(job)
@@ -219,12 +226,13 @@ class Pool:
             self._dispatch()
             self._scale()
 
-    async def _take(self, count: int, finished: list[int]) -> list[Handed]:
+    async def _take(self, count: int) -> list[Handed]:
         """The next jobs; the DONEs of those that are finished ride with the request."""
-        told = False
+        await self._endings.tell_times()
+        finished, told = self._endings.take_finished(), False
 
         def put_back(taken: list[Handed]) -> list[Command[Any]]:
-            return [give_back(job) for job in taken]
+            return [self._endings.giving_back(job) for job in taken]
 
         try:
             taken = await self.client._executor.run_behind(
@@ -262,7 +270,9 @@ class Pool:
         return not self._failed_starts and self._scaler.most > self._scaler.least and self._memory.may_grow()
 
     def _arrived(self, job: Handed) -> None:
-        self._leases.begin(job.id, self._taken_for(), self._length(job.queue), monotonic())
+        self._leases.begin(
+            job.id, self._taken_for(), self._length(job.queue), monotonic(), uncharged=self._is_timed(job)
+        )
         if job.queue in self._periodic:
             self._endings.begin(self._prepare(job))
         else:
@@ -278,7 +288,7 @@ class Pool:
             self._endings.end(job, Outcome("later", delay=PREPARE_PAUSE_S))
             return
         if not work:
-            self._endings.finish(job.id)
+            self._endings.finish(job, 0.0)
         elif self._stopping:
             await self._endings.give_back([job])
         else:
@@ -299,21 +309,23 @@ class Pool:
         now = monotonic()
         good: list[Handed] = []
         until = math.inf
-        for job in self._waiting:
+        room = self._roster.room
+        while self._waiting and len(good) < room:       # there may be thousands behind
+            job = self._waiting.popleft()
             safe_until = self._leases.safe_until(job.id)
             if safe_until <= now:
                 self._endings.begin(self._verify(job))
             else:
                 good.append(job)
                 until = min(until, safe_until)
-        given = self._roster.deal(good, until)
-        self._waiting = deque(good[given:])
+        self._roster.deal(good, until)
 
     async def _verify(self, job: Handed) -> None:
         """The pool stood still for so long that another may have the job: begin it only if it is still ours."""
         asked_at = monotonic()
         try:
-            await self.client._executor.run(jobs.touch(job), timeout=CALL_S)
+            ran = 0.0 if self._is_timed(job) else None
+            await self.client._executor.run(jobs.touch(job, ran=ran), timeout=CALL_S)
         except SockpqError:
             self._endings.lost(job.id)
             return
@@ -330,6 +342,9 @@ class Pool:
         if self._stopping:
             return
         target = self._scaler.target(self.held, self._roster.size, now, self._memory.may_grow())
+        size = self._roster.size
+        is_short = self._roster.busy == size and self._scaler.least <= size < self._scaler.most
+        self._memory.report(size, self._scaler.most, is_short)
         while self._roster.size < target and now >= self._may_start_at:
             self._roster.start_one()
         surplus = self._roster.size - target
@@ -393,7 +408,8 @@ class Pool:
             timed_out = member.killed == "time limit"
             message = f"the time limit of {self.settings.time_limit:g} s is over" if timed_out else member.killed or why
             kind = "TimeLimit" if timed_out else "ChildDied"
-            self._account(job, lost(self._app, job, kind, message))
+            outcome = lost(self._app, job, kind, message)
+            self._account(job, outcome._replace(run_s=monotonic() - member.begun_at))
         if not member.ready and not self._stopping:
             self._failed_starts += 1
             first, longest = RESTART_PAUSES_S
@@ -415,9 +431,12 @@ class Pool:
         if outcome.kind == "ended":
             self._leases.end(job.id)
         elif outcome.kind == "done" and outcome.result is None:
-            self._endings.finish(job.id)
+            self._endings.finish(job, outcome.run_s)
         else:
             self._endings.end(job, outcome)
+
+    def _is_timed(self, job: Handed) -> bool:
+        return self._charging.is_told(job, self.settings.by)
 
     async def _give_back_waiting(self) -> None:
         """Put the jobs that no child has begun back to their places."""
@@ -468,10 +487,10 @@ class Pool:
         elif member.job and limit is not None and now - member.begun_at > limit:
             self._roster.kill(number, "time limit")
 
-    async def _touch(self, due: list[tuple[int, float | None]], now: float) -> None:
+    async def _touch(self, due: list[Due], now: float) -> None:
         try:
             answers = await self.client._executor.run_batch(
-                [jobs.touch(job, expire) for job, expire in due], timeout=CALL_S
+                [jobs.touch(one.job, one.expire, ran=one.ran) for one in due], timeout=CALL_S
             )
         except ForeignCluster as error:
             self._leave(error)
@@ -481,11 +500,11 @@ class Pool:
             return
         finally:
             self._touching = False
-        for (job, _), answer in zip(due, answers, strict=True):
+        for one, answer in zip(due, answers, strict=True):
             if answer and answer.error is None:
-                self._leases.renewed(job, now)
+                self._leases.renewed(one.job, now)
             elif answer and isinstance(answer.error, JobNotFound):
-                self._not_ours(job)
+                self._not_ours(one.job)
 
     def _not_ours(self, job: int) -> None:
         """A lease has ended. What waits is dropped; what runs is not believed at its end; what is ended is ended."""

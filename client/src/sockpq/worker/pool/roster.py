@@ -76,6 +76,11 @@ class Roster:
         return sum(member.ready and not member.retiring for member in self._members.values())
 
     @property
+    def room(self) -> int:
+        """Jobs that can be given to children now."""
+        return self._balancer.room
+
+    @property
     def idle(self) -> list[int]:
         """The ready children without any job."""
         return self._balancer.idle()

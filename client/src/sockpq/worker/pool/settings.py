@@ -11,6 +11,7 @@ from sockpq.worker.pool.balancing import Strategy
 Kind = Literal["processes", "threads", "asyncio"]
 KINDS = ("processes", "threads", "asyncio")
 STRATEGIES = ("fair", "fast")
+ALSO_CALLED = {"default": "fair", "fcfs": "fast"}       # as in Celery
 CHILDREN_MAX = 10_000
 PREFETCH_MAX = 1000
 
@@ -18,10 +19,11 @@ PREFETCH_MAX = 1000
 class PoolSettings(NamedTuple):
     """How a pool works; times in seconds.
 
-    `queues`: none means those of the app. `most`, `least`: children; equal without autoscaling. `by`: how the server
-    chooses among queues. `tasks_max`, `memory_bytes_max`: after this many tasks, or with so much memory, a child is
-    replaced. `memory_share`: of all memory, 0 to 1; above it the pool does not grow. Only `queues` to `name` may change
-    while it runs.
+    `queues`: none means those of the app. `most`, `least`: children; equal without autoscaling; `keepalive`: no child
+    is ended for so long after the last growth. `prefetch`: jobs taken for each idle child, 0 for all there are. `by`:
+    how the server chooses among queues. `tasks_max`, `memory_bytes_max`: after this many tasks, or with so much memory,
+    a child is replaced. `memory_share`: of all memory, 0 to 1; above it the pool does not grow. `name` and `kind` do
+    not change while it runs.
     """
 
     queues: tuple[str, ...] = ()
@@ -44,7 +46,7 @@ class PoolSettings(NamedTuple):
     @property
     def inbox_max(self) -> int:
         """How many jobs a child may have at once; only one when it may be replaced behind any."""
-        return 1 if self.tasks_max or self.memory_bytes_max else self.prefetch
+        return 1 if self.tasks_max or self.memory_bytes_max else self.prefetch or PREFETCH_MAX
 
     def checked(self) -> PoolSettings:
         """Itself; raises BadArguments."""
@@ -54,9 +56,9 @@ class PoolSettings(NamedTuple):
             raise BadArguments(f"a pool is one of {', '.join(KINDS)}, not {self.kind!r}")
         if self.strategy not in STRATEGIES:
             raise BadArguments(f"a strategy is {' or '.join(STRATEGIES)}, not {self.strategy!r}")
-        if not 1 <= self.prefetch <= PREFETCH_MAX:
-            raise BadArguments(f"prefetch {self.prefetch} is not between 1 and {PREFETCH_MAX}")
-        for name in ("tasks_max", "memory_bytes_max", "time_limit", "soft_time_limit"):
+        if not 0 <= self.prefetch <= PREFETCH_MAX:
+            raise BadArguments(f"prefetch {self.prefetch} is not between 1 and {PREFETCH_MAX}, nor 0 for no limit")
+        for name in ("keepalive", "tasks_max", "memory_bytes_max", "time_limit", "soft_time_limit"):
             value = getattr(self, name)
             if value is not None and not 0 < value < float("inf"):
                 raise BadArguments(f"{name} must be greater than 0, not {value}")

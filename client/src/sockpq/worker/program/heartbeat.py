@@ -28,8 +28,8 @@ class Steered(Protocol):
     """A pool."""
 
     @property
-    def bounds(self) -> tuple[int, int]:
-        """The most and the least children."""
+    def size(self) -> int:
+        """Children there are."""
         ...
 
     @property
@@ -72,7 +72,7 @@ class Heartbeat:
             pause = period
             try:
                 self.follow(
-                    await client.worker_beat(self._name, self._pool.bounds[0], self._pool.busy, timeout=timeout)
+                    await client.worker_beat(self._name, self._pool.size, self._pool.busy, timeout=timeout)
                 )
                 self._foreign = False
             except WorkerExists:

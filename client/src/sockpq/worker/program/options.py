@@ -15,9 +15,10 @@ from sockpq._protocol.arguments import name as queue_name
 from sockpq._version import __version__
 from sockpq.errors import BadArguments
 from sockpq.worker.policy import BACKOFF_S, EXPIRE_S, TRIES
+from sockpq.worker.pool.autoscale import KEEPALIVE_S
 from sockpq.worker.pool.memory import share_of, size_bytes
 from sockpq.worker.pool.request import POLICIES
-from sockpq.worker.pool.settings import KINDS, STRATEGIES, PoolSettings
+from sockpq.worker.pool.settings import ALSO_CALLED, KINDS, STRATEGIES, PoolSettings
 
 WORKER_NAME_MAX = 64
 LOG_FORMATS = ("json", "text")
@@ -78,6 +79,7 @@ def pool_settings(options: Options) -> PoolSettings:
     most, least = get("autoscale") or (get("concurrency", os.cpu_count() or 1),) * 2
     return PoolSettings(
         queues=get("queues", ()), most=most, least=least, strategy=get("strategy", "fair"),
+        keepalive=get("autoscale-keepalive", KEEPALIVE_S),
         prefetch=get("prefetch", 4), by=get("by"), tasks_max=get("max-tasks-per-child"),
         memory_bytes_max=get("max-memory-per-child"), memory_share=get("memory-share"),
         time_limit=get("time-limit"), soft_time_limit=get("soft-time-limit"),
@@ -124,6 +126,15 @@ def _count(value: Any, least: int = 1) -> int:
     if isinstance(value, float) or number < least or not number.is_integer():
         raise BadArguments(f"needs a whole number of {least} or more")
     return int(number)
+
+
+def _strategy(value: Any) -> str:
+    read = _one_of(*STRATEGIES, *ALSO_CALLED)(value)
+    return ALSO_CALLED.get(read, read)
+
+
+def _count_or_none(value: Any) -> int:
+    return _count(value, 0)
 
 
 def _seconds(value: Any) -> float:
@@ -191,9 +202,10 @@ KEYS: dict[str, Option] = {
     "queues": Option(_queues, "A,B", "take jobs from these queues only; without it from all that the app has"),
     "concurrency": Option(_count, "N", "children; by default as many as there are processors", "-c"),
     "autoscale": Option(_pair, "MOST,LEAST", "as many children as there is work for, in these bounds; goes before -c"),
+    "autoscale-keepalive": Option(_seconds, "S", f"end no child for so long after the last growth ({KEEPALIVE_S:g})"),
     "pool": Option(_one_of(*KINDS), "KIND", "what children are: processes (default), threads or asyncio"),
-    "strategy": Option(_one_of(*STRATEGIES), "WHICH", "fair (default): jobs go to idle children; fast: spread to all"),
-    "prefetch": Option(_count, "N", "jobs taken at once for each idle child (4)"),
+    "strategy": Option(_strategy, "WHICH", "fair (default): jobs go to idle children; fast, or fcfs: spread to all"),
+    "prefetch": Option(_count_or_none, "N", "jobs taken at once for each idle child (4); 0: all that there are"),
     "by": Option(_one_of(*POLICIES), "POLICY", f"how the server chooses among queues: {', '.join(POLICIES)}"),
     "max-tasks-per-child": Option(_count, "N", "replace a child after this many tasks"),
     "max-memory-per-child": Option(_size, "SIZE", "replace a child that has had more memory: 200M"),

@@ -158,6 +158,8 @@ class Connection(asyncio.Protocol):
         """See Link."""
         if self._paused:
             asyncio.get_running_loop().call_soon(self._throttle)
+        if self._held_bytes:
+            self.weigh()
 
     def abort(self) -> None:
         """Close at once: this program ends."""

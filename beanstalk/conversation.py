@@ -34,6 +34,7 @@ from beanstalk.limits import (
     OUTPUT_BYTES_PIECE,
     PER_PIECE,
     RESERVATION_BYTES,
+    TOLD_NAME_BYTES,
     TTR_S_MIN,
     WATCHED_BYTES,
 )
@@ -55,6 +56,9 @@ class Link(Protocol):
     def read_on(self) -> None:
         """There may be room for input, if it was held back."""
 
+    def weigh(self) -> None:
+        """More is held for the client, without anything being sent or received."""
+
 
 class Asking(Struct):
     """A call whose result is awaited, and what makes the answer of it. Failures that `then` does not know are told."""
@@ -69,6 +73,7 @@ class Telling(Struct):
 
     call: Call
     pieces: Iterator[bytes]
+    held_bytes: int = 0             # of memory that it needs meanwhile
 
 
 Step = bytes | Asking | Telling
@@ -114,8 +119,14 @@ class Conversation:
         """The memory held for it, besides answers that are written; 0 for the little that most connections need."""
         held = self.reader.held_bytes + self._out_bytes
         asking = self._asking
-        if asking is not None and type(asking.call) is calls.Put and len(asking.call.body) >= COUNTED_BYTES_MIN:
-            held += len(asking.call.body)
+        if asking is not None:
+            call = asking.call
+            if type(call) is calls.Put:
+                held += len(call.body) if len(call.body) >= COUNTED_BYTES_MIN else 0
+            elif type(asking) is Telling:
+                held += asking.held_bytes
+            elif type(call) in OF_ALL_TUBES:
+                held += len(self._server.tubes) * TOLD_NAME_BYTES
         watched, reserved = len(self._tubes.watched), len(self.held)
         if watched > FEW:
             held += watched * WATCHED_BYTES + 2 * self._tubes.names_bytes
@@ -124,7 +135,11 @@ class Conversation:
     @property
     def holds_much(self) -> bool:
         """Whether more is held than of most connections."""
-        return len(self._tubes.watched) > FEW or len(self.held) > FEW or self.reader.pending
+        asking = self._asking
+        return (
+            len(self._tubes.watched) > FEW or len(self.held) > FEW or self.reader.pending
+            or (asking is not None and type(asking.call) in OF_ALL_TUBES)
+        )
 
     def turn(self) -> tuple[str, int]:
         """What it waits for, and a number that changes when the client makes progress.
@@ -247,6 +262,7 @@ class Conversation:
             if not self.closed:
                 self._flush()
                 self._asking = step
+                self._link.weigh()
                 self._turns.do_piece(self._tell)
             return
         assert type(step) is Asking
@@ -515,7 +531,8 @@ class Conversation:
         own = self._server.tubes.names()
         if len(own) + len(result.names) <= PER_PIECE:
             return answers.yaml_list(dict.fromkeys((*own, *result.names)))
-        return Telling(calls.Tubes(), answers.long_yaml_list(_each_once((*own, *result.names))))
+        return Telling(calls.Tubes(), answers.long_yaml_list(_each_once((*own, *result.names))),
+                       (len(own) + len(result.names)) * TOLD_NAME_BYTES)
 
     def _pause_tube(self, command: Command) -> Step:
         def paused(_: Result) -> Step:
@@ -607,6 +624,7 @@ def _job_stats(result: Result) -> Step:
 
 # Calls that may take long. Nobody waits for them when their connection has ended.
 LONG = frozenset({calls.Kick, calls.Tubes, calls.Totals})
+OF_ALL_TUBES = frozenset({calls.Tubes, calls.Totals})
 
 # Of the budget of a turn, in commands that are a single small operation; all others cost 1.
 COSTS = {

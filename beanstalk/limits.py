@@ -22,4 +22,5 @@ FORGET_S = 60.0                     # a reservation is remembered this long afte
 FEW = 16
 WATCHED_BYTES = 350                 # a watched tube, with a reserve that waits for it
 RESERVATION_BYTES = 400
+TOLD_NAME_BYTES = 100               # a tube in a long answer that is being made
 COUNTED_BYTES_MIN = 4 << 10         # a body that is on its way counts from this size on

@@ -35,6 +35,9 @@ class TubeUse:
         """Whether the tube exists because of a connection; `default` always does."""
         return tube in self._known
 
+    def __len__(self) -> int:
+        return len(self._known)
+
     def names(self) -> list[str]:
         """The tubes that exist because of a connection, `default` first and then as they appeared."""
         return list(self._known)

@@ -294,6 +294,9 @@ class Link:
     def close(self) -> None:
         self.closed = True
 
+    def weigh(self) -> None:
+        pass
+
     def read_on(self) -> None:
         pass
 

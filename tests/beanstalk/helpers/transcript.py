@@ -44,6 +44,9 @@ class Client:
     def close(self) -> None:
         self.closed = True
 
+    def weigh(self) -> None:
+        pass
+
     def read_on(self) -> None:
         pass
 

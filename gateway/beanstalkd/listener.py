@@ -15,9 +15,10 @@ import msgspec
 from beanstalk import Connection, Failure, Server, Stay
 from cluster import ERRAND_BYTES_MAX
 from cluster.api import Doing
+from gateway.beanstalkd.errand_account import CountedErrand, held_by
 from gateway.beanstalkd.fast_path import FastPath
 from gateway.beanstalkd.order_execution import OrderExecution, Principal, Services
-from gateway.beanstalkd.orders import Outcome, decode_order, encode
+from gateway.beanstalkd.orders import Order, Outcome, decode_order, encode
 from gateway.beanstalkd.seat import NodeSeat
 from gateway.beanstalkd.sessions import NodeSessions
 from gateway.server.doors import BEANSTALKD, Door, Doors
@@ -34,7 +35,7 @@ END_S = 2.0                     # for which the end of the node waits for jobs t
 
 
 def do_errand(
-    services: Services, user: str | None, address: str, data: bytes, told: Callable[[bytes | None], None],
+    hub: Hub, user: str | None, address: str, data: bytes, told: Callable[[bytes | None], None],
 ) -> Doing:
     """Execute an order that another node has received.
 
@@ -46,8 +47,14 @@ def do_errand(
         log.warning("%s: an order of a newer version was not understood", address)
         told(encode(Failure.GONE))
         return Ended()
-    principal = Principal(user, address)
+    held_bytes = held_by(order, data)
+    if not held_bytes:
+        return _do(hub, Principal(user, address), order, told)
+    counted = CountedErrand(hub.account, held_bytes, told)
+    return counted.done_by(_do(hub, Principal(user, address), order, counted.tell))
 
+
+def _do(services: Services, principal: Principal, order: Order, told: Callable[[bytes | None], None]) -> Doing:
     def tell(outcome: Outcome) -> None:
         data = encode(outcome)
         told(data if len(data) <= ERRAND_BYTES_MAX else encode(Failure.OUT_OF_MEMORY))

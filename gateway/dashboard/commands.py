@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from gateway.server.conversation import Conversation
 from gateway.server.hub import Hub
 
 PATIENCE_S = 8.0                # a page must be answered in 10
+COUNTED_BYTES_MIN = 64 << 10    # smaller answers are not in the account
 NO_ANSWER = b""                 # nobody knows whether the command was executed
 
 
@@ -15,6 +17,7 @@ async def execute(hub: Hub, user: str | None, address: str, data: bytes) -> byte
     """Execute a command, with its data, for this user; returns the answer, NO_ANSWER if there is none in time."""
     link = _Memory(user, address)
     conversation = Conversation(hub, link)
+    link.weigh = conversation.pipeline.weigh
     try:
         conversation.receive(data)
         conversation.end()
@@ -23,8 +26,9 @@ async def execute(hub: Hub, user: str | None, address: str, data: bytes) -> byte
     except TimeoutError:
         return NO_ANSWER
     finally:
+        link.over = True
         conversation.lost()
-    return bytes(link.written)
+    return NO_ANSWER if link.aborted else bytes(link.written)
 
 
 class _Memory:
@@ -36,19 +40,24 @@ class _Memory:
         self.user = user
         self.peer = address
         self.written = bytearray()
+        self.aborted = False                        # a part of the answer is missing
+        self.over = False                           # nothing counts any more
+        self.weigh: Callable[[], None] = lambda: None
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def write(self, data: bytes) -> None:
-        """Keep bytes."""
+        """Keep bytes; large answers count for the memory that the node holds for clients."""
         self.written += data
+        if len(self.written) >= COUNTED_BYTES_MIN:
+            self.weigh()
 
     def tell(self, lines: list[bytes]) -> None:
         """Keep bytes."""
-        self.written += b"".join(lines)
+        self.write(b"".join(lines))
 
     def held_bytes(self) -> int:
         """What is kept."""
-        return len(self.written)
+        return 0 if self.over else len(self.written)
 
     def unsent_bytes(self) -> int:
         """Nothing waits."""
@@ -70,4 +79,5 @@ class _Memory:
 
     def abort(self) -> None:
         """Note that nothing more will come."""
+        self.aborted = True
         self.finish()

@@ -363,6 +363,39 @@ def test_a_reserve_that_was_given_up_takes_no_job_when_the_one_in_its_place_has_
     with_gateway(test, automatic=False)
 
 
+def test_what_an_errand_holds_is_in_the_account_until_it_has_its_outcome() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        account = gateway.hub.account
+        place = Place(gateway)
+        place.do(calls.Reserve(("other",), 0))
+        session = place.seat._session
+        assert session is not None
+        told: list[bytes | None] = []
+
+        def errand(call: Call) -> None:
+            order = Order(call, session.number, session.next_number(), True)
+            do_errand(gateway.hub, None, "n2", encode(order), told.append)
+
+        errand(calls.Put("q", 0, 0, 60, bytes(50_000)))
+        assert account.held_bytes >= 50_000
+        gateway.cluster.commit()
+        assert account.held_bytes == 0
+        errand(calls.Put("q", 0, 0, 60, b"small"))
+        assert account.held_bytes == 0, "which costs no more than a native command"
+        gateway.cluster.commit()
+        told.clear()
+        errand(calls.Reserve(tuple(f"{number:0100}" for number in range(500)), None))
+        gateway.cluster.commit()
+        assert account.held_bytes >= 500 * 200
+        assert told == []
+        (holder,) = account._holders
+        holder.evict()
+        assert told == [encode(Failure.GONE)], "which ends the connection at the other node"
+        assert account.held_bytes == 0
+        assert len(gateway.hub.waiters) == 0
+    with_gateway(test, automatic=False)
+
+
 def test_the_leader_looks_up_the_rights_of_the_user() -> None:
     async def test(gateway: MemoryGateway) -> None:
         allowed = Place(gateway, user="ann")

@@ -22,8 +22,7 @@ from core import (
     GetNumber,
     GetWith,
     JobState,
-    KickHere,
-    KickNumber,
+    Kick,
     Later,
     LaterWith,
     LaterWithReason,
@@ -91,7 +90,7 @@ def operation(random: Random, machine: Machine, ids: list[int], numbers: list[in
     place = Place(queue, random.choice(seen).seq if seen else 0)
     ones: list[Atomic] = [
         Done(id_), Later(id_), LaterWith(id_, when=when, first=True), LaterWithReason(id_, "why", when=when),
-        Move(id_, queue), BuryHere(id_), DeleteNumber(number), DeleteUntaken(number), KickNumber(number),
+        Move(id_, queue), BuryHere(id_), DeleteNumber(number), DeleteUntaken(number), Kick("", 1, selector=number),
         ChangeNumber(number, random.choice([None, 7]), data=random.choice([None, b"changed"])),
         ChangeNumber(number, when=random.choice([when, Due(0)])), DeletePlace(place), put,
     ]
@@ -101,7 +100,7 @@ def operation(random: Random, machine: Machine, ids: list[int], numbers: list[in
         return Batch((*random.choices(ones, k=4), Done(random.choice([id_, 0]))), True)
     return random.choice([
         PurgeQueue(queue, random.choice([*JobState]), random.choice([None, place.seq])) if kind > 0.985 else Tick(),
-        DeleteQueue(queue, True) if kind > 0.995 else Tick(), KickHere(queue, random.choice([1, 5, 50])),
+        DeleteQueue(queue, True) if kind > 0.995 else Tick(), Kick(queue, random.choice([1, 5, 50]), here=True),
     ])
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from devcluster.cluster import LocalCluster
 from devcluster.node import Settings
+from devcluster.ports import HOST, free_ports
 from tests.chaos.machines import clocks, disks
 
 READY_S = 60.0
@@ -53,7 +54,12 @@ class HostileCluster(LocalCluster):
     def wrapper(self, name: str) -> Sequence[str]:
         return self._wrappers.get(name, ())
 
+    def beanstalkd(self, name: str) -> str:
+        """Where clients of beanstalkd reach the node."""
+        return self._listens[name]["beanstalkd"]
+
     def _prepare_node(self, name: str) -> None:
+        self._listens[name]["beanstalkd"] = f"{HOST}:{free_ports(1)[0]}"
         if self._disk_mb is not None:
             disks.mount(self.folder / name, self._disk_mb)
         if self._faketime:

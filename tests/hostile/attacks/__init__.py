@@ -9,8 +9,10 @@ from tests.hostile.attacks import (
     commands,
     connections,
     disk,
+    forwarded,
     memory,
     overload,
+    paged,
     releases,
     rubbish,
     sessions,
@@ -20,4 +22,5 @@ from tests.hostile.attacks import (
 ATTACKS: tuple[Attack, ...] = (
     *commands.ATTACKS, *releases.ATTACKS, *bodies.ATTACKS, *disk.ATTACKS, *connections.ATTACKS, *memory.ATTACKS,
     *overload.ATTACKS, *sessions.ATTACKS, *subscriptions.ATTACKS, *clock.ATTACKS, *rubbish.ATTACKS,
+    *paged.ATTACKS, *forwarded.ATTACKS,
 )

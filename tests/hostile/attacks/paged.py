@@ -1,0 +1,49 @@
+"""Large jobs on the disk: what is done with many of them at once must not read them all."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from tests.hostile.arena import Arena
+from tests.hostile.attack import Attack, Bounds
+
+DELAY_S = 60                # of the jobs that are kicked, and longer than it takes to put all
+SIZE = 200_000
+JOBS = 500                  # in each queue
+AT_ONCE = 20
+LOOK_S = 0.1
+
+
+async def put_paged(arena: Arena) -> None:
+    """Queues of jobs too large for memory."""
+    body = bytes(SIZE)
+    for queue, option in (("purged", ""), ("deleted", ""), ("kicked", " DELAY 3600"), ("due", f" DELAY {DELAY_S}")):
+        lines = f"PUTS {AT_ONCE}\r\n".encode() + f"{queue} 0 {SIZE}{option}\r\n".encode().join([b"", *[body] * AT_ONCE])
+        await arena.insist([lines] * (JOBS // AT_ONCE))
+    arena.memory["due"] = time.monotonic() + DELAY_S
+
+
+async def removals(arena: Arena) -> None:
+    """They are removed and moved, thousands by one command."""
+
+    def remove() -> None:
+        with arena.client() as client:
+            disk = client.queue_stat("purged").get("on_disk", 0)
+            arena.expect(disk > JOBS // 2, f"only {disk} jobs were on the disk")
+            arena.expect(client.queue_purge("purged", "all") == JOBS, "not all were purged")
+            client.queue_delete("deleted", force=True)
+            arena.expect(client.kick("kicked", JOBS, here=True) == JOBS, "not all were kicked")
+            until = float(str(arena.memory["due"])) + arena.seconds
+            while client.queue_stat("due")["ready"] < JOBS and time.monotonic() < until:
+                time.sleep(LOOK_S)
+            arena.expect(client.queue_stat("due")["ready"] == JOBS, "not all have become ready")
+
+    await asyncio.to_thread(remove)
+
+
+ATTACKS = (
+    Attack("paged-removals", "2,000 jobs of 200 KB on the disk are purged, deleted, kicked, and become due", removals,
+           prepare=put_paged, config={"limits": {"hot_bytes": 8 << 20}}, seconds=10,
+           bounds=Bounds(p50_ms=20, gap_s=1, growth_mb=300)),
+)

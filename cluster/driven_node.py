@@ -114,7 +114,7 @@ class DrivenNode:
     def interconnect_id(self) -> int:
         """See Cluster."""
         ids, mine = self.machine.server_ids, self.machine.server_ids.get(self.name)
-        if self.holds_lease and mine is not None:
+        if mine is not None and (self.holds_lease or (not self.machine.online and self._driver.is_sole_leader())):
             return mine
         leader = self.leader()
         in_contact = self._driver.transport.elections.silence_s() * 1000 < self._driver.settings.lease_ms

@@ -409,6 +409,12 @@ class Driver:
         """Does this node serve, and at this very moment no other can?"""
         return self.leadership.holds_lease() or (self._note_promises() and self.leadership.holds_lease())
 
+    def is_sole_leader(self) -> bool:
+        """Does this node lead, serving or not because the whole service is switched off, and certainly no other?"""
+        leadership = self.leadership
+        return leadership.online and (
+            leadership.is_sole_leader() or (self._note_promises() and leadership.is_sole_leader()))
+
     def _note_promises(self) -> bool:
         """Count the promises in the inbox: an acknowledgement that commits nothing waits there for the next turn.
 

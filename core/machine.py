@@ -281,12 +281,13 @@ class Machine:
         """The number of jobs of `queue` in each state; None: there is no such queue."""
         return queries.counts(self._state, queue)
 
-    def stat(self, queue: str, now_ms: int) -> list[tuple[str, int]] | None:
-        """The figures of QUEUE STAT by name, in a fixed order; None: there is no such queue.
+    def stat(self, queue: str, now_ms: int, *, awaited: bool = False) -> list[tuple[str, int]] | None:
+        """The figures of QUEUE STAT by name, in a fixed order; None: there is no such queue, and it is not `awaited`.
 
-        `now_ms`: the replicated time now, as that of the state stands still while nothing is applied.
+        `now_ms`: the replicated time now, as that of the state stands still while nothing is applied. `awaited`:
+        clients wait for its jobs, so it has figures even when it has no jobs.
         """
-        return queries.stat(self._state, queue, now_ms)
+        return queries.stat(self._state, queue, now_ms, awaited=awaited)
 
     def on_disk(self, queue: str) -> OnDisk:
         """What of `queue` is on the disk of this node. Other nodes may have more there, or less."""

@@ -147,9 +147,11 @@ def sums(state: State) -> Sums:
     )
 
 
-def stat(state: State, name: str, now_ms: int) -> list[tuple[str, int]] | None:
-    """The figures of the queue, in the order of QUEUE STAT; None: there is no such queue."""
+def stat(state: State, name: str, now_ms: int, *, awaited: bool = False) -> list[tuple[str, int]] | None:
+    """The figures of the queue, in the order of QUEUE STAT; None: there is no such queue, and it is not `awaited`."""
     known = counts(state, name)
+    if known is None and awaited:
+        known = QueueCounts(0, 0, 0, 0)
     if known is None:
         return None
     past = history(state, name, now_ms)

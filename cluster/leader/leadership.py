@@ -184,10 +184,11 @@ class Leadership:
 
     def holds_lease(self) -> bool:
         """Does this node serve, and at this very moment no other can?"""
-        return self.serving and self._leads(self._clock.monotonic())
+        return self.serving and self.is_sole_leader()
 
-    def _leads(self, now: float) -> bool:
+    def is_sole_leader(self) -> bool:
         """Does this node lead, and certainly no other?"""
+        now = self._clock.monotonic()
         return self._replica.is_leader and self.announced and now < self._transport.lease_until()
 
     def _in_contact(self, now: float) -> bool:

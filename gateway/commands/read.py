@@ -37,11 +37,11 @@ def topic_list(client: Client, command: Command) -> None:
 def queue_stat(client: Client, command: Command) -> None:
     """QUEUE STAT: the counters of a queue."""
     cluster, queue = client.hub.cluster, command.arguments[0]
-    counters = cluster.machine.stat(queue, cluster.time_ms)
+    waiting: int | str = client.hub.waiters.waiting(queue) if cluster.serving else responses.UNKNOWN
+    counters = cluster.machine.stat(queue, cluster.time_ms, awaited=waiting not in (0, responses.UNKNOWN))
     if counters is None:
         client.say(responses.QUEUE_NOT_FOUND)
     else:
-        waiting = client.hub.waiters.waiting(queue) if cluster.serving else responses.UNKNOWN
         disk = cluster.machine.on_disk(queue)
         client.say(listings.pairs([
             *counters, ("WAITERS", waiting), ("ON_DISK", disk.jobs), ("ON_DISK_BYTES", disk.data_bytes)]))

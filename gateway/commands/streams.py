@@ -10,7 +10,7 @@ import asyncio
 import logging
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import BinaryIO, TypeVar
 
 from core import AnyJob, JobState, RunningJob, bytes_of
@@ -62,12 +62,14 @@ async def peek_list(client: Client, queue: str, state: JobState, count: int, pla
 async def queue_list(client: Client, prefix: str) -> None:
     """Stream the answer to QUEUE LIST, of the queues on which the user has any right.
 
-    Counts are as of when a line is formatted, 0 if the queue is gone by then.
+    Counts are as of when a line is formatted, 0 if the queue is gone by then or is only waited for.
     """
     await client.hub.turn()
     machine, visible = client.hub.cluster.machine, client.guard.visible
+    awaited = client.hub.waiters.queues() if client.hub.cluster.serving else []
     found = await gathered(
-        client, machine.all_queue_names(), lambda names: visible(name for name in names if name.startswith(prefix)))
+        client, chain(machine.all_queue_names(), awaited),
+        lambda names: visible(name for name in names if name.startswith(prefix)))
     await client.stream(responses.number(len(found)))
     async for piece in pieces(client, found):
         await client.stream(listings.queue_lines((name, machine.counts(name)) for name in piece))

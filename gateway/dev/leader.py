@@ -27,9 +27,9 @@ async def _serves(node: DevNode) -> bool:
             try:
                 writer.write(QUESTION)
                 number, lines = [int((await reader.readline()).split()[-1]) for _ in range(2)]
-                status = [(await reader.readline()).split() for _ in range(lines)]
+                status = [await reader.readline() for _ in range(lines)]
             finally:
                 writer.close()
     except (OSError, TimeoutError, ValueError, IndexError):
         return False
-    return any(line[:1] == [b"%d" % number] and line[4:6] == [b"LEADER", b"ONLINE"] for line in status)
+    return any(line.startswith(b"%d " % number) and b" LEADER ONLINE " in line for line in status)

@@ -64,6 +64,10 @@ class WaitLists:
         """Return how many waiters named this queue, for any item."""
         return _length(self._queues.get(queue)) + sum(map(_length, self._items.get(queue, {}).values()))
 
+    def queues(self) -> list[str]:
+        """Return the queues that waiters named."""
+        return [*self._queues, *(queue for queue in self._items if queue is not None)]
+
     @property
     def of_items(self) -> bool:
         """Whether there are waiters for items."""

@@ -67,6 +67,10 @@ class Waiters:
         """Return how many clients wait for this queue by name."""
         return self._lines.waiting(queue)
 
+    def queues(self) -> list[str]:
+        """Return the queues for which clients wait by name; some perhaps twice."""
+        return self._lines.queues()
+
     # ---- coming and going
 
     def come(self, waiter: Waiter, *, ask: bool = False) -> None:

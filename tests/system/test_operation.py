@@ -41,14 +41,32 @@ def test_an_orderly_stop_of_the_leader_hands_over_and_ends_with_0(cluster: Local
     check([producer], drain(cluster))
 
 
+def numbers_of(cluster: LocalCluster) -> dict[str, int]:
+    """What each node answers to INTERCONNECT."""
+    answers = {name: say(cluster.server(name), "INTERCONNECT", ANSWER_S) for name in cluster.names}
+    return {name: int((answer or "").split()[2]) for name, answer in answers.items()}
+
+
+def test_interconnect_leads_to_the_leader_while_the_service_is_switched_offline(cluster: LocalCluster) -> None:
+    leader = cluster.wait_for_leader()
+    cluster.wait_until_level()
+    before = numbers_of(cluster)
+    with sockpq.Client(cluster.servers) as client:
+        client.cluster_offline()
+        try:
+            assert cluster.leader() is None
+            cluster.wait_until(lambda views: all(node.online is False for view in views for node in view.nodes), "off")
+            assert numbers_of(cluster) == before
+            assert min(before, key=lambda name: before[name]) == leader
+        finally:
+            client.cluster_online()
+
+
 def test_followers_answer_500_and_interconnect_leads_to_the_leader(cluster: LocalCluster) -> None:
     leader = cluster.wait_for_leader()
     cluster.wait_until_level()
-    numbers = {}
+    numbers = numbers_of(cluster)
     for name in cluster.names:
-        answer = say(cluster.server(name), "INTERCONNECT", ANSWER_S)
-        assert answer is not None
-        numbers[name] = int(answer.split()[2])
         expected = "404 Queue Empty" if name == leader else "500 Offline Mode"
         assert say(cluster.server(name), "GET nothing_here", ANSWER_S) == expected
     assert min(numbers, key=lambda name: numbers[name]) == leader

@@ -233,7 +233,8 @@ class FakeCluster:
         """As cluster.api."""
         ids = self.machine.server_ids
         mine = ids.get(self.name)
-        if mine is None or not (self.serving or mine != min(ids.values())):
+        leads = self.serving or (self._leader == self.name and not self.machine.online)
+        if mine is None or not (leads or mine != min(ids.values())):
             return self.machine.max_id + 1
         return mine
 

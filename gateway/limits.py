@@ -128,10 +128,10 @@ EVENT_DUE_BYTES_HIGH, EVENT_DUE_BYTES_MAX = 4 * MIB, 32 * MIB
 # Size of the pieces in which snapshots are streamed from disk to a client.
 STREAM_PIECE_BYTES = 256 * KIB
 
-# Lines of a listing formatted before other clients get their turn, and those of all listings in one turn: half a
+# Lines of a listing formatted before other clients get their turn, and those of all listings in one turn: a third of a
 # millisecond of work, however many ask. A piece that looks at more than it can say counts as a full one.
-LINES_PER_PIECE = 250
-LINES_PER_TURN = 256
+LINES_PER_PIECE = 125
+LINES_PER_TURN = 128
 
 # Snapshots made for clients concurrently: each costs a copy of the state on disk.
 EXPORTS_MAX = 2

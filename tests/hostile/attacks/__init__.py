@@ -10,6 +10,7 @@ from tests.hostile.attacks import (
     connections,
     disk,
     forwarded,
+    lists,
     memory,
     overload,
     paged,
@@ -21,6 +22,6 @@ from tests.hostile.attacks import (
 
 ATTACKS: tuple[Attack, ...] = (
     *commands.ATTACKS, *releases.ATTACKS, *bodies.ATTACKS, *disk.ATTACKS, *connections.ATTACKS, *memory.ATTACKS,
-    *overload.ATTACKS, *sessions.ATTACKS, *subscriptions.ATTACKS, *clock.ATTACKS, *rubbish.ATTACKS,
-    *paged.ATTACKS, *forwarded.ATTACKS,
+    *overload.ATTACKS, *lists.ATTACKS, *sessions.ATTACKS, *subscriptions.ATTACKS, *clock.ATTACKS, *paged.ATTACKS,
+    *forwarded.ATTACKS, *rubbish.ATTACKS,
 )

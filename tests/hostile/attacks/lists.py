@@ -1,0 +1,129 @@
+"""Questions whose answers are long, or need a look at everything there is, asked without end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+
+from tests.hostile.arena import CALL_S, PUTS_MAX, Arena
+from tests.hostile.attack import Attack, Bounds
+from tests.hostile.crowd import Crowd
+
+ASKING = 12                 # connections
+MANY = 20                   # of each question before the answer to the first is read
+QUEUES = 40_000
+WORKERS = 9000
+BINDINGS = 20_000
+DELAYED = 150_000
+DELAY_S = 3600
+AT_ONCE = 500
+BOUNDS = Bounds(p50_ms=20, gap_s=1, growth_mb=300)
+
+
+async def fill_queues(arena: Arena) -> None:
+    """A job in each of 40,000 queues."""
+    await arena.put_lists([f"list.{number}" for number in range(QUEUES)])
+
+
+async def fill_topics(arena: Arena) -> None:
+    """20,000 bindings, of queues without jobs."""
+    await _say(arena, [f"TOPIC BIND t{number % 100} q{number}\r\n" for number in range(BINDINGS)])
+
+
+async def fill_workers(arena: Arena) -> None:
+    """9,000 workers, of one session."""
+    await _say(arena, ["SESSION TTL 600\r\n", *(f"WORKER w{number} 1 0\r\n" for number in range(WORKERS))])
+
+
+async def _say(arena: Arena, lines: list[str]) -> None:
+    """Say all of these on one connection, many before the answer to the first is read."""
+    host, _, port = (await asyncio.to_thread(arena.server)).rpartition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    async with asyncio.timeout(5 * CALL_S):
+        for start in range(0, len(lines), AT_ONCE):
+            portion = lines[start:start + AT_ONCE]
+            writer.write("".join(portion).encode())
+            for line in portion:
+                answer = await reader.readline()
+                arena.expect(answer.startswith(b"200 OK"), f"{line!r}: {answer!r}")
+    writer.close()
+
+
+async def fill_delayed(arena: Arena) -> None:
+    """150,000 delayed jobs of one tube."""
+    for _ in range(DELAYED // PUTS_MAX):
+        await arena.put_lists(["kicked"] * PUTS_MAX, lambda number: f" DELAY {DELAY_S}")
+
+
+async def queue_list(arena: Arena) -> None:
+    """All queues."""
+    await _ask(arena, b"QUEUE LIST\r\n")
+
+
+async def topic_list(arena: Arena) -> None:
+    """All bindings."""
+    await _ask(arena, b"TOPIC LIST\r\n")
+
+
+async def worker_list(arena: Arena) -> None:
+    """All workers."""
+    await _ask(arena, b"WORKER LIST\r\n")
+
+
+async def _ask(arena: Arena, question: bytes) -> None:
+    crowds: list[Crowd] = []
+    await arena.besiege(ASKING, repeated=question * MANY, crowds=crowds)
+    arena.note(f"{sum(crowd.good for crowd in crowds):,} answers")
+    arena.expect(any(crowd.good for crowd in crowds), "nobody was answered")
+
+
+async def stats(arena: Arena) -> None:
+    """At all nodes, as monitoring would; and the list of tubes, and the figures of one."""
+    questions = b"stats\r\nstats-tube default\r\n" * MANY + b"list-tubes\r\n"
+    async with contextlib.AsyncExitStack() as held:
+        crowds = [
+            await held.enter_async_context(Crowd(arena.cluster.beanstalkd(name), ASKING, repeated=questions))
+            for name in arena.cluster.names
+        ]
+        await asyncio.sleep(arena.seconds)
+        told = [crowd.bytes for crowd in crowds]
+    arena.note(f"{sum(told) >> 20} MiB told")
+    arena.expect(all(told), "not all nodes have answered")
+
+
+async def kick(arena: Arena) -> None:
+    """A client kicks very many and closes; all the others of the node work on."""
+    node = arena.cluster.beanstalkd(await asyncio.to_thread(arena.leader))
+    host, _, port = node.rpartition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    _, kicking = await asyncio.open_connection(host, int(port))
+    kicking.write(b"use kicked\r\nkick %d\r\n" % DELAYED)
+    await kicking.drain()
+    await asyncio.sleep(0.1)
+    kicking.close()
+    longest, until = 0.0, time.monotonic() + arena.seconds
+    while time.monotonic() < until:
+        asked = time.monotonic()
+        async with asyncio.timeout(CALL_S):
+            writer.write(b"put 0 0 60 1\r\nx\r\n")
+            await reader.readline()
+        longest = max(longest, time.monotonic() - asked)
+        await asyncio.sleep(0.01)
+    writer.close()
+    arena.note(f"others waited {longest:.2f} s at most")
+    arena.expect(longest < 1, f"another client of beanstalkd waited {longest:.1f} s")
+
+
+ATTACKS = (
+    Attack("queue-list", "QUEUE LIST of 40,000 queues without end, on 12 connections", queue_list, prepare=fill_queues,
+           bounds=BOUNDS),
+    Attack("topic-list", "TOPIC LIST of 20,000 bindings without end, on 12 connections", topic_list,
+           prepare=fill_topics, bounds=BOUNDS),
+    Attack("worker-list", "WORKER LIST of 9,000 workers without end, on 12 connections", worker_list,
+           prepare=fill_workers, bounds=BOUNDS),
+    Attack("beanstalkd-stats", "stats, stats-tube and list-tubes of 40,000 tubes without end, at every node", stats,
+           prepare=fill_queues, bounds=BOUNDS),
+    Attack("beanstalkd-kick", "a kick of 150,000 delayed jobs, and then a closed connection", kick,
+           prepare=fill_delayed, bounds=BOUNDS),
+)

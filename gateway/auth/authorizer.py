@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from msgspec import Struct
+
 from cluster.api import Cluster
 from core import OWN_PREFIX, Get, WorkerPool
 from gateway.auth.authenticator import Access
@@ -12,6 +14,13 @@ from gateway.link import Origin
 from gateway.protocol.command import Command
 from gateway.protocol.responses import AUTH_REQUIRED
 from gateway.rights import Rights
+
+
+class Someone(Struct):
+    """Where a request comes from that has proved whose it is. `user`: None where no users are required."""
+
+    peer: str
+    user: str | None
 
 
 class Guard:
@@ -32,7 +41,14 @@ class Guard:
     @property
     def stranger(self) -> bool:
         """Whether the client still has to authenticate, or its user no longer exists."""
+        self._refresh()
         return self._access.required and self._rights is None
+
+    @property
+    def rights(self) -> Rights | None:
+        """The user's rights as they are now; None: there is no such user, or no users are required."""
+        self._refresh()
+        return self._rights if self._access.required else None
 
     @property
     def administrator(self) -> bool:

@@ -10,6 +10,7 @@ import asyncio
 from aiohttp import web
 
 from cluster import Cluster
+from gateway.auth.authorizer import Guard
 from gateway.dashboard.pages.parts.view import age, state
 
 EVERY_S = 1.0
@@ -17,15 +18,17 @@ LASTS_S = 8.0               # less than a connection may
 COME_BACK_MS = 500
 
 
-async def stream(cluster: Cluster, request: web.BaseRequest, headers: dict[str, str]) -> web.StreamResponse:
-    """Answer with events until LASTS_S are over."""
+async def stream(
+    cluster: Cluster, request: web.BaseRequest, headers: dict[str, str], guard: Guard,
+) -> web.StreamResponse:
+    """Answer with events until LASTS_S are over, or the visitor is no user any more."""
     response = web.StreamResponse(headers={**headers, "Content-Type": "text/event-stream"})
     response.force_close()
     await response.prepare(request)
     await response.write(f"retry: {COME_BACK_MS}\n\n".encode())
     loop = asyncio.get_running_loop()
     until = loop.time() + LASTS_S
-    while loop.time() < until:
+    while loop.time() < until and not guard.stranger:
         await response.write(f"event: age\ndata: {age(cluster)}\n\ndata: {state(cluster)}\n\n".encode())
         await asyncio.sleep(EVERY_S)
     await response.write_eof()

@@ -13,6 +13,7 @@ from aiohttp import web
 
 from cluster.api import NotLeader, OutcomeUnknown
 from gateway import audit
+from gateway.auth.authorizer import Guard, Someone
 from gateway.dashboard import actions, live
 from gateway.dashboard.commands import NO_ANSWER, execute
 from gateway.dashboard.forms import TooLarge, fields_of
@@ -105,7 +106,8 @@ class Dashboard:
             content, kind = ASSETS[request.path]
             return web.Response(body=content, headers={**HEADERS, "Content-Type": f"{kind}; charset=utf-8"})
         if request.path == "/live":
-            return await live.stream(self._hub.cluster, request, HEADERS)
+            guard = Guard(self._hub.access, self._hub.cluster, Someone(visitor.address, visitor.user))
+            return await live.stream(self._hub.cluster, request, HEADERS, guard)
         return await self._page(request, visitor)
 
     async def _page(self, request: web.BaseRequest, visitor: Visitor) -> web.Response:

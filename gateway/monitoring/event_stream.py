@@ -12,10 +12,9 @@ from aiohttp import HttpVersion11, web
 
 from core import EVENT_TYPES
 from gateway.events.filters import Filter
-from gateway.monitoring.stream_thread import ALIVE, Direct, Stream, StreamThread
+from gateway.monitoring.stream_thread import ALIVE, Direct, Guard, Stream, StreamThread
 from gateway.protocol.arguments import unsigned
 from gateway.protocol.grammar.events import read_names, read_types
-from gateway.rights import Rights
 
 UNSENT_S = 0.001        # between two looks whether the head of the answer is sent
 TLS_PIECE_BYTES = 16_384        # one record; a stream has one in 20 ms, 800 KB/s
@@ -42,9 +41,9 @@ def asked(request: web.BaseRequest) -> tuple[Filter, int | None]:
 
 
 async def tell(
-    request: web.BaseRequest, thread: StreamThread, wish: Filter, after: int | None, rights: Rights | None,
+    request: web.BaseRequest, thread: StreamThread, wish: Filter, after: int | None, guard: Guard,
 ) -> web.StreamResponse:
-    """Have the thread tell events until the client goes, or does not read. `rights`: of its user; None: all."""
+    """Have the thread tell events until the client goes, does not read, or is no user any more."""
     response = web.StreamResponse(headers={
         "Content-Type": "text/event-stream", "Cache-Control": "no-cache", "Server": "sockpqd",
         "X-Accel-Buffering": "no",
@@ -54,7 +53,7 @@ async def tell(
     assert transport is not None
     loop = asyncio.get_running_loop()
     over = asyncio.Event()
-    stream = thread.begin(wish, after, rights, lambda: _call(loop, over.set))
+    stream = thread.begin(wish, after, guard, lambda: _call(loop, over.set))
     hearer = request.protocol
     if isinstance(hearer, Hearer):
         hearer.stream = stream                          # what it holds counts for this connection

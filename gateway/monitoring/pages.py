@@ -9,9 +9,10 @@ from typing import Protocol, TypeVar
 
 from aiohttp import web
 
+from gateway.auth.authorizer import Guard, Someone
 from gateway.auth.permissions import may_subscribe
 from gateway.monitoring import metrics
-from gateway.monitoring.basic_auth import Access, admitted, rights_of
+from gateway.monitoring.basic_auth import Access, admitted, authenticated
 from gateway.monitoring.event_stream import asked, tell
 from gateway.monitoring.hosts import STRANGER, OwnHosts
 from gateway.monitoring.metrics import Sources
@@ -99,24 +100,25 @@ class Pages:
     async def _events(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.method != "GET":
             return _line(405, "only GET", {"Allow": "GET"})
-        rights = None
+        hub, known = self._sources.hub, None
         if self._access is not None:
-            rights = await rights_of(self._access, request.headers.get("Authorization"), f"{request.remote}:HTTP")
-            if rights is None:
+            known = await authenticated(self._access, request.headers.get("Authorization"), f"{request.remote}:HTTP")
+            if known is None:
                 return _line(401, "user and secret required", CHALLENGE)
         try:
             wish, after = asked(request)
         except ArgumentError:
             return _line(400, "bad arguments")
-        if rights is not None and not may_subscribe(rights, wish):
+        if known is not None and not may_subscribe(known[1], wish):
             return _line(403, "forbidden")
-        subscriptions = self._sources.hub.subscriptions
+        subscriptions = hub.subscriptions
         if after is not None and not subscriptions.may_begin(wish, after):
             return _line(409, "too old")
+        guard = Guard(hub.access, hub.cluster, Someone(f"{request.remote}:HTTP", known and known[0]))
         stay: Callable[[], bool] = getattr(request.protocol, "stay", bool)
         if not stay():
             return _line(503, "too many streams of events", {"Retry-After": "10"})
-        return await tell(request, self._streams, wish, after, rights)
+        return await tell(request, self._streams, wish, after, guard)
 
 
 def _line(status: int, text: str, headers: dict[str, str] | None = None) -> web.Response:

@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from core import GAP
-from gateway.auth.permissions import may_hear
 from gateway.events.filters import LOST, MSG, Filter, Wanted
 from gateway.events.history import Recorded
 from gateway.events.lines import gap
@@ -43,6 +42,21 @@ EVENT_BYTES = 100       # a message counts as one event for each of these
 
 
 Told = dict[tuple[Filter, Rights | None], bytes]
+
+
+class Guard(Protocol):
+    """The rights of a stream's user, as they are when it is asked; only the thread asks."""
+
+    @property
+    def stranger(self) -> bool:
+        """Whether there is no such user any more."""
+
+    @property
+    def rights(self) -> Rights | None:
+        """Its rights; None: no users are required."""
+
+    def may_hear(self, event_type: str, name: str) -> bool:
+        """Whether it may be told of such an event."""
 
 
 class Connection(Protocol):
@@ -78,7 +92,7 @@ class Stream:
     """One of them. The thread alone uses what is private."""
 
     def __init__(
-        self, wish: Filter, rights: Rights | None, seq: int, past: list[Recorded], cut: Callable[[], None],
+        self, wish: Filter, guard: Guard, seq: int, past: list[Recorded], cut: Callable[[], None],
     ) -> None:
         """`seq`: nothing up to this number is due beside `past`; `cut()`: have the connection closed, in any thread."""
         self.connection: Connection | None = None       # nothing is sent before there is one; see connect()
@@ -87,7 +101,7 @@ class Stream:
         self._left = False                              # by the thread
         self.wish = wish
         self._wanted = Wanted(wish)
-        self._rights = rights
+        self._guard = guard
         self._cut = cut
         self._seq = seq
         self._past = deque(past)                        # not looked at; what is new comes behind it
@@ -128,7 +142,7 @@ class Stream:
         if first.seq <= self._seq or first.type == GAP:     # it asked from later on, or knows a part of the gap
             pieces = [self._piece(one) for one in chunk if self._is_new(one) and self.wants(one)]
         else:
-            key = self.wish, self._rights
+            key = self.wish, self._guard.rights
             known = told.get(key)
             if known is None:
                 known = told[key] = b"".join([as_sent(line) for event, line in chunk if self.wants((event, line))])
@@ -166,6 +180,11 @@ class Stream:
             self.sent_bytes += size
             self._sent_s = now_s
 
+    def end_of_stranger(self) -> None:
+        """The end if its user is gone."""
+        if self._guard.stranger:
+            self.end()
+
     def end(self) -> None:
         """Have the connection closed."""
         if not self.ended:
@@ -179,10 +198,7 @@ class Stream:
             return True
         if event.type == LOST:
             return MSG in self.wish.types
-        return (
-            self._wanted.wants(event.type, event.name)
-            and (self._rights is None or may_hear(self._rights, event.type, event.name))
-        )
+        return self._wanted.wants(event.type, event.name) and self._guard.may_hear(event.type, event.name)
 
     def _is_new(self, recorded: Recorded) -> bool:
         return recorded[0].type in (MSG, LOST) or recorded[0].seq > self._seq
@@ -217,10 +233,10 @@ class StreamThread:
 
     # ---- for the loop
 
-    def begin(self, wish: Filter, after: int | None, rights: Rights | None, cut: Callable[[], None]) -> Stream:
+    def begin(self, wish: Filter, after: int | None, guard: Guard, cut: Callable[[], None]) -> Stream:
         """A new stream hears what happens from now on, or behind the number `after`. Sent once it has a connection."""
         seq, past = self._subscriptions.begin_relay(self, wish, after)
-        stream = Stream(wish, rights, seq, past, cut)
+        stream = Stream(wish, guard, seq, past, cut)
         self._new.append(stream)
         self._some.set()
         if self._thread is None:
@@ -268,6 +284,8 @@ class StreamThread:
             self._overrun = False
             for stream in self._streams:
                 stream.end()
+        for stream in self._streams:
+            stream.end_of_stranger()
         self._take_new()
         for stream in self._streams:
             if not stream.ended and stream.read_past():

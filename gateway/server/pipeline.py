@@ -24,6 +24,7 @@ from gateway.protocol import responses
 from gateway.protocol.command import Command
 from gateway.protocol.parser import Parser
 from gateway.protocol.request_id import Numbering
+from gateway.rights import Rights
 from gateway.server.flow import Flow
 from gateway.server.hub import Hub
 from gateway.server.slow_commands import SLOW_S
@@ -64,6 +65,7 @@ class Pipeline:
         self._taking: Command | None = None         # the one of them that is
         self._held: Command | None = None           # waits until all slots are answered
         self._task: asyncio.Task[None] | None = None    # a long-running command
+        self._task_rights: Rights | None = None         # with which it was begun
         self._sated = False                         # its share of the log's backlog is used up
         self._cluster = hub.cluster
         self._leader = hub.cluster.leader()         # the last one known when the client connected
@@ -128,11 +130,18 @@ class Pipeline:
         if self.closed:
             work.close()
             return
+        self._task_rights = self.guard.rights
         self._task = asyncio.ensure_future(work)
         self._task.add_done_callback(self._task_done)
 
     async def stream(self, piece: bytes) -> None:
-        """Send a piece of a long answer, then wait until the client has read most of what was sent."""
+        """Send a piece of a long answer, then wait until the client has read most of what was sent.
+
+        The answer was begun with the rights of its user: if these are others now, the rest is not told.
+        """
+        if self.guard.rights != self._task_rights:
+            self.cut("the rights of its user have changed while it was being answered")
+            await asyncio.sleep(0)          # the command ends here
         self.flow.write(piece)
         while self.flow.full:
             self.weigh()

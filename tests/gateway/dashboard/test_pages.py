@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import html
 import logging
 import re
@@ -336,6 +337,22 @@ def test_a_browser_is_told_of_changes() -> None:
         assert b"Content-Type: text/event-stream" in text
 
     run(test)
+
+
+def test_a_browser_is_told_no_more_when_its_user_is_gone() -> None:
+    async def test(found: Site) -> None:
+        reader, writer = await asyncio.open_connection(*found.http.address)
+        secret = base64.b64encode(b"max:secret").decode()
+        writer.write(f"GET /live HTTP/1.1\r\nHost: localhost\r\nAuthorization: Basic {secret}\r\n\r\n".encode())
+        text = b""
+        while b"data: " not in text:
+            text += await asyncio.wait_for(reader.read(1000), PATIENCE_S)
+        found.hub.access.file_users = {}
+        rest = await asyncio.wait_for(reader.read(-1), PATIENCE_S)
+        assert rest.count(b"event: age") <= 1           # of at least seven
+        writer.close()
+
+    run(test, Users())
 
 
 def test_assets_are_ours_and_load_nothing() -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from core import Operation, Put
+from gateway import rights
+from gateway.auth.users_file import Account
 from gateway.monitoring import event_stream, stream_thread
 from gateway.monitoring import http as http_module
 from tests.client.certificates import ca_file, server_tls
@@ -118,6 +120,26 @@ def test_a_user_hears_what_the_rights_cover() -> None:
             await asyncio.wait_for(other.reader.readline(), 0.1)
         eva.writer.close()
         other.writer.close()
+
+    run(test, Secrets())
+
+
+def test_a_stream_ends_with_its_user_and_narrows_with_the_rights() -> None:
+    async def test(watched: Watched) -> None:
+        access = watched.hub.access
+        access.file_users = {name: Account(rights.of_text("get"), None, None) for name in ("eva", "max")}
+        gone, narrowed = [await listening(watched, "/events?types=PUT", user) for user in (EVA, MAX)]
+        put(watched, "news")
+        for client in (gone, narrowed):
+            await heard(client, b"id: 2\nevent: PUT\ndata: PUT news 3\n\n")
+        access.file_users = {"max": Account(rights.of_text("get:mail*"), None, None)}
+        put(watched, "news", "mail")
+        await heard(narrowed, b"id: 4\nevent: PUT\ndata: PUT mail 3\n\n")
+        assert await asyncio.wait_for(gone.reader.read(1), 20) == b""
+        while len(watched.hub.subscriptions) > 1:
+            await asyncio.sleep(0.01)
+        gone.writer.close()
+        narrowed.writer.close()
 
     run(test, Secrets())
 

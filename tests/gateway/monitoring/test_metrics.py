@@ -14,8 +14,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from core import Bury, BuryHere, Done, Due, Get, Operation, PauseQueue, Put, PutGrouped, PutWith
 from gateway import rights
+from gateway.auth.users_file import Account
 from gateway.limits import Limits
-from gateway.monitoring import Access, HttpServer, LoopLag, Pages, Sources, start
+from gateway.monitoring import HttpServer, LoopLag, Pages, Sources, start
 from gateway.monitoring import http as http_module
 from gateway.monitoring.queue_depths import QUEUES_NAMED_MAX, depths
 from gateway.monitoring.readiness import LAG_MAX, why_not_ready
@@ -31,23 +32,25 @@ PATIENCE_S = 20.0       # far more than anything takes
 class Secrets:
     """The users of a node, as the pages see them."""
 
+    known = {"eva": rights.of_text("admin"), "bare": rights.of_text("-"), "max": rights.of_text("put:mail*")}
+
     async def check(self, user: str, secret: str, peer: str) -> Rights | None:
         assert peer == "127.0.0.1:HTTP"
         if user == "slow":
             await asyncio.sleep(1000)
-        return {
-            ("eva", "pass:word"): rights.of_text("admin"), ("bare", ""): rights.of_text("-"),
-            ("max", "x"): rights.of_text("put:mail*"),
-        }.get((user, secret))
+        return self.known[user] if (user, secret) in (("eva", "pass:word"), ("bare", ""), ("max", "x")) else None
 
 
 class Watched:
     """A gateway with an HTTP port."""
 
-    def __init__(self, access: Access | None = None, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, access: Secrets | None = None, tls: ssl.SSLContext | None = None) -> None:
         self.gateway = Gateway()
         self.hub, self.cluster = self.gateway.hub, self.gateway.cluster
         self.tls = tls
+        if access is not None:
+            self.hub.access.required = True
+            self.hub.access.file_users = {name: Account(known, None, None) for name, known in access.known.items()}
         self.lag = LoopLag()
         self.lost = 0
         sources = Sources(self.hub, "1.2.3", self.lag, lambda: self.lost, lambda: [("tls.cert", 1.8e9)])
@@ -100,7 +103,7 @@ class Watched:
         return found
 
 
-def run(test: Callable[[Watched], Awaitable[None]], access: Access | None = None,
+def run(test: Callable[[Watched], Awaitable[None]], access: Secrets | None = None,
         tls: ssl.SSLContext | None = None) -> None:
     async def around() -> None:
         async with Watched(access, tls) as watched:

@@ -1,0 +1,69 @@
+"""Rights are asked when something is told, not when it began: a change of a user ends or narrows what goes on."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from gateway import rights
+from gateway.auth.users_file import Account
+from gateway.limits import LINES_PER_PIECE
+from tests.gateway.helpers.memory import MemoryGateway, with_gateway
+
+QUEUES = 4 * LINES_PER_PIECE
+
+
+def account(text: str) -> Account:
+    return Account(rights.of_text(text), None, None)
+
+
+def users(**texts: str) -> dict[str, Account]:
+    """Each has these rights."""
+    return {name: account(text) for name, text in texts.items()}
+
+
+@pytest.mark.parametrize(("then", "ends"), [
+    ({"boss": "admin"}, True), ({"boss": "admin", "ann": "get:q1*"}, True), ({"boss": "admin", "ann": "get"}, False),
+])
+def test_a_long_answer_ends_when_its_user_has_other_rights(then: dict[str, str], ends: bool) -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        boss, ann = gateway.connect("boss", "boss"), gateway.connect("ann", "ann")
+        for number in range(QUEUES):
+            boss.send(b"PUT q%d 0 0\r\n" % number)
+        await gateway.settle()
+        ann.send(b"QUEUE LIST\r\n")
+        said = b""
+        while said.count(b"\r\n") < 2:
+            await asyncio.sleep(0)
+            said += ann.take()
+        gateway.hub.access.file_users = users(**then)
+        for _ in range(10):
+            await gateway.settle()
+        said += ann.take()
+        assert said.startswith(b"200 OK %d\r\n" % QUEUES)
+        assert ann.closed is ends
+        assert (said.count(b"\r\n") < QUEUES) is ends
+    with_gateway(test, users=users(boss="admin", ann="get"))
+
+
+def test_a_subscription_ends_with_its_user_and_narrows_with_the_rights() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        boss, ann, bob = (gateway.connect(name, name) for name in ("boss", "ann", "bob"))
+        for client in (ann, bob):
+            client.send(b"SUBSCRIBE PUT|MSG\r\n")
+        await gateway.settle()
+        assert (ann.take(), bob.take()) == (b"200 OK 1\r\n", b"200 OK 1\r\n")
+        gateway.hub.access.file_users = users(boss="admin", bob="get:mail*")
+        for commands in (b"PUT news 0 0\r\nPUT mail 0 0\r\n", b"NOTIFY c 0\r\nNOTIFY mail.c 0\r\n"):
+            boss.send(commands)
+            await gateway.settle()
+        assert ann.take() == b""
+        assert bob.take() == b"250 3 PUT mail 0\r\n250 3 MSG mail.c 0\r\n"
+        assert not bob.closed
+        gateway.hub.subscriptions.notices_lost()        # which is told without rights
+        await gateway.settle()
+        assert ann.take() == b""
+        assert ann.closed
+        assert bob.take() == b"250 3 GAP 3 3\r\n"
+    with_gateway(test, users=users(boss="admin", ann="get", bob="get"))

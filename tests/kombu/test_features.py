@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
+import kombu
 import pytest
 from celery import Celery
 from celery.exceptions import TaskRevokedError
+from sockpq import Client
 from sockpq.testing import Server
+from sockpq_kombu.features.flower_page import broker_page
 
 from tests.kombu.workers import worker
 from tests.waiting import PATIENCE_S, until
@@ -43,3 +49,28 @@ def test_workers_notice_each_other(app: Celery, tmp_path: Path) -> None:
             until(lambda: "first@h joined the party" in log.read_text())
             os.kill(first.pid, signal.SIGTERM)
             until(lambda: "first@h left" in log.read_text())
+
+
+def test_flower_finds_the_queues_by_the_scheme_of_the_url(own_server: Server, own_client: Client) -> None:
+    class Broker:
+        """As in Flower: it makes one for each broker that it knows."""
+
+        def __new__(cls, broker_url: str, *args: Any, **kwargs: Any) -> Any:
+            if broker_url.startswith("redis:"):
+                return "that of Redis"
+            raise NotImplementedError
+
+    flower = ModuleType("flower.utils.broker")
+    flower.Broker = Broker      # type: ignore[attr-defined]
+    broker_page(flower)
+    url = f"sockpq://{own_server.address}/flower"
+    with kombu.Connection(url) as connection:
+        for _ in range(3):
+            connection.Producer().publish("x", routing_key="q:1")
+    assert own_client.get("flower.q:3A1", expire=60)
+    made: Any = Broker(url, http_api=None, broker_options={"session_ttl": 3}, broker_use_ssl=None)
+    (queue,) = asyncio.run(made.queues({"q:1", "not-there"}))
+    assert queue == {**queue, "name": "q:1", "messages": 3, "messages_ready": 2, "messages_unacknowledged": 1}
+    assert Broker("redis://h", http_api=None) == "that of Redis"
+    with pytest.raises(NotImplementedError):
+        Broker("sqs://h", http_api=None)

@@ -60,11 +60,18 @@ def _received(module: ModuleType) -> None:
     received(module)
 
 
+def _broker_page(module: ModuleType) -> None:
+    from sockpq_kombu.features.flower_page import broker_page
+
+    broker_page(module)
+
+
 WATCHED: dict[str, Callable[[ModuleType], None]] = {
     "kombu.transport": register,
     "celery.worker.consumer.mingle": _mingle,
     "celery.worker.consumer.gossip": _gossip,
     "celery.worker.consumer.consumer": _received,
+    "flower.utils.broker": _broker_page,
 }
 
 for _name, _add in WATCHED.items():

@@ -19,6 +19,7 @@ from sockpq_kombu.client import remember
 from sockpq_kombu.link import Link
 from sockpq_kombu.mapping.addresses import DEFAULT_PORT, access_of, own_server
 from sockpq_kombu.mapping.errors import CONNECTION
+from sockpq_kombu.mapping.queue_order import policy_of
 
 logger = get_logger("kombu.transport.sockpq")
 
@@ -47,8 +48,9 @@ class Transport(virtual.Transport):
     )
 
     def __init__(self, client: Any, **kwargs: Any) -> None:
-        """`client`: the kombu.Connection."""
+        """`client`: the kombu.Connection. Raises ValueError for a wrong option, before anything is connected."""
         super().__init__(client, **kwargs)
+        policy_of(client.transport_options.get("queue_order_strategy"))
         self.link = Link(access_of(client, self.tls), client.transport_options)
         self._process = os.getpid()
         self._waker: tuple[int, int] | None = None      # a pipe, when an event loop listens

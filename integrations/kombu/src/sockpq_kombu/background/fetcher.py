@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 from sockpq import Client, Job, SockpqError
 
+from sockpq_kombu.mapping.queue_order import QueuePolicy
+
 TOGETHER_MAX = 100      # jobs at once where the channel has no prefetch limit
 JOIN_S = 5.0
 WITHDRAW_S = 5.0        # what the end of a GETB may take; without a leader it takes longer
@@ -16,14 +18,16 @@ class Fetcher:
     """One GETB at a time. The jobs belong to a session, which a thread of the library keeps alive."""
 
     def __init__(
-        self, client: Client, ttl: float, wanted: Callable[[], tuple[int, tuple[str, ...]]],
+        self, client: Client, ttl: float, policy: QueuePolicy | None, wanted: Callable[[], tuple[int, tuple[str, ...]]],
         came: Callable[[list[Job]], None], failed: Callable[[Exception], None],
     ) -> None:
         """`wanted`: how many jobs there is room for, and of which queues; `came` and `failed` are called in the thread.
 
-        `ttl`: the jobs go back when this process has given no sign of life for this many seconds.
+        `ttl`: the jobs go back when this process has given no sign of life for this many seconds; `policy`: which queue
+        is next.
         """
         self._consumer = client.consumer(ttl)
+        self._policy = policy
         self._wanted = wanted
         self._came = came
         self._failed = failed
@@ -64,7 +68,7 @@ class Fetcher:
     def _run(self) -> None:
         try:
             while (asking := self._next()) is not None:
-                jobs = self._consumer.get_many(*asking, meta=True)
+                jobs = self._consumer.get_many(*asking, meta=True, policy=self._policy)
                 if jobs:
                     self._came(jobs)
         except SockpqError as error:

@@ -24,6 +24,7 @@ from sockpq_kombu.link import Link
 from sockpq_kombu.mapping.errors import LOST
 from sockpq_kombu.mapping.messages import BadMessage, Raw, eta_of, expiration_of, key_of, pack
 from sockpq_kombu.mapping.names import name_of, pattern_of, prefix_of, route_of
+from sockpq_kombu.mapping.queue_order import policy_of
 from sockpq_kombu.mapping.queue_settings import settings_of
 from sockpq_kombu.transient.local_queues import channel_of
 
@@ -49,9 +50,10 @@ class Channel(virtual.Channel):
     least_delay = 1.0           # seconds; those that are due sooner wait in the worker
     bury_rejected = False       # rejected without requeue: keep it among the dead ones
     queue_prefix = ""
+    queue_order_strategy: str | None = None     # which queue of several is served next; None: as the cluster is told
     from_transport_options = (
         *virtual.Channel.from_transport_options, "session_ttl", "native_delay", "least_delay", "bury_rejected",
-        "queue_prefix",
+        "queue_prefix", "queue_order_strategy",
     )
 
     def __init__(self, connection: Any, **kwargs: Any) -> None:
@@ -61,8 +63,9 @@ class Channel(virtual.Channel):
         self._prefix = prefix_of(connection.client.virtual_host, self.queue_prefix)
         self._process = os.getpid()
         self._auto_delete: set[str] = set()
+        self._policy = policy_of(self.queue_order_strategy)
         self._deliveries = Deliveries(
-            self._link, self.session_ttl, self._message, lambda *counts: self.qos.room(*counts)
+            self._link, self.session_ttl, self._policy, self._message, lambda *counts: self.qos.room(*counts)
         )
         self._getter: Any = None
 
@@ -328,7 +331,9 @@ class Channel(virtual.Channel):
             return self._message(local.messages.popleft())
         if self._getter is None:
             self._getter = self._client.consumer(self.session_ttl)
-        jobs = self._link.ask(lambda: self._getter.get_many(1, self._name(queue), block=False, meta=True))
+        jobs = self._link.ask(lambda: self._getter.get_many(
+            1, self._name(queue), block=False, meta=True, policy=self._policy
+        ))
         if not jobs:
             raise Empty
         try:

@@ -15,6 +15,7 @@ from sockpq_kombu.background.event_loop import must_not_block
 from sockpq_kombu.background.fetcher import TOGETHER_MAX, Fetcher
 from sockpq_kombu.link import Link
 from sockpq_kombu.mapping.messages import BadMessage, Raw, unpack
+from sockpq_kombu.mapping.queue_order import QueuePolicy
 
 logger = get_logger("kombu.transport.sockpq")
 
@@ -33,14 +34,18 @@ class Deliveries:
     """Never more than there is room for."""
 
     def __init__(
-        self, link: Link, session_ttl: float, message: Callable[[Raw], Any], room: Callable[[int, int], int | None]
+        self, link: Link, session_ttl: float, policy: QueuePolicy | None, message: Callable[[Raw], Any],
+        room: Callable[[int, int], int | None],
     ) -> None:
-        """`session_ttl`: seconds; `message`: makes kombu's; `room`: how many more may be taken, None for any number.
+        """`session_ttl`: seconds; `policy`: which queue is next; `message`: makes kombu's.
+
+        `room`: how many more may be taken, None for any number.
 
         `room` is given how many lie here, and how many were acknowledged and the server was not told yet.
         """
         self._link = link
         self._session_ttl = session_ttl
+        self._policy = policy
         self._message = message
         self._room = room
         self._remote: dict[str, Consumed] = {}      # by the server's name of the queue
@@ -57,7 +62,9 @@ class Deliveries:
             return
         self._remote[name] = consumed
         if self._fetcher is None:
-            self._fetcher = Fetcher(self._link.client, self._session_ttl, self._wanted, self._came, self._link.fail)
+            self._fetcher = Fetcher(
+                self._link.client, self._session_ttl, self._policy, self._wanted, self._came, self._link.fail
+            )
             self._fetcher.start()
             self._link.watch(self.look)
         self._fetcher.look()

@@ -1,0 +1,57 @@
+"""The page of the broker in Flower, and `/api/queues/length`: Flower knows RabbitMQ and Redis only."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from types import ModuleType
+from typing import Any
+from urllib.parse import urlsplit
+
+import kombu
+from sockpq import QueueNotFound
+
+SCHEMES = "sockpq", "sockpqs"
+ANSWER_S = 2.0
+
+
+def broker_page(module: ModuleType) -> None:
+    """Let Flower find the queues of a cluster as it finds those of others, by the scheme of the URL."""
+    others = module.Broker.__new__
+
+    def new(cls: type, broker_url: str, *args: Any, **kwargs: Any) -> Any:
+        if urlsplit(broker_url).scheme in SCHEMES:
+            return SockpqQueues(broker_url, kwargs.get("broker_options"), kwargs.get("broker_use_ssl"))
+        return others(cls, broker_url, *args, **kwargs)
+
+    module.Broker.__new__ = staticmethod(new)
+
+
+class SockpqQueues:
+    """The queues of a cluster, as Flower asks for them."""
+
+    def __init__(self, broker_url: str, options: dict[str, Any] | None, ssl: Any) -> None:
+        """As Celery has them: `options` for the transport, `ssl` its broker_use_ssl."""
+        self._url = broker_url
+        self._options = dict(options or {})
+        self._ssl = ssl or None
+
+    async def queues(self, names: Iterable[str]) -> list[dict[str, Any]]:
+        """What these queues have, but for those that there are not."""
+        return await asyncio.to_thread(self._look, sorted(names))
+
+    def _look(self, names: list[str]) -> list[dict[str, Any]]:
+        found = []
+        with kombu.Connection(self._url, transport_options=self._options, ssl=self._ssl) as connection:
+            channel = connection.channel()
+            for name in names:
+                try:
+                    stat = channel._client.queue_stat(channel._name(name), timeout=ANSWER_S)
+                except QueueNotFound:
+                    continue
+                waiting = stat["ready"] + stat["delayed"]
+                found.append({
+                    "name": name, "messages": waiting + stat["running"], "messages_ready": stat["ready"],
+                    "messages_unacknowledged": stat["running"], "consumers": stat.get("waiters"),
+                })
+        return found

@@ -13,7 +13,7 @@ import click
 from pqctl.output import exit_codes
 from pqctl.output.exit_codes import Failure
 from pqctl.output.stdio import output, say
-from pqctl.output.text import one_line
+from pqctl.output.text import one_line, printable, readable
 from pqctl.settings import Options, find_access, find_servers
 
 if TYPE_CHECKING:
@@ -83,17 +83,19 @@ class Call:
             say(sentence)
 
     def print(self, text: str) -> None:
-        """Write a text to standard output."""
+        """Write a text to standard output, printable."""
         with output():
-            sys.stdout.write(f"{text}\n")
+            sys.stdout.write(f"{printable(text)}\n")
             sys.stdout.flush()
 
     def print_rich(self, picture: RenderableType) -> None:
-        """Write a table, or any other rich renderable."""
+        """Write a table, or any other rich renderable; lines of a text are left as long as they are."""
+        from rich.text import Text
+
         from pqctl.output.table import console
 
         with output():
-            console().print(picture)
+            console().print(picture, soft_wrap=isinstance(picture, Text))
             sys.stdout.flush()
 
     def write(self, data: bytes) -> None:
@@ -105,9 +107,11 @@ class Call:
             sys.stdout.buffer.flush()
 
     def write_body(self, data: bytes) -> None:
-        """Write a body to standard output unchanged, except for a line end added on a terminal."""
-        ends = data.endswith(b"\n") or not sys.stdout.isatty()
-        self.write(data if ends else data + b"\n")
+        """Write a body to standard output: unchanged, or printable and with a line end on a terminal."""
+        if sys.stdout.isatty():
+            self.print(readable(data).removesuffix("\n"))
+        else:
+            self.write(data)
 
     def fail(self, failure: Failure) -> int:
         """Report a failure and return its exit code. With --json an object goes to standard output as well."""

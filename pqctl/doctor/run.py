@@ -5,14 +5,17 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
-
-import click
+from typing import TYPE_CHECKING
 
 from pqctl.doctor import cluster_checks, machine_checks
 from pqctl.doctor.check import SKIP, Check, exit_code
 from pqctl.invocation import Call
+from pqctl.output.text import printable
 
-COLOURS = {"OK": "green", "WARN": "yellow", "FAIL": "red", "SKIP": None}
+if TYPE_CHECKING:
+    from rich.text import Text
+
+COLOURS = {"OK": "green", "WARN": "yellow", "FAIL": "red", "SKIP": ""}
 
 
 def show(call: Call, data_dir: str | None) -> int:
@@ -27,14 +30,17 @@ def show(call: Call, data_dir: str | None) -> int:
         call.answer("", {"checks": [check._asdict() for check in checks]})
     else:
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
-        call.print("\n".join(_lines(check, width) for check in checks))
+        from rich.text import Text
+
+        call.print_rich(Text("\n").join(_lines(check, width) for check in checks))
     return exit_code(checks)
 
 
-def _lines(check: Check, width: int) -> str:
+def _lines(check: Check, width: int) -> Text:
     """Format a check as one line, wrapped and indented on a narrow terminal."""
+    from rich.text import Text  # not for --json
+
     head = f"{check.state:<4}  {check.name:<12}  "
-    text = check.found + (f": {check.advice}" if check.advice else "")
+    text = printable(check.found + (f": {check.advice}" if check.advice else ""))
     body = f"\n{' ' * len(head)}".join(textwrap.wrap(text, max(width - len(head), 20)))
-    coloured = click.style(head, fg=COLOURS[check.state]) if sys.stdout.isatty() else head
-    return coloured + body
+    return Text().append(head, COLOURS[check.state]).append(body)

@@ -12,6 +12,7 @@ from pqctl.connect import cluster_of
 from pqctl.invocation import Call
 from pqctl.output.exit_codes import DONE
 from pqctl.output.stdio import say
+from pqctl.output.text import printable
 
 ALL = tuple(event_type for event_type in get_args(EventType) if event_type != "MSG")
 
@@ -37,9 +38,9 @@ def sentence(event: Event) -> str:
     """The line of an event; data of a message that are not text of one line are written as escapes."""
     if event.type != "MSG":
         return f"{event.seq} {event.type} {' '.join(event.words)}"
-    text = event.data.decode(errors="backslashreplace")
-    shown = "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
-    return f"{event.seq} MSG {' '.join(event.words)} {shown}"
+    shown = printable(event.data.decode(errors="backslashreplace"))
+    escaped = shown.replace("\n", "\\n").replace("\t", "\\t")
+    return f"{event.seq} MSG {' '.join(event.words)} {escaped}"
 
 
 def told(event: Event) -> dict[str, Any]:

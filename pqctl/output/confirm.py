@@ -7,6 +7,7 @@ import sys
 import click
 
 from pqctl.output.exit_codes import REFUSED, Failure
+from pqctl.output.text import printable
 
 
 def confirm(question: str, yes: bool) -> None:
@@ -15,5 +16,5 @@ def confirm(question: str, yes: bool) -> None:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise click.UsageError("there is no terminal for confirmation: give --yes to proceed")
-    if not click.confirm(question, err=True):
+    if not click.confirm(printable(question), err=True):
         raise Failure(REFUSED, "not confirmed: nothing was done")

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 
 from pqctl.output.exit_codes import FILE_ERROR, PIPE_CLOSED, Failure
+from pqctl.output.text import printable
 
 # Replacements for streams that were closed before this program started. The first two fail when used, as they should:
 # otherwise a job would seem to have been printed, or an empty body to have been given.
@@ -25,9 +26,9 @@ def prepare() -> None:
 
 
 def say(text: str) -> None:
-    """Write a sentence to standard error. If that fails, the exit code has to do."""
+    """Write a sentence to standard error, printable. If that fails, the exit code has to do."""
     try:
-        print(text, file=sys.stderr, flush=True)
+        print(printable(text), file=sys.stderr, flush=True)
     except OSError:
         _discard(sys.stderr.fileno())
 

@@ -6,16 +6,24 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
+
+from pqctl.output.text import printable
 
 WIDTH_WITHOUT_TERMINAL = 160      # a table that goes into a file or a pipe is folded late
 FOLDED_ROWS_MAX = 500             # rich takes half a millisecond per row
 
 
 class _Console(Console):
-    """A console that raises BrokenPipeError, where rich would exit with a code of its own."""
+    """A console that prints printable text, and raises BrokenPipeError where rich would exit with a code of its own."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Yield the pieces to print; the console's own control codes are pieces of their own."""
+        for piece in super().render(renderable, options):
+            yield piece if piece.control else Segment(printable(piece.text), piece.style)
 
     def on_broken_pipe(self) -> None:
         """Re-raise the BrokenPipeError being handled."""

@@ -15,6 +15,7 @@ from pqctl.connect import cluster_of
 from pqctl.invocation import Call
 from pqctl.output.exit_codes import DONE, Failure
 from pqctl.output.stdio import output, say
+from pqctl.output.text import printable, readable
 from pqctl.shell.leader import Conversation
 from pqctl.shell.typed import FILE_BYTES_MAX, Mistyped, Typed, bytes_of, understand
 from pqctl.shell.words import Words
@@ -58,7 +59,7 @@ def _at_terminal(call: Call, conversation: Conversation, screen: Screen) -> None
     from pqctl.shell.keyboard import Keyboard
 
     keyboard = Keyboard(Words(lambda: _queue_names(call)))
-    print(f"{conversation.server}\n{WELCOME}", flush=True)
+    call.print(f"{conversation.server}\n{WELCOME}")
     with keyboard.undisturbed():
         while True:
             try:
@@ -73,7 +74,7 @@ def _at_terminal(call: Call, conversation: Conversation, screen: Screen) -> None
 def _loop(conversation: Conversation, screen: Screen, source: Input) -> None:
     """Execute commands until QUIT. Raises EOFError at the end of the input."""
     while True:
-        text = source.command(f"{conversation.server or 'not connected'}> ")
+        text = source.command(f"{printable(conversation.server) or 'not connected'}> ")
         if not text.strip():
             continue
         try:
@@ -100,7 +101,7 @@ def _complete(text: str, source: Input) -> tuple[Typed, bytes]:
 
 
 class Screen:
-    """Shows answers: as they are, or an object for each with --json. On a terminal no answer can move the cursor."""
+    """Shows answers: as they are, printable on a terminal, or an object for each with --json."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -111,9 +112,10 @@ class Screen:
         """Show some bytes of an answer."""
         if self._call.as_json:
             self._json += data
-        elif sys.stdin.isatty() and sys.stdout.isatty():
-            sys.stdout.write(harmless(data))
-            sys.stdout.flush()
+        elif sys.stdout.isatty():
+            with output():
+                sys.stdout.write(readable(data))
+                sys.stdout.flush()
         else:
             self._call.write(data)
         self._ended = data.endswith(b"\n")
@@ -170,15 +172,6 @@ class Typist:
         if len(data) > count:
             raise Mistyped(f"these are {len(data)} bytes, not {count}: nothing was sent")
         return data
-
-
-def harmless(data: bytes) -> str:
-    """Return bytes as text in which only line ends and tabs have an effect on a terminal."""
-    text = data.decode("utf-8", "backslashreplace").replace("\r\n", "\n")
-    return "".join(
-        letter if letter in "\n\t" or letter.isprintable() else letter.encode("unicode_escape").decode()
-        for letter in text
-    )
 
 
 def _read_file(name: str) -> bytes:

@@ -13,9 +13,9 @@ import pytest
 
 from devcluster.cluster import LocalCluster
 from gateway.commands.catalog import VERBS
+from pqctl.output.text import readable
 from pqctl.shell import words
 from pqctl.shell.keyboard import history_file
-from pqctl.shell.run import harmless
 from pqctl.shell.typed import Mistyped, Typed, understand
 from pqctl.shell.words import Words
 from tests.pqctl.running import PATIENCE_S, Terminal, execute
@@ -83,7 +83,7 @@ def test_names_that_cannot_be_had_are_not_offered() -> None:
 
 
 def test_nothing_in_an_answer_moves_the_cursor() -> None:
-    assert harmless(b"a\x1b[2Jb\x07\r\nc\td\xff\r") == "a\\x1b[2Jb\\x07\nc\td\\xff\\r"
+    assert readable(b"a\x1b[2Jb\x07\r\nc\td\xff\r") == "a\\x1b[2Jb\\x07\nc\td\\xff\\r"
 
 
 def test_the_history_is_in_the_folder_for_state() -> None:

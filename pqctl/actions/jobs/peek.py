@@ -71,7 +71,7 @@ def show_queue(call: Call, queue: str, state: str, count: int, whole: bool, raw:
             must_exist(client, queue, server)
     if raw:
         for job in jobs:
-            call.write(job.data + b"\n")
+            call.write_body(job.data + b"\n")
         return DONE
     if call.as_json:
         call.answer("", {"jobs": [_as_json(job) for job in jobs]})

@@ -328,8 +328,9 @@ class State:
     def drop_page(self, queue: Queue, run: PagedRun, page: Page) -> None:
         """The READY jobs of this page of a run end, unread: they are plain, and not the first of the run.
 
-        There must be no groups of FAIR, and no batch that may be undone.
+        There must be no groups of FAIR.
         """
+        assert self.undo is None        # what drops many jobs is not part of a batch
         rank = run.first.rank
         run.drop_page(page)
         self.queues.uncount_page(queue, rank, page.count, page.data_bytes)

@@ -155,6 +155,11 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
             if not number:
                 self._open_front()
 
+    def open(self, number: int) -> list[Job]:
+        """Take the block of this number into memory; returns its jobs, which must not be changed. Raises PageLost."""
+        self._load(number)
+        return self._blocks[number]
+
     def drop_page(self, page: Page) -> None:
         """Remove this page, which is not the first block, with its jobs; it is not read."""
         number = bisect_left(self._blocks, _place(page), key=_last_place)

@@ -1,7 +1,7 @@
 """A portion of jobs: bounded in their number and in the bytes of their data, the same on all nodes.
 
-A node whose jobs are outside memory may have to read them. What a portion has is determined by the state alone, never
-by where jobs are.
+A node whose jobs are outside memory may have to read them; where none has to, bytes do not count. What a portion has is
+determined by the state alone, never by where jobs are.
 """
 
 from __future__ import annotations

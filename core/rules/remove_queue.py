@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from core import limits
 from core.ops.queues import JobState
 from core.pages.paged_run import PagedRun
 from core.pages.pages import Page
@@ -41,42 +42,47 @@ class Chosen:
         self.size = 0
         self.more = False
 
-    def add(self, jobs: Iterable[_Waiting]) -> None:
-        """Choose of these jobs what the portion still takes."""
+    def add(self, jobs: Iterable[_Waiting], *, read: bool) -> None:
+        """Choose of these jobs what the portion still takes. `read`: some nodes may have to read them, to drop them."""
         before_seq, chosen = self._before_seq, self._jobs
         for job in jobs:
             if (before_seq is None or job.seq < before_seq) and job.seq not in chosen:
-                if not self._portion.take(len(job.data)):
+                if not self._portion.take(len(job.data) if read else 0):
                     self.more = True
                     return
                 chosen[job.seq] = job
                 self.size += 1
 
     def add_ready(self, queue: Queue) -> None:
-        """The same of the READY jobs of the queue: pages of which all jobs are chosen need not be read."""
+        """The same of the READY jobs of the queue: pages of which all jobs are chosen are not read.
+
+        Nearly always, that is: the groups of FAIR look at each job, and with many priorities it may be kept in which
+        run each one is. Which nodes have to read is not known, but whether one may have to is part of the state.
+        """
         pages = None if self._state.pager is None else self._state.pager.pages
-        # Who looks at each job must have it: a step that may be undone, the groups of FAIR.
-        if pages is None or not pages.jobs or self._state.undo is not None or self._state.fair is not None:
-            self.add(queue.all_ready())
+        read = self._state.fair is not None or len(queue.ranks) > limits.SCANNED_RUNS_MAX // 2
+        if pages is None or not pages.jobs or self._state.fair is not None:
+            self.add(queue.all_ready(), read=read)
             return
         for run in queue.ready.runs():
             if not isinstance(run, PagedRun) or not queue.ready.searches(run.first.rank):
-                self.add((run,) if isinstance(run, Job) else run)
+                self.add((run,) if isinstance(run, Job) else run, read=read)
             else:
-                self._add_run(queue, run)
+                self._add_run(queue, run, read=read)
             if self.more:
                 return
 
-    def _add_run(self, queue: Queue, run: PagedRun) -> None:
+    def _add_run(self, queue: Queue, run: PagedRun, *, read: bool) -> None:
         before_seq = self._before_seq
-        for block in run.blocks():
+        for number, block in enumerate(run.blocks()):
             if isinstance(block, Page):
-                if (before_seq is None or block.seq < before_seq) and self._portion.take(block.data_bytes, block.count):
+                whole = before_seq is None or block.seq < before_seq
+                if whole and self._portion.take(block.data_bytes if read else 0, block.count):
                     self._pages.append((queue, run, block))
                     self.size += block.count
                     continue
-                block = run.look(block)
-            self.add(block)
+                block = run.open(number)        # of which only a part is chosen; the next portion finds it in memory
+            self.add(block, read=read)
             # The jobs of a run are in the order of their seqs.
             if self.more or (before_seq is not None and block[-1].seq >= before_seq):
                 return
@@ -102,11 +108,11 @@ def not_running(
     if queue is not None and asked(JobState.READY):
         chosen.add_ready(queue)
     if queue is not None and asked(JobState.DELAYED):
-        chosen.add(queue.delayed or ())
+        chosen.add(queue.delayed or (), read=True)
     if asked(JobState.DEAD):
-        chosen.add(state.dead.get(name, ()))
+        chosen.add(state.dead.get(name, ()), read=False)
     if queue is not None and asked(JobState.BURIED):
-        chosen.add(queue.buried or ())
+        chosen.add(queue.buried or (), read=False)
     return chosen
 
 

@@ -285,10 +285,7 @@ class Queues:
 
     def uncount_page(self, queue: Queue, rank: int, jobs: int, data_bytes: int) -> None:
         """Undo `count_page`."""
-        self.waiting -= jobs
-        self.waiting_bytes -= data_bytes
-        queue.ranks[rank] -= jobs
-        queue.ready.size -= jobs
+        self.count_page(queue, rank, -jobs, -data_bytes)
 
     def count_delayed_pages(self, queue: Queue, ranks: dict[int, int], data_bytes: int) -> None:
         """So many jobs of each rank are DELAYED."""

@@ -158,23 +158,44 @@ def test_the_last_pages_before_a_seq_are_dropped_unread(monkeypatch: pytest.Monk
     assert reading.machine.total(None).jobs == 4550
 
 
-@pytest.mark.parametrize("when", [None, Due(60_000)], ids=["ready", "delayed"])
+PUTS = {
+    "delayed": jobs(100, LARGE, Due(60_000)),
+    "ready for FAIR": [Configure(policy=Policy.FAIR), *jobs(100, LARGE)],
+}
+
+
+@pytest.mark.parametrize("puts", [PUTS["delayed"], PUTS["ready for FAIR"]], ids=["delayed", "fair"])
 @pytest.mark.parametrize("operation", [
     PurgeQueue("q", None), DeleteQueue("q", force=True)], ids=["purge", "delete"])
-def test_a_portion_is_bounded_in_bytes(operation: Operation, when: Due | None) -> None:
-    reading = Reading(jobs(100, LARGE, when))
+def test_a_portion_that_may_have_to_be_read_is_bounded_in_bytes(operation: Operation, puts: list[Any]) -> None:
+    reading = Reading(puts)
     plain = Machine(KNOWN_LEVEL)
-    plain.apply(1, 1000, 7, jobs(100, LARGE, when))
+    plain.apply(1, 1000, 7, puts)
     whole = limits.PORTION_BYTES_MAX // LARGE
     for left in range(100 - whole, 0, -whole):
         reply, = reading.do([operation])
         assert reply == Removed(whole, more=True)
         assert plain.apply(plain.index + 1, 1000, 7, [operation]).replies == [reply]
-        assert reading.bytes <= (2 * limits.PORTION_BYTES_MAX if when else 2 * LARGE) + LARGE
+        assert reading.bytes <= 2 * limits.PORTION_BYTES_MAX + LARGE
         assert reading.machine.total(None).jobs == left
     reply, = reading.do([operation])
     assert isinstance(reply, Removed | Accepted)
     assert reading.machine.total(None).jobs == 0
+
+
+@pytest.mark.parametrize("operation", [
+    PurgeQueue("q", None), DeleteQueue("q", force=True)], ids=["purge", "delete"])
+def test_large_jobs_that_need_not_be_read_are_one_portion(operation: Operation) -> None:
+    reading = Reading(jobs(500, LARGE))
+    reading.do([operation])
+    assert reading.machine.total(None).jobs == 0
+    assert reading.bytes <= 2 * LARGE
+
+
+def test_a_portion_of_many_priorities_is_bounded_in_bytes() -> None:
+    reading = Reading([Put("q", number, bytes(LARGE)) for number in range(100)])
+    reply, = reading.do([PurgeQueue("q", None)])
+    assert reply == Removed(limits.PORTION_BYTES_MAX // LARGE, more=True)
 
 
 def test_a_kick_of_delayed_jobs_is_bounded_in_bytes() -> None:
@@ -199,7 +220,7 @@ def test_what_becomes_due_in_one_entry_is_bounded_in_bytes() -> None:
 
 
 @pytest.mark.parametrize("first", [PurgeQueue("q", None), DeleteQueue("q", force=True), Kick("q", 2, here=True)])
-def test_a_job_larger_than_a_portion_is_a_portion(first: Operation, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_delayed_job_larger_than_a_portion_is_a_portion(first: Operation, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "PORTION_BYTES_MAX", 10)
     reading = Reading(jobs(2, 100, Due(60_000)))
     reply, = reading.do([first])

@@ -292,7 +292,7 @@ class TouchRan(Logged, tag=49, frozen=True):
         return self.touch.id
 
 
-class Selector(Logged, frozen=True):
+class Selector(Logged, tag=0, frozen=True):
     """One job: the running one of this `id`, or if that is 0 the one of `queue` that has `key`."""
 
     id: int = 0
@@ -300,13 +300,30 @@ class Selector(Logged, frozen=True):
     key: str = ""
 
 
+class Place(Logged, tag=1, frozen=True):
+    """One READY or DELAYED job of `queue`: the one whose place has this number (spec/state-machine 7.4)."""
+
+    queue: str
+    seq: int
+
+
+class Number(Logged, tag=2, frozen=True):
+    """One numbered job, in whatever state."""
+
+    number: int
+
+
+AnySelector = Selector | Place | Number
+
+
 class Change(Logged, tag=29, frozen=True):
     """CHANGE (spec/state-machine 7.3); None: unchanged. `no_item`: remove its item.
 
-    A running job can be changed by id only, otherwise the reply is JobRunning; its new `when` counts once it goes back.
+    A running job can be changed by id or number only, otherwise the reply is JobRunning; its new `when` counts once it
+    goes back.
     """
 
-    selector: Selector
+    selector: AnySelector
     priority: int | None = None
     when: Due | None = None
     item: str | None = None
@@ -315,68 +332,13 @@ class Change(Logged, tag=29, frozen=True):
 
 
 class Delete(Logged, tag=30, frozen=True):
-    """DELETE (spec/state-machine 7.3). Replies: Finished, NotFound, JobRunning."""
+    """DELETE (spec/state-machine 7.3). `unless_running`: only a job that does not run.
 
-    selector: Selector
-
-
-class Place(Logged, frozen=True):
-    """One READY or DELAYED job of `queue`: the one whose place has this number (spec/state-machine 7.4)."""
-
-    queue: str
-    seq: int
-
-
-class ChangePlace(Logged, tag=43, frozen=True):
-    """A Change of the job at a place. Replies: those of Change but JobRunning.
-
-    An operation of its own, because older versions would not see another field of Selector.
+    Replies: Finished, NotFound, JobRunning (by key, or `unless_running`).
     """
 
-    selector: Place
-    priority: int | None = None
-    when: Due | None = None
-    item: str | None = None
-    no_item: bool = False
-    data: bytes | None = None
-
-
-class DeletePlace(Logged, tag=44, frozen=True):
-    """A Delete of the job at a place. Replies: Finished, NotFound."""
-
-    selector: Place
-
-
-class Number(Logged, frozen=True):
-    """One numbered job, in whatever state."""
-
-    number: int
-
-
-class ChangeNumber(Logged, tag=80, frozen=True):
-    """A Change of the job with a number; it may run. Replies: those of Change but JobRunning."""
-
-    selector: Number
-    priority: int | None = None
-    when: Due | None = None
-    item: str | None = None
-    no_item: bool = False
-    data: bytes | None = None
-
-
-class DeleteNumber(Logged, tag=81, frozen=True):
-    """A Delete of the job with a number; it may run. Replies: Finished, NotFound."""
-
-    selector: Number
-
-
-class DeleteUntaken(Logged, tag=88, frozen=True):
-    """A DeleteNumber of a job that does not run. Replies: Finished, NotFound, JobRunning."""
-
-    selector: Number
-
-
-AnySelector = Selector | Place | Number
+    selector: AnySelector
+    unless_running: bool = False
 
 
 class GetNumber(Logged, tag=82, frozen=True):
@@ -492,9 +454,8 @@ class EndWith(Logged, tag=61, frozen=True):
 
 Atomic = (
     Put | PutWith | PutGrouped | PutNumbered | PutMany | PutTopic | Done | DoneLast | DoneRan | Later | LaterWith
-    | LaterRan | Move | Change | Delete | Touch | TouchRan | Bury | LaterWithReason | BuryWithReason | ChangePlace
-    | DeletePlace | ChangeNumber | DeleteNumber | EndWith | BuryHere | Kick
-    | DeleteUntaken
+    | LaterWithReason | LaterRan | Bury | BuryWithReason | BuryHere | EndWith | Touch | TouchRan | Move | Change
+    | Delete | Kick
 )
 
 

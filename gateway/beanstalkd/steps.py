@@ -19,7 +19,7 @@ from core import (
     BuryHere,
     CloseSession,
     DataTooLarge,
-    DeleteUntaken,
+    Delete,
     DoneLast,
     Due,
     Empty,
@@ -158,7 +158,7 @@ class CallSteps:
             if not isinstance(reply, NotFound):
                 return None                     # otherwise its time has ended, and it may be ready again
         queue = self._queue_of(call.number)
-        reply = yield DeleteUntaken(Number(call.number))
+        reply = yield Delete(Number(call.number), unless_running=True)
         if not isinstance(reply, Finished):
             raise refusal(reply)
         return None if queue is None else calls.Names((queue,))

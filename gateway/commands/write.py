@@ -10,8 +10,6 @@ from core import (
     SPREAD_JOBS_MAX,
     Batch,
     Change,
-    ChangeNumber,
-    ChangePlace,
     Finished,
     Get,
     GetInTurn,
@@ -158,7 +156,7 @@ def _propose_many(
 
 def with_data(client: Client, command: Command) -> None:
     """CHANGE and MOVE: refused if they bring data and there is no room, like a new job."""
-    operation: Change | ChangePlace | ChangeNumber | Move = command.operation
+    operation: Change | Move = command.operation
     if operation.data is not None and no_room(client):
         client.say(responses.BUSY)
     else:

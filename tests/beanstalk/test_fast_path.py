@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from beanstalk import Failure, calls
-from core import DeleteUntaken, DoneLast, Get, PutNumbered
+from core import Delete, DoneLast, Get, PutNumbered
 from gateway.auth.users_file import Account
 from gateway.beanstalkd import do_errand
 from gateway.beanstalkd.orders import Order, decode_outcome, encode
@@ -103,7 +103,7 @@ def test_a_job_whose_time_has_ended_is_deleted_if_nobody_has_it() -> None:
         before = len(gateway.cluster.log)
         assert place.do(calls.Delete(job.number, job.handle)) == calls.Names(("q",))
         requests: list[Any] = [operation for entry in gateway.cluster.log[before:] for operation in entry]
-        assert [type(inner(request)) for request in requests] == [DoneLast, DoneLast, DeleteUntaken]
+        assert [type(inner(request)) for request in requests] == [DoneLast, DoneLast, Delete]
         assert len({request.number for request in requests}) == 1
         assert [request.part for request in requests] == [0, 0, 1]
         assert gateway.cluster.machine.counts("q") is None

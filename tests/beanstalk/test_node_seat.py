@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from beanstalk import Call, Conversation, Failure, Result, Server, calls
-from core import DeleteUntaken, Get, GetNumber, GetWith, Operation, Put, PutNumbered, PutWith, Request
+from core import Delete, Get, GetNumber, GetWith, Operation, Put, PutNumbered, PutWith, Request
 from gateway.auth.users_file import Account
 from gateway.beanstalkd import do_errand, listener, seat
 from gateway.beanstalkd.order_execution import Principal
@@ -156,7 +156,7 @@ def test_a_job_that_nobody_has_is_deleted_by_one_operation() -> None:
         number = place.do(put()).number
         before = len(kinds(gateway))
         assert place.do(calls.Delete(number)) == calls.Names(("q",))
-        assert kinds(gateway)[before:] == [DeleteUntaken]
+        assert kinds(gateway)[before:] == [Delete]
         place.call(calls.Delete(number))
         assert place.result is Failure.NOT_FOUND
         number = place.do(put()).number

@@ -17,14 +17,11 @@ from core import (
     Bury,
     BuryWithReason,
     Change,
-    ChangeNumber,
-    ChangePlace,
     CloseSession,
     Configure,
     ConfigureQueue,
     CreateQueue,
     Delete,
-    DeletePlace,
     DeleteQueue,
     Done,
     DoneAll,
@@ -232,7 +229,7 @@ BROKEN: dict[str, tuple[list[Step], tuple[int, object], Reply, Reply, str]] = {
 
     "so is one that was changed by its number": (
         [OPENED, (0, PutNumbered(PutWith(X), True), StoredNumber(9)), (0, req(GET), x()),
-         (0, ChangeNumber(Number(9), 5), OK)], (0, req(GET)), Handed(1, "q", 5, b"x"), x(), "was"),
+         (0, Change(Number(9), 5), OK)], (0, req(GET)), Handed(1, "q", 5, b"x"), x(), "was"),
 
     "LATER .. FIRST puts several back": (
         [*TWO, (0, LaterAllFirst((1, 2)), Results((OK, OK)))], (0, Done(2)), NotFound(), FIN, "does not run"),
@@ -284,11 +281,11 @@ BROKEN: dict[str, tuple[list[Step], tuple[int, object], Reply, Reply, str]] = {
         [OPENED, BOUND_QUEUE, BIND, (LATE_MS, Tick(), OK)],
         (LATE_MS, PutTopic("t", "", PutWith(X))), Spread(0), Spread(1), "right is \\[\\]"),
     "what was deleted by its place is gone": (
-        [STORED, (0, DeletePlace(FIRST), FIN)], (0, GET), NOTHING, x(), "has ended"),
+        [STORED, (0, Delete(FIRST), FIN)], (0, GET), NOTHING, x(), "has ended"),
     "what runs has no place to be deleted by": (
-        [STORED, GOT], (0, DeletePlace(FIRST)), NotFound(), FIN, "has ended 1 jobs, and there were 0"),
+        [STORED, GOT], (0, Delete(FIRST)), NotFound(), FIN, "has ended 1 jobs, and there were 0"),
     "what runs has no place to be changed by": (
-        [STORED, GOT], (0, ChangePlace(FIRST, 1)), NotFound(), OK, "no job waits there"),
+        [STORED, GOT], (0, Change(FIRST, 1)), NotFound(), OK, "no job waits there"),
     "a measured DONE ends a job": (
         [STORED, GOT, (0, DoneRan(1, 5), FIN)], (0, GET), NOTHING, x(2), "x is handed out as 2, and has ended"),
     "a measured LATER puts a job back": (

@@ -67,7 +67,7 @@ def touch_all(state: State, operation: ops.TouchAll, seed: int) -> Reply:
     return replies.Results(tuple([touch(state, ops.Touch(number, expire_ms, then), seed) for number in operation.ids]))
 
 
-def change(state: State, operation: ops.Change | ops.ChangePlace | ops.ChangeNumber, seed: int) -> Reply:
+def change(state: State, operation: ops.Change, seed: int) -> Reply:
     """Give a job other data, or another priority, item or time."""
     job = _selected(state, operation.selector)
     if not isinstance(job, AnyJob):
@@ -104,7 +104,7 @@ def change(state: State, operation: ops.Change | ops.ChangePlace | ops.ChangeNum
 
 
 def _change_ready(
-    state: State, queue: Queue, job: Job, operation: ops.Change | ops.ChangePlace | ops.ChangeNumber,
+    state: State, queue: Queue, job: Job, operation: ops.Change,
     changed: Job,
 ) -> None:
     """It keeps its place among those of its priority, unless its time is another."""
@@ -134,27 +134,14 @@ def _change_delayed(state: State, queue: Queue, job: DelayedJob, changed: Delaye
 
 def change_cost(operation: ops.Change) -> Cost:
     """Bytes and work of a Change."""
-    selector, data = operation.selector, operation.data or b""
-    return BASE_BYTES + of_names(selector.queue, selector.key, operation.item) + len(data), JOB_WITH_EXTRAS
+    size, work = _selected_cost(operation.selector)
+    return size + of_names(operation.item) + len(operation.data or b""), work
 
 
-def change_place_cost(operation: ops.ChangePlace) -> Cost:
-    """Bytes and work of a ChangePlace."""
-    names, data = of_names(operation.selector.queue, operation.item), operation.data or b""
-    return BASE_BYTES + names + len(data), JOB_WITH_EXTRAS + limits.SCANNED_RUNS_MAX
-
-
-def change_number_cost(operation: ops.ChangeNumber) -> Cost:
-    """Bytes and work of a ChangeNumber."""
-    return BASE_BYTES + of_names(operation.item) + len(operation.data or b""), JOB_WITH_EXTRAS
-
-
-def delete(
-    state: State, operation: ops.Delete | ops.DeletePlace | ops.DeleteNumber | ops.DeleteUntaken, seed: int,
-) -> Reply:
+def delete(state: State, operation: ops.Delete, seed: int) -> Reply:
     """End the job without its being done."""
     job = _selected(state, operation.selector)
-    if isinstance(job, RunningJob) and type(operation) is ops.DeleteUntaken:
+    if isinstance(job, RunningJob) and operation.unless_running:
         return replies.JOB_RUNNING
     if isinstance(job, RunningJob):
         state.stop(job.id)
@@ -177,16 +164,15 @@ def delete(
 
 def delete_cost(operation: ops.Delete) -> Cost:
     """Bytes and work of a Delete."""
-    return BASE_BYTES + of_names(operation.selector.queue, operation.selector.key), JOB_WITH_EXTRAS
+    return _selected_cost(operation.selector)
 
 
-def delete_place_cost(operation: ops.DeletePlace) -> Cost:
-    """Bytes and work of a DeletePlace."""
-    return BASE_BYTES + of_names(operation.selector.queue), JOB_WITH_EXTRAS + limits.SCANNED_RUNS_MAX
-
-
-def delete_number_cost(operation: ops.DeleteNumber | ops.DeleteUntaken) -> Cost:
-    """Bytes and work of a DeleteNumber."""
+def _selected_cost(selector: ops.AnySelector) -> Cost:
+    """Bytes and work of finding the job."""
+    if isinstance(selector, ops.Selector):
+        return BASE_BYTES + of_names(selector.queue, selector.key), JOB_WITH_EXTRAS
+    if isinstance(selector, ops.Place):
+        return BASE_BYTES + of_names(selector.queue), JOB_WITH_EXTRAS + limits.SCANNED_RUNS_MAX
     return BASE_BYTES, JOB_WITH_EXTRAS
 
 

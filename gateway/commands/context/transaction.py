@@ -5,8 +5,6 @@ from __future__ import annotations
 from core import (
     Atomic,
     Change,
-    ChangeNumber,
-    ChangePlace,
     Move,
     Operation,
     Put,
@@ -31,7 +29,7 @@ from gateway.protocol.command import Command
 
 def data_of(operation: Operation) -> bytes | None:
     """Return the data by which the operation takes up memory and disk space; None: it takes up none."""
-    if isinstance(operation, Change | ChangePlace | ChangeNumber | Move):
+    if isinstance(operation, Change | Move):
         return operation.data
     if isinstance(operation, PutNumbered | PutMany | PutTopic):
         operation = operation.job

@@ -9,12 +9,7 @@ from __future__ import annotations
 from core import (
     AnySelector,
     Change,
-    ChangeNumber,
-    ChangePlace,
     Delete,
-    DeleteNumber,
-    DeletePlace,
-    DeleteUntaken,
     JobState,
     Move,
     Number,
@@ -60,10 +55,6 @@ def change(words: Words) -> Command:
     length = _length(words, found)
     if found.get("item") is True:
         found["item"], found["no_item"] = None, True
-    if isinstance(selector, Place):
-        return Command(ChangePlace(selector, **found), length)
-    if isinstance(selector, Number):
-        return Command(ChangeNumber(selector, **found), length)
     return Command(Change(selector, **found), length)
 
 
@@ -88,16 +79,10 @@ def delete(words: Words) -> Command:
     """DELETE the selected job; by its number with UNTAKEN, unless it runs."""
     selector, end = _selector(words)
     if isinstance(selector, Number) and words[end:] == [b"UNTAKEN"]:
-        return Command(DeleteUntaken(selector))
+        return Command(Delete(selector, unless_running=True))
     if end != len(words):
         raise ArgumentError
-    match selector:
-        case Place():
-            return Command(DeletePlace(selector))
-        case Number():
-            return Command(DeleteNumber(selector))
-        case Selector():
-            return Command(Delete(selector))
+    return Command(Delete(selector))
 
 
 def peek(words: Words) -> Command | None:

@@ -7,7 +7,7 @@ import pytest
 from core import (
     Accepted,
     CloseSession,
-    DeleteNumber,
+    Delete,
     Finished,
     Get,
     GetNumber,
@@ -92,7 +92,7 @@ def test_by_number_they_are_back_at_once(node: Node) -> None:
         assert job is not None
         assert (job.state, job.id, job.deadline_ms) == (JobState.READY, None, None)
     first, *others = node.do(
-        GetNumber(Number(last)), DeleteNumber(Number(other)), Kick(
+        GetNumber(Number(last)), Delete(Number(other)), Kick(
             "", 1, selector=Number(third),
         ), GetNumber(Number(other)),
     )

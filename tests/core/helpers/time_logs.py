@@ -18,19 +18,14 @@ from core import (
     BuryHere,
     BuryWithReason,
     Change,
-    ChangeNumber,
-    ChangePlace,
     CloseSession,
     Configure,
     ConfigureFair,
     ConfigureQueue,
     CreateQueue,
     Delete,
-    DeleteNumber,
-    DeletePlace,
     DeleteQueue,
     DeleteTopic,
-    DeleteUntaken,
     Done,
     DoneAll,
     DoneLast,
@@ -164,21 +159,19 @@ change = st.builds(
 )
 _place = st.builds(Place, _queue, st.integers(0, 8))
 _on_place: st.SearchStrategy[Atomic] = often(
-    st.builds(
-        ChangePlace, _place, st.none() | _priority, _maybe_when, _item, st.sampled_from([False, False, True]),
-        st.none() | _data,
-    ),
-    st.builds(DeletePlace, _place),
+    st.builds(Change, _place, st.none() | _priority, _maybe_when, _item, st.sampled_from(
+        [False, False, True],
+    ), st.none() | _data),
+    st.builds(Delete, _place),
 )
 _numbered_job = st.builds(Number, st.integers(0, 8))
 _on_numbered: st.SearchStrategy[Atomic] = often(
-    st.builds(
-        ChangeNumber, _numbered_job, st.none() | _priority, _maybe_when, _item, st.sampled_from([False, False, True]),
-        st.none() | _data,
-    ),
-    st.builds(DeleteNumber, _numbered_job),
+    st.builds(Change, _numbered_job, st.none() | _priority, _maybe_when, _item, st.sampled_from(
+        [False, False, True],
+    ), st.none() | _data),
+    st.builds(Delete, _numbered_job),
     st.builds(Kick, st.just(""), st.just(1), selector=_numbered_job),
-    st.builds(DeleteUntaken, _numbered_job),
+    st.builds(Delete, _numbered_job, unless_running=st.just(True)),
 )
 _get_number = st.builds(
     GetNumber, _numbered_job, st.sampled_from([None, None, 0, 20]), st.sampled_from(Then), st.booleans(),
@@ -393,13 +386,11 @@ def random_time_log(seed: int, length: int) -> list[LogEntry]:
         if random.random() < 0.2:
             place = random.choice(places(machine))
             found.append(random.choice([
-                DeletePlace(place),
-                ChangePlace(place, random.randrange(-1, 2), _random_when(random, now_ms)),
-                Batch((ChangePlace(place, item="x"), Done(0)), random.random() < 0.7),
+                Delete(place),
+                Change(place, random.randrange(-1, 2), _random_when(random, now_ms)),
+                Batch((Change(place, item="x"), Done(0)), random.random() < 0.7),
                 GetNumber(Number(place.seq)), GetNumber(Number(place.seq), 30, Then.DEFAULT, True),
-                Kick("", 1, selector=Number(place.seq)), ChangeNumber(
-                    Number(place.seq), 0, _random_when(random, now_ms),
-                ),
+                Kick("", 1, selector=Number(place.seq)), Change(Number(place.seq), 0, _random_when(random, now_ms)),
                 Batch((Kick("", 1, selector=Number(place.seq)), Done(0)), random.random() < 0.7),
             ]))
         if random.random() < 0.02:

@@ -10,9 +10,9 @@ import pytest
 from core import (
     Atomic,
     Batch,
-    ChangePlace,
+    Change,
     ConfigureQueue,
-    DeletePlace,
+    Delete,
     Done,
     Due,
     Get,
@@ -84,8 +84,8 @@ def operation(random: Random, machine: Machine, ids: list[int], puts: float) -> 
     place = Place(queue, random.choice(seen).seq + random.choice([0, 0, 0, 1]) if seen else 0)
     ones: list[Atomic] = [
         Done(number), Later(number), LaterWith(number, when=when), LaterWithReason(number, "why", when=when),
-        DeletePlace(place), ChangePlace(place, random.choice([None, 7]), data=b"changed"), PutWith(put, when=when),
-        ChangePlace(place, when=random.choice([when, Due(0)])),
+        Delete(place), Change(place, random.choice([None, 7]), data=b"changed"), PutWith(put, when=when),
+        Change(place, when=random.choice([when, Due(0)])),
     ]
     if kind < 0.7:
         return random.choice(ones)
@@ -167,7 +167,7 @@ def test_a_job_in_a_page_is_found_by_its_place_with_one_reading() -> None:
     assert seen.state is JobState.DELAYED
     assert machine.pages.read == read + 1
     assert machine.peek(Place("other", seqs[200])) is None
-    machine.apply(2, 1000, 0, [DeletePlace(Place("q", seqs[200]))])
+    machine.apply(2, 1000, 0, [Delete(Place("q", seqs[200]))])
     assert machine.pages.jobs == written - 3
     assert machine.peek(Place("q", seqs[200])) is None
     assert machine.peek(Place("q", seqs[201])) is not None

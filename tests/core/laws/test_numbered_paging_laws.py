@@ -11,11 +11,9 @@ from core import (
     Atomic,
     Batch,
     BuryHere,
-    ChangeNumber,
-    DeleteNumber,
-    DeletePlace,
+    Change,
+    Delete,
     DeleteQueue,
-    DeleteUntaken,
     Done,
     Due,
     Get,
@@ -90,9 +88,11 @@ def operation(random: Random, machine: Machine, ids: list[int], numbers: list[in
     place = Place(queue, random.choice(seen).seq if seen else 0)
     ones: list[Atomic] = [
         Done(id_), Later(id_), LaterWith(id_, when=when, first=True), LaterWithReason(id_, "why", when=when),
-        Move(id_, queue), BuryHere(id_), DeleteNumber(number), DeleteUntaken(number), Kick("", 1, selector=number),
-        ChangeNumber(number, random.choice([None, 7]), data=random.choice([None, b"changed"])),
-        ChangeNumber(number, when=random.choice([when, Due(0)])), DeletePlace(place), put,
+        Move(id_, queue), BuryHere(id_), Delete(number), Delete(
+            number, unless_running=True,
+        ), Kick("", 1, selector=number),
+        Change(number, random.choice([None, 7]), data=random.choice([None, b"changed"])),
+        Change(number, when=random.choice([when, Due(0)])), Delete(place), put,
     ]
     if kind < 0.8:
         return random.choice([*ones, Return(id_), GetNumber(number, random.choice([None, 40]))])
@@ -192,7 +192,7 @@ def test_a_snapshot_by_reference_names_pages_of_numbered_jobs() -> None:
     assert other.on_disk("q").jobs > 250
     assert_counted(other, store)
     for number in [view.seq for view in other.peek_queue("q", JobState.READY, 1000)][::-1]:
-        reply, = ask(other, DeleteNumber(Number(number)))
+        reply, = ask(other, Delete(Number(number)))
         assert type(reply).__name__ == "Finished"
     assert (len(pages_of(other).index), store.pages) == (0, 0)
 

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from core import (
     Atomic,
     Batch,
-    ChangePlace,
+    Change,
     CloneBegin,
     CloneChunk,
     CloneEnd,
     Configure,
     ConfigureQueue,
-    DeletePlace,
+    Delete,
     Done,
     Due,
     Get,
@@ -124,8 +124,8 @@ def deep_operation(random: Random, machine: Machine, ids: list[int], puts: float
     seen = machine.peek_queue(queue, JobState.READY, 100)
     place = Place(queue, random.choice(seen).seq if seen else 0)
     ones: list[Atomic] = [
-        Done(number), Later(number), LaterWith(number, first=True), Move(number, queue), DeletePlace(place),
-        ChangePlace(place, random.choice([None, 7]), data=b"changed"), ChangePlace(place, when=Due(20)), put, put,
+        Done(number), Later(number), LaterWith(number, first=True), Move(number, queue), Delete(place),
+        Change(place, random.choice([None, 7]), data=b"changed"), Change(place, when=Due(20)), put, put,
     ]
     if kind < 0.8:
         return random.choice([*ones, Return(number)])

@@ -10,7 +10,7 @@ import pytest
 from core import (
     Accepted,
     Bury,
-    ChangePlace,
+    Change,
     Configure,
     DeleteQueue,
     Due,
@@ -232,6 +232,6 @@ def test_jobs_of_groups_are_dropped_too(monkeypatch: pytest.MonkeyPatch) -> None
     reading = Reading([Configure(policy=Policy.FAIR), *jobs(1500, SMALL)])
     assert reading.do([PurgeQueue("q", None)]) == [Removed(1000, more=True)]
     place = Place("q", reading.machine.peek_queue("q", JobState.READY, 1)[0].seq)
-    reading.do([ChangePlace(place, priority=3)])
+    reading.do([Change(place, priority=3)])
     assert reading.do([PurgeQueue("q", None)]) == [Removed(500)]
     assert reading.machine.total(None).jobs == 0

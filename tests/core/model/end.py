@@ -11,13 +11,8 @@ from core import (
     BuryHere,
     BuryWithReason,
     Change,
-    ChangeNumber,
-    ChangePlace,
     DataTooLarge,
     Delete,
-    DeleteNumber,
-    DeletePlace,
-    DeleteUntaken,
     Done,
     DoneAll,
     DoneLast,
@@ -175,12 +170,12 @@ class ModelEnd(ModelSpread):
             return self.job(selector.id)
         return self.holder(selector.queue, selector.key)
 
-    def delete_job(self, delete: Delete | DeletePlace | DeleteNumber | DeleteUntaken) -> Reply:
+    def delete_job(self, delete: Delete) -> Reply:
         """It ends."""
         job = self.selected(delete.selector)
         if job is None:
             return NotFound()
-        if job.id is not None and isinstance(delete, DeleteUntaken):
+        if job.id is not None and delete.unless_running:
             return JobRunning()
         if job.id is not None and isinstance(delete.selector, Selector) and not delete.selector.id:
             return JobRunning()
@@ -191,7 +186,7 @@ class ModelEnd(ModelSpread):
         ended = self._finished(job.queue, job.item)
         return Finished(False, ended.item_done) if job.buried else ended
 
-    def change_job(self, change: Change | ChangePlace | ChangeNumber) -> Reply:
+    def change_job(self, change: Change) -> Reply:
         """It is another one, in what is named."""
         job = self.selected(change.selector)
         if job is None:

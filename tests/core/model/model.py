@@ -24,8 +24,6 @@ from core import (
     BuryHere,
     BuryWithReason,
     Change,
-    ChangeNumber,
-    ChangePlace,
     CloneBegin,
     CloneChunk,
     CloneEnd,
@@ -37,12 +35,9 @@ from core import (
     CreatePulse,
     CreateQueue,
     Delete,
-    DeleteNumber,
-    DeletePlace,
     DeletePulse,
     DeleteQueue,
     DeleteTopic,
-    DeleteUntaken,
     DeleteUser,
     Done,
     DoneAll,
@@ -280,9 +275,9 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
                 return self.on_running(operation)
             case DoneAll() | LaterAll() | LaterAllFirst() | TouchAll():
                 return self.on_many(operation)
-            case Change() | ChangePlace() | ChangeNumber():
+            case Change():
                 return self.change_job(operation)
-            case Delete() | DeletePlace() | DeleteNumber() | DeleteUntaken():
+            case Delete():
                 return self.delete_job(operation)
             case Move():
                 return self.move(operation)

@@ -9,9 +9,9 @@ from core import (
     Batch,
     Bury,
     BuryHere,
-    ChangeNumber,
+    Change,
     CreateQueue,
-    DeleteNumber,
+    Delete,
     DeleteQueue,
     Done,
     Due,
@@ -117,7 +117,7 @@ def test_its_counters_live_as_long_as_it_lies_there(yard: Yard) -> None:
     assert yard.do(Kick("", 1, selector=Number(number))) == [Removed(1)]
     assert yard.machine.history("q", yard.now_ms).put == 1     # it has come from nowhere
     yard.do(BuryHere(yard.take().id))
-    assert yard.do(DeleteNumber(Number(number))) == [Finished(False, False)]
+    assert yard.do(Delete(Number(number))) == [Finished(False, False)]
     assert yard.machine.counts("q") is None
     assert yard.machine.history("q", yard.now_ms).put == 0
 
@@ -219,7 +219,7 @@ def test_its_key_is_free_meanwhile(yard: Yard) -> None:
 
 def test_it_is_changed_where_it_lies(yard: Yard) -> None:
     number, other = yard.bury(b"a"), yard.bury(b"b")
-    yard.do(ChangeNumber(Number(number), 7, item="x", data=b"changed"))
+    yard.do(Change(Number(number), 7, item="x", data=b"changed"))
     assert yard.lie() == [b"changed", b"b"]
     yard.do(Kick("q", 9, here=True))
     assert yard.ready() == [b"changed", b"b"]
@@ -249,8 +249,8 @@ def test_an_aborted_batch_leaves_it_as_it_was(yard: Yard, alone: bool) -> None:
     before = snapshot_of(yard.machine)
     running = [BuryHere(job.id, 4, "why") for job in yard.machine.running()]
     for steps in (
-        (Kick("", 1, selector=Number(buried)),), (DeleteNumber(Number(buried)),), (*running,),
-        (ChangeNumber(Number(buried), item="x"), Kick("", 1, selector=Number(buried)), *running),
+        (Kick("", 1, selector=Number(buried)),), (Delete(Number(buried)),), (*running,),
+        (Change(Number(buried), item="x"), Kick("", 1, selector=Number(buried)), *running),
     ):
         machine = restored(before)
         machine.apply(machine.index + 1, yard.now_ms, 1, [Batch((*steps, Done(999)), atomic=True)])

@@ -11,9 +11,8 @@ from core import (
     Accepted,
     Batch,
     Bury,
-    ChangeNumber,
-    DeleteNumber,
-    DeleteUntaken,
+    Change,
+    Delete,
     Done,
     Due,
     Empty,
@@ -147,19 +146,19 @@ def test_it_is_changed_and_deleted_even_while_it_runs(cluster: Cluster, takes: b
     number = cluster.put(b"a")
     if takes:
         cluster.take()
-    cluster.do(ChangeNumber(Number(number), priority=5, data=b"b"))
+    cluster.do(Change(Number(number), priority=5, data=b"b"))
     job = cluster.machine.peek(Number(number))
     assert job is not None
     assert (job.priority, job.data) == (5, b"b")
-    assert cluster.do(DeleteNumber(Number(number)), Get(("q",))) == [Finished(True, False), Empty(False)]
-    assert cluster.do(DeleteNumber(Number(number)), ChangeNumber(Number(number), 1)) == [NotFound(), NotFound()]
+    assert cluster.do(Delete(Number(number)), Get(("q",))) == [Finished(True, False), Empty(False)]
+    assert cluster.do(Delete(Number(number)), Change(Number(number), 1)) == [NotFound(), NotFound()]
 
 
 def test_it_can_be_deleted_unless_it_runs(cluster: Cluster) -> None:
     number = cluster.put(b"a")
     job = cluster.take().id
-    assert cluster.do(DeleteUntaken(Number(number)), Later(job)) == [JobRunning(), Accepted()]
-    assert cluster.do(*[DeleteUntaken(Number(number))] * 2) == [Finished(True, False), NotFound()]
+    assert cluster.do(Delete(Number(number), unless_running=True), Later(job)) == [JobRunning(), Accepted()]
+    assert cluster.do(*[Delete(Number(number), unless_running=True)] * 2) == [Finished(True, False), NotFound()]
 
 
 def test_a_replaced_job_keeps_its_number(cluster: Cluster) -> None:
@@ -184,7 +183,7 @@ def test_what_it_has_gone_through_is_counted(cluster: Cluster) -> None:
 def test_an_aborted_batch_leaves_no_number(cluster: Cluster) -> None:
     number = cluster.put(b"a")
     numbered = PutNumbered(PutWith(Put("q", 0, b"b")), True)
-    cluster.do(Batch((numbered, DeleteNumber(Number(number)), Done(999)), atomic=True))
+    cluster.do(Batch((numbered, Delete(Number(number)), Done(999)), atomic=True))
     assert cluster.ready() == [b"a"]
     assert cluster.machine.peek(Number(number)) is not None
     assert cluster.machine.peek(Number(number + 1)) is None

@@ -19,13 +19,8 @@ from core import (
     Bury,
     BuryHere,
     Change,
-    ChangeNumber,
-    ChangePlace,
     Delete,
-    DeleteNumber,
-    DeletePlace,
     DeleteQueue,
-    DeleteUntaken,
     Done,
     DoneAll,
     DoneLast,
@@ -52,6 +47,7 @@ from core import (
     NotFound,
     Number,
     Operation,
+    Place,
     PurgeQueue,
     Put,
     PutMany,
@@ -81,7 +77,7 @@ from tests.sim.world.trace import Violation
 
 Severals = DoneAll | LaterAll | LaterAllFirst | TouchAll | Batch
 OnRunning = Done | DoneLast | Later | LaterWith | Return | Bury | Touch | Move | BuryHere
-OnNumbered = ChangeNumber | DeleteNumber | DeleteUntaken | GetNumber
+OnNumbered = Change | Delete | GetNumber
 
 
 class JobReplies(JobStates):
@@ -101,19 +97,19 @@ class JobReplies(JobStates):
                 self._hand(operation if isinstance(operation, GetWith) else GetWith(operation), reply)
             case Done() | DoneLast() | Later() | LaterWith() | Return() | Bury() | Touch() | Move() | BuryHere():
                 self._on_running(operation, reply)
+            case Change(selector=Number()) | Delete(selector=Number()) | GetNumber():
+                self._on_numbered(operation, operation.selector, reply)
+            case Change(selector=Place() as place):
+                self._at_place(operation, place, reply)
+            case Delete(selector=Place() as place):
+                if not isinstance(reply, NotFound):
+                    self.remove(self._waits_in(place.queue), 1, operation)
             case Change() | Delete():
                 self._on_selected(operation, reply)
             case PutMany() | PutTopic():
                 self._spread(operation, reply)
-            case ChangePlace():
-                self._at_place(operation, reply)
             case PutNumbered():
                 self._put_numbered(operation, reply)
-            case ChangeNumber() | DeleteNumber() | DeleteUntaken() | GetNumber():
-                self._on_numbered(operation, reply)
-            case DeletePlace():
-                if not isinstance(reply, NotFound):
-                    self.remove(self._waits_in(operation.selector.queue), 1, operation)
             case DoneAll() | LaterAll() | LaterAllFirst() | TouchAll() | Batch():
                 self._several(operation, reply)
             case Kick():
@@ -224,27 +220,27 @@ class JobReplies(JobStates):
         self.seen["jobs found by number"] += 1
         return life
 
-    def _on_numbered(self, operation: OnNumbered, reply: Reply) -> None:
+    def _on_numbered(self, operation: OnNumbered, selector: Number, reply: Reply) -> None:
         if isinstance(reply, SessionNotFound):
             return
         if isinstance(reply, NotFound):
-            life = self.numbered.get(operation.selector.number)
+            life = self.numbered.get(selector.number)
             there = any(one is life for one in self.lives)
             if life is not None and there and not (life.may_be_gone(self.clock_ms) or self._vague()):
                 raise Violation(f"{operation} is answered {reply}, and {life} has this number")
             return
-        life = self._of_number(operation, operation.selector, reply)
+        life = self._of_number(operation, selector, reply)
         if life is None:
             if isinstance(operation, GetNumber) and isinstance(reply, Handed):
                 self.hand(with_options(operation), reply)
             return
-        if isinstance(operation, DeleteNumber | DeleteUntaken) and isinstance(reply, Finished):
-            if isinstance(operation, DeleteUntaken) and life.run is not None:
+        if isinstance(operation, Delete) and isinstance(reply, Finished):
+            if operation.unless_running and life.run is not None:
                 raise Violation(f"{operation} is answered {reply}, and {life} runs")
             if life.run is not None:
                 self.stop(life.run)
             self.lives.end(life)
-        elif isinstance(operation, ChangeNumber) and isinstance(reply, Accepted):
+        elif isinstance(operation, Change) and isinstance(reply, Accepted):
             self._change(operation, life)
         elif isinstance(reply, JobRunning):
             if life.run is None and not self.blind:
@@ -420,9 +416,9 @@ class JobReplies(JobStates):
     def _waits_in(self, queue: str) -> Callable[[Life], bool]:
         return lambda life: life.queue == queue and not life.burial
 
-    def _at_place(self, change: ChangePlace, reply: Reply) -> None:
+    def _at_place(self, change: Change, place: Place, reply: Reply) -> None:
         """Some job that waits is changed: clients change nothing there that could be seen before its hand-out."""
-        queues = (change.selector.queue, None)
+        queues = (place.queue, None)
         waiting = [life for life in self.lives if life.run is None and life.queue in queues and not life.burial]
         if not isinstance(reply, NotFound) and not waiting and not self._vague():
             raise Violation(f"{change} is answered {reply}, and no job waits there")
@@ -446,7 +442,7 @@ class JobReplies(JobStates):
             raise Violation(f"{operation} is answered {reply}, and {life} {'waits' if life.run is None else 'runs'}")
         return life
 
-    def _change(self, change: Change | ChangeNumber, life: Life) -> None:
+    def _change(self, change: Change, life: Life) -> None:
         self.seen["jobs changed"] += 1
         self.lives.rename(life, change.data)
         due = life.not_before_ms <= self.clock_ms

@@ -387,6 +387,10 @@ class Machine:
         """The bindings of each topic, a queue with its pattern (None: all messages). For reading."""
         return self._state.topics.by_name
 
+    def worker(self, name: str) -> WorkerPool | None:
+        """The worker of this name, read-only."""
+        return self._state.workers.by_name.get(name)
+
     def workers(self) -> list[WorkerPool]:
         """All workers in the order of their names, read-only."""
         by_name = self._state.workers.by_name

@@ -95,7 +95,13 @@ class Guard:
         if not self._access.required:
             return True
         self._refresh()
-        return self._rights is not None and may_hear(self._rights, event_type, name)
+        rights = self._rights
+        if rights is None or not may_hear(rights, event_type, name):
+            return False
+        if event_type != "WORKER" or "" in rights.admin:
+            return True
+        worker = self._machine.worker(name)
+        return worker is not None and owner_of(self._machine, worker) == self.user
 
     def visible(self, queues: Iterable[str]) -> list[str]:
         """Return the queues on which the user has any right."""

@@ -11,7 +11,7 @@ from core import GAP
 MSG = "MSG"                     # messages of NOTIFY, which are not in the log
 LOST = "LOST"                   # such messages may have been lost; told as a GAP to those who hear MSG
 UNNAMED = ("LEADER", GAP)       # pass every filter of names
-OPEN = (*UNNAMED, "WORKER")      # told to any user
+OPEN = (*UNNAMED, "WORKER")      # need no right for a queue; a WORKER is told to the user whose it is
 
 NAME_BYTES = 400                # that a name takes in a filter and in what finds it, besides its letters
 

@@ -50,9 +50,9 @@ class Sources(Struct, frozen=True):
     certificates: Callable[[], Iterable[tuple[str, float]]]
 
 
-def text(sources: Sources, depths: Depths) -> Iterator[bytes]:
-    """Yield the pieces of the page; each takes a millisecond or two."""
-    yield _page(_Gathered(sources, depths))
+def text(sources: Sources, depths: Depths, named: tuple[str, ...]) -> Iterator[bytes]:
+    """Yield the pieces of the page; each takes a millisecond or two. `named`: what pulses that are named begin with."""
+    yield _page(_Gathered(sources, depths, named))
     for metric in _histories(depths):
         yield _page(_Made(metric))
 
@@ -73,8 +73,9 @@ class _Made(Collector):
 
 
 class _Gathered(Collector):
-    def __init__(self, sources: Sources, depths: Depths) -> None:
+    def __init__(self, sources: Sources, depths: Depths, named: tuple[str, ...]) -> None:
         self._sources = sources
+        self._named = named
         self._depths = depths
 
     def collect(self) -> Iterator[Metric]:
@@ -118,7 +119,7 @@ class _Gathered(Collector):
 
     def _pulses(self) -> Iterator[Metric]:
         hub = self._sources.hub
-        pulses = busiest_pulses(hub.cluster)
+        pulses = busiest_pulses(hub.cluster, self._named)
         yield _gauge("pulses", "Pulses, those of queues included.", len(hub.cluster.machine.pulses))
         yield _counted("pulse_granted", "Grants of a pulse.", "pulse", [(one.name, one.granted) for one in pulses])
         yield _counted("pulse_errors", "Results of a pulse's grants other than OK.", "pulse",

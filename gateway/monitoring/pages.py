@@ -92,7 +92,7 @@ class Pages:
             return _line(401, "user and secret required", CHALLENGE)
         async with self._one_at_a_time:
             pieces = []
-            for piece in metrics.text(self._sources, await depths(self._sources.hub.cluster, named)):
+            for piece in metrics.text(self._sources, await depths(self._sources.hub.cluster, named), named):
                 pieces.append(piece)
                 await asyncio.sleep(0)
         return closing(web.Response(body=b"".join(pieces), headers={"Content-Type": METRICS_TYPE}))

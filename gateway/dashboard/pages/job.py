@@ -15,7 +15,10 @@ from gateway.dashboard.pages.parts.view import NotAllowed, NotThere, View, durat
 async def show(view: View) -> str:
     """Return the page. Raises NotThere and NotAllowed."""
     cluster = view.cluster
-    job = cluster.machine.peek(_selector(view))
+    selector = _selector(view)
+    if not isinstance(selector, Number) and selector.queue and not view.visitor.manages(selector.queue):
+        raise NotAllowed            # whether it has such a job or not
+    job = cluster.machine.peek(selector)
     if job is None:
         raise NotThere("there is no such job (any more)")
     if not view.visitor.manages(job.queue):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from urllib.parse import urlencode
 
@@ -33,17 +33,23 @@ async def show(view: View) -> str:
 
 def _topics(view: View, names: Sequence[str]) -> Iterator[list[Child]]:
     for name in names:
-        bindings = view.cluster.machine.topics.get(name, ())
+        bindings = _visible(view, name)
         if bindings:
             queues = ", ".join(queue for queue, _ in islice(bindings, FEW))
             yield [link(f"/topics?{urlencode({'name': name})}", name), len(bindings),
                    queues + (", …" if len(bindings) > FEW else "")]
 
 
+def _visible(view: View, topic: str) -> Collection[tuple[str, str | None]]:
+    """Return the bindings of the queues on which the visitor has any right."""
+    bindings = view.cluster.machine.topics.get(topic, ())
+    return bindings if view.visitor.sees("") else [one for one in bindings if view.visitor.sees(one[0])]
+
+
 async def _one(view: View, name: str) -> str:
     if not view.visitor.sees(f"@{name}"):
         raise NotAllowed
-    bindings = view.cluster.machine.topics.get(name, ())
+    bindings = _visible(view, name)
     count = len(bindings)
     back = f"/topics?{urlencode({'name': name})}"
     return page(
@@ -63,7 +69,7 @@ def _bindings(
     for queue, pattern in bindings:
         its = {"topic": topic, "queue": queue, **({} if pattern is None else {"pattern": pattern})}
         yield [
-            link(f"/queue?{urlencode({'name': queue})}", queue) if view.visitor.sees(queue) else queue,
+            link(f"/queue?{urlencode({'name': queue})}", queue),
             "all messages" if pattern is None else tag("code", pattern),
             form(view, "topic.unbind", "Unbind", its, back=back),
         ]

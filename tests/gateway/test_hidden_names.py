@@ -1,0 +1,105 @@
+"""Nothing that a user is told names what is another's: all pages of the site, and all commands that only look."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlencode
+
+import pytest
+
+from gateway import rights
+from gateway.auth.authorizer import Guard, Someone
+from gateway.commands.catalog import ROWS
+from gateway.dashboard import execute
+from gateway.dashboard.site import PAGES
+from gateway.protocol.command import Kind
+from tests.gateway.helpers.dashboard import HOST, Site, Users, run
+
+HIDDEN = "concealed"             # in the name of everything that is not the user's
+TAKEN, NONE = f"{HIDDEN}_key", "no_such_key"
+EVA = (                         # who may do everything
+    f"PUT {HIDDEN}_queue 0 4 IS {HIDDEN}_item KEY {TAKEN}\r\nbody",
+    "PUT mail 0 4 KEY mail_key\r\nbody",
+    f"GET {HIDDEN}_queue", f"PUT {HIDDEN}_queue 0 4 KEY {TAKEN}2\r\nbody",
+    f"TOPIC BIND {HIDDEN}_topic mail", f"TOPIC BIND mail.topic {HIDDEN}_queue", "TOPIC BIND mail.topic mail",
+    f"PULSE CREATE {HIDDEN}_pulse RATE 7", "PULSE CREATE mail.pulse RATE 5",
+    f"QUEUE CREATE {HIDDEN}_rated RATE 3 PER 1", f"PUT {HIDDEN}_queue 0 0 GROUP {HIDDEN}_group",
+)
+ARGUMENTS = ("", " *", " mail*", f" {HIDDEN}*", " mail", f" {HIDDEN}_queue", f" {HIDDEN}_queue READY 5", " DATA")
+
+
+class Tenants(Users):
+    """One has rights on what is called mail, and for topics of that name."""
+
+    known = {**Users.known, "max": rights.of_text("put:mail*,get:mail*,queue:mail*,queue:@mail*")}
+
+
+async def furnish(found: Site) -> None:
+    """Everything that can have a name is there, and a worker of eva's."""
+    for command in EVA:
+        data = command if "\r\n" in command else f"{command}\r\n"
+        answer = await execute(found.hub, "eva", f"{HOST}:1", data.encode())
+        assert answer.startswith(b"200"), command
+    answer = await execute(
+        found.hub, "eva", f"{HOST}:1", f"SESSION\r\nWORKER {HIDDEN}_worker 4 3\r\n".encode())
+    assert answer.count(b"200 OK") == 2
+    assert HIDDEN in (await found.ask("GET", "/metrics"))[2]
+    found.user = "max"
+
+
+@pytest.mark.parametrize(
+    "words", [{}, {"search": "h"}, {"search": f"{HIDDEN}_"}, {"name": "mail.topic"}, {"name": "mail"}])
+def test_no_page_names_what_is_not_the_user_s(words: dict[str, str]) -> None:
+    async def test(found: Site) -> None:
+        await furnish(found)
+        for path in (*PAGES, "/metrics"):
+            _, _, content = await found.ask("GET", f"{path}?{urlencode(words)}")
+            assert not re.search(rf"{HIDDEN}_\w", content), path        # without that it is what was searched for
+        assert "mail.pulse" in (await found.ask("GET", "/metrics"))[2]
+        assert ">mail</a>" in await found.get("/topics?name=mail.topic")
+
+    run(test, Tenants())
+
+
+@pytest.mark.parametrize("what", [{"key": TAKEN}, {"key": NONE}, {"seq": "1"}, {"seq": "999"}, {"key": f"{TAKEN}2"}])
+def test_no_page_tells_whether_a_queue_of_others_has_such_a_job(what: dict[str, str]) -> None:
+    async def test(found: Site) -> None:
+        await furnish(found)
+        await found.get(f"/job?{urlencode({'queue': f'{HIDDEN}_queue', **what})}", 403)
+        for queue in (f"{HIDDEN}_queue", "no_such_queue"):
+            await found.get(f"/queue?{urlencode({'name': queue})}", 403)
+
+    run(test, Tenants())
+
+
+def test_no_command_names_what_is_not_the_user_s() -> None:
+    async def test(found: Site) -> None:
+        await furnish(found)
+        looked = 0
+        for row in ROWS:
+            if row.kind is not Kind.READ:
+                continue
+            for arguments in ARGUMENTS:
+                line = f"{row.word.decode()}{arguments}\r\n"
+                answer = await execute(found.hub, "max", f"{HOST}:1", line.encode())
+                assert HIDDEN.encode() not in answer, line
+                looked += answer.startswith(b"200")
+        assert looked > 10
+
+    run(test, Tenants())
+
+
+def test_no_event_names_a_worker_of_others() -> None:
+    async def test(found: Site) -> None:
+        await furnish(found)
+        guard_of_eva, guard_of_max = [guard(found, user) for user in ("eva", "max")]
+        session = b"SESSION\r\nWORKER mine 4 3\r\n"
+        assert (await execute(found.hub, "max", f"{HOST}:1", session)).count(b"200 OK") == 2
+        assert [guard_of_eva.may_hear("WORKER", name) for name in (f"{HIDDEN}_worker", "mine", "none")] == [True] * 3
+        assert [guard_of_max.may_hear("WORKER", name) for name in (f"{HIDDEN}_worker", "mine", "none")] == [
+            False, True, False]
+
+    def guard(found: Site, user: str) -> Guard:
+        return Guard(found.hub.access, found.cluster, Someone(f"{HOST}:1", user))
+
+    run(test, Tenants())

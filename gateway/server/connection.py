@@ -100,8 +100,12 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """The write buffer has drained; continue with answers."""
         if self._outbox is not None:
-            self._send_on()
-        if self._outbox is None and self._conversation is not None and self._visit is not None:
+            self._hub.shared_output.send(self)
+        else:
+            self._output_taken()
+
+    def _output_taken(self) -> None:
+        if self._conversation is not None and self._visit is not None:
             self._visit.kernel_bytes = 0        # it reads; the next sweep will tell
             self._conversation.output_taken()
 
@@ -188,19 +192,24 @@ class Connection(asyncio.Protocol):
             outbox.share(line)
         if small:
             outbox.add(b"".join(small))
-        self._send_on()
-        if self._outbox is not None:
-            self.weigh()
+        self.weigh()
+        self._hub.shared_output.send(self)
 
-    def _send_on(self) -> None:
-        """Give the transport what is next, as long as it takes it at once."""
+    def send_slice(self) -> bool:
+        """See Sender."""
         outbox, transport = self._outbox, self._transport
-        while outbox and not transport.get_write_buffer_size():
-            transport.write(outbox.next())
-        if not outbox:
-            self._outbox = None
-            if self._ending:
-                self._close()
+        if outbox is None or transport.get_write_buffer_size():     # there is no more, or resume_writing() will follow
+            return False
+        transport.write(outbox.next())
+        if outbox:
+            return not transport.get_write_buffer_size()
+        self._outbox = None
+        self.weigh()
+        if self._ending:
+            self._close()
+        elif not transport.get_write_buffer_size():
+            self._output_taken()
+        return False
 
     def _drop_output(self) -> None:
         outbox, self._outbox = self._outbox, None

@@ -49,7 +49,8 @@ class HostileCluster(LocalCluster):
         return self._nodes[name].wait(0)
 
     def environment(self, name: str) -> Mapping[str, str]:
-        return clocks.environment(self._faketime, self._clock(name)) if self._faketime else {}
+        clock = clocks.environment(self._faketime, self._clock(name)) if self._faketime else {}
+        return {**clock, "SOCKPQD_BEANSTALKD_JOB_BYTES_MAX": str(8 << 20)}
 
     def wrapper(self, name: str) -> Sequence[str]:
         return self._wrappers.get(name, ())

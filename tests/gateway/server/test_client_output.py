@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from gateway.limits import KIB, MIB
-from gateway.server.client_output import SLICE_BYTES, ClientOutput, SharedOutput
+from gateway.server.client_output import SLICE_BYTES, SLICES_PER_TURN, ClientOutput, SharedOutput
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway
 
 BIG = bytes(range(256)) * (4 * KIB)
@@ -98,6 +98,37 @@ def test_everything_arrives_in_its_order() -> None:
         assert line.startswith(b"250 ")
         assert rest == BIG + b"200 OK\r\n"
         other.vanish()
+    with_gateway(test)
+
+
+def test_all_clients_together_are_sent_so_much_in_one_iteration_of_the_loop() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        clients = await hearers(gateway, 50)
+        for client in clients:
+            client.transport.stuck = False          # they would take everything
+        gateway.hub.notice("news", bytes(MIB))
+        most = turns = 0
+        before = 0
+        while before < 50 * MIB:
+            await asyncio.sleep(0)
+            now = sum(len(client.transport._written) for client in clients)
+            most, before, turns = max(most, now - before), now, turns + 1
+            assert turns < 1000
+        assert most <= (SLICES_PER_TURN + 1) * SLICE_BYTES
+    with_gateway(test)
+
+
+def test_a_client_that_reads_late_goes_on_with_its_commands() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        (client,) = await hearers(gateway, 1)
+        await gateway.talk(notify(BIG))
+        client.transport.stuck = False
+        for _ in range(3):
+            client.take()
+            await gateway.settle()
+            client.send(b"PING\r\n")
+            await gateway.settle()
+        assert client.take().endswith(b"200 OK\r\n")
     with_gateway(test)
 
 

@@ -9,6 +9,7 @@ from tests.hostile.attacks import (
     commands,
     connections,
     disk,
+    doors,
     forwarded,
     lists,
     memory,
@@ -22,6 +23,6 @@ from tests.hostile.attacks import (
 
 ATTACKS: tuple[Attack, ...] = (
     *commands.ATTACKS, *releases.ATTACKS, *bodies.ATTACKS, *disk.ATTACKS, *connections.ATTACKS, *memory.ATTACKS,
-    *overload.ATTACKS, *lists.ATTACKS, *sessions.ATTACKS, *subscriptions.ATTACKS, *clock.ATTACKS, *paged.ATTACKS,
-    *forwarded.ATTACKS, *rubbish.ATTACKS,
+    *doors.ATTACKS, *overload.ATTACKS, *lists.ATTACKS, *sessions.ATTACKS, *subscriptions.ATTACKS, *clock.ATTACKS,
+    *paged.ATTACKS, *forwarded.ATTACKS, *rubbish.ATTACKS,
 )

@@ -1,0 +1,162 @@
+"""The same attacks at every door: the native port, beanstalkd's listener, HTTP, and what a web page can reach."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import AsyncExitStack
+
+from sockpq import QueueNotFound
+
+from tests.hostile.arena import Arena, say
+from tests.hostile.attack import MIB, Attack, Bounds
+from tests.hostile.attacks.memory import BODIES, BODY, MEMORY_MB, PIECE
+from tests.hostile.crowd import Crowd
+
+HELLO_S = 3
+CUT_S = HELLO_S + 4.0
+SILENT = 10
+LOOK_S = 0.2
+WATCHERS, WATCHED = 100, 999
+LISTS = 80
+HEARERS = 1000
+MESSAGES = 4
+READERS = 60
+AGAIN_S = 0.1
+SAY_S = 5.0
+VICTIM = "victim"
+
+METRICS = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
+EVENTS = b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n"
+COMMANDS = b"QUEUE DELETE victim FORCE\r\nPUT victim 0 1\r\nx"
+PUT = b"use victim\r\nput 0 0 60 1\r\nx\r\n"
+HEADERS = b"Host: %b\r\nOrigin: http://evil.example\r\nContent-Type: text/plain\r\nContent-Length: 99\r\n\r\n"
+PAGES = (b"POST / HTTP/1.1\r\n", b"GET /?x HTTP/1.1\r\n", b"POST /%b HTTP/1.1\r\n" % (b"x" * 3000))
+
+
+async def bodies(arena: Arena) -> None:
+    """Puts that never end, at the listener of the leader; natively PUTs must go on."""
+    leader = await asyncio.to_thread(arena.leader)
+    async with Crowd(arena.cluster.beanstalkd(leader), BODIES, opening=b"put 0 0 60 %d\r\n" % BODY, repeated=PIECE,
+                     most_bytes=BODY - len(PIECE), again_s=AGAIN_S):
+        await asyncio.sleep(arena.seconds)
+
+
+async def watching(arena: Arena) -> None:
+    """Very many names watched by connections that wait for a job, and lists of all of them that nobody reads."""
+    def watch(number: int) -> bytes:
+        names = (b"%03d-%04d-%b" % (number, one, b"x" * 180) for one in range(WATCHED))
+        return b"".join(b"watch %b\r\n" % name for name in names) + b"reserve\r\n"
+
+    cluster = arena.cluster
+    leader = await asyncio.to_thread(arena.leader)
+    follower = next(name for name in cluster.names if name != leader)
+    async with AsyncExitStack() as stack:
+        crowds = []
+        for name in (leader, follower):
+            door = cluster.beanstalkd(name)
+            crowds.append(await stack.enter_async_context(Crowd(door, WATCHERS // 2, opening=watch)))
+        await asyncio.sleep(arena.seconds / 3)
+        for name in (leader, follower):
+            door = cluster.beanstalkd(name)
+            crowds.append(await stack.enter_async_context(
+                Crowd(door, LISTS // 2, opening=b"list-tubes\r\n", reads=False)))
+        await asyncio.sleep(arena.seconds * 2 / 3)
+        arena.note(f"{sum(crowd.cut for crowd in crowds)} of {WATCHERS + LISTS} cut")
+
+
+async def silent(arena: Arena) -> None:
+    """Connections that say nothing, and some that have said half of something, at every door of every node."""
+    cluster = arena.cluster
+    crowds = [Crowd(door, SILENT, opening=opening) for name in cluster.names
+              for door in (cluster.direct(name), cluster.beanstalkd(name), cluster.http(name))
+              for opening in (b"", b"PU")]
+    await asyncio.gather(*(crowd.__aenter__() for crowd in crowds))
+    try:
+        until = time.monotonic() + CUT_S
+        while any(crowd.standing for crowd in crowds) and time.monotonic() < until:
+            await asyncio.sleep(LOOK_S)
+        left = sum(crowd.standing for crowd in crowds)
+        arena.expect(not left, f"{left} of {sum(crowd.made for crowd in crowds)} silent connections were not cut")
+    finally:
+        await asyncio.gather(*(crowd.__aexit__(None, None, None) for crowd in crowds))
+
+
+async def deaf_hearers(arena: Arena) -> None:
+    """Large messages for many subscribers that do not read."""
+    server = await asyncio.to_thread(arena.server)
+    message = b"NOTIFY loud %d\r\n%b" % (MIB, bytes(MIB))
+    async with Crowd(server, HEARERS, opening=b"SUBSCRIBE MSG loud\r\n", reads=False) as crowd:
+        await asyncio.sleep(arena.seconds / 4)
+        for _ in range(MESSAGES):
+            answer = await say(server, message, SAY_S)
+            arena.expect(answer.startswith(b"200"), f"NOTIFY is answered {answer[:40]!r}")
+            await asyncio.sleep(arena.seconds / 4 / MESSAGES)
+        await asyncio.sleep(arena.seconds / 2)
+        arena.note(f"{crowd.cut} of {HEARERS} cut")
+
+
+async def unread_pages(arena: Arena) -> None:
+    """Figures and streams of events over HTTP that nobody reads, while operators look at /healthz."""
+    cluster = arena.cluster
+    leader = await asyncio.to_thread(arena.leader)
+    openings = (METRICS, EVENTS)
+    async with Crowd(cluster.http(leader), READERS, opening=lambda number: openings[number % 2], reads=False,
+                     again_s=AGAIN_S):
+        until = time.monotonic() + arena.seconds
+        while time.monotonic() < until:
+            answer = await say(cluster.http(leader), b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", SAY_S)
+            arena.expect(answer.startswith(b"HTTP/1.1 200"), f"/healthz: {answer[:40]!r}")
+            await asyncio.sleep(1)
+
+
+async def put_victim(arena: Arena) -> None:
+    """A queue that a web page would like to be rid of."""
+    await arena.put_lists([VICTIM] * 10)
+
+
+async def web_pages(arena: Arena) -> None:
+    """What a page in a browser of this machine can send, to every port; and a name of its own that points to us."""
+    cluster = arena.cluster
+    pages = 0
+    until = time.monotonic() + arena.seconds
+    while time.monotonic() < until:
+        for name in cluster.names:
+            for door in (cluster.direct(name), cluster.beanstalkd(name), cluster.peer(name)):
+                for line in PAGES:
+                    pages += 1
+                    await say(door, line + HEADERS % door.encode() + COMMANDS + b"\r\n" + PUT, SAY_S)
+            for path in (b"/metrics", b"/healthz", b"/", b"/events", b"/act", b"/nothing"):
+                answer = await say(
+                    cluster.http(name), b"GET %b HTTP/1.1\r\nHost: evil.example:11363\r\n\r\n" % path, SAY_S)
+                arena.expect(answer.startswith(b"HTTP/1.1 421"), f"{path!r} by a foreign name: {answer[:40]!r}")
+        await asyncio.sleep(0.1)
+
+    def left() -> int:
+        with arena.client() as client:
+            try:
+                return int(client.queue_stat(VICTIM)["ready"])
+            except QueueNotFound:
+                return 0
+
+    count = await asyncio.to_thread(left)
+    arena.expect(count == 10, f"{count} of 10 jobs are left: a page was a client")
+    arena.note(f"{pages} pages")
+
+
+ATTACKS = (
+    Attack("beanstalkd-bodies", "250 puts of 8 MiB that never end, at beanstalkd's listener", bodies,
+           memory_mb=MEMORY_MB, excused=("PUT: 503 Busy",), bounds=Bounds(p50_ms=500, rss_mb=MEMORY_MB)),
+    Attack("beanstalkd-watching", "100 connections wait for 999 tubes each, and 80 lists of all are not read", watching,
+           seconds=24, memory_mb=MEMORY_MB, excused=("PUT: 503 Busy",),
+           bounds=Bounds(p50_ms=500, gap_s=5, rss_mb=MEMORY_MB)),
+    Attack("silent-doors", "connections at every door that say nothing, or half of something", silent, seconds=CUT_S,
+           config={"limits": {"hello_timeout_s": HELLO_S, "command_timeout_s": HELLO_S}},
+           bounds=Bounds(p50_ms=20, gap_s=1, growth_mb=100)),
+    Attack("deaf-hearers", "messages of 1 MiB for 1,000 subscribers that do not read", deaf_hearers, seconds=16,
+           memory_mb=MEMORY_MB, excused=("PUT: 503 Busy",), bounds=Bounds(gap_s=2, rss_mb=MEMORY_MB)),
+    Attack("unread-pages", "60 clients of HTTP that read neither figures nor events", unread_pages,
+           bounds=Bounds(p50_ms=20, gap_s=1, growth_mb=300)),
+    Attack("web-pages", "what a web page can send to every port, with commands behind the headers", web_pages,
+           prepare=put_victim, bounds=Bounds(p50_ms=20, gap_s=1, growth_mb=100)),
+)

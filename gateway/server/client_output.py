@@ -17,7 +17,7 @@ SLICES_PER_TURN = 64            # written in one iteration of the loop, to all c
 SHARED_BYTES_MIN = 4 << 10      # smaller pieces are joined instead
 
 
-class Sender(Protocol):
+class SlicedConnection(Protocol):
     """A connection with output that waits."""
 
     def send_slice(self) -> bool:
@@ -28,11 +28,11 @@ class SharedOutput:
     """The pieces that several outboxes hold, by identity. One of these is charged for each, as long as it has it."""
 
     def __init__(self) -> None:
-        self._senders: dict[Sender, None] = {}      # in the order of their turns
+        self._senders: dict[SlicedConnection, None] = {}      # in the order of their turns
         self._scheduled = False
         self._readers: dict[int, dict[ClientOutput, None]] = {}     # by the id of a piece, which they keep alive
 
-    def send(self, sender: Sender) -> None:
+    def send(self, sender: SlicedConnection) -> None:
         """Give the connection turns to send its slices, as long as it can."""
         self._senders[sender] = None
         self._send_soon()

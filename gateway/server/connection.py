@@ -196,7 +196,7 @@ class Connection(asyncio.Protocol):
         self._hub.shared_output.send(self)
 
     def send_slice(self) -> bool:
-        """See Sender."""
+        """See SlicedConnection."""
         outbox, transport = self._outbox, self._transport
         if outbox is None or transport.get_write_buffer_size():     # there is no more, or resume_writing() will follow
             return False

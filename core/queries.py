@@ -141,9 +141,9 @@ def history(state: State, name: str, now_ms: int) -> QueueHistory:
 def sums(state: State) -> Sums:
     """The jobs of all queues."""
     queues = state.queues
+    ready = queues.waiting - queues.delayed
     return Sums(
-        queues.waiting - queues.delayed, queues.delayed, len(state.running), queues.buried, queues.urgent,
-        len(queues.by_name),
+        ready, queues.delayed, len(state.running), queues.buried, ready - queues.others, len(queues.by_name),
     )
 
 

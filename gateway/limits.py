@@ -133,6 +133,9 @@ STREAM_PIECE_BYTES = 256 * KIB
 LINES_PER_PIECE = 125
 LINES_PER_TURN = 128
 
+# A look at this many priorities of a queue, or tickets of a pulse, is budgeted as one plain command.
+LOOKED_PER_COMMAND = 64
+
 # Snapshots made for clients concurrently: each costs a copy of the state on disk.
 EXPORTS_MAX = 2
 

@@ -82,7 +82,7 @@ class Queue(Struct, gc=False, eq=False):
     granted: bool = False                                   # a grant of its pulse is free for the present operation
     ready_for: str | None = None                            # the pulse for which it is listed as having READY jobs
     front: int | None = None                                # rank of the job to hand out next; None: there is none
-    urgent: int = 0                                         # READY jobs before URGENT_RANK
+    others: int = 0                                         # READY jobs that are not urgent: only a few, usually
 
     @property
     def running(self) -> int:
@@ -100,6 +100,11 @@ class Queue(Struct, gc=False, eq=False):
     def ready_count(self) -> int:
         """Number of READY jobs, including blocked ones."""
         return self.ready.size if self.blocked is None else self.ready.size + self.blocked.size
+
+    @property
+    def urgent(self) -> int:
+        """Number of READY jobs that are urgent, as users of beanstalkd call them."""
+        return self.ready_count - self.others
 
     @property
     def deferred(self) -> int:
@@ -165,7 +170,7 @@ class Queues:
 
     __slots__ = (
         "bound", "buried", "by_name", "by_rank", "delayed", "ends", "expiring", "fair", "idle", "nonempty", "of_pulse",
-        "oldest", "paused", "priorities", "ready_of_pulse", "settings", "urgent", "waiting", "waiting_bytes", "weights",
+        "oldest", "others", "paused", "priorities", "ready_of_pulse", "settings", "waiting", "waiting_bytes", "weights",
         "with_buried",
     )
 
@@ -189,7 +194,7 @@ class Queues:
         self.waiting = 0                            # READY and DELAYED jobs,
         self.waiting_bytes = 0                      # and their data
         self.delayed = 0                            # the DELAYED ones of them,
-        self.urgent = 0                             # and the READY ones before URGENT_RANK
+        self.others = 0                             # and the READY ones that are not urgent
         self.buried = 0                             # BURIED jobs,
         self.with_buried: dict[str, None] = {}      # and the names of the queues that have some
 
@@ -240,9 +245,9 @@ class Queues:
                 self._reindex(queue)
         if self.fair is not None:
             self.fair.added(queue, job, blocked=blocked)
-        if job.rank < URGENT_RANK:
-            queue.urgent += 1
-            self.urgent += 1
+        if job.rank >= URGENT_RANK:
+            queue.others += 1
+            self.others += 1
         self.count(queue, job)
 
     def remove(self, queue: Queue, job: Job, blocked: bool = False) -> None:
@@ -268,9 +273,9 @@ class Queues:
             self._reindex(queue)
         if self.fair is not None:
             self.fair.removed(queue, job, blocked=blocked)
-        if job.rank < URGENT_RANK:
-            queue.urgent -= 1
-            self.urgent -= 1
+        if job.rank >= URGENT_RANK:
+            queue.others -= 1
+            self.others -= 1
         self.uncount(queue, job)
 
     def count_page(self, queue: Queue, rank: int, jobs: int, data_bytes: int) -> None:
@@ -279,9 +284,9 @@ class Queues:
         self.waiting_bytes += data_bytes
         queue.ranks[rank] += jobs
         queue.ready.size += jobs
-        if rank < URGENT_RANK:
-            queue.urgent += jobs
-            self.urgent += jobs
+        if rank >= URGENT_RANK:
+            queue.others += jobs
+            self.others += jobs
 
     def uncount_page(self, queue: Queue, rank: int, jobs: int, data_bytes: int) -> None:
         """Undo `count_page`."""

@@ -39,8 +39,10 @@ def do_errand(
 ) -> Doing:
     """Execute an order that another node has received.
 
-    An outcome too large for the link between the nodes, which only a list of very many tubes can be, is OUT_OF_MEMORY.
+    It takes its share of the turn, as a command of a client here does. An outcome too large for the link between the
+    nodes is OUT_OF_MEMORY.
     """
+    hub.budget -= 1
     try:
         order = decode_order(data)
     except msgspec.MsgspecError:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from core import Accepted, Pulse, Reply
 from gateway.commands import streams
 from gateway.commands.context.client import Client
+from gateway.limits import LOOKED_PER_COMMAND
 from gateway.protocol import listings, responses
 from gateway.protocol.command import Command
 from gateway.pulses.turn_waiter import TurnWaiter
@@ -65,4 +66,5 @@ def stat(client: Client, command: Command) -> None:
         client.say(responses.PULSE_NOT_FOUND)
     else:
         waiting = hub.turns.waiting(name) if hub.cluster.serving else None
+        hub.budget -= len(pulse.tickets) // LOOKED_PER_COMMAND
         client.say(listings.pairs(listings.pulse(pulse, waiting, hub.cluster.time_ms)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from core import QueueSettings, bytes_of
 from gateway.commands import streams
 from gateway.commands.context.client import Client
+from gateway.limits import LOOKED_PER_COMMAND
 from gateway.protocol import listings, responses
 from gateway.protocol.command import Command
 
@@ -42,7 +43,8 @@ def queue_stat(client: Client, command: Command) -> None:
     if counters is None:
         client.say(responses.QUEUE_NOT_FOUND)
     else:
-        disk = cluster.machine.on_disk(queue)
+        disk = cluster.machine.on_disk(queue)           # looks at all priorities
+        client.hub.budget -= cluster.machine.total(queue).priorities // LOOKED_PER_COMMAND
         client.say(listings.pairs([
             *counters, ("WAITERS", waiting), ("ON_DISK", disk.jobs), ("ON_DISK_BYTES", disk.data_bytes)]))
 

@@ -151,7 +151,7 @@ def pulse(pulse: Pulse, waiting: int | None, now_ms: int) -> list[tuple[str, str
         ("MAXPAUSE", seconds(pulse.max_pause_ms)),
         ("MAXRUN", seconds(pulse.max_run_ms)),
         ("DENY", str(int(pulse.deny))),
-        ("OPEN", str(sum(until_ms > now_ms for until_ms in pulse.tickets.values()))),
+        ("OPEN", str(sum(map(now_ms.__lt__, pulse.tickets.values())))),
     ]
     return [*figures, ("TOGETHER", "1"), ("MAXWAIT", seconds(pulse.max_wait_ms))] if pulse.together else figures
 

@@ -41,6 +41,7 @@ class Services(Protocol):
     access: Access
     limits: Limits
     tally: Tally
+    budget: int                                 # what may still be executed in this turn, in plain commands
     exports: asyncio.Semaphore                  # limits concurrent snapshot exports
     work: set[asyncio.Future[Outcome]]          # operators' commands, which outlive their clients
     shut_down: Callable[[str], None]            # takes the reason

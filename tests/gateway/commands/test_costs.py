@@ -141,6 +141,19 @@ def test_each_row_has_a_cost_and_a_right() -> None:
         assert callable(row.right), row.word
 
 
+def test_what_is_looked_at_is_charged() -> None:
+    async def run() -> None:
+        gateway = MemoryGateway(Path("unused"))
+        apply(gateway, (Put("many", number, b"") for number in range(64 * 50)))
+        for line, cost in ((b"QUEUE STAT many\r\n", LOOK + 50), (b"QUEUE STAT none\r\n", LOOK), (b"PING\r\n", PLAIN)):
+            await gateway.settle()
+            before = gateway.hub.budget
+            gateway.connect().send(line)
+            assert before - gateway.hub.budget == cost, line
+        await gateway.close()
+    asyncio.run(run())
+
+
 def test_no_command_takes_long_in_a_turn() -> None:
     async def run() -> list[str]:
         gateway = MemoryGateway(Path("unused"))

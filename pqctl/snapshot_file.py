@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from hashlib import blake2b
-from typing import Any, BinaryIO, NamedTuple
+from typing import Annotated, Any, BinaryIO, NamedTuple
 
 import msgspec
 
@@ -21,7 +21,11 @@ MAGIC = b"PQRAFT1\n"
 CHECKSUM_BYTES = 32
 HEAD_BYTES_MAX = 1 << 20
 CHUNK_BYTES = 1 << 20
+MS_MAX = 253_402_300_800_000        # the year 10000, in Unix time
 _FIELD_INDEX, _FIELD_CLOCK, _FIELD_CLUSTER, _FIELD_LEVEL = 1, 4, 5, 18      # of the head, whose name is its field 0
+_Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+_Time = Annotated[int, msgspec.Meta(ge=0, lt=MS_MAX)]
+_Told = tuple[_Count, _Count, _Time, bytes]                                 # level, index, clock, cluster
 _USERS = b"\x92\xa5users"       # how a frame with users begins: an array of two, the first of which is its name
 
 
@@ -95,7 +99,7 @@ def users_in(file: BinaryIO) -> Iterator[User]:
             file.seek(place + 4)
             try:
                 _, users = msgspec.msgpack.decode(file.read(length), type=tuple[str, list[User]])
-            except msgspec.MsgspecError as error:
+            except (msgspec.MsgspecError, RecursionError) as error:
                 raise Damaged("this version does not know the format of its users") from error
             yield from users
         place += 4 + length
@@ -105,8 +109,8 @@ def _contents(head: bytes, size: int, version: int, checksum: bytes) -> Contents
     try:
         fields: list[Any] = msgspec.msgpack.decode(head)
         level = fields[_FIELD_LEVEL] if len(fields) > _FIELD_LEVEL else 1
-        cluster = fields[_FIELD_CLUSTER]
-        return Contents(size, version, cluster.hex() if cluster else "", int(level), int(fields[_FIELD_INDEX]),
-                        fields[_FIELD_CLOCK] / 1000, checksum.hex(), 0)
-    except (msgspec.DecodeError, LookupError, TypeError, ValueError, AttributeError) as error:
+        told = level, fields[_FIELD_INDEX], fields[_FIELD_CLOCK], fields[_FIELD_CLUSTER] or b""
+        level, applied, clock_ms, cluster = msgspec.convert(told, _Told)
+    except (msgspec.MsgspecError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise Damaged("this version does not know the format of its head") from error
+    return Contents(size, version, cluster.hex(), level, applied, clock_ms / 1000, checksum.hex(), 0)

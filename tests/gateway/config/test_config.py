@@ -312,3 +312,15 @@ def test_documents_name_only_keys_that_exist() -> None:
     found = {(path.name, key) for path in documents for key in named.findall(path.read_text())}
     assert len(found) > 50
     assert {(name, key) for name, key in found if key not in known and not key.endswith((".md", ".py"))} == set()
+
+
+def test_names_of_the_http_port() -> None:
+    assert read(tomllib.loads(GOOD), {}).listen.hosts == ()
+    named = read(tomllib.loads(GOOD), {"SOCKPQD_LISTEN_HOSTS": "n1.example.net, N1_x"})
+    assert named.listen.hosts == ("n1.example.net", "N1_x")
+    assert read(tomllib.loads(GOOD), {"SOCKPQD_LISTEN_HOSTS": ""}).listen.hosts == ()
+    for wrong in ("n1:80", "http://n1", "a b", "", ".a"):
+        document = tomllib.loads(GOOD)
+        document["listen"]["hosts"] = [wrong]
+        with pytest.raises(ConfigError, match=r"listen\.hosts: .* is not the name of a host, without port"):
+            read(document, {})

@@ -301,3 +301,23 @@ def test_the_loop_encrypts_a_bounded_piece_at_a_time_however_much_is_due(
     run(test, tls=server_tls("localhost"))
     assert sum(written) > 4 * event_stream.TLS_PIECE_BYTES
     assert max(written) <= event_stream.TLS_PIECE_BYTES
+
+
+def test_what_a_stream_holds_is_in_the_account_and_whoever_reads_nothing_is_cut() -> None:
+    async def test(watched: Watched) -> None:
+        client = await listening(watched, "/events?types=MSG")
+        client.writer.transport.pause_reading()     # type: ignore[attr-defined]
+        account, house = watched.hub.account, watched.hub.house
+        (visit,) = house.visits
+        while not visit._guest.unsent_bytes():      # the client's kernel takes some
+            watched.hub.notice("news", bytes(200_000))
+            await asyncio.sleep(0.05)
+        visit.look(asyncio.get_running_loop().time())
+        assert account.held_bytes > 0
+        visit.look(asyncio.get_running_loop().time() + 61)
+        while house.visits:
+            await asyncio.sleep(0.01)
+        client.writer.transport.abort()
+        assert account.held_bytes == 0
+
+    run(test)

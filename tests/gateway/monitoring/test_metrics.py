@@ -16,7 +16,7 @@ from core import Bury, BuryHere, Done, Due, Get, Operation, PauseQueue, Put, Put
 from gateway import rights
 from gateway.auth.users_file import Account
 from gateway.limits import Limits
-from gateway.monitoring import HttpServer, LoopLag, Pages, Sources, start
+from gateway.monitoring import HttpServer, LoopLag, OwnHosts, Pages, Sources, start
 from gateway.monitoring import http as http_module
 from gateway.monitoring.queue_depths import QUEUES_NAMED_MAX, depths
 from gateway.monitoring.readiness import LAG_MAX, why_not_ready
@@ -485,5 +485,29 @@ def test_an_address_in_use_is_an_error(host: str) -> None:
         with pytest.raises(OSError, match=r"[Aa]ddress already in use"):
             await start(
                     watched.gateway.doors, host, watched.http.address[1], None, watched.pages, watched.hub)
+
+    run(test)
+
+
+def test_a_foreign_host_is_not_answered_on_any_path() -> None:
+    async def test(watched: Watched) -> None:
+        for path in ("/metrics", "/healthz", "/readyz", "/events", "/", "/nothing"):
+            for host in ("evil.example", "evil.example:80", "localhost.evil.example", "127.0.0.1.example", "", "[::1"):
+                request = f"GET {path} HTTP/1.1\r\nHost: {host}\r\n{basic('eva:pass:word')}\r\n"
+                assert (await watched.ask(request.encode()))[:12] == b"HTTP/1.1 421", (path, host)
+        two = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n"
+        assert (await watched.ask(two))[9:12] == b"400"
+        assert (await watched.ask(b"GET /healthz HTTP/1.0\r\n\r\n"))[9:12] == b"200", "a probe names no host"
+
+    run(test, Secrets())
+
+
+def test_own_hosts_are_addresses_localhost_and_the_names_given() -> None:
+    async def test(watched: Watched) -> None:
+        watched.pages._hosts = OwnHosts(("n1", "N1.Example.net"))
+        for host in ("10.1.2.3:11363", "[::1]:80", "LOCALHOST", "n1:11363", "n1.example.NET.", "n1.example.net"):
+            answer = await watched.ask(f"GET /healthz HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+            assert answer[9:12] == b"200", host
+        assert (await watched.ask(b"GET /healthz HTTP/1.1\r\nHost: n2\r\n\r\n"))[9:12] == b"421"
 
     run(test)

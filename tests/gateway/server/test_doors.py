@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gateway.beanstalkd import BeanstalkdListener
+from gateway.commands.catalog import VERBS
 from gateway.limits import KIB, MIB, Limits
 from gateway.monitoring import LoopLag, Pages, Sources, start
 from gateway.server.doors import BEANSTALKD, HTTP, KINDS, LEGACY, NATIVE, Kind
@@ -252,3 +253,9 @@ def test_whoever_reads_no_answer_is_counted_with_what_the_kernel_holds_and_cut_i
         assert door.hub.account.held_bytes >= SEND_BUFFER_BYTES // 2
         await door.until(lambda: not door.hub.house.visits)
     at_door(kind, test, Limits(answer_timeout_s=1))
+
+
+def test_every_command_has_a_cost_and_a_right() -> None:
+    for row in VERBS.rows:
+        assert row.cost > 0, row.word
+        assert callable(row.right), row.word

@@ -82,6 +82,10 @@ class Hearer:
         """Everything."""
         return True
 
+    def may_stay(self) -> bool:
+        """No user is deleted."""
+        return True
+
     def cut(self, why: str) -> None:
         """It reads everything, so nobody should."""
         raise Violation(f"{self.name} is cut: {why}")

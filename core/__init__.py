@@ -95,8 +95,6 @@ from core.ops.jobs import (
     Taking,
     Then,
     Touch,
-    TouchAll,
-    TouchRan,
 )
 from core.ops.pulses import (
     ConfigurePulse,
@@ -403,8 +401,6 @@ __all__ = [
     "TopicNotFound",
     "Totals",
     "Touch",
-    "TouchAll",
-    "TouchRan",
     "TouchSession",
     "Turn",
     "UnbindQueue",

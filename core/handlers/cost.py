@@ -38,6 +38,11 @@ def of_names(*names: str | None) -> int:
     return sum(NAME_BYTES + len(name) for name in names if name is not None)
 
 
+def of_ids(ids: tuple[int, ...]) -> Cost:
+    """The cost of an operation on these running jobs."""
+    return BASE_BYTES + ID_BYTES * len(ids), JOB * len(ids)
+
+
 def on_queue(operation: Any) -> Cost:
     """The cost of a small operation on the queue it names."""
     return BASE_BYTES + of_names(operation.queue), JOB

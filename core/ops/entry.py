@@ -25,7 +25,6 @@ Operation = (
     | jobs.DoneAll
     | jobs.LaterAll
     | jobs.LaterAllFirst
-    | jobs.TouchAll
     | jobs.Kick
     | jobs.Batch
     | queues.OnQueues

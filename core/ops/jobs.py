@@ -233,20 +233,21 @@ class LaterWith(Logged, tag=27, frozen=True):
 class Touch(Logged, tag=28, frozen=True):
     """TOUCH (spec/state-machine 3.2): the lease counts from now, for `expire_ms`.
 
-    0: no limit; None: as long as at hand-out. Without `expire_ms` there is no `then` either. Replies: Leased, NotFound.
+    `ids`: the running job, or several. `expire_ms`: 0: no limit; None: as long as at hand-out. Without `expire_ms`
+    there is no `then` either. `ran_ms`: the group is charged for it. Replies: Leased, NotFound; of several jobs
+    Results, with a reply for each.
     """
 
-    id: int
+    ids: int | tuple[int, ...]
     expire_ms: int | None = None
     then: Then = Then.DEFAULT
+    ran_ms: int | None = None
 
-
-class TouchAll(Logged, tag=66, frozen=True):
-    """TOUCH of several jobs. Reply: Results, with a reply for each."""
-
-    ids: tuple[int, ...]
-    expire_ms: int | None = None
-    then: Then = Then.DEFAULT
+    @property
+    def id(self) -> int:
+        """The id of the only job."""
+        assert isinstance(self.ids, int)
+        return self.ids
 
 
 class LaterWithReason(Logged, tag=68, frozen=True):
@@ -278,18 +279,6 @@ class LaterRan(Logged, tag=48, frozen=True):
     def id(self) -> int:
         """The id of the running job."""
         return self.later.id
-
-
-class TouchRan(Logged, tag=49, frozen=True):
-    """TOUCH .. RAN: the group is charged for `ran_ms`."""
-
-    touch: Touch
-    ran_ms: int
-
-    @property
-    def id(self) -> int:
-        """The id of the running job."""
-        return self.touch.id
 
 
 class Selector(Logged, tag=0, frozen=True):
@@ -454,7 +443,7 @@ class EndWith(Logged, tag=61, frozen=True):
 
 Atomic = (
     Put | PutWith | PutGrouped | PutNumbered | PutMany | PutTopic | Done | DoneLast | DoneRan | Later | LaterWith
-    | LaterWithReason | LaterRan | Bury | BuryWithReason | BuryHere | EndWith | Touch | TouchRan | Move | Change
+    | LaterWithReason | LaterRan | Bury | BuryWithReason | BuryHere | EndWith | Touch | Move | Change
     | Delete | Kick
 )
 

@@ -56,7 +56,7 @@ class TouchSession(Logged, tag=18, frozen=True):
 
 Requested = (
     jobs.Atomic | jobs.Taking | jobs.GetAllowed | jobs.GetNumber | jobs.DoneAll | jobs.LaterAll | jobs.LaterAllFirst
-    | jobs.TouchAll | jobs.Kick | jobs.Batch | queues.OnQueues | pulses.OnPulses | workers.OnWorkers
+    | jobs.Kick | jobs.Batch | queues.OnQueues | pulses.OnPulses | workers.OnWorkers
     | topics.OnTopics | CloneEnd
 )
 

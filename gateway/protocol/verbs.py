@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from core import DoneAll, GetWith, LaterAll, LaterAllFirst, TouchAll
+from core import DoneAll, GetWith, LaterAll, LaterAllFirst, Touch
 from gateway.limits import NUMBERED_BATCH_JOBS_MAX
 from gateway.protocol.arguments import ArgumentError, unsigned
 from gateway.protocol.command import NO_BODY, Command, Row, Words
@@ -117,6 +117,6 @@ def _jobs(operation: object) -> int:
     """Return how many jobs the answer can contain; one with a time, as TOUCH has, counts twice."""
     if isinstance(operation, GetWith):
         return operation.count or 1
-    if isinstance(operation, TouchAll):
-        return 2 * len(operation.ids)
+    if isinstance(operation, Touch):
+        return 1 if isinstance(operation.ids, int) else 2 * len(operation.ids)
     return len(operation.ids) if isinstance(operation, DoneAll | LaterAll | LaterAllFirst) else 1

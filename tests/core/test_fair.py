@@ -42,7 +42,6 @@ from core import (
     Sched,
     Tick,
     Touch,
-    TouchRan,
 )
 from core.limits import PORTION_MAX
 from tests.core.helpers.logs import ask, restored, snapshot_of
@@ -120,7 +119,7 @@ def test_two_groups_by_1_9_50_and_240_seconds(cluster: Cluster) -> None:
         cluster.put(name)
     ids = [cluster.get().id for _ in "ab"]
     for ran_s in (1, 9, 50, 240):
-        cluster.do(*[TouchRan(Touch(number), ran_s * 1000) for number in ids])
+        cluster.do(*[Touch(number, ran_ms=ran_s * 1000) for number in ids])
     assert cluster.times() == [2, 18, 60, 60, 0]
 
 
@@ -286,7 +285,7 @@ def test_a_hand_out_is_charged_for_replicated_time_since_it_or_the_last_touch(cl
     cluster.do(Touch(job.id))
     assert cluster.group("g").used_us == 300_000
     cluster.now_ms += 200
-    cluster.do(TouchRan(Touch(job.id), 50))
+    cluster.do(Touch(job.id, ran_ms=50))
     cluster.now_ms += 70
     cluster.do(Done(job.id))
     assert cluster.group("g").used_us == 420_000
@@ -314,7 +313,7 @@ def test_hand_outs_under_way_at_the_first_use_are_charged_from_then_on(cluster: 
 @pytest.mark.parametrize(("use", "used"), [
     (PutGrouped(Put("q", 0, b""), "g"), True), (BY_FAIR, True), (Configure(policy=Policy.FAIR), True),
     (ConfigureQueue("q", QueueChange(sched=Sched.FIFO)), True), (ConfigureFair(cap_ms=1000), True),
-    (DoneRan(1, 5), True), (LaterRan(LaterWith(1), 5), True), (TouchRan(Touch(1), 5), True), (DoneRan(7, 5), False),
+    (DoneRan(1, 5), True), (LaterRan(LaterWith(1), 5), True), (Touch(1, ran_ms=5), True), (DoneRan(7, 5), False),
     (Done(1), False), (ConfigureFair(cap_ms=1), False),
     (Batch((PutGrouped(Put("q", 0, b""), "g"), Done(9)), True), False),
 ])
@@ -467,7 +466,7 @@ def test_what_a_batch_did_to_groups_is_undone(cluster: Cluster) -> None:
     before = snapshot_of(cluster.machine)
     cluster.do(Batch((
         DoneRan(job.id, 5000), PutGrouped(Put("new", 0, b""), "c"), PutGrouped(Put("q", 7, b""), "a"),
-        TouchRan(Touch(2), 100), PutWith(Put("p", 0, b"")), Done(99),
+        Touch(2, ran_ms=100), PutWith(Put("p", 0, b"")), Done(99),
     ), atomic=True))
     after = restored(snapshot_of(cluster.machine))
     fresh = restored(before)
@@ -477,7 +476,7 @@ def test_what_a_batch_did_to_groups_is_undone(cluster: Cluster) -> None:
 
 
 def test_there_is_no_such_job(cluster: Cluster) -> None:
-    assert cluster.do(DoneRan(1, 1), LaterRan(LaterWith(1), 1), TouchRan(Touch(1), 1)) == [NotFound()] * 3
+    assert cluster.do(DoneRan(1, 1), LaterRan(LaterWith(1), 1), Touch(1, ran_ms=1)) == [NotFound()] * 3
 
 
 def test_ask_is_not_needed(cluster: Cluster) -> None:

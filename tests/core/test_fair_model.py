@@ -39,7 +39,6 @@ from core import (
     Sched,
     Tick,
     Touch,
-    TouchRan,
 )
 from core.fair import book
 from core.fair.shelves import FEW
@@ -67,7 +66,7 @@ def operation(random: Random, ids: list[int]) -> Operation:
         (30, [GetWith(get, random.choice([None, None, 3]), random.choice([Policy.FAIR] * 4 + [None, Policy.RANDOM]))]),
         (10, [DoneRan(number, ran_ms), Done(number)]),
         (10, [slice_ends, LaterRan(LaterWith(number), ran_ms), Later(number)]),
-        (5, [Touch(number), TouchRan(Touch(number), ran_ms)]),
+        (5, [Touch(number), Touch(number, ran_ms=ran_ms)]),
         (3, [Return(number), Bury(number), Move(number, queue), Kick(queue, 2)]),
         (3, [PauseQueue(queue, False, True)]),
         (4, [ResumeQueue(queue)]),

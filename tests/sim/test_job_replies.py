@@ -79,8 +79,6 @@ from core import (
     Then,
     Tick,
     Touch,
-    TouchAll,
-    TouchRan,
     TouchSession,
     UnbindQueue,
     WorkerBounds,
@@ -234,7 +232,7 @@ BROKEN: dict[str, tuple[list[Step], tuple[int, object], Reply, Reply, str]] = {
     "LATER .. FIRST puts several back": (
         [*TWO, (0, LaterAllFirst((1, 2)), Results((OK, OK)))], (0, Done(2)), NotFound(), FIN, "does not run"),
     "a TOUCH lengthens several leases": (
-        [STORED, (0, GETB, x())], (900, TouchAll((1,))), Results((Leased(1900),)), Results((Leased(1000),)),
+        [STORED, (0, GETB, x())], (900, Touch((1,))), Results((Leased(1900),)), Results((Leased(1000),)),
         "right is 1900"),
 
     "a job of a group is there": (
@@ -292,7 +290,7 @@ BROKEN: dict[str, tuple[list[Step], tuple[int, object], Reply, Reply, str]] = {
         [STORED, GOT, (0, LaterRan(LaterWithReason(1, "why", Due(100)), 5), OK)],
         (50, GET), NOTHING, x(2), "50 ms before its time"),
     "a measured TOUCH lengthens the lease": (
-        [STORED, (0, GETB, x())], (900, TouchRan(Touch(1), 5)), Leased(1900), Leased(1000), "right is 1900"),
+        [STORED, (0, GETB, x())], (900, Touch(1, ran_ms=5)), Leased(1900), Leased(1000), "right is 1900"),
     "an end with a result is one": (
         [STORED, GOT, (0, EndWith(DoneLast(1), Feedback.SLOW), FIN)], (0, Done(1)), NotFound(), FIN, "does not run"),
     "a job is buried for a reason": (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from core import limits
-from core.handlers.cost import BASE_BYTES, JOB, JOB_WITH_EXTRAS, Cost, of_names
+from core.handlers.cost import BASE_BYTES, JOB, JOB_WITH_EXTRAS, Cost, of_ids, of_names, small
 from core.handlers.jobs.finish import ran
 from core.ops import jobs as ops
 from core.ops import replies
@@ -32,17 +32,23 @@ from core.store.queues import DELETED, DONE, PUT, Queue
 
 
 def touch(state: State, operation: ops.Touch, seed: int) -> Reply:
-    """Let the lease count from now. What follows its end stays the same unless the operation says so."""
-    return _touch(state, operation, None)
+    """Let the lease count from now, or each. What follows its end stays the same unless the operation says so.
+
+    If it says how long the job ran, the group is charged for that.
+    """
+    ran_ms = None if operation.ran_ms is None else ran(operation.ran_ms)
+    if isinstance(operation.ids, int):
+        return _touch(state, operation.ids, operation, ran_ms)
+    return replies.Results(tuple([_touch(state, number, operation, ran_ms) for number in operation.ids]))
 
 
-def touch_ran(state: State, operation: ops.TouchRan, seed: int) -> Reply:
-    """The same; the group is charged for the time the job ran."""
-    return _touch(state, operation.touch, ran(operation.ran_ms))
+def touch_cost(operation: ops.Touch) -> Cost:
+    """Bytes and work of a Touch."""
+    return small(operation) if isinstance(operation.ids, int) else of_ids(operation.ids)
 
 
-def _touch(state: State, operation: ops.Touch, ran_ms: int | None) -> Reply:
-    job = state.running.get(operation.id)
+def _touch(state: State, number: int, operation: ops.Touch, ran_ms: int | None) -> Reply:
+    job = state.running.get(number)
     if job is None:
         return NOT_FOUND
     since_ms = job.since_ms
@@ -59,12 +65,6 @@ def _touch(state: State, operation: ops.Touch, ran_ms: int | None) -> Reply:
     deadline_ms = None if lease_ms is None else state.clock_ms + lease_ms
     state.swap(job, replace(job, deadline_ms=deadline_ms, then=then, graced=False, since_ms=since_ms))
     return replies.Leased(deadline_ms)
-
-
-def touch_all(state: State, operation: ops.TouchAll, seed: int) -> Reply:
-    """Let each lease count from now."""
-    expire_ms, then = operation.expire_ms, operation.then
-    return replies.Results(tuple([touch(state, ops.Touch(number, expire_ms, then), seed) for number in operation.ids]))
 
 
 def change(state: State, operation: ops.Change, seed: int) -> Reply:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from core import limits
-from core.handlers.cost import BASE_BYTES, ID_BYTES, JOB, JOB_WITH_EXTRAS, Cost, of_names
+from core.handlers.cost import BASE_BYTES, JOB_WITH_EXTRAS, Cost, of_ids, of_names
 from core.handlers.dispatch import COSTS
 from core.ops import jobs as ops
 from core.ops.replies import ACCEPTED, FINISHED, NOT_FOUND, Reply, Results
@@ -63,9 +63,9 @@ def done_all(state: State, operation: ops.DoneAll, seed: int) -> Reply:
     return Results(tuple(answers))
 
 
-def ids_cost(operation: ops.DoneAll | ops.LaterAll | ops.LaterAllFirst | ops.TouchAll) -> Cost:
+def ids_cost(operation: ops.DoneAll | ops.LaterAll | ops.LaterAllFirst) -> Cost:
     """Bytes and work of an operation on many jobs."""
-    return BASE_BYTES + ID_BYTES * len(operation.ids), JOB * len(operation.ids)
+    return of_ids(operation.ids)
 
 
 def later(state: State, operation: ops.Later, seed: int) -> Reply:

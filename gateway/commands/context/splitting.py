@@ -28,7 +28,7 @@ from core import (
     Reply,
     Requested,
     Results,
-    TouchAll,
+    Touch,
     cost,
 )
 from gateway.commands.context.client import Client
@@ -36,7 +36,7 @@ from gateway.protocol.request_id import Numbering
 from gateway.waiting.slots import NoReply, Outcome
 
 JobPut = Put | PutWith | PutGrouped | PutNumbered | PutMany | PutTopic
-Many = Batch | DoneAll | LaterAll | LaterAllFirst | TouchAll
+Many = Batch | DoneAll | LaterAll | LaterAllFirst | Touch
 
 
 def split(operation: Many) -> list[Many]:
@@ -46,7 +46,9 @@ def split(operation: Many) -> list[Many]:
         return [operation]
     if isinstance(operation, Batch):
         return [Batch(puts, atomic=False) for puts in _portions(operation)]
-    ids, count = operation.ids, -(-work // OPERATION_WORK_MAX)
+    ids = operation.ids
+    assert not isinstance(ids, int)         # of one job it is no work that is to be split
+    count = -(-work // OPERATION_WORK_MAX)
     length = -(-len(ids) // count)
     return [replace(operation, ids=ids[start:start + length]) for start in range(0, len(ids), length)]
 

@@ -23,8 +23,6 @@ from core import (
     LaterWithReason,
     Number,
     Touch,
-    TouchAll,
-    TouchRan,
 )
 from gateway.limits import BATCH_JOBS_MAX
 from gateway.protocol.arguments import (
@@ -136,16 +134,13 @@ def touch(words: Words) -> Command | None:
         raise ArgumentError
     if len(words) > 2 and words[2].isdigit():
         return None
-    number, found = unsigned(words[1]), read_options(words, 2, _TOUCH_ONE)
-    ran_ms = found.pop("ran_ms", None)
-    operation = Touch(number, **found)
-    return Command(operation if ran_ms is None else TouchRan(operation, ran_ms))
+    return Command(Touch(unsigned(words[1]), **read_options(words, 2, _TOUCH_ONE)))
 
 
 def touch_many(words: Words) -> Command:
     """TOUCH <id> <id> .. [EXPIRE <sec> [THEN ..]]."""
     end = next((at for at, word in enumerate(words) if at and not word.isdigit()), len(words))
-    return Command(TouchAll(_ids(words[:end]), **read_options(words, end, _TOUCH)))
+    return Command(Touch(_ids(words[:end]), **read_options(words, end, _TOUCH)))
 
 
 def bury(words: Words) -> Command:

@@ -106,8 +106,6 @@ from core import (
     TakeTurn,
     Tick,
     Touch,
-    TouchAll,
-    TouchRan,
     TouchSession,
     UnbindQueue,
     decode_entry,
@@ -312,7 +310,7 @@ def _each(operation: Callable[[int], Operation]) -> Case:
     return lambda world: [operation(number) for number in world.taken(COPIES)]
 
 
-def _many(operation: Callable[[tuple[int, ...]], DoneAll | LaterAll | LaterAllFirst | TouchAll]) -> Case:
+def _many(operation: Callable[[tuple[int, ...]], DoneAll | LaterAll | LaterAllFirst | Touch]) -> Case:
     return lambda world: [*split(operation(tuple(world.taken(MANY))))]
 
 
@@ -649,7 +647,7 @@ CASES: dict[str, Case] = {
     "LATER REASON": _each(lambda number: LaterWithReason(number, "r" * 255, Due(10**6), 3)),
     "RETURN": _each(Return),
     "TOUCH": _each(Touch),
-    "TOUCH of many": _many(lambda ids: TouchAll(ids, 10**6)),
+    "TOUCH of many": _many(lambda ids: Touch(ids, 10**6)),
     "BURY": _each(Bury),
     "BURY REASON": _each(lambda number: BuryWithReason(number, "r" * 255)),
     "MOVE": _each(lambda number: Move(number, "q1", 3)),
@@ -717,7 +715,7 @@ CASES: dict[str, Case] = {
     "PUTS GROUP": _puts_of_groups,
     "DONE RAN": _each(lambda number: DoneRan(number, 10**6)),
     "LATER RAN": _each(lambda number: LaterRan(LaterWith(number, Due(10**6), 3), 10**6)),
-    "TOUCH RAN": _each(lambda number: TouchRan(Touch(number, 10**6), 10**6)),
+    "TOUCH RAN": _each(lambda number: Touch(number, 10**6, ran_ms=10**6)),
     "SCHED CONFIG": lambda world: [ConfigureFair((*range(16),), 10**6, 100, 10**6)] * COPIES,
     "GET * BY FAIR": _gets_by_fair(lambda number: None, None),
     "GET * BY FAIR COUNT": _gets_by_fair(lambda number: None, MANY),

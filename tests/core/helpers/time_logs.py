@@ -74,8 +74,6 @@ from core import (
     SetWorker,
     Then,
     Touch,
-    TouchAll,
-    TouchRan,
     UnbindQueue,
     WorkerState,
 )
@@ -192,7 +190,7 @@ _on_running: st.SearchStrategy[Atomic] = often(
     st.builds(Move, _id, _queue, st.none() | _priority, _maybe_when, st.none() | _data),
     st.builds(DoneRan, _id, _ran_ms, st.booleans()),
     st.builds(LaterRan, later_with, _ran_ms),
-    st.builds(TouchRan, st.builds(Touch, _id, st.sampled_from([None, 20])), _ran_ms),
+    st.builds(Touch, _id, st.sampled_from([None, 20]), ran_ms=_ran_ms),
 )
 _atomic: st.SearchStrategy[Atomic] = often(
     put_with, put_with, _put_grouped, _put_numbered, _on_running, _on_running, change, st.builds(Delete, selector),
@@ -202,7 +200,7 @@ batch = st.builds(Batch, st.lists(_atomic, max_size=5).map(tuple), st.booleans()
 _ids = st.lists(_id, max_size=4).map(tuple)
 _many = often(
     st.builds(DoneAll, _ids), st.builds(LaterAll, _ids), st.builds(LaterAllFirst, _ids),
-    st.builds(TouchAll, _ids, st.sampled_from([None, 20]), st.sampled_from(Then)),
+    st.builds(Touch, _ids, st.sampled_from([None, 20]), st.sampled_from(Then)),
     st.builds(Kick, _queue, st.sampled_from([0, 1, 2, 10])),
     st.builds(Kick, _queue, st.sampled_from([0, 1, 2, 10]), buried=st.sampled_from(
         [None, None, None, True, False],
@@ -332,10 +330,13 @@ def aimed(operation: Any, ids: list[int], found: list[Place]) -> Any:
         if field.name == "id" and 0 < value < 8:
             changes["id"] = ids[value % len(ids)]
         elif field.name == "ids":
-            changes["ids"] = tuple(ids[number % len(ids)] for number in value)
+            if isinstance(value, tuple):
+                changes["ids"] = tuple(ids[number % len(ids)] for number in value)
+            elif 0 < value < 8:
+                changes["ids"] = ids[value % len(ids)]
         elif field.name == "operations":
             changes["operations"] = tuple(aimed(one, ids, found) for one in value)
-        elif field.name in ("selector", "operation", "later", "touch") and value is not None:
+        elif field.name in ("selector", "operation", "later") and value is not None:
             changes[field.name] = aimed(value, ids, found)
     return structs.replace(operation, **changes)
 
@@ -429,7 +430,7 @@ def random_time_operation(random: Random, ids: list[int], now_ms: int) -> Operat
             Change(Selector(0, queue, random.choice(KEYS)), -1, when, data=b"changed"),
             Delete(Selector(0, queue, random.choice(KEYS))), _random_put(random, now_ms),
             PutGrouped(Put(queue, 0, b"of a group", random.choice([None, *ITEMS])), random.choice(GROUPS)),
-            DoneRan(number, random.choice(RAN_MS)), TouchRan(Touch(number), random.choice(RAN_MS)),
+            DoneRan(number, random.choice(RAN_MS)), Touch(number, ran_ms=random.choice(RAN_MS)),
             LaterRan(LaterWith(number, when, yielded=True), random.choice(RAN_MS)),
         ]
         if kind < 0.8:

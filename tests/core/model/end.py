@@ -34,13 +34,12 @@ from core import (
     Selector,
     Then,
     Touch,
-    TouchAll,
 )
 from tests.core.model.jobs import ModelJob
 from tests.core.model.spread import ModelSpread
 
 OnRunning = Done | DoneLast | Later | LaterWith | Return | Bury | Touch | LaterWithReason | BuryWithReason | BuryHere
-OnMany = DoneAll | LaterAll | LaterAllFirst | TouchAll
+OnMany = DoneAll | LaterAll | LaterAllFirst | Touch
 
 
 class ModelEnd(ModelSpread):
@@ -49,14 +48,15 @@ class ModelEnd(ModelSpread):
     def on_many(self, operation: OnMany) -> Reply:
         """Each as if it were alone."""
         replies = []
+        assert isinstance(operation.ids, tuple)
         for number in operation.ids:
             match operation:
                 case DoneAll():
                     replies.append(self.on_running(Done(number)))
                 case LaterAllFirst():
                     replies.append(self.on_running(LaterWith(number, first=True)))
-                case TouchAll():
-                    replies.append(self.on_running(Touch(number, operation.expire_ms, operation.then)))
+                case Touch():
+                    replies.append(self.on_running(replace(operation, ids=number)))
                 case LaterAll():
                     replies.append(self.on_running(Later(number)))
             self.end_operation()

@@ -106,8 +106,6 @@ from core import (
     Tick,
     TooManyUsers,
     Touch,
-    TouchAll,
-    TouchRan,
     TouchSession,
     Turn,
     UnbindQueue,
@@ -269,12 +267,14 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
             case GetWith() | GetInTurn():
                 return self.pick(operation, bits)
             case (
-                Done() | DoneLast() | Later() | LaterWith() | Bury() | Touch() | LaterWithReason() | BuryWithReason()
+                Done() | DoneLast() | Later() | LaterWith() | Bury() | LaterWithReason() | BuryWithReason()
                 | BuryHere()
             ):
                 return self.on_running(operation)
-            case DoneAll() | LaterAll() | LaterAllFirst() | TouchAll():
+            case DoneAll() | LaterAll() | LaterAllFirst() | Touch(ids=tuple()):
                 return self.on_many(operation)
+            case Touch() if operation.ran_ms is None:
+                return self.on_running(operation)
             case Change():
                 return self.change_job(operation)
             case Delete():
@@ -309,19 +309,19 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
                 return self.on_queue(operation)
             case ConfigureFair():
                 return self.configure_fair(operation)
-            case DoneRan() | LaterRan() | TouchRan():
+            case DoneRan() | LaterRan() | Touch():
                 return self._measured(operation)
 
-    def _measured(self, operation: DoneRan | LaterRan | TouchRan) -> Reply:
+    def _measured(self, operation: DoneRan | LaterRan | Touch) -> Reply:
         """The end of a hand-out, or not, that says how long it ran."""
-        self.ran_ms = min(max(operation.ran_ms, 0), DURATION_MS_MAX)
+        self.ran_ms = min(max(operation.ran_ms or 0, 0), DURATION_MS_MAX)
         match operation:
             case DoneRan():
                 end: OnRunning = DoneLast(operation.id) if operation.last else Done(operation.id)
             case LaterRan():
                 end = operation.later
-            case TouchRan():
-                end = operation.touch
+            case Touch():
+                end = operation
         reply = self.on_running(end)
         self.ran_ms = None
         return reply

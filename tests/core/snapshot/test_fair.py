@@ -26,7 +26,6 @@ from core import (
     PutGrouped,
     QueueChange,
     Touch,
-    TouchRan,
 )
 from core.snapshot.write import CHECKSUM_BYTES, MAGIC
 from tests.core.helpers.forge import forged
@@ -49,8 +48,8 @@ def example_snapshot() -> bytes:
     ], Put("r", 0, b"x"), now_ms=1000)
     ask(machine, PauseQueue("p", False, True), ConfigureQueue("q", QueueChange(limit=1)), now_ms=1000)
     get = GetWith(Get(("r",), 60_000), policy=Policy.FAIR)
-    ask(machine, get, TouchRan(Touch(1), 12_000), get, DoneRan(2, 10**12), now_ms=2000)
-    ask(machine, *[TouchRan(Touch(1), 10**15)] * BEYOND_63_BITS, now_ms=3000)
+    ask(machine, get, Touch(1, ran_ms=12_000), get, DoneRan(2, 10**12), now_ms=2000)
+    ask(machine, *[Touch(1, ran_ms=10**15)] * BEYOND_63_BITS, now_ms=3000)
     return snapshot_of(machine)
 
 

@@ -51,8 +51,6 @@ from core import (
     Selector,
     Then,
     Touch,
-    TouchAll,
-    TouchRan,
 )
 from gateway.limits import AFTER_ITEMS_MAX, BATCH_JOBS_MAX, NUMBERED_BATCH_JOBS_MAX
 from gateway.protocol import responses
@@ -78,7 +76,7 @@ LINES: list[tuple[str, object]] = [
     ("DONE 1 RAN 0.0001", DoneRan(1, 1)), ("DONE 1 RAN 5 LAST", DoneRan(1, 5000, True)),
     ("LATER 1 YIELD RAN 5", LaterRan(LaterWith(1, yielded=True), 5000)),
     ("LATER 1 REASON x RAN 5", LaterRan(LaterWithReason(1, "x"), 5000)),
-    ("TOUCH 1 RAN 5", TouchRan(Touch(1), 5000)),
+    ("TOUCH 1 RAN 5", Touch(1, ran_ms=5000)),
     ("QUEUE CONFIG q SCHED FAIR", ConfigureQueue("q", QueueChange(sched=Sched.FAIR))),
     ("QUEUE CONFIG q SCHED OFF", ConfigureQueue("q", QueueChange(sched=Sched.FIFO))),
     ("SCHED CONFIG LEVELS 0|5 CAP 1 MULTIPLIER 3 GROUPKEEP 0", ConfigureFair((0, 5), 1000, 3, 0)),
@@ -108,8 +106,8 @@ LINES: list[tuple[str, object]] = [
     ("LATER 5 PRI 0 FIRST YIELD", LaterWith(5, None, 0, True, True)),
     ("TOUCH 5", Touch(5)), ("TOUCH 5 EXPIRE 120", Touch(5, 120_000)),
     ("TOUCH 5 EXPIRE 0 THEN DEAD", Touch(5, 0, Then.DEAD)),
-    ("LATER 5 6 FIRST", LaterAllFirst((5, 6))), ("TOUCH 5 6", TouchAll((5, 6))),
-    ("TOUCH 5 6 EXPIRE 7 THEN DONE", TouchAll((5, 6), 7000, Then.DONE)),
+    ("LATER 5 6 FIRST", LaterAllFirst((5, 6))), ("TOUCH 5 6", Touch((5, 6))),
+    ("TOUCH 5 6 EXPIRE 7 THEN DONE", Touch((5, 6), 7000, Then.DONE)),
     ("LATER 5 REASON why", LaterWithReason(5, "why")),
     ("LATER 5 REASON why FIRST", LaterWithReason(5, "why", first=True)),
     ("BURY 5", Bury(5)),

@@ -77,8 +77,6 @@ from core import (
     Taking,
     Then,
     Touch,
-    TouchAll,
-    TouchRan,
     UnbindQueue,
     WorkerState,
 )
@@ -221,7 +219,7 @@ class RandomCommands:
         ids = tuple(self._client.release() for _ in range(rng.randrange(2, 4)))
         draw = rng.random()
         if draw < 0.15:
-            return TouchAll(ids, rng.choice((None, 1000)))
+            return Touch(ids, rng.choice((None, 1000)))
         return DoneAll(ids) if draw < 0.6 else LaterAll(ids) if draw < 0.9 else LaterAllFirst(ids)
 
     def _part(self) -> Atomic:
@@ -251,7 +249,7 @@ class RandomCommands:
             lambda: BuryWithReason(client.release(), "why"), self._later_with_reason,
             lambda: DoneRan(client.release(), rng.choice(RAN_MS), rng.random() < 0.2),
             lambda: LaterRan(rng.choice((self._later, self._later_with_reason))(), rng.choice(RAN_MS)),
-            lambda: TouchRan(self._touch(), rng.choice(RAN_MS)),
+            lambda: replace(self._touch(), ran_ms=rng.choice(RAN_MS)),
             lambda: EndWith(Done(client.release()), rng.choice(sorted(Feedback)), 50),
             lambda: EndWith(self._later(), rng.choice(sorted(Feedback)), 50),
             lambda: Delete(client.place()),

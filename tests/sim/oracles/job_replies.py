@@ -66,7 +66,6 @@ from core import (
     StoredNumber,
     Then,
     Touch,
-    TouchAll,
 )
 from tests.sim.oracles.deadlines import Deadline
 from tests.sim.oracles.job_states import JobStates
@@ -75,7 +74,7 @@ from tests.sim.oracles.settings_in_force import Rules
 from tests.sim.oracles.unfinished_jobs import Life, Run
 from tests.sim.world.trace import Violation
 
-Severals = DoneAll | LaterAll | LaterAllFirst | TouchAll | Batch
+Severals = DoneAll | LaterAll | LaterAllFirst | Touch | Batch
 OnRunning = Done | DoneLast | Later | LaterWith | Return | Bury | Touch | Move | BuryHere
 OnNumbered = Change | Delete | GetNumber
 
@@ -95,7 +94,9 @@ class JobReplies(JobStates):
                 self._put(operation if isinstance(operation, PutWith) else PutWith(operation), reply)
             case Get() | GetWith():
                 self._hand(operation if isinstance(operation, GetWith) else GetWith(operation), reply)
-            case Done() | DoneLast() | Later() | LaterWith() | Return() | Bury() | Touch() | Move() | BuryHere():
+            case Done() | DoneLast() | Later() | LaterWith() | Return() | Bury() | Move() | BuryHere():
+                self._on_running(operation, reply)
+            case Touch(ids=int()):
                 self._on_running(operation, reply)
             case Change(selector=Number()) | Delete(selector=Number()) | GetNumber():
                 self._on_numbered(operation, operation.selector, reply)
@@ -110,7 +111,7 @@ class JobReplies(JobStates):
                 self._spread(operation, reply)
             case PutNumbered():
                 self._put_numbered(operation, reply)
-            case DoneAll() | LaterAll() | LaterAllFirst() | TouchAll() | Batch():
+            case DoneAll() | LaterAll() | LaterAllFirst() | Touch() | Batch():
                 self._several(operation, reply)
             case Kick():
                 if isinstance(reply, Removed):
@@ -131,8 +132,9 @@ class JobReplies(JobStates):
         self.seen["transactions executed"] += isinstance(operation, Batch) and operation.atomic
         if isinstance(operation, Batch):
             parts: list[Operation] = list(operation.operations)
-        elif isinstance(operation, TouchAll):
-            parts = [Touch(number, operation.expire_ms, operation.then) for number in operation.ids]
+        elif isinstance(operation, Touch):
+            assert isinstance(operation.ids, tuple)
+            parts = [replace(operation, ids=number) for number in operation.ids]
         else:
             one = Done if isinstance(operation, DoneAll) else Later
             parts = [one(number) for number in operation.ids]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from core import (
     Bury,
     BuryWithReason,
@@ -20,7 +22,7 @@ from core import (
     Operation,
     PutGrouped,
     PutWith,
-    TouchRan,
+    Touch,
 )
 
 
@@ -42,8 +44,8 @@ def unmeasured(operation: Operation) -> Operation:
             return DoneLast(bare.id) if bare.last else Done(bare.id)
         case LaterRan():
             return bare.later
-        case TouchRan():
-            return bare.touch
+        case Touch():
+            return replace(bare, ran_ms=None)
     return bare
 
 

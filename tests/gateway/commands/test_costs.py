@@ -130,6 +130,9 @@ class Link:
     def read_on(self) -> None:
         """See beanstalk.Link."""
 
+    def weigh(self) -> None:
+        """See beanstalk.Link."""
+
     def take(self) -> bytes:
         got, self.got = self.got, b""
         return got

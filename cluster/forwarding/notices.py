@@ -13,6 +13,7 @@ from typing import Protocol
 
 from cluster import limits
 from cluster.api import Channels
+from cluster.forwarding.listened import Listened
 from cluster.raft.peer import Network, Peer
 from cluster.wire.messages import Heard, Listening, Notice
 
@@ -25,12 +26,6 @@ class NoticeListener(Protocol):
 
     def notices_lost(self) -> None:
         """Messages may have been lost on their way to this node."""
-
-
-def wants(channels: Channels, channel: str) -> bool:
-    """Whether one of these names or prefixes is that of the channel."""
-    names, prefixes, _ = channels
-    return channel in names or channel.startswith(tuple(prefixes))
 
 
 class Notices:
@@ -46,11 +41,11 @@ class Notices:
         self._peers = peers
         self._leader = leader
         self._listener = listener
-        self._own: list[Channels] = []
+        self._own = Listened()
         self._number = 0                                    # of this state of what is listened to here
         self._told: dict[str, int] = {}                     # the number that each peer was told
         self._heard: dict[str, int] = {}                    # and that it has confirmed
-        self._of_peers: dict[str, list[Channels]] = {}
+        self._of_peers: dict[str, Listened] = {}
         self._lost: dict[str, None] = {}                    # peers for which messages were dropped
         self._hearers: dict[str, tuple[int, list[str]]] = {}        # by channel: how many subscribers, on which peers
         self._followed: str | None = None                   # the leader whose messages come
@@ -60,7 +55,7 @@ class Notices:
 
     def listen(self, channels: list[Channels]) -> None:
         """Subscribers of this node listen to these."""
-        self._own = channels
+        self._own = Listened(channels)
         self._number += 1
         self._hearers.clear()
 
@@ -87,10 +82,10 @@ class Notices:
     def _find(self, channel: str) -> tuple[int, list[str]]:
         if len(self._hearers) >= limits.CHANNELS_REMEMBERED:
             self._hearers.clear()
-        count = sum(one[2] for one in self._own if wants(one, channel))
+        count = self._own.listening(channel)
         peers = []
         for name, listened in self._of_peers.items():
-            there = sum(one[2] for one in listened if wants(one, channel))
+            there = listened.listening(channel)
             if there:
                 count += there
                 peers.append(name)
@@ -105,7 +100,7 @@ class Notices:
                 continue                    # it is away, or of a version that does not know of this
             if self._told.get(name, 0) != self._number:
                 self._told[name] = self._number
-                self._network.send(name, Listening(self._number, self._own))
+                self._network.send(name, Listening(self._number, self._own.channels))
             if name in self._lost and self._network.buffered_bytes(name) <= limits.NOTICES_BYTES_MAX // 2:
                 del self._lost[name]
                 self._network.send(name, Notice("", b"", lost=True))
@@ -126,7 +121,7 @@ class Notices:
                 self._dropping = False
                 self._listener.notice(message.channel, message.data)
         elif isinstance(message, Listening):
-            self._of_peers[name] = message.channels
+            self._of_peers[name] = Listened(message.channels)
             self._hearers.clear()
             self._network.send(name, Heard(message.number))
         else:

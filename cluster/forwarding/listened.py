@@ -1,0 +1,50 @@
+"""Which channels are listened to on a node, found by the channel's name, however many names there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cluster.api import Channels
+
+
+class Listened:
+    """Groups of subscribers, each with its names and prefixes; made ready when it is first asked."""
+
+    def __init__(self, channels: Sequence[Channels] = ()) -> None:
+        self.channels = list(channels)
+        self._ready: _Groups | None = None
+
+    def listening(self, channel: str) -> int:
+        """How many subscribers listen to this channel."""
+        return sum(self.channels[group][2] for group in self._groups().find(channel))
+
+    def looks(self) -> int:
+        """How many looks a channel costs at most."""
+        return 1 + len(self._groups().lengths)
+
+    def _groups(self) -> _Groups:
+        if self._ready is None:
+            self._ready = _Groups(self.channels)
+        return self._ready
+
+
+class _Groups:
+    """The groups by their names and prefixes."""
+
+    def __init__(self, channels: Sequence[Channels]) -> None:
+        self._names: dict[str, list[int]] = {}
+        self._prefixes: dict[str, list[int]] = {}
+        for group, (names, prefixes, _) in enumerate(channels):
+            for name in names:
+                self._names.setdefault(name, []).append(group)
+            for prefix in prefixes:
+                self._prefixes.setdefault(prefix, []).append(group)
+        self.lengths = sorted(set(map(len, self._prefixes)))
+
+    def find(self, channel: str) -> set[int]:
+        groups = set(self._names.get(channel, ()))
+        for length in self.lengths:
+            if length > len(channel):
+                break
+            groups.update(self._prefixes.get(channel[:length], ()))
+        return groups

@@ -39,6 +39,13 @@ def note(self: object, file: str, number: int, seconds: float = 0.0) -> None:
         out.write(f"{number} {int(bool(again))}\n")
 
 
+@app.task
+def hold(file: str) -> None:
+    """Wait until there is such a file."""
+    while not Path(file).exists():
+        time.sleep(0.02)
+
+
 @app.task(bind=True, max_retries=3)
 def third_time(self: object) -> int:
     if self.request.retries < 2:        # type: ignore[attr-defined]

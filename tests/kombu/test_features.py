@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -74,3 +75,25 @@ def test_flower_finds_the_queues_by_the_scheme_of_the_url(own_server: Server, ow
     assert Broker("redis://h", http_api=None) == "that of Redis"
     with pytest.raises(NotImplementedError):
         Broker("sqs://h", http_api=None)
+
+
+@pytest.mark.parametrize("pool", ["prefork", "threads"])
+def test_without_prefetch_a_task_is_taken_only_by_a_free_process(
+    own_client: Client, own_server: Server, tmp_path: Path, pool: str
+) -> None:
+    url, queue, go = f"sockpq://{own_server.address}/{pool}", f"{pool}.celery", tmp_path / "go"
+
+    def held() -> tuple[int, int]:
+        stat = own_client.queue_stat(queue)
+        return stat["ready"], stat["running"]
+
+    log = tmp_path / "w.log"
+    with Celery(broker=url, backend=url) as app, worker(app, log, "-P", pool, "-c", "2", "--disable-prefetch"):
+        tasks = [app.send_task("tests.kombu.celery_project.hold", (str(go),)) for _ in range(6)]
+        until(lambda: held() == (4, 2))
+        time.sleep(1)
+        assert held() == (4, 2)
+        go.touch()
+        for task in tasks:
+            task.get(timeout=PATIENCE_S)
+    assert "only supported for Redis" not in log.read_text()

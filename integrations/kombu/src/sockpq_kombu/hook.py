@@ -66,11 +66,18 @@ def _broker_page(module: ModuleType) -> None:
     broker_page(module)
 
 
+def _disable_prefetch(module: ModuleType) -> None:
+    from sockpq_kombu.features.disable_prefetch import disable_prefetch
+
+    disable_prefetch(module)
+
+
 WATCHED: dict[str, Callable[[ModuleType], None]] = {
     "kombu.transport": register,
     "celery.worker.consumer.mingle": _mingle,
     "celery.worker.consumer.gossip": _gossip,
     "celery.worker.consumer.consumer": _received,
+    "celery.worker.consumer.tasks": _disable_prefetch,
     "flower.utils.broker": _broker_page,
 }
 

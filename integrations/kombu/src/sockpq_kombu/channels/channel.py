@@ -308,6 +308,14 @@ class Channel(virtual.Channel):
         super().basic_qos(prefetch_size, prefetch_count, apply_global)
         self._deliveries.look()
 
+    def limit_to(self, free: Callable[[], int]) -> None:
+        """Take no more messages than `free` says, which is asked whenever there may be room; see look()."""
+        self.qos.free = free
+
+    def look(self) -> None:
+        """There may be room for more messages."""
+        self._deliveries.look()
+
     def basic_get(self, queue: str, no_ack: bool = False, **kwargs: Any) -> Any:
         """One message, or None."""
         message = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from kombu.transport import virtual
@@ -22,6 +23,7 @@ class QoS(virtual.QoS):
     """By delivery tag, which is the number of the job's attempt."""
 
     channel: Ending
+    free: Callable[[], int] | None = None       # a limit besides: how many more its user could begin at once
 
     def room(self, undelivered: int, untold: int) -> int | None:
         """How many messages more may be taken; None: any number.
@@ -30,10 +32,12 @@ class QoS(virtual.QoS):
         however slow it is.
         """
         limit: int = self.prefetch_count
+        room = None if self.free is None else max(self.free() - undelivered, 0)
         if not limit:
-            return None
+            return room
         held = len(self._delivered) - len(self._dirty) + undelivered
-        return max(min(limit - held, 2 * limit - held - untold), 0)
+        more = max(min(limit - held, 2 * limit - held - untold), 0)
+        return more if room is None else min(more, room)
 
     def ack(self, delivery_tag: str) -> None:
         """The message was worked on."""

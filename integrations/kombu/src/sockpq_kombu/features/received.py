@@ -20,6 +20,7 @@ TASK = (
     *(Field(name, *TEXT) for name in ("root_id", "parent_id", "group", "shadow", "argsrepr", "kwargsrepr")),
 )
 LIMITS = 2          # hard and soft
+BODY = list | tuple, Mapping, Mapping | None        # arguments, keyword arguments, what is to come next
 
 
 def received(module: ModuleType) -> None:
@@ -70,10 +71,8 @@ def check_task(message: Any) -> None:
         called = message.payload            # Celery keeps it, and would decode it next
     except (DecodeError, ContentDisallowed):        # it reports these
         return
-    if isinstance(called, list | tuple):
-        args, kwargs, _ = called
-        if not isinstance(args, list | tuple) or not isinstance(kwargs, Mapping):
-            raise BadMessage("its body is not of arguments and keyword arguments")
+    if isinstance(called, list | tuple) and [*map(isinstance, called, BODY)] != [True] * len(BODY):
+        raise BadMessage("its body is not of arguments, keyword arguments and an object")
     body = message.body
     if isinstance(body, bytes) and body.count(b"[") + body.count(b"{") > DEPTH_MAX and is_too_deep(called):
         raise BadMessage(f"its body has more than {DEPTH_MAX} levels")

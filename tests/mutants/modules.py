@@ -26,7 +26,7 @@ _TESTS: dict[str, tuple[str, ...]] = {
     "cluster/raft/append_entries.py": (
         "test_append_conditions", *_CLUSTER, "test_driver", "test_full_disks", "test_transfer_interrupted",
     ),
-    "cluster/raft/elections.py": ("test_election_timer", *_CLUSTER),
+    "cluster/raft/elections.py": ("test_elections", *_CLUSTER),
     "cluster/raft/lease.py": ("test_promises", "test_lease", *_CLUSTER),
     "cluster/raft/peer.py": _CLUSTER,
     "cluster/raft/pysyncobj_adapter.py": ("test_pysyncobj_adapter", *_CLUSTER, "test_proposer", "test_compaction"),

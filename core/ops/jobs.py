@@ -1,8 +1,8 @@
 """The operations on jobs: what commands of workers and producers ask of the state machine.
 
-Those of the original protocol, and separate ones for what was added to it. So a plain PUT or GET stays as small as it
-was, and a node of an older version refuses an entry with operations it does not know: if an old operation had got new
-fields, the node would execute it without them.
+A plain PUT, GET, DONE or LATER is an operation of its own and as small as can be. Options are fields of others. All
+fields of an operation are written, so a node of an older version refuses an entry as soon as an operation has got a
+field more.
 """
 
 from __future__ import annotations

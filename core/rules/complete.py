@@ -83,9 +83,11 @@ def put_back(
     """The stopped job goes back to its queue, or is dead after its last attempt.
 
     `reason`: why, as its worker says; it is kept with the job. `expired`: because its lease is over, for which
-    there is a counter and an event of its own. `released`: because its worker says so.
+    there is a counter and an event of its own. `released`: because its worker says so. Back at its old place with its
+    old priority it counts as released by nobody, as when the session of its worker ends.
     """
-    if released and not expired and is_numbered(job.extras):
+    unchanged = options.first and options.priority is None
+    if released and not unchanged and not expired and is_numbered(job.extras):
         delay_ms = 0 if options.when is None else activate.moment(state, options.when) - state.clock_ms
         job = replace(job, extras=delayed_by(counted(job.extras, releases=1), delay_ms))
     if reason is not None:

@@ -120,6 +120,18 @@ def test_a_closed_connections_jobs_are_back_before_the_next_command(address: str
             assert other(f"delete {number}") == "DELETED"
 
 
+def test_a_lost_connection_releases_nothing(address: str, tube: str) -> None:
+    with BeanstalkClient(address, tube) as other:
+        client = BeanstalkClient(address, tube)
+        number = client.put()
+        assert client.take() == number
+        client.close()
+        until(lambda: other.stats(f"stats-job {number}")["state"] == "ready")
+        figures = other.stats(f"stats-job {number}")
+        assert (figures["reserves"], figures["releases"], figures["timeouts"]) == ("1", "0", "0")
+        assert other(f"delete {number}") == "DELETED"
+
+
 def test_thousands_of_reserved_jobs_go_back_while_others_go_on(address: str, tube: str) -> None:
     client = BeanstalkClient(address, tube)
     with BeanstalkClient(address, f"{tube}b") as other:

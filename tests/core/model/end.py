@@ -118,9 +118,10 @@ class ModelEnd(ModelSpread):
 
     def _later(self, job: ModelJob, later: LaterWith) -> None:
         self.count(job.queue, "later")
-        job.went_through(releases=1)
-        delay_ms = 0 if later.when is None else max(0, self.time_of(later.when) - self.clock_ms)
-        job.counts = replace(job.counts, delay_ms=delay_ms)
+        if not later.first or later.priority is not None:
+            job.went_through(releases=1)
+            delay_ms = 0 if later.when is None else max(0, self.time_of(later.when) - self.clock_ms)
+            job.counts = replace(job.counts, delay_ms=delay_ms)
         dies = not later.yielded and self.exhausted(job)
         stays = dies or later.priority is None
         self.tell("LATER", job.queue, job.priority if stays else later.priority or 0, later.id)

@@ -25,6 +25,7 @@ from core import (
     JobState,
     Kick,
     Later,
+    LaterAllFirst,
     LaterWith,
     Machine,
     Move,
@@ -178,6 +179,16 @@ def test_what_it_has_gone_through_is_counted(cluster: Cluster) -> None:
     cluster.do(Tick(), after_ms=200)
     cluster.do(Bury(cluster.take().id), Kick("q", 1))
     assert cluster.counts(number) == JobCounts(reserves=3, timeouts=1, releases=1, buries=1, kicks=1)
+
+
+def test_a_job_that_goes_back_as_it_was_counts_as_released_by_nobody(cluster: Cluster) -> None:
+    number = cluster.put(b"a")
+    cluster.do(LaterWith(cluster.take().id, first=True))
+    cluster.do(LaterAllFirst((cluster.take().id,)))
+    cluster.do(LaterWith(cluster.take().id, first=True, yielded=True))
+    assert cluster.counts(number) == JobCounts(reserves=3)
+    cluster.do(LaterWith(cluster.take().id, priority=0, first=True))
+    assert cluster.counts(number) == JobCounts(reserves=4, releases=1)
 
 
 def test_an_aborted_batch_leaves_no_number(cluster: Cluster) -> None:

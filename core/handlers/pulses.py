@@ -25,6 +25,7 @@ def create(state: State, operation: ops.CreatePulse, seed: int) -> Reply:
         return replies.TOO_MANY_PULSES
     pulse = Pulse(operation.pulse, together=operation.together)
     pulse.change(bounded(operation.change))
+    pulse.spread = pulse.spread and not pulse.together
     state.pulses.add(pulse)
     state.effects.pulse_changed(pulse.name)
     return ACCEPTED
@@ -36,7 +37,8 @@ def configure(state: State, operation: ops.ConfigurePulse, seed: int) -> Reply:
     if pulse is None:
         return replies.PULSE_NOT_FOUND
     anew = change.rate is not None or change.per_ms is not None
-    if (anew and pulse.name.startswith(OWN_PREFIX)) or (change.max_wait_ms is not None and not pulse.together):
+    fits = change.max_wait_ms is None if not pulse.together else not change.spread
+    if (anew and pulse.name.startswith(OWN_PREFIX)) or not fits:
         return replies.BAD_SETTING
     if anew:
         state.pulses.end_period(pulse)

@@ -187,7 +187,7 @@ def _configure_rate(state: State, name: str, settings: QueueSettings, change: op
     if before == own and pulse != own:
         drop_own_pulse(state, name)
     elif pulse == own and change.rate:
-        pulse_change = bounded(PulseChange(change.rate, change.per_ms))
+        pulse_change = bounded(PulseChange(change.rate, change.per_ms, spread=change.spread))
         if own not in pulses:
             state.pulses.add(Pulse(own))
         else:

@@ -15,6 +15,7 @@ class PulseChange(Logged, frozen=True):
     max_pause_ms: int | None = None
     max_run_ms: int | None = None       # how long after its grant a result is awaited
     max_wait_ms: int | None = None      # with TOGETHER: how long the first one waits for the others
+    spread: bool | None = None          # grants are given one by one, at even distances; not with TOGETHER
 
 
 class CreatePulse(Logged, tag=53, frozen=True):
@@ -32,7 +33,8 @@ class CreatePulse(Logged, tag=53, frozen=True):
 class ConfigurePulse(Logged, tag=54, frozen=True):
     """PULSE CONFIG. A `rate` or `per_ms` lets the pulse begin anew (spec/pulse 4.4).
 
-    Replies: Accepted, PulseNotFound, BadSetting (a `max_wait_ms` without TOGETHER, a rate of a queue's own pulse).
+    Replies: Accepted, PulseNotFound, BadSetting (a `max_wait_ms` without TOGETHER, `spread` with it, a
+    rate of a queue's own pulse).
     """
 
     pulse: str

@@ -68,6 +68,7 @@ class QueueChange(Logged, frozen=True):
     pulse: str | None = None            # another pulse, "": none
     pulses_max: int | None = None       # there may be as many; None: any number
     sched: Sched | None = None
+    spread: bool = False                # read with rate only: hand-outs are at even distances
 
 
 class CreateQueue(Logged, tag=35, frozen=True):

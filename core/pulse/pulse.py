@@ -26,6 +26,7 @@ class Pulse(Struct, eq=False):
     max_pause_ms: int = 300_000
     max_run_ms: int = 7_000
     together: bool = False
+    spread: bool = False                # grants are at least `length_ms` / `now` apart; not with `together`
     max_wait_ms: int = 7_000
     payload: bytes = b""
     deny: bool = False                  # its grants say not to act, and its queues hand out nothing
@@ -45,9 +46,14 @@ class Pulse(Struct, eq=False):
         """The length of the window in which there may be `now` grants."""
         return self.per_ms + self.pause_ms
 
+    @property
+    def at_once(self) -> int:
+        """How many grants there may be at one moment."""
+        return 1 if self.spread else self.now
+
     def change(self, change: PulseChange) -> None:
         """Change settings. A rate or period begins anew; results not judged yet are dropped, the window stays."""
-        for name in ("step_ms", "max_pause_ms", "max_run_ms", "max_wait_ms"):
+        for name in ("step_ms", "max_pause_ms", "max_run_ms", "max_wait_ms", "spread"):
             value = getattr(change, name)
             if value is not None:
                 setattr(self, name, value)

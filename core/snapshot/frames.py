@@ -283,7 +283,7 @@ class PulseTable(Struct, array_like=True, tag="pulses", forbid_unknown_fields=Tr
 
 
 class PulseRow(Struct, array_like=True, tag="pulse", forbid_unknown_fields=True):
-    """One pulse: the fields of pulse.pulse.Pulse, in their order."""
+    """One pulse: the fields of pulse.pulse.Pulse."""
 
     name: str
     rate: Counter
@@ -305,6 +305,7 @@ class PulseRow(Struct, array_like=True, tag="pulse", forbid_unknown_fields=True)
     failed: bool
     window: list[tuple[Counter, Counter]]       # in rising time
     tickets: list[tuple[Counter, Counter]]      # in rising number
+    spread: bool = False
 
 
 class CountedRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):

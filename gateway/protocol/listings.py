@@ -153,7 +153,9 @@ def pulse(pulse: Pulse, waiting: int | None, now_ms: int) -> list[tuple[str, str
         ("DENY", str(int(pulse.deny))),
         ("OPEN", str(sum(map(now_ms.__lt__, pulse.tickets.values())))),
     ]
-    return [*figures, ("TOGETHER", "1"), ("MAXWAIT", seconds(pulse.max_wait_ms))] if pulse.together else figures
+    if pulse.together:
+        figures += [("TOGETHER", "1"), ("MAXWAIT", seconds(pulse.max_wait_ms))]
+    return [*figures, ("SPREAD", "1")] if pulse.spread else figures
 
 
 def settings_of_queue(settings: QueueSettings) -> list[tuple[str, str]]:
@@ -187,7 +189,7 @@ def rate_of_queue(pulse: Pulse | None) -> list[tuple[str, str]]:
     if pulse is None:
         return []
     if pulse.name.startswith(OWN_PREFIX):
-        return [("RATE", f"{pulse.rate} PER {seconds(pulse.per_ms)}")]
+        return [("RATE", f"{pulse.rate} PER {seconds(pulse.per_ms)}" + " SPREAD" * pulse.spread)]
     return [("PULSE", pulse.name)]
 
 

@@ -63,7 +63,7 @@ class Allowances:
             free = min(count, self.free(pulse))
             if free:
                 window = self.turns.window(pulse)
-                window.under_way += free
+                window.claim(free, self.turns.now_s)
                 taken[pulse] = (window, free)
         return Allowed(self, taken, numbered) if taken or numbered else None
 
@@ -147,7 +147,7 @@ class Allowed:
         going = _Going(self._allowances, {}, granted, self._numbered)
         for pulse, numbers in granted.used.items():
             window = going.windows[pulse] = self._taken[pulse][0] if pulse in self._taken else turns.window(pulse)
-            window.under_way += len(numbers)
+            window.claim(len(numbers), turns.now_s)
         self.release()
         tell(AtWriting(going.write, going.drop))
 
@@ -166,7 +166,7 @@ class Allowed:
 
     def _take(self, pulse: str, count: int) -> None:
         window = self._allowances.turns.window(pulse)
-        window.under_way += count
+        window.claim(count, self._allowances.turns.now_s)
         self._taken[pulse] = window, count
 
 
@@ -190,7 +190,9 @@ class _Going(Struct, eq=False):
     def write(self) -> bytes:
         """The answer. If it is too late for that the jobs go back, unless their session will ask for them again."""
         turns, stamp_ms = self.allowances.turns, self.granted.stamp_ms
-        if not all(turns.may_write(stamp_ms, pulse, window) for pulse, window in self.windows.items()):
+        used = self.granted.used if self.numbered else {}
+        if not all(turns.may_write(stamp_ms, pulse, window, used.get(pulse, ()))
+                   for pulse, window in self.windows.items()):
             self.drop()
             return responses.OFFLINE_MODE
         for pulse, window in self.windows.items():

@@ -105,6 +105,11 @@ class Turns:
 
     # ---- what is free
 
+    @property
+    def now_s(self) -> float:
+        """The time of the windows, in monotonic seconds."""
+        return self._loop.time()
+
     def window(self, pulse: str) -> Window:
         """The window of this pulse."""
         window = self._windows.get(pulse)
@@ -127,24 +132,30 @@ class Turns:
         if pulse is None or not self._cluster.serving:
             return True                         # nothing is counted, or nothing will be written
         free = self.window(name).free(pulse, self._loop.time(), own)
-        return free >= min(len(self._needing_room(pulse, numbers)), pulse.now)
+        return free >= min(len(self._needing_room(pulse, numbers)), pulse.at_once)
 
     def beyond(self, name: str, numbers: tuple[Number, ...]) -> list[Number]:
         """Those of these grants that can never be written together with the others: the pulse gives fewer by now."""
         pulse = self._cluster.machine.pulses.get(name)
-        return [] if pulse is None else self._needing_room(pulse, numbers)[pulse.now:]
+        return [] if pulse is None else self._needing_room(pulse, numbers)[pulse.at_once:]
 
     def _needing_room(self, pulse: Pulse, numbers: tuple[Number, ...]) -> list[Number]:
         window, now = self.window(pulse.name), self._loop.time()
         return [number for number in numbers if not window.holds(number, pulse, now)]
 
-    def may_write(self, stamp_ms: int, pulse: str, window: Window) -> bool:
-        """Whether a grant with this stamp may be written now: a new leader counts on it that later it is not.
+    def may_write(self, stamp_ms: int, name: str, window: Window, numbers: tuple[Number, ...] = ()) -> bool:
+        """Whether grants with this stamp may be written now: a new leader counts on it that later they are not.
 
         That may be this node itself, and then the pulse has another window; also when it was deleted and made anew.
+        With SPREAD another one may have been written meanwhile, if the client of these has not read (window.py).
         """
-        if self._windows.get(pulse, window) is not window:
+        if self._windows.get(name, window) is not window:
             return False
+        pulse, now = self._cluster.machine.pulses.get(name), self._loop.time()
+        if pulse is not None and pulse.spread and not window.keeps_gap(pulse, now):
+            again = bool(numbers) and all(window.holds(number, pulse, now) for number in numbers)
+            if not again:
+                return False
         return self._cluster.holds_lease and self._cluster.time_ms - stamp_ms <= WRITTEN_MS_MAX
 
     def written(self, pulse: str, window: Window, count: int, numbers: tuple[Number, ...] = ()) -> None:
@@ -190,7 +201,7 @@ class Turns:
         if asleep_s > 0 and name not in self._held:     # these were granted before
             pause_s: float | None = asleep_s
         else:
-            pause_s = self.window(name).first_leaves_s(now)
+            pause_s = self.window(name).opens_s(pulse, now)
         if pause_s is not None:                 # else what is under way will tell
             self._timers[name] = self._loop.call_later(max(pause_s, 0.0) + TIMER_S, self.feed, name)
 
@@ -227,7 +238,7 @@ class Turns:
 
     def _claim(self, waiter: TurnWaiter) -> None:
         waiter.claimed = self.window(waiter.pulse)
-        waiter.claimed.under_way += 1
+        waiter.claimed.claim(1, self._loop.time())
 
     def ask_anew(self, waiter: TurnWaiter) -> None:
         """Propose the waiter's operation."""
@@ -415,7 +426,7 @@ class Turns:
                     self._claim(waiter)
                     self.ask_anew(waiter)
         if anonymous:
-            window.under_way += anonymous
+            window.claim(anonymous, self._loop.time())
             self._cluster.propose(Grant(pulse.name, anonymous), _Granting(self, pulse.name, window, anonymous))
 
     def _end_late(self, line: Line) -> None:
@@ -444,7 +455,7 @@ class Turns:
         elif pulse.together:
             pause_s = window.last_leaves_s(now)
         else:
-            pause_s = window.first_leaves_s(now)
+            pause_s = window.opens_s(pulse, now)
         if pause_s is not None:
             line.timer = self._loop.call_later(max(pause_s, 0.0) + TIMER_S, self.look_at, pulse.name)
 
@@ -493,10 +504,11 @@ class Turns:
     def write(self, going: Going) -> bytes:
         """The answer that gives this grant, if this node may still write it."""
         pulse = self._cluster.machine.pulses.get(going.pulse)
-        if pulse is None or not self.may_write(going.stamp_ms, going.pulse, going.window):
+        numbers = (_number(going.ticket),) if going.numbered else ()
+        if pulse is None or not self.may_write(going.stamp_ms, going.pulse, going.window, numbers):
             self.free_again(going.pulse, going.window, 1)
             return responses.OFFLINE_MODE if pulse is not None else responses.PULSE_NOT_FOUND
-        self.written(going.pulse, going.window, 1, (_number(going.ticket),) if going.numbered else ())
+        self.written(going.pulse, going.window, 1, numbers)
         return responses.turn(going.ticket, pulse)
 
     def drop(self, going: Going) -> None:
@@ -525,7 +537,7 @@ class Turns:
         claimed, waiter.claimed = waiter.claimed, None
         if isinstance(reply, Turn) and claimed is None and self._may_repeat(waiter.pulse, reply.ticket):
             claimed = self.window(waiter.pulse)
-            claimed.under_way += 1
+            claimed.claim(1, self._loop.time())
         if (
             isinstance(reply, Turn) and claimed is not None and waiter.outcome is None
             and not waiter.refused_meanwhile()

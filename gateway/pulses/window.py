@@ -3,6 +3,10 @@
 A grant is under way from its proposal until it is written, or known never to be. Both kinds count; the time of a
 written one is taken after the bytes have left, so that it is never too early. Times are monotonic seconds of this node.
 
+With SPREAD only one grant is under way at a time, and none until the gap after the last one that was written is over.
+One that is not written, because its client does not read, must not hold up the others: after STALLED_S the next one
+goes, and the one before is written only if the gaps allow it.
+
 A session may ask for an answer again, with the same grant. That needs no room if the grant is still in the window, and
 counts from its last time on; otherwise it needs room like any other.
 """
@@ -14,6 +18,7 @@ from typing import NamedTuple
 
 from core import GRANT_WRITTEN_MS_MAX, Pulse
 
+STALLED_S = 0.25        # much longer than an entry takes to be committed and its answer to be written
 MARGIN_S = 0.001        # for clients that measure: their clocks do not tick when ours does
 KEEP_S = GRANT_WRITTEN_MS_MAX / 1000        # grants that have left are remembered this long at least; see _pass
 
@@ -28,7 +33,8 @@ class Number(NamedTuple):
 class Window:
     """The grants of one pulse that this leader wrote, or has under way."""
 
-    __slots__ = ("_count", "_fresh", "_left", "_length_s", "_numbered", "_written", "under_way", "unstamped")
+    __slots__ = ("_claimed_at", "_count", "_fresh", "_left", "_length_s", "_numbered", "_written", "_written_at",
+                 "under_way", "unstamped")
 
     def __init__(self, counted: int = 0, now: float = 0.0) -> None:
         """`counted`: grants that may have been written before; they count from `now` on."""
@@ -38,10 +44,18 @@ class Window:
         self._left: deque[tuple[float, int]] = deque()          # those that have left it
         self._count = counted                                   # how many are in the window
         self._length_s = 0.0
+        self._claimed_at = float("-inf")                        # when a grant was last under way from,
+        self._written_at = now if counted else float("-inf")    # and when one was last written
         self._fresh: list[Number] = []                          # the numbered ones of those without a time
         self._numbered: dict[Number, float] = {}                # the others in the window: when
         if counted:
             self._written.append((now, counted))
+
+    def claim(self, count: int, now: float) -> None:
+        """So many more grants are under way from now on."""
+        self.under_way += count
+        if count:
+            self._claimed_at = now
 
     def write(self, count: int, numbers: tuple[Number, ...] = ()) -> None:
         """Grants under way are being written; `stamp` must follow. `numbers`: those that may be asked for again."""
@@ -57,6 +71,7 @@ class Window:
         """Whatever was being written has been."""
         if self.unstamped:
             self._written.append((now, self.unstamped))
+            self._written_at = now
             self._count += self.unstamped
             self.unstamped = 0
             self._numbered.update(dict.fromkeys(self._fresh, now))
@@ -80,7 +95,25 @@ class Window:
     def free(self, pulse: Pulse, now: float, own: int = 0) -> int:
         """How many more grants there may be now; `own` of those under way are not to be counted."""
         self._pass(pulse, now)
-        return max(0, pulse.now - self._count - self.under_way + own - self.unstamped)
+        if not pulse.spread:
+            return max(0, pulse.now - self._count - self.under_way + own - self.unstamped)
+        alone = self.under_way <= own or now >= self._claimed_at + STALLED_S
+        return int(alone and self._count < pulse.now and self.keeps_gap(pulse, now))
+
+    def keeps_gap(self, pulse: Pulse, now: float) -> bool:
+        """Whether a grant may be written now, if those of the pulse are SPREAD."""
+        return not self.unstamped and now >= self._written_at + _gap_s(pulse)
+
+    def opens_s(self, pulse: Pulse, now: float) -> float | None:
+        """In how many seconds there may be room for a grant, as of the last look; None: what is under way will tell."""
+        if not pulse.spread:
+            return self.first_leaves_s(now)
+        until = self._written_at + _gap_s(pulse)
+        if self._count >= pulse.now:
+            until = max(until, self._written[0][0] + self._length_s)
+        if self.under_way:
+            until = max(until, self._claimed_at + STALLED_S)
+        return None if self.unstamped else max(until - now, 0.0)
 
     def clear(self, pulse: Pulse, now: float) -> bool:
         """Whether no grant is in the window or under way."""
@@ -111,3 +144,8 @@ class Window:
             self._left.popleft()
         while self._numbered and (oldest := next(iter(self._numbered.items())))[1] < forgotten:
             del self._numbered[oldest[0]]
+
+
+def _gap_s(pulse: Pulse) -> float:
+    """The time between two grants that are SPREAD."""
+    return pulse.length_ms / pulse.now / 1000

@@ -46,7 +46,11 @@ def sched() -> None:
 
 @command(sched, timeout=10.0, epilog=exit_codes.READING)
 def show(call: Call) -> int:
-    """Show the levels: the time each has had, the groups that wait in it, and how often it was chosen."""
+    """Show the levels: the scheduled time of each, the groups that wait in it, and how often it was chosen.
+
+    By the scheduled time the next level is chosen. It is not the time that ran: when a level is offered again, after
+    none of its groups was, it jumps to the level's share of the others.
+    """
     from pqctl.actions.queues import fair_shares
 
     return fair_shares.show(call)

@@ -57,6 +57,7 @@ def stat(call: Call, name: str) -> int:
 @click.argument("name")
 @settings(defaults=True)
 @click.option("--together", is_flag=True, default=None, help="Give the turns of one period at one moment.")
+@click.option("--spread", is_flag=True, default=None, help="Give turns one by one, at even distances.")
 def create(call: Call, name: str, **options: Any) -> int:
     """Create pulse NAME with these settings."""
     from pqctl.actions import pulses
@@ -67,6 +68,7 @@ def create(call: Call, name: str, **options: Any) -> int:
 @command(pulse, timeout=10.0)
 @click.argument("name")
 @settings(defaults=False)
+@click.option("--spread/--no-spread", default=None, help="Give turns one by one, at even distances, or not.")
 def config(call: Call, name: str, **options: Any) -> int:
     """Change settings of pulse NAME; those not given stay. With another rate or period it begins anew."""
     from pqctl.actions import pulses

@@ -41,6 +41,7 @@ def settings(function: Callable[..., int]) -> Callable[..., int]:
         click.option("--rate", type=click.IntRange(0), metavar="N",
                      help="How many jobs are handed out in --per seconds at most; 0 ends that."),
         click.option("--per", type=Seconds(0), metavar="SECONDS", help="See --rate."),
+        click.option("--spread", is_flag=True, default=None, help="With --rate: one by one, at even distances."),
         click.option("--pulse", metavar="NAME", help="Hand out as this pulse allows; '' to end that."),
     )):
         function = option(function)

@@ -28,7 +28,7 @@ def test_levels_and_groups_are_shown(servers: list[str], capsys: pytest.CaptureF
     code, found = ask(capsys, servers, "sched", "group", "eva")
     assert (found["level"], found["used_us"], found["waiting"]) == (1, 2_500_000, 2)
     code, out, _ = run(capsys, "--servers", names, "sched", "show")
-    assert out.splitlines()[0].split() == ["level", "time", "s", "share", "groups", "waiting", "chosen"]
+    assert out.splitlines()[0].split() == ["level", "scheduled", "s", "share", "groups", "waiting", "chosen"]
     assert [line.split() for line in out.splitlines()[1:3]] == [
         ["0", "1.000", "40.0%", "1", "1"], ["1", "1.500", "60.0%", "1", "0"]]
     code, told = ask(capsys, servers, "sched", "show")

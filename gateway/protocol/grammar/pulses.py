@@ -18,7 +18,7 @@ from core import (
 from gateway.limits import PULSE_DATA_BYTES_MAX
 from gateway.protocol.arguments import ArgumentError, between, milliseconds, name, plain_word, unsigned
 from gateway.protocol.command import Command, Words
-from gateway.protocol.grammar.parts.options import Option, read_options
+from gateway.protocol.grammar.parts.options import Option, one_of, read_options
 from gateway.protocol.responses import TOO_LARGE
 
 
@@ -43,8 +43,10 @@ _SETTINGS = {
     b"MAXRUN": Option("max_run_ms", _at_least_1_ms),
 }
 _MAX_WAIT = Option("max_wait_ms", _any_length_ms)
-_CREATE = {**_SETTINGS, b"TOGETHER": Option("together", behind=(b"MAXWAIT", _MAX_WAIT))}
-_CONFIG = {**_SETTINGS, b"MAXWAIT": _MAX_WAIT}
+_CREATE = {
+    **_SETTINGS, b"TOGETHER": Option("together", behind=(b"MAXWAIT", _MAX_WAIT)), b"SPREAD": Option("spread"),
+}
+_CONFIG = {**_SETTINGS, b"MAXWAIT": _MAX_WAIT, b"SPREAD": Option("spread", one_of({b"ON": True, b"OFF": False}))}
 _WITHIN = {b"WITHIN": Option("within_ms", milliseconds)}
 _OWN = OWN_PREFIX.encode()
 _REASON = {b"REASON": Option("reason", plain_word)}
@@ -63,9 +65,9 @@ def pulse_create(words: Words) -> Command:
     """PULSE CREATE <name> with settings; the names of queues' own pulses are not for others."""
     found = read_options(words, 2, _CREATE)
     pulse = _named(words)
-    if pulse.startswith(OWN_PREFIX):
-        raise ArgumentError
     together = found.pop("together", False)
+    if pulse.startswith(OWN_PREFIX) or (together and "spread" in found):
+        raise ArgumentError
     return Command(CreatePulse(pulse, PulseChange(**found), together))
 
 

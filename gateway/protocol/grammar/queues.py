@@ -78,7 +78,8 @@ def _shared_pulse(word: bytes) -> str:
     return pulse
 
 
-SETTINGS[b"RATE"] = Option("rate", _or_off(rate), behind=(b"PER", Option("per_ms", per_ms)))
+_PER = Option("per_ms", per_ms, behind=(b"SPREAD", Option("spread")))
+SETTINGS[b"RATE"] = Option("rate", _or_off(rate), behind=(b"PER", _PER))
 SETTINGS[b"PULSE"] = Option("pulse", _or_off(_shared_pulse, ""))
 _CREATE = {**SETTINGS, b"BOUND": Option("bound")}
 

@@ -27,7 +27,7 @@ def show(call: Call) -> int:
     from pqctl.output.table import Column, print_rows
 
     total_us = sum(one.time_us for one in levels) or 1
-    titles = ("time s", "share", "groups waiting", "chosen")
+    titles = ("scheduled s", "share", "groups waiting", "chosen")
     print_rows(call, [Column("level"), *[Column(title, figures=True) for title in titles]], [
         (
             str(one.level), f"{one.time_us / SECOND_US:.3f}", f"{100 * one.time_us / total_us:.1f}%", str(one.waiting),

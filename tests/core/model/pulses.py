@@ -44,6 +44,7 @@ class ModelPulse:
     max_run: int = 7000
     max_wait: int = 7000
     together: bool = False
+    spread: bool = False
     payload: bytes = b""
     deny: bool = False
     now: int = 10
@@ -62,6 +63,7 @@ class ModelPulse:
             value = getattr(change, f"{name}_ms")
             if value is not None:
                 setattr(self, name, value)
+        self.spread = self.spread if change.spread is None else change.spread
         if change.rate is not None or change.per_ms is not None:
             self.rate, self.per = change.rate or self.rate, change.per_ms or self.per
             self.now, self.pause, self.sleep_until = self.rate, 0, 0
@@ -126,6 +128,8 @@ class ModelPulses(ModelQueues):
                     return TooManyPulses()
                 pulse = self.pulses[operation.pulse] = ModelPulse(together=operation.together)
                 pulse.change(operation.change)
+                if pulse.together:
+                    pulse.spread = False
                 return Accepted()
             case GiveResult():
                 return self._result(operation)
@@ -177,7 +181,9 @@ class ModelPulses(ModelQueues):
     def _configure_pulse(self, operation: ConfigurePulse, pulse: ModelPulse) -> Reply:
         change = operation.change
         anew = change.rate is not None or change.per_ms is not None
-        if (anew and operation.pulse.startswith("queue:")) or (change.max_wait_ms is not None and not pulse.together):
+        if anew and operation.pulse.startswith("queue:"):
+            return BadSetting()
+        if (change.spread and pulse.together) or (change.max_wait_ms is not None and not pulse.together):
             return BadSetting()
         before = pulse.now, pulse.pause
         pulse.change(change)

@@ -184,22 +184,22 @@ FORMS: list[tuple[Operation, list[object]]] = [
     (Batch((Put("q", 1, b"d"), Done(7)), True), [34, [[1, "q", 1, b"d", None, False], [3, 7]], True]),
     (
         CreateQueue("q", QueueChange()),
-        [35, "q", [None, 0, *[None] * 20], None],
+        [35, "q", [None, 0, *[None] * 20, False], None],
     ),
     (
         ConfigureQueue("q", QueueChange(1, Then.DEAD, Order.TIME, 2, "g", 3, 4, 5, 6, 7, 8, 9, 10)),
-        [36, "q", [1, 3, 1, 2, "g", 3, 4, 5, 6, 7, 8, 9, 10, *[None] * 9]],
+        [36, "q", [1, 3, 1, 2, "g", 3, 4, 5, 6, 7, 8, 9, 10, *[None] * 9, False]],
     ),
     (
         CreateQueue("q", QueueChange(), 12),
-        [35, "q", [None, 0, *[None] * 20], 12],
+        [35, "q", [None, 0, *[None] * 20, False], 12],
     ),
     (
         ConfigureQueue("q", QueueChange(
             limit=4, ttl_ms=1, idle_ms=2, overflow=Overflow.DROPOLDEST, alarm=6, rate=3, per_ms=4, pulse="p",
-            pulses_max=5, sched=Sched.FAIR,
+            pulses_max=5, sched=Sched.FAIR, spread=True,
         )),
-        [36, "q", [None, 0, None, None, None, None, 4, *[None] * 6, 1, 2, 1, 6, 3, 4, "p", 5, 1]],
+        [36, "q", [None, 0, None, None, None, None, 4, *[None] * 6, 1, 2, 1, 6, 3, 4, "p", 5, 1, True]],
     ),
     (
         PutGrouped(Put("q", 1, b"d"), "g"),
@@ -249,9 +249,9 @@ FORMS: list[tuple[Operation, list[object]]] = [
     ),
     (EndWith(Done(7), Feedback.SLEEP, 9), [61, [3, 7], 3, 9]),
     (EndWith(LaterWith(7, first=True), Feedback.SLOW), [61, [27, 7, None, None, True, False], 2, 0]),
-    (CreatePulse("p", PulseChange()), [53, "p", [None] * 6, False, None]),
-    (CreatePulse("p", PulseChange(1, 2, 3, 4, 5, 6), True, 9), [53, "p", [1, 2, 3, 4, 5, 6], True, 9]),
-    (ConfigurePulse("p", PulseChange(rate=7)), [54, "p", [7, None, None, None, None, None]]),
+    (CreatePulse("p", PulseChange()), [53, "p", [None] * 7, False, None]),
+    (CreatePulse("p", PulseChange(1, 2, 3, 4, 5, 6, True), True, 9), [53, "p", [1, 2, 3, 4, 5, 6, True], True, 9]),
+    (ConfigurePulse("p", PulseChange(rate=7)), [54, "p", [7, *[None] * 6]]),
     (DeletePulse("p"), [55, "p"]),
     (SetPulse("p", b"d", True), [56, "p", b"d", True]),
     (Grant("p", 3), [57, "p", 3]),

@@ -200,7 +200,7 @@ class History:
         change = PulseChange(
             random.choice([None, 1, 2, 5]), random.choice([None, 160, 800, 4800]), random.choice([None, 160]),
             random.choice([None, 0, 320, 800]), random.choice([None, 1600]),
-            160 if kind > 0.4 and random.random() < 0.1 else None,
+            160 if kind > 0.4 and random.random() < 0.1 else None, random.choice([None, None, True, False]),
         )
         if kind < 0.4:
             self.both(CreatePulse(

@@ -84,7 +84,19 @@ def test_defaults_are_those_of_the_original() -> None:
     pulse = log.pulse()
     assert (pulse.rate, pulse.per_ms, pulse.step_ms) == (10, 1000, 1000)
     assert (pulse.max_pause_ms, pulse.max_run_ms, pulse.max_wait_ms) == (300_000, 7000, 7000)
-    assert (pulse.now, pulse.pause_ms, pulse.together) == (10, 0, False)
+    assert (pulse.now, pulse.pause_ms, pulse.together, pulse.spread) == (10, 0, False, False)
+
+
+def test_grants_are_spread_until_that_is_changed(log: Log) -> None:
+    assert log(ConfigurePulse("p", PulseChange(spread=True))) == Accepted()
+    assert (log.pulse().spread, log.pulse().at_once) == (True, 1)
+    assert log(ConfigurePulse("p", PulseChange(per_ms=2000))) == Accepted()
+    assert log.pulse().spread
+    assert log(ConfigurePulse("p", PulseChange(spread=False))) == Accepted()
+    assert (log.pulse().spread, log.pulse().at_once) == (False, 2)
+    assert log(CreatePulse("group", PulseChange(), together=True)) == Accepted()
+    assert log(ConfigurePulse("group", PulseChange(spread=True))) == BadSetting()
+    assert not log.machine.pulses["group"].spread
 
 
 def test_refusals_change_nothing(log: Log) -> None:

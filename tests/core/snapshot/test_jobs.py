@@ -59,10 +59,10 @@ QUEUE: list[Any] = [
     70, 80, Overflow.DROPOLDEST.value, 0, 0, False, "ga", 0, 5000, 9000, False,
 ]
 PULSES: list[Any] = ["pulses", 8, 1]
-# name, settings (together, payload and deny among them), present speed, counters, period of the law, window, tickets
+# name, settings (together, payload and deny, too), present speed, counters, period of the law, window, tickets, spread
 PULSE: list[Any] = [
     "pulse", "ga", 10, 1000, 500, 300_000, 7000, True, 7000, b"hi", True, 9, 0, 2000, 30, 2, 1900, True, False,
-    [[800, 3], [900, 2]], [[5, 7800], [7, 7900]],
+    [[800, 3], [900, 2]], [[5, 7800], [7, 7900]], False,
 ]
 QUEUES: list[Any] = ["queues", [QUEUE, ["r", *QUEUE[1:]]]]
 # key, tries, ttl_ms, expires_at_ms, every_ms, origin, after, ready_ms, reason, group, body, lease_ms, counts

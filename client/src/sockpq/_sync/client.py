@@ -943,6 +943,7 @@ class Client:
         sched: Literal["fifo", "fair"] | None = None,
         rate: int | None = None,
         per: float | None = None,
+        spread: bool | None = None,
         pulse: str | None = None,
         timeout: float | None = None,
     ) -> None:
@@ -954,7 +955,7 @@ class Client:
             queue_commands.queue_create(queue, given(expire=expire, then=then, order=order, tries=tries, dead=dead,
             weight=weight, limit=limit, item_limit=item_limit, capacity=capacity, data_bytes_max=data_bytes_max,
             batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow, alarm=alarm, sched=sched,
-            rate=rate, per=per, pulse=pulse), bound=bound), timeout=timeout
+            rate=rate, per=per, spread=spread, pulse=pulse), bound=bound), timeout=timeout
         ))
 
     def queue_config(
@@ -981,6 +982,7 @@ class Client:
         sched: Literal["fifo", "fair"] | None = None,
         rate: int | None = None,
         per: float | None = None,
+        spread: bool | None = None,
         pulse: str | None = None,
         timeout: float | None = None,
     ) -> dict[str, str]:
@@ -993,7 +995,7 @@ class Client:
             queue_commands.queue_config(queue, given(expire=expire, then=then, order=order, tries=tries, dead=dead,
             weight=weight, limit=limit, item_limit=item_limit, capacity=capacity, data_bytes_max=data_bytes_max,
             batch=batch, portion=portion, keep=keep, ttl=ttl, idle=idle, overflow=overflow, alarm=alarm, sched=sched,
-            rate=rate, per=per, pulse=pulse)), timeout=timeout
+            rate=rate, per=per, spread=spread, pulse=pulse)), timeout=timeout
         ))
 
     def queue_delete(self, queue: str, *, force: bool = False, timeout: float | None = None) -> None:
@@ -1262,13 +1264,14 @@ class Client:
         max_pause: float | None = None,
         max_run: float | None = None,
         together: bool | None = None,
+        spread: bool | None = None,
         max_wait: float | None = None,
         timeout: float | None = None,
     ) -> None:
         """Make a pulse with these settings (sockpq.PulseSettings). Raises PulseExists, TooManyPulses."""
         run(self._executor.run(
             pulses.pulse_create(pulse, given(rate=rate, per=per, step=step, max_pause=max_pause, max_run=max_run,
-            together=together, max_wait=max_wait)), timeout=timeout
+            together=together, spread=spread, max_wait=max_wait)), timeout=timeout
         ))
 
     def pulse_config(
@@ -1281,13 +1284,14 @@ class Client:
         max_pause: float | None = None,
         max_run: float | None = None,
         together: bool | None = None,
+        spread: bool | None = None,
         max_wait: float | None = None,
         timeout: float | None = None,
     ) -> None:
         """Change settings of a pulse; with `rate` or `per` it begins anew, at its full rate. Raises PulseNotFound."""
         run(self._executor.run(
             pulses.pulse_config(pulse, given(rate=rate, per=per, step=step, max_pause=max_pause, max_run=max_run,
-            together=together, max_wait=max_wait)), timeout=timeout
+            together=together, spread=spread, max_wait=max_wait)), timeout=timeout
         ))
 
     def pulse_delete(self, pulse: str, *, timeout: float | None = None) -> None:

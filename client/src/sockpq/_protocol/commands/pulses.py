@@ -37,6 +37,7 @@ class PulseSettings(TypedDict, total=False):
     `rate` grants (10) in `per` seconds (1). When it was too fast there is one grant fewer, and when there is only one
     left the pause between two grows by `step` (1), up to `max_pause` (300). `max_run` (7): how long a result is
     awaited. `together`: the grants of a period are given at one moment, when as many wait or `max_wait` (7) has passed.
+    `spread`: they are given one by one, at even distances.
     """
 
     rate: int
@@ -45,6 +46,7 @@ class PulseSettings(TypedDict, total=False):
     max_pause: float
     max_run: float
     together: bool
+    spread: bool
     max_wait: float
 
 
@@ -57,6 +59,10 @@ def pulse_create(pulse: str, settings: PulseSettings) -> Command[None]:
     if pulse == "OFF" or pulse.startswith("queue:"):
         raise BadArguments("a pulse cannot be called OFF, and queue:.. is the own pulse of a queue")
     text = _settings(settings)
+    if arguments.switch(settings.get("spread", False), "spread"):
+        text += " SPREAD"
+        if settings.get("together"):
+            raise BadArguments("turns are given together, or spread")
     if arguments.switch(settings.get("together", False), "together"):
         text += " TOGETHER" + _max_wait(settings)
     elif "max_wait" in settings:
@@ -71,7 +77,15 @@ def pulse_config(pulse: str, settings: PulseSettings) -> Command[None]:
         raise BadArguments("whether turns are given together is decided when a pulse is created")
     if not settings:
         raise BadArguments("give a setting to change")
-    return _command(f"CONFIG {_pulse(pulse)}{_settings(settings)}{_max_wait(settings)}", Repeat.IF_ASKED)
+    text = _settings(settings) + _max_wait(settings) + _spread(settings)
+    return _command(f"CONFIG {_pulse(pulse)}{text}", Repeat.IF_ASKED)
+
+
+def _spread(settings: PulseSettings) -> str:
+    """" SPREAD ON"."""
+    if "spread" not in settings:
+        return ""
+    return " SPREAD ON" if arguments.switch(settings["spread"], "spread") else " SPREAD OFF"
 
 
 @call()

@@ -43,8 +43,8 @@ class QueueSettings(TypedDict, total=False):
     get_many(). `portion`: how many due jobs are activated at once. `keep`: how long the keys of finished jobs are
     remembered. `ttl`: of jobs put without one. `idle`: the queue is deleted, with its jobs, when nobody has used it
     for this long (1 or more). `overflow`: what a full queue does with another job, "refuse" or "drop_oldest". `rate`
-    hand-outs in `per` seconds at most (0: no limit), or as a `pulse` allows that others share ("": none). `alarm`:
-    subscribers to DEPTH are told when this many jobs wait, and when half of it do.
+    hand-outs in `per` seconds at most (0: no limit), with `spread` at even distances, or as a `pulse` allows that
+    others share ("": none). `alarm`: subscribers to DEPTH are told when this many jobs wait, and when half of it do.
     """
 
     expire: float
@@ -67,6 +67,7 @@ class QueueSettings(TypedDict, total=False):
     sched: Literal["fifo", "fair"]
     rate: int
     per: float
+    spread: bool
     pulse: str
 
 
@@ -466,6 +467,12 @@ def _rate(settings: QueueSettings) -> str:
             raise BadArguments("rate needs per, the seconds in which that many hand-outs are allowed; rate 0 has none")
         per = arguments.seconds(settings.get("per", 1), "per", 0.01, 86_400)
         text += f" RATE {rate} PER {per}" if rate else " RATE OFF"
+        if arguments.switch(settings.get("spread", False), "spread"):
+            if not rate:
+                raise BadArguments("spread is for a queue with a rate")
+            text += " SPREAD"
+    elif "spread" in settings:
+        raise BadArguments("spread needs rate, and is part of it")
     elif "per" in settings:
         raise BadArguments("per needs rate, the number of hand-outs in that time")
     if "pulse" in settings:

@@ -5,9 +5,10 @@ _arguments \
     '--queues[take jobs from these queues only; without it from all that the app has]:A,B:' \
     '--concurrency[children; by default as many as there are processors]:N:' \
     '--autoscale[as many children as there is work for, in these bounds; goes before -c]:MOST,LEAST:' \
+    '--autoscale-keepalive[end no child for so long after the last growth (30)]:S:' \
     '--pool[what children are\: processes (default), threads or asyncio]:KIND:(processes threads asyncio)' \
-    '--strategy[fair (default)\: jobs go to idle children; fast\: spread to all]:WHICH:(fair fast)' \
-    '--prefetch[jobs taken at once for each idle child (4)]:N:' \
+    '--strategy[fair (default)\: jobs go to idle children; fast, or fcfs\: spread to all]:WHICH:(fair fast)' \
+    '--prefetch[jobs taken at once for each idle child (4); 0\: all that there are]:N:' \
     '--by[how the server chooses among queues\: random, priority, fair, weight, rr, order, sorted, oldest]:POLICY:(random priority fair weight rr order sorted oldest)' \
     '--max-tasks-per-child[replace a child after this many tasks]:N:' \
     '--max-memory-per-child[replace a child that has had more memory\: 200M]:SIZE:' \

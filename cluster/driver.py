@@ -348,7 +348,7 @@ class Driver:
         elif isinstance(event, Hello):
             self._check_end_of_log(name, event)
             if event.cluster_id == self.machine.cluster_id:
-                self.members.hear(name, event.address, event.client)
+                self.members.hear(name, event.client)
             self.transport.link_up(name, event)
             self.notices.link_changed(name)
             self._info_at = float("-inf")       # introduce ourselves at once

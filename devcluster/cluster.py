@@ -268,6 +268,10 @@ class LocalCluster:
         """The address `dialing` dials to reach `dialed`, which listens on `address`; overridden to insert proxies."""
         return address
 
+    def announced_address(self, name: str, address: str) -> str:
+        """The address that `name`, which listens on `address`, gives the others as its own; overridden where needed."""
+        return address
+
     def client_address(self, name: str, address: str) -> str:
         """The address clients dial to reach `name`, which listens on `address`; overridden to insert proxies."""
         return address
@@ -304,7 +308,8 @@ class LocalCluster:
         node.client = self._listens[name]["client"]
         members: list[Mapping[str, str]] = [
             {"name": other, "client": self.client_address(other, listen["client"]),
-             "peer": self.peer_address(name, other, listen["peer"]) if other != name else listen["peer"]}
+             "peer": self.peer_address(name, other, listen["peer"]) if other != name
+             else self.announced_address(name, listen["peer"])}
             for other, listen in self._listens.items()
         ]
         certificates = {} if self._authority is None else {"tls": self._authority.node(name)}

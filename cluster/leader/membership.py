@@ -30,7 +30,7 @@ class Members:
         self._settings = settings
         self._machine = machine
         self._configured = {member.name: member for member in settings.members}
-        self._told: dict[str, tuple[str, str]] = {}         # what members have told of themselves: peer, client
+        self._moved: dict[str, str] = {}                    # where clients dial members that are not where they were
         self._followed = Membership()
         self.names: tuple[str, ...] = ()
         self.voters: tuple[str, ...] = ()
@@ -69,16 +69,18 @@ class Members:
 
     def client_address(self, name: str) -> str:
         """The address clients dial to reach `name`: "host:port", ":0" if unknown."""
-        peer, client = self._told.get(name, ("", ""))
-        if client and peer != self.peer_address(name):
-            return client
+        if name in self._moved:
+            return self._moved[name]
         if name in self._configured:
             return self._configured[name].client
         return self._replicated(name)[1] or ":0"
 
-    def hear(self, name: str, peer: str, client: str) -> None:
-        """A member has told at which addresses nodes and clients reach it, "" what it does not know."""
-        self._told[name] = peer, client
+    def hear(self, name: str, client: str) -> None:
+        """Note where clients dial a member that has moved; "": it is where it was, or does not know."""
+        if client:
+            self._moved[name] = client
+        else:
+            self._moved.pop(name, None)
 
     def _replicated(self, name: str) -> tuple[str, str]:
         address = self._machine.membership.addresses.get(name)

@@ -10,6 +10,8 @@ from __future__ import annotations
 import logging
 import re
 
+import msgspec
+
 from cluster.wire.messages import Hello
 
 _HOST_AND_PORT = re.compile(r"[^\s/@]{1,253}:[1-9][0-9]{0,4}")
@@ -37,6 +39,10 @@ class Addresses:
         ours = bool(hello.cluster_id) and hello.cluster_id == mine.cluster_id
         if ours and hello.address != mine.address and _HOST_AND_PORT.fullmatch(hello.address):
             self.told = hello.address
+
+    def believed(self, hello: Hello) -> Hello:
+        """The greeting without an address for clients, unless the node has moved: they may need another route, too."""
+        return hello if self._moved and self.told == hello.address else msgspec.structs.replace(hello, client="")
 
     def missed(self) -> None:
         """Nobody answered with its name at the present address: try the other one, if there is one."""

@@ -195,7 +195,7 @@ class PeerNetwork:
             connection.send(encode(mine))
         if link.incoming is not None and link.outgoing is not None and link.incoming.greeting is not None:
             link.up = True
-            self._inbox(link.name, link.incoming.greeting)
+            self._inbox(link.name, link.addresses.believed(link.incoming.greeting))
             for message in link.waiting:
                 self._inbox(link.name, message)
             link.waiting = []

@@ -56,6 +56,19 @@ def test_what_is_no_address_of_a_member_is_not_believed(hello: Hello) -> None:
     assert addresses.present == "b:2"
 
 
+def test_clients_are_sent_elsewhere_only_when_the_node_was_not_found_where_it_was() -> None:
+    """They may need another route than the one that the node knows of, as this node may."""
+    addresses = Addresses("n2", "b:2")
+    hello = msgspec.structs.replace(told("c:3"), client="c:4")
+    addresses.hear(hello, MINE)
+    assert addresses.believed(hello).client == ""
+    addresses.missed()
+    assert addresses.believed(hello) == hello
+    assert addresses.believed(msgspec.structs.replace(hello, address="d:4")).client == ""
+    addresses.missed()
+    assert addresses.believed(hello).client == ""
+
+
 class Teller(End):
     """A node that tells its address."""
 

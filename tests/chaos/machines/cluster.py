@@ -24,6 +24,7 @@ from tests.chaos.proxies.proxies import Link, Proxies
 
 READY_S = 60.0
 CLIENT = "client"
+NOWHERE = "127.0.0.1:1"         # nobody listens there
 
 
 class ProxiedCluster(LocalCluster):
@@ -50,6 +51,7 @@ class ProxiedCluster(LocalCluster):
         self._certificates = tempfile.TemporaryDirectory() if tls else None
         authority = Authority(Path(self._certificates.name)) if self._certificates is not None else None
         super().__init__(nodes, config, directory, ready_s, authority)
+        self._founders = frozenset(self.names)
         self._context = None            # clients use no TLS
         self._links: dict[str, Link] = {}
         self._proxies: Proxies | None = None
@@ -160,6 +162,10 @@ class ProxiedCluster(LocalCluster):
 
     def peer_address(self, dialing: str, dialed: str, address: str) -> str:
         return self._link(f"{dialing}>{dialed}", address).address
+
+    def announced_address(self, name: str, address: str) -> str:
+        """All say the same, so nobody believes it: where a proxy lets nothing through, there is no other way."""
+        return NOWHERE if name in self._founders else address
 
     def client_address(self, name: str, address: str) -> str:
         return self._link(f"{CLIENT}>{name}", address).address

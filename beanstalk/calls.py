@@ -145,7 +145,7 @@ class GiveBack(Struct, array_like=True, tag=17, frozen=True, gc=False):
     undelivered: tuple[int, ...] = ()
 
 
-# Calls whose results are small, so that both can be sent to whoever executes them.
+# Calls whose results are small, so that both can be sent to the node that executes them.
 Travelling = (
     Put | Reserve | ReserveJob | Delete | Release | Bury | Touch | Peek | PeekFirst | Kick | KickJob | Pause | JobStats
     | TubeStats | GiveBack
@@ -238,7 +238,7 @@ class Seat(Protocol):
         """Execute a call; `done` is called once with its result, perhaps before this returns."""
 
     def cancel(self) -> None:
-        """The call shall end soon. A Reserve: with None, or with a job that was handed out meanwhile; others, if they
+        """Let the call end soon. A Reserve: with None, or with a job that was handed out meanwhile; others, if they
         take long: with None, and perhaps executed in part."""
 
     def leave(self) -> None:

@@ -1,4 +1,4 @@
-"""The asyncio shell around a conversation, for whoever has an event loop: it forwards what happens to the socket, and
+"""The asyncio shell around a conversation, for programs with an event loop: it forwards what happens to the socket, and
 says to its host what is held for the client."""
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Each node tells its address in its greetings. It is dialled there when nobody answers with its name at the configured
 address, which goes first because a node may need another route. Only a greeting of a member of this cluster counts,
-with TLS one whose certificate proves the name; and whoever is dialled has to prove the same.
+with TLS one whose certificate proves the name; and the node that is dialled has to prove the same.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ class LoopNetwork:
 
     async def drain(self, timeout: float) -> None:
         """Wait until all connections, which were closed, have sent their last bytes; cut off what does not in time."""
-        if self._inherited:         # their ends are told by the parent's loop
+        if self._inherited:         # the parent's loop reports their ends
             return
         if self._streams:
             await asyncio.wait([stream.ended for stream in self._streams], timeout=timeout)

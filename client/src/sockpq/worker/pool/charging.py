@@ -1,4 +1,4 @@
-"""For which jobs the server is told how long the work on them took, because it shares time among groups (FAIR).
+"""Chooses the jobs whose run time is reported to the server, because it shares time among groups (FAIR).
 
 Without that a group is charged for the time since the hand-out, in which a job may have waited here for a child.
 """

@@ -1,4 +1,4 @@
-"""What becomes of the jobs of a pool is told to the server: DONE in batches, everything else one by one.
+"""Reports the ends of a pool's jobs to the server: DONE in batches, everything else one by one.
 
 A DONE that tells how long the work took is one by one as well, but many of them in a packet.
 """

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -254,7 +255,11 @@ def test_a_fault_without_effect_says_so(healthy: Working) -> None:
 
 
 def children() -> set[int]:
-    return {int(pid) for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()}
+    found: set[int] = set()
+    for task in Path("/proc/self/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):       # a thread that has just ended
+            found.update(int(pid) for pid in (task / "children").read_text().split())
+    return found
 
 
 @pytest.mark.usefixtures("executed_nodes")

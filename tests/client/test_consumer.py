@@ -33,6 +33,18 @@ def test_jobs_of_a_consumer_that_gives_no_sign_of_life_go_back(own_client: Clien
     consumer.close()
 
 
+def test_nothing_is_said_of_the_session_of_a_client_that_was_closed(
+    own_client: Client, caplog: pytest.LogCaptureFixture,
+) -> None:
+    own_client.put("closed", b"x")
+    consumer = own_client.consumer(ttl=1)
+    assert consumer.get_many(1, "closed")
+    own_client.close()
+    time.sleep(1)                           # three beats
+    assert "kept alive" not in caplog.text
+    consumer.close()
+
+
 def test_a_wake_ends_the_wait_and_takes_nothing(own_client: Client) -> None:
     own_client.queue_create("empty")
     with own_client.consumer() as consumer:

@@ -70,8 +70,7 @@ def test_limits_and_pauses_hold_and_finq_and_fini_mean_that_nothing_is_left(log:
             (reply,) = ask(machine, operation, now_ms=entry.now_ms, seed=entry.seed)
             if isinstance(operation, Get | GetWith):
                 assert_allowed(machine, given_out(reply))
-            number = getattr(operation, "id", 0)
-            if isinstance(reply, Finished) and number in running:
+            if isinstance(reply, Finished) and (number := getattr(operation, "id", 0)) in running:
                 job = running[number]
                 assert reply.queue_done == (not machine.unfinished(job.queue))
                 assert not reply.item_done or not machine.unfinished(None, job.item)

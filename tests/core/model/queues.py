@@ -364,6 +364,7 @@ class ModelQueues:
 def _changed(settings: QueueSettings, change: QueueChange) -> QueueSettings:
     values = {name: value for name, value in structs.asdict(change).items() if value is not None}
     values["passing"] = False
+    del values["spread"]                # read with a rate only, which the model has not
     if "alarm" in values:
         values["alarmed"] = False
     if change.expire_ms is None:

@@ -86,7 +86,7 @@ def test_nothing_is_left_after(start: Start, client: Client, way: str) -> None:
     for helper in helpers:
         with suppress(ProcessLookupError):
             os.kill(helper, signal.SIGKILL)
-    again = start(APP, "-c", "3")
+    again = start(APP, "-c", "3").ready(3)      # all may be done already, and it must know what TERM means
     again.until(lambda: client.total("out").jobs == JOBS)
     assert again.end(signal.SIGTERM) == 0
     assert sorted(int(job.data) for job in client.get_many(JOBS + 1, "out", expire=60)) == list(range(JOBS))

@@ -15,7 +15,7 @@ from sockpq._protocol.command import Command
 from sockpq._protocol.commands.cluster import PING
 from sockpq._protocol.commands.connection import SESSION_RELEASE_FIRST
 from sockpq._protocol.commands.jobs import untaken
-from sockpq.errors import SockpqError
+from sockpq.errors import ClientClosed, SockpqError
 from sockpq.model import Handed
 
 LOG = logging.getLogger("sockpq")
@@ -85,6 +85,8 @@ class BoundSession:
         try:
             if self._slot.session:
                 await self._executor.run_attached(self._slot, PING, self.period)
+        except ClientClosed:
+            pass                            # nobody wants the session any more, and it ends by its TTL
         except SockpqError as failure:
             LOG.warning("a session with jobs was not kept alive: %s", failure)
         finally:

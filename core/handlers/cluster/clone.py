@@ -59,6 +59,8 @@ def end(state: State, operation: CloneEnd, seed: int) -> Reply:
     state.effects.restored = True
     seq = state.events.seq + 1
     state.events.tell(GAP, "", seq, seq)
+    for name, settings in state.queues.settings.items():
+        state.watch(name, settings)         # jobs that ran wait again
     return ACCEPTED
 
 

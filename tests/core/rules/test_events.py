@@ -22,6 +22,7 @@ from core import (
     Kick,
     Later,
     LaterWith,
+    Lead,
     Machine,
     Move,
     OnDup,
@@ -35,7 +36,7 @@ from core import (
     Then,
     Tick,
 )
-from tests.core.helpers.logs import lead, snapshot_of
+from tests.core.helpers.logs import ask, lead, run, snapshot_of
 
 
 def listening(*operations: Operation) -> Machine:
@@ -192,3 +193,15 @@ def test_a_transaction_that_is_refused_tells_no_depth_either() -> None:
     machine = listening(alarm(2), Put("q", 0, b""))
     assert said(machine, Batch((Put("q", 0, b""), Done(77)), atomic=True)) == []
     assert said(machine, Put("q", 0, b"")) == ["PUT q 0", "DEPTH q 2"]
+
+
+def test_jobs_of_a_clone_that_wait_again_count_for_the_alarm() -> None:
+    """One that ran in another cluster by an id that was given here waits."""
+    source = Machine()
+    run(source, Lead("x1", 1, ("x1",), b"another cluster.", 0, Then.DONE))
+    ask(source, CreateQueue("a", QueueChange(alarm=2)), Put("a", 0, b""), Put("a", 0, b""), Get(("a",)))
+    snapshot = snapshot_of(source)
+    machine = listening(lead(), Put("q", 0, b""), Get(("q",)))
+    told = said(machine, CloneBegin(1, len(snapshot)), CloneChunk(1, snapshot), CloneEnd(1))
+    assert [line.partition(" ")[0] for line in told] == ["GAP", "DEPTH"]
+    assert told[-1] == "DEPTH a 2"

@@ -30,6 +30,7 @@ from tests.mutants.results import Name, Result, append_result, read_results, rea
 
 ROOT = Path(__file__).parents[2]
 SURVIVORS = Path(__file__).with_name("survivors.toml")
+RESULTS_FILE = Path(__file__).with_name("results.jsonl")
 RESULTS = ("tests", "seeds", "timeout", "nothing")
 
 
@@ -39,7 +40,7 @@ RESULTS = ("tests", "seeds", "timeout", "nothing")
 @click.option("--jobs", default=1, help="Mutants judged at once.  [default: 1]")
 @click.option("--seeds", default=SEEDS, help=f"Seeds of the simulation for each.  [default: {SEEDS}]")
 @click.option("--results", "file", type=click.Path(path_type=Path, dir_okay=False),
-              default=ROOT / "build/mutants.jsonl", help="Where results are kept.  [default: build/mutants.jsonl]")
+              default=RESULTS_FILE, help="Where results are kept.  [default: tests/mutants/results.jsonl]")
 @click.option("--again", type=click.Choice(RESULTS), help="Judge those with this result once more.")
 @click.option("--report", "reporting", is_flag=True, help="Judge nothing.")
 def main(only: Sequence[str], jobs: int, seeds: int, file: Path, again: str | None, *, reporting: bool) -> None:

@@ -37,7 +37,7 @@ _TESTS: dict[str, tuple[str, ...]] = {
         "test_lane_conditions", "test_steady_lane", "test_overlapping", *_CLUSTER, "test_full_disks",
     ),
     "cluster/raft/transport.py": (*_CLUSTER, "test_driver"),
-    "cluster/raft/voter_admission.py": _CLUSTER,
+    "cluster/raft/voter_admission.py": ("test_founding", *_CLUSTER),
     "cluster/raft/voting_right.py": ("test_voting_right", *_CLUSTER),
     "cluster/syncing.py": ("test_driver", "test_background_sync", "test_overlapping", "test_slow_disks", "test_idle"),
 }

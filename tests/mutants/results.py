@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 Name = tuple[str, str]          # module, key of the mutant
+SAID_MAX = 100                  # characters: which test, not how it failed; the file is in the repository
 CAUGHT = ("tests", "seeds", "timeout")
 COLUMNS = (*CAUGHT, "equivalent", "SURVIVED", "not run")
 
@@ -36,7 +37,7 @@ def append_result(path: Path, name: Name, result: Result) -> None:
     """Add a result to the file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps([*name, result.by, result.said]) + "\n")
+        file.write(json.dumps([*name, result.by, result.said.partition(" - ")[0][:SAID_MAX]]) + "\n")
 
 
 def read_survivors(path: Path) -> dict[Name, str]:

@@ -1,0 +1,67 @@
+"""Who gets the right to vote without a leader: the nodes of a new cluster, and one whose operator says so."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from cluster.raft.voter_admission import Admission
+
+
+class Newcomer:
+    """A node with an empty journal, which is one of three voters; what the other two say of themselves, if they did."""
+
+    def __init__(self, *empty: bool | None, voter: bool = False, is_empty: bool = True, member: bool = True) -> None:
+        self.granted: list[int] = []
+        self.forgot = False
+        self.lost_leader = False
+        peers = [SimpleNamespace(info=None if one is None else SimpleNamespace(empty=one)) for one in empty]
+        journal = SimpleNamespace(voter=voter, empty=is_empty, forget_acknowledged=self._forget)
+        context = SimpleNamespace(journal=journal, peers=dict(enumerate(peers)))
+        self.quorum = SimpleNamespace(member=member, peers=peers[:2])
+        right = SimpleNamespace(granted=self.granted.append)
+        elections = SimpleNamespace(leader_lost=self._lose)
+        self.admission = Admission(*(cast(Any, one) for one in (context, self.quorum, right, elections)))
+
+    def _forget(self) -> None:
+        self.forgot = True
+
+    def _lose(self) -> None:
+        self.lost_leader = True
+
+    def founds(self) -> bool:
+        """Does it found a cluster now?"""
+        self.admission.found_cluster()
+        assert self.lost_leader is bool(self.granted)
+        return self.granted == [-1]
+
+
+def test_a_cluster_is_founded_when_all_have_said_that_they_are_empty() -> None:
+    assert Newcomer(True, True).founds()
+    assert not Newcomer(True, None).founds()
+    assert not Newcomer(True, False).founds()
+
+
+def test_a_node_that_does_not_vote_counts_as_far_as_it_was_heard() -> None:
+    """A learner, or a member of another configuration: one that has entries shows that there is a cluster."""
+    assert Newcomer(True, True, None).founds()
+    assert Newcomer(True, True, True).founds()
+    assert not Newcomer(True, True, False).founds()
+
+
+@pytest.mark.parametrize("other", [{"voter": True}, {"is_empty": False}, {"member": False}],
+                         ids=["has the right", "has entries", "is no voter"])
+def test_one_that_is_no_empty_voter_founds_nothing(other: dict[str, bool]) -> None:
+    assert not Newcomer(True, True, **other).founds()
+
+
+def test_an_operator_grants_the_right_and_is_warned_when_the_journal_has_none(caplog: pytest.LogCaptureFixture) -> None:
+    for voter in (True, False):
+        caplog.clear()
+        newcomer = Newcomer(None, None, voter=voter)
+        newcomer.admission.bootstrap()
+        assert newcomer.granted == [-1]
+        assert newcomer.forgot
+        assert ("acknowledged jobs may be lost" in caplog.text) is not voter

@@ -318,7 +318,7 @@ class RandomCommands:
             return self._about_others(queue)
         if draw < 0.36:
             count = 1000 if rng.random() < 0.8 else 1
-            return Kick(self._client.queue_of_dead(queue), count) if draw < 0.28 else Kick(queue, count, here=True)
+            return Kick(self._client.queue_of_dead(queue), count) if draw < 0.33 else Kick(queue, count, here=True)
         if draw < 0.5:
             return ConfigureQueue(queue, self._settings(queue))
         if draw < 0.6:

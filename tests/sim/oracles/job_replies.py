@@ -380,7 +380,8 @@ class JobReplies(JobStates):
             elif run.lease.ends_ms is None:
                 run.then = self.rules.expire_default
         lease_ms = run.lease_ms if touch.expire_ms is None else touch.expire_ms or None
-        run.lease = Deadline(None if lease_ms is None else self.clock_ms + lease_ms, lease_ms)
+        # A new leader grants what the hand-out named (spec/state-machine 3.3).
+        run.lease = Deadline(None if lease_ms is None else self.clock_ms + lease_ms, run.lease_ms)
         self.seen["leases touched"] += 1
         if reply != Leased(run.lease.ends_ms):
             raise Violation(f"{touch} is answered {reply}, right is {run.lease.ends_ms}")

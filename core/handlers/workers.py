@@ -12,7 +12,7 @@ from core.state import State
 
 
 def heartbeat(state: State, operation: ops.BeatWorker, seed: int) -> Reply:
-    """The worker is there; it is told what an operator wants of it. A name belongs to the session that said it."""
+    """Note that the worker lives, and answer what an operator wants of it. The session that said its name owns it."""
     session = state.sessions.use(operation.session, state.clock_ms)
     if session is None:
         return replies.SESSION_NOT_FOUND

@@ -4,12 +4,12 @@
 it says to a `Seat`, in the words of `calls`. This package imports nothing of ours.
 """
 
-from beanstalk import calls
-from beanstalk.calls import Call, Done, Failure, Result, Seat
-from beanstalk.connection import Connection, Host, Stay
-from beanstalk.conversation import Conversation, Link
-from beanstalk.limits import BODY_BYTES_MAX, U32_MAX
-from beanstalk.server import Server
+from sockpqd.beanstalk import calls
+from sockpqd.beanstalk.calls import Call, Done, Failure, Result, Seat
+from sockpqd.beanstalk.connection import Connection, Host, Stay
+from sockpqd.beanstalk.conversation import Conversation, Link
+from sockpqd.beanstalk.limits import BODY_BYTES_MAX, U32_MAX
+from sockpqd.beanstalk.server import Server
 
 __all__ = [
     "BODY_BYTES_MAX", "U32_MAX", "Call", "Connection", "Conversation", "Done", "Failure", "Host", "Link", "Result",

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from beanstalk.limits import NAME_BYTES_MAX, U32_MAX, U64_MAX, WAIT_S_MAX
+from sockpqd.beanstalk.limits import NAME_BYTES_MAX, U32_MAX, U64_MAX, WAIT_S_MAX
 
 NAME = re.compile(rb"[A-Za-z0-9+/;.$_()][-A-Za-z0-9+/;.$_()]*")
 _NUMBER = re.compile(rb" *([0-9]+)")

@@ -7,9 +7,9 @@ import asyncio
 import logging
 from typing import Protocol, cast
 
-from beanstalk.calls import Seat
-from beanstalk.conversation import Conversation
-from beanstalk.server import Server
+from sockpqd.beanstalk.calls import Seat
+from sockpqd.beanstalk.conversation import Conversation
+from sockpqd.beanstalk.server import Server
 
 log = logging.getLogger("sockpqd.beanstalkd")
 

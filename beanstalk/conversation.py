@@ -12,8 +12,8 @@ from typing import Protocol, cast
 
 from msgspec import Struct
 
-from beanstalk import answers, calls
-from beanstalk.calls import (
+from sockpqd.beanstalk import answers, calls
+from sockpqd.beanstalk.calls import (
     Call,
     Failure,
     Found,
@@ -26,8 +26,8 @@ from beanstalk.calls import (
     Sums,
     TubeFigures,
 )
-from beanstalk.commands import Command
-from beanstalk.limits import (
+from sockpqd.beanstalk.commands import Command
+from sockpqd.beanstalk.limits import (
     COMMANDS_PER_TURN,
     COUNTED_BYTES_MIN,
     FEW,
@@ -38,10 +38,10 @@ from beanstalk.limits import (
     TTR_S_MIN,
     WATCHED_BYTES,
 )
-from beanstalk.reader import FOREIGN, Reader, Wrong
-from beanstalk.reservations import Reservations
-from beanstalk.server import Roll, Server
-from beanstalk.tubes import Tubes
+from sockpqd.beanstalk.reader import FOREIGN, Reader, Wrong
+from sockpqd.beanstalk.reservations import Reservations
+from sockpqd.beanstalk.server import Roll, Server
+from sockpqd.beanstalk.tubes import Tubes
 
 
 class Link(Protocol):

@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from beanstalk import answers
-from beanstalk.commands import BadFormat, Body, Command, read_line, usual_command
-from beanstalk.limits import BACKLOG_BYTES_MAX, BODY_BYTES_MAX, LINE_BYTES_MAX
+from sockpqd.beanstalk import answers
+from sockpqd.beanstalk.commands import BadFormat, Body, Command, read_line, usual_command
+from sockpqd.beanstalk.limits import BACKLOG_BYTES_MAX, BODY_BYTES_MAX, LINE_BYTES_MAX
 
 
 class Wrong(NamedTuple):

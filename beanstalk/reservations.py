@@ -6,7 +6,7 @@ import heapq
 
 from msgspec import Struct
 
-from beanstalk.limits import FORGET_S, MARGIN_S
+from sockpqd.beanstalk.limits import FORGET_S, MARGIN_S
 
 SPARE_ENDS = 100                # deadlines that are not true any more, besides as many as there are jobs
 

@@ -12,13 +12,13 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from beanstalk import answers
-from beanstalk.calls import Sums, TubeFigures
-from beanstalk.commands import COUNTED
-from beanstalk.limits import BODY_BYTES_MAX, PER_PIECE
-from beanstalk.reservations import Reservations
-from beanstalk.tubes import TubeUse
-from beanstalk.turns import LoopTurns, Turns
+from sockpqd.beanstalk import answers
+from sockpqd.beanstalk.calls import Sums, TubeFigures
+from sockpqd.beanstalk.commands import COUNTED
+from sockpqd.beanstalk.limits import BODY_BYTES_MAX, PER_PIECE
+from sockpqd.beanstalk.reservations import Reservations
+from sockpqd.beanstalk.tubes import TubeUse
+from sockpqd.beanstalk.turns import LoopTurns, Turns
 
 VERSION = "1.13"            # of beanstalkd, whose protocol this is
 

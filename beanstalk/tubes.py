@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from beanstalk.limits import WATCHED_MAX
+from sockpqd.beanstalk.limits import WATCHED_MAX
 
 DEFAULT = "default"
 

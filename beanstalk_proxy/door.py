@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from beanstalk import Connection, Stay
-from visits import Account, House, Listener, Place, open_sockets
+from sockpqd.beanstalk import Connection, Stay
+from sockpqd.visits import Account, House, Listener, Place, open_sockets
 
 BACKLOG = 1024                  # connections that wait to be accepted
 

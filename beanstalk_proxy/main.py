@@ -18,9 +18,9 @@ import uvloop
 from sockpq import ForeignCluster, SockpqError
 from sockpq.aio import Client
 
-from beanstalk import BODY_BYTES_MAX, Connection, Server
-from beanstalk_proxy.door import Door, DoorLimits
-from beanstalk_proxy.seat import ClientSeat, Cluster
+from sockpqd.beanstalk import BODY_BYTES_MAX, Connection, Server
+from sockpqd.beanstalk_proxy.door import Door, DoorLimits
+from sockpqd.beanstalk_proxy.seat import ClientSeat, Cluster
 
 log = logging.getLogger("sockpq-beanstalkd")
 

@@ -25,9 +25,9 @@ from sockpq import (
 )
 from sockpq.aio import Client, Job
 
-from beanstalk import U32_MAX, Call, Done, Failure, Result, calls
-from beanstalk_proxy.leases import Leases
-from beanstalk_proxy.shared_sums import SharedSums
+from sockpqd.beanstalk import U32_MAX, Call, Done, Failure, Result, calls
+from sockpqd.beanstalk_proxy.leases import Leases
+from sockpqd.beanstalk_proxy.shared_sums import SharedSums
 
 log = logging.getLogger("sockpq-beanstalkd")
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from sockpq import QueueNotFound
 from sockpq.aio import Client
 
-from beanstalk import calls
+from sockpqd.beanstalk import calls
 
 LONG_S = 0.1                # sums that took longer are reused for a while,
 VALID_FACTOR = 9            # so many times as long as they took: counting takes a tenth of the time at most

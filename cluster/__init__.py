@@ -1,18 +1,18 @@
 """The machine replicated and durable: Raft, journal, snapshots, and the connections between nodes."""
 
-from cluster.api import Cluster, ClusterListener, Figures, NodeStatus, PagingFigures, PeerFigures, Pending
-from cluster.damage.file_check import FileCheck, check_files
-from cluster.errors import ApplyFailed, ClusterError, FailStop, LibraryMismatch, OutOfMemory, RaftViolated
-from cluster.exit_codes import restart_cures
-from cluster.limits import ERRAND_BYTES_MAX, reserved_descriptors
-from cluster.metrics.histogram import Histogram
-from cluster.node import ClusterNode
-from cluster.settings import Member, NodeSettings, PeerTls
-from cluster.storage.disk_needs import DiskNeeds, disk_needs
-from cluster.storage.errors import RejoinNeeded, StorageError, StorageInUse
-from cluster.wire.refusal_log import RefusalLog
-from cluster.wire.tls import TlsTransport
-from cluster.wire.tls_handshakes import Handshakes
+from sockpqd.cluster.api import Cluster, ClusterListener, Figures, NodeStatus, PagingFigures, PeerFigures, Pending
+from sockpqd.cluster.damage.file_check import FileCheck, check_files
+from sockpqd.cluster.errors import ApplyFailed, ClusterError, FailStop, LibraryMismatch, OutOfMemory, RaftViolated
+from sockpqd.cluster.exit_codes import restart_cures
+from sockpqd.cluster.limits import ERRAND_BYTES_MAX, reserved_descriptors
+from sockpqd.cluster.metrics.histogram import Histogram
+from sockpqd.cluster.node import ClusterNode
+from sockpqd.cluster.settings import Member, NodeSettings, PeerTls
+from sockpqd.cluster.storage.disk_needs import DiskNeeds, disk_needs
+from sockpqd.cluster.storage.errors import RejoinNeeded, StorageError, StorageInUse
+from sockpqd.cluster.wire.refusal_log import RefusalLog
+from sockpqd.cluster.wire.tls import TlsTransport
+from sockpqd.cluster.wire.tls_handshakes import Handshakes
 
 __all__ = [
     "ERRAND_BYTES_MAX",

@@ -6,11 +6,11 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from cluster import limits
-from cluster.api import AddNodeReply, NotLeader, NotPossible, OutcomeUnknown, Pending, RemoveNodeReply
-from cluster.driver import Driver
-from cluster.raft.peer import Peer
-from core import Accepted, AddLearner, Operation, RemoveMember, Reply, SwitchService, UnknownNode
+from sockpqd.cluster import limits
+from sockpqd.cluster.api import AddNodeReply, NotLeader, NotPossible, OutcomeUnknown, Pending, RemoveNodeReply
+from sockpqd.cluster.driver import Driver
+from sockpqd.cluster.raft.peer import Peer
+from sockpqd.core import Accepted, AddLearner, Operation, RemoveMember, Reply, SwitchService, UnknownNode
 
 log = logging.getLogger("sockpqd.cluster")
 

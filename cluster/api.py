@@ -11,9 +11,9 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from cluster.limits import BACKLOG_BYTES_MAX as BACKLOG_BYTES_MAX
-from cluster.metrics.histogram import Histogram
-from core import (
+from sockpqd.cluster.limits import BACKLOG_BYTES_MAX as BACKLOG_BYTES_MAX
+from sockpqd.cluster.metrics.histogram import Histogram
+from sockpqd.core import (
     Accepted,
     ChangeInProgress,
     Effects,

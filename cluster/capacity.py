@@ -19,13 +19,13 @@ import logging
 from collections.abc import Callable
 from typing import NamedTuple
 
-from cluster import limits
-from cluster.journal.journal import Journal
-from cluster.paging.page_files import PageFiles
-from cluster.raft.quorum import Quorum
-from cluster.snapshots.snapshot_store import SnapshotStore
-from cluster.storage.ballast import Ballast
-from cluster.storage.errors import NoRoom
+from sockpqd.cluster import limits
+from sockpqd.cluster.journal.journal import Journal
+from sockpqd.cluster.paging.page_files import PageFiles
+from sockpqd.cluster.raft.quorum import Quorum
+from sockpqd.cluster.snapshots.snapshot_store import SnapshotStore
+from sockpqd.cluster.storage.ballast import Ballast
+from sockpqd.cluster.storage.errors import NoRoom
 
 log = logging.getLogger("sockpqd.cluster")
 

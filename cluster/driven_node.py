@@ -5,11 +5,11 @@ On a real event loop that is node.py; a simulation does it in its own time.
 
 from __future__ import annotations
 
-from cluster.api import Channels, ClientPending, NodeStatus, Pending
-from cluster.driver import Driver
-from cluster.raft.peer import Peer
-from cluster.wire.messages import Info
-from core import Operation
+from sockpqd.cluster.api import Channels, ClientPending, NodeStatus, Pending
+from sockpqd.cluster.driver import Driver
+from sockpqd.cluster.raft.peer import Peer
+from sockpqd.cluster.wire.messages import Info
+from sockpqd.core import Operation
 
 UNSURE = 2147483647             # INTERCONNECT of a node that knows no leader: never the minimum (spec/cluster 5)
 

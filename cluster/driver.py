@@ -21,34 +21,45 @@ import logging
 import random
 from typing import Protocol
 
-from cluster import limits
-from cluster.api import Channels, ClusterListener
-from cluster.capacity import Capacity
-from cluster.damage.mending import Mending
-from cluster.errors import FailStop, OutOfMemory, RejoinFailed
-from cluster.execution import Execution
-from cluster.forwarding.notices import Notices
-from cluster.forwarding.recording import Recording
-from cluster.journal.journal import Journal
-from cluster.leader.clock import Clock, ReplicatedTime
-from cluster.leader.compaction import Compaction
-from cluster.leader.leadership import Leadership
-from cluster.leader.membership import Members
-from cluster.leader.proposer import Proposer
-from cluster.leader.state_for_entries import StateForEntries
-from cluster.paging.page_files import PageFiles
-from cluster.paging.paging import Paging
-from cluster.raft.peer import Network
-from cluster.raft.pysyncobj_adapter import PeerNode, Replica, check_version
-from cluster.raft.replica_check import ReplicaCheck
-from cluster.raft.transport import RaftTransport
-from cluster.settings import NodeSettings
-from cluster.snapshots.snapshot_store import SnapshotStore
-from cluster.storage.ballast import Ballast
-from cluster.storage.errors import START_EMPTY, JournalDamaged, NoRoom
-from cluster.syncing import Syncing
-from cluster.wire.messages import WIRE_FORMAT, Ack, Append, Heard, Hello, Info, Listening, Message, Notice, is_news
-from core import Effects, Machine
+from sockpqd.cluster import limits
+from sockpqd.cluster.api import Channels, ClusterListener
+from sockpqd.cluster.capacity import Capacity
+from sockpqd.cluster.damage.mending import Mending
+from sockpqd.cluster.errors import FailStop, OutOfMemory, RejoinFailed
+from sockpqd.cluster.execution import Execution
+from sockpqd.cluster.forwarding.notices import Notices
+from sockpqd.cluster.forwarding.recording import Recording
+from sockpqd.cluster.journal.journal import Journal
+from sockpqd.cluster.leader.clock import Clock, ReplicatedTime
+from sockpqd.cluster.leader.compaction import Compaction
+from sockpqd.cluster.leader.leadership import Leadership
+from sockpqd.cluster.leader.membership import Members
+from sockpqd.cluster.leader.proposer import Proposer
+from sockpqd.cluster.leader.state_for_entries import StateForEntries
+from sockpqd.cluster.paging.page_files import PageFiles
+from sockpqd.cluster.paging.paging import Paging
+from sockpqd.cluster.raft.peer import Network
+from sockpqd.cluster.raft.pysyncobj_adapter import PeerNode, Replica, check_version
+from sockpqd.cluster.raft.replica_check import ReplicaCheck
+from sockpqd.cluster.raft.transport import RaftTransport
+from sockpqd.cluster.settings import NodeSettings
+from sockpqd.cluster.snapshots.snapshot_store import SnapshotStore
+from sockpqd.cluster.storage.ballast import Ballast
+from sockpqd.cluster.storage.errors import START_EMPTY, JournalDamaged, NoRoom
+from sockpqd.cluster.syncing import Syncing
+from sockpqd.cluster.wire.messages import (
+    WIRE_FORMAT,
+    Ack,
+    Append,
+    Heard,
+    Hello,
+    Info,
+    Listening,
+    Message,
+    Notice,
+    is_news,
+)
+from sockpqd.core import Effects, Machine
 
 log = logging.getLogger("sockpqd.cluster")
 

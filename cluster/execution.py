@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from cluster.errors import ApplyFailed, EntryTooNew, OutOfMemory
-from cluster.storage.state_hash import Chain
-from core import Applied, Event, Machine, PageLost, decode_entry, digests_of, name_of
+from sockpqd.cluster.errors import ApplyFailed, EntryTooNew, OutOfMemory
+from sockpqd.cluster.storage.state_hash import Chain
+from sockpqd.core import Applied, Event, Machine, PageLost, decode_entry, digests_of, name_of
 
 log = logging.getLogger("sockpqd.cluster")
 

@@ -7,9 +7,9 @@ look first, and running meanwhile could break a promise.
 
 from __future__ import annotations
 
-from cluster.errors import EntryTooNew, LibraryMismatch, RaftViolated, RejoinFailed
-from cluster.raft.replica_check import Diverged
-from cluster.storage.errors import StorageDamaged, StorageTooNew
+from sockpqd.cluster.errors import EntryTooNew, LibraryMismatch, RaftViolated, RejoinFailed
+from sockpqd.cluster.raft.replica_check import Diverged
+from sockpqd.cluster.storage.errors import StorageDamaged, StorageTooNew
 
 _LASTING = (StorageDamaged, StorageTooNew, EntryTooNew, RaftViolated, RejoinFailed, Diverged, LibraryMismatch)
 

@@ -7,8 +7,8 @@ wakes it. Whatever is not in order is looked at every TICK_S, so that nothing he
 
 from __future__ import annotations
 
-from cluster import limits
-from cluster.driver import Driver
+from sockpqd.cluster import limits
+from sockpqd.cluster.driver import Driver
 
 BEYOND_S = 0.001                # timers count in milliseconds, and the library sends a heartbeat after its time
 BEATS_MISSED_MAX = 3            # of this many heartbeats at least one is answered; otherwise something may be wrong

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import msgspec
 
-from cluster import limits
-from cluster.administration import Administration
-from cluster.api import (
+from sockpqd.cluster import limits
+from sockpqd.cluster.administration import Administration
+from sockpqd.cluster.api import (
     AddNodeReply,
     ClusterListener,
     Figures,
@@ -23,29 +23,29 @@ from cluster.api import (
     NotPossible,
     RemoveNodeReply,
 )
-from cluster.capacity import Capacity
-from cluster.damage.rejoining import Rejoining
-from cluster.damage.scrubber import FileToRead, Finding, Scrubber, files_to_read
-from cluster.driven_node import DrivenNode
-from cluster.driver import Driver
-from cluster.forwarding.errands import Errands, Told
-from cluster.forwarding.questions import Questions
-from cluster.idle import next_turn_at
-from cluster.journal.journal import Journal
-from cluster.leader.clock import SystemClock
-from cluster.leader.commit_delay import CommitDelay
-from cluster.metrics.loop_turns import LoopTurns
-from cluster.metrics.watermarks import WatermarkMonitor, Watermarks
-from cluster.paging.page_files import PageFiles
-from cluster.paging.paging import paging_machine
-from cluster.settings import NodeSettings
-from cluster.snapshots.snapshot_store import SnapshotStore
-from cluster.stats import figures
-from cluster.storage.disk import Disk, TimedDisk
-from cluster.storage.errors import StorageDamaged
-from cluster.wire.messages import Answered, Ask, Errand, Hello, Message, Recall, Reported
-from cluster.wire.peer_network import PeerNetwork
-from core import Machine
+from sockpqd.cluster.capacity import Capacity
+from sockpqd.cluster.damage.rejoining import Rejoining
+from sockpqd.cluster.damage.scrubber import FileToRead, Finding, Scrubber, files_to_read
+from sockpqd.cluster.driven_node import DrivenNode
+from sockpqd.cluster.driver import Driver
+from sockpqd.cluster.forwarding.errands import Errands, Told
+from sockpqd.cluster.forwarding.questions import Questions
+from sockpqd.cluster.idle import next_turn_at
+from sockpqd.cluster.journal.journal import Journal
+from sockpqd.cluster.leader.clock import SystemClock
+from sockpqd.cluster.leader.commit_delay import CommitDelay
+from sockpqd.cluster.metrics.loop_turns import LoopTurns
+from sockpqd.cluster.metrics.watermarks import WatermarkMonitor, Watermarks
+from sockpqd.cluster.paging.page_files import PageFiles
+from sockpqd.cluster.paging.paging import paging_machine
+from sockpqd.cluster.settings import NodeSettings
+from sockpqd.cluster.snapshots.snapshot_store import SnapshotStore
+from sockpqd.cluster.stats import figures
+from sockpqd.cluster.storage.disk import Disk, TimedDisk
+from sockpqd.cluster.storage.errors import StorageDamaged
+from sockpqd.cluster.wire.messages import Answered, Ask, Errand, Hello, Message, Recall, Reported
+from sockpqd.cluster.wire.peer_network import PeerNetwork
+from sockpqd.core import Machine
 
 log = logging.getLogger("sockpqd.cluster")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from core import Then
+from sockpqd.core import Then
 
 
 class Member(Struct, frozen=True):

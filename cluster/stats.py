@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cluster.api import Figures, NodeStatus, PagingFigures, PeerFigures
-from cluster.driver import Driver
-from cluster.metrics.loop_turns import LoopTurns
-from cluster.metrics.watermarks import Watermarks
-from cluster.storage.disk import TimedDisk
+from sockpqd.cluster.api import Figures, NodeStatus, PagingFigures, PeerFigures
+from sockpqd.cluster.driver import Driver
+from sockpqd.cluster.metrics.loop_turns import LoopTurns
+from sockpqd.cluster.metrics.watermarks import Watermarks
+from sockpqd.cluster.storage.disk import TimedDisk
 
 
 def figures(

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cluster import limits
-from cluster.journal.journal import Journal
-from cluster.leader.pace import Pace
-from cluster.leader.proposer import Proposer
+from sockpqd.cluster import limits
+from sockpqd.cluster.journal.journal import Journal
+from sockpqd.cluster.leader.pace import Pace
+from sockpqd.cluster.leader.proposer import Proposer
 
 
 class Syncing:

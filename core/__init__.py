@@ -1,9 +1,9 @@
 """The queue as a function of the log: no clock, no randomness, no input or output."""
 
-from core.fair.levels import FairSettings
-from core.handlers.dispatch import COSTS, cost, level_of
-from core.levels import FIRST_LEVEL
-from core.limits import (
+from sockpqd.core.fair.levels import FairSettings
+from sockpqd.core.handlers.dispatch import COSTS, cost, level_of
+from sockpqd.core.levels import FIRST_LEVEL
+from sockpqd.core.limits import (
     DURATION_MS_MAX,
     GRANT_WRITTEN_MS_MAX,
     GRANTS_MAX,
@@ -21,9 +21,9 @@ from core.limits import (
     SESSIONS_MAX,
     SPREAD_JOBS_MAX,
 )
-from core.machine import Applied, Machine, Totals
-from core.members.membership import Membership
-from core.ops.cluster import (
+from sockpqd.core.machine import Applied, Machine, Totals
+from sockpqd.core.members.membership import Membership
+from sockpqd.core.ops.cluster import (
     AddLearner,
     Address,
     CloneBegin,
@@ -37,8 +37,8 @@ from core.ops.cluster import (
     SwitchService,
     Tick,
 )
-from core.ops.effects import Effects
-from core.ops.entry import (
+from sockpqd.core.ops.effects import Effects
+from sockpqd.core.ops.entry import (
     Entry,
     Operation,
     continues,
@@ -48,9 +48,9 @@ from core.ops.entry import (
     encode_operation,
     name_of,
 )
-from core.ops.events import EVENT_TYPES, GAP, Event
-from core.ops.fragments import Fragment, LastFragment
-from core.ops.jobs import (
+from sockpqd.core.ops.events import EVENT_TYPES, GAP, Event
+from sockpqd.core.ops.fragments import Fragment, LastFragment
+from sockpqd.core.ops.jobs import (
     Allowance,
     AnySelector,
     Atomic,
@@ -96,7 +96,7 @@ from core.ops.jobs import (
     Then,
     Touch,
 )
-from core.ops.pulses import (
+from sockpqd.core.ops.pulses import (
     ConfigurePulse,
     CreatePulse,
     DeletePulse,
@@ -106,7 +106,7 @@ from core.ops.pulses import (
     SetPulse,
     TakeTurn,
 )
-from core.ops.queues import (
+from sockpqd.core.ops.queues import (
     Configure,
     ConfigureFair,
     ConfigureQueue,
@@ -122,7 +122,7 @@ from core.ops.queues import (
     ResumeQueue,
     Sched,
 )
-from core.ops.replies import (
+from sockpqd.core.ops.replies import (
     Aborted,
     Accepted,
     BadSetting,
@@ -183,7 +183,7 @@ from core.ops.replies import (
     WorkerNotFound,
     digests_of,
 )
-from core.ops.sessions import (
+from sockpqd.core.ops.sessions import (
     AttachSession,
     CloseSession,
     OpenSession,
@@ -191,21 +191,21 @@ from core.ops.sessions import (
     Requested,
     TouchSession,
 )
-from core.ops.settings import ClusterSettings, QueueSettings
-from core.ops.topics import BindQueue, DeleteTopic, UnbindQueue
-from core.ops.users import DeleteUser, SetUser, User
-from core.ops.workers import BeatWorker, SetWorker, WorkerState
-from core.pages.page_space import PageLost, PageSpace, PageStore
-from core.pages.pager import Pager
-from core.pages.pages import Pages
-from core.pulse.pulse import OWN_PREFIX, Pulse
-from core.queries import FairGroup, FairLevel, JobView, QueueCounts, QueueHistory
-from core.sessions.session import Session
-from core.sessions.workers import WorkerPool
-from core.snapshot.frames import SnapshotError
-from core.snapshot.references import expanded, references
-from core.store.body import Body, Data, bytes_of
-from core.store.job import AnyJob, JobCounts, RunningJob
+from sockpqd.core.ops.settings import ClusterSettings, QueueSettings
+from sockpqd.core.ops.topics import BindQueue, DeleteTopic, UnbindQueue
+from sockpqd.core.ops.users import DeleteUser, SetUser, User
+from sockpqd.core.ops.workers import BeatWorker, SetWorker, WorkerState
+from sockpqd.core.pages.page_space import PageLost, PageSpace, PageStore
+from sockpqd.core.pages.pager import Pager
+from sockpqd.core.pages.pages import Pages
+from sockpqd.core.pulse.pulse import OWN_PREFIX, Pulse
+from sockpqd.core.queries import FairGroup, FairLevel, JobView, QueueCounts, QueueHistory
+from sockpqd.core.sessions.session import Session
+from sockpqd.core.sessions.workers import WorkerPool
+from sockpqd.core.snapshot.frames import SnapshotError
+from sockpqd.core.snapshot.references import expanded, references
+from sockpqd.core.store.body import Body, Data, bytes_of
+from sockpqd.core.store.job import AnyJob, JobCounts, RunningJob
 
 __all__ = [
     "COSTS",

@@ -10,34 +10,34 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 
 from msgspec import Struct
 
-from core import levels, limits, queries
-from core.fair.levels import FairSettings
-from core.handlers.table import EXECUTE
-from core.members.membership import Membership
-from core.ops.cluster import Lead, Resume
-from core.ops.effects import Effects
-from core.ops.entry import Operation
-from core.ops.events import GAP, Event
-from core.ops.jobs import AnySelector
-from core.ops.queues import JobState
-from core.ops.replies import Reply
-from core.ops.settings import ClusterSettings, QueueSettings
-from core.ops.users import User
-from core.pages.on_disk import OnDisk
-from core.pages.pager import Pager
-from core.pages.pages import Pages
-from core.pulse.pulse import Pulse
-from core.queries import FairGroup, FairLevel, JobView, QueueCounts, QueueHistory, Sums
-from core.rules.activate import pass_time, release
-from core.rules.expire import end_due
-from core.rules.hand_out import available_of_item
-from core.rules.pulses import judge
-from core.rules.select import offering
-from core.sessions.session import Session
-from core.sessions.workers import WorkerPool
-from core.snapshot import upload, write
-from core.state import State
-from core.store.job import AnyJob, RunningJob
+from sockpqd.core import levels, limits, queries
+from sockpqd.core.fair.levels import FairSettings
+from sockpqd.core.handlers.table import EXECUTE
+from sockpqd.core.members.membership import Membership
+from sockpqd.core.ops.cluster import Lead, Resume
+from sockpqd.core.ops.effects import Effects
+from sockpqd.core.ops.entry import Operation
+from sockpqd.core.ops.events import GAP, Event
+from sockpqd.core.ops.jobs import AnySelector
+from sockpqd.core.ops.queues import JobState
+from sockpqd.core.ops.replies import Reply
+from sockpqd.core.ops.settings import ClusterSettings, QueueSettings
+from sockpqd.core.ops.users import User
+from sockpqd.core.pages.on_disk import OnDisk
+from sockpqd.core.pages.pager import Pager
+from sockpqd.core.pages.pages import Pages
+from sockpqd.core.pulse.pulse import Pulse
+from sockpqd.core.queries import FairGroup, FairLevel, JobView, QueueCounts, QueueHistory, Sums
+from sockpqd.core.rules.activate import pass_time, release
+from sockpqd.core.rules.expire import end_due
+from sockpqd.core.rules.hand_out import available_of_item
+from sockpqd.core.rules.pulses import judge
+from sockpqd.core.rules.select import offering
+from sockpqd.core.sessions.session import Session
+from sockpqd.core.sessions.workers import WorkerPool
+from sockpqd.core.snapshot import upload, write
+from sockpqd.core.state import State
+from sockpqd.core.store.job import AnyJob, RunningJob
 
 GRACIOUS = (Lead, Resume)       # nothing ends by time in an entry that begins with one of these
 

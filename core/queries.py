@@ -8,16 +8,16 @@ from itertools import chain, islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core import limits
-from core.fair.levels import FairSettings
-from core.ops.jobs import AnySelector, Number, Place
-from core.ops.queues import JobState
-from core.pages.on_disk import OnDisk, on_disk
-from core.rules.expire import is_released
-from core.rules.hand_out import unfinished as any_unfinished
-from core.state import State
-from core.store.body import Data
-from core.store.job import AnyJob, BuriedJob, DelayedJob, JobCounts, RunningJob
+from sockpqd.core import limits
+from sockpqd.core.fair.levels import FairSettings
+from sockpqd.core.ops.jobs import AnySelector, Number, Place
+from sockpqd.core.ops.queues import JobState
+from sockpqd.core.pages.on_disk import OnDisk, on_disk
+from sockpqd.core.rules.expire import is_released
+from sockpqd.core.rules.hand_out import unfinished as any_unfinished
+from sockpqd.core.state import State
+from sockpqd.core.store.body import Data
+from sockpqd.core.store.job import AnyJob, BuriedJob, DelayedJob, JobCounts, RunningJob
 
 
 class JobView(Struct, gc=False, frozen=True):

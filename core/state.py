@@ -14,31 +14,31 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core import limits
-from core.fair.book import FairBook
-from core.fair.shelves import group_of
-from core.levels import FIRST_LEVEL
-from core.members.membership import Membership
-from core.members.server_ids import Servers
-from core.ops.effects import Effects
-from core.ops.jobs import Then
-from core.ops.queues import Order
-from core.ops.settings import ClusterSettings, QueueSettings
-from core.ops.users import User
-from core.pages.kept_chunks import KeptChunks
-from core.pages.paged_run import PagedRun
-from core.pages.pager import Pager
-from core.pages.pages import Page
-from core.pulse.pulse import Pulse
-from core.pulse.pulses import Pulses
-from core.sessions.table import Sessions
-from core.sessions.workers import Workers
-from core.store.body import Data
-from core.store.delayed import Delays, Release
-from core.store.events import ENDED_ITEM, ENDED_QUEUE, WATCHED_QUEUE, EventLog
-from core.store.item_limit import apply_item_limit
-from core.store.items import ItemQueue, Items
-from core.store.job import (
+from sockpqd.core import limits
+from sockpqd.core.fair.book import FairBook
+from sockpqd.core.fair.shelves import group_of
+from sockpqd.core.levels import FIRST_LEVEL
+from sockpqd.core.members.membership import Membership
+from sockpqd.core.members.server_ids import Servers
+from sockpqd.core.ops.effects import Effects
+from sockpqd.core.ops.jobs import Then
+from sockpqd.core.ops.queues import Order
+from sockpqd.core.ops.settings import ClusterSettings, QueueSettings
+from sockpqd.core.ops.users import User
+from sockpqd.core.pages.kept_chunks import KeptChunks
+from sockpqd.core.pages.paged_run import PagedRun
+from sockpqd.core.pages.pager import Pager
+from sockpqd.core.pages.pages import Page
+from sockpqd.core.pulse.pulse import Pulse
+from sockpqd.core.pulse.pulses import Pulses
+from sockpqd.core.sessions.table import Sessions
+from sockpqd.core.sessions.workers import Workers
+from sockpqd.core.store.body import Data
+from sockpqd.core.store.delayed import Delays, Release
+from sockpqd.core.store.events import ENDED_ITEM, ENDED_QUEUE, WATCHED_QUEUE, EventLog
+from sockpqd.core.store.item_limit import apply_item_limit
+from sockpqd.core.store.items import ItemQueue, Items
+from sockpqd.core.store.job import (
     AnyJob,
     BuriedJob,
     DelayedJob,
@@ -50,11 +50,11 @@ from core.store.job import (
     is_numbered,
     time_in_order,
 )
-from core.store.job_list import JobList
-from core.store.leases import Leases
-from core.store.queues import TAKEN, Queue, Queues
-from core.store.retained_keys import RetainedKeys
-from core.store.topics import Topics
+from sockpqd.core.store.job_list import JobList
+from sockpqd.core.store.leases import Leases
+from sockpqd.core.store.queues import TAKEN, Queue, Queues
+from sockpqd.core.store.retained_keys import RetainedKeys
+from sockpqd.core.store.topics import Topics
 
 
 class Upload(Protocol):

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from core import limits
-from core.ops.effects import Effects
-from core.pulse.pulse import Pulse
-from core.state import State
-from core.store.delayed import Release
-from core.store.job import BuriedJob, DelayedJob, Job, RunningJob
-from core.store.queues import NOTHING_COUNTED
+from sockpqd.core import limits
+from sockpqd.core.ops.effects import Effects
+from sockpqd.core.pulse.pulse import Pulse
+from sockpqd.core.state import State
+from sockpqd.core.store.delayed import Release
+from sockpqd.core.store.job import BuriedJob, DelayedJob, Job, RunningJob
+from sockpqd.core.store.queues import NOTHING_COUNTED
 
 
 class Undo:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from gateway.protocol.command import Row
+from sockpqd.gateway.protocol.command import Row
 
 
 class Tally:

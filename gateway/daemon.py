@@ -13,7 +13,7 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
-from cluster import (
+from sockpqd.cluster import (
     ClusterError,
     ClusterNode,
     Member,
@@ -24,27 +24,27 @@ from cluster import (
     reserved_descriptors,
     restart_cures,
 )
-from core import Then
-from gateway import audit
-from gateway.auth.authenticator import Access
-from gateway.auth.users_file import users_of
-from gateway.beanstalkd import BeanstalkdListener, do_errand
-from gateway.config import Config, split_address
-from gateway.dashboard import Dashboard, execute
-from gateway.monitoring import HttpServer, LoopLag, OwnHosts, Pages, Sources
-from gateway.monitoring import start as start_http
-from gateway.process.certificates import Certificates
-from gateway.process.descriptor_limit import make_room
-from gateway.process.disk_size import OK, disk_check
-from gateway.process.logs import Logs
-from gateway.process.memory_limit import hot_complaint, memory_mark_bytes
-from gateway.process.restarts import Restarts
-from gateway.process.systemd import ServiceManager, describe
-from gateway.server.doors import Doors
-from gateway.server.hub import Hub
-from gateway.server.port import fixed_port
-from gateway.server.server import Server
-from visits import is_loopback
+from sockpqd.core import Then
+from sockpqd.gateway import audit
+from sockpqd.gateway.auth.authenticator import Access
+from sockpqd.gateway.auth.users_file import users_of
+from sockpqd.gateway.beanstalkd import BeanstalkdListener, do_errand
+from sockpqd.gateway.config import Config, split_address
+from sockpqd.gateway.dashboard import Dashboard, execute
+from sockpqd.gateway.monitoring import HttpServer, LoopLag, OwnHosts, Pages, Sources
+from sockpqd.gateway.monitoring import start as start_http
+from sockpqd.gateway.process.certificates import Certificates
+from sockpqd.gateway.process.descriptor_limit import make_room
+from sockpqd.gateway.process.disk_size import OK, disk_check
+from sockpqd.gateway.process.logs import Logs
+from sockpqd.gateway.process.memory_limit import hot_complaint, memory_mark_bytes
+from sockpqd.gateway.process.restarts import Restarts
+from sockpqd.gateway.process.systemd import ServiceManager, describe
+from sockpqd.gateway.server.doors import Doors
+from sockpqd.gateway.server.hub import Hub
+from sockpqd.gateway.server.port import fixed_port
+from sockpqd.gateway.server.server import Server
+from sockpqd.visits import is_loopback
 
 log = logging.getLogger("sockpqd")
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from core import OPERATION_BYTES_MAX, OPERATION_WORK_MAX
+from sockpqd.core import OPERATION_BYTES_MAX, OPERATION_WORK_MAX
 
 # Limits of the replicated state that the grammar checks as well.
-from core import PORTION_MAX as PORTION_MAX
-from core import SESSION_TTL_MS_MAX as SESSION_TTL_MS_MAX
-from core import SESSION_TTL_MS_MIN as SESSION_TTL_MS_MIN
+from sockpqd.core import PORTION_MAX as PORTION_MAX
+from sockpqd.core import SESSION_TTL_MS_MAX as SESSION_TTL_MS_MAX
+from sockpqd.core import SESSION_TTL_MS_MIN as SESSION_TTL_MS_MIN
 
 KIB = 1024
 MIB = 1024 * KIB

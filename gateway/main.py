@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from gateway.config import Config
+    from sockpqd.gateway.config import Config
 
 log = logging.getLogger("sockpqd")
 
@@ -69,11 +69,11 @@ def main(
     if as_hash:
         print(_hashed(_secret()))
         return
-    from gateway.config import ConfigError
+    from sockpqd.gateway.config import ConfigError
 
     try:
         if nodes > 1:
-            from gateway.dev import cluster
+            from sockpqd.gateway.dev import cluster
 
             sys.exit(cluster.run(Path.cwd(), nodes))
         if data_dir is not None:
@@ -94,11 +94,11 @@ def _run(config: Config, *, as_dev: bool, bootstrap: bool) -> None:
     """Run the node until it is stopped; exits if it had to stop itself. Raises ConfigError before anything started."""
     import uvloop
 
-    from gateway.config import ConfigError
-    from gateway.daemon import NodeFailed, run
-    from gateway.dev import alone
-    from gateway.process.logs import Logs
-    from gateway.process.restarts import Restarts
+    from sockpqd.gateway.config import ConfigError
+    from sockpqd.gateway.daemon import NodeFailed, run
+    from sockpqd.gateway.dev import alone
+    from sockpqd.gateway.process.logs import Logs
+    from sockpqd.gateway.process.restarts import Restarts
 
     logs = Logs(config.log, config.node.name)
     logs.start()
@@ -127,10 +127,10 @@ def _run(config: Config, *, as_dev: bool, bootstrap: bool) -> None:
 
 def _config(file: Path | None) -> Config:
     """Return the configuration, having checked the files it names; raises ConfigError."""
-    from gateway.auth.users_file import users_of
-    from gateway.config import load
-    from gateway.dev import alone
-    from gateway.process.certificates import Certificates
+    from sockpqd.gateway.auth.users_file import users_of
+    from sockpqd.gateway.config import load
+    from sockpqd.gateway.dev import alone
+    from sockpqd.gateway.process.certificates import Certificates
 
     config = alone.configuration(Path.cwd(), os.environ) if file is None else load(file, os.environ)
     if config.tls is not None:
@@ -141,15 +141,15 @@ def _config(file: Path | None) -> Config:
 
 def _hashed(secret: str) -> str:
     """What the users file wants of a secret."""
-    from gateway.auth import scrypt
+    from sockpqd.gateway.auth import scrypt
 
     return scrypt.hashed(secret).text
 
 
 def _check_disk(config: Config) -> None:
     """Warn about a disk that is small for the configuration; raises ConfigError if it is too small."""
-    from gateway.config import ConfigError
-    from gateway.process.disk_size import FAIL, WARN, disk_check
+    from sockpqd.gateway.config import ConfigError
+    from sockpqd.gateway.process.disk_size import FAIL, WARN, disk_check
 
     try:
         check = disk_check(Path(config.node.data_dir), config.limits)
@@ -163,8 +163,8 @@ def _check_disk(config: Config) -> None:
 
 def _checked(data_dir: Path, check_file: Path | None) -> str:
     """What is found in the files of a node, and about its disk, a JSON object on each line. Raises ConfigError."""
-    from cluster import check_files
-    from gateway.process.disk_size import disk_check
+    from sockpqd.cluster import check_files
+    from sockpqd.gateway.process.disk_size import disk_check
 
     config = None if check_file is None else _config(check_file)
     try:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from gateway.limits import RIGHTS_MAX
+from sockpqd.gateway.limits import RIGHTS_MAX
 
 KINDS = ("put", "get", "queue", "admin", "item")
 OF_QUEUES = KINDS[:4]

@@ -8,7 +8,7 @@ from time import monotonic, sleep
 
 from sockpq import AuthError, BadArguments, Client, NodeStatus, NotExecuted, ServerView, Unavailable
 
-from pqctl.health import (
+from sockpqd.pqctl.health import (
     ask,
     assess,
     complaint,
@@ -19,9 +19,9 @@ from pqctl.health import (
     serves,
     strangers,
 )
-from pqctl.invocation import Call
-from pqctl.output.exit_codes import DONE, REFUSED, UNREACHED, USAGE_ERROR, Failure
-from pqctl.output.stdio import say
+from sockpqd.pqctl.invocation import Call
+from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNREACHED, USAGE_ERROR, Failure
+from sockpqd.pqctl.output.stdio import say
 
 PAUSE_S = 0.05      # between two attempts to find a leader
 ASK_S = 0.6         # timeout for asking a server for the leader; slower ones are tried last

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sockpq import AuthError, Busy, NodeStatus, ServerView
 
-from pqctl.access import Access
+from sockpqd.pqctl.access import Access
 
 HEALTHY, DEGRADED, NOT_SERVING = 0, 1, 2
 

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import click
 
-from pqctl.output import exit_codes
-from pqctl.output.exit_codes import Failure
-from pqctl.output.stdio import output, say
-from pqctl.output.text import one_line, printable, readable
-from pqctl.settings import Options, find_access, find_servers
+from sockpqd.pqctl.output import exit_codes
+from sockpqd.pqctl.output.exit_codes import Failure
+from sockpqd.pqctl.output.stdio import output, say
+from sockpqd.pqctl.output.text import one_line, printable, readable
+from sockpqd.pqctl.settings import Options, find_access, find_servers
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
     from rich.console import RenderableType
 
-    from pqctl.access import Access
+    from sockpqd.pqctl.access import Access
 
 P = ParamSpec("P")
 
@@ -92,7 +92,7 @@ class Call:
         """Write a table, or any other rich renderable; lines of a text are left as long as they are."""
         from rich.text import Text
 
-        from pqctl.output.table import console
+        from sockpqd.pqctl.output.table import console
 
         with output():
             console().print(picture, soft_wrap=isinstance(picture, Text))
@@ -115,7 +115,7 @@ class Call:
 
     def fail(self, failure: Failure) -> int:
         """Report a failure and return its exit code. With --json an object goes to standard output as well."""
-        from pqctl.output.errors import KINDS
+        from sockpqd.pqctl.output.errors import KINDS
 
         message = one_line(str(failure))
         if self.as_json:
@@ -146,7 +146,7 @@ def command(
                 error.ctx = error.ctx or click.get_current_context()
                 raise
             except Exception as error:
-                from pqctl.output.errors import as_failure
+                from sockpqd.pqctl.output.errors import as_failure
 
                 failure = as_failure(error)
                 if failure is None:

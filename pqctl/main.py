@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from pqctl.output.signals import abrupt, orderly
+from sockpqd.pqctl.output.signals import abrupt, orderly
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
     with abrupt():
-        from pqctl.program import run
+        from sockpqd.pqctl.program import run
     with orderly():
         code = run(arguments)
     sys.exit(code)

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 
 import click
 
-from pqctl.invocation import SERVERS_HELP, files
-from pqctl.output.exit_codes import BUG, DONE, INTERRUPTED, PIPE_CLOSED, USAGE_ERROR, Failure
-from pqctl.output.signals import Ended
-from pqctl.output.stdio import output, prepare, say
-from pqctl.output.text import one_line
-from pqctl.settings import Options
+from sockpqd.pqctl.invocation import SERVERS_HELP, files
+from sockpqd.pqctl.output.exit_codes import BUG, DONE, INTERRUPTED, PIPE_CLOSED, USAGE_ERROR, Failure
+from sockpqd.pqctl.output.signals import Ended
+from sockpqd.pqctl.output.stdio import output, prepare, say
+from sockpqd.pqctl.output.text import one_line
+from sockpqd.pqctl.settings import Options
 
 COMMANDS = (
     "cluster", "node", "queue", "topic", "job", "sched", "pulse", "backup", "verify", "restore", "import", "session",
@@ -44,7 +44,7 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         name = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
-        command = getattr(importlib.import_module(f"pqctl.commands.{HOMES.get(cmd_name, cmd_name)}"), name)
+        command = getattr(importlib.import_module(f"sockpqd.pqctl.commands.{HOMES.get(cmd_name, cmd_name)}"), name)
         assert isinstance(command, click.Command)
         return command
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pqctl.health import FULL, HEALTHY, Health
+from sockpqd.pqctl.health import FULL, HEALTHY, Health
 
 
 def as_json(health: Health) -> dict[str, object]:

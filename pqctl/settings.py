@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import click
 
-from pqctl.access import Access
-from pqctl.output.files import read_stream
-from pqctl.output.stdio import say
+from sockpqd.pqctl.access import Access
+from sockpqd.pqctl.output.files import read_stream
+from sockpqd.pqctl.output.stdio import say
 
 VARIABLE = "SOCKPQ_SERVERS"
 CA, USER, SECRET, SECRET_FILE = "SOCKPQ_CA", "SOCKPQ_USER", "SOCKPQ_SECRET", "SOCKPQ_SECRET_FILE"

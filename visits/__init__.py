@@ -4,9 +4,9 @@ Whoever listens for clients gives each connection a `Visit` in the `House` that 
 nothing of ours, so that programs beside the nodes can use it as well.
 """
 
-from visits.addresses import is_loopback
-from visits.house import House
-from visits.limits import (
+from sockpqd.visits.addresses import is_loopback
+from sockpqd.visits.house import House
+from sockpqd.visits.limits import (
     ACCEPTS_PER_ROUND,
     FURTHER_PLACES,
     HELD_BYTES_MIN,
@@ -18,11 +18,11 @@ from visits.limits import (
     TRIALS_PER_ADDRESS,
     VisitLimits,
 )
-from visits.listener import Listener, open_sockets
-from visits.memory_account import Account, Holder, held_bytes_max
-from visits.places import Place, Places, address_of
-from visits.timeouts import ClientTimeouts, Turn, sweep_s
-from visits.visit import Guest, Visit
+from sockpqd.visits.listener import Listener, open_sockets
+from sockpqd.visits.memory_account import Account, Holder, held_bytes_max
+from sockpqd.visits.places import Place, Places, address_of
+from sockpqd.visits.timeouts import ClientTimeouts, Turn, sweep_s
+from sockpqd.visits.visit import Guest, Visit
 
 __all__ = [
     "ACCEPTS_PER_ROUND", "FURTHER_PLACES", "HELD_BYTES_MIN", "HELD_HIGH_S", "HELD_SHARE_PERCENT", "SEND_BUFFER_BYTES",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from visits.limits import SWEEP_PIECE, VisitLimits
-from visits.memory_account import Account
-from visits.places import Place, Places
-from visits.timeouts import sweep_s
-from visits.visit import Guest, Visit
+from sockpqd.visits.limits import SWEEP_PIECE, VisitLimits
+from sockpqd.visits.memory_account import Account
+from sockpqd.visits.places import Place, Places
+from sockpqd.visits.timeouts import sweep_s
+from sockpqd.visits.visit import Guest, Visit
 
 
 class House:

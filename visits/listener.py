@@ -12,7 +12,7 @@ import socket
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from visits.limits import ACCEPTS_PER_ROUND, EXHAUSTED_S
+from sockpqd.visits.limits import ACCEPTS_PER_ROUND, EXHAUSTED_S
 
 log = logging.getLogger("sockpqd.gateway")
 

@@ -15,7 +15,7 @@ import asyncio
 import logging
 from typing import Protocol
 
-from visits.limits import (
+from sockpqd.visits.limits import (
     HELD_BYTES_MIN,
     HELD_HIGH_PERCENT,
     HELD_HIGH_S,

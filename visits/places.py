@@ -10,8 +10,8 @@ import ipaddress
 from collections import Counter
 from enum import Enum
 
-from visits.addresses import is_loopback
-from visits.limits import FURTHER_PLACES, TRIALS_PER_ADDRESS, PlaceLimits
+from sockpqd.visits.addresses import is_loopback
+from sockpqd.visits.limits import FURTHER_PLACES, TRIALS_PER_ADDRESS, PlaceLimits
 
 
 class Place(Enum):

@@ -6,7 +6,7 @@ import socket
 import struct
 from contextlib import suppress
 
-from visits.limits import (
+from sockpqd.visits.limits import (
     KEEPALIVE_IDLE_S,
     KEEPALIVE_INTERVAL_S,
     KEEPALIVE_PROBES,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from visits.limits import SWEEP_S, SWEEP_S_MIN, VisitLimits
+from sockpqd.visits.limits import SWEEP_S, SWEEP_S_MIN, VisitLimits
 
 
 class Turn(StrEnum):

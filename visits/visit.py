@@ -7,10 +7,10 @@ import socket
 from collections.abc import Callable
 from typing import Protocol, cast
 
-from visits.limits import VisitLimits
-from visits.places import Place, Places
-from visits.tcp import is_silent, kernel_bytes, set_up
-from visits.timeouts import ClientTimeouts
+from sockpqd.visits.limits import VisitLimits
+from sockpqd.visits.places import Place, Places
+from sockpqd.visits.tcp import is_silent, kernel_bytes, set_up
+from sockpqd.visits.timeouts import ClientTimeouts
 
 
 class Guest(Protocol):

@@ -24,7 +24,7 @@ from bench.load_generator.console import make_console
 from bench.load_generator.figures import Row
 from bench.load_generator.target import RECORD
 from bench.reports.recording import Result, finish
-from core import (
+from sockpqd.core import (
     ConfigureQueue,
     Done,
     DoneRan,

@@ -10,7 +10,7 @@ from random import Random
 from types import FrameType
 from typing import Any
 
-from core import Applied, Machine, Operation
+from sockpqd.core import Applied, Machine, Operation
 
 NOW_MS = 1_000_000
 

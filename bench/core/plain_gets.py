@@ -23,7 +23,7 @@ from bench.core.loads import CoreAlone, CoreDriver, opcodes, timed_ns
 from bench.load_generator.console import make_console
 from bench.load_generator.target import RECORD
 from bench.reports.recording import Result, finish
-from core import Done, Get, Operation, Put
+from sockpqd.core import Done, Get, Operation, Put
 
 ROOT = Path(__file__).parents[2]
 QUEUES = tuple(f"q{number}" for number in range(10))

@@ -21,7 +21,8 @@ from bench.load_generator.console import make_console
 from bench.load_generator.figures import Row
 from bench.load_generator.target import RECORD
 from bench.reports.recording import Result, finish
-from core import (
+from devcluster.cluster import LocalCluster
+from sockpqd.core import (
     ConfigureFair,
     ConfigureQueue,
     Done,
@@ -38,7 +39,6 @@ from core import (
     PutGrouped,
     QueueChange,
 )
-from devcluster.cluster import LocalCluster
 
 WEIGHTS = {"a": 1, "b": 2, "c": 7}
 LIMITED = {"a": 1, "b": 3}

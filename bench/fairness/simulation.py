@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.fairness.cases import Case, Query
-from core import (
+from sockpqd.core import (
     ConfigureFair,
     Done,
     Get,

@@ -15,12 +15,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from cluster.paging.page_format import PREFIX, PageReader, Reference, path_of
-from cluster.snapshots.snapshot_directory import index_of
-from cluster.snapshots.snapshot_file import SnapshotFile
-from cluster.storage.disk import Disk
-from cluster.storage.errors import SnapshotDamaged, SnapshotTooNew
-from core import PageLost, references
+from sockpqd.cluster.paging.page_format import PREFIX, PageReader, Reference, path_of
+from sockpqd.cluster.snapshots.snapshot_directory import index_of
+from sockpqd.cluster.snapshots.snapshot_file import SnapshotFile
+from sockpqd.cluster.storage.disk import Disk
+from sockpqd.cluster.storage.errors import SnapshotDamaged, SnapshotTooNew
+from sockpqd.core import PageLost, references
 
 OK, WARN, FAIL = "OK", "WARN", "FAIL"
 DESCRIBED = 3           # damaged pages

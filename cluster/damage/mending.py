@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import logging
 
-from cluster import limits
-from cluster.damage.scrubber import Finding
-from cluster.journal.journal import Journal
-from cluster.snapshots.snapshot_store import SnapshotStore
+from sockpqd.cluster import limits
+from sockpqd.cluster.damage.scrubber import Finding
+from sockpqd.cluster.journal.journal import Journal
+from sockpqd.cluster.snapshots.snapshot_store import SnapshotStore
 
 log = logging.getLogger("sockpqd.cluster")
 

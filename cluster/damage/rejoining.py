@@ -21,11 +21,11 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from cluster import limits
-from cluster.journal.journal import Journal
-from cluster.settings import NodeSettings
-from cluster.storage.disk import Disk
-from cluster.storage.errors import START_EMPTY, RejoinNeeded, StorageDamaged, StorageInUse
+from sockpqd.cluster import limits
+from sockpqd.cluster.journal.journal import Journal
+from sockpqd.cluster.settings import NodeSettings
+from sockpqd.cluster.storage.disk import Disk
+from sockpqd.cluster.storage.errors import START_EMPTY, RejoinNeeded, StorageDamaged, StorageInUse
 
 log = logging.getLogger("sockpqd.cluster")
 

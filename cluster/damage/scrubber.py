@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from cluster import limits
-from cluster.journal import journal_format
-from cluster.journal.segments import Segments
-from cluster.snapshots import snapshot_file
-from cluster.storage.disk import Disk
-from cluster.storage.errors import StorageDamaged, StorageTooNew
+from sockpqd.cluster import limits
+from sockpqd.cluster.journal import journal_format
+from sockpqd.cluster.journal.segments import Segments
+from sockpqd.cluster.snapshots import snapshot_file
+from sockpqd.cluster.storage.disk import Disk
+from sockpqd.cluster.storage.errors import StorageDamaged, StorageTooNew
 
 
 class FileToRead(NamedTuple):

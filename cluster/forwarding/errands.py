@@ -18,10 +18,10 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from cluster import limits
-from cluster.api import Doing
-from cluster.raft.peer import Peer
-from cluster.wire.messages import Errand, Message, Recall, Reported
+from sockpqd.cluster import limits
+from sockpqd.cluster.api import Doing
+from sockpqd.cluster.raft.peer import Peer
+from sockpqd.cluster.wire.messages import Errand, Message, Recall, Reported
 
 log = logging.getLogger("sockpqd.cluster")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cluster.api import Channels
+from sockpqd.cluster.api import Channels
 
 
 class Listened:

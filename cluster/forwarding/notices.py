@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from cluster import limits
-from cluster.api import Channels
-from cluster.forwarding.listened import Listened
-from cluster.raft.peer import Network, Peer
-from cluster.wire.messages import Heard, Listening, Notice
+from sockpqd.cluster import limits
+from sockpqd.cluster.api import Channels
+from sockpqd.cluster.forwarding.listened import Listened
+from sockpqd.cluster.raft.peer import Network, Peer
+from sockpqd.cluster.wire.messages import Heard, Listening, Notice
 
 
 class NoticeListener(Protocol):

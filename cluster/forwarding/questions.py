@@ -12,10 +12,10 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from cluster import limits
-from cluster.api import NotLeader, OutcomeUnknown
-from cluster.raft.peer import Peer
-from cluster.wire.messages import Answered, Ask, Message
+from sockpqd.cluster import limits
+from sockpqd.cluster.api import NotLeader, OutcomeUnknown
+from sockpqd.cluster.raft.peer import Peer
+from sockpqd.cluster.wire.messages import Answered, Ask, Message
 
 log = logging.getLogger("sockpqd.cluster")
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from cluster import limits
-from core import Machine
+from sockpqd.cluster import limits
+from sockpqd.core import Machine
 
 
 class Recording:

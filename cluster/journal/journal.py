@@ -24,15 +24,15 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
-from cluster import limits
-from cluster.journal import journal_format
-from cluster.journal.journal_format import Header, JournalRecord, PlacedRecord
-from cluster.journal.journal_state import JournalState, StateSummary
-from cluster.journal.log_index import Entry
-from cluster.journal.log_view import LogView
-from cluster.journal.segments import Segments
-from cluster.storage.disk import Disk
-from cluster.storage.errors import JournalDamaged, JournalTooNew, StorageInUse
+from sockpqd.cluster import limits
+from sockpqd.cluster.journal import journal_format
+from sockpqd.cluster.journal.journal_format import Header, JournalRecord, PlacedRecord
+from sockpqd.cluster.journal.journal_state import JournalState, StateSummary
+from sockpqd.cluster.journal.log_index import Entry
+from sockpqd.cluster.journal.log_view import LogView
+from sockpqd.cluster.journal.segments import Segments
+from sockpqd.cluster.storage.disk import Disk
+from sockpqd.cluster.storage.errors import JournalDamaged, JournalTooNew, StorageInUse
 
 __all__ = ["Journal", "JournalDamaged", "JournalTooNew", "StorageInUse"]
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import msgpack
 
-from cluster.journal import journal_format
-from cluster.journal.log_index import LogIndex
+from sockpqd.cluster.journal import journal_format
+from sockpqd.cluster.journal.log_index import LogIndex
 
 
 class StateSummary(NamedTuple):

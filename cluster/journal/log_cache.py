@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster.journal.log_index import Entry
+from sockpqd.cluster.journal.log_index import Entry
 
 _ENTRY_BYTES = 200          # memory of an entry besides its command
 

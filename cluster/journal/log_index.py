@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, overload
 
-from cluster import limits
+from sockpqd.cluster import limits
 
 Entry = tuple[bytes, int, int]      # command, index, term: pysyncobj's form
 

@@ -6,8 +6,8 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import overload
 
-from cluster.journal.log_cache import LogCache
-from cluster.journal.log_index import Entry, LogSlice
+from sockpqd.cluster.journal.log_cache import LogCache
+from sockpqd.cluster.journal.log_index import Entry, LogSlice
 
 _LIST_ENTRIES_MAX = 256         # longer slices are not copied
 

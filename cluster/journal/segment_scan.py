@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from cluster.journal import journal_format
-from cluster.journal.journal_format import Header, PlacedRecord
-from cluster.storage.errors import START_NEWER, JournalTooNew
+from sockpqd.cluster.journal import journal_format
+from sockpqd.cluster.journal.journal_format import Header, PlacedRecord
+from sockpqd.cluster.storage.errors import START_NEWER, JournalTooNew
 
 # (segment number, contents of its file, frame's header, frame's records)
 Replay = Callable[[int, bytes, Header, list[PlacedRecord]], None]

@@ -14,11 +14,11 @@ import re
 from concurrent.futures import Future
 from pathlib import Path
 
-from cluster import limits
-from cluster.journal.journal_format import SECTOR_BYTES
-from cluster.journal.segment_scan import Replay, Scan
-from cluster.storage.disk import NO_SPACE, Disk, passes
-from cluster.storage.errors import START_EMPTY, JournalDamaged, NoRoom
+from sockpqd.cluster import limits
+from sockpqd.cluster.journal.journal_format import SECTOR_BYTES
+from sockpqd.cluster.journal.segment_scan import Replay, Scan
+from sockpqd.cluster.storage.disk import NO_SPACE, Disk, passes
+from sockpqd.cluster.storage.errors import START_EMPTY, JournalDamaged, NoRoom
 
 log = logging.getLogger("sockpqd.cluster")
 

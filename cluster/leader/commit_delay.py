@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cluster import limits
-from cluster.leader.proposer import AnsweredEntry, Proposer
+from sockpqd.cluster import limits
+from sockpqd.cluster.leader.proposer import AnsweredEntry, Proposer
 
 
 class CommitDelay:

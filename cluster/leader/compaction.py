@@ -7,11 +7,11 @@ takes no longer than a node's share of COMPACTION_REST_S, a majority is undistur
 
 from __future__ import annotations
 
-from cluster import limits
-from cluster.journal.journal import Journal
-from cluster.leader.membership import Members
-from cluster.paging.page_files import PageFiles
-from cluster.snapshots.snapshot_store import SnapshotStore
+from sockpqd.cluster import limits
+from sockpqd.cluster.journal.journal import Journal
+from sockpqd.cluster.leader.membership import Members
+from sockpqd.cluster.paging.page_files import PageFiles
+from sockpqd.cluster.snapshots.snapshot_store import SnapshotStore
 
 
 class Compaction:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 
-from cluster.api import Pending
-from cluster.leader.proposer import Proposer
-from cluster.raft.peer import Peer
-from cluster.settings import NodeSettings
-from core import Machine, Operation, RaiseLevel, Reply, level_of
+from sockpqd.cluster.api import Pending
+from sockpqd.cluster.leader.proposer import Proposer
+from sockpqd.cluster.raft.peer import Peer
+from sockpqd.cluster.settings import NodeSettings
+from sockpqd.core import Machine, Operation, RaiseLevel, Reply, level_of
 
 log = logging.getLogger("sockpqd.cluster")
 

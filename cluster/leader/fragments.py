@@ -8,9 +8,9 @@ a client that waits too long would send it again.
 
 from __future__ import annotations
 
-from cluster import limits
-from cluster.api import ClientPending, Pending
-from core import Fragment, FragmentsMissing, LastFragment, Operation, Reply, cost, encode_operation
+from sockpqd.cluster import limits
+from sockpqd.cluster.api import ClientPending, Pending
+from sockpqd.core import Fragment, FragmentsMissing, LastFragment, Operation, Reply, cost, encode_operation
 
 # An operation, its pending, encoded bytes, work (core/handlers/cost.py), bytes of memory, whether it must stay right
 # behind the one before, and its charge: its bytes, or LANE_WORK_BYTES for each unit of its work if that is more.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 
-from cluster import limits
-from cluster.leader.membership import Members
-from cluster.leader.proposer import Proposer
-from cluster.raft.peer import Peer
-from cluster.raft.transport import RaftTransport
+from sockpqd.cluster import limits
+from sockpqd.cluster.leader.membership import Members
+from sockpqd.cluster.leader.proposer import Proposer
+from sockpqd.cluster.raft.peer import Peer
+from sockpqd.cluster.raft.transport import RaftTransport
 
 log = logging.getLogger("sockpqd.cluster")
 

@@ -16,8 +16,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from cluster import limits
-from cluster.leader.fragments import Cut, OfClient, Queued
+from sockpqd.cluster import limits
+from sockpqd.cluster.leader.fragments import Cut, OfClient, Queued
 
 # Places in what is queued.
 _SIZE: Final = 2

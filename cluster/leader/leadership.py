@@ -12,19 +12,19 @@ import logging
 import os
 from collections.abc import Callable
 
-from cluster import limits
-from cluster.api import Pending
-from cluster.leader.clock import Clock, ReplicatedTime, median
-from cluster.leader.feature_level import FeatureLevel
-from cluster.leader.handover import Handover
-from cluster.leader.membership import Members, Promotion
-from cluster.leader.proposer import Proposer
-from cluster.raft.peer import Peer
-from cluster.raft.pysyncobj_adapter import Replica
-from cluster.raft.transport import RaftTransport
-from cluster.settings import NodeSettings
-from cluster.wire.messages import Info
-from core import Address, Lead, Machine, Operation, Reply, Resume, Tick
+from sockpqd.cluster import limits
+from sockpqd.cluster.api import Pending
+from sockpqd.cluster.leader.clock import Clock, ReplicatedTime, median
+from sockpqd.cluster.leader.feature_level import FeatureLevel
+from sockpqd.cluster.leader.handover import Handover
+from sockpqd.cluster.leader.membership import Members, Promotion
+from sockpqd.cluster.leader.proposer import Proposer
+from sockpqd.cluster.raft.peer import Peer
+from sockpqd.cluster.raft.pysyncobj_adapter import Replica
+from sockpqd.cluster.raft.transport import RaftTransport
+from sockpqd.cluster.settings import NodeSettings
+from sockpqd.cluster.wire.messages import Info
+from sockpqd.core import Address, Lead, Machine, Operation, Reply, Resume, Tick
 
 log = logging.getLogger("sockpqd.cluster")
 

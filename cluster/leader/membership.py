@@ -15,10 +15,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from cluster.api import Pending
-from cluster.raft.peer import Context
-from cluster.settings import NodeSettings
-from core import Machine, Membership, Operation, PromoteLearner, Reply
+from sockpqd.cluster.api import Pending
+from sockpqd.cluster.raft.peer import Context
+from sockpqd.cluster.settings import NodeSettings
+from sockpqd.core import Machine, Membership, Operation, PromoteLearner, Reply
 
 log = logging.getLogger("sockpqd.cluster")
 

@@ -12,8 +12,8 @@ alone, and a sync in the loop, and are measured again.
 
 from __future__ import annotations
 
-from cluster import limits
-from cluster.leader.proposer import Proposer
+from sockpqd.cluster import limits
+from sockpqd.cluster.leader.proposer import Proposer
 
 NONE = 0                        # no entry has this number
 

@@ -13,13 +13,24 @@ from operator import itemgetter
 from random import Random
 from typing import NamedTuple
 
-from cluster import limits
-from cluster.api import ClientPending, Pending
-from cluster.leader.fragments import FRAGMENTS, Queued
-from cluster.leader.lanes import Lanes
-from cluster.metrics.histogram import Histogram
-from cluster.raft.pysyncobj_adapter import NOT_EXECUTED, SUCCESS, Callback
-from core import COSTS, OPERATION_BYTES_MAX, Applied, Effects, NotYet, Operation, Put, continues, cost, encode_entry
+from sockpqd.cluster import limits
+from sockpqd.cluster.api import ClientPending, Pending
+from sockpqd.cluster.leader.fragments import FRAGMENTS, Queued
+from sockpqd.cluster.leader.lanes import Lanes
+from sockpqd.cluster.metrics.histogram import Histogram
+from sockpqd.cluster.raft.pysyncobj_adapter import NOT_EXECUTED, SUCCESS, Callback
+from sockpqd.core import (
+    COSTS,
+    OPERATION_BYTES_MAX,
+    Applied,
+    Effects,
+    NotYet,
+    Operation,
+    Put,
+    continues,
+    cost,
+    encode_entry,
+)
 
 log = logging.getLogger("sockpqd.cluster")
 

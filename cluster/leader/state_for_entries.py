@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import logging
 
-from cluster import limits
-from cluster.journal.journal import Journal
-from cluster.paging.page_files import PageFiles
-from cluster.raft.peer import Peer
-from cluster.raft.transport import RaftTransport
-from cluster.snapshots.snapshot_store import SnapshotStore
-from core import Machine
+from sockpqd.cluster import limits
+from sockpqd.cluster.journal.journal import Journal
+from sockpqd.cluster.paging.page_files import PageFiles
+from sockpqd.cluster.raft.peer import Peer
+from sockpqd.cluster.raft.transport import RaftTransport
+from sockpqd.cluster.snapshots.snapshot_store import SnapshotStore
+from sockpqd.core import Machine
 
 log = logging.getLogger("sockpqd.cluster")
 

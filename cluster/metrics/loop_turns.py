@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster.metrics.histogram import Histogram
+from sockpqd.cluster.metrics.histogram import Histogram
 
 MINUTE_S = 60.0
 

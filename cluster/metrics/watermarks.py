@@ -21,7 +21,7 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from pathlib import Path
 
-from cluster.metrics.process_memory import UsedMemory, resident_bytes, small_objects
+from sockpqd.cluster.metrics.process_memory import UsedMemory, resident_bytes, small_objects
 
 log = logging.getLogger("sockpqd.cluster")
 

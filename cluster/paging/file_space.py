@@ -20,10 +20,10 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Protocol
 
-from cluster.metrics.histogram import Histogram
-from cluster.paging.page_format import HEADER, Reference, data_of, header_of
-from cluster.storage.disk import Disk
-from core import PageLost
+from sockpqd.cluster.metrics.histogram import Histogram
+from sockpqd.cluster.paging.page_format import HEADER, Reference, data_of, header_of
+from sockpqd.cluster.storage.disk import Disk
+from sockpqd.core import PageLost
 
 SEGMENT_BYTES = 256 << 20
 SEGMENT_BYTES_MIN = 16 << 20    # where there is little room a segment has

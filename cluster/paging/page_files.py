@@ -20,12 +20,12 @@ import logging
 from collections.abc import Collection
 from pathlib import Path
 
-from cluster import limits
-from cluster.metrics.histogram import Histogram
-from cluster.paging.file_space import FileSpace, Segment
-from cluster.paging.page_format import PREFIX, path_of
-from cluster.storage.disk import Disk, passes
-from core import PageLost
+from sockpqd.cluster import limits
+from sockpqd.cluster.metrics.histogram import Histogram
+from sockpqd.cluster.paging.file_space import FileSpace, Segment
+from sockpqd.cluster.paging.page_format import PREFIX, path_of
+from sockpqd.cluster.storage.disk import Disk, passes
+from sockpqd.core import PageLost
 
 log = logging.getLogger("sockpqd.cluster")
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
-from cluster.storage.disk import Disk
-from core import PageLost
+from sockpqd.cluster.storage.disk import Disk
+from sockpqd.core import PageLost
 
 PREFIX = "pages-"
 HEADER = struct.Struct("<QII")

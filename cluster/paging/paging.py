@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cluster import limits
-from cluster.paging.page_files import PageFiles
-from core import Machine, Pager, Pages
+from sockpqd.cluster import limits
+from sockpqd.cluster.paging.page_files import PageFiles
+from sockpqd.core import Machine, Pager, Pages
 
 
 class Paging:

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster import limits
-from cluster.errors import FailStop, RaftViolated
-from cluster.raft import lease
-from cluster.raft.peer import Context, Peer
-from cluster.raft.quorum import Quorum
-from cluster.raft.snapshot_transfer import SnapshotTransfers
-from cluster.raft.steady_lane import ENTRY_KINDS, SteadyLane
-from cluster.wire.messages import Ack, Append, Heartbeat, LogEntry, SnapshotChunk, StaleTerm
+from sockpqd.cluster import limits
+from sockpqd.cluster.errors import FailStop, RaftViolated
+from sockpqd.cluster.raft import lease
+from sockpqd.cluster.raft.peer import Context, Peer
+from sockpqd.cluster.raft.quorum import Quorum
+from sockpqd.cluster.raft.snapshot_transfer import SnapshotTransfers
+from sockpqd.cluster.raft.steady_lane import ENTRY_KINDS, SteadyLane
+from sockpqd.cluster.wire.messages import Ack, Append, Heartbeat, LogEntry, SnapshotChunk, StaleTerm
 
 
 class Sender:

@@ -21,11 +21,11 @@ from __future__ import annotations
 import logging
 import random
 
-from cluster import limits
-from cluster.raft.peer import Context, Peer
-from cluster.raft.quorum import Quorum
-from cluster.raft.voting_right import VotingRight
-from cluster.wire.messages import PreVote, PreVoteAnswer, RequestVote, TimeoutNow, Vote
+from sockpqd.cluster import limits
+from sockpqd.cluster.raft.peer import Context, Peer
+from sockpqd.cluster.raft.quorum import Quorum
+from sockpqd.cluster.raft.voting_right import VotingRight
+from sockpqd.cluster.wire.messages import PreVote, PreVoteAnswer, RequestVote, TimeoutNow, Vote
 
 log = logging.getLogger("sockpqd.cluster")
 

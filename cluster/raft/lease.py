@@ -12,10 +12,10 @@ acknowledged at once, and grows to the shortest election timeout where disks or 
 
 from __future__ import annotations
 
-from cluster import limits
-from cluster.raft.peer import Context, Peer
-from cluster.raft.quorum import EVER, Quorum
-from cluster.wire.messages import Ack
+from sockpqd.cluster import limits
+from sockpqd.cluster.raft.peer import Context, Peer
+from sockpqd.cluster.raft.quorum import EVER, Quorum
+from sockpqd.cluster.wire.messages import Ack
 
 
 def promised(peer: Peer, ack: Ack) -> None:

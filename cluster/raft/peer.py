@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from cluster.journal.journal import Journal
-from cluster.raft.pysyncobj_adapter import PeerNode, Replica
-from cluster.snapshots.transfers import IncomingSnapshot, OutgoingSnapshot
-from cluster.wire.messages import Info, Message
+from sockpqd.cluster.journal.journal import Journal
+from sockpqd.cluster.raft.pysyncobj_adapter import PeerNode, Replica
+from sockpqd.cluster.snapshots.transfers import IncomingSnapshot, OutgoingSnapshot
+from sockpqd.cluster.wire.messages import Info, Message
 
 
 class Network(Protocol):

@@ -22,8 +22,8 @@ from pysyncobj import FAIL_REASON, SyncObj, SyncObjConf, replicated, syncobj
 from pysyncobj.node import Node
 from pysyncobj.transport import Transport
 
-from cluster import limits
-from cluster.errors import LibraryMismatch
+from sockpqd.cluster import limits
+from sockpqd.cluster.errors import LibraryMismatch
 
 VERSION = "0.3.17"
 

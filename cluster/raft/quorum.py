@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cluster.raft.peer import Context, Peer
-from cluster.raft.pysyncobj_adapter import QUORUM
+from sockpqd.cluster.raft.peer import Context, Peer
+from sockpqd.cluster.raft.pysyncobj_adapter import QUORUM
 
 LOST = float("-inf")
 EVER = float("inf")

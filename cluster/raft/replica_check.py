@@ -10,10 +10,10 @@ from __future__ import annotations
 import logging
 from collections import Counter
 
-from cluster import limits
-from cluster.errors import FailStop
-from cluster.raft.quorum import Quorum
-from cluster.storage.state_hash import Chain
+from sockpqd.cluster import limits
+from sockpqd.cluster.errors import FailStop
+from sockpqd.cluster.raft.quorum import Quorum
+from sockpqd.cluster.storage.state_hash import Chain
 
 log = logging.getLogger("sockpqd.cluster")
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import logging
 
-from cluster import limits
-from cluster.raft.peer import Context, IncomingTransfer, OutgoingTransfer, Peer
-from cluster.snapshots.snapshot_store import SnapshotDamaged, SnapshotStore
-from cluster.storage.disk import NO_ROOM, passes
-from cluster.wire.messages import SnapshotChunk
+from sockpqd.cluster import limits
+from sockpqd.cluster.raft.peer import Context, IncomingTransfer, OutgoingTransfer, Peer
+from sockpqd.cluster.snapshots.snapshot_store import SnapshotDamaged, SnapshotStore
+from sockpqd.cluster.storage.disk import NO_ROOM, passes
+from sockpqd.cluster.wire.messages import SnapshotChunk
 
 log = logging.getLogger("sockpqd.cluster")
 

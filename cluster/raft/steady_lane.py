@@ -30,11 +30,11 @@ Invariants, each with a test that goes red without it (tests/cluster/test_steady
 
 from __future__ import annotations
 
-from cluster import limits
-from cluster.journal.journal import Journal
-from cluster.raft.peer import Context, Peer
-from cluster.raft.quorum import Quorum
-from cluster.wire.messages import Ack, Append
+from sockpqd.cluster import limits
+from sockpqd.cluster.journal.journal import Journal
+from sockpqd.cluster.raft.peer import Context, Peer
+from sockpqd.cluster.raft.quorum import Quorum
+from sockpqd.cluster.wire.messages import Ack, Append
 
 ENTRY_KINDS = (b"\0", b"\1")    # REGULAR and NO_OP; the library mishandles MEMBERSHIP and VERSION (H5c, H10d)
 

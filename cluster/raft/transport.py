@@ -11,22 +11,22 @@ import random
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from cluster import limits
-from cluster.journal.journal import Journal
-from cluster.raft import lease
-from cluster.raft.append_entries import Receiver, Sender
-from cluster.raft.elections import Elections
-from cluster.raft.lease import Lease
-from cluster.raft.peer import Context, Network, Peer
-from cluster.raft.pysyncobj_adapter import NOT_LEADER, QUORUM, PeerNode, Replica, WatchedTransport
-from cluster.raft.quorum import Quorum
-from cluster.raft.snapshot_transfer import SnapshotTransfers
-from cluster.raft.steady_lane import SteadyLane
-from cluster.raft.voter_admission import Admission
-from cluster.raft.voting_right import VotingRight
-from cluster.settings import NodeSettings
-from cluster.snapshots.snapshot_store import SnapshotStore
-from cluster.wire import messages
+from sockpqd.cluster import limits
+from sockpqd.cluster.journal.journal import Journal
+from sockpqd.cluster.raft import lease
+from sockpqd.cluster.raft.append_entries import Receiver, Sender
+from sockpqd.cluster.raft.elections import Elections
+from sockpqd.cluster.raft.lease import Lease
+from sockpqd.cluster.raft.peer import Context, Network, Peer
+from sockpqd.cluster.raft.pysyncobj_adapter import NOT_LEADER, QUORUM, PeerNode, Replica, WatchedTransport
+from sockpqd.cluster.raft.quorum import Quorum
+from sockpqd.cluster.raft.snapshot_transfer import SnapshotTransfers
+from sockpqd.cluster.raft.steady_lane import SteadyLane
+from sockpqd.cluster.raft.voter_admission import Admission
+from sockpqd.cluster.raft.voting_right import VotingRight
+from sockpqd.cluster.settings import NodeSettings
+from sockpqd.cluster.snapshots.snapshot_store import SnapshotStore
+from sockpqd.cluster.wire import messages
 
 log = logging.getLogger("sockpqd.cluster")
 

@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import logging
 
-from cluster.raft.elections import Elections
-from cluster.raft.peer import Context, Peer
-from cluster.raft.quorum import Quorum
-from cluster.raft.voting_right import VotingRight
-from cluster.wire.messages import Admit
+from sockpqd.cluster.raft.elections import Elections
+from sockpqd.cluster.raft.peer import Context, Peer
+from sockpqd.cluster.raft.quorum import Quorum
+from sockpqd.cluster.raft.voting_right import VotingRight
+from sockpqd.cluster.wire.messages import Admit
 
 log = logging.getLogger("sockpqd.cluster")
 

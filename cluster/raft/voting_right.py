@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import logging
 
-from cluster import limits
-from cluster.raft.peer import Context, Peer
-from cluster.raft.quorum import Quorum
-from cluster.wire.messages import Hello
+from sockpqd.cluster import limits
+from sockpqd.cluster.raft.peer import Context, Peer
+from sockpqd.cluster.raft.quorum import Quorum
+from sockpqd.cluster.wire.messages import Hello
 
 log = logging.getLogger("sockpqd.cluster")
 

@@ -7,11 +7,11 @@ import logging
 import re
 from pathlib import Path
 
-from cluster.journal.journal import Journal
-from cluster.snapshots import snapshot_file
-from cluster.snapshots.snapshot_file import Contents, SnapshotFile
-from cluster.storage.disk import Disk
-from cluster.storage.errors import START_EMPTY, SnapshotDamaged, SnapshotTooNew
+from sockpqd.cluster.journal.journal import Journal
+from sockpqd.cluster.snapshots import snapshot_file
+from sockpqd.cluster.snapshots.snapshot_file import Contents, SnapshotFile
+from sockpqd.cluster.storage.disk import Disk
+from sockpqd.cluster.storage.errors import START_EMPTY, SnapshotDamaged, SnapshotTooNew
 
 log = logging.getLogger("sockpqd.cluster")
 

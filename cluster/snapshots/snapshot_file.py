@@ -24,13 +24,13 @@ from zlib import crc32
 
 import msgpack
 
-from cluster import limits
-from cluster.journal.log_index import Entry
-from cluster.paging import page_format
-from cluster.storage.disk import Disk
-from cluster.storage.errors import SnapshotDamaged, SnapshotTooNew
-from cluster.storage.state_hash import DIGEST_BYTES
-from core import PageLost, references
+from sockpqd.cluster import limits
+from sockpqd.cluster.journal.log_index import Entry
+from sockpqd.cluster.paging import page_format
+from sockpqd.cluster.storage.disk import Disk
+from sockpqd.cluster.storage.errors import SnapshotDamaged, SnapshotTooNew
+from sockpqd.cluster.storage.state_hash import DIGEST_BYTES
+from sockpqd.core import PageLost, references
 
 VERSION = 1
 VERSION_WITH_PAGES = 2

@@ -20,20 +20,20 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Protocol
 
-from cluster import limits
-from cluster.journal.journal import Journal
-from cluster.journal.log_index import Entry
-from cluster.paging.page_files import PageFiles, PagesNotSynced
-from cluster.paging.page_format import PageReader
-from cluster.snapshots import snapshot_file
-from cluster.snapshots.snapshot_directory import SnapshotDirectory
-from cluster.snapshots.snapshot_file import Contents, SnapshotFile
-from cluster.snapshots.transfers import IncomingSnapshot, OutgoingSnapshot
-from cluster.storage.disk import NO_SPACE, Disk, NamesNotSynced
-from cluster.storage.errors import START_EMPTY, START_NEWER, SnapshotDamaged, SnapshotTooNew
-from cluster.storage.fork import BackgroundTask, ForkedTask, InlineTask
-from cluster.storage.state_hash import Chain
-from core import PageLost, SnapshotError, expanded
+from sockpqd.cluster import limits
+from sockpqd.cluster.journal.journal import Journal
+from sockpqd.cluster.journal.log_index import Entry
+from sockpqd.cluster.paging.page_files import PageFiles, PagesNotSynced
+from sockpqd.cluster.paging.page_format import PageReader
+from sockpqd.cluster.snapshots import snapshot_file
+from sockpqd.cluster.snapshots.snapshot_directory import SnapshotDirectory
+from sockpqd.cluster.snapshots.snapshot_file import Contents, SnapshotFile
+from sockpqd.cluster.snapshots.transfers import IncomingSnapshot, OutgoingSnapshot
+from sockpqd.cluster.storage.disk import NO_SPACE, Disk, NamesNotSynced
+from sockpqd.cluster.storage.errors import START_EMPTY, START_NEWER, SnapshotDamaged, SnapshotTooNew
+from sockpqd.cluster.storage.fork import BackgroundTask, ForkedTask, InlineTask
+from sockpqd.cluster.storage.state_hash import Chain
+from sockpqd.core import PageLost, SnapshotError, expanded
 
 __all__ = ["IncomingSnapshot", "OutgoingSnapshot", "SnapshotDamaged", "SnapshotStore", "SnapshotTooNew"]
 

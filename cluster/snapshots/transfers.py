@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
-from cluster import limits
-from cluster.snapshots import snapshot_file
-from cluster.snapshots.snapshot_file import SnapshotFile
-from cluster.storage.disk import Disk
-from cluster.storage.errors import START_NEWER_HERE, SnapshotTooNew
+from sockpqd.cluster import limits
+from sockpqd.cluster.snapshots import snapshot_file
+from sockpqd.cluster.snapshots.snapshot_file import SnapshotFile
+from sockpqd.cluster.storage.disk import Disk
+from sockpqd.cluster.storage.errors import START_NEWER_HERE, SnapshotTooNew
 
 
 class Store(Protocol):

@@ -10,8 +10,8 @@ import contextlib
 import logging
 from pathlib import Path
 
-from cluster import limits
-from cluster.storage.disk import Disk
+from sockpqd.cluster import limits
+from sockpqd.cluster.storage.disk import Disk
 
 log = logging.getLogger("sockpqd.cluster")
 

@@ -18,8 +18,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from cluster.metrics.histogram import Histogram
-from cluster.storage import page_cache
+from sockpqd.cluster.metrics.histogram import Histogram
+from sockpqd.cluster.storage import page_cache
 
 Result = TypeVar("Result")
 

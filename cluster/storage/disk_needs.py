@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cluster import limits
+from sockpqd.cluster import limits
 
 PAGE_FILES_BYTES = 32 << 20     # one that is written, and one that is given up meanwhile
 

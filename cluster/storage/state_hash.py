@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from cluster import limits
+from sockpqd.cluster import limits
 
 log = logging.getLogger("sockpqd.cluster")
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from cluster import limits
+from sockpqd.cluster import limits
 
 HEAD_BYTES = 4
 PIECE = 1 << 31

@@ -12,8 +12,8 @@ from struct import Struct as Layout
 import msgspec
 from msgspec import Struct
 
-from cluster.api import Channels
-from core import FIRST_LEVEL
+from sockpqd.cluster.api import Channels
+from sockpqd.core import FIRST_LEVEL
 
 WIRE_FORMAT = 2
 LogEntry = tuple[bytes, int, int]       # (command, index, term), as pysyncobj keeps them

@@ -12,7 +12,7 @@ import re
 
 import msgspec
 
-from cluster.wire.messages import Hello
+from sockpqd.cluster.wire.messages import Hello
 
 _HOST_AND_PORT = re.compile(r"[^\s/@]{1,253}:[1-9][0-9]{0,4}")
 

@@ -8,10 +8,10 @@ from typing import Protocol, cast
 
 import msgspec
 
-from cluster import limits
-from cluster.wire.framing import Unframer, whole
-from cluster.wire.messages import Hello, Message, decode, decode_hello
-from cluster.wire.peer_link import PeerLink
+from sockpqd.cluster import limits
+from sockpqd.cluster.wire.framing import Unframer, whole
+from sockpqd.cluster.wire.messages import Hello, Message, decode, decode_hello
+from sockpqd.cluster.wire.peer_link import PeerLink
 
 
 class Events(Protocol):

@@ -12,9 +12,9 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Protocol
 
-from cluster import limits
-from cluster.wire.framing import HEAD_BYTES, pieces, whole
-from cluster.wire.messages import (
+from sockpqd.cluster import limits
+from sockpqd.cluster.wire.framing import HEAD_BYTES, pieces, whole
+from sockpqd.cluster.wire.messages import (
     Ack,
     Answered,
     Append,
@@ -29,7 +29,7 @@ from cluster.wire.messages import (
     encode,
     encode_parts,
 )
-from cluster.wire.moved import Addresses
+from sockpqd.cluster.wire.moved import Addresses
 
 log = logging.getLogger("sockpqd.peers")
 

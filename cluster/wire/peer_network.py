@@ -18,15 +18,15 @@ from collections.abc import Callable
 
 import msgspec
 
-from cluster import limits
-from cluster.settings import NodeSettings
-from cluster.wire.messages import Hello, Message, encode, incompatible
-from cluster.wire.peer_connection import PeerConnection
-from cluster.wire.peer_link import LinkConnection, PeerLink
-from cluster.wire.refusal_log import RefusalLog
-from cluster.wire.tls import TlsTransport, certificate_names
-from cluster.wire.tls_handshakes import Handshakes
-from cluster.wire.twins import address, copied, refused_twin, same_process, twins
+from sockpqd.cluster import limits
+from sockpqd.cluster.settings import NodeSettings
+from sockpqd.cluster.wire.messages import Hello, Message, encode, incompatible
+from sockpqd.cluster.wire.peer_connection import PeerConnection
+from sockpqd.cluster.wire.peer_link import LinkConnection, PeerLink
+from sockpqd.cluster.wire.refusal_log import RefusalLog
+from sockpqd.cluster.wire.tls import TlsTransport, certificate_names
+from sockpqd.cluster.wire.tls_handshakes import Handshakes
+from sockpqd.cluster.wire.twins import address, copied, refused_twin, same_process, twins
 
 log = logging.getLogger("sockpqd.peers")
 

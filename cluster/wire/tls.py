@@ -12,7 +12,7 @@ import contextlib
 import ssl
 from typing import Any, cast
 
-from cluster.wire.tls_handshakes import Handshakes
+from sockpqd.cluster.wire.tls_handshakes import Handshakes
 
 READ_BYTES = 16 << 10           # a record holds no more
 HANDSHAKE_RECORD = 22           # the first byte of a TLS handshake

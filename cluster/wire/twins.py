@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from cluster import limits
-from cluster.wire.messages import Hello
-from cluster.wire.peer_connection import PeerConnection
-from cluster.wire.peer_link import LinkConnection, PeerLink
+from sockpqd.cluster import limits
+from sockpqd.cluster.wire.messages import Hello
+from sockpqd.cluster.wire.peer_connection import PeerConnection
+from sockpqd.cluster.wire.peer_link import LinkConnection, PeerLink
 
 
 def same_process(one: Hello, other: Hello) -> bool:

@@ -20,12 +20,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sortedcontainers import SortedList
 
-from core import limits
-from core.fair.levels import Account, Levels
-from core.fair.shelves import FEW, Key, Place, Shelf, group_of
-from core.store.job import DelayedJob, Job, RunningJob
-from core.store.job_list import JobList
-from core.store.queues import Queue, Queues
+from sockpqd.core import limits
+from sockpqd.core.fair.levels import Account, Levels
+from sockpqd.core.fair.shelves import FEW, Key, Place, Shelf, group_of
+from sockpqd.core.store.job import DelayedJob, Job, RunningJob
+from sockpqd.core.store.job_list import JobList
+from sockpqd.core.store.queues import Queue, Queues
 
 
 class Task(Struct, gc=False):

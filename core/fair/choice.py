@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from core.fair.book import FairBook
-from core.fair.levels import Account
-from core.fair.shelves import Key, Place, group_of
-from core.limits import PORTION_MAX
-from core.store.job import Job
-from core.store.queues import Queue
+from sockpqd.core.fair.book import FairBook
+from sockpqd.core.fair.levels import Account
+from sockpqd.core.fair.shelves import Key, Place, group_of
+from sockpqd.core.limits import PORTION_MAX
+from sockpqd.core.store.job import Job
+from sockpqd.core.store.queues import Queue
 
 
 class Found(Struct, gc=False, frozen=True):

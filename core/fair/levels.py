@@ -9,8 +9,8 @@ from itertools import pairwise
 
 from msgspec import Struct, field
 
-from core import limits
-from core.limits import LEVELS_MAX
+from sockpqd.core import limits
+from sockpqd.core.limits import LEVELS_MAX
 
 SECOND_US = 1_000_000
 

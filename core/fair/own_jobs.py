@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from core.pages.paged_run import PagedRun
-from core.pages.pages import Page
-from core.store.job import Job
-from core.store.job_list import JobList
-from core.store.ready import ReadyJobs
+from sockpqd.core.pages.paged_run import PagedRun
+from sockpqd.core.pages.pages import Page
+from sockpqd.core.store.job import Job
+from sockpqd.core.store.job_list import JobList
+from sockpqd.core.store.ready import ReadyJobs
 
 NEAR = 32           # this many jobs behind one that is gone are looked at before all are searched
 

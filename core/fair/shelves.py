@@ -13,11 +13,11 @@ from collections.abc import Iterable
 from msgspec import Struct, field
 from sortedcontainers import SortedDict, SortedList
 
-from core.fair.levels import Account
-from core.fair.own_jobs import OwnJobs
-from core.store.job import AnyJob, Job
-from core.store.job_list import JobList
-from core.store.queues import Queue
+from sockpqd.core.fair.levels import Account
+from sockpqd.core.fair.own_jobs import OwnJobs
+from sockpqd.core.store.job import AnyJob, Job
+from sockpqd.core.store.job_list import JobList
+from sockpqd.core.store.queues import Queue
 
 FEW = 8             # this many groups of a queue are looked at one by one
 

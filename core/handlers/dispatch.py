@@ -11,11 +11,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from core.handlers.cost import Cost
-from core.levels import FIRST_LEVEL
-from core.ops.entry import Operation
-from core.ops.replies import Reply
-from core.state import State
+from sockpqd.core.handlers.cost import Cost
+from sockpqd.core.levels import FIRST_LEVEL
+from sockpqd.core.ops.entry import Operation
+from sockpqd.core.ops.replies import Reply
+from sockpqd.core.state import State
 
 Execute = Callable[[State, Any, int], Reply]
 

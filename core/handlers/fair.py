@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from core.fair.levels import FairSettings, allowed
-from core.handlers.cost import BASE_BYTES, ID_BYTES, JOB, Cost
-from core.ops import replies
-from core.ops.queues import ConfigureFair
-from core.ops.replies import Reply
-from core.state import State
+from sockpqd.core.fair.levels import FairSettings, allowed
+from sockpqd.core.handlers.cost import BASE_BYTES, ID_BYTES, JOB, Cost
+from sockpqd.core.ops import replies
+from sockpqd.core.ops.queues import ConfigureFair
+from sockpqd.core.ops.replies import Reply
+from sockpqd.core.state import State
 
 
 def configure_fair(state: State, operation: ConfigureFair, seed: int) -> Reply:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from core import limits
-from core.handlers.cost import BASE_BYTES, JOB, Cost
-from core.handlers.dispatch import EXECUTE
-from core.ops import replies
-from core.ops.entry import decode_operation
-from core.ops.fragments import Fragment, LastFragment
-from core.ops.replies import Reply
-from core.state import Collected, State
+from sockpqd.core import limits
+from sockpqd.core.handlers.cost import BASE_BYTES, JOB, Cost
+from sockpqd.core.handlers.dispatch import EXECUTE
+from sockpqd.core.ops import replies
+from sockpqd.core.ops.entry import decode_operation
+from sockpqd.core.ops.fragments import Fragment, LastFragment
+from sockpqd.core.ops.replies import Reply
+from sockpqd.core.state import Collected, State
 
 _MISSING = replies.FragmentsMissing()
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from core import limits
-from core.handlers.cost import BASE_BYTES, CHANGE_BYTES, JOB, Cost, of_names
-from core.ops import pulses as ops
-from core.ops import replies
-from core.ops.pulses import PulseChange
-from core.ops.replies import ACCEPTED, EMPTY_UNFINISHED, Granted, Reply, Turn
-from core.pulse.pulse import OWN_PREFIX, Pulse
-from core.rules.pulses import note, tell_speed
-from core.state import State
+from sockpqd.core import limits
+from sockpqd.core.handlers.cost import BASE_BYTES, CHANGE_BYTES, JOB, Cost, of_names
+from sockpqd.core.ops import pulses as ops
+from sockpqd.core.ops import replies
+from sockpqd.core.ops.pulses import PulseChange
+from sockpqd.core.ops.replies import ACCEPTED, EMPTY_UNFINISHED, Granted, Reply, Turn
+from sockpqd.core.pulse.pulse import OWN_PREFIX, Pulse
+from sockpqd.core.rules.pulses import note, tell_speed
+from sockpqd.core.state import State
 
 _NO_GRANTS = Granted(0, 0)
 

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from core import limits
-from core.handlers.cost import BASE_BYTES, CHANGE_BYTES, JOB, Cost, of_names
-from core.handlers.pulses import bounded
-from core.ops import queues as ops
-from core.ops import replies
-from core.ops.jobs import Policy, Then
-from core.ops.pulses import PulseChange
-from core.ops.queues import Order
-from core.ops.replies import Removed, Reply
-from core.ops.settings import QueueSettings
-from core.pulse.pulse import OWN_PREFIX, Pulse
-from core.rules.pause import end_pause
-from core.rules.pulses import drop_own_pulse
-from core.rules.remove_queue import exists, has_jobs, not_running, remove_queue
-from core.state import State
-from core.store.job import time_in_order
-from core.store.queues import PAUSES, Queue
+from sockpqd.core import limits
+from sockpqd.core.handlers.cost import BASE_BYTES, CHANGE_BYTES, JOB, Cost, of_names
+from sockpqd.core.handlers.pulses import bounded
+from sockpqd.core.ops import queues as ops
+from sockpqd.core.ops import replies
+from sockpqd.core.ops.jobs import Policy, Then
+from sockpqd.core.ops.pulses import PulseChange
+from sockpqd.core.ops.queues import Order
+from sockpqd.core.ops.replies import Removed, Reply
+from sockpqd.core.ops.settings import QueueSettings
+from sockpqd.core.pulse.pulse import OWN_PREFIX, Pulse
+from sockpqd.core.rules.pause import end_pause
+from sockpqd.core.rules.pulses import drop_own_pulse
+from sockpqd.core.rules.remove_queue import exists, has_jobs, not_running, remove_queue
+from sockpqd.core.state import State
+from sockpqd.core.store.job import time_in_order
+from sockpqd.core.store.queues import PAUSES, Queue
 
 
 def create_queue(state: State, operation: ops.CreateQueue, seed: int) -> Reply:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from core.handlers.cost import BASE_BYTES, Cost
-from core.handlers.dispatch import COSTS, REQUESTED
-from core.handlers.jobs.get import handed
-from core.ops import replies
-from core.ops.cluster import CloneEnd
-from core.ops.jobs import Get, GetAllowed, GetInTurn, GetNumber, GetWith, Put, PutGrouped, PutWith
-from core.ops.pulses import TakeTurn
-from core.ops.replies import Empty, Handed, HandedMany, Reply, Stored, Turn
-from core.ops.sessions import Request
-from core.sessions.session import Answer, AnsweredRequest, HandedOut, HandedOutMany
-from core.state import State
+from sockpqd.core.handlers.cost import BASE_BYTES, Cost
+from sockpqd.core.handlers.dispatch import COSTS, REQUESTED
+from sockpqd.core.handlers.jobs.get import handed
+from sockpqd.core.ops import replies
+from sockpqd.core.ops.cluster import CloneEnd
+from sockpqd.core.ops.jobs import Get, GetAllowed, GetInTurn, GetNumber, GetWith, Put, PutGrouped, PutWith
+from sockpqd.core.ops.pulses import TakeTurn
+from sockpqd.core.ops.replies import Empty, Handed, HandedMany, Reply, Stored, Turn
+from sockpqd.core.ops.sessions import Request
+from sockpqd.core.sessions.session import Answer, AnsweredRequest, HandedOut, HandedOutMany
+from sockpqd.core.state import State
 
 _MISMATCH = replies.RequestMismatch()
 _ANSWERED_LATER = frozenset((Get, GetWith, GetInTurn, GetAllowed, GetNumber, TakeTurn))     # Empty may mean "not yet"

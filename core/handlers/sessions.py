@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from itertools import islice
 
-from core import limits
-from core.handlers.cost import BASE_BYTES, ID_BYTES, JOB, Cost, of_names
-from core.ops import replies
-from core.ops import sessions as ops
-from core.ops.replies import ACCEPTED, SESSION_NOT_FOUND, Reply
-from core.rules.complete import FIRST, put_back
-from core.rules.expire import end_session
-from core.sessions.session import Session
-from core.state import State
+from sockpqd.core import limits
+from sockpqd.core.handlers.cost import BASE_BYTES, ID_BYTES, JOB, Cost, of_names
+from sockpqd.core.ops import replies
+from sockpqd.core.ops import sessions as ops
+from sockpqd.core.ops.replies import ACCEPTED, SESSION_NOT_FOUND, Reply
+from sockpqd.core.rules.complete import FIRST, put_back
+from sockpqd.core.rules.expire import end_session
+from sockpqd.core.sessions.session import Session
+from sockpqd.core.state import State
 
 SECRET_MASK = (1 << 64) - 1
 

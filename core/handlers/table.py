@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from core.handlers import (
+from sockpqd.core.handlers import (
     cost,
     dispatch,
     fair,
@@ -22,18 +22,18 @@ from core.handlers import (
     users,
     workers,
 )
-from core.handlers.cluster import clone, leadership, members
-from core.handlers.jobs import batch, edit, finish, get, put, spread
-from core.levels import FIRST_LEVEL
-from core.ops import cluster as cluster_ops
-from core.ops import fragments as fragment_ops
-from core.ops import jobs as job_ops
-from core.ops import pulses as pulse_ops
-from core.ops import queues as queue_ops
-from core.ops import sessions as session_ops
-from core.ops import topics as topic_ops
-from core.ops import users as user_ops
-from core.ops import workers as worker_ops
+from sockpqd.core.handlers.cluster import clone, leadership, members
+from sockpqd.core.handlers.jobs import batch, edit, finish, get, put, spread
+from sockpqd.core.levels import FIRST_LEVEL
+from sockpqd.core.ops import cluster as cluster_ops
+from sockpqd.core.ops import fragments as fragment_ops
+from sockpqd.core.ops import jobs as job_ops
+from sockpqd.core.ops import pulses as pulse_ops
+from sockpqd.core.ops import queues as queue_ops
+from sockpqd.core.ops import sessions as session_ops
+from sockpqd.core.ops import topics as topic_ops
+from sockpqd.core.ops import users as user_ops
+from sockpqd.core.ops import workers as worker_ops
 
 
 class Handler(NamedTuple):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from core import limits
-from core.handlers.cost import BASE_BYTES, JOB, Cost, of_names
-from core.ops import replies
-from core.ops import topics as ops
-from core.ops.replies import ACCEPTED, Reply
-from core.state import State
+from sockpqd.core import limits
+from sockpqd.core.handlers.cost import BASE_BYTES, JOB, Cost, of_names
+from sockpqd.core.ops import replies
+from sockpqd.core.ops import topics as ops
+from sockpqd.core.ops.replies import ACCEPTED, Reply
+from sockpqd.core.state import State
 
 _TOPIC_NOT_FOUND = replies.TopicNotFound()
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from core import limits
-from core.handlers.cost import BASE_BYTES, USERS, Cost, of_names
-from core.ops import replies
-from core.ops import users as ops
-from core.ops.replies import Reply
-from core.state import State
+from sockpqd.core import limits
+from sockpqd.core.handlers.cost import BASE_BYTES, USERS, Cost, of_names
+from sockpqd.core.ops import replies
+from sockpqd.core.ops import users as ops
+from sockpqd.core.ops.replies import Reply
+from sockpqd.core.state import State
 
 
 def set_user(state: State, operation: ops.SetUser, seed: int) -> Reply:

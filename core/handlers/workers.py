@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from core import limits
-from core.handlers.cost import BASE_BYTES, JOB, Cost, of_names
-from core.ops import replies
-from core.ops import workers as ops
-from core.ops.replies import Reply
-from core.sessions.workers import WorkerPool
-from core.state import State
+from sockpqd.core import limits
+from sockpqd.core.handlers.cost import BASE_BYTES, JOB, Cost, of_names
+from sockpqd.core.ops import replies
+from sockpqd.core.ops import workers as ops
+from sockpqd.core.ops.replies import Reply
+from sockpqd.core.sessions.workers import WorkerPool
+from sockpqd.core.state import State
 
 
 def heartbeat(state: State, operation: ops.BeatWorker, seed: int) -> Reply:

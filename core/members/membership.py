@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct, field
 
-from core.ops.cluster import Address
+from sockpqd.core.ops.cluster import Address
 
 
 class Membership(Struct, frozen=True):

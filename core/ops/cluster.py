@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from core.ops.jobs import Then
-from core.ops.logged import Logged
+from sockpqd.core.ops.jobs import Then
+from sockpqd.core.ops.logged import Logged
 
 
 class Tick(Logged, tag=6, frozen=True):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from core.ops import cluster, fragments, jobs, pulses, queues, sessions, topics, users, workers
+from sockpqd.core.ops import cluster, fragments, jobs, pulses, queues, sessions, topics, users, workers
 
 ENTRY_FORMAT = 2
 

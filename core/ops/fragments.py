@@ -7,7 +7,7 @@ where in it the data belong, so whatever is missing is noticed. A new leader beg
 
 from __future__ import annotations
 
-from core.ops.logged import Logged
+from sockpqd.core.ops.logged import Logged
 
 
 class Fragment(Logged, tag=89, frozen=True):

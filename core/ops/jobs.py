@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from core.ops.logged import Logged
+from sockpqd.core.ops.logged import Logged
 
 
 class Then(IntEnum):

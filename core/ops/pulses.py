@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from core.ops.jobs import Feedback
-from core.ops.logged import Logged
+from sockpqd.core.ops.jobs import Feedback
+from sockpqd.core.ops.logged import Logged
 
 
 class PulseChange(Logged, frozen=True):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from core.ops.jobs import Policy, Then
-from core.ops.logged import Logged
+from sockpqd.core.ops.jobs import Policy, Then
+from sockpqd.core.ops.logged import Logged
 
 
 class Order(IntEnum):

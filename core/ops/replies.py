@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import UNSET, Struct, UnsetType
 
-from core.ops.workers import WorkerState
+from sockpqd.core.ops.workers import WorkerState
 
 
 class Stored(Struct, gc=False, frozen=True):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from core.ops import jobs, pulses, queues, topics, workers
-from core.ops.cluster import CloneEnd
-from core.ops.logged import Logged
+from sockpqd.core.ops import jobs, pulses, queues, topics, workers
+from sockpqd.core.ops.cluster import CloneEnd
+from sockpqd.core.ops.logged import Logged
 
 
 class OpenSession(Logged, tag=15, frozen=True):

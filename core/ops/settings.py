@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from core.limits import PORTION_MAX
-from core.ops.jobs import Policy, Then
-from core.ops.queues import Order, Overflow, Sched
+from sockpqd.core.limits import PORTION_MAX
+from sockpqd.core.ops.jobs import Policy, Then
+from sockpqd.core.ops.queues import Order, Overflow, Sched
 
 
 class QueueSettings(Struct, gc=False, frozen=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.ops.logged import Logged
+from sockpqd.core.ops.logged import Logged
 
 
 class BindQueue(Logged, tag=75, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from core.ops.logged import Logged
+from sockpqd.core.ops.logged import Logged
 
 
 class User(Struct, frozen=True):

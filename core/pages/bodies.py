@@ -12,10 +12,10 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core import limits
-from core.pages.page_space import PageLost, PageSpace
-from core.store.body import Body, Data, Held, bytes_of
-from core.store.job import DelayedJob, Job
+from sockpqd.core import limits
+from sockpqd.core.pages.page_space import PageLost, PageSpace
+from sockpqd.core.store.body import Body, Data, Held, bytes_of
+from sockpqd.core.store.job import DelayedJob, Job
 
 _Job = TypeVar("_Job", Job, DelayedJob)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from core.pages.bodies import of_memory
-from core.pages.extras import with_shared_extras
-from core.pages.page_space import PageLost
-from core.pages.pages import DelayedPage, Pages
-from core.pages.seq_index import SeqIndex
-from core.store.delayed import Delays
-from core.store.job import DelayedJob
+from sockpqd.core.pages.bodies import of_memory
+from sockpqd.core.pages.extras import with_shared_extras
+from sockpqd.core.pages.page_space import PageLost
+from sockpqd.core.pages.pages import DelayedPage, Pages
+from sockpqd.core.pages.seq_index import SeqIndex
+from sockpqd.core.store.delayed import Delays
+from sockpqd.core.store.job import DelayedJob
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[DelayedJob])

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from msgspec.structs import force_setattr
 
-from core.store.job import DelayedJob, Extras, Job, of_many
+from sockpqd.core.store.job import DelayedJob, Extras, Job, of_many
 
 _Job = TypeVar("_Job", Job, DelayedJob)
 

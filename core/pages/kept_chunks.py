@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from core.pages.page_space import PageSpace
-from core.pages.pages import Pages
+from sockpqd.core.pages.page_space import PageSpace
+from sockpqd.core.pages.pages import Pages
 
 
 class KeptChunks:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from core.store.job import DelayedJob
-from core.store.job_list import JobList
+from sockpqd.core.store.job import DelayedJob
+from sockpqd.core.store.job_list import JobList
 
 
 class NearJobs(JobList[DelayedJob], gc=False, eq=False):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from core.pages.bodies import Outside
-from core.pages.paged_delays import PagedDelays
-from core.pages.paged_run import PagedRun
-from core.pages.pages import Pages
-from core.store.queues import Queue
+from sockpqd.core.pages.bodies import Outside
+from sockpqd.core.pages.paged_delays import PagedDelays
+from sockpqd.core.pages.paged_run import PagedRun
+from sockpqd.core.pages.pages import Pages
+from sockpqd.core.store.queues import Queue
 
 
 class OnDisk(Struct, frozen=True):

@@ -13,15 +13,15 @@ from collections.abc import Iterator
 from msgspec import Struct, field
 from sortedcontainers import SortedList
 
-from core.limits import PAGES_AHEAD
-from core.pages.delayed_pages import DelayedPages, place
-from core.pages.merge import merged
-from core.pages.near_jobs import NearJobs
-from core.pages.paged_run import paged_out
-from core.pages.pages import DelayedPage
-from core.store.job import DelayedJob
-from core.store.job_list import JobList
-from core.store.queues import Queue
+from sockpqd.core.limits import PAGES_AHEAD
+from sockpqd.core.pages.delayed_pages import DelayedPages, place
+from sockpqd.core.pages.merge import merged
+from sockpqd.core.pages.near_jobs import NearJobs
+from sockpqd.core.pages.paged_run import paged_out
+from sockpqd.core.pages.pages import DelayedPage
+from sockpqd.core.store.job import DelayedJob
+from sockpqd.core.store.job_list import JobList
+from sockpqd.core.store.queues import Queue
 
 
 class PagedDelays(Struct, gc=False, eq=False):

@@ -11,11 +11,11 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from core.limits import BLOCK_JOBS_MAX, PAGE_BYTES_MAX, PAGE_BYTES_MIN, PAGES_AHEAD
-from core.pages.extras import fit_pages
-from core.pages.pages import Page, Pages
-from core.store.job import DelayedJob, Job
-from core.store.job_list import JobList
+from sockpqd.core.limits import BLOCK_JOBS_MAX, PAGE_BYTES_MAX, PAGE_BYTES_MIN, PAGES_AHEAD
+from sockpqd.core.pages.extras import fit_pages
+from sockpqd.core.pages.pages import Page, Pages
+from sockpqd.core.store.job import DelayedJob, Job
+from sockpqd.core.store.job_list import JobList
 
 _Job = TypeVar("_Job", Job, DelayedJob)
 _Page = TypeVar("_Page")

@@ -18,14 +18,14 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from core.limits import JOB_BYTES
-from core.pages.delayed_pages import DelayedPages
-from core.pages.paged_delays import PagedDelays
-from core.pages.paged_run import PagedRun
-from core.pages.pages import Pages
-from core.store.delayed import Delays
-from core.store.job_list import JobList
-from core.store.queues import Queue, Queues
+from sockpqd.core.limits import JOB_BYTES
+from sockpqd.core.pages.delayed_pages import DelayedPages
+from sockpqd.core.pages.paged_delays import PagedDelays
+from sockpqd.core.pages.paged_run import PagedRun
+from sockpqd.core.pages.pages import Pages
+from sockpqd.core.store.delayed import Delays
+from sockpqd.core.store.job_list import JobList
+from sockpqd.core.store.queues import Queue, Queues
 
 ENDED = object()
 LOOKS = 256             # queues or priorities looked at in one step

@@ -14,12 +14,12 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from core.limits import INDEXED_BYTES, JOB_BYTES, PAGE_HANDLE_BYTES
-from core.pages.bodies import Bodies, leave, of_memory, wait
-from core.pages.extras import with_shared_extras
-from core.pages.page_space import PageLost, PageSpace, PageStore
-from core.pages.seq_index import SeqIndex
-from core.store.job import AnyJob, DelayedJob, Job, is_numbered
+from sockpqd.core.limits import INDEXED_BYTES, JOB_BYTES, PAGE_HANDLE_BYTES
+from sockpqd.core.pages.bodies import Bodies, leave, of_memory, wait
+from sockpqd.core.pages.extras import with_shared_extras
+from sockpqd.core.pages.page_space import PageLost, PageSpace, PageStore
+from sockpqd.core.pages.seq_index import SeqIndex
+from sockpqd.core.store.job import AnyJob, DelayedJob, Job, is_numbered
 
 _Job = TypeVar("_Job", Job, DelayedJob)
 

@@ -10,8 +10,8 @@ from collections import deque
 
 from msgspec import Struct, field
 
-from core.ops.jobs import Feedback
-from core.ops.pulses import PulseChange
+from sockpqd.core.ops.jobs import Feedback
+from sockpqd.core.ops.pulses import PulseChange
 
 OWN_PREFIX = "queue:"           # of the pulse of a queue with a RATE of its own, before the queue's name
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import deque
 from itertools import islice
 
-from core import limits
-from core.ops.jobs import Feedback
-from core.pulse.pulse import Pulse
-from core.store.timer_index import TimerIndex
+from sockpqd.core import limits
+from sockpqd.core.ops.jobs import Feedback
+from sockpqd.core.pulse.pulse import Pulse
+from sockpqd.core.store.timer_index import TimerIndex
 
 SLEWED = 1000       # replicated time runs faster by less than this part of it (spec/clock 2.2)
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from core import limits
-from core.ops.jobs import Due
-from core.rules.pause import end_pause
-from core.rules.portion import Portion
-from core.state import State
-from core.store.delayed import Release
-from core.store.job import NEVER_MS, DelayedJob, Extras, Job
-from core.store.queues import TTL_ENDED, Queue
+from sockpqd.core import limits
+from sockpqd.core.ops.jobs import Due
+from sockpqd.core.rules.pause import end_pause
+from sockpqd.core.rules.portion import Portion
+from sockpqd.core.state import State
+from sockpqd.core.store.delayed import Release
+from sockpqd.core.store.job import NEVER_MS, DelayedJob, Extras, Job
+from sockpqd.core.store.queues import TTL_ENDED, Queue
 
 
 def moment(state: State, when: Due) -> int:

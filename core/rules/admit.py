@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from core import limits
-from core.ops.queues import Overflow
-from core.ops.replies import DATA_TOO_LARGE, QUEUE_FULL, QUEUE_NOT_FOUND, QUEUE_PAUSED, Reply
-from core.rules.remove_queue import drop
-from core.state import State
-from core.store.job import DelayedJob, Job
-from core.store.queues import Queue
+from sockpqd.core import limits
+from sockpqd.core.ops.queues import Overflow
+from sockpqd.core.ops.replies import DATA_TOO_LARGE, QUEUE_FULL, QUEUE_NOT_FOUND, QUEUE_PAUSED, Reply
+from sockpqd.core.rules.remove_queue import drop
+from sockpqd.core.state import State
+from sockpqd.core.store.job import DelayedJob, Job
+from sockpqd.core.store.queues import Queue
 
 
 def rejects_puts(state: State, queue: str, data_bytes: int) -> Reply | None:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from core import limits
-from core.ops.jobs import LaterWith
-from core.ops.queues import Order
-from core.ops.replies import FINISHED, Rearmed, Reply
-from core.rules import activate
-from core.state import State
-from core.store.job import (
+from sockpqd.core import limits
+from sockpqd.core.ops.jobs import LaterWith
+from sockpqd.core.ops.queues import Order
+from sockpqd.core.ops.replies import FINISHED, Rearmed, Reply
+from sockpqd.core.rules import activate
+from sockpqd.core.state import State
+from sockpqd.core.store.job import (
     BuriedJob,
     DelayedJob,
     Extras,
@@ -25,7 +25,7 @@ from core.store.job import (
     is_numbered,
     time_in_order,
 )
-from core.store.queues import DEAD, DONE, LATER, PUT
+from sockpqd.core.store.queues import DEAD, DONE, LATER, PUT
 
 DEAD_SUFFIX = "_dead"
 NO_OPTIONS = LaterWith(0)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from core import limits
-from core.ops.jobs import Then
-from core.rules.complete import bury, finish, put_back
-from core.rules.remove_queue import remove_queue
-from core.sessions.session import Session
-from core.state import State
-from core.store.job import AnyJob, RunningJob, counted, is_numbered
-from core.store.queues import EXPIRED
+from sockpqd.core import limits
+from sockpqd.core.ops.jobs import Then
+from sockpqd.core.rules.complete import bury, finish, put_back
+from sockpqd.core.rules.remove_queue import remove_queue
+from sockpqd.core.sessions.session import Session
+from sockpqd.core.state import State
+from sockpqd.core.store.job import AnyJob, RunningJob, counted, is_numbered
+from sockpqd.core.store.queues import EXPIRED
 
 
 def end_due(state: State) -> int:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from core import limits
-from core.fair.choice import Found, find, find_of_jobs
-from core.fair.shelves import group_of
-from core.ops.queues import Sched
-from core.rules.hand_out import can_hand_out
-from core.state import State
-from core.store.job import Job
-from core.store.queues import Queue
+from sockpqd.core import limits
+from sockpqd.core.fair.choice import Found, find, find_of_jobs
+from sockpqd.core.fair.shelves import group_of
+from sockpqd.core.ops.queues import Sched
+from sockpqd.core.rules.hand_out import can_hand_out
+from sockpqd.core.state import State
+from sockpqd.core.store.job import Job
+from sockpqd.core.store.queues import Queue
 
 
 def found_in(state: State, queue: Queue, item: str | None) -> Found | None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from core import limits
-from core.fair.choice import Found, take
-from core.ops.jobs import Get, GetNumber, Then
-from core.state import State
-from core.store.items import ItemQueue
-from core.store.job import Job, RunningJob
-from core.store.queues import Queue
+from sockpqd.core import limits
+from sockpqd.core.fair.choice import Found, take
+from sockpqd.core.ops.jobs import Get, GetNumber, Then
+from sockpqd.core.state import State
+from sockpqd.core.store.items import ItemQueue
+from sockpqd.core.store.job import Job, RunningJob
+from sockpqd.core.store.queues import Queue
 
 
 def can_hand_out(queue: Queue, item_queue: ItemQueue) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from core.state import State
-from core.store.queues import Queue
+from sockpqd.core.state import State
+from sockpqd.core.store.queues import Queue
 
 
 def end_pause(state: State, queue: Queue) -> None:

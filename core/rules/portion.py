@@ -6,7 +6,7 @@ determined by the state alone, never by where jobs are.
 
 from __future__ import annotations
 
-from core import limits
+from sockpqd.core import limits
 
 
 class Portion:

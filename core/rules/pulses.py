@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from core import limits
-from core.ops.jobs import Feedback
-from core.pulse.pulse import OWN_PREFIX, Pulse
-from core.state import State
-from core.store.job import RunningJob
+from sockpqd.core import limits
+from sockpqd.core.ops.jobs import Feedback
+from sockpqd.core.pulse.pulse import OWN_PREFIX, Pulse
+from sockpqd.core.state import State
+from sockpqd.core.store.job import RunningJob
 
 
 def note(state: State, pulse: Pulse, feedback: Feedback, sleep_ms: int) -> None:

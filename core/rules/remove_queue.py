@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from core import limits
-from core.ops.queues import JobState
-from core.pages.paged_run import PagedRun
-from core.pages.pages import Page
-from core.rules.portion import Portion
-from core.rules.pulses import drop_own_pulse
-from core.state import State
-from core.store.job import BuriedJob, DelayedJob, Job
-from core.store.queues import Queue
+from sockpqd.core import limits
+from sockpqd.core.ops.queues import JobState
+from sockpqd.core.pages.paged_run import PagedRun
+from sockpqd.core.pages.pages import Page
+from sockpqd.core.rules.portion import Portion
+from sockpqd.core.rules.pulses import drop_own_pulse
+from sockpqd.core.state import State
+from sockpqd.core.store.job import BuriedJob, DelayedJob, Job
+from sockpqd.core.store.queues import Queue
 
 _Waiting = Job | DelayedJob | BuriedJob
 

@@ -17,16 +17,16 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from core import limits
-from core.fair.choice import Found
-from core.ops.jobs import Policy
-from core.rules.fair_choice import FairOffers
-from core.rules.hand_out import can_hand_out
-from core.state import State
-from core.store.job import Job
-from core.store.policies.choice import draw
-from core.store.policies.oldest import ready_since
-from core.store.queues import Queue
+from sockpqd.core import limits
+from sockpqd.core.fair.choice import Found
+from sockpqd.core.ops.jobs import Policy
+from sockpqd.core.rules.fair_choice import FairOffers
+from sockpqd.core.rules.hand_out import can_hand_out
+from sockpqd.core.state import State
+from sockpqd.core.store.job import Job
+from sockpqd.core.store.policies.choice import draw
+from sockpqd.core.store.policies.oldest import ready_since
+from sockpqd.core.store.queues import Queue
 
 
 class Way(Struct, frozen=True):

@@ -13,8 +13,8 @@ from heapq import heapify, heappop, heappush, heapreplace
 
 from msgspec import Struct, field
 
-from core import limits
-from core.sessions.session import Session
+from sockpqd.core import limits
+from sockpqd.core.sessions.session import Session
 
 
 class _Owner(Struct, gc=False, eq=False):

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from core import limits
-from core.ops.replies import Reply
-from core.store.job import RunningJob
+from sockpqd.core import limits
+from sockpqd.core.ops.replies import Reply
+from sockpqd.core.store.job import RunningJob
 
 
 class HandedOut(Struct, gc=False, frozen=True):

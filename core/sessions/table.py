@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from core.sessions.owners import Owners
-from core.sessions.session import Session
-from core.sessions.timers import TimerWheel
-from core.store.job import RunningJob
+from sockpqd.core.sessions.owners import Owners
+from sockpqd.core.sessions.session import Session
+from sockpqd.core.sessions.timers import TimerWheel
+from sockpqd.core.store.job import RunningJob
 
 
 class Sessions:

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 
 from sortedcontainers import SortedList
 
-from core.limits import LEASE_BITS, SESSION_SLOT_BITS
-from core.sessions.session import Session
+from sockpqd.core.limits import LEASE_BITS, SESSION_SLOT_BITS
+from sockpqd.core.sessions.session import Session
 
 
 class TimerWheel:

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from msgspec import Struct
 from sortedcontainers import SortedDict
 
-from core import limits
-from core.ops.workers import WorkerState
-from core.sessions.session import Session
+from sockpqd.core import limits
+from sockpqd.core.ops.workers import WorkerState
+from sockpqd.core.sessions.session import Session
 
 
 class WorkerPool(Struct, gc=False, eq=False):

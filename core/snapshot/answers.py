@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec import UNSET
 
-from core.ops import replies
-from core.sessions.session import Answer, HandedOut, HandedOutMany
-from core.snapshot import frames
-from core.snapshot.frames import check
+from sockpqd.core.ops import replies
+from sockpqd.core.sessions.session import Answer, HandedOut, HandedOutMany
+from sockpqd.core.snapshot import frames
+from sockpqd.core.snapshot.frames import check
 
 # One object each, shared by all sessions: there may be millions of them.
 _COMMON: list[tuple[replies.Reply, frames.SingleAnswer]] = [

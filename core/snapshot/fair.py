@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from core import limits
-from core.fair.book import FairBook, Task
-from core.fair.levels import Account, FairSettings, Levels, allowed
-from core.fair.shelves import group_of
-from core.pages.paged_delays import PagedDelays
-from core.pages.paged_run import PagedRun
-from core.snapshot.frames import FairRows, FairTable, Frame, check
-from core.state import State
-from core.store.job import DelayedJob, Job
-from core.store.queues import DelayedJobs, Queue
+from sockpqd.core import limits
+from sockpqd.core.fair.book import FairBook, Task
+from sockpqd.core.fair.levels import Account, FairSettings, Levels, allowed
+from sockpqd.core.fair.shelves import group_of
+from sockpqd.core.pages.paged_delays import PagedDelays
+from sockpqd.core.pages.paged_run import PagedRun
+from sockpqd.core.snapshot.frames import FairRows, FairTable, Frame, check
+from sockpqd.core.state import State
+from sockpqd.core.store.job import DelayedJob, Job
+from sockpqd.core.store.queues import DelayedJobs, Queue
 
 
 def fair_frames(book: FairBook | None) -> Iterator[Frame]:

@@ -9,11 +9,11 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from core.levels import FIRST_LEVEL
-from core.limits import COUNTER_MAX
-from core.ops.jobs import Policy, Then
-from core.ops.queues import Order, Overflow, Sched
-from core.ops.workers import WorkerState
+from sockpqd.core.levels import FIRST_LEVEL
+from sockpqd.core.limits import COUNTER_MAX
+from sockpqd.core.ops.jobs import Policy, Then
+from sockpqd.core.ops.queues import Order, Overflow, Sched
+from sockpqd.core.ops.workers import WorkerState
 
 Counter = Annotated[int, Meta(ge=0, le=COUNTER_MAX)]
 Number = Annotated[int, Meta(ge=0)]         # up to 64 bits

@@ -7,17 +7,17 @@ from collections.abc import Callable
 
 from msgspec.structs import astuple, replace
 
-from core import limits
-from core.ops.jobs import Then
-from core.ops.queues import Order
-from core.pages.delayed_pages import DelayedPages, jobs_in, place
-from core.pages.extras import with_shared_extras
-from core.pages.paged_delays import PagedDelays
-from core.pages.paged_run import PagedRun
-from core.pages.pager import Pager
-from core.pages.pages import DelayedPage, Page
-from core.pages.seq_index import SeqIndex
-from core.snapshot.frames import (
+from sockpqd.core import limits
+from sockpqd.core.ops.jobs import Then
+from sockpqd.core.ops.queues import Order
+from sockpqd.core.pages.delayed_pages import DelayedPages, jobs_in, place
+from sockpqd.core.pages.extras import with_shared_extras
+from sockpqd.core.pages.paged_delays import PagedDelays
+from sockpqd.core.pages.paged_run import PagedRun
+from sockpqd.core.pages.pager import Pager
+from sockpqd.core.pages.pages import DelayedPage, Page
+from sockpqd.core.pages.seq_index import SeqIndex
+from sockpqd.core.snapshot.frames import (
     Bodies,
     Buried,
     Delayed,
@@ -36,10 +36,10 @@ from core.snapshot.frames import (
     Waiting,
     check,
 )
-from core.state import State
-from core.store.body import Data
-from core.store.delayed import Release
-from core.store.job import (
+from sockpqd.core.state import State
+from sockpqd.core.store.body import Data
+from sockpqd.core.store.delayed import Release
+from sockpqd.core.store.job import (
     NEVER_MS,
     BuriedJob,
     DelayedJob,
@@ -49,8 +49,8 @@ from core.store.job import (
     RunningJob,
     of_many,
 )
-from core.store.job_list import JobList
-from core.store.queues import Queue
+from sockpqd.core.store.job_list import JobList
+from sockpqd.core.store.queues import Queue
 
 JobFrame = (
     Waiting | NumberIndex | Paged | NumberedPaged | PageIndex | PagedDelayed | Delayed | Buried | Running | Bodies

@@ -6,11 +6,11 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from core import limits
-from core.pulse.pulse import Pulse
-from core.pulse.pulses import Pulses
-from core.snapshot import frames
-from core.snapshot.frames import check
+from sockpqd.core import limits
+from sockpqd.core.pulse.pulse import Pulse
+from sockpqd.core.pulse.pulses import Pulses
+from sockpqd.core.snapshot import frames
+from sockpqd.core.snapshot.frames import check
 
 _FIELDS = tuple(name for name in frames.PulseRow.__struct_fields__ if name not in ("window", "tickets"))
 

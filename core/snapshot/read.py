@@ -18,28 +18,28 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec.structs import asdict, astuple
 
-from core import limits
-from core.fair.book import FairBook
-from core.fair.levels import Account
-from core.levels import FIRST_LEVEL
-from core.members.membership import Membership
-from core.ops.cluster import Address
-from core.ops.jobs import Then
-from core.ops.settings import ClusterSettings, QueueSettings
-from core.ops.users import User
-from core.pages.kept_chunks import KeptChunks
-from core.pages.pager import Pager
-from core.pulse.pulse import OWN_PREFIX
-from core.sessions.workers import WorkerPool
-from core.snapshot import frames
-from core.snapshot.fair import check_accounts, count_jobs, restored_account, restored_book
-from core.snapshot.frames import LevelError, SnapshotError, check
-from core.snapshot.jobs import KINDS, JobBuilder, JobFrame
-from core.snapshot.pulses import order_tickets, restored_pulse
-from core.snapshot.sessions import restored_session
-from core.snapshot.write import CHECKSUM_BYTES, FORMAT, MAGIC
-from core.state import Collected, State
-from core.store.policies.oldest import OldestFirst
+from sockpqd.core import limits
+from sockpqd.core.fair.book import FairBook
+from sockpqd.core.fair.levels import Account
+from sockpqd.core.levels import FIRST_LEVEL
+from sockpqd.core.members.membership import Membership
+from sockpqd.core.ops.cluster import Address
+from sockpqd.core.ops.jobs import Then
+from sockpqd.core.ops.settings import ClusterSettings, QueueSettings
+from sockpqd.core.ops.users import User
+from sockpqd.core.pages.kept_chunks import KeptChunks
+from sockpqd.core.pages.pager import Pager
+from sockpqd.core.pulse.pulse import OWN_PREFIX
+from sockpqd.core.sessions.workers import WorkerPool
+from sockpqd.core.snapshot import frames
+from sockpqd.core.snapshot.fair import check_accounts, count_jobs, restored_account, restored_book
+from sockpqd.core.snapshot.frames import LevelError, SnapshotError, check
+from sockpqd.core.snapshot.jobs import KINDS, JobBuilder, JobFrame
+from sockpqd.core.snapshot.pulses import order_tickets, restored_pulse
+from sockpqd.core.snapshot.sessions import restored_session
+from sockpqd.core.snapshot.write import CHECKSUM_BYTES, FORMAT, MAGIC
+from sockpqd.core.state import Collected, State
+from sockpqd.core.store.policies.oldest import OldestFirst
 
 # The frames of each format that is read. No release ever wrote those before OLDEST.
 OLDEST = 5

@@ -8,16 +8,16 @@ from itertools import chain
 
 import msgspec
 
-from core import limits
-from core.pages.bodies import body_of
-from core.pages.delayed_pages import jobs_in
-from core.pages.merge import merged
-from core.pages.page_space import PageLost
-from core.pages.pages import DelayedPage
-from core.snapshot import frames
-from core.snapshot.write import CHECKSUM_BYTES, MAGIC, extras_row
-from core.store.body import bytes_of
-from core.store.job import Job
+from sockpqd.core import limits
+from sockpqd.core.pages.bodies import body_of
+from sockpqd.core.pages.delayed_pages import jobs_in
+from sockpqd.core.pages.merge import merged
+from sockpqd.core.pages.page_space import PageLost
+from sockpqd.core.pages.pages import DelayedPage
+from sockpqd.core.snapshot import frames
+from sockpqd.core.snapshot.write import CHECKSUM_BYTES, MAGIC, extras_row
+from sockpqd.core.store.body import bytes_of
+from sockpqd.core.store.job import Job
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(frames.Paged | frames.NumberedPaged)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from core import limits
-from core.sessions.session import AnsweredRequest, Session
-from core.sessions.table import Sessions
-from core.snapshot.answers import answer_of, answer_row, ids_of
-from core.snapshot.frames import RequestRow, SessionRow, SessionRows, SessionTable, check
-from core.store.job import RunningJob
+from sockpqd.core import limits
+from sockpqd.core.sessions.session import AnsweredRequest, Session
+from sockpqd.core.sessions.table import Sessions
+from sockpqd.core.snapshot.answers import answer_of, answer_row, ids_of
+from sockpqd.core.snapshot.frames import RequestRow, SessionRow, SessionRows, SessionTable, check
+from sockpqd.core.store.job import RunningJob
 
 
 def session_frames(sessions: Sessions) -> Iterator[SessionTable | SessionRows]:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from core.levels import FIRST_LEVEL
-from core.ops.jobs import Policy
-from core.pages.kept_chunks import KeptChunks
-from core.pages.pager import Pager
-from core.rules.complete import undo_hand_out
-from core.snapshot.frames import SnapshotError
-from core.snapshot.read import Reader
-from core.state import State
+from sockpqd.core.levels import FIRST_LEVEL
+from sockpqd.core.ops.jobs import Policy
+from sockpqd.core.pages.kept_chunks import KeptChunks
+from sockpqd.core.pages.pager import Pager
+from sockpqd.core.rules.complete import undo_hand_out
+from sockpqd.core.snapshot.frames import SnapshotError
+from sockpqd.core.snapshot.read import Reader
+from sockpqd.core.state import State
 
 
 class PendingClone:

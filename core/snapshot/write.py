@@ -40,22 +40,22 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import asdict, astuple
 
-from core import limits
-from core.ops.settings import ClusterSettings
-from core.ops.users import User
-from core.pages.delayed_pages import DelayedPages
-from core.pages.paged_delays import PagedDelays
-from core.pages.paged_run import Block, PagedRun
-from core.pages.pages import NumberedPage, Page, Pages
-from core.pages.seq_index import SeqIndex
-from core.snapshot import frames
-from core.snapshot.fair import fair_frames
-from core.snapshot.pulses import pulse_frames
-from core.snapshot.sessions import session_frames
-from core.state import State
-from core.store.body import Body, bytes_of
-from core.store.job import AnyJob, BuriedJob, DelayedJob, Extras, Job, RunningJob
-from core.store.queues import Queue
+from sockpqd.core import limits
+from sockpqd.core.ops.settings import ClusterSettings
+from sockpqd.core.ops.users import User
+from sockpqd.core.pages.delayed_pages import DelayedPages
+from sockpqd.core.pages.paged_delays import PagedDelays
+from sockpqd.core.pages.paged_run import Block, PagedRun
+from sockpqd.core.pages.pages import NumberedPage, Page, Pages
+from sockpqd.core.pages.seq_index import SeqIndex
+from sockpqd.core.snapshot import frames
+from sockpqd.core.snapshot.fair import fair_frames
+from sockpqd.core.snapshot.pulses import pulse_frames
+from sockpqd.core.snapshot.sessions import session_frames
+from sockpqd.core.state import State
+from sockpqd.core.store.body import Body, bytes_of
+from sockpqd.core.store.job import AnyJob, BuriedJob, DelayedJob, Extras, Job, RunningJob
+from sockpqd.core.store.queues import Queue
 
 _Index = TypeVar("_Index", frames.PageIndex, frames.NumberIndex)
 

@@ -17,11 +17,11 @@ from typing import Protocol
 from msgspec import Struct, field
 from sortedcontainers import SortedDict
 
-from core import limits
-from core.store.job import NEVER_MS, DelayedJob
-from core.store.job_list import JobList
-from core.store.queues import Queue
-from core.store.timer_index import TimerIndex
+from sockpqd.core import limits
+from sockpqd.core.store.job import NEVER_MS, DelayedJob
+from sockpqd.core.store.job_list import JobList
+from sockpqd.core.store.queues import Queue
+from sockpqd.core.store.timer_index import TimerIndex
 
 
 class Release(Struct, gc=False, eq=False):

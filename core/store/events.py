@@ -9,7 +9,7 @@ were crossed (spec/events 2.2). Until then it is in `endings`; State.end_operati
 
 from __future__ import annotations
 
-from core.ops.events import Event
+from sockpqd.core.ops.events import Event
 
 ENDED_QUEUE, ENDED_ITEM, WATCHED_QUEUE = range(3)       # in the order in which an operation tells of them
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from core.ops.effects import Effects
-from core.store.items import ItemQueue
-from core.store.job_list import JobList
-from core.store.queues import Queue, Queues
+from sockpqd.core.ops.effects import Effects
+from sockpqd.core.store.items import ItemQueue
+from sockpqd.core.store.job_list import JobList
+from sockpqd.core.store.queues import Queue, Queues
 
 
 def apply_item_limit(queues: Queues, effects: Effects, queue: Queue, item_queue: ItemQueue) -> None:

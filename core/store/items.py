@@ -16,10 +16,10 @@ from bisect import bisect_left, insort
 
 from msgspec import Struct, field
 
-from core import limits
-from core.store.job import Job
-from core.store.job_list import JobList
-from core.store.policies.choice import splitmix64
+from sockpqd.core import limits
+from sockpqd.core.store.job import Job
+from sockpqd.core.store.job_list import JobList
+from sockpqd.core.store.policies.choice import splitmix64
 
 
 class ItemQueue(Struct, gc=False, eq=False):

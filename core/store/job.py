@@ -63,9 +63,9 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.limits import SEQ_BITS, SHARED_EXTRAS_MAX
-from core.ops.jobs import Then
-from core.store.body import Data
+from sockpqd.core.limits import SEQ_BITS, SHARED_EXTRAS_MAX
+from sockpqd.core.ops.jobs import Then
+from sockpqd.core.store.body import Data
 
 NEVER_MS = (1 << 63) - 1        # the due time of a job that waits for items
 

@@ -17,8 +17,8 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct, field
 
-from core.limits import BLOCK_JOBS_MAX
-from core.store.job import BuriedJob, DelayedJob, Job
+from sockpqd.core.limits import BLOCK_JOBS_MAX
+from sockpqd.core.store.job import BuriedJob, DelayedJob, Job
 
 _Job = TypeVar("_Job", Job, DelayedJob, BuriedJob, int, tuple[int, int, str])
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from sortedcontainers import SortedList
 
-from core.limits import LEASE_BITS
-from core.store.job import RunningJob
+from sockpqd.core.limits import LEASE_BITS
+from sockpqd.core.store.job import RunningJob
 
 _Bucket = dict[int, RunningJob]     # by id
 

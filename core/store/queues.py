@@ -20,16 +20,16 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from sortedcontainers import SortedDict, SortedList
 
-from core import limits
-from core.ops.queues import Order
-from core.ops.settings import QueueSettings
-from core.store.body import Body
-from core.store.job import AnyJob, BuriedJob, DelayedJob, Job
-from core.store.job_list import JobList
-from core.store.policies.oldest import OldestFirst
-from core.store.policies.weights import Weights
-from core.store.ready import ReadyJobs
-from core.store.timer_index import TimerIndex
+from sockpqd.core import limits
+from sockpqd.core.ops.queues import Order
+from sockpqd.core.ops.settings import QueueSettings
+from sockpqd.core.store.body import Body
+from sockpqd.core.store.job import AnyJob, BuriedJob, DelayedJob, Job
+from sockpqd.core.store.job_list import JobList
+from sockpqd.core.store.policies.oldest import OldestFirst
+from sockpqd.core.store.policies.weights import Weights
+from sockpqd.core.store.ready import ReadyJobs
+from sockpqd.core.store.timer_index import TimerIndex
 
 # Positions in Queue.counters: jobs that came, hand-outs and how they ended, dead jobs, jobs whose TTL ended, jobs that
 # were deleted; pauses. A list, because counting in it is cheapest.

@@ -23,9 +23,9 @@ from itertools import chain
 from msgspec import Struct, field
 from sortedcontainers import SortedList
 
-from core.limits import SCANNED_RUNS_MAX, UNSPLIT_JOBS_MAX
-from core.store.job import Job
-from core.store.job_list import JobList
+from sockpqd.core.limits import SCANNED_RUNS_MAX, UNSPLIT_JOBS_MAX
+from sockpqd.core.store.job import Job
+from sockpqd.core.store.job_list import JobList
 
 _NONE: SortedList = SortedList()        # the ranks while there are no runs
 _NO_RUNS: dict[int, None] = {}          # shared by all queues without very many priorities, and never changed

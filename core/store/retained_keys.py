@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from msgspec import Struct, field
 from sortedcontainers import SortedList
 
-from core import limits
-from core.store.timer_index import TimerIndex
+from sockpqd.core import limits
+from sockpqd.core.store.timer_index import TimerIndex
 
 
 class _Keys(Struct, gc=False, eq=False):

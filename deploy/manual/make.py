@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 from click.shell_completion import get_completion_class
 
-from gateway.main import main as sockpqd
-from pqctl.program import pqctl
+from sockpqd.gateway.main import main as sockpqd
+from sockpqd.pqctl.program import pqctl
 
 HERE = Path(__file__).parent
 REFERENCE = HERE.parents[1] / "docs" / "reference"

@@ -14,14 +14,14 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 
-from cluster import RefusalLog
-from core import Machine
-from gateway.auth.fair_turns import Turns
-from gateway.auth.scrypt import HASH_BYTES, SALT_BYTES, N, P, R, Scrypt
-from gateway.auth.users_file import Account
-from gateway.config import ConfigError
-from gateway.limits import AUTH_FAILURE_S, KEY_BYTES_MIN, NONCE_BYTES, SCRYPTS_MAX
-from gateway.rights import Rights
+from sockpqd.cluster import RefusalLog
+from sockpqd.core import Machine
+from sockpqd.gateway.auth.fair_turns import Turns
+from sockpqd.gateway.auth.scrypt import HASH_BYTES, SALT_BYTES, N, P, R, Scrypt
+from sockpqd.gateway.auth.users_file import Account
+from sockpqd.gateway.config import ConfigError
+from sockpqd.gateway.limits import AUTH_FAILURE_S, KEY_BYTES_MIN, NONCE_BYTES, SCRYPTS_MAX
+from sockpqd.gateway.rights import Rights
 
 log = logging.getLogger("sockpqd.gateway")
 

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
-from cluster.api import Cluster
-from core import OWN_PREFIX, Get, WorkerPool
-from gateway.auth.authenticator import Access
-from gateway.auth.permissions import anybody, may_hear, owner_of, taking, turning
-from gateway.link import Origin
-from gateway.protocol.command import Command
-from gateway.protocol.responses import AUTH_REQUIRED
-from gateway.rights import Rights
+from sockpqd.cluster.api import Cluster
+from sockpqd.core import OWN_PREFIX, Get, WorkerPool
+from sockpqd.gateway.auth.authenticator import Access
+from sockpqd.gateway.auth.permissions import anybody, may_hear, owner_of, taking, turning
+from sockpqd.gateway.link import Origin
+from sockpqd.gateway.protocol.command import Command
+from sockpqd.gateway.protocol.responses import AUTH_REQUIRED
+from sockpqd.gateway.rights import Rights
 
 
 class Someone(Struct):

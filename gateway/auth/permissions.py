@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from cluster.api import Cluster
-from core import (
+from sockpqd.cluster.api import Cluster
+from sockpqd.core import (
     OWN_PREFIX,
     AnySelector,
     Get,
@@ -25,10 +25,10 @@ from core import (
     Selector,
     WorkerPool,
 )
-from gateway.events.filters import MSG, OPEN, Filter
-from gateway.protocol.command import Command
-from gateway.protocol.responses import FORBIDDEN, JOB_NOT_FOUND, OFFLINE_MODE, TICKET_NOT_FOUND
-from gateway.rights import Rights
+from sockpqd.gateway.events.filters import MSG, OPEN, Filter
+from sockpqd.gateway.protocol.command import Command
+from sockpqd.gateway.protocol.responses import FORBIDDEN, JOB_NOT_FOUND, OFFLINE_MODE, TICKET_NOT_FOUND
+from sockpqd.gateway.rights import Rights
 
 MADE_BY_NEW = re.compile(r"i[0-9]+")
 

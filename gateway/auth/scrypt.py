@@ -10,7 +10,7 @@ import secrets
 
 from msgspec import Struct
 
-from gateway.limits import SCRYPT_BYTES_MAX
+from sockpqd.gateway.limits import SCRYPT_BYTES_MAX
 
 # 16 MiB and about 50 ms per guess.
 N, R, P = 1 << 14, 8, 1

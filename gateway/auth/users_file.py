@@ -14,13 +14,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from core import User
-from gateway import rights
-from gateway.auth import scrypt
-from gateway.auth.scrypt import Scrypt
-from gateway.config import Config, ConfigError
-from gateway.protocol.arguments import ArgumentError, secret_key, user_name
-from gateway.rights import Rights
+from sockpqd.core import User
+from sockpqd.gateway import rights
+from sockpqd.gateway.auth import scrypt
+from sockpqd.gateway.auth.scrypt import Scrypt
+from sockpqd.gateway.config import Config, ConfigError
+from sockpqd.gateway.protocol.arguments import ArgumentError, secret_key, user_name
+from sockpqd.gateway.rights import Rights
 
 _KEYS = ("rights", "scrypt", "key")
 

@@ -7,6 +7,6 @@ requests of it, so that a call which did not get an answer is simply sent again 
 Uses `beanstalk`, and of the gateway commands, waiting, auth and server.
 """
 
-from gateway.beanstalkd.listener import BeanstalkdListener, do_errand
+from sockpqd.gateway.beanstalkd.listener import BeanstalkdListener, do_errand
 
 __all__ = ["BeanstalkdListener", "do_errand"]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from beanstalk import Failure, calls
-from cluster.api import Doing
-from gateway.beanstalkd.orders import Order, encode
-from gateway.limits import KIB, WAITER_QUEUE_BYTES
-from visits import Account
+from sockpqd.beanstalk import Failure, calls
+from sockpqd.cluster.api import Doing
+from sockpqd.gateway.beanstalkd.orders import Order, encode
+from sockpqd.gateway.limits import KIB, WAITER_QUEUE_BYTES
+from sockpqd.visits import Account
 
 COUNTED_BYTES_MIN = 2 * KIB     # a smaller errand costs no more than a waiting command of a native client
 _NONE = encode(None)

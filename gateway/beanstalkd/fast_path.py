@@ -12,11 +12,11 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from beanstalk import Failure, calls
-from core import DoneLast, Empty, Finished, Handed, Reply, Request, SessionNotFound, StoredNumber
-from gateway.beanstalkd.operations import get_of, put_of, reserved
-from gateway.beanstalkd.order_execution import OrderExecution, Principal, Services, Told
-from gateway.beanstalkd.orders import AGAIN, NO_DIGEST, Order, SessionLost
+from sockpqd.beanstalk import Failure, calls
+from sockpqd.core import DoneLast, Empty, Finished, Handed, Reply, Request, SessionNotFound, StoredNumber
+from sockpqd.gateway.beanstalkd.operations import get_of, put_of, reserved
+from sockpqd.gateway.beanstalkd.order_execution import OrderExecution, Principal, Services, Told
+from sockpqd.gateway.beanstalkd.orders import AGAIN, NO_DIGEST, Order, SessionLost
 
 
 class FastPath:

@@ -12,19 +12,19 @@ from typing import cast
 
 import msgspec
 
-from beanstalk import Connection, Failure, Server, Stay
-from cluster import ERRAND_BYTES_MAX
-from cluster.api import Doing
-from gateway.beanstalkd.errand_account import CountedErrand, held_by
-from gateway.beanstalkd.fast_path import FastPath
-from gateway.beanstalkd.order_execution import OrderExecution, Principal, Services
-from gateway.beanstalkd.orders import Order, Outcome, decode_order, encode
-from gateway.beanstalkd.seat import NodeSeat
-from gateway.beanstalkd.sessions import NodeSessions
-from gateway.server.doors import BEANSTALKD, Door, Doors
-from gateway.server.hub import Hub
-from gateway.server.port import Port
-from visits import Place
+from sockpqd.beanstalk import Connection, Failure, Server, Stay
+from sockpqd.cluster import ERRAND_BYTES_MAX
+from sockpqd.cluster.api import Doing
+from sockpqd.gateway.beanstalkd.errand_account import CountedErrand, held_by
+from sockpqd.gateway.beanstalkd.fast_path import FastPath
+from sockpqd.gateway.beanstalkd.order_execution import OrderExecution, Principal, Services
+from sockpqd.gateway.beanstalkd.orders import Order, Outcome, decode_order, encode
+from sockpqd.gateway.beanstalkd.seat import NodeSeat
+from sockpqd.gateway.beanstalkd.sessions import NodeSessions
+from sockpqd.gateway.server.doors import BEANSTALKD, Door, Doors
+from sockpqd.gateway.server.hub import Hub
+from sockpqd.gateway.server.port import Port
+from sockpqd.visits import Place
 
 log = logging.getLogger("sockpqd.gateway")
 

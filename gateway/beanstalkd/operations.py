@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from beanstalk import U32_MAX, calls
-from cluster.api import Cluster
-from core import Due, Get, GetWith, Handed, Policy, Put, PutNumbered, PutWith
+from sockpqd.beanstalk import U32_MAX, calls
+from sockpqd.cluster.api import Cluster
+from sockpqd.core import Due, Get, GetWith, Handed, Policy, Put, PutNumbered, PutWith
 
 MS = 1000
 LASTING_S = float(U32_MAX)      # the time of a job that has none

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from beanstalk import Failure, calls
-from cluster.api import Cluster
-from core import (
+from sockpqd.beanstalk import Failure, calls
+from sockpqd.cluster.api import Cluster
+from sockpqd.core import (
     Get,
     Kick,
     OpenSession,
@@ -21,16 +21,16 @@ from core import (
     SessionOpened,
     TouchSession,
 )
-from core import SessionNotFound as SessionNotFoundReply
-from gateway.auth.authenticator import Access
-from gateway.auth.authorizer import Guard
-from gateway.beanstalkd.orders import AGAIN, NO_DIGEST, Keep, Newest, Open, Order, Outcome, SessionLost
-from gateway.beanstalkd.steps import CallSteps, Plain, Refused, Steps, Wait
-from gateway.protocol.responses import BUSY
-from gateway.waiting.slots import NoReply
-from gateway.waiting.waiter import Waiter
-from gateway.waiting.waiters import Waiters
-from gateway.waiting.wanted import Wanted
+from sockpqd.core import SessionNotFound as SessionNotFoundReply
+from sockpqd.gateway.auth.authenticator import Access
+from sockpqd.gateway.auth.authorizer import Guard
+from sockpqd.gateway.beanstalkd.orders import AGAIN, NO_DIGEST, Keep, Newest, Open, Order, Outcome, SessionLost
+from sockpqd.gateway.beanstalkd.steps import CallSteps, Plain, Refused, Steps, Wait
+from sockpqd.gateway.protocol.responses import BUSY
+from sockpqd.gateway.waiting.slots import NoReply
+from sockpqd.gateway.waiting.waiter import Waiter
+from sockpqd.gateway.waiting.waiters import Waiters
+from sockpqd.gateway.waiting.wanted import Wanted
 
 OVERLOADED_S = 0.1              # before an operation that had no turn is proposed again
 

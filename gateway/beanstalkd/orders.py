@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from beanstalk import Failure, calls
+from sockpqd.beanstalk import Failure, calls
 
 
 class Open(Struct, array_like=True, tag=50, frozen=True, gc=False):

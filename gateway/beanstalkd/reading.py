@@ -10,9 +10,9 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
-from beanstalk import Failure, Result, calls
-from gateway.beanstalkd.order_execution import Principal, Services
-from gateway.limits import LINES_PER_PIECE
+from sockpqd.beanstalk import Failure, Result, calls
+from sockpqd.gateway.beanstalkd.order_execution import Principal, Services
+from sockpqd.gateway.limits import LINES_PER_PIECE
 
 LOOK_S = 0.005                  # how often it is looked whether the state is new enough
 LOOKS_MAX = 2000

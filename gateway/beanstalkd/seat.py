@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from beanstalk import Call, Done, Failure, Result, calls
-from cluster import ERRAND_BYTES_MAX
-from cluster.api import Cluster
-from gateway.beanstalkd.fast_path import FastPath
-from gateway.beanstalkd.order_execution import OrderExecution, Principal, Services
-from gateway.beanstalkd.orders import (
+from sockpqd.beanstalk import Call, Done, Failure, Result, calls
+from sockpqd.cluster import ERRAND_BYTES_MAX
+from sockpqd.cluster.api import Cluster
+from sockpqd.gateway.beanstalkd.fast_path import FastPath
+from sockpqd.gateway.beanstalkd.order_execution import OrderExecution, Principal, Services
+from sockpqd.gateway.beanstalkd.orders import (
     Again,
     Keep,
     Newest,
@@ -24,8 +24,8 @@ from gateway.beanstalkd.orders import (
     decode_outcome,
     encode,
 )
-from gateway.beanstalkd.reading import Reading
-from gateway.beanstalkd.sessions import NodeSession, NodeSessions
+from sockpqd.gateway.beanstalkd.reading import Reading
+from sockpqd.gateway.beanstalkd.sessions import NodeSession, NodeSessions
 
 SILENT_S = 30.0                 # without a leader or an outcome for this long the connection is closed
 PAUSE_S = 0.02                  # before an order is given again, at first

@@ -11,9 +11,9 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
-from beanstalk import U32_MAX, Failure, Result, calls
-from cluster.api import Cluster
-from core import (
+from sockpqd.beanstalk import U32_MAX, Failure, Result, calls
+from sockpqd.cluster.api import Cluster
+from sockpqd.core import (
     Accepted,
     BadSetting,
     BuryHere,
@@ -49,8 +49,8 @@ from core import (
     Touch,
     bytes_of,
 )
-from gateway.beanstalkd.operations import MS, get_of, put_of, reserved
-from gateway.rights import Rights
+from sockpqd.gateway.beanstalkd.operations import MS, get_of, put_of, reserved
+from sockpqd.gateway.rights import Rights
 
 FIRST_NUMBER = 1 << 40          # smaller ones are of hand-outs: of jobs that were put natively, without a number
 

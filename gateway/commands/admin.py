@@ -11,12 +11,12 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from cluster.api import Cluster, NotLeader, NotPossible, OutcomeUnknown
-from gateway.commands.context.client import Client
-from gateway.commands.context.client_state import Run
-from gateway.protocol import responses
-from gateway.protocol.command import Command
-from gateway.waiting.slots import NoReply, Outcome
+from sockpqd.cluster.api import Cluster, NotLeader, NotPossible, OutcomeUnknown
+from sockpqd.gateway.commands.context.client import Client
+from sockpqd.gateway.commands.context.client_state import Run
+from sockpqd.gateway.protocol import responses
+from sockpqd.gateway.protocol.command import Command
+from sockpqd.gateway.waiting.slots import NoReply, Outcome
 
 log = logging.getLogger("sockpqd.gateway")
 

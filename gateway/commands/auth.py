@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import re
 
-from core import DeleteUser, SetUser
-from gateway.commands.context.client import Client
-from gateway.commands.context.client_state import Run
-from gateway.commands.context.proposing import propose
-from gateway.limits import AUTH_FAILURES_MAX
-from gateway.protocol import responses
-from gateway.protocol.command import Command
+from sockpqd.core import DeleteUser, SetUser
+from sockpqd.gateway.commands.context.client import Client
+from sockpqd.gateway.commands.context.client_state import Run
+from sockpqd.gateway.commands.context.proposing import propose
+from sockpqd.gateway.limits import AUTH_FAILURES_MAX
+from sockpqd.gateway.protocol import responses
+from sockpqd.gateway.protocol.command import Command
 
 _ANSWER = re.compile(r"[0-9A-Fa-f]{64}")        # of HMAC-SHA256
 

@@ -12,13 +12,13 @@ from collections.abc import Callable
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from core import Accepted, DeleteQueue, Kick, PurgeQueue, QueueNotFound, Removed, Reply, Requested
-from gateway.commands.context.client import Client
-from gateway.commands.context.proposing import propose
-from gateway.limits import PORTION_MAX
-from gateway.protocol.command import Command
-from gateway.protocol.request_id import Numbering
-from gateway.waiting.slots import NoReply
+from sockpqd.core import Accepted, DeleteQueue, Kick, PurgeQueue, QueueNotFound, Removed, Reply, Requested
+from sockpqd.gateway.commands.context.client import Client
+from sockpqd.gateway.commands.context.proposing import propose
+from sockpqd.gateway.limits import PORTION_MAX
+from sockpqd.gateway.protocol.command import Command
+from sockpqd.gateway.protocol.request_id import Numbering
+from sockpqd.gateway.waiting.slots import NoReply
 
 
 class _Parts:

@@ -8,8 +8,8 @@ verb, add a row here and its function in the grammar; a command that is a single
 
 from __future__ import annotations
 
-from gateway.auth import permissions as may
-from gateway.commands import (
+from sockpqd.gateway.auth import permissions as may
+from sockpqd.gateway.commands import (
     admin,
     auth,
     bulk,
@@ -25,17 +25,17 @@ from gateway.commands import (
     workers,
     write,
 )
-from gateway.commands.context.audited import audited
-from gateway.protocol.command import InTransaction, Kind, Row
-from gateway.protocol.grammar import events as event_lines
-from gateway.protocol.grammar import jobs, lists, puts, queues, sched, selectors, servers, take, users
-from gateway.protocol.grammar import pulses as pulse_lines
-from gateway.protocol.grammar import sessions as session_lines
-from gateway.protocol.grammar import topics as topic_lines
-from gateway.protocol.grammar import workers as worker_lines
-from gateway.protocol.grammar.parts import bodies
-from gateway.protocol.grammar.parts.no_arguments import alone
-from gateway.protocol.verbs import Verbs
+from sockpqd.gateway.commands.context.audited import audited
+from sockpqd.gateway.protocol.command import InTransaction, Kind, Row
+from sockpqd.gateway.protocol.grammar import events as event_lines
+from sockpqd.gateway.protocol.grammar import jobs, lists, puts, queues, sched, selectors, servers, take, users
+from sockpqd.gateway.protocol.grammar import pulses as pulse_lines
+from sockpqd.gateway.protocol.grammar import sessions as session_lines
+from sockpqd.gateway.protocol.grammar import topics as topic_lines
+from sockpqd.gateway.protocol.grammar import workers as worker_lines
+from sockpqd.gateway.protocol.grammar.parts import bodies
+from sockpqd.gateway.protocol.grammar.parts.no_arguments import alone
+from sockpqd.gateway.protocol.verbs import Verbs
 
 LOGGED, AT_ONCE, READ, ALONE = Kind.LOGGED, Kind.AT_ONCE, Kind.READ, Kind.ALONE
 QUEUED, AS_EVER, ENDS, CLOSES = (

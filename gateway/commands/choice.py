@@ -6,11 +6,11 @@ from itertools import chain
 
 from msgspec.structs import replace
 
-from core import Get, GetInTurn, GetWith, Policy, Taking
-from gateway.commands.context.client import Client
-from gateway.protocol import responses
-from gateway.protocol.command import Command
-from gateway.waiting.rotation import Rotation
+from sockpqd.core import Get, GetInTurn, GetWith, Policy, Taking
+from sockpqd.gateway.commands.context.client import Client
+from sockpqd.gateway.protocol import responses
+from sockpqd.gateway.protocol.command import Command
+from sockpqd.gateway.waiting.rotation import Rotation
 
 BY_TURNS = (Policy.RR, Policy.PRIORITY)
 

@@ -9,14 +9,14 @@ from hashlib import blake2b
 
 from msgspec.structs import replace
 
-from core import CloneBegin, CloneChunk, CloneEnd, InvalidSnapshot, NotYet, Operation, Reply
-from gateway.commands.context.client import Client
-from gateway.commands.context.in_session import numbering, without_session
-from gateway.commands.write import no_room
-from gateway.protocol import responses
-from gateway.protocol.command import Command
-from gateway.protocol.request_id import DIGEST_BYTES, Numbering
-from gateway.waiting.slots import IGNORED, NoReply, Outcome
+from sockpqd.core import CloneBegin, CloneChunk, CloneEnd, InvalidSnapshot, NotYet, Operation, Reply
+from sockpqd.gateway.commands.context.client import Client
+from sockpqd.gateway.commands.context.in_session import numbering, without_session
+from sockpqd.gateway.commands.write import no_room
+from sockpqd.gateway.protocol import responses
+from sockpqd.gateway.protocol.command import Command
+from sockpqd.gateway.protocol.request_id import DIGEST_BYTES, Numbering
+from sockpqd.gateway.waiting.slots import IGNORED, NoReply, Outcome
 
 
 def clone(client: Client, command: Command) -> None:

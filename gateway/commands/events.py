@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
-from gateway.commands.context.client import Client
-from gateway.commands.context.client_state import Run
-from gateway.events.filters import MSG, Filter
-from gateway.events.subscriptions import Subscription, Subscriptions
-from gateway.limits import LISTENING_KNOWN_S, NOTIFY_BYTES_MAX
-from gateway.protocol import responses
-from gateway.protocol.command import Command
-from gateway.protocol.grammar.events import Message
-from gateway.waiting.slots import NoReply
+from sockpqd.gateway.commands.context.client import Client
+from sockpqd.gateway.commands.context.client_state import Run
+from sockpqd.gateway.events.filters import MSG, Filter
+from sockpqd.gateway.events.subscriptions import Subscription, Subscriptions
+from sockpqd.gateway.limits import LISTENING_KNOWN_S, NOTIFY_BYTES_MAX
+from sockpqd.gateway.protocol import responses
+from sockpqd.gateway.protocol.command import Command
+from sockpqd.gateway.protocol.grammar.events import Message
+from sockpqd.gateway.waiting.slots import NoReply
 
 POLL_S = 0.002
 FEW_NAMES = 50          # as many are looked at in no time

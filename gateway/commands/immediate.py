@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gateway.commands.context.client import Client
-from gateway.protocol import responses
-from gateway.protocol.command import Command
+from sockpqd.gateway.commands.context.client import Client
+from sockpqd.gateway.protocol import responses
+from sockpqd.gateway.protocol.command import Command
 
 
 def say(client: Client, command: Command) -> None:

@@ -6,13 +6,13 @@ import logging
 
 from msgspec.structs import replace
 
-from core import Accepted, Pulse, Reply
-from gateway.commands import streams
-from gateway.commands.context.client import Client
-from gateway.limits import LOOKED_PER_COMMAND
-from gateway.protocol import listings, responses
-from gateway.protocol.command import Command
-from gateway.pulses.turn_waiter import TurnWaiter
+from sockpqd.core import Accepted, Pulse, Reply
+from sockpqd.gateway.commands import streams
+from sockpqd.gateway.commands.context.client import Client
+from sockpqd.gateway.limits import LOOKED_PER_COMMAND
+from sockpqd.gateway.protocol import listings, responses
+from sockpqd.gateway.protocol.command import Command
+from sockpqd.gateway.pulses.turn_waiter import TurnWaiter
 
 log = logging.getLogger("sockpqd.gateway")
 

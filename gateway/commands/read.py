@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from core import QueueSettings, bytes_of
-from gateway.commands import streams
-from gateway.commands.context.client import Client
-from gateway.limits import LOOKED_PER_COMMAND
-from gateway.protocol import listings, responses
-from gateway.protocol.command import Command
+from sockpqd.core import QueueSettings, bytes_of
+from sockpqd.gateway.commands import streams
+from sockpqd.gateway.commands.context.client import Client
+from sockpqd.gateway.limits import LOOKED_PER_COMMAND
+from sockpqd.gateway.protocol import listings, responses
+from sockpqd.gateway.protocol.command import Command
 
 
 def total(client: Client, command: Command) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from core import (
+from sockpqd.core import (
     Accepted,
     AttachSession,
     CloseSession,
@@ -22,15 +22,15 @@ from core import (
     SessionOpened,
     TouchSession,
 )
-from gateway.commands.context.client import Client
-from gateway.commands.context.in_session import without_session
-from gateway.commands.context.proposing import propose
-from gateway.commands.context.session_owners import source
-from gateway.commands.streams import taken_list
-from gateway.limits import SESSION_LOOK_S, SESSION_TTL_MS_DEFAULT, SESSION_USES_PER_TTL
-from gateway.protocol import responses
-from gateway.protocol.command import Command
-from gateway.waiting.slots import NoReply, OperationSlot
+from sockpqd.gateway.commands.context.client import Client
+from sockpqd.gateway.commands.context.in_session import without_session
+from sockpqd.gateway.commands.context.proposing import propose
+from sockpqd.gateway.commands.context.session_owners import source
+from sockpqd.gateway.commands.streams import taken_list
+from sockpqd.gateway.limits import SESSION_LOOK_S, SESSION_TTL_MS_DEFAULT, SESSION_USES_PER_TTL
+from sockpqd.gateway.protocol import responses
+from sockpqd.gateway.protocol.command import Command
+from sockpqd.gateway.waiting.slots import NoReply, OperationSlot
 
 
 class Attached:

@@ -13,11 +13,11 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from itertools import chain, islice
 from typing import BinaryIO, TypeVar
 
-from core import AnyJob, JobState, RunningJob, bytes_of
-from gateway.commands.context.client import Client, Services
-from gateway.limits import LINES_PER_PIECE, STREAM_PIECE_BYTES
-from gateway.protocol import listings, responses
-from gateway.protocol.command import Command
+from sockpqd.core import AnyJob, JobState, RunningJob, bytes_of
+from sockpqd.gateway.commands.context.client import Client, Services
+from sockpqd.gateway.limits import LINES_PER_PIECE, STREAM_PIECE_BYTES
+from sockpqd.gateway.protocol import listings, responses
+from sockpqd.gateway.protocol.command import Command
 
 log = logging.getLogger("sockpqd.gateway")
 

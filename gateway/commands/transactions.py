@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import logging
 
-from core import Batch, Bury, BuryWithReason, Reply, Results
-from gateway.commands.context.client import Client
-from gateway.commands.context.client_state import Run
-from gateway.commands.context.in_session import in_session
-from gateway.commands.context.transaction import Transaction, data_of
-from gateway.protocol import responses
-from gateway.protocol.command import Command, InTransaction
-from gateway.protocol.request_id import Numbering
-from gateway.waiting.slots import NoReply
+from sockpqd.core import Batch, Bury, BuryWithReason, Reply, Results
+from sockpqd.gateway.commands.context.client import Client
+from sockpqd.gateway.commands.context.client_state import Run
+from sockpqd.gateway.commands.context.in_session import in_session
+from sockpqd.gateway.commands.context.transaction import Transaction, data_of
+from sockpqd.gateway.protocol import responses
+from sockpqd.gateway.protocol.command import Command, InTransaction
+from sockpqd.gateway.protocol.request_id import Numbering
+from sockpqd.gateway.waiting.slots import NoReply
 
 log = logging.getLogger("sockpqd.gateway")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gateway.commands import streams
-from gateway.commands.context.client import Client
-from gateway.protocol.command import Command
+from sockpqd.gateway.commands import streams
+from sockpqd.gateway.commands.context.client import Client
+from sockpqd.gateway.protocol.command import Command
 
 
 def heartbeat(client: Client, command: Command) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from core import (
+from sockpqd.core import (
     SPREAD_JOBS_MAX,
     Batch,
     Change,
@@ -26,18 +26,18 @@ from core import (
     Reply,
     Results,
 )
-from gateway.commands.choice import chosen, known_empty
-from gateway.commands.context.client import Client
-from gateway.commands.context.splitting import Many, propose_split, split
-from gateway.commands.transactions import log_end
-from gateway.protocol import responses
-from gateway.protocol.command import Command
-from gateway.protocol.request_id import Numbering
-from gateway.pulses.allowances import AllowedSlot
-from gateway.waiting.put_wait import PutOfWait
-from gateway.waiting.slots import NoReply, Outcome
-from gateway.waiting.waiter import Waiter
-from gateway.waiting.wanted import Wanted
+from sockpqd.gateway.commands.choice import chosen, known_empty
+from sockpqd.gateway.commands.context.client import Client
+from sockpqd.gateway.commands.context.splitting import Many, propose_split, split
+from sockpqd.gateway.commands.transactions import log_end
+from sockpqd.gateway.protocol import responses
+from sockpqd.gateway.protocol.command import Command
+from sockpqd.gateway.protocol.request_id import Numbering
+from sockpqd.gateway.pulses.allowances import AllowedSlot
+from sockpqd.gateway.waiting.put_wait import PutOfWait
+from sockpqd.gateway.waiting.slots import NoReply, Outcome
+from sockpqd.gateway.waiting.waiter import Waiter
+from sockpqd.gateway.waiting.wanted import Wanted
 
 
 def proposed(client: Client, command: Command) -> None:

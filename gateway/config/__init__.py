@@ -1,9 +1,9 @@
 """The configuration of a node: one TOML file, overridden by the environment, validated before anything starts."""
 
-from gateway.config.addresses import split_address
-from gateway.config.errors import ConfigError
-from gateway.config.reading import load, read
-from gateway.config.sections import (
+from sockpqd.gateway.config.addresses import split_address
+from sockpqd.gateway.config.errors import ConfigError
+from sockpqd.gateway.config.reading import load, read
+from sockpqd.gateway.config.sections import (
     Auth,
     Beanstalkd,
     Config,

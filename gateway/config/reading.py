@@ -14,10 +14,21 @@ from typing import Any, get_type_hints
 import msgspec
 from msgspec import Struct
 
-from gateway.config.checks import check
-from gateway.config.errors import ConfigError
-from gateway.config.sections import Auth, Beanstalkd, Config, GatewaySection, Listen, Log, Node, Queue, Raft, Tls
-from gateway.limits import Limits
+from sockpqd.gateway.config.checks import check
+from sockpqd.gateway.config.errors import ConfigError
+from sockpqd.gateway.config.sections import (
+    Auth,
+    Beanstalkd,
+    Config,
+    GatewaySection,
+    Listen,
+    Log,
+    Node,
+    Queue,
+    Raft,
+    Tls,
+)
+from sockpqd.gateway.limits import Limits
 
 
 def load(path: Path, environment: Mapping[str, str]) -> Config:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from gateway.limits import Limits
+from sockpqd.gateway.limits import Limits
 
 
 class Node(Struct, frozen=True, forbid_unknown_fields=True):

@@ -6,7 +6,7 @@ in. Pages are made from the applied state of this node, in pieces that hold the 
 use everything but dev, daemon and main.
 """
 
-from gateway.dashboard.commands import execute
-from gateway.dashboard.site import Dashboard
+from sockpqd.gateway.dashboard.commands import execute
+from sockpqd.gateway.dashboard.site import Dashboard
 
 __all__ = ["Dashboard", "execute"]

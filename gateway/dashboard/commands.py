@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from gateway.server.conversation import Conversation
-from gateway.server.hub import Hub
+from sockpqd.gateway.server.conversation import Conversation
+from sockpqd.gateway.server.hub import Hub
 
 PATIENCE_S = 8.0                # a page must be answered in 10
 COUNTED_BYTES_MIN = 64 << 10    # smaller answers are not in the account

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from array import array
 
-from cluster import Cluster
+from sockpqd.cluster import Cluster
 
 EVERY_S = 30.0
 SAMPLES = 120               # an hour

@@ -9,9 +9,9 @@ import asyncio
 
 from aiohttp import web
 
-from cluster import Cluster
-from gateway.auth.authorizer import Guard
-from gateway.dashboard.pages.parts.view import age, state
+from sockpqd.cluster import Cluster
+from sockpqd.gateway.auth.authorizer import Guard
+from sockpqd.gateway.dashboard.pages.parts.view import age, state
 
 EVERY_S = 1.0
 LASTS_S = 8.0               # less than a connection may

@@ -11,15 +11,15 @@ from urllib.parse import urlencode, urlsplit
 
 from aiohttp import web
 
-from cluster.api import NotLeader, OutcomeUnknown
-from gateway import audit
-from gateway.auth.authorizer import Guard, Someone
-from gateway.dashboard import actions, live
-from gateway.dashboard.commands import NO_ANSWER, execute
-from gateway.dashboard.forms import TooLarge, fields_of
-from gateway.dashboard.history import History
-from gateway.dashboard.markup import link, tag
-from gateway.dashboard.pages import (
+from sockpqd.cluster.api import NotLeader, OutcomeUnknown
+from sockpqd.gateway import audit
+from sockpqd.gateway.auth.authorizer import Guard, Someone
+from sockpqd.gateway.dashboard import actions, live
+from sockpqd.gateway.dashboard.commands import NO_ANSWER, execute
+from sockpqd.gateway.dashboard.forms import TooLarge, fields_of
+from sockpqd.gateway.dashboard.history import History
+from sockpqd.gateway.dashboard.markup import link, tag
+from sockpqd.gateway.dashboard.pages import (
     cluster,
     events,
     groups,
@@ -33,10 +33,10 @@ from gateway.dashboard.pages import (
     users,
     workers,
 )
-from gateway.dashboard.pages.parts.view import NotAllowed, NotThere, View, form, page
-from gateway.dashboard.visitor import Tokens, Visitor, same_origin, visitor_of
-from gateway.monitoring.basic_auth import Access
-from gateway.server.hub import Hub
+from sockpqd.gateway.dashboard.pages.parts.view import NotAllowed, NotThere, View, form, page
+from sockpqd.gateway.dashboard.visitor import Tokens, Visitor, same_origin, visitor_of
+from sockpqd.gateway.monitoring.basic_auth import Access
+from sockpqd.gateway.server.hub import Hub
 
 log = logging.getLogger("sockpqd.http")
 

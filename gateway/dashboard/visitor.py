@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 from aiohttp import web
 from msgspec import Struct
 
-from gateway.monitoring.basic_auth import Access, authenticated
-from gateway.rights import Rights, of_text
-from visits import is_loopback
+from sockpqd.gateway.monitoring.basic_auth import Access, authenticated
+from sockpqd.gateway.rights import Rights, of_text
+from sockpqd.visits import is_loopback
 
 TOKEN_S = 12 * 3600             # a page may be that old when something on it is pressed
 EVERYTHING = of_text("admin")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from gateway.config import Config, read
-from gateway.dev.guide import program
-from gateway.dev.ports import HOST, any_port, claim, free
+from sockpqd.gateway.config import Config, read
+from sockpqd.gateway.dev.guide import program
+from sockpqd.gateway.dev.ports import HOST, any_port, claim, free
 
 PORTS = {"client": 11361, "peer": 11362, "http": 11363}
 DATA_DIR = "sockpqd-dev"

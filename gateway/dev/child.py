@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 
-from gateway.dev.folder import DevNode, child_environment
+from sockpqd.gateway.dev.folder import DevNode, child_environment
 
 PR_SET_PDEATHSIG = 1        # prctl(2)
 

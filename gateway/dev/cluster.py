@@ -13,10 +13,10 @@ import signal
 import time
 from pathlib import Path
 
-from gateway.dev.child import how_ended, start
-from gateway.dev.folder import DevNode, child_environment, prepare
-from gateway.dev.guide import guide
-from gateway.dev.leader import serving
+from sockpqd.gateway.dev.child import how_ended, start
+from sockpqd.gateway.dev.folder import DevNode, child_environment, prepare
+from sockpqd.gateway.dev.guide import guide
+from sockpqd.gateway.dev.leader import serving
 
 RESTART_S = 3.0
 POLL_S = 0.2            # between two looks at who leads

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from gateway.config import Config, ConfigError, load, split_address
-from gateway.dev.ports import HOST, claim, free
+from sockpqd.gateway.config import Config, ConfigError, load, split_address
+from sockpqd.gateway.dev.ports import HOST, claim, free
 
 # The ports of the first node, as in the documents; each further node's are PORTS_STEP higher. If one of them is taken,
 # all are OTHER_STEP higher, and so on.

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gateway.dev.folder import CLIENT, DevNode
-from gateway.dev.ports import HOST
+from sockpqd.gateway.dev.folder import CLIENT, DevNode
+from sockpqd.gateway.dev.ports import HOST
 
 
 def guide(folder: Path, nodes: Sequence[DevNode], pids: Mapping[str, int], leader: str) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from gateway.config import split_address
-from gateway.dev.folder import DevNode
+from sockpqd.gateway.config import split_address
+from sockpqd.gateway.dev.folder import DevNode
 
 ASK_S = 0.5
 # Nothing that is executed: that would be an entry in the log of all nodes.

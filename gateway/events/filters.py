@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from core import GAP
+from sockpqd.core import GAP
 
 MSG = "MSG"                     # messages of NOTIFY, which are not in the log
 LOST = "LOST"                   # such messages may have been lost; told as a GAP to those who hear MSG

@@ -5,9 +5,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
-from core import Event
-from gateway.events.lines import line_of
-from gateway.limits import EVENT_HISTORY_BYTES, EVENT_HISTORY_MAX, EVENT_PIECE_MAX
+from sockpqd.core import Event
+from sockpqd.gateway.events.lines import line_of
+from sockpqd.gateway.limits import EVENT_HISTORY_BYTES, EVENT_HISTORY_MAX, EVENT_PIECE_MAX
 
 Recorded = tuple[Event, bytes]      # with its line
 

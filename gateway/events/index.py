@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Generic, Protocol, TypeVar
 
-from gateway.events.filters import UNNAMED, Wanted
+from sockpqd.gateway.events.filters import UNNAMED, Wanted
 
 SETS_MAX = 32
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core import Event
+from sockpqd.core import Event
 
 
 def line_of(event: Event) -> bytes:

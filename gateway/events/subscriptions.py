@@ -17,13 +17,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-from cluster.api import Cluster
-from core import GAP, Event
-from gateway.events.filters import LOST, MSG, Filter, Wanted
-from gateway.events.history import History, Recorded
-from gateway.events.index import Index
-from gateway.events.lines import gap, message, numbered
-from gateway.limits import (
+from sockpqd.cluster.api import Cluster
+from sockpqd.core import GAP, Event
+from sockpqd.gateway.events.filters import LOST, MSG, Filter, Wanted
+from sockpqd.gateway.events.history import History, Recorded
+from sockpqd.gateway.events.index import Index
+from sockpqd.gateway.events.lines import gap, message, numbered
+from sockpqd.gateway.limits import (
     CHANNELS_TOLD_MAX,
     EVENT_BACKLOG_BYTES,
     EVENT_DUE_BYTES_HIGH,

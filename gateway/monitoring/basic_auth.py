@@ -6,7 +6,7 @@ import base64
 import binascii
 from typing import Protocol
 
-from gateway.rights import Rights
+from sockpqd.gateway.rights import Rights
 
 ALL_QUEUES = ("",)
 

@@ -10,11 +10,11 @@ from typing import Protocol, runtime_checkable
 
 from aiohttp import HttpVersion11, web
 
-from core import EVENT_TYPES
-from gateway.events.filters import Filter
-from gateway.monitoring.stream_thread import ALIVE, Direct, Guard, Stream, StreamThread
-from gateway.protocol.arguments import unsigned
-from gateway.protocol.grammar.events import read_names, read_types
+from sockpqd.core import EVENT_TYPES
+from sockpqd.gateway.events.filters import Filter
+from sockpqd.gateway.monitoring.stream_thread import ALIVE, Direct, Guard, Stream, StreamThread
+from sockpqd.gateway.protocol.arguments import unsigned
+from sockpqd.gateway.protocol.grammar.events import read_names, read_types
 
 UNSENT_S = 0.001        # between two looks whether the head of the answer is sent
 TLS_PIECE_BYTES = 16_384        # one record; a stream has one in 20 ms, 800 KB/s

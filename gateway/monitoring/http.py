@@ -22,11 +22,11 @@ from collections.abc import Callable
 from aiohttp import web
 from msgspec import Struct
 
-from gateway.monitoring.pages import Pages, closing
-from gateway.monitoring.stream_thread import Stream
-from gateway.server.doors import HTTP, Door, Doors
-from gateway.server.hub import Hub
-from visits import Place, Places, Turn, Visit, address_of
+from sockpqd.gateway.monitoring.pages import Pages, closing
+from sockpqd.gateway.monitoring.stream_thread import Stream
+from sockpqd.gateway.server.doors import HTTP, Door, Doors
+from sockpqd.gateway.server.hub import Hub
+from sockpqd.visits import Place, Places, Turn, Visit, address_of
 
 log = logging.getLogger("sockpqd.http")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from cluster import Histogram
+from sockpqd.cluster import Histogram
 
 PERIOD_S = 0.25
 

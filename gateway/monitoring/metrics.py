@@ -13,13 +13,13 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from cluster import Figures, Histogram
-from core import Machine
-from gateway.monitoring.loop_lag import LoopLag
-from gateway.monitoring.pulse_figures import busiest_pulses
-from gateway.monitoring.queue_depths import Depths
-from gateway.monitoring.readiness import why_not_ready
-from gateway.server.hub import Hub
+from sockpqd.cluster import Figures, Histogram
+from sockpqd.core import Machine
+from sockpqd.gateway.monitoring.loop_lag import LoopLag
+from sockpqd.gateway.monitoring.pulse_figures import busiest_pulses
+from sockpqd.gateway.monitoring.queue_depths import Depths
+from sockpqd.gateway.monitoring.readiness import why_not_ready
+from sockpqd.gateway.server.hub import Hub
 
 ROLES = ("LEADER", "FOLLOWER", "CANDIDATE", "LEARNER")
 ERROR_CODES = ("400", "401", "403", "404", "409", "413", "500", "501", "503", "504")  # exported even at 0

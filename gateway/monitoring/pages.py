@@ -9,17 +9,17 @@ from typing import Protocol, TypeVar
 
 from aiohttp import web
 
-from gateway.auth.authorizer import Guard, Someone
-from gateway.auth.permissions import may_subscribe
-from gateway.monitoring import metrics
-from gateway.monitoring.basic_auth import Access, admitted, authenticated
-from gateway.monitoring.event_stream import asked, tell
-from gateway.monitoring.hosts import STRANGER, OwnHosts
-from gateway.monitoring.metrics import Sources
-from gateway.monitoring.queue_depths import depths
-from gateway.monitoring.readiness import why_not_ready
-from gateway.monitoring.stream_thread import StreamThread
-from gateway.protocol.arguments import ArgumentError
+from sockpqd.gateway.auth.authorizer import Guard, Someone
+from sockpqd.gateway.auth.permissions import may_subscribe
+from sockpqd.gateway.monitoring import metrics
+from sockpqd.gateway.monitoring.basic_auth import Access, admitted, authenticated
+from sockpqd.gateway.monitoring.event_stream import asked, tell
+from sockpqd.gateway.monitoring.hosts import STRANGER, OwnHosts
+from sockpqd.gateway.monitoring.metrics import Sources
+from sockpqd.gateway.monitoring.queue_depths import depths
+from sockpqd.gateway.monitoring.readiness import why_not_ready
+from sockpqd.gateway.monitoring.stream_thread import StreamThread
+from sockpqd.gateway.protocol.arguments import ArgumentError
 
 log = logging.getLogger("sockpqd.http")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import heapq
 
-from cluster.api import Cluster
-from core import OWN_PREFIX, Pulse
+from sockpqd.cluster.api import Cluster
+from sockpqd.core import OWN_PREFIX, Pulse
 
 PULSES_NAMED_MAX = 100
 

@@ -12,8 +12,8 @@ from itertools import islice
 
 from msgspec import Struct
 
-from cluster.api import Cluster
-from core import QueueHistory, Totals
+from sockpqd.cluster.api import Cluster
+from sockpqd.core import QueueHistory, Totals
 
 QUEUES_NAMED_MAX = 100          # those with the most waiting jobs
 NAMES_PER_PIECE = 1000          # queues counted before clients get their turn: half a millisecond

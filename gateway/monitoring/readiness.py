@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster import Cluster
+from sockpqd.cluster import Cluster
 
 LAG_MAX = 1000      # entries; under full load a follower is two or three behind
 

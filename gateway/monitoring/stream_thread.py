@@ -15,19 +15,19 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from core import GAP
-from gateway.events.filters import LOST, MSG, Filter, Wanted
-from gateway.events.history import Recorded
-from gateway.events.lines import gap
-from gateway.events.subscriptions import Subscriptions
-from gateway.limits import (
+from sockpqd.core import GAP
+from sockpqd.gateway.events.filters import LOST, MSG, Filter, Wanted
+from sockpqd.gateway.events.history import Recorded
+from sockpqd.gateway.events.lines import gap
+from sockpqd.gateway.events.subscriptions import Subscriptions
+from sockpqd.gateway.limits import (
     EVENT_BACKLOG_BYTES,
     EVENT_HISTORY_BYTES,
     EVENT_HISTORY_MAX,
     EVENT_PIECE_BYTES,
     EVENT_PIECE_MAX,
 )
-from gateway.rights import Rights
+from sockpqd.gateway.rights import Rights
 
 log = logging.getLogger("sockpqd.http")
 

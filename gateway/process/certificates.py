@@ -15,8 +15,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from cluster import PeerTls
-from gateway.config import ConfigError, Tls
+from sockpqd.cluster import PeerTls
+from sockpqd.gateway.config import ConfigError, Tls
 
 log = logging.getLogger("sockpqd.certificates")
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from gateway.limits import HANDSHAKES_MAX, REFUSED_PLACES, Limits
-from visits import FURTHER_PLACES
+from sockpqd.gateway.limits import HANDSHAKES_MAX, REFUSED_PLACES, Limits
+from sockpqd.visits import FURTHER_PLACES
 
 log = logging.getLogger("sockpqd")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from cluster import FileCheck, disk_needs
-from gateway.limits import Limits
+from sockpqd.cluster import FileCheck, disk_needs
+from sockpqd.gateway.limits import Limits
 
 OK, WARN, FAIL = "OK", "WARN", "FAIL"
 MIB = 1 << 20

@@ -19,9 +19,9 @@ from typing import Any
 
 import msgspec
 
-from gateway import audit
-from gateway.config import ConfigError, Log
-from gateway.process.log_writer import FileWriter, LogWriter
+from sockpqd.gateway import audit
+from sockpqd.gateway.config import ConfigError, Log
+from sockpqd.gateway.process.log_writer import FileWriter, LogWriter
 
 MESSAGE_CHARACTERS_MAX = 4096
 EXCEPTION_CHARACTERS_MAX = 16384

@@ -12,7 +12,7 @@ import socket
 import time
 from collections.abc import Callable, Mapping
 
-from cluster.api import Cluster
+from sockpqd.cluster.api import Cluster
 
 log = logging.getLogger("sockpqd")
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-from gateway.limits import KEY_BYTES_MAX, KEY_BYTES_MIN, QUEUES_MAX
+from sockpqd.gateway.limits import KEY_BYTES_MAX, KEY_BYTES_MIN, QUEUES_MAX
 
 UNSIGNED_MAX = 2**64 - 1
 SIGNED_MIN, SIGNED_MAX = -(2**63), 2**63 - 1

@@ -11,8 +11,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from core import Get, Put, PutGrouped, PutMany, PutNumbered, PutTopic, PutWith
-from gateway.protocol.request_id import Numbering
+from sockpqd.core import Get, Put, PutGrouped, PutMany, PutNumbered, PutTopic, PutWith
+from sockpqd.gateway.protocol.request_id import Numbering
 
 Words = list[bytes]
 _WITH_PUT = (PutWith, PutGrouped)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import astuple
 
-from core import (
+from sockpqd.core import (
     OWN_PREFIX,
     ClusterSettings,
     FairLevel,
@@ -22,9 +22,9 @@ from core import (
     Then,
     WorkerPool,
 )
-from gateway.limits import SESSION_TTL_MS_DEFAULT
-from gateway.protocol.responses import UNKNOWN
-from gateway.protocol.tokens import meta, seconds, unix
+from sockpqd.gateway.limits import SESSION_TTL_MS_DEFAULT
+from sockpqd.gateway.protocol.responses import UNKNOWN
+from sockpqd.gateway.protocol.tokens import meta, seconds, unix
 
 
 def queue_lines(queues: Iterable[tuple[str, QueueCounts | None]]) -> bytes:

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gateway.limits import (
+from sockpqd.gateway.limits import (
     CLONE_CHUNK_BYTES_MAX,
     COMMANDS_PER_SLICE,
     LONG_LINE_BYTES,
     SKIPPED_BYTES_MAX,
     Limits,
 )
-from gateway.protocol.arguments import ArgumentError
-from gateway.protocol.command import Command, Words
-from gateway.protocol.grammar.parts.bodies import JOBS, SNAPSHOT
-from gateway.protocol.puts_reader import PutsSoFar
-from gateway.protocol.responses import BAD_ARGUMENTS, BAD_COMMAND, TOO_LARGE
-from gateway.protocol.verbs import USUAL_BYTES, Verbs
-from gateway.protocol.web_lines import is_host_line, is_request_line
+from sockpqd.gateway.protocol.arguments import ArgumentError
+from sockpqd.gateway.protocol.command import Command, Words
+from sockpqd.gateway.protocol.grammar.parts.bodies import JOBS, SNAPSHOT
+from sockpqd.gateway.protocol.puts_reader import PutsSoFar
+from sockpqd.gateway.protocol.responses import BAD_ARGUMENTS, BAD_COMMAND, TOO_LARGE
+from sockpqd.gateway.protocol.verbs import USUAL_BYTES, Verbs
+from sockpqd.gateway.protocol.web_lines import is_host_line, is_request_line
 
 CR = 13
 PIECE_BYTES = 16 << 10      # of a data block; smaller ones are gathered first

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from hashlib import blake2b
 
-from core import Put, PutGrouped, PutMany, PutNumbered, PutTopic, PutWith
-from gateway.limits import BATCH_BYTES_MAX, BATCH_DATA_BYTES_MAX, COMMAND_BYTES, SKIPPED_BYTES_MAX
-from gateway.protocol.arguments import ArgumentError
-from gateway.protocol.command import Command, Words
-from gateway.protocol.grammar.parts.bodies import length_at
-from gateway.protocol.grammar.puts import put
-from gateway.protocol.responses import BAD_ARGUMENTS, TOO_LARGE
+from sockpqd.core import Put, PutGrouped, PutMany, PutNumbered, PutTopic, PutWith
+from sockpqd.gateway.limits import BATCH_BYTES_MAX, BATCH_DATA_BYTES_MAX, COMMAND_BYTES, SKIPPED_BYTES_MAX
+from sockpqd.gateway.protocol.arguments import ArgumentError
+from sockpqd.gateway.protocol.command import Command, Words
+from sockpqd.gateway.protocol.grammar.parts.bodies import length_at
+from sockpqd.gateway.protocol.grammar.puts import put
+from sockpqd.gateway.protocol.responses import BAD_ARGUMENTS, TOO_LARGE
 
 LENGTH_AT = 2       # the position of the length in an argument line
 

@@ -15,7 +15,7 @@ from hashlib import blake2b
 from msgspec import Struct, msgpack
 from msgspec.structs import replace
 
-from core import Atomic, Request, Requested
+from sockpqd.core import Atomic, Request, Requested
 
 DIGEST_BYTES = 16
 

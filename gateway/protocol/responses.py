@@ -8,8 +8,8 @@ from typing import Any
 
 from msgspec import UNSET, Struct
 
-from cluster.api import NodeStatus, NotPossible
-from core import (
+from sockpqd.cluster.api import NodeStatus, NotPossible
+from sockpqd.core import (
     Aborted,
     Accepted,
     BadSetting,
@@ -71,7 +71,7 @@ from core import (
     WorkerNotFound,
     WorkerState,
 )
-from gateway.protocol.tokens import meta, seconds, unix
+from sockpqd.gateway.protocol.tokens import meta, seconds, unix
 
 UNKNOWN = "-"                   # a value that this node does not know
 CLUSTER_ID_BYTES = 8            # of the 16 random ones: no two clusters that anybody mixes up share them

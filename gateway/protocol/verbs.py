@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from core import DoneAll, GetWith, LaterAll, LaterAllFirst, Touch
-from gateway.limits import NUMBERED_BATCH_JOBS_MAX
-from gateway.protocol.arguments import ArgumentError, unsigned
-from gateway.protocol.command import NO_BODY, Command, Row, Words
-from gateway.protocol.grammar.parts.bodies import JOBS, SNAPSHOT
-from gateway.protocol.request_id import digest_of
-from gateway.protocol.responses import BAD_ARGUMENTS
+from sockpqd.core import DoneAll, GetWith, LaterAll, LaterAllFirst, Touch
+from sockpqd.gateway.limits import NUMBERED_BATCH_JOBS_MAX
+from sockpqd.gateway.protocol.arguments import ArgumentError, unsigned
+from sockpqd.gateway.protocol.command import NO_BODY, Command, Row, Words
+from sockpqd.gateway.protocol.grammar.parts.bodies import JOBS, SNAPSHOT
+from sockpqd.gateway.protocol.request_id import digest_of
+from sockpqd.gateway.protocol.responses import BAD_ARGUMENTS
 
 REQ = b"REQ"
 USUAL_BYTES = 4             # tell the verbs apart that have a usual line

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from gateway.protocol.command import Words
+from sockpqd.gateway.protocol.command import Words
 
 HOST = b"host:"                 # every request of a browser has such a header
 _VERSION = re.compile(rb"HTTP/\d(\.\d)?")

@@ -15,15 +15,15 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from cluster.api import Cluster
-from core import Allowance, Get, GetAllowed, Handed, HandedMany, Reply, Return, Taking
-from gateway.protocol import responses
-from gateway.protocol.request_id import Numbering
-from gateway.protocol.responses import AtWriting, answer
-from gateway.pulses.turns import Turns
-from gateway.pulses.window import Number, Window
-from gateway.waiting.party import WaitingClient
-from gateway.waiting.slots import IGNORED, NoReply, Outcome
+from sockpqd.cluster.api import Cluster
+from sockpqd.core import Allowance, Get, GetAllowed, Handed, HandedMany, Reply, Return, Taking
+from sockpqd.gateway.protocol import responses
+from sockpqd.gateway.protocol.request_id import Numbering
+from sockpqd.gateway.protocol.responses import AtWriting, answer
+from sockpqd.gateway.pulses.turns import Turns
+from sockpqd.gateway.pulses.window import Number, Window
+from sockpqd.gateway.waiting.party import WaitingClient
+from sockpqd.gateway.waiting.slots import IGNORED, NoReply, Outcome
 
 
 class Allowances:

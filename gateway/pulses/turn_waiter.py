@@ -7,12 +7,12 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from core import Grant, Operation, Reply, TakeTurn
-from gateway.protocol import responses
-from gateway.protocol.request_id import Numbering
-from gateway.pulses.window import Window
-from gateway.waiting.party import WaitingClient
-from gateway.waiting.slots import NoReply, Outcome
+from sockpqd.core import Grant, Operation, Reply, TakeTurn
+from sockpqd.gateway.protocol import responses
+from sockpqd.gateway.protocol.request_id import Numbering
+from sockpqd.gateway.pulses.window import Window
+from sockpqd.gateway.waiting.party import WaitingClient
+from sockpqd.gateway.waiting.slots import NoReply, Outcome
 
 
 class Going(Struct, gc=False, eq=False):

@@ -18,8 +18,8 @@ from typing import Any
 from msgspec import Struct
 from sortedcontainers import SortedDict
 
-from cluster.api import Cluster
-from core import (
+from sockpqd.cluster.api import Cluster
+from sockpqd.core import (
     GRANT_WRITTEN_MS_MAX,
     GRANTS_MAX,
     Effects,
@@ -32,11 +32,11 @@ from core import (
     TouchSession,
     Turn,
 )
-from gateway.protocol import responses
-from gateway.protocol.responses import AtWriting
-from gateway.pulses.turn_waiter import Going, TurnWaiter
-from gateway.pulses.window import Number, Window
-from gateway.waiting.slots import IGNORED, NoReply, Outcome
+from sockpqd.gateway.protocol import responses
+from sockpqd.gateway.protocol.responses import AtWriting
+from sockpqd.gateway.pulses.turn_waiter import Going, TurnWaiter
+from sockpqd.gateway.pulses.window import Number, Window
+from sockpqd.gateway.waiting.slots import IGNORED, NoReply, Outcome
 
 log = logging.getLogger("sockpqd.gateway")
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
-from core import GRANT_WRITTEN_MS_MAX, Pulse
+from sockpqd.core import GRANT_WRITTEN_MS_MAX, Pulse
 
 STALLED_S = 0.25        # much longer than an entry takes to be committed and its answer to be written
 MARGIN_S = 0.001        # for clients that measure: their clocks do not tick when ours does

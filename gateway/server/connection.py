@@ -6,14 +6,14 @@ import asyncio
 from contextlib import suppress
 from typing import cast
 
-from cluster import RefusalLog
-from gateway.limits import LINGER_S, REFUSED_PLACES, TRIAL_S
-from gateway.protocol.responses import BUSY
-from gateway.server.client_output import SHARED_BYTES_MIN, ClientOutput
-from gateway.server.conversation import Conversation
-from gateway.server.hub import Hub
-from gateway.server.port import Port
-from visits import Place, Turn, Visit, is_loopback
+from sockpqd.cluster import RefusalLog
+from sockpqd.gateway.limits import LINGER_S, REFUSED_PLACES, TRIAL_S
+from sockpqd.gateway.protocol.responses import BUSY
+from sockpqd.gateway.server.client_output import SHARED_BYTES_MIN, ClientOutput
+from sockpqd.gateway.server.conversation import Conversation
+from sockpqd.gateway.server.hub import Hub
+from sockpqd.gateway.server.port import Port
+from sockpqd.visits import Place, Turn, Visit, is_loopback
 
 
 class Connection(asyncio.Protocol):

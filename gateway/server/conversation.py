@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gateway.limits import READ_COUNTED_BYTES
-from gateway.link import Link
-from gateway.server.hub import Hub
-from gateway.server.pipeline import Pipeline
-from visits import Turn
+from sockpqd.gateway.limits import READ_COUNTED_BYTES
+from sockpqd.gateway.link import Link
+from sockpqd.gateway.server.hub import Hub
+from sockpqd.gateway.server.pipeline import Pipeline
+from sockpqd.visits import Turn
 
 
 class Conversation:

@@ -16,9 +16,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from cluster import Handshakes, RefusalLog, TlsTransport
-from gateway.limits import ACCEPT_BACKLOG, HANDSHAKE_S, HANDSHAKES_MAX
-from visits import House, Listener, open_sockets
+from sockpqd.cluster import Handshakes, RefusalLog, TlsTransport
+from sockpqd.gateway.limits import ACCEPT_BACKLOG, HANDSHAKE_S, HANDSHAKES_MAX
+from sockpqd.visits import House, Listener, open_sockets
 
 log = logging.getLogger("sockpqd.gateway")
 

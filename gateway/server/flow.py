@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from gateway.limits import AHEAD_BYTES_MAX, READ_BYTES_PER_TURN
-from gateway.link import Link
-from gateway.server.hub import Hub, Scheduled
+from sockpqd.gateway.limits import AHEAD_BYTES_MAX, READ_BYTES_PER_TURN
+from sockpqd.gateway.link import Link
+from sockpqd.gateway.server.hub import Hub, Scheduled
 
 
 class Flow:

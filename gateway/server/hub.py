@@ -13,13 +13,13 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from cluster.api import BACKLOG_BYTES_MAX, Cluster, Doing
-from core import Effects, Event
-from gateway.auth.authenticator import Access
-from gateway.commands.catalog import VERBS
-from gateway.counters import Tally
-from gateway.events.subscriptions import Subscriptions
-from gateway.limits import (
+from sockpqd.cluster.api import BACKLOG_BYTES_MAX, Cluster, Doing
+from sockpqd.core import Effects, Event
+from sockpqd.gateway.auth.authenticator import Access
+from sockpqd.gateway.commands.catalog import VERBS
+from sockpqd.gateway.counters import Tally
+from sockpqd.gateway.events.subscriptions import Subscriptions
+from sockpqd.gateway.limits import (
     COMMANDS_IN_FLIGHT_MAX,
     COMMANDS_PER_TURN_MAX,
     EXPORTS_MAX,
@@ -28,17 +28,17 @@ from gateway.limits import (
     LONG_LINE_BYTES,
     Limits,
 )
-from gateway.link import Link
-from gateway.process.memory_limit import memory_mark_bytes
-from gateway.protocol.responses import BUSY, OFFLINE_MODE
-from gateway.protocol.verbs import Verbs
-from gateway.pulses.allowances import Allowances
-from gateway.pulses.turns import Turns
-from gateway.server.client_output import SharedOutput
-from gateway.server.slow_commands import SlowCommands
-from gateway.waiting.slots import Outcome
-from gateway.waiting.waiters import Waiters
-from visits import Account, House, held_bytes_max
+from sockpqd.gateway.link import Link
+from sockpqd.gateway.process.memory_limit import memory_mark_bytes
+from sockpqd.gateway.protocol.responses import BUSY, OFFLINE_MODE
+from sockpqd.gateway.protocol.verbs import Verbs
+from sockpqd.gateway.pulses.allowances import Allowances
+from sockpqd.gateway.pulses.turns import Turns
+from sockpqd.gateway.server.client_output import SharedOutput
+from sockpqd.gateway.server.slow_commands import SlowCommands
+from sockpqd.gateway.waiting.slots import Outcome
+from sockpqd.gateway.waiting.waiters import Waiters
+from sockpqd.visits import Account, House, held_bytes_max
 
 log = logging.getLogger("sockpqd.gateway")
 

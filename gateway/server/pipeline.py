@@ -13,23 +13,23 @@ import time
 from collections import deque
 from collections.abc import Callable, Coroutine
 
-from core import REQUEST_WINDOW, PageLost, Reply, Requested
-from gateway.auth.authorizer import Guard
-from gateway.commands import auth
-from gateway.commands.context.client_state import ClientState, Run
-from gateway.commands.context.in_session import in_session
-from gateway.limits import COMMANDS_PER_SLICE, OUTPUT_PIECE_BYTES, READ_BYTES_PER_TURN, UNSURE_S
-from gateway.link import Link
-from gateway.protocol import responses
-from gateway.protocol.command import Command
-from gateway.protocol.parser import Parser
-from gateway.protocol.request_id import Numbering
-from gateway.rights import Rights
-from gateway.server.flow import Flow
-from gateway.server.hub import Hub
-from gateway.server.slow_commands import SLOW_S
-from gateway.waiting.party import Blocked
-from gateway.waiting.slots import (
+from sockpqd.core import REQUEST_WINDOW, PageLost, Reply, Requested
+from sockpqd.gateway.auth.authorizer import Guard
+from sockpqd.gateway.commands import auth
+from sockpqd.gateway.commands.context.client_state import ClientState, Run
+from sockpqd.gateway.commands.context.in_session import in_session
+from sockpqd.gateway.limits import COMMANDS_PER_SLICE, OUTPUT_PIECE_BYTES, READ_BYTES_PER_TURN, UNSURE_S
+from sockpqd.gateway.link import Link
+from sockpqd.gateway.protocol import responses
+from sockpqd.gateway.protocol.command import Command
+from sockpqd.gateway.protocol.parser import Parser
+from sockpqd.gateway.protocol.request_id import Numbering
+from sockpqd.gateway.rights import Rights
+from sockpqd.gateway.server.flow import Flow
+from sockpqd.gateway.server.hub import Hub
+from sockpqd.gateway.server.slow_commands import SLOW_S
+from sockpqd.gateway.waiting.party import Blocked
+from sockpqd.gateway.waiting.slots import (
     NEVER,
     Awaited,
     ImmediateSlot,

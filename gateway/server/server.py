@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import ssl
 
-from gateway.limits import LINGER_S
-from gateway.server.connection import Connection
-from gateway.server.doors import LEGACY, NATIVE, Door, Doors
-from gateway.server.hub import Hub
-from gateway.server.port import Port
+from sockpqd.gateway.limits import LINGER_S
+from sockpqd.gateway.server.connection import Connection
+from sockpqd.gateway.server.doors import LEGACY, NATIVE, Door, Doors
+from sockpqd.gateway.server.hub import Hub
+from sockpqd.gateway.server.port import Port
 
 
 class Server:

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from core import Handed, HandedMany
-from gateway.auth import permissions as may
-from gateway.protocol import responses
-from gateway.protocol.command import Command
-from gateway.waiting.slots import NoReply, Outcome
+from sockpqd.core import Handed, HandedMany
+from sockpqd.gateway.auth import permissions as may
+from sockpqd.gateway.protocol import responses
+from sockpqd.gateway.protocol.command import Command
+from sockpqd.gateway.waiting.slots import NoReply, Outcome
 
 SLOW_S = 0.1
 KEPT_MAX = 1000

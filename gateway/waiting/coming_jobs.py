@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 
-from cluster.api import Cluster
-from core import Get, Put
+from sockpqd.cluster.api import Cluster
+from sockpqd.core import Get, Put
 
 
 class ComingJobs:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from core import Effects, Get, Machine
-from gateway.waiting.waiter import Waiter
+from sockpqd.core import Effects, Get, Machine
+from sockpqd.gateway.waiting.waiter import Waiter
 
 Watched = tuple[str | None, str | None]         # a queue or any, an item or any
 

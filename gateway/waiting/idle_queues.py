@@ -11,9 +11,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from cluster.api import Cluster
-from core import ExpireQueue, Removed, Reply
-from gateway.limits import IDLE_LOOK_S, IDLE_LOOKS_MAX
+from sockpqd.cluster.api import Cluster
+from sockpqd.core import ExpireQueue, Removed, Reply
+from sockpqd.gateway.limits import IDLE_LOOK_S, IDLE_LOOKS_MAX
 
 
 class IdleQueues:

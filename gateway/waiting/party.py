@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from core import Get
+from sockpqd.core import Get
 
 
 class Blocked(Protocol):

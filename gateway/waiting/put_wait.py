@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from core import Reply, Stored
-from gateway.protocol import responses
-from gateway.waiting.slots import OperationSlot
-from gateway.waiting.waiter import Waiter
+from sockpqd.core import Reply, Stored
+from sockpqd.gateway.protocol import responses
+from sockpqd.gateway.waiting.slots import OperationSlot
+from sockpqd.gateway.waiting.waiter import Waiter
 
 
 class PutOfWait(OperationSlot):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from core import GetAllowed, Taking
-from gateway.waiting.slots import Outcome
+from sockpqd.core import GetAllowed, Taking
+from sockpqd.gateway.waiting.slots import Outcome
 
 
 class TakenGrants(Protocol):

@@ -7,8 +7,8 @@ name follows the one that gave the last job.
 
 from __future__ import annotations
 
-from core import Handed, HandedMany, Reply
-from gateway.limits import ROTATION_QUEUES_MAX
+from sockpqd.core import Handed, HandedMany, Reply
+from sockpqd.gateway.limits import ROTATION_QUEUES_MAX
 
 
 class Rotation:

@@ -9,11 +9,11 @@ from typing import ClassVar, Protocol
 
 from msgspec import Struct
 
-from cluster.api import Cluster
-from core import Handed, HandedMany, Reply, Return
-from gateway.protocol import responses
-from gateway.protocol.command import Command
-from gateway.waiting.party import WaitingClient
+from sockpqd.cluster.api import Cluster
+from sockpqd.core import Handed, HandedMany, Reply, Return
+from sockpqd.gateway.protocol import responses
+from sockpqd.gateway.protocol.command import Command
+from sockpqd.gateway.waiting.party import WaitingClient
 
 
 class NoReply(Enum):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 
-from core import Get
+from sockpqd.core import Get
 
 Line = int | list[int]
 

@@ -7,13 +7,13 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from core import Reply
-from gateway.protocol import responses
-from gateway.waiting.party import WaitingClient
-from gateway.waiting.rates import TakenGrants
-from gateway.waiting.rotation import Rotation
-from gateway.waiting.slots import NoReply, Outcome
-from gateway.waiting.wanted import Wanted
+from sockpqd.core import Reply
+from sockpqd.gateway.protocol import responses
+from sockpqd.gateway.waiting.party import WaitingClient
+from sockpqd.gateway.waiting.rates import TakenGrants
+from sockpqd.gateway.waiting.rotation import Rotation
+from sockpqd.gateway.waiting.slots import NoReply, Outcome
+from sockpqd.gateway.waiting.wanted import Wanted
 
 
 class Place(Protocol):

@@ -32,17 +32,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from cluster.api import Cluster
-from core import Effects, Empty, Handed, HandedMany, Operation, Put, Reply, Request, Return, TouchSession
-from gateway.waiting.claims import Claims
-from gateway.waiting.coming_jobs import ComingJobs
-from gateway.waiting.finish_watch import Watchers
-from gateway.waiting.idle_queues import IdleQueues
-from gateway.waiting.rates import Rates
-from gateway.waiting.slots import IGNORED, NoReply, Outcome
-from gateway.waiting.wait_lists import WaitLists
-from gateway.waiting.waiter import Waiter
-from gateway.waiting.wanted import Wanted
+from sockpqd.cluster.api import Cluster
+from sockpqd.core import Effects, Empty, Handed, HandedMany, Operation, Put, Reply, Request, Return, TouchSession
+from sockpqd.gateway.waiting.claims import Claims
+from sockpqd.gateway.waiting.coming_jobs import ComingJobs
+from sockpqd.gateway.waiting.finish_watch import Watchers
+from sockpqd.gateway.waiting.idle_queues import IdleQueues
+from sockpqd.gateway.waiting.rates import Rates
+from sockpqd.gateway.waiting.slots import IGNORED, NoReply, Outcome
+from sockpqd.gateway.waiting.wait_lists import WaitLists
+from sockpqd.gateway.waiting.waiter import Waiter
+from sockpqd.gateway.waiting.wanted import Wanted
 
 
 class Waiters:

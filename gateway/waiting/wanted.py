@@ -5,9 +5,9 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core import Get, GetInTurn, GetWith, Operation, Request
-from gateway.limits import FEW_QUEUES, WAITER_QUEUE_BYTES
-from gateway.waiting.rates import TakenGrants
+from sockpqd.core import Get, GetInTurn, GetWith, Operation, Request
+from sockpqd.gateway.limits import FEW_QUEUES, WAITER_QUEUE_BYTES
+from sockpqd.gateway.waiting.rates import TakenGrants
 
 
 class Wanted(Struct, gc=False, eq=False):

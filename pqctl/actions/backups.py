@@ -10,14 +10,14 @@ from typing import BinaryIO
 
 from sockpq import Client, Refused
 
-from pqctl.connect import Servers, cluster_of
-from pqctl.invocation import Call
-from pqctl.output.confirm import confirm
-from pqctl.output.exit_codes import DONE, FILE_ERROR, REFUSED, Failure
-from pqctl.output.files import NewFile, opened
-from pqctl.output.text import counted
-from pqctl.snapshot_file import Contents, Damaged, users_in
-from pqctl.snapshot_file import verify as read
+from sockpqd.pqctl.connect import Servers, cluster_of
+from sockpqd.pqctl.invocation import Call
+from sockpqd.pqctl.output.confirm import confirm
+from sockpqd.pqctl.output.exit_codes import DONE, FILE_ERROR, REFUSED, Failure
+from sockpqd.pqctl.output.files import NewFile, opened
+from sockpqd.pqctl.output.text import counted
+from sockpqd.pqctl.snapshot_file import Contents, Damaged, users_in
+from sockpqd.pqctl.snapshot_file import verify as read
 
 CLUSTER_DIGITS = 8          # of the cluster's identity in names of files
 NONE = "0" * CLUSTER_DIGITS

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pqctl.connect import cluster_of, reading
-from pqctl.invocation import Call
-from pqctl.output.exit_codes import DONE, REFUSED
-from pqctl.parameters import local_time
+from sockpqd.pqctl.connect import cluster_of, reading
+from sockpqd.pqctl.invocation import Call
+from sockpqd.pqctl.output.exit_codes import DONE, REFUSED
+from sockpqd.pqctl.parameters import local_time
 
 if TYPE_CHECKING:
     from sockpq import Client
@@ -24,7 +24,7 @@ def show_list(call: Call, queue: str) -> int:
         call.answer("", {"runs": found})
         return DONE
 
-    from pqctl.output.table import Column, print_rows
+    from sockpqd.pqctl.output.table import Column, print_rows
 
     if found:
         columns = [Column("task", folds=True), *(Column(title) for title in ("next run", "schedule", "time zone"))]

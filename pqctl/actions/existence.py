@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from sockpq import BadArguments, Client, JobNotFound, Key, NotExecuted, Number, Place, QueueNotFound, SockpqError
 
-from pqctl.output.exit_codes import REFUSED, Failure
-from pqctl.parameters import told
+from sockpqd.pqctl.output.exit_codes import REFUSED, Failure
+from sockpqd.pqctl.parameters import told
 
 SIMILAR_MAX = 3
 

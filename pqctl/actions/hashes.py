@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 from sockpq import SockpqError
 
-from pqctl.connect import cluster_of
-from pqctl.invocation import Call
-from pqctl.output.exit_codes import DONE, REFUSED, UNREACHED
+from sockpqd.pqctl.connect import cluster_of
+from sockpqd.pqctl.invocation import Call
+from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNREACHED
 
 PAUSE_S = 0.02
 ANSWER_S = 1.0          # timeout of one answer

@@ -11,11 +11,11 @@ from typing import Any
 import click
 from sockpq import BadArguments, PulseInUse, PulseNotFound
 
-from pqctl.actions.existence import PULSE, existing
-from pqctl.connect import cluster_of, reading
-from pqctl.invocation import Call
-from pqctl.output.exit_codes import DONE, REFUSED, Failure
-from pqctl.output.files import read_stream
+from sockpqd.pqctl.actions.existence import PULSE, existing
+from sockpqd.pqctl.connect import cluster_of, reading
+from sockpqd.pqctl.invocation import Call
+from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, Failure
+from sockpqd.pqctl.output.files import read_stream
 
 PERIODS = 60
 PAYLOAD_BYTES_MAX = 64 << 10
@@ -40,7 +40,7 @@ def show_list(call: Call) -> int:
         call.answer("", {"pulses": [{"name": name, **figures} for name, figures in found]})
         return DONE
 
-    from pqctl.output.table import Column, print_rows
+    from sockpqd.pqctl.output.table import Column, print_rows
 
     if found:
         columns = [Column("pulse", folds=True), Column("rate"), Column("now"), Column("pause"), Column("asleep until")]
@@ -153,6 +153,6 @@ def _word(figures: Figures, name: str) -> str:
 
 
 def _asleep(figures: Figures) -> str:
-    from pqctl.parameters import local_time
+    from sockpqd.pqctl.parameters import local_time
 
     return local_time(int(figures["sleepuntil"] or 0)) if figures["sleepuntil"] else "-"

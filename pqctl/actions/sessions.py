@@ -6,10 +6,10 @@ from typing import Literal
 
 from sockpq import BadArguments
 
-from pqctl.actions.existence import WORKERS, existing
-from pqctl.connect import cluster_of, reading
-from pqctl.invocation import Call
-from pqctl.output.exit_codes import DONE, REFUSED
+from sockpqd.pqctl.actions.existence import WORKERS, existing
+from sockpqd.pqctl.connect import cluster_of, reading
+from sockpqd.pqctl.invocation import Call
+from sockpqd.pqctl.output.exit_codes import DONE, REFUSED
 
 WORKER_SHALL = {"run": "go on", "pause": "pause", "stop": "stop"}
 
@@ -22,7 +22,7 @@ def show_list(call: Call) -> int:
         call.answer("", {"sessions": [session._asdict() for session in found]})
         return DONE
 
-    from pqctl.output.table import Column, print_rows
+    from sockpqd.pqctl.output.table import Column, print_rows
 
     if found:
         columns = [Column("number", figures=True), Column("user", folds=True), Column("address", folds=True)]
@@ -57,7 +57,7 @@ def show_workers(call: Call) -> int:
         call.answer("", {"workers": [one._asdict() for one in found]})
         return DONE
 
-    from pqctl.output.table import Column, print_rows
+    from sockpqd.pqctl.output.table import Column, print_rows
 
     if found:
         columns = [Column("name", folds=True), Column("address", folds=True)]

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from sockpq import NodeStatus
 
-from pqctl.health import DEGRADED, HEALTHY, NOT_SERVING, Health, look
-from pqctl.invocation import Call
-from pqctl.report import as_json, headline
+from sockpqd.pqctl.health import DEGRADED, HEALTHY, NOT_SERVING, Health, look
+from sockpqd.pqctl.invocation import Call
+from sockpqd.pqctl.report import as_json, headline
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -45,7 +45,7 @@ def watch(call: Call, interval: float) -> int:
 
     from rich.live import Live
 
-    from pqctl.output.table import console
+    from sockpqd.pqctl.output.table import console
 
     with Live(console=console(), auto_refresh=False) as live:
         while True:
@@ -62,7 +62,7 @@ def picture(health: Health) -> Group:
     from rich.console import Group  # loading rich takes longer than asking the servers
     from rich.text import Text
 
-    from pqctl.output.table import Column, table
+    from sockpqd.pqctl.output.table import Column, table
 
     columns = (
         Column("node", folds=True), Column("role"), Column("id", figures=True), Column("client", folds=True),

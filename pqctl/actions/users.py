@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import secrets
 
-from pqctl.actions.existence import USER, existing
-from pqctl.connect import cluster_of
-from pqctl.invocation import Call
-from pqctl.output.exit_codes import DONE
-from pqctl.settings import read_secret
+from sockpqd.pqctl.actions.existence import USER, existing
+from sockpqd.pqctl.connect import cluster_of
+from sockpqd.pqctl.invocation import Call
+from sockpqd.pqctl.output.exit_codes import DONE
+from sockpqd.pqctl.settings import read_secret
 
 SECRET_BYTES = 32       # of randomness in a generated secret
 
@@ -22,7 +22,7 @@ def show_list(call: Call) -> int:
         call.answer("", {"users": told})
         return DONE
 
-    from pqctl.output.table import Column, print_rows
+    from sockpqd.pqctl.output.table import Column, print_rows
 
     if users:
         columns = (Column("user", folds=True), Column("rights", folds=True), Column("kept in"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from pqctl.invocation import Call, command, directories, files, group
-from pqctl.output import exit_codes
+from sockpqd.pqctl.invocation import Call, command, directories, files, group
+from sockpqd.pqctl.output import exit_codes
 
 KEEP_MAX = 100_000
 
@@ -23,7 +23,7 @@ def backup(call: Call, directory: str, keep: int | None, with_users: bool, node:
     may be slightly behind. The file appears once it is complete, verified and on disk. Users are in it only if
     you say so: whoever reads their keys can act as they do. Those in the servers' own files never are.
     """
-    from pqctl.actions import backups
+    from sockpqd.pqctl.actions import backups
 
     return backups.backup(call, directory, keep, node, with_users=with_users)
 
@@ -35,7 +35,7 @@ def verify(call: Call, file: str) -> int:
 
     No server is asked.
     """
-    from pqctl.actions import backups
+    from sockpqd.pqctl.actions import backups
 
     return backups.verify(call, file)
 
@@ -51,7 +51,7 @@ def restore(call: Call, file: str, dry_run: bool, with_users: bool, yes: bool) -
     All current jobs are lost. Members and settings of the cluster stay. So do users; with --with-users those in FILE
     are set again, as they were. A file that is damaged, or of a newer version, changes nothing.
     """
-    from pqctl.actions import backups
+    from sockpqd.pqctl.actions import backups
 
     return backups.restore(call, file, dry_run=dry_run, with_users=with_users, yes=yes)
 
@@ -69,6 +69,6 @@ def beanstalkd(call: Call, address: str) -> int:
     Ready, delayed and buried jobs keep priority, delay and time to run; each is put here before it is deleted there.
     Reserved ones stay. An interrupted import continues when it is run again.
     """
-    from pqctl.importing.beanstalkd import import_jobs
+    from sockpqd.pqctl.importing.beanstalkd import import_jobs
 
     return import_jobs(call, address)

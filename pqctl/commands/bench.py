@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from pqctl.invocation import Call, Seconds, command
-from pqctl.output import exit_codes
+from sockpqd.pqctl.invocation import Call, Seconds, command
+from sockpqd.pqctl.output import exit_codes
 
 
 @command(None, "bench", timeout=10.0, epilog=exit_codes.epilog(
@@ -23,6 +23,6 @@ def bench(call: Call, seconds: float, connections: int, size: int) -> int:
     figures, and is slowed down. This client is Python and is measured too: beyond a few thousand calls a second it is
     the bottleneck, so that the rates are what one such process gets, not what the cluster can do.
     """
-    from pqctl.actions.benchmark import load
+    from sockpqd.pqctl.actions.benchmark import load
 
     return load.show(call, seconds, connections, size)

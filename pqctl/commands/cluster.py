@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from pqctl.invocation import Call, Seconds, command, group
-from pqctl.output import exit_codes
+from sockpqd.pqctl.invocation import Call, Seconds, command, group
+from sockpqd.pqctl.output import exit_codes
 
 
 @group("cluster")
@@ -22,7 +22,7 @@ def status(call: Call, watch: bool, interval: float) -> int:
 
     DOWN means that the node does not answer at the address clients dial within --timeout.
     """
-    from pqctl.actions import status as view
+    from sockpqd.pqctl.actions import status as view
 
     return view.watch(call, interval) if watch else view.show(call)
 
@@ -32,7 +32,7 @@ def status(call: Call, watch: bool, interval: float) -> int:
     unknown=""))
 def leader(call: Call) -> int:
     """Show the leader."""
-    from pqctl.connect import find
+    from sockpqd.pqctl.connect import find
 
     servers = find(call)
     name, address = servers.find(None)
@@ -53,7 +53,7 @@ def hash_(call: Call) -> int:
     Under load nodes seldom answer at the same position, so this keeps asking for --timeout. The nodes also compare
     themselves all the time, and one that differs from the majority stops.
     """
-    from pqctl.actions import hashes
+    from sockpqd.pqctl.actions import hashes
 
     return hashes.show(call)
 
@@ -67,7 +67,7 @@ def add(call: Call, name: str, peer_address: str, client_address: str) -> int:
 
     It counts once it has caught up; `pqctl cluster status` shows it as LEARNER until then.
     """
-    from pqctl.connect import cluster_of
+    from sockpqd.pqctl.connect import cluster_of
 
     with cluster_of(call, leading=True) as (client, _):
         server_id = client.cluster_add(name, peer_address, client_address)
@@ -80,7 +80,7 @@ def add(call: Call, name: str, peer_address: str, client_address: str) -> int:
 @click.argument("name")
 def remove(call: Call, name: str) -> int:
     """Remove a node. It can be stopped afterwards."""
-    from pqctl.connect import cluster_of
+    from sockpqd.pqctl.connect import cluster_of
 
     with cluster_of(call, leading=True) as (client, servers), servers.having(name):
         client.cluster_remove(name)
@@ -92,7 +92,7 @@ def remove(call: Call, name: str) -> int:
 @click.argument("name", required=False)
 def transfer(call: Call, name: str | None) -> int:
     """Hand leadership to NAME, or to the most up-to-date node."""
-    from pqctl.connect import cluster_of
+    from sockpqd.pqctl.connect import cluster_of
 
     with cluster_of(call, leading=True) as (client, servers), servers.having(name):
         new = client.cluster_transfer(name)
@@ -104,7 +104,7 @@ def transfer(call: Call, name: str | None) -> int:
 @command(cluster)
 def offline(call: Call) -> int:
     """Switch the whole service offline for clients, whichever node leads, until `pqctl cluster online`."""
-    from pqctl.connect import cluster_of
+    from sockpqd.pqctl.connect import cluster_of
 
     with cluster_of(call, leading=True) as (client, _):
         client.cluster_offline()
@@ -115,7 +115,7 @@ def offline(call: Call) -> int:
 @command(cluster)
 def online(call: Call) -> int:
     """Switch the service online again after `pqctl cluster offline`."""
-    from pqctl.connect import cluster_of
+    from sockpqd.pqctl.connect import cluster_of
 
     with cluster_of(call, leading=True) as (client, _):
         client.cluster_online()
@@ -130,6 +130,6 @@ def snapshot(call: Call, name: str | None) -> int:
 
     (`pqctl backup` saves the state to a file on this machine.)
     """
-    from pqctl.connect import write_snapshot
+    from sockpqd.pqctl.connect import write_snapshot
 
     return write_snapshot(call, name)

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import click
 
-from pqctl.invocation import Call, Seconds, command, given, group
-from pqctl.output import exit_codes
+from sockpqd.pqctl.invocation import Call, Seconds, command, given, group
+from sockpqd.pqctl.output import exit_codes
 
 POLICIES = ["random", "weight", "rr", "order", "sorted", "priority", "oldest", "fair"]
 LEVELS_MAX = 16
@@ -27,7 +27,7 @@ def config(
     session_ttl: float | None, fast_empty: str | None,
 ) -> int:
     """Change settings of the cluster, and show all of them."""
-    from pqctl.actions.queues import settings
+    from sockpqd.pqctl.actions.queues import settings
 
     return settings.cluster_config(call, given(
         expire_default=expire_default, autocreate=_on(autocreate), policy=policy, grace=grace,
@@ -51,7 +51,7 @@ def show(call: Call) -> int:
     By the scheduled time the next level is chosen. It is not the time that ran: when a level is offered again, after
     none of its groups was, it jumps to the level's share of the others.
     """
-    from pqctl.actions.queues import fair_shares
+    from sockpqd.pqctl.actions.queues import fair_shares
 
     return fair_shares.show(call)
 
@@ -60,7 +60,7 @@ def show(call: Call) -> int:
 @click.argument("name")
 def group_(call: Call, name: str) -> int:
     """Show what group NAME has used so far, and its jobs."""
-    from pqctl.actions.queues import fair_shares
+    from sockpqd.pqctl.actions.queues import fair_shares
 
     return fair_shares.show_group(call, name)
 
@@ -81,7 +81,7 @@ def configure(
     if levels and (levels[0] != 0 or not 2 <= len(levels) <= LEVELS_MAX or any(a >= b for a, b in pairwise(levels))):
         raise click.UsageError(f"give --level 2 to {LEVELS_MAX} times, from 0 upwards, as in --level 0 --level 5")
 
-    from pqctl.actions.queues import fair_shares
+    from sockpqd.pqctl.actions.queues import fair_shares
 
     return fair_shares.config(call, given(
         levels=levels or None, cap=cap, multiplier=multiplier, group_keep=group_keep,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from pqctl.invocation import Call, command, group
-from pqctl.output import exit_codes
+from sockpqd.pqctl.invocation import Call, command, group
+from sockpqd.pqctl.output import exit_codes
 
 
 @group("cron")
@@ -17,7 +17,7 @@ def cron() -> None:
 @click.option("--queue", default="cron", show_default=True, help="The queue of the periodic tasks.")
 def list_(call: Call, queue: str) -> int:
     """Show the next run of each task, its schedule and its time zone."""
-    from pqctl.actions import cron_jobs
+    from sockpqd.pqctl.actions import cron_jobs
 
     return cron_jobs.show_list(call, queue)
 
@@ -27,6 +27,6 @@ def list_(call: Call, queue: str) -> int:
 @click.option("--queue", default="cron", show_default=True, help="The queue of the periodic tasks.")
 def delete(call: Call, task: str, queue: str) -> int:
     """Remove the waiting runs of TASK; the next start of a worker whose app has the task puts one again."""
-    from pqctl.actions import cron_jobs
+    from sockpqd.pqctl.actions import cron_jobs
 
     return cron_jobs.delete(call, task, queue)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from pqctl.invocation import Call, command, directories
-from pqctl.output import exit_codes
+from sockpqd.pqctl.invocation import Call, command, directories
+from sockpqd.pqctl.output import exit_codes
 
 
 @command(None, "doctor", timeout=2.0, epilog=exit_codes.epilog(
@@ -18,6 +18,6 @@ def doctor(call: Call, data_dir: str | None) -> int:
 
     Run it on each node with --data-dir, as the node's user or as root.
     """
-    from pqctl.doctor import run
+    from sockpqd.pqctl.doctor import run
 
     return run.show(call, data_dir)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from pqctl.invocation import Call, Seconds, command
-from pqctl.output import exit_codes
+from sockpqd.pqctl.invocation import Call, Seconds, command
+from sockpqd.pqctl.output import exit_codes
 
 
 @command(None, "events", timeout=10.0, epilog=exit_codes.epilog(
@@ -24,7 +24,7 @@ def events(
 
     Any server tells them, and the next one goes on where one dies. What may have been missed is said on standard error.
     """
-    from pqctl.live import events as view
+    from sockpqd.pqctl.live import events as view
 
     return view.follow(call, types, names, after, wait)
 
@@ -37,6 +37,6 @@ def top(call: Call, prefix: str, count: int | None) -> int:
 
     Once a second; on a terminal in place, until q is pressed. With --json one object per line.
     """
-    from pqctl.live import top as view
+    from sockpqd.pqctl.live import top as view
 
     return view.show(call, prefix, count)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pqctl.invocation import Call, Seconds, command, files, given, group
-from pqctl.output import exit_codes
-from pqctl.parameters import moment, selector
+from sockpqd.pqctl.invocation import Call, Seconds, command, files, given, group
+from sockpqd.pqctl.output import exit_codes
+from sockpqd.pqctl.parameters import moment, selector
 
 if TYPE_CHECKING:
     from sockpq import Key, Number, Place
@@ -61,7 +61,7 @@ def put(
     Nothing is added or removed: `echo x | pqctl job put q` puts a body with a line end. A BODY that begins with a dash
     goes after `--`.
     """
-    from pqctl.actions.jobs import by_hand
+    from sockpqd.pqctl.actions.jobs import by_hand
 
     options = given(
         delay=delay, at=at, ttl=ttl, every=every, after=after or None, key=key, on_duplicate=on_duplicate, tries=tries,
@@ -90,7 +90,7 @@ def get(
     Its body goes to standard output unchanged, and a line about it to standard error. The job is then running: finish
     it with `pqctl job done ID`, or give it back with `pqctl job later ID`.
     """
-    from pqctl.actions.jobs import by_hand
+    from sockpqd.pqctl.actions.jobs import by_hand
 
     return by_hand.get(call, queues, expire, then, wait, item, by)
 
@@ -99,7 +99,7 @@ def get(
 @click.argument("ids", nargs=-1, required=True, type=int, metavar="ID...")
 def done(call: Call, ids: tuple[int, ...]) -> int:
     """Finish running jobs: they are removed."""
-    from pqctl.actions.jobs import by_hand
+    from sockpqd.pqctl.actions.jobs import by_hand
 
     return by_hand.done(call, ids)
 
@@ -113,7 +113,7 @@ def later(
     call: Call, ids: tuple[int, ...], delay: float | None, at: float | None, priority: int | None
 ) -> int:
     """Put running jobs back at the end of their queues."""
-    from pqctl.actions.jobs import by_hand
+    from sockpqd.pqctl.actions.jobs import by_hand
 
     return by_hand.later(call, ids, given(delay=delay, at=at, priority=priority))
 
@@ -123,7 +123,7 @@ def later(
 @click.option("--data", is_flag=True, help="Fetch their bodies, too: shows their lengths, with --json the bytes.")
 def running(call: Call, queue: str | None, data: bool) -> int:
     """List the running jobs in the order of their ids."""
-    from pqctl.actions.jobs import by_hand
+    from sockpqd.pqctl.actions.jobs import by_hand
 
     return by_hand.running(call, queue, data)
 
@@ -135,7 +135,7 @@ def show(call: Call, job: int | Key | Place | Number) -> int:
 
     Its body goes to standard output unchanged, and a line about it to standard error. `pqctl queue peek` shows places.
     """
-    from pqctl.actions.jobs import peek as peeking
+    from sockpqd.pqctl.actions.jobs import peek as peeking
 
     return peeking.show_job(call, job)
 
@@ -144,7 +144,7 @@ def show(call: Call, job: int | Key | Place | Number) -> int:
 @click.argument("job", type=selector, metavar=JOB)
 def peek(call: Call, job: int | Key | Place | Number) -> int:
     """Show a job: the same as `pqctl job show`."""
-    from pqctl.actions.jobs import peek as peeking
+    from sockpqd.pqctl.actions.jobs import peek as peeking
 
     return peeking.show_job(call, job)
 
@@ -163,7 +163,7 @@ def change(
     item: str | None, no_item: bool, body: str | None, file: str | None,
 ) -> int:
     """Change a running job by its ID, or a waiting one by its KEY, number or PLACE. Everything else stays the same."""
-    from pqctl.actions.jobs import by_hand, edits
+    from sockpqd.pqctl.actions.jobs import by_hand, edits
 
     data = None if body is None and file is None else by_hand.body_from(body, file)
     changes = given(priority=priority, delay=delay, at=at, item=item, no_item=no_item or None, data=data)
@@ -174,7 +174,7 @@ def change(
 @click.argument("job", type=selector, metavar=JOB)
 def delete(call: Call, job: int | Key | Place | Number) -> int:
     """Remove a running job by its ID, or a waiting one by its KEY, number or PLACE."""
-    from pqctl.actions.jobs import edits
+    from sockpqd.pqctl.actions.jobs import edits
 
     return edits.delete(call, job)
 
@@ -185,7 +185,7 @@ def delete(call: Call, job: int | Key | Place | Number) -> int:
 @click.option("--then", type=THEN, help="What happens when the lease ends; needs --expire.")
 def touch(call: Call, number: int, expire: float | None, then: str | None) -> int:
     """Renew the lease of a running job."""
-    from pqctl.actions.jobs import edits
+    from sockpqd.pqctl.actions.jobs import edits
 
     return edits.touch(call, number, expire, then)
 
@@ -196,7 +196,7 @@ def touch(call: Call, number: int, expire: float | None, then: str | None) -> in
 @click.option("--here", is_flag=True, help="They stay in their own queues, buried, until `job kick --here`.")
 def bury(call: Call, ids: tuple[int, ...], reason: str | None, here: bool) -> int:
     """Give up running jobs: they go to the dead-letter queues of their queues."""
-    from pqctl.actions.jobs import edits
+    from sockpqd.pqctl.actions.jobs import edits
 
     return edits.bury(call, ids, reason, here=here)
 
@@ -207,7 +207,7 @@ def bury(call: Call, ids: tuple[int, ...], reason: str | None, here: bool) -> in
 @click.option("--here", is_flag=True, help="Kick the jobs buried in QUEUE instead, or delayed ones if there are none.")
 def kick(call: Call, queue: str, count: int, here: bool) -> int:
     """Bring up to COUNT dead jobs of QUEUE back into it."""
-    from pqctl.actions.jobs import edits
+    from sockpqd.pqctl.actions.jobs import edits
 
     return edits.kick(call, queue, count, here=here)
 
@@ -216,6 +216,6 @@ def kick(call: Call, queue: str, count: int, here: bool) -> int:
 @click.argument("job", type=selector, metavar="number:N")
 def stat(call: Call, job: int | Key | Place | Number) -> int:
     """Show what a numbered job is and what it has gone through."""
-    from pqctl.actions.jobs import peek as peeking
+    from sockpqd.pqctl.actions.jobs import peek as peeking
 
     return peeking.show_stat(call, job)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from pqctl.invocation import Call, command, group
-from pqctl.output import exit_codes
+from sockpqd.pqctl.invocation import Call, command, group
+from sockpqd.pqctl.output import exit_codes
 
 
 @group("node")
@@ -20,7 +20,7 @@ def offline(call: Call, name: str) -> int:
 
     It stays offline until `pqctl node online` or its next start.
     """
-    from pqctl.connect import cluster_of
+    from sockpqd.pqctl.connect import cluster_of
 
     with cluster_of(call) as (client, servers):
         client.offline(servers.find(name)[1])
@@ -32,7 +32,7 @@ def offline(call: Call, name: str) -> int:
 @click.argument("name")
 def online(call: Call, name: str) -> int:
     """Switch NAME online again after `pqctl node offline`."""
-    from pqctl.connect import cluster_of
+    from sockpqd.pqctl.connect import cluster_of
 
     with cluster_of(call) as (client, servers):
         client.online(servers.find(name)[1])
@@ -48,8 +48,8 @@ def shutdown(call: Call, name: str, yes: bool) -> int:
 
     A service manager may start it again.
     """
-    from pqctl.connect import cluster_of
-    from pqctl.output.confirm import confirm
+    from sockpqd.pqctl.connect import cluster_of
+    from sockpqd.pqctl.output.confirm import confirm
 
     with cluster_of(call) as (client, servers):
         address = servers.find(name)[1]
@@ -63,6 +63,6 @@ def shutdown(call: Call, name: str, yes: bool) -> int:
 @click.argument("name")
 def snapshot(call: Call, name: str) -> int:
     """Make NAME write a snapshot to its disk and delete the log up to it."""
-    from pqctl.connect import write_snapshot
+    from sockpqd.pqctl.connect import write_snapshot
 
     return write_snapshot(call, name)

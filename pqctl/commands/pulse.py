@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from pqctl.invocation import Call, Seconds, command, files, given, group
-from pqctl.output import exit_codes
+from sockpqd.pqctl.invocation import Call, Seconds, command, files, given, group
+from sockpqd.pqctl.output import exit_codes
 
 
 def settings(*, defaults: bool) -> Callable[[Callable[..., int]], Callable[..., int]]:
@@ -39,7 +39,7 @@ def pulse() -> None:
 @command(pulse, "list", timeout=10.0, epilog=exit_codes.READING)
 def list_(call: Call) -> int:
     """Show all pulses, with their rates and how fast they go at present."""
-    from pqctl.actions import pulses
+    from sockpqd.pqctl.actions import pulses
 
     return pulses.show_list(call)
 
@@ -48,7 +48,7 @@ def list_(call: Call) -> int:
 @click.argument("name")
 def stat(call: Call, name: str) -> int:
     """Show settings and figures of pulse NAME."""
-    from pqctl.actions import pulses
+    from sockpqd.pqctl.actions import pulses
 
     return pulses.show_stat(call, name)
 
@@ -60,7 +60,7 @@ def stat(call: Call, name: str) -> int:
 @click.option("--spread", is_flag=True, default=None, help="Give turns one by one, at even distances.")
 def create(call: Call, name: str, **options: Any) -> int:
     """Create pulse NAME with these settings."""
-    from pqctl.actions import pulses
+    from sockpqd.pqctl.actions import pulses
 
     return pulses.create(call, name, given(**options))
 
@@ -71,7 +71,7 @@ def create(call: Call, name: str, **options: Any) -> int:
 @click.option("--spread/--no-spread", default=None, help="Give turns one by one, at even distances, or not.")
 def config(call: Call, name: str, **options: Any) -> int:
     """Change settings of pulse NAME; those not given stay. With another rate or period it begins anew."""
-    from pqctl.actions import pulses
+    from sockpqd.pqctl.actions import pulses
 
     return pulses.config(call, name, given(**options))
 
@@ -80,7 +80,7 @@ def config(call: Call, name: str, **options: Any) -> int:
 @click.argument("name")
 def delete(call: Call, name: str) -> int:
     """Remove pulse NAME, if no queue has it."""
-    from pqctl.actions import pulses
+    from sockpqd.pqctl.actions import pulses
 
     return pulses.delete(call, name)
 
@@ -92,7 +92,7 @@ def delete(call: Call, name: str) -> int:
 @click.option("--deny", is_flag=True, help="Tell those who get a turn not to act.")
 def set_(call: Call, name: str, payload: str, path: str | None, deny: bool) -> int:
     """Let PAYLOAD come with each turn of pulse NAME from now on."""
-    from pqctl.actions import pulses
+    from sockpqd.pqctl.actions import pulses
 
     return pulses.change_payload(call, name, payload, path, deny)
 
@@ -105,6 +105,6 @@ def watch(call: Call, name: str, lines: int | None) -> int:
 
     Until interrupted; with --json one object per line.
     """
-    from pqctl.actions import pulses
+    from sockpqd.pqctl.actions import pulses
 
     return pulses.watch(call, name, lines)

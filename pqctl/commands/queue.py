@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from pqctl.invocation import Call, Seconds, command, files, given, group
-from pqctl.output import exit_codes
+from sockpqd.pqctl.invocation import Call, Seconds, command, files, given, group
+from sockpqd.pqctl.output import exit_codes
 
 STATES = ["ready", "delayed", "running", "dead", "buried"]
 
@@ -60,7 +60,7 @@ def list_(call: Call, prefix: str) -> int:
 
     A queue exists while it has a job, waiting or running, or settings.
     """
-    from pqctl.actions.queues import counts
+    from sockpqd.pqctl.actions.queues import counts
 
     return counts.show_list(call, prefix)
 
@@ -69,7 +69,7 @@ def list_(call: Call, prefix: str) -> int:
 @click.argument("name", required=False)
 def stat(call: Call, name: str | None) -> int:
     """Count the jobs of queue NAME, and its events since it was created, or the jobs of all queues together."""
-    from pqctl.actions.queues import counts
+    from sockpqd.pqctl.actions.queues import counts
 
     return counts.show_stat(call, name)
 
@@ -79,7 +79,7 @@ def stat(call: Call, name: str | None) -> int:
 @settings
 def create(call: Call, name: str, **options: Any) -> int:
     """Create queue NAME with these settings."""
-    from pqctl.actions.queues import settings
+    from sockpqd.pqctl.actions.queues import settings
 
     return settings.create(call, name, given(**options))
 
@@ -89,7 +89,7 @@ def create(call: Call, name: str, **options: Any) -> int:
 @settings
 def config(call: Call, name: str, **options: Any) -> int:
     """Change settings of queue NAME, and show all of them. 0 removes a limit."""
-    from pqctl.actions.queues import settings
+    from sockpqd.pqctl.actions.queues import settings
 
     return settings.config(call, name, given(**options))
 
@@ -100,7 +100,7 @@ def config(call: Call, name: str, **options: Any) -> int:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def delete(call: Call, name: str, force: bool, yes: bool) -> int:
     """Remove queue NAME with its settings, if it has no jobs."""
-    from pqctl.actions.queues import settings
+    from sockpqd.pqctl.actions.queues import settings
 
     return settings.delete(call, name, force, yes)
 
@@ -111,7 +111,7 @@ def delete(call: Call, name: str, force: bool, yes: bool) -> int:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def purge(call: Call, name: str, state: str, yes: bool) -> int:
     """Remove the jobs of queue NAME that are in this state; never running ones."""
-    from pqctl.actions.queues import settings
+    from sockpqd.pqctl.actions.queues import settings
 
     return settings.purge(call, name, state, yes)
 
@@ -122,7 +122,7 @@ def purge(call: Call, name: str, state: str, yes: bool) -> int:
 @click.option("--for", "seconds", type=Seconds(0), metavar="SECONDS", help="With `out`: for this long only; 0 ends it.")
 def pause(call: Call, name: str, direction: str, seconds: float | None) -> int:
     """Pause queue NAME until `resume`: its input, its output, or both."""
-    from pqctl.actions.queues import settings
+    from sockpqd.pqctl.actions.queues import settings
 
     return settings.pause(call, name, direction, seconds)
 
@@ -131,7 +131,7 @@ def pause(call: Call, name: str, direction: str, seconds: float | None) -> int:
 @click.argument("name")
 def resume(call: Call, name: str) -> int:
     """Resume the paused queue NAME."""
-    from pqctl.actions.queues import settings
+    from sockpqd.pqctl.actions.queues import settings
 
     return settings.resume(call, name)
 
@@ -145,7 +145,7 @@ def resume(call: Call, name: str) -> int:
 @click.option("--raw", is_flag=True, help="Write just the bodies, unchanged, each followed by a line end.")
 def peek(call: Call, name: str, state: str, count: int, body: bool, raw: bool) -> int:
     """Look at the first jobs of queue NAME, without taking them."""
-    from pqctl.actions.jobs import peek as peeking
+    from sockpqd.pqctl.actions.jobs import peek as peeking
 
     return peeking.show_queue(call, name, state, count, body, raw)
 
@@ -157,7 +157,7 @@ def drain(call: Call, name: str) -> int:
 
     It stays paused. A periodic job is never finished: delete it. --timeout says how long to wait.
     """
-    from pqctl.actions.queues import emptying
+    from sockpqd.pqctl.actions.queues import emptying
 
     return emptying.drain(call, name)
 
@@ -172,7 +172,7 @@ def move(call: Call, source: str, target: str, count: int | None) -> int:
     They keep priority, item and key; their attempts start over. Delayed and dead jobs stay. If interrupted, run it
     again.
     """
-    from pqctl.actions.queues import emptying
+    from sockpqd.pqctl.actions.queues import emptying
 
     return emptying.move(call, source, target, count)
 
@@ -186,7 +186,7 @@ def topic() -> None:
 @click.argument("prefix", default="")
 def list_topics(call: Call, prefix: str) -> int:
     """Show the bindings of all topics, or of those whose names begin with PREFIX."""
-    from pqctl.actions.queues import counts
+    from sockpqd.pqctl.actions.queues import counts
 
     return counts.show_topics(call, prefix)
 
@@ -197,7 +197,7 @@ def list_topics(call: Call, prefix: str) -> int:
 @click.option("--pattern", metavar="PATTERN", help="Only matching routing keys: `*` is one word, `#` any number.")
 def bind(call: Call, name: str, queue: str, pattern: str | None) -> int:
     """Bind QUEUE to topic NAME."""
-    from pqctl.actions.queues import settings
+    from sockpqd.pqctl.actions.queues import settings
 
     return settings.bind(call, name, queue, pattern)
 
@@ -208,7 +208,7 @@ def bind(call: Call, name: str, queue: str, pattern: str | None) -> int:
 @click.option("--pattern", metavar="PATTERN", help="The pattern with which it was bound.")
 def unbind(call: Call, name: str, queue: str, pattern: str | None) -> int:
     """Unbind QUEUE from topic NAME."""
-    from pqctl.actions.queues import settings
+    from sockpqd.pqctl.actions.queues import settings
 
     return settings.unbind(call, name, queue, pattern)
 
@@ -225,7 +225,7 @@ def publish(
     call: Call, name: str, body: str | None, file: str | None, route: str | None, priority: int, item: str | None,
 ) -> int:
     """Put a job into all queues that are bound to topic NAME. Its body is given as to `pqctl job put`."""
-    from pqctl.actions.jobs import by_hand
+    from sockpqd.pqctl.actions.jobs import by_hand
 
     return by_hand.publish(call, name, by_hand.body_from(body, file), route, priority, item)
 
@@ -234,6 +234,6 @@ def publish(
 @click.argument("name")
 def delete_topic(call: Call, name: str) -> int:
     """Remove all bindings of topic NAME. The queues stay if they have jobs or settings."""
-    from pqctl.actions.queues import settings
+    from sockpqd.pqctl.actions.queues import settings
 
     return settings.delete_topic(call, name)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from pqctl.invocation import Call, command, group
-from pqctl.output import exit_codes
+from sockpqd.pqctl.invocation import Call, command, group
+from sockpqd.pqctl.output import exit_codes
 
 
 @group("session")
@@ -16,7 +16,7 @@ def session() -> None:
 @command(session, "list", timeout=10.0, epilog=exit_codes.READING)
 def list_(call: Call) -> int:
     """Show all sessions: user, address, idle time and number of bound jobs."""
-    from pqctl.actions import sessions
+    from sockpqd.pqctl.actions import sessions
 
     return sessions.show_list(call)
 
@@ -28,6 +28,6 @@ def close(call: Call, number: int) -> int:
 
     Its client notices at the next use, and opens a new one.
     """
-    from pqctl.actions import sessions
+    from sockpqd.pqctl.actions import sessions
 
     return sessions.close(call, number)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pqctl.invocation import Call, command
-from pqctl.output import exit_codes
+from sockpqd.pqctl.invocation import Call, command
+from sockpqd.pqctl.output import exit_codes
 
 
 @command(None, "shell", timeout=10.0, epilog=exit_codes.epilog(done="the input has ended, whatever was answered"))
@@ -13,6 +13,6 @@ def shell(call: Call) -> int:
     They go to the leader, and to the next one when it changes. Data may be given in the line, in place of its length:
     PUT mail 0 "hello", or PUT mail 0 <FILE. Commands also come from a pipe: echo 'TOTAL' | pqctl shell
     """
-    from pqctl.shell import run
+    from sockpqd.pqctl.shell import run
 
     return run.run(call)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from pqctl.invocation import Call, command, files, group
-from pqctl.output import exit_codes
+from sockpqd.pqctl.invocation import Call, command, files, group
+from sockpqd.pqctl.output import exit_codes
 
 
 @group("user")
@@ -16,7 +16,7 @@ def user() -> None:
 @command(user, "list", epilog=exit_codes.READING)
 def list_(call: Call) -> int:
     """Show all users, those of the servers' users file first."""
-    from pqctl.actions import users
+    from sockpqd.pqctl.actions import users
 
     return users.show_list(call)
 
@@ -33,7 +33,7 @@ def set_(call: Call, name: str, rights: str, secret_file: str | None) -> int:
 
     Users of the servers' users file are changed there.
     """
-    from pqctl.actions import users
+    from sockpqd.pqctl.actions import users
 
     return users.change(call, name, rights, secret_file)
 
@@ -42,6 +42,6 @@ def set_(call: Call, name: str, rights: str, secret_file: str | None) -> int:
 @click.argument("name")
 def delete(call: Call, name: str) -> int:
     """Delete user NAME; their connections lose all rights."""
-    from pqctl.actions import users
+    from sockpqd.pqctl.actions import users
 
     return users.delete(call, name)

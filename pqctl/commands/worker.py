@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from pqctl.invocation import Call, command, group
-from pqctl.output import exit_codes
+from sockpqd.pqctl.invocation import Call, command, group
+from sockpqd.pqctl.output import exit_codes
 
 
 @group("worker")
@@ -16,7 +16,7 @@ def worker() -> None:
 @command(worker, "list", timeout=10.0, epilog=exit_codes.READING)
 def list_(call: Call) -> int:
     """Show all pools: their addresses, children, jobs that run, and when they were last heard of."""
-    from pqctl.actions import sessions
+    from sockpqd.pqctl.actions import sessions
 
     return sessions.show_workers(call)
 
@@ -27,7 +27,7 @@ def list_(call: Call) -> int:
 @click.option("--min", "least", type=click.IntRange(0, 2**31), metavar="N", help="How many places to keep at least.")
 def set_(call: Call, name: str, most: int | None, least: int | None) -> int:
     """Tell pool NAME how many jobs it may run at a time. It hears of it at once."""
-    from pqctl.actions import sessions
+    from sockpqd.pqctl.actions import sessions
 
     if most is None and least is None:
         raise click.UsageError("give --max, --min, or both")
@@ -38,7 +38,7 @@ def set_(call: Call, name: str, most: int | None, least: int | None) -> int:
 @click.argument("name")
 def pause(call: Call, name: str) -> int:
     """Let pool NAME take no more jobs, until `resume`."""
-    from pqctl.actions import sessions
+    from sockpqd.pqctl.actions import sessions
 
     return sessions.steer_worker(call, name, "pause")
 
@@ -47,7 +47,7 @@ def pause(call: Call, name: str) -> int:
 @click.argument("name")
 def resume(call: Call, name: str) -> int:
     """Let pool NAME take jobs again."""
-    from pqctl.actions import sessions
+    from sockpqd.pqctl.actions import sessions
 
     return sessions.steer_worker(call, name, "run")
 
@@ -56,6 +56,6 @@ def resume(call: Call, name: str) -> int:
 @click.argument("name")
 def stop(call: Call, name: str) -> int:
     """Let pool NAME finish its jobs and end."""
-    from pqctl.actions import sessions
+    from sockpqd.pqctl.actions import sessions
 
     return sessions.steer_worker(call, name, "stop")

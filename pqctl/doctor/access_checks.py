@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 from sockpq import AuthError, ServerView, Untrusted
 
-from pqctl.access import Access
-from pqctl.doctor.check import FAIL, OK, WARN, Check
-from pqctl.health import complaint
-from pqctl.output.text import counted
+from sockpqd.pqctl.access import Access
+from sockpqd.pqctl.doctor.check import FAIL, OK, WARN, Check
+from sockpqd.pqctl.health import complaint
+from sockpqd.pqctl.output.text import counted
 
 DAYS_WARN = 30
 PROBE_S = 1.0

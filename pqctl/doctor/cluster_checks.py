@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from sockpq import ServerView
 
-from pqctl.access import Access
-from pqctl.doctor import access_checks
-from pqctl.doctor.check import FAIL, OK, SKIP, WARN, Check
-from pqctl.health import (
+from sockpqd.pqctl.access import Access
+from sockpqd.pqctl.doctor import access_checks
+from sockpqd.pqctl.doctor.check import FAIL, OK, SKIP, WARN, Check
+from sockpqd.pqctl.health import (
     Health,
     ask,
     assess,
@@ -21,7 +21,7 @@ from pqctl.health import (
     own_line,
     strangers,
 )
-from pqctl.output.text import counted
+from sockpqd.pqctl.output.text import counted
 
 CLOCKS_APART_MS = 1000      # AT is in seconds
 CLOCKS_BLUR_MS = 100        # a message between two nodes can be delayed by this much

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from pqctl.doctor.check import SKIP, WARN, Check
+from sockpqd.pqctl.doctor.check import SKIP, WARN, Check
 
 
 def look(data_dir: Path, process: int | None = None) -> list[Check]:

@@ -13,8 +13,8 @@ from pathlib import Path
 import click
 from sockpq.interpreter import how_built
 
-from pqctl.doctor import files
-from pqctl.doctor.check import FAIL, OK, WARN, Check
+from sockpqd.pqctl.doctor import files
+from sockpqd.pqctl.doctor.check import FAIL, OK, WARN, Check
 
 FSYNCS = 200
 FSYNCS_S = 2.0                  # stop measuring after this long

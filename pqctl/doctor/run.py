@@ -7,10 +7,10 @@ import sys
 import textwrap
 from typing import TYPE_CHECKING
 
-from pqctl.doctor import cluster_checks, machine_checks
-from pqctl.doctor.check import SKIP, Check, exit_code
-from pqctl.invocation import Call
-from pqctl.output.text import printable
+from sockpqd.pqctl.doctor import cluster_checks, machine_checks
+from sockpqd.pqctl.doctor.check import SKIP, Check, exit_code
+from sockpqd.pqctl.invocation import Call
+from sockpqd.pqctl.output.text import printable
 
 if TYPE_CHECKING:
     from rich.text import Text

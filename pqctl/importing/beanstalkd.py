@@ -15,10 +15,10 @@ from typing import Self
 
 from sockpq import Client, Key
 
-from pqctl.connect import cluster_of
-from pqctl.invocation import Call
-from pqctl.output.exit_codes import DONE, REFUSED, UNREACHED, Failure
-from pqctl.output.text import counted
+from sockpqd.pqctl.connect import cluster_of
+from sockpqd.pqctl.invocation import Call
+from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNREACHED, Failure
+from sockpqd.pqctl.output.text import counted
 
 WAIT_S = 30.0               # for an answer of beanstalkd
 BODY_BYTES_MAX = 1 << 30

@@ -8,11 +8,11 @@ from typing import Any, cast, get_args
 
 from sockpq import Event, EventsLost, EventType
 
-from pqctl.connect import cluster_of
-from pqctl.invocation import Call
-from pqctl.output.exit_codes import DONE
-from pqctl.output.stdio import say
-from pqctl.output.text import printable
+from sockpqd.pqctl.connect import cluster_of
+from sockpqd.pqctl.invocation import Call
+from sockpqd.pqctl.output.exit_codes import DONE
+from sockpqd.pqctl.output.stdio import say
+from sockpqd.pqctl.output.text import printable
 
 ALL = tuple(event_type for event_type in get_args(EventType) if event_type != "MSG")
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from sockpq import ClientClosed, EventsLost, EventType, QueueTotals, SockpqError
 
-from pqctl.connect import reading
-from pqctl.invocation import Call
-from pqctl.output.exit_codes import DONE
+from sockpqd.pqctl.connect import reading
+from sockpqd.pqctl.invocation import Call
+from sockpqd.pqctl.output.exit_codes import DONE
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -76,7 +76,7 @@ def show(call: Call, prefix: str, count: int | None) -> int:
 def _live(client: Client, server: str, prefix: str, rates: Rates, count: int | None) -> int:
     from rich.live import Live
 
-    from pqctl.output.table import console
+    from sockpqd.pqctl.output.table import console
 
     with _keys(), Live(console=console(), auto_refresh=False, screen=True) as live:
         shown = 0
@@ -112,7 +112,7 @@ def _print(call: Call, queues: list[QueueTotals], rates: dict[tuple[str, str], f
 
 def picture(queues: list[QueueTotals], rates: dict[tuple[str, str], float]) -> Table:
     """The table."""
-    from pqctl.output.table import Column, table
+    from sockpqd.pqctl.output.table import Column, table
 
     columns = [Column("queue", folds=True)]
     columns += [Column(title, figures=True)

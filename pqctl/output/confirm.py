@@ -6,8 +6,8 @@ import sys
 
 import click
 
-from pqctl.output.exit_codes import REFUSED, Failure
-from pqctl.output.text import printable
+from sockpqd.pqctl.output.exit_codes import REFUSED, Failure
+from sockpqd.pqctl.output.text import printable
 
 
 def confirm(question: str, yes: bool) -> None:

@@ -13,7 +13,7 @@ from sockpq import (
     Unavailable,
 )
 
-from pqctl.output.exit_codes import FILE_ERROR, NOT_ALLOWED, REFUSED, UNKNOWN, UNREACHED, USAGE_ERROR, Failure
+from sockpqd.pqctl.output.exit_codes import FILE_ERROR, NOT_ALLOWED, REFUSED, UNKNOWN, UNREACHED, USAGE_ERROR, Failure
 
 KINDS = {
     REFUSED: "refused", UNREACHED: "unreached", UNKNOWN: "unknown", FILE_ERROR: "file",

@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 import click
 
-from pqctl.output.exit_codes import FILE_ERROR, Failure
+from sockpqd.pqctl.output.exit_codes import FILE_ERROR, Failure
 
 CHUNK_BYTES = 1 << 20
 

@@ -8,8 +8,8 @@ import os
 import sys
 from collections.abc import Iterator
 
-from pqctl.output.exit_codes import FILE_ERROR, PIPE_CLOSED, Failure
-from pqctl.output.text import printable
+from sockpqd.pqctl.output.exit_codes import FILE_ERROR, PIPE_CLOSED, Failure
+from sockpqd.pqctl.output.text import printable
 
 # Replacements for streams that were closed before this program started. The first two fail when used, as they should:
 # otherwise a job would seem to have been printed, or an empty body to have been given.

@@ -11,7 +11,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from pqctl.output.text import printable
+from sockpqd.pqctl.output.text import printable
 
 WIDTH_WITHOUT_TERMINAL = 160      # a table that goes into a file or a pipe is folded late
 FOLDED_ROWS_MAX = 500             # rich takes half a millisecond per row

@@ -14,10 +14,10 @@ from collections.abc import Callable
 
 from sockpq import AuthError, ForeignCluster, Unavailable
 
-from pqctl.connect import find
-from pqctl.invocation import Call
-from pqctl.shell.line import Line
-from pqctl.shell.typed import Typed
+from sockpqd.pqctl.connect import find
+from sockpqd.pqctl.invocation import Call
+from sockpqd.pqctl.shell.line import Line
+from sockpqd.pqctl.shell.typed import Typed
 
 OFFLINE = b"500 Offline Mode\r\n"
 PAUSE_S = 0.1

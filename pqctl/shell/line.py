@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from pqctl.access import Access
+from sockpqd.pqctl.access import Access
 
 QUIET_S = 0.03          # an answer has come when nothing more has for this long
 PIECE_BYTES = 65536

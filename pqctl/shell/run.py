@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Protocol
 
 from sockpq import ForeignCluster, Unavailable
 
-from pqctl.connect import cluster_of
-from pqctl.invocation import Call
-from pqctl.output.exit_codes import DONE, Failure
-from pqctl.output.stdio import output, say
-from pqctl.output.text import printable, readable
-from pqctl.shell.leader import Conversation
-from pqctl.shell.typed import FILE_BYTES_MAX, Mistyped, Typed, bytes_of, understand
-from pqctl.shell.words import Words
+from sockpqd.pqctl.connect import cluster_of
+from sockpqd.pqctl.invocation import Call
+from sockpqd.pqctl.output.exit_codes import DONE, Failure
+from sockpqd.pqctl.output.stdio import output, say
+from sockpqd.pqctl.output.text import printable, readable
+from sockpqd.pqctl.shell.leader import Conversation
+from sockpqd.pqctl.shell.typed import FILE_BYTES_MAX, Mistyped, Typed, bytes_of, understand
+from sockpqd.pqctl.shell.words import Words
 
 if TYPE_CHECKING:
-    from pqctl.shell.keyboard import Keyboard
+    from sockpqd.pqctl.shell.keyboard import Keyboard
 
 WELCOME = """Commands go to the leader. Data may stand in the line: PUT mail 0 "hello", or PUT mail 0 <FILE.
 Tab completes, Ctrl-C gives up waiting, Ctrl-D ends."""
@@ -56,7 +56,7 @@ def run(call: Call) -> int:
 
 
 def _at_terminal(call: Call, conversation: Conversation, screen: Screen) -> None:
-    from pqctl.shell.keyboard import Keyboard
+    from sockpqd.pqctl.shell.keyboard import Keyboard
 
     keyboard = Keyboard(Words(lambda: _queue_names(call)))
     call.print(f"{conversation.server}\n{WELCOME}")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from beanstalk import Connection, Server
+from sockpqd.beanstalk import Connection, Server
 from tests.beanstalk.helpers.host import OpenHost
 from tests.beanstalk.helpers.memory import MemorySeat, Queue
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from beanstalk import Failure, calls
-from core import Delete, DoneLast, Get, PutNumbered
-from gateway.auth.users_file import Account
-from gateway.beanstalkd import do_errand
-from gateway.beanstalkd.orders import Order, decode_outcome, encode
-from gateway.rights import of_words
+from sockpqd.beanstalk import Failure, calls
+from sockpqd.core import Delete, DoneLast, Get, PutNumbered
+from sockpqd.gateway.auth.users_file import Account
+from sockpqd.gateway.beanstalkd import do_errand
+from sockpqd.gateway.beanstalkd.orders import Order, decode_outcome, encode
+from sockpqd.gateway.rights import of_words
 from tests.beanstalk.test_node_seat import NOTHING, Place, inner, kinds, put, running
 from tests.gateway.helpers.memory import MemoryGateway, with_gateway
 

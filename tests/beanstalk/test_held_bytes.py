@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from beanstalk import Connection, Server
+from sockpqd.beanstalk import Connection, Server
 from tests.beanstalk.helpers.host import OpenHost
 from tests.beanstalk.helpers.memory import MemorySeat, Queue
 from tests.beanstalk.test_connection import Transport

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from beanstalk import Call, Conversation, Failure, Result, Server, calls
-from core import Delete, Get, GetNumber, GetWith, Operation, Put, PutNumbered, PutWith, Request
-from gateway.auth.users_file import Account
-from gateway.beanstalkd import do_errand, listener, seat
-from gateway.beanstalkd.order_execution import Principal
-from gateway.beanstalkd.orders import Order, decode_outcome, encode
-from gateway.beanstalkd.seat import NodeSeat
-from gateway.beanstalkd.sessions import NodeSessions
-from gateway.rights import of_words
+from sockpqd.beanstalk import Call, Conversation, Failure, Result, Server, calls
+from sockpqd.core import Delete, Get, GetNumber, GetWith, Operation, Put, PutNumbered, PutWith, Request
+from sockpqd.gateway.auth.users_file import Account
+from sockpqd.gateway.beanstalkd import do_errand, listener, seat
+from sockpqd.gateway.beanstalkd.order_execution import Principal
+from sockpqd.gateway.beanstalkd.orders import Order, decode_outcome, encode
+from sockpqd.gateway.beanstalkd.seat import NodeSeat
+from sockpqd.gateway.beanstalkd.sessions import NodeSessions
+from sockpqd.gateway.rights import of_words
 from tests.gateway.helpers.memory import MemoryGateway, with_gateway
 
 NOTHING = object()          # no result yet

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 from sockpq.aio import Client
 
-from beanstalk import Failure, Result, calls
-from beanstalk_proxy.seat import ClientSeat, Cluster
+from sockpqd.beanstalk import Failure, Result, calls
+from sockpqd.beanstalk_proxy.seat import ClientSeat, Cluster
 from tests.client.hasty_proxy import HastyProxy
 from tests.client.real_server import RealServer
 

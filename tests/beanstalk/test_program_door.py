@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 
 import uvloop
 
-from beanstalk import Connection, Server
-from beanstalk_proxy.door import Door, DoorLimits
+from sockpqd.beanstalk import Connection, Server
+from sockpqd.beanstalk_proxy.door import Door, DoorLimits
 from tests.beanstalk.helpers.memory import MemorySeat, Queue
 
 HOST = "127.0.0.1"

@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 from sockpq import JobNotFound, Number, Unavailable
 
-from beanstalk import Failure, Result, calls
-from beanstalk_proxy.seat import ClientSeat, Cluster
+from sockpqd.beanstalk import Failure, Result, calls
+from sockpqd.beanstalk_proxy.seat import ClientSeat, Cluster
 
 NUMBER = 1 << 41
 

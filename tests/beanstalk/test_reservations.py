@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from beanstalk import calls
-from beanstalk.conversation import COSTS
+from sockpqd.beanstalk import calls
+from sockpqd.beanstalk.conversation import COSTS
 from tests.beanstalk.helpers.transcript import World
 
 RESERVED = """

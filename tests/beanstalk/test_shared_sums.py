@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from beanstalk import calls
-from beanstalk_proxy import shared_sums
-from beanstalk_proxy.shared_sums import SharedSums
+from sockpqd.beanstalk import calls
+from sockpqd.beanstalk_proxy import shared_sums
+from sockpqd.beanstalk_proxy.shared_sums import SharedSums
 
 
 class Cluster:

@@ -6,14 +6,14 @@ import asyncio
 
 import pytest
 
-from beanstalk import Call, Done, Failure, Result, calls
-from beanstalk.conversation import COSTS, Conversation
-from beanstalk.limits import PER_PIECE
-from core import Kick
-from gateway.beanstalkd.order_execution import Principal
-from gateway.beanstalkd.orders import encode
-from gateway.beanstalkd.reading import Reading
-from gateway.limits import LINES_PER_PIECE
+from sockpqd.beanstalk import Call, Done, Failure, Result, calls
+from sockpqd.beanstalk.conversation import COSTS, Conversation
+from sockpqd.beanstalk.limits import PER_PIECE
+from sockpqd.core import Kick
+from sockpqd.gateway.beanstalkd.order_execution import Principal
+from sockpqd.gateway.beanstalkd.orders import encode
+from sockpqd.gateway.beanstalkd.reading import Reading
+from sockpqd.gateway.limits import LINES_PER_PIECE
 from tests.beanstalk.helpers.memory import MemorySeat
 from tests.beanstalk.helpers.transcript import World
 from tests.beanstalk.test_node_seat import NOTHING, Place, inner, put

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from bench.core import choices, plain_gets
 from bench.core.loads import CoreDriver, opcodes
 from bench.reports.recording import read
-from core import Get, Policy, Put
+from sockpqd.core import Get, Policy, Put
 
 ROOT = Path(__file__).parents[2]
 

@@ -15,8 +15,8 @@ import pytest
 from sockpq import Client
 
 from devcluster.cluster import LocalCluster
-from gateway.dashboard.actions import ACTIONS
-from gateway.dashboard.site import PAGES
+from sockpqd.gateway.dashboard.actions import ACTIONS
+from sockpqd.gateway.dashboard.site import PAGES
 
 pytest.importorskip("selenium", reason="selenium is not installed: make test-browser")
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from sockpq import Client
 
-from cluster.leader.clock import SLEW
+from sockpqd.cluster.leader.clock import SLEW
 from tests.chaos.checker.grants import given_twice, too_many
 from tests.chaos.faults.fault import Fault, during
 from tests.chaos.faults.partitions import Partition, cut, silent

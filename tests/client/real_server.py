@@ -12,12 +12,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
-from core import Request
-from gateway.commands.catalog import VERBS
-from gateway.limits import Limits
-from gateway.server.doors import Doors
-from gateway.server.hub import Hub
-from gateway.server.server import Server
+from sockpqd.core import Request
+from sockpqd.gateway.commands.catalog import VERBS
+from sockpqd.gateway.limits import Limits
+from sockpqd.gateway.server.doors import Doors
+from sockpqd.gateway.server.hub import Hub
+from sockpqd.gateway.server.server import Server
 from tests.gateway.helpers.fake_cluster import FakeCluster
 
 T = TypeVar("T")

@@ -23,7 +23,7 @@ from sockpq import (
     aio,
 )
 
-from core import GiveResult, TakeTurn
+from sockpqd.core import GiveResult, TakeTurn
 from tests.client.real_server import RealServer
 
 LISTEN = "0A"                   # the state of a socket in /proc/net/tcp

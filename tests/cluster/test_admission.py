@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cluster import limits
-from cluster.wire.messages import Admit, RequestVote, TimeoutNow, Vote
+from sockpqd.cluster import limits
+from sockpqd.cluster.wire.messages import Admit, RequestVote, TimeoutNow, Vote
 from tests.cluster.helpers.small_cluster import SmallCluster, SmallNode
 
 

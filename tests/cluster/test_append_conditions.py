@@ -8,12 +8,12 @@ from typing import Any, cast
 
 import pytest
 
-from cluster import limits
-from cluster.errors import FailStop, RaftViolated
-from cluster.raft.append_entries import Receiver, Sender
-from cluster.raft.peer import Peer
-from cluster.raft.pysyncobj_adapter import PeerNode
-from cluster.wire.messages import Ack, Append, Heartbeat, StaleTerm
+from sockpqd.cluster import limits
+from sockpqd.cluster.errors import FailStop, RaftViolated
+from sockpqd.cluster.raft.append_entries import Receiver, Sender
+from sockpqd.cluster.raft.peer import Peer
+from sockpqd.cluster.raft.pysyncobj_adapter import PeerNode
+from sockpqd.cluster.wire.messages import Ack, Append, Heartbeat, StaleTerm
 
 TERM = 7
 HEARTBEAT_S = 0.5               # a binary fraction: exactly then

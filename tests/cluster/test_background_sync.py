@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from cluster import limits
-from cluster.journal.journal import Journal
-from cluster.storage.disk import Disk
-from cluster.wire.messages import Heartbeat
+from sockpqd.cluster import limits
+from sockpqd.cluster.journal.journal import Journal
+from sockpqd.cluster.storage.disk import Disk
+from sockpqd.cluster.wire.messages import Heartbeat
 from tests.cluster.helpers.faulty_disk import FaultyDisk
 from tests.cluster.helpers.small_cluster import SmallCluster, SmallNode
 

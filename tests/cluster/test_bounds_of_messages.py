@@ -10,10 +10,10 @@ from typing import get_args
 
 import pytest
 
-from beanstalk import calls
-from beanstalk.limits import WATCHED_MAX
-from cluster import limits
-from cluster.wire.messages import (
+from sockpqd.beanstalk import calls
+from sockpqd.beanstalk.limits import WATCHED_MAX
+from sockpqd.cluster import limits
+from sockpqd.cluster.wire.messages import (
     WIRE_FORMAT,
     Ack,
     Admit,
@@ -39,13 +39,13 @@ from cluster.wire.messages import (
     Vote,
     encode,
 )
-from core import EVENT_TYPES, OPERATION_BYTES_MAX
-from core.limits import NAME_CHARS_MAX
-from gateway.beanstalkd.orders import Keep, Order
-from gateway.beanstalkd.orders import encode as encode_order
-from gateway.beanstalkd.sessions import KEPT_MAX
-from gateway.dashboard.forms import FORM_BYTES_MAX
-from gateway.limits import CHANNELS_TOLD_MAX, DATA_BYTES_CEILING, NOTIFY_BYTES_MAX
+from sockpqd.core import EVENT_TYPES, OPERATION_BYTES_MAX
+from sockpqd.core.limits import NAME_CHARS_MAX
+from sockpqd.gateway.beanstalkd.orders import Keep, Order
+from sockpqd.gateway.beanstalkd.orders import encode as encode_order
+from sockpqd.gateway.beanstalkd.sessions import KEPT_MAX
+from sockpqd.gateway.dashboard.forms import FORM_BYTES_MAX
+from sockpqd.gateway.limits import CHANNELS_TOLD_MAX, DATA_BYTES_CEILING, NOTIFY_BYTES_MAX
 
 MOST = (1 << 64) - 1
 SECONDS = 1.7e308

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.wire.messages import Info
-from core import Due, Get, Handed, Later, NotFound, Put, PutWith, Stored, Then
+from sockpqd.cluster.wire.messages import Info
+from sockpqd.core import Due, Get, Handed, Later, NotFound, Put, PutWith, Stored, Then
 from tests.cluster.helpers.small_cluster import SmallCluster
 
 HOUR_MS = 3_600_000

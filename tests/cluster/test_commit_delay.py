@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cluster.leader.commit_delay import CommitDelay
-from cluster.limits import COMMIT_DELAY_RESTS_MAX, COMMIT_DELAY_S_MAX, COMMIT_DELAY_SHARE, ENTRY_OPERATIONS_MAX
-from core import Reply, Stored
+from sockpqd.cluster.leader.commit_delay import CommitDelay
+from sockpqd.cluster.limits import COMMIT_DELAY_RESTS_MAX, COMMIT_DELAY_S_MAX, COMMIT_DELAY_SHARE, ENTRY_OPERATIONS_MAX
+from sockpqd.core import Reply, Stored
 from tests.cluster.test_proposer import Log
 
 FLIGHT_S = 0.001

@@ -6,9 +6,9 @@ import itertools
 
 import pytest
 
-from cluster import limits
-from cluster.limits import COMPACTION_REST_S as REST_S
-from core import Done, Get, Handed
+from sockpqd.cluster import limits
+from sockpqd.cluster.limits import COMPACTION_REST_S as REST_S
+from sockpqd.core import Done, Get, Handed
 from tests.cluster.helpers.small_cluster import SmallCluster
 
 ENTRIES = 50

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from cluster import ClusterNode, Member, NodeSettings
-from cluster.storage.disk import Disk
-from core import Effects, Event, Put, Reply
+from sockpqd.cluster import ClusterNode, Member, NodeSettings
+from sockpqd.cluster.storage.disk import Disk
+from sockpqd.core import Effects, Event, Put, Reply
 
 PATIENCE_S = 30.0
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster.storage import page_cache
-from cluster.storage.disk import IOV_MAX, Disk, NamesNotSynced, SyncFailed, TimedDisk, passes
+from sockpqd.cluster.storage import page_cache
+from sockpqd.cluster.storage.disk import IOV_MAX, Disk, NamesNotSynced, SyncFailed, TimedDisk, passes
 
 
 def test_pieces_are_written_in_order_however_many(tmp_path: Path) -> None:

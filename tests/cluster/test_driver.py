@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from cluster.journal.journal import Journal
-from cluster.limits import COMMIT_INDEX_WAITS_S
-from cluster.metrics.loop_turns import MINUTE_S, LoopTurns
-from cluster.wire.messages import Ack, Append, Info, Message
-from core import Put, SwitchService
+from sockpqd.cluster.journal.journal import Journal
+from sockpqd.cluster.limits import COMMIT_INDEX_WAITS_S
+from sockpqd.cluster.metrics.loop_turns import MINUTE_S, LoopTurns
+from sockpqd.cluster.wire.messages import Ack, Append, Info, Message
+from sockpqd.core import Put, SwitchService
 from tests.cluster.helpers.small_cluster import SmallCluster, SmallNode
 
 

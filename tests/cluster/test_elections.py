@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import pytest
 
-from cluster import limits
-from cluster.raft.elections import FOUNDING_STEPS, Elections
-from cluster.wire.messages import PreVote, PreVoteAnswer, RequestVote, TimeoutNow, Vote
+from sockpqd.cluster import limits
+from sockpqd.cluster.raft.elections import FOUNDING_STEPS, Elections
+from sockpqd.cluster.wire.messages import PreVote, PreVoteAnswer, RequestVote, TimeoutNow, Vote
 
 TERM, MIN_S, MAX_S = 7, 0.6, 1.2
 STEP_S = MIN_S * limits.EARLY_ELECTION_STEP

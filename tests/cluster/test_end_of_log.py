@@ -6,10 +6,10 @@ import copy
 
 import pytest
 
-from cluster import limits
-from cluster.errors import RejoinFailed
-from cluster.storage.errors import JournalDamaged
-from core import Put
+from sockpqd.cluster import limits
+from sockpqd.cluster.errors import RejoinFailed
+from sockpqd.cluster.storage.errors import JournalDamaged
+from sockpqd.core import Put
 from tests.cluster.helpers.small_cluster import SmallCluster
 
 

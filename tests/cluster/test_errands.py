@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from cluster import limits
-from cluster.forwarding.errands import Errands
-from cluster.wire.messages import Errand, Message, Recall, Reported
+from sockpqd.cluster import limits
+from sockpqd.cluster.forwarding.errands import Errands
+from sockpqd.cluster.wire.messages import Errand, Message, Recall, Reported
 
 
 class Doing:

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from cluster.errors import ApplyFailed, EntryTooNew, FailStop, LibraryMismatch, RaftViolated
-from cluster.exit_codes import restart_cures
-from cluster.raft.replica_check import Diverged
-from cluster.storage.errors import JournalDamaged, JournalTooNew, SnapshotDamaged, SnapshotTooNew, StorageInUse
-from core import Done, Operation, Put, Request, Tick
-from core.handlers.dispatch import EXECUTE
-from core.machine import Machine
+from sockpqd.cluster.errors import ApplyFailed, EntryTooNew, FailStop, LibraryMismatch, RaftViolated
+from sockpqd.cluster.exit_codes import restart_cures
+from sockpqd.cluster.raft.replica_check import Diverged
+from sockpqd.cluster.storage.errors import JournalDamaged, JournalTooNew, SnapshotDamaged, SnapshotTooNew, StorageInUse
+from sockpqd.core import Done, Operation, Put, Request, Tick
+from sockpqd.core.handlers.dispatch import EXECUTE
+from sockpqd.core.machine import Machine
 from tests.cluster.helpers.small_cluster import SmallCluster
 
 
@@ -60,7 +60,7 @@ def test_an_entry_on_which_a_node_fails_is_named_with_its_verb_and_what_to_do(
 def test_so_is_one_that_only_lets_time_pass(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     world = SmallCluster(1)
     leader = world.leader()
-    monkeypatch.setattr("core.machine.end_due", fails)
+    monkeypatch.setattr("sockpqd.core.machine.end_due", fails)
     told(world, leader.up.journal.last_index + 1, "time", lambda: leader.propose(Tick()), caplog)
 
 

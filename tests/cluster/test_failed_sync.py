@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from cluster import limits
-from cluster.damage.rejoining import Rejoining
-from cluster.journal.journal import Journal
-from cluster.settings import NodeSettings
-from cluster.snapshots.snapshot_store import FAILED, SUCCESS
-from cluster.storage.disk import NamesNotSynced
-from cluster.storage.errors import JournalDamaged, SnapshotDamaged
-from cluster.storage.fork import InlineTask
-from core import Put
+from sockpqd.cluster import limits
+from sockpqd.cluster.damage.rejoining import Rejoining
+from sockpqd.cluster.journal.journal import Journal
+from sockpqd.cluster.settings import NodeSettings
+from sockpqd.cluster.snapshots.snapshot_store import FAILED, SUCCESS
+from sockpqd.cluster.storage.disk import NamesNotSynced
+from sockpqd.cluster.storage.errors import JournalDamaged, SnapshotDamaged
+from sockpqd.cluster.storage.fork import InlineTask
+from sockpqd.core import Put
 from tests.cluster import test_named_pages, test_snapshots
 from tests.cluster.helpers.faulty_disk import Crash, FaultyDisk
 from tests.cluster.helpers.memory_disk import MemoryDisk

@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from cluster.errors import EntryTooNew
-from cluster.exit_codes import restart_cures
-from cluster.leader.feature_level import FeatureLevel
-from cluster.wire.messages import WIRE_FORMAT, Hello, Info, encode, incompatible
-from core import Accepted, AddLearner, NotFound, NotYet, Put, RaiseLevel, Touch
-from core.handlers import dispatch
+from sockpqd.cluster.errors import EntryTooNew
+from sockpqd.cluster.exit_codes import restart_cures
+from sockpqd.cluster.leader.feature_level import FeatureLevel
+from sockpqd.cluster.wire.messages import WIRE_FORMAT, Hello, Info, encode, incompatible
+from sockpqd.core import Accepted, AddLearner, NotFound, NotYet, Put, RaiseLevel, Touch
+from sockpqd.core.handlers import dispatch
 from tests.cluster.helpers.small_cluster import Outcome, SmallCluster, SmallNode
 
 LEVELS: dict[Any, int] = dispatch.LEVELS

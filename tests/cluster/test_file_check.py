@@ -11,13 +11,13 @@ from random import Random
 import pytest
 from click.testing import CliRunner
 
-from cluster import FileCheck, check_files
-from cluster.paging import file_space
-from cluster.paging.page_format import HEADER
-from cluster.snapshots import snapshot_file
-from cluster.storage.disk import Disk
-from cluster.storage.errors import SnapshotDamaged, SnapshotTooNew
-from gateway.main import main
+from sockpqd.cluster import FileCheck, check_files
+from sockpqd.cluster.paging import file_space
+from sockpqd.cluster.paging.page_format import HEADER
+from sockpqd.cluster.snapshots import snapshot_file
+from sockpqd.cluster.storage.disk import Disk
+from sockpqd.cluster.storage.errors import SnapshotDamaged, SnapshotTooNew
+from sockpqd.gateway.main import main
 from tests.cluster.test_named_pages import Log, Node, filled
 from tests.core.helpers.paging import small_collections
 

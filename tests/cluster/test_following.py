@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import pytest
 
-from cluster import limits
-from cluster.wire.messages import Info, Message
-from core import Put
+from sockpqd.cluster import limits
+from sockpqd.cluster.wire.messages import Info, Message
+from sockpqd.core import Put
 from tests.cluster.helpers.small_cluster import DELAY_S, LOOK_S, SmallCluster, SmallNode
 
 EVERY_S = 0.003                 # between two entries

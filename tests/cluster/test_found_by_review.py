@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from cluster.journal.journal import Journal
-from cluster.limits import CHOKE_BYTES
-from cluster.raft import elections, pysyncobj_adapter
-from cluster.wire.messages import Ack, Append, Message, PreVote, RequestVote, TimeoutNow, encode
-from core import Accepted, Put, RemoveMember
+from sockpqd.cluster.journal.journal import Journal
+from sockpqd.cluster.limits import CHOKE_BYTES
+from sockpqd.cluster.raft import elections, pysyncobj_adapter
+from sockpqd.cluster.wire.messages import Ack, Append, Message, PreVote, RequestVote, TimeoutNow, encode
+from sockpqd.core import Accepted, Put, RemoveMember
 from tests.cluster.helpers.faulty_disk import FaultyDisk
 from tests.cluster.helpers.memory_disk import MemoryDisk
 from tests.cluster.helpers.small_cluster import Outcome, SmallCluster, SmallNode

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from cluster.raft.voter_admission import Admission
+from sockpqd.cluster.raft.voter_admission import Admission
 
 
 class Newcomer:

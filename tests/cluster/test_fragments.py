@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from cluster import limits
-from cluster.leader.proposer import Proposer
-from cluster.raft.pysyncobj_adapter import SUCCESS
-from core import (
+from sockpqd.cluster import limits
+from sockpqd.cluster.leader.proposer import Proposer
+from sockpqd.cluster.raft.pysyncobj_adapter import SUCCESS
+from sockpqd.core import (
     Accepted,
     Applied,
     Done,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster import limits
-from cluster.wire.framing import HEAD_BYTES, LAST, PIECE, Unframer, pieces, whole
+from sockpqd.cluster import limits
+from sockpqd.cluster.wire.framing import HEAD_BYTES, LAST, PIECE, Unframer, pieces, whole
 
 
 def take(unframer: Unframer) -> list[bytes | bytearray]:

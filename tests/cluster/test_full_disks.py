@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from cluster import limits
-from cluster.capacity import Capacity
-from cluster.leader.leadership import Leadership
-from cluster.paging.page_files import PageFiles
-from cluster.storage.ballast import Ballast
-from cluster.storage.errors import NoRoom
-from cluster.wire.messages import Ack, SnapshotChunk
-from core import Done, Get, Handed, Put, Request, SwitchService
-from core.ops.replies import SessionOpened
-from core.ops.sessions import OpenSession
+from sockpqd.cluster import limits
+from sockpqd.cluster.capacity import Capacity
+from sockpqd.cluster.leader.leadership import Leadership
+from sockpqd.cluster.paging.page_files import PageFiles
+from sockpqd.cluster.storage.ballast import Ballast
+from sockpqd.cluster.storage.errors import NoRoom
+from sockpqd.cluster.wire.messages import Ack, SnapshotChunk
+from sockpqd.core import Done, Get, Handed, Put, Request, SwitchService
+from sockpqd.core.ops.replies import SessionOpened
+from sockpqd.core.ops.sessions import OpenSession
 from tests.cluster.helpers.memory_disk import PLENTY_BYTES, MemoryDisk
 from tests.cluster.helpers.small_cluster import Outcome, SmallCluster, SmallNode
 from tests.cluster.test_hazards import lagging, snapshot_everywhere

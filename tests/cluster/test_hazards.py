@@ -15,17 +15,17 @@ from typing import Any
 import pysyncobj.pickle
 import pytest
 
-from cluster import driver, limits
-from cluster.errors import ApplyFailed, FailStop, LibraryMismatch, OutOfMemory, RaftViolated
-from cluster.journal.journal import Journal
-from cluster.leader import leadership, proposer
-from cluster.raft import elections, pysyncobj_adapter
-from cluster.raft.append_entries import Receiver, Sender
-from cluster.raft.steady_lane import SteadyLane
-from cluster.wire.messages import Ack, Append, Heartbeat, Info, Message, RequestVote, SnapshotChunk
-from core import OPERATION_BYTES_MAX, Batch, Due, Get, Put, PutWith, Results, Stored, cost, encode_entry
-from core.handlers.cost import small
-from core.handlers.dispatch import COSTS
+from sockpqd.cluster import driver, limits
+from sockpqd.cluster.errors import ApplyFailed, FailStop, LibraryMismatch, OutOfMemory, RaftViolated
+from sockpqd.cluster.journal.journal import Journal
+from sockpqd.cluster.leader import leadership, proposer
+from sockpqd.cluster.raft import elections, pysyncobj_adapter
+from sockpqd.cluster.raft.append_entries import Receiver, Sender
+from sockpqd.cluster.raft.steady_lane import SteadyLane
+from sockpqd.cluster.wire.messages import Ack, Append, Heartbeat, Info, Message, RequestVote, SnapshotChunk
+from sockpqd.core import OPERATION_BYTES_MAX, Batch, Due, Get, Put, PutWith, Results, Stored, cost, encode_entry
+from sockpqd.core.handlers.cost import small
+from sockpqd.core.handlers.dispatch import COSTS
 from tests.cluster.helpers.small_cluster import Outcome, SmallCluster, SmallNode
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster import Histogram
+from sockpqd.cluster import Histogram
 
 
 def test_each_value_is_counted_in_the_first_bucket_that_is_not_below_it() -> None:

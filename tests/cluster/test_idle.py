@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from cluster import limits
-from cluster.idle import next_turn_at
-from cluster.wire.messages import Append
-from core import Get, Handed, Operation, Put
+from sockpqd.cluster import limits
+from sockpqd.cluster.idle import next_turn_at
+from sockpqd.cluster.wire.messages import Append
+from sockpqd.core import Get, Handed, Operation, Put
 from tests.cluster.helpers.small_cluster import Outcome, SmallCluster, SmallNode
 
 QUIET_S = 10.0

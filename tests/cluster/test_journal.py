@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from cluster import limits
-from cluster.journal import journal_format
-from cluster.journal.journal import Journal, JournalDamaged, StorageInUse
-from cluster.journal.log_index import LogSlice
-from cluster.storage.disk import Disk
-from cluster.storage.errors import NoRoom
+from sockpqd.cluster import limits
+from sockpqd.cluster.journal import journal_format
+from sockpqd.cluster.journal.journal import Journal, JournalDamaged, StorageInUse
+from sockpqd.cluster.journal.log_index import LogSlice
+from sockpqd.cluster.storage.disk import Disk
+from sockpqd.cluster.storage.errors import NoRoom
 from tests.cluster.helpers.faulty_disk import Crash, FaultyDisk
 
 DIRECTORY = Path("/journal")

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from cluster.journal import journal_format
-from cluster.journal.journal_format import SECTOR_BYTES, JournalRecord
+from sockpqd.cluster.journal import journal_format
+from sockpqd.cluster.journal.journal_format import SECTOR_BYTES, JournalRecord
 
 
 def body(rng: random.Random, sectors: int) -> bytes:

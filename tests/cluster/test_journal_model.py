@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from cluster import limits
-from cluster.journal.journal import Journal
+from sockpqd.cluster import limits
+from sockpqd.cluster.journal.journal import Journal
 from tests.cluster.helpers.faulty_disk import Crash, FaultyDisk
 
 DIRECTORY = Path("/journal")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster.journal import journal_format
-from cluster.journal.journal import Journal, JournalDamaged, JournalTooNew
+from sockpqd.cluster.journal import journal_format
+from sockpqd.cluster.journal.journal import Journal, JournalDamaged, JournalTooNew
 from tests.cluster.helpers.faulty_disk import FaultyDisk
 
 DIRECTORY = Path("/journal")

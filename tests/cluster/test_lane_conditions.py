@@ -7,11 +7,11 @@ from typing import Any, cast
 
 import pytest
 
-from cluster import limits
-from cluster.raft.peer import Peer
-from cluster.raft.pysyncobj_adapter import PeerNode
-from cluster.raft.steady_lane import SteadyLane
-from cluster.wire.messages import Ack, Append
+from sockpqd.cluster import limits
+from sockpqd.cluster.raft.peer import Peer
+from sockpqd.cluster.raft.pysyncobj_adapter import PeerNode
+from sockpqd.cluster.raft.steady_lane import SteadyLane
+from sockpqd.cluster.wire.messages import Ack, Append
 
 TERM = 7
 LAST = 20                       # our last entry, of this term

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from cluster.leader.proposer import Proposer
-from cluster.limits import (
+from sockpqd.cluster.leader.proposer import Proposer
+from sockpqd.cluster.limits import (
     ENTRY_BYTES_MAX,
     ENTRY_OPERATIONS_MAX,
     LANE_QUANTUM_BYTES,
@@ -16,7 +16,7 @@ from cluster.limits import (
     LANES_LOOK_S,
     LANES_OPERATIONS_MAX,
 )
-from core import Done, Get, Operation, Put, cost, decode_entry
+from sockpqd.core import Done, Get, Operation, Put, cost, decode_entry
 from tests.cluster.helpers.small_cluster import Outcome
 
 BYTES = 128                     # that each of these operations costs

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 from msgspec.structs import replace
 
-from cluster import limits
-from cluster.wire.messages import Ack, Append, Message, PreVote, PreVoteAnswer, StaleTerm, TimeoutNow
-from core import Put
+from sockpqd.cluster import limits
+from sockpqd.cluster.wire.messages import Ack, Append, Message, PreVote, PreVoteAnswer, StaleTerm, TimeoutNow
+from sockpqd.core import Put
 from tests.cluster.helpers import small_cluster
 from tests.cluster.helpers.small_cluster import DELAY_S, TURN_S, SmallCluster, SmallNode
 

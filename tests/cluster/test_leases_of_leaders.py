@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.wire.messages import Ack, Message, PreVote, PreVoteAnswer
+from sockpqd.cluster.wire.messages import Ack, Message, PreVote, PreVoteAnswer
 from tests.cluster.helpers.small_cluster import SmallCluster
 
 LEASE_MS = 550

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from core import CloneEnd, Operation
+from sockpqd.core import CloneEnd, Operation
 from tests.cluster.helpers.limits_of_commands import CASES, World, entries, steps
 
 STEPS_MAX = 1_200_000           # of one entry; on a quiet machine some 40 ms without the counting

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.api import Channels
-from cluster.forwarding.listened import Listened
+from sockpqd.cluster.api import Channels
+from sockpqd.cluster.forwarding.listened import Listened
 
 NAMES = st.lists(st.text("ab", max_size=3), max_size=3)
 

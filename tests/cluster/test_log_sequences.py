@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from cluster import limits
-from cluster.journal import log_view
-from cluster.journal.log_cache import LogCache
-from cluster.journal.log_index import Entry, EntryLocation, LogIndex, LogSlice
-from cluster.journal.log_view import LogView
+from sockpqd.cluster import limits
+from sockpqd.cluster.journal import log_view
+from sockpqd.cluster.journal.log_cache import LogCache
+from sockpqd.cluster.journal.log_index import Entry, EntryLocation, LogIndex, LogSlice
+from sockpqd.cluster.journal.log_view import LogView
 
 PLACES = [None, *range(-7, 8)]
 SLICES = [slice(start, stop, step) for start, stop, step in itertools.product(PLACES, PLACES, (None, 1, 2, -1))]

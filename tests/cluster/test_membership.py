@@ -6,9 +6,9 @@ import logging
 
 import pytest
 
-from cluster.leader import membership
-from cluster.wire.messages import Append, Message, PreVote, RequestVote, TimeoutNow
-from core import (
+from sockpqd.cluster.leader import membership
+from sockpqd.cluster.wire.messages import Append, Message, PreVote, RequestVote, TimeoutNow
+from sockpqd.core import (
     Accepted,
     AddLearner,
     ChangeInProgress,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from cluster.wire.messages import (
+from sockpqd.cluster.wire.messages import (
     Ack,
     Admit,
     Append,

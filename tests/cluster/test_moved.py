@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from cluster.settings import Member
-from cluster.wire.messages import WIRE_FORMAT, Hello
-from cluster.wire.moved import Addresses
+from sockpqd.cluster.settings import Member
+from sockpqd.cluster.wire.messages import WIRE_FORMAT, Hello
+from sockpqd.cluster.wire.moved import Addresses
 from tests.cluster.test_peer_network import End, members, run, until
 
 OURS = b"sixteen bytes id"

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from cluster.damage.scrubber import FileToRead, examine
-from cluster.journal.journal import Journal
-from cluster.limits import SNAPSHOT_RETRY_S
-from cluster.paging import file_space
-from cluster.paging.page_files import PageFiles
-from cluster.snapshots.snapshot_file import SnapshotFile
-from cluster.snapshots.snapshot_store import (
+from sockpqd.cluster.damage.scrubber import FileToRead, examine
+from sockpqd.cluster.journal.journal import Journal
+from sockpqd.cluster.limits import SNAPSHOT_RETRY_S
+from sockpqd.cluster.paging import file_space
+from sockpqd.cluster.paging.page_files import PageFiles
+from sockpqd.cluster.snapshots.snapshot_file import SnapshotFile
+from sockpqd.cluster.snapshots.snapshot_store import (
     FAILED,
     NOT_SERIALIZING,
     SERIALIZING,
@@ -24,9 +24,22 @@ from cluster.snapshots.snapshot_store import (
     SnapshotDamaged,
     SnapshotStore,
 )
-from cluster.storage.disk import Disk
-from core import DoneAll, Due, Get, GetWith, JobState, Machine, Operation, Pager, Pages, PurgeQueue, Put, PutWith
-from core.pages.pager import Stage
+from sockpqd.cluster.storage.disk import Disk
+from sockpqd.core import (
+    DoneAll,
+    Due,
+    Get,
+    GetWith,
+    JobState,
+    Machine,
+    Operation,
+    Pager,
+    Pages,
+    PurgeQueue,
+    Put,
+    PutWith,
+)
+from sockpqd.core.pages.pager import Stage
 from tests.cluster.helpers.faulty_disk import Crash, FaultyDisk
 from tests.core.helpers.paging import small_collections
 

@@ -8,11 +8,11 @@ from collections.abc import Iterable
 import msgspec
 import pytest
 
-from cluster.journal import journal_format
-from cluster.snapshots import snapshot_file
-from cluster.storage.errors import JournalTooNew, SnapshotTooNew
-from cluster.wire.messages import WIRE_FORMAT, Hello, encode
-from core import SnapshotError
+from sockpqd.cluster.journal import journal_format
+from sockpqd.cluster.snapshots import snapshot_file
+from sockpqd.cluster.storage.errors import JournalTooNew, SnapshotTooNew
+from sockpqd.cluster.wire.messages import WIRE_FORMAT, Hello, encode
+from sockpqd.core import SnapshotError
 from tests.cluster.helpers.faulty_disk import FaultyDisk
 from tests.cluster.helpers.small_cluster import SmallCluster
 from tests.cluster.test_hazards import lagging

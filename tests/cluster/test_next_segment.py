@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from cluster.journal.journal import Journal
-from cluster.storage.disk import Disk, TimedDisk
-from cluster.storage.errors import NoRoom
+from sockpqd.cluster.journal.journal import Journal
+from sockpqd.cluster.storage.disk import Disk, TimedDisk
+from sockpqd.cluster.storage.errors import NoRoom
 from tests.cluster.helpers.faulty_disk import Crash, FaultyDisk
 
 DIRECTORY = Path("/journal")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cluster import ClusterNode, Member, NodeSettings, limits
-from cluster.wire.messages import Ack
-from core import Put
+from sockpqd.cluster import ClusterNode, Member, NodeSettings, limits
+from sockpqd.cluster.wire.messages import Ack
+from sockpqd.core import Put
 from tests.cluster.helpers.small_cluster import Outcome
 from tests.cluster.test_directories import PATIENCE_S, Ignorant
 

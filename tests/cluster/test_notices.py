@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from cluster.forwarding.notices import Notices
-from cluster.limits import NOTICES_BYTES_MAX
-from cluster.raft.peer import Peer
-from cluster.raft.pysyncobj_adapter import PeerNode
-from cluster.wire.messages import Heard, Info, Listening, Message, Notice
+from sockpqd.cluster.forwarding.notices import Notices
+from sockpqd.cluster.limits import NOTICES_BYTES_MAX
+from sockpqd.cluster.raft.peer import Peer
+from sockpqd.cluster.raft.pysyncobj_adapter import PeerNode
+from sockpqd.cluster.wire.messages import Heard, Info, Listening, Message, Notice
 
 KNOWS = Info("FOLLOWER", 0, 0, 0, True, True, False, False, 0, "1", 0, b"", subscribed=())
 OLD = Info("FOLLOWER", 0, 0, 0, True, True, False, False, 0, "0", 0, b"")

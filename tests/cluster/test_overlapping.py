@@ -6,9 +6,9 @@ from concurrent.futures import Future
 
 import pytest
 
-from cluster import limits
-from cluster.raft.steady_lane import SteadyLane
-from core import Put
+from sockpqd.cluster import limits
+from sockpqd.cluster.raft.steady_lane import SteadyLane
+from sockpqd.core import Put
 from tests.cluster.helpers.small_cluster import Outcome, SmallCluster, SmallNode
 
 SYNC_S = 0.05

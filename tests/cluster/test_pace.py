@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from cluster.leader.pace import Pace
-from cluster.limits import (
+from sockpqd.cluster.leader.pace import Pace
+from sockpqd.cluster.limits import (
     BACKGROUND_SYNC_BYTES,
     PACE_S,
     SLOW_ANSWERS_S,
     SLOW_BACKGROUND_SYNC_BYTES,
     SLOW_SYNC_S,
 )
-from core import Stored, SwitchService
+from sockpqd.core import Stored, SwitchService
 from tests.cluster.helpers.small_cluster import Outcome
 from tests.cluster.test_proposer import Log
 

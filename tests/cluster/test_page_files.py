@@ -12,13 +12,13 @@ from random import Random
 
 import pytest
 
-from cluster import limits
-from cluster.paging import file_space, page_format
-from cluster.paging.file_space import FileSpace
-from cluster.paging.page_files import PageFiles
-from cluster.storage.disk import Disk
-from cluster.storage.fork import ForkedTask
-from core import PageLost
+from sockpqd.cluster import limits
+from sockpqd.cluster.paging import file_space, page_format
+from sockpqd.cluster.paging.file_space import FileSpace
+from sockpqd.cluster.paging.page_files import PageFiles
+from sockpqd.cluster.storage.disk import Disk
+from sockpqd.cluster.storage.fork import ForkedTask
+from sockpqd.core import PageLost
 from tests.cluster.helpers.faulty_disk import FaultyDisk
 
 FOLDER = Path("/pages")

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from cluster.limits import MESSAGE_BYTES_MAX
-from cluster.settings import Member, NodeSettings, PeerTls
-from cluster.wire.messages import (
+from sockpqd.cluster.limits import MESSAGE_BYTES_MAX
+from sockpqd.cluster.settings import Member, NodeSettings, PeerTls
+from sockpqd.cluster.wire.messages import (
     WIRE_FORMAT,
     Ack,
     Append,
@@ -26,7 +26,7 @@ from cluster.wire.messages import (
     Reported,
     encode,
 )
-from cluster.wire.peer_network import PeerNetwork
+from sockpqd.cluster.wire.peer_network import PeerNetwork
 
 
 class End:

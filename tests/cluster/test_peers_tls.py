@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 import uvloop
 
-from cluster.settings import PeerTls
-from cluster.wire.messages import WIRE_FORMAT, Ack, Append, Heartbeat, Hello, Message, PreVote, encode
 from devcluster.authority import CLIENT, SERVER, Authority
+from sockpqd.cluster.settings import PeerTls
+from sockpqd.cluster.wire.messages import WIRE_FORMAT, Ack, Append, Heartbeat, Hello, Message, PreVote, encode
 from tests.cluster.test_peer_network import End, frame, members, until
 
 PATIENCE_S = 20.0

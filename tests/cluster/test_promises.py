@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
-from cluster import limits
-from cluster.raft.lease import Lease
-from cluster.raft.quorum import EVER
+from sockpqd.cluster import limits
+from sockpqd.cluster.raft.lease import Lease
+from sockpqd.cluster.raft.quorum import EVER
 from tests.cluster.helpers.small_cluster import SmallCluster
 
 LONGEST_S = 0.6

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cluster.leader.proposer import Proposer
-from cluster.limits import (
+from sockpqd.cluster.leader.proposer import Proposer
+from sockpqd.cluster.limits import (
     BATCH_BYTES_MAX,
     ENTRIES_IN_FLIGHT_MAX,
     ENTRY_BYTES_MAX,
@@ -17,8 +17,8 @@ from cluster.limits import (
     OUTCOME_S,
     OVERLAP_OPERATIONS_MIN,
 )
-from cluster.raft.pysyncobj_adapter import FAIL_REASON, NOT_EXECUTED, SUCCESS, Callback
-from core import (
+from sockpqd.cluster.raft.pysyncobj_adapter import FAIL_REASON, NOT_EXECUTED, SUCCESS, Callback
+from sockpqd.core import (
     OPERATION_BYTES_MAX,
     Applied,
     Batch,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgpack
 import pytest
 
-from cluster.raft import pysyncobj_adapter
+from sockpqd.cluster.raft import pysyncobj_adapter
 
 METHOD = 3
 

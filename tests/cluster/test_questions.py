@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from cluster import limits
-from cluster.forwarding.questions import Questions
-from cluster.wire.messages import Answered, Ask, Message
+from sockpqd.cluster import limits
+from sockpqd.cluster.forwarding.questions import Questions
+from sockpqd.cluster.wire.messages import Answered, Ask, Message
 
 
 class Answers:

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from cluster.raft.peer import Peer
-from cluster.raft.pysyncobj_adapter import PeerNode
-from cluster.raft.quorum import EVER, LOST, Quorum
+from sockpqd.cluster.raft.peer import Peer
+from sockpqd.cluster.raft.pysyncobj_adapter import PeerNode
+from sockpqd.cluster.raft.quorum import EVER, LOST, Quorum
 
 TERM = 7
 

@@ -10,8 +10,8 @@ import random
 
 import pytest
 
-from cluster.wire.messages import Message
-from core import Put
+from sockpqd.cluster.wire.messages import Message
+from sockpqd.core import Put
 from tests.cluster.helpers.small_cluster import Outcome, SmallCluster
 
 STEPS = 120

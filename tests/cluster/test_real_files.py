@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from cluster.journal.journal import Journal, JournalDamaged
-from cluster.storage.disk import Disk
-from cluster.storage.errors import SnapshotDamaged, StorageDamaged
+from sockpqd.cluster.journal.journal import Journal, JournalDamaged
+from sockpqd.cluster.storage.disk import Disk
+from sockpqd.cluster.storage.errors import SnapshotDamaged, StorageDamaged
 from tests.cluster.test_journal_tears import LAST_FRAMES, SEGMENT_BYTES, state_of, written
 from tests.cluster.test_snapshots import Node
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cluster.forwarding.recording import Recording
-from cluster.limits import RECORDED_S
-from core import Machine, Put
+from sockpqd.cluster.forwarding.recording import Recording
+from sockpqd.cluster.limits import RECORDED_S
+from sockpqd.core import Machine, Put
 from tests.cluster.helpers.small_cluster import SmallCluster
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cluster.wire.refusal_log import AT_MOST_EVERY_S, LENGTH_MAX, SAME_AGAIN_S, RefusalLog
+from sockpqd.cluster.wire.refusal_log import AT_MOST_EVERY_S, LENGTH_MAX, SAME_AGAIN_S, RefusalLog
 
 log = logging.getLogger("complaints")
 ADDRESS = ("10.0.0.9", 5)

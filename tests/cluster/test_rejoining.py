@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cluster.damage.rejoining import HOUR_S, Rejoining
-from cluster.journal.journal import Journal
-from cluster.settings import NodeSettings
-from cluster.storage.errors import START_EMPTY, JournalDamaged, RejoinNeeded, StorageDamaged
+from sockpqd.cluster.damage.rejoining import HOUR_S, Rejoining
+from sockpqd.cluster.journal.journal import Journal
+from sockpqd.cluster.settings import NodeSettings
+from sockpqd.cluster.storage.errors import START_EMPTY, JournalDamaged, RejoinNeeded, StorageDamaged
 from tests.cluster.helpers.faulty_disk import Crash, FaultyDisk
 
 DATA = Path("/data")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from cluster.journal.journal import Journal
-from cluster.storage.disk import Disk
+from sockpqd.cluster.journal.journal import Journal
+from sockpqd.cluster.storage.disk import Disk
 
 LONG_S = 60.0
 

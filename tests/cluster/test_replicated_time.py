@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.leader.clock import DECAY, ReplicatedTime, SystemClock, median
+from sockpqd.cluster.leader.clock import DECAY, ReplicatedTime, SystemClock, median
 
 T = 1_700_000_000_000
 HOUR_MS = 3_600_000

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from cluster import limits
-from cluster.damage.scrubber import Finding, PacedDisk, Scrubber, examine, files_to_read
-from cluster.journal.journal import Journal
-from cluster.storage.disk import Disk
-from core import Put
+from sockpqd.cluster import limits
+from sockpqd.cluster.damage.scrubber import Finding, PacedDisk, Scrubber, examine, files_to_read
+from sockpqd.cluster.journal.journal import Journal
+from sockpqd.cluster.storage.disk import Disk
+from sockpqd.core import Put
 from tests.cluster.helpers.small_cluster import SmallCluster, SmallNode
 from tests.waiting import until
 

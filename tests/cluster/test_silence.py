@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from core import Lead, decode_entry
+from sockpqd.core import Lead, decode_entry
 from tests.cluster.helpers.small_cluster import SmallCluster, SmallNode
 
 LATE_MS = 150           # a heartbeat of 50 ms, and the turns of nodes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster import limits
+from sockpqd.cluster import limits
 from tests.cluster.helpers.slow_cluster import SlowCluster
 
 FAST_S, SLOW_S, LINK_S, FAR_S = 0.0001, 0.002, 0.00006, 0.001

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core import Done, Finished, Get, Handed, Put, Stored
+from sockpqd.core import Done, Finished, Get, Handed, Put, Stored
 from tests.cluster.helpers.small_cluster import SmallCluster
 
 

@@ -16,10 +16,10 @@ from typing import cast
 
 import pytest
 
-from cluster.journal.journal import Journal
-from cluster.limits import SNAPSHOT_RETRY_S
-from cluster.node import ClusterNode
-from cluster.snapshots.snapshot_store import (
+from sockpqd.cluster.journal.journal import Journal
+from sockpqd.cluster.limits import SNAPSHOT_RETRY_S
+from sockpqd.cluster.node import ClusterNode
+from sockpqd.cluster.snapshots.snapshot_store import (
     FAILED,
     NOT_SERIALIZING,
     SERIALIZING,
@@ -27,9 +27,9 @@ from cluster.snapshots.snapshot_store import (
     SnapshotDamaged,
     SnapshotStore,
 )
-from cluster.storage.disk import Disk
-from cluster.storage.fork import NICE
-from core import PageLost
+from sockpqd.cluster.storage.disk import Disk
+from sockpqd.cluster.storage.fork import NICE
+from sockpqd.core import PageLost
 from tests.cluster.helpers.faulty_disk import Crash, FaultyDisk
 
 Entry = tuple[bytes, int, int]

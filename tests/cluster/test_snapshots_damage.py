@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster.snapshots import snapshot_file
-from cluster.snapshots.snapshot_file import Contents, SnapshotDamaged, SnapshotFile, SnapshotTooNew
+from sockpqd.cluster.snapshots import snapshot_file
+from sockpqd.cluster.snapshots.snapshot_file import Contents, SnapshotDamaged, SnapshotFile, SnapshotTooNew
 from tests.cluster.helpers.faulty_disk import FaultyDisk
 
 PATH = Path("/snapshots/snapshot")

@@ -8,13 +8,13 @@ import threading
 
 import pytest
 
-from cluster import limits
-from cluster.raft.peer import Context
-from cluster.raft.quorum import Quorum
-from cluster.raft.replica_check import Diverged, ReplicaCheck
-from cluster.storage import state_hash
-from cluster.storage.state_hash import CHECKPOINT_ENTRIES, Chain
-from core import Handed, HandedMany, Stored, digests_of
+from sockpqd.cluster import limits
+from sockpqd.cluster.raft.peer import Context
+from sockpqd.cluster.raft.quorum import Quorum
+from sockpqd.cluster.raft.replica_check import Diverged, ReplicaCheck
+from sockpqd.cluster.storage import state_hash
+from sockpqd.cluster.storage.state_hash import CHECKPOINT_ENTRIES, Chain
+from sockpqd.core import Handed, HandedMany, Stored, digests_of
 from tests.cluster.helpers.small_cluster import SmallCluster
 
 

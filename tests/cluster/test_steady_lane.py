@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from cluster import limits
-from cluster.journal.journal import Journal
-from cluster.raft.pysyncobj_adapter import Replica, WatchedTransport
-from cluster.raft.steady_lane import SteadyLane
-from cluster.wire.messages import Ack, Append, Message, StaleTerm
-from core import Put, encode_entry
+from sockpqd.cluster import limits
+from sockpqd.cluster.journal.journal import Journal
+from sockpqd.cluster.raft.pysyncobj_adapter import Replica, WatchedTransport
+from sockpqd.cluster.raft.steady_lane import SteadyLane
+from sockpqd.cluster.wire.messages import Ack, Append, Message, StaleTerm
+from sockpqd.core import Put, encode_entry
 from tests.cluster.helpers.small_cluster import Outcome, SmallCluster, SmallNode
 
 

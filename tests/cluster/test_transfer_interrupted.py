@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from cluster import limits
-from cluster.wire.messages import Ack, Message, SnapshotChunk
-from core import Put
+from sockpqd.cluster import limits
+from sockpqd.cluster.wire.messages import Ack, Message, SnapshotChunk
+from sockpqd.core import Put
 from tests.cluster.helpers.small_cluster import SmallCluster, SmallNode
 from tests.cluster.test_hazards import lagging, snapshot_everywhere
 

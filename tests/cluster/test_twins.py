@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from cluster import limits
-from cluster.settings import Member
-from cluster.wire.messages import Info, Message
+from sockpqd.cluster import limits
+from sockpqd.cluster.settings import Member
+from sockpqd.cluster.wire.messages import Info, Message
 from tests.cluster.test_peer_network import End, members, run, until
 
 ALIVE_S = 0.05

@@ -7,9 +7,9 @@ import logging
 
 import pytest
 
-from cluster import limits
-from cluster.wire.messages import Ack, Admit, Append, Message, PreVote, PreVoteAnswer
-from core import Put
+from sockpqd.cluster import limits
+from sockpqd.cluster.wire.messages import Ack, Admit, Append, Message, PreVote, PreVoteAnswer
+from sockpqd.core import Put
 from tests.cluster.helpers.memory_disk import MemoryDisk
 from tests.cluster.helpers.small_cluster import DELAY_S, SmallCluster, SmallNode
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from cluster.metrics import watermarks as marks_module
-from cluster.metrics.process_memory import OBJECT_BYTES, UsedMemory, resident_bytes, small_objects
-from cluster.metrics.watermarks import WatermarkMonitor, Watermarks, free_bytes
+from sockpqd.cluster.metrics import watermarks as marks_module
+from sockpqd.cluster.metrics.process_memory import OBJECT_BYTES, UsedMemory, resident_bytes, small_objects
+from sockpqd.cluster.metrics.watermarks import WatermarkMonitor, Watermarks, free_bytes
 
 MIB = 1 << 20
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core import (
+from sockpqd.core import (
     Accepted,
     ConfigureQueue,
     Done,
@@ -25,7 +25,7 @@ from core import (
     Stored,
     Tick,
 )
-from core.limits import HANDED_BYTES_MAX, SPENT_MAX
+from sockpqd.core.limits import HANDED_BYTES_MAX, SPENT_MAX
 from tests.core.helpers.agreement import assert_equal_to_model
 from tests.core.helpers.logs import LogEntry, ask, restored, run, snapshot_of
 from tests.core.model.model import Model

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core import (
+from sockpqd.core import (
     Aborted,
     Accepted,
     Batch,
@@ -74,7 +74,7 @@ from core import (
     Touch,
     UnbindQueue,
 )
-from core.store.topics import compiled
+from sockpqd.core.store.topics import compiled
 from tests.core.helpers.logs import ask, data_of, lead, run
 from tests.core.model.spread import fits
 

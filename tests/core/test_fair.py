@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core import (
+from sockpqd.core import (
     Accepted,
     BadSetting,
     Batch,
@@ -43,7 +43,7 @@ from core import (
     Tick,
     Touch,
 )
-from core.limits import PORTION_MAX
+from sockpqd.core.limits import PORTION_MAX
 from tests.core.helpers.logs import ask, restored, snapshot_of
 
 BY_FAIR = GetWith(Get(None), policy=Policy.FAIR)

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from core import (
+from sockpqd.core import (
     Batch,
     Bury,
     Configure,
@@ -40,8 +40,8 @@ from core import (
     Tick,
     Touch,
 )
-from core.fair import book
-from core.fair.shelves import FEW
+from sockpqd.core.fair import book
+from sockpqd.core.fair.shelves import FEW
 from tests.core.helpers.agreement import assert_equal_to_model
 from tests.core.helpers.logs import LogEntry, restored, snapshot_of
 from tests.core.model.model import Model

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from core import (
+from sockpqd.core import (
     Batch,
     Bury,
     Change,
@@ -35,8 +35,8 @@ from core import (
     Tick,
     Totals,
 )
-from core.store.job import Job
-from core.store.ready import ReadyJobs
+from sockpqd.core.store.job import Job
+from sockpqd.core.store.ready import ReadyJobs
 from tests.core.helpers.counted import Counted, counted
 from tests.core.helpers.logs import ask, restored, run, snapshot_of
 
@@ -228,8 +228,8 @@ def test_the_oldest_of_many_is_found_without_a_search(priorities: int) -> None:
 
 
 def test_the_oldest_is_right_while_runs_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.store.ready.UNSPLIT_JOBS_MAX", 3)
-    monkeypatch.setattr("core.store.ready.SCANNED_RUNS_MAX", 4)
+    monkeypatch.setattr("sockpqd.core.store.ready.UNSPLIT_JOBS_MAX", 3)
+    monkeypatch.setattr("sockpqd.core.store.ready.SCANNED_RUNS_MAX", 4)
     for seed in range(20):
         random = Random(seed)
         jobs = ReadyJobs()

@@ -10,8 +10,8 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from gateway.config import GatewaySection, Log, Queue, Raft
-from gateway.limits import Limits
+from sockpqd.gateway.config import GatewaySection, Log, Queue, Raft
+from sockpqd.gateway.limits import Limits
 
 ROOT = Path(__file__).parents[2]
 ANSIBLE = ROOT / "deploy/ansible"

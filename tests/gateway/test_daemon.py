@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from gateway import main as main_module
-from gateway.dev import alone, ports
-from gateway.dev.ports import HOST, any_port
+from sockpqd.gateway import main as main_module
+from sockpqd.gateway.dev import alone, ports
+from sockpqd.gateway.dev.ports import HOST, any_port
 from tests.gateway.helpers.program import Dev, read_all, sockpqd, write_config
 
 
@@ -221,7 +221,7 @@ def test_an_address_in_use_is_a_clear_end(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["--nodes", "3"]])
 def test_nobody_waits_for_the_node_to_be_told_about_arguments(arguments: list[str]) -> None:
-    program = "import sys; from gateway.main import main\ntry: main(sys.argv[1:])\n" \
+    program = "import sys; from sockpqd.gateway.main import main\ntry: main(sys.argv[1:])\n" \
               "finally: print(*sys.modules, file=sys.stderr)"
     ended = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False)
     loaded = set(ended.stderr.split())

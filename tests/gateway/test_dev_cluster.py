@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from gateway.dev import folder
-from gateway.dev.child import how_ended
-from gateway.dev.cluster import POLL_S
-from gateway.dev.guide import guide, program
-from gateway.dev.ports import HOST
+from sockpqd.gateway.dev import folder
+from sockpqd.gateway.dev.child import how_ended
+from sockpqd.gateway.dev.cluster import POLL_S
+from sockpqd.gateway.dev.guide import guide, program
+from sockpqd.gateway.dev.ports import HOST
 from tests.gateway.helpers.program import PATIENCE_S, SOCKPQD, sockpqd
 from tests.waiting import gone, until
 

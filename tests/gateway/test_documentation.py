@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.commands.catalog import VERBS
-from gateway.protocol import responses
-from gateway.protocol.command import InTransaction
+from sockpqd.gateway.commands.catalog import VERBS
+from sockpqd.gateway.protocol import responses
+from sockpqd.gateway.protocol.command import InTransaction
 from tests.gateway.helpers.sockets import Gateway
 from tests.gateway.helpers.transcript import Transcript
 

@@ -7,12 +7,12 @@ from urllib.parse import urlencode
 
 import pytest
 
-from gateway import rights
-from gateway.auth.authorizer import Guard, Someone
-from gateway.commands.catalog import ROWS
-from gateway.dashboard import execute
-from gateway.dashboard.site import PAGES
-from gateway.protocol.command import Kind
+from sockpqd.gateway import rights
+from sockpqd.gateway.auth.authorizer import Guard, Someone
+from sockpqd.gateway.commands.catalog import ROWS
+from sockpqd.gateway.dashboard import execute
+from sockpqd.gateway.dashboard.site import PAGES
+from sockpqd.gateway.protocol.command import Kind
 from tests.gateway.helpers.dashboard import HOST, Site, Users, run
 
 HIDDEN = "concealed"             # in the name of everything that is not the user's

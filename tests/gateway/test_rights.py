@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway import rights
-from gateway.limits import RIGHTS_MAX
+from sockpqd.gateway import rights
+from sockpqd.gateway.limits import RIGHTS_MAX
 
 
 def test_each_right_is_for_all_queues_or_for_those_that_begin_so() -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.auth import scrypt
+from sockpqd.gateway.auth import scrypt
 from tests.gateway.helpers.program import PATIENCE_S, SOCKPQD, read_all, sockpqd, write_config
 
 KEY = b"secret-of-the-mailer"

@@ -12,7 +12,7 @@ from sockpq import AuthError
 
 from devcluster.authority import Authority
 from devcluster.cluster import LocalCluster
-from gateway.auth import scrypt
+from sockpqd.gateway.auth import scrypt
 from tests.client.fake_server import FakeCluster
 from tests.client.fake_users import FakeUsers
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gateway.config import Config, read
+from sockpqd.gateway.config import Config, read
 
 ROOT = Path(__file__).parents[2]
 SYSTEMD, CONTAINER = ROOT / "deploy" / "systemd", ROOT / "deploy" / "container"

@@ -13,7 +13,7 @@ import pytest
 from sockpq import Client
 
 from devcluster.cluster import LocalCluster
-from gateway.dev.folder import CLIENT, HTTP, PEER, PORTS_STEP
+from sockpqd.gateway.dev.folder import CLIENT, HTTP, PEER, PORTS_STEP
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = ("README.md", "docs/TUTORIAL.md", "docs/HOWTO.md", "docs/CONCEPTS.md", "docs/CELERY.md", "docs/index.md")

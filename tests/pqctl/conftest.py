@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from devcluster.cluster import LocalCluster
-from pqctl import settings
+from sockpqd.pqctl import settings
 from tests.client.fake_server import FakeCluster
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from pqctl.main import main
+from sockpqd.pqctl.main import main
 from tests.forkserver import Forkserver
 
 PROGRAM = Path(sys.executable).parent / "pqctl"

@@ -12,9 +12,9 @@ import pytest
 import trustme
 from sockpq import Client
 
-from pqctl import settings
-from pqctl.access import Access
-from pqctl.settings import Options, find_access
+from sockpqd.pqctl import settings
+from sockpqd.pqctl.access import Access
+from sockpqd.pqctl.settings import Options, find_access
 from tests.client.certificates import ca_file, server_tls
 from tests.client.fake_server import FakeCluster
 from tests.client.fake_users import FakeUsers

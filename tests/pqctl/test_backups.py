@@ -14,8 +14,8 @@ import pytest
 from sockpq import Client
 
 from devcluster.cluster import LocalCluster
-from pqctl.output.exit_codes import DONE, FILE_ERROR, INTERRUPTED, REFUSED, UNREACHED
-from pqctl.snapshot_file import users_in
+from sockpqd.pqctl.output.exit_codes import DONE, FILE_ERROR, INTERRUPTED, REFUSED, UNREACHED
+from sockpqd.pqctl.snapshot_file import users_in
 from tests.client.fake_server import FakeCluster, Fault
 from tests.pqctl.backup_file import CLUSTER, snapshot
 from tests.pqctl.running import Terminal, ask, run

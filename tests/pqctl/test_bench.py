@@ -12,10 +12,10 @@ import pytest
 from sockpq import Client
 
 from devcluster.cluster import LocalCluster
-from pqctl.actions.benchmark.drain import drain
-from pqctl.actions.benchmark.load import Part
-from pqctl.actions.benchmark.load import run as run_part
-from pqctl.output.exit_codes import DONE, REFUSED, UNREACHED
+from sockpqd.pqctl.actions.benchmark.drain import drain
+from sockpqd.pqctl.actions.benchmark.load import Part
+from sockpqd.pqctl.actions.benchmark.load import run as run_part
+from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNREACHED
 from tests.client.fake_server import FakeCluster, Fault
 from tests.pqctl.running import ask, run, start
 
@@ -74,7 +74,7 @@ def test_interrupted_it_leaves_nothing_behind(nodes: LocalCluster, number: int, 
 def test_a_queue_is_drained_of_waiting_and_running_jobs_and_no_other_is_touched(
     nodes: LocalCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pqctl.actions.benchmark.drain.BATCH", 10)
+    monkeypatch.setattr("sockpqd.pqctl.actions.benchmark.drain.BATCH", 10)
     with Client(nodes.servers) as client:
         client.put_many("own", [b"x"] * 100)
         client.put("other", b"waiting")
@@ -89,7 +89,7 @@ def test_a_queue_is_drained_of_waiting_and_running_jobs_and_no_other_is_touched(
 
 
 def test_what_cannot_be_drained_is_not_called_gone(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pqctl.actions.benchmark.drain.PAUSE_S", 0.01)
+    monkeypatch.setattr("sockpqd.pqctl.actions.benchmark.drain.PAUSE_S", 0.01)
     with Client(cluster.addresses, timeout=0.2) as client:
         client.put("own", b"x")
         cluster.lead(None)
@@ -99,7 +99,7 @@ def test_what_cannot_be_drained_is_not_called_gone(cluster: FakeCluster, monkeyp
 def test_jobs_nobody_can_count_are_not_called_one(
     cluster: FakeCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pqctl.actions.benchmark.load.drain", lambda *_: None)
+    monkeypatch.setattr("sockpqd.pqctl.actions.benchmark.load.drain", lambda *_: None)
     arguments = ("--servers", cluster.addresses[0], "bench", "--seconds", "0.1", "--connections", "1")
     code, out, err = run(capsys, *arguments, "--json")
     told = json.loads(out)

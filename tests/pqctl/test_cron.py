@@ -10,7 +10,7 @@ from sockpq.aio import Client as AsyncClient
 from sockpq.worker import App
 from sockpq.worker.cron_jobs import CronJobs
 
-from pqctl.output.exit_codes import DONE, REFUSED
+from sockpqd.pqctl.output.exit_codes import DONE, REFUSED
 from tests.client.real_server import RealServer
 from tests.pqctl.running import ask, run
 

@@ -11,9 +11,9 @@ import pytest
 from sockpq import NodeStatus, ServerView
 
 from devcluster.cluster import LocalCluster
-from pqctl.doctor import cluster_checks, files, machine_checks
-from pqctl.doctor.check import FAIL, OK, SKIP, WARN, Check, exit_code
-from pqctl.health import Health, assess
+from sockpqd.pqctl.doctor import cluster_checks, files, machine_checks
+from sockpqd.pqctl.doctor.check import FAIL, OK, SKIP, WARN, Check, exit_code
+from sockpqd.pqctl.health import Health, assess
 from tests.client.fake_server import FakeCluster, Fault
 from tests.pqctl.running import ask, run
 from tests.pqctl.test_health import line, no_view, view, with_learner

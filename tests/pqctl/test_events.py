@@ -11,8 +11,8 @@ import pytest
 from sockpq import Client, Event
 
 from devcluster.cluster import LocalCluster
-from pqctl.live.events import sentence
-from pqctl.output.exit_codes import DONE, INTERRUPTED, REFUSED, USAGE_ERROR
+from sockpqd.pqctl.live.events import sentence
+from sockpqd.pqctl.output.exit_codes import DONE, INTERRUPTED, REFUSED, USAGE_ERROR
 from tests.pqctl.running import PATIENCE_S, Terminal, execute, start
 
 

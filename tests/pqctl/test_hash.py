@@ -6,8 +6,8 @@ import pytest
 from sockpq import Client, StateHash, Unavailable
 
 from devcluster.cluster import LocalCluster
-from pqctl.actions.hashes import Comparison
-from pqctl.output.exit_codes import DONE, REFUSED, UNREACHED
+from sockpqd.pqctl.actions.hashes import Comparison
+from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNREACHED
 from tests.client.fake_server import FakeCluster, Fault
 from tests.pqctl.running import ask, run
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from sockpq import Busy, NodeStatus, ServerView, Unavailable
 
-from pqctl import health as judgement
-from pqctl.doctor.cluster_checks import servers_answer
-from pqctl.health import DEGRADED, HEALTHY, NOT_SERVING, Health
-from pqctl.report import headline
+from sockpqd.pqctl import health as judgement
+from sockpqd.pqctl.doctor.cluster_checks import servers_answer
+from sockpqd.pqctl.health import DEGRADED, HEALTHY, NOT_SERVING, Health
+from sockpqd.pqctl.report import headline
 
 
 def line(name: str, server_id: int | None, role: str, *, term: int = 7, online: bool | None = True) -> NodeStatus:

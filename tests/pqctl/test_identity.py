@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from devcluster.cluster import LocalCluster
-from pqctl.output.exit_codes import DONE, USAGE_ERROR
+from sockpqd.pqctl.output.exit_codes import DONE, USAGE_ERROR
 from tests.client.fake_server import FakeCluster
 from tests.pqctl.running import Terminal, ask, run
 

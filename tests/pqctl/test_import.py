@@ -9,8 +9,8 @@ from sockpq import Client, Key
 
 from devcluster.cluster import LocalCluster
 from devcluster.ports import free_ports
-from pqctl.importing.beanstalkd import _put
-from pqctl.output.exit_codes import DONE, REFUSED, UNREACHED
+from sockpqd.pqctl.importing.beanstalkd import _put
+from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNREACHED
 from tests.beanstalk.helpers.client import BeanstalkClient
 from tests.beanstalk.helpers.server import beanstalkd
 from tests.pqctl.running import ask, run

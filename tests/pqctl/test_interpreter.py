@@ -9,7 +9,7 @@ import pytest
 from sockpq.interpreter import UNKNOWN, how_built
 
 from bench.reports.recording import machine
-from pqctl.doctor.machine_checks import interpreter
+from sockpqd.pqctl.doctor.machine_checks import interpreter
 
 OFFICIAL = "'--build=x86_64-linux-gnu' '--enable-optimizations' '--enable-shared' '--with-lto'"
 DEBIAN = "'--enable-shared' '--prefix=/usr' '--with-computed-gotos' 'CC=x86_64-linux-gnu-gcc'"

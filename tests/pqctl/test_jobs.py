@@ -14,8 +14,8 @@ import pytest
 from sockpq import Client
 
 from devcluster.cluster import LocalCluster
-from pqctl.actions.existence import NOT_RUNNING
-from pqctl.output.exit_codes import DONE, REFUSED, UNKNOWN, UNREACHED
+from sockpqd.pqctl.actions.existence import NOT_RUNNING
+from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNKNOWN, UNREACHED
 from tests.client.fake_server import FakeCluster, Fault
 from tests.pqctl.running import PROGRAM, ask, execute, run
 

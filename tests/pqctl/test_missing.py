@@ -8,7 +8,7 @@ import pytest
 from sockpq import Client
 
 from devcluster.cluster import LocalCluster
-from pqctl.output.exit_codes import DONE, REFUSED
+from sockpqd.pqctl.output.exit_codes import DONE, REFUSED
 from tests.pqctl.running import run
 
 QUEUE = "there is no queue nosuch (`pqctl queue list` shows all)\n"

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from devcluster.cluster import LocalCluster
-from pqctl.output.exit_codes import DONE, REFUSED, UNREACHED
+from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNREACHED
 from tests.client.fake_server import FakeCluster
 from tests.pqctl.running import Terminal, ask, run
 

@@ -16,7 +16,7 @@ import pytest
 from sockpq import Client
 
 from devcluster.cluster import LocalCluster
-from pqctl.program import pqctl
+from sockpqd.pqctl.program import pqctl
 from tests.pqctl import poison, running
 from tests.pqctl.poison import LOUD, Poison
 from tests.pqctl.running import Terminal, run

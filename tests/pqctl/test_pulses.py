@@ -10,8 +10,8 @@ import pytest
 from sockpq import Client
 
 from devcluster.cluster import LocalCluster
-from pqctl.output.exit_codes import DONE, REFUSED, USAGE_ERROR
-from pqctl.parameters import local_time
+from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, USAGE_ERROR
+from sockpqd.pqctl.parameters import local_time
 from tests.pqctl.running import ask, run
 
 

@@ -12,7 +12,7 @@ import pytest
 from sockpq import Client, QueueNotFound
 
 from devcluster.cluster import LocalCluster
-from pqctl.output.exit_codes import DONE, REFUSED, USAGE_ERROR
+from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, USAGE_ERROR
 from tests.pqctl.running import Terminal, ask, execute, run
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 import pytest
 
-from pqctl import settings
-from pqctl.settings import Given, find_servers
+from sockpqd.pqctl import settings
+from sockpqd.pqctl.settings import Given, find_servers
 
 
 def write(file: Path, text: str) -> None:

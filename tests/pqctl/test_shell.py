@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from devcluster.cluster import LocalCluster
-from gateway.commands.catalog import VERBS
-from pqctl.output.text import readable
-from pqctl.shell import words
-from pqctl.shell.keyboard import history_file
-from pqctl.shell.typed import Mistyped, Typed, understand
-from pqctl.shell.words import Words
+from sockpqd.gateway.commands.catalog import VERBS
+from sockpqd.pqctl.output.text import readable
+from sockpqd.pqctl.shell import words
+from sockpqd.pqctl.shell.keyboard import history_file
+from sockpqd.pqctl.shell.typed import Mistyped, Typed, understand
+from sockpqd.pqctl.shell.words import Words
 from tests.pqctl.running import PATIENCE_S, Terminal, execute
 
 

@@ -28,7 +28,7 @@ def wait_for(file: str, folder: Path) -> None:
 
 @pytest.mark.parametrize(("number", "code"), NUMBERS)
 def test_a_file_that_is_not_complete_is_removed(number: int, code: int, cluster: FakeCluster, tmp_path: Path) -> None:
-    program = "import os, time; os.fsync = lambda _: time.sleep(60); from pqctl.main import main; main()"
+    program = "import os, time; os.fsync = lambda _: time.sleep(60); from sockpqd.pqctl.main import main; main()"
     cluster.snapshot = snapshot()
     saving = subprocess.Popen([sys.executable, "-c", program, "--servers", cluster.addresses[0], "backup",
                                str(tmp_path)], stderr=subprocess.PIPE, preexec_fn=interruptible)
@@ -42,7 +42,7 @@ def test_a_file_that_is_not_complete_is_removed(number: int, code: int, cluster:
 def test_doctor_leaves_nothing_in_the_data_directory(
     number: int, code: int, cluster: FakeCluster, tmp_path: Path
 ) -> None:
-    program = "import os, time; os.fdatasync = lambda _: time.sleep(60); from pqctl.main import main; main()"
+    program = "import os, time; os.fdatasync = lambda _: time.sleep(60); from sockpqd.pqctl.main import main; main()"
     measuring = subprocess.Popen([sys.executable, "-c", program, "--servers", cluster.addresses[0], "doctor",
                                   "--data-dir", str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                  preexec_fn=interruptible)
@@ -94,7 +94,7 @@ class Slow:
             print("loading", flush=True)
             time.sleep(60)
 sys.meta_path.insert(0, Slow())
-from pqctl.main import main
+from sockpqd.pqctl.main import main
 main()
 """
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -107,8 +107,8 @@ main()
 
 
 def test_a_signal_that_is_ignored_stays_so(cluster: FakeCluster) -> None:
-    program = "import signal, os; signal.signal(signal.SIGHUP, signal.SIG_IGN); from pqctl.main import main\n" \
-              "from pqctl import connect; find = connect.find\n" \
+    program = "import signal, os; signal.signal(signal.SIGHUP, signal.SIG_IGN); from sockpqd.pqctl.main import main\n" \
+              "from sockpqd.pqctl import connect; find = connect.find\n" \
               "connect.find = lambda *a: (os.kill(os.getpid(), signal.SIGHUP), find(*a))[1]; main()"
     ended = subprocess.run([sys.executable, "-c", program, "--servers", cluster.addresses[0], "cluster", "leader"],
                            check=False, timeout=PATIENCE_S)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pqctl.health import DEGRADED, HEALTHY, NOT_SERVING
+from sockpqd.pqctl.health import DEGRADED, HEALTHY, NOT_SERVING
 from tests.client.fake_server import FakeCluster, Fault
 from tests.pqctl.running import run
 from tests.waiting import at_most

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from pqctl.output.exit_codes import DONE, REFUSED, UNKNOWN, UNREACHED, USAGE_ERROR
+from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNKNOWN, UNREACHED, USAGE_ERROR
 from tests.client.fake_server import FakeCluster, Fault
 from tests.pqctl.running import ask, run
 

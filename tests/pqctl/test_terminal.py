@@ -13,10 +13,10 @@ import pytest
 from sockpq import Client
 
 from devcluster.cluster import LocalCluster
-from pqctl.invocation import Call
-from pqctl.output.exit_codes import INTERRUPTED
-from pqctl.output.table import FOLDED_ROWS_MAX, Column, print_rows
-from pqctl.settings import Options
+from sockpqd.pqctl.invocation import Call
+from sockpqd.pqctl.output.exit_codes import INTERRUPTED
+from sockpqd.pqctl.output.table import FOLDED_ROWS_MAX, Column, print_rows
+from sockpqd.pqctl.settings import Options
 from tests.client.fake_server import FakeCluster
 from tests.pqctl.running import Terminal, start
 

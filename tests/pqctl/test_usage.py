@@ -12,8 +12,8 @@ from pathlib import Path
 import click
 import pytest
 
-from pqctl import settings
-from pqctl.program import pqctl
+from sockpqd.pqctl import settings
+from sockpqd.pqctl.program import pqctl
 from tests.client.fake_server import FakeCluster
 from tests.pqctl.running import PROGRAM, run
 
@@ -264,7 +264,7 @@ def test_the_servers_can_come_from_a_file(cluster: FakeCluster, capsys: pytest.C
 def test_a_defect_is_not_taken_for_a_refusal(
     cluster: FakeCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pqctl.connect.find", lambda *_: 1 / 0)
+    monkeypatch.setattr("sockpqd.pqctl.connect.find", lambda *_: 1 / 0)
     code, out, err = run(capsys, "--servers", cluster.addresses[0], "cluster", "leader")
     assert (code, out) == (70, "")
     assert "ZeroDivisionError" in err
@@ -322,7 +322,7 @@ def test_the_completion_script(shell: str) -> None:
 def test_nobody_waits_for_modules_that_are_not_needed(
     arguments: tuple[str, ...], spared: set[str], cluster: FakeCluster
 ) -> None:
-    program = "import sys; from pqctl.main import main\ntry: main(sys.argv[1:])\n" \
+    program = "import sys; from sockpqd.pqctl.main import main\ntry: main(sys.argv[1:])\n" \
               "finally: print(*sys.modules, file=sys.stderr)"
     environment = {**os.environ, "SOCKPQ_SERVERS": cluster.addresses[0]}
     ended = subprocess.run([sys.executable, "-c", program, *arguments], env=environment, capture_output=True, text=True)

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pqctl.main import main
-from pqctl.output.exit_codes import DONE, FILE_ERROR
+from sockpqd.pqctl.main import main
+from sockpqd.pqctl.output.exit_codes import DONE, FILE_ERROR
 from tests.pqctl.backup_file import CLUSTER, snapshot
 
 ODD = st.one_of(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from core import Done, Finished, Get, Handed, PageLost, Put, Stored, encode_entry
+from sockpqd.core import Done, Finished, Get, Handed, PageLost, Put, Stored, encode_entry
 from tests.sim import campaign
 from tests.sim.clients.outcomes import Outcome
 from tests.sim.clients.with_session import SessionClient

@@ -13,8 +13,8 @@ from typing import Any, get_args
 import pytest
 from msgspec.structs import replace
 
-from cluster.wire.messages import Ack
-from core import Accepted, Done, Empty, Finished, Handed, Meta, NotFound, Put, Reply, Stored
+from sockpqd.cluster.wire.messages import Ack
+from sockpqd.core import Accepted, Done, Empty, Finished, Handed, Meta, NotFound, Put, Reply, Stored
 from tests.sim import __main__, campaign
 from tests.sim.faults.kinds import KINDS
 from tests.sim.oracles.checks import Checks
@@ -52,7 +52,7 @@ PROGRAM = """
 import sys
 from tests.sim import campaign
 from tests.sim.test_digest import rename_the_product
-from core import Stored
+from sockpqd.core import Stored
 
 assert rename_the_product() > 100 and repr(Stored()) == "other words"
 print(*campaign.digests(map(int, sys.argv[1:])))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cluster.wire.messages import Ack
+from sockpqd.cluster.wire.messages import Ack
 from tests.sim import campaign
 from tests.sim.oracles.durability import Durability
 from tests.sim.scenarios.members import SCRIPTED, others, served_by, until

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from core import (
+from sockpqd.core import (
     DURATION_MS_MAX,
     Aborted,
     Accepted,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any, get_args
 
-from core import (
+from sockpqd.core import (
     Atomic,
     Batch,
     CloneEnd,

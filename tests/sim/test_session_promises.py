@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from core import (
+from sockpqd.core import (
     Accepted,
     AttachSession,
     CloneEnd,

@@ -12,7 +12,7 @@ import os
 import sys
 from pathlib import Path
 
-from gateway.main import main
+from sockpqd.gateway.main import main
 
 MARKER = "EIO"
 

@@ -22,12 +22,12 @@ import msgspec
 from msgspec import Struct
 
 from bench.load_generator.console import make_console
-from cluster.journal.journal import Journal
-from cluster.paging.page_files import PageFiles
-from cluster.paging.paging import paging_machine
-from cluster.snapshots.snapshot_store import SERIALIZING, SUCCESS, SnapshotStore
-from cluster.storage.disk import Disk
-from core import Get, GetWith, Machine, Put
+from sockpqd.cluster.journal.journal import Journal
+from sockpqd.cluster.paging.page_files import PageFiles
+from sockpqd.cluster.paging.paging import paging_machine
+from sockpqd.cluster.snapshots.snapshot_store import SERIALIZING, SUCCESS, SnapshotStore
+from sockpqd.cluster.storage.disk import Disk
+from sockpqd.core import Get, GetWith, Machine, Put
 
 ENTRY_JOBS = 1000
 QUEUES = 10

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from cluster.journal.journal import Journal
-from cluster.storage import page_cache
-from cluster.storage.disk import Disk, SyncFailed, passes
 from devcluster.cluster import LocalCluster, say
+from sockpqd.cluster.journal.journal import Journal
+from sockpqd.cluster.storage import page_cache
+from sockpqd.cluster.storage.disk import Disk, SyncFailed, passes
 from tests.system import failing_disk
 from tests.system.failing_disk import MARKER
 from tests.system.load import Producer, check, drain

@@ -17,11 +17,11 @@ import msgspec
 from msgspec import Struct
 from msgspec.inspect import type_info
 
-from cluster.journal import journal_format
-from cluster.journal.journal_format import JournalRecord, body_crc, encode
-from cluster.journal.journal_state import StateSummary
-from cluster.wire import messages
-from core.ops.entry import ENTRY_FORMAT, Operation
+from sockpqd.cluster.journal import journal_format
+from sockpqd.cluster.journal.journal_format import JournalRecord, body_crc, encode
+from sockpqd.cluster.journal.journal_state import StateSummary
+from sockpqd.cluster.wire import messages
+from sockpqd.core.ops.entry import ENTRY_FORMAT, Operation
 
 FORMATS = Path(__file__).parent / "data" / "formats"
 JOURNAL_ID = b"journal."

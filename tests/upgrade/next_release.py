@@ -18,19 +18,19 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from core import Put, levels
-from core.handlers import cost, dispatch
-from core.handlers.jobs.put import put
-from core.ops import entry
-from core.ops.replies import Reply
-from core.state import State
-from gateway.auth import permissions as may
-from gateway.commands import catalog, write
-from gateway.main import main as sockpqd
-from gateway.protocol import responses
-from gateway.protocol.arguments import ArgumentError, name
-from gateway.protocol.command import Command, Kind, Row, Words
-from gateway.server.hub import Hub
+from sockpqd.core import Put, levels
+from sockpqd.core.handlers import cost, dispatch
+from sockpqd.core.handlers.jobs.put import put
+from sockpqd.core.ops import entry
+from sockpqd.core.ops.replies import Reply
+from sockpqd.core.state import State
+from sockpqd.gateway.auth import permissions as may
+from sockpqd.gateway.commands import catalog, write
+from sockpqd.gateway.main import main as sockpqd
+from sockpqd.gateway.protocol import responses
+from sockpqd.gateway.protocol.arguments import ArgumentError, name
+from sockpqd.gateway.protocol.command import Command, Kind, Row, Words
+from sockpqd.gateway.server.hub import Hub
 
 LEVEL = 2
 

@@ -15,12 +15,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from cluster.journal.journal import Journal
-from cluster.paging.page_files import PageFiles
-from cluster.snapshots.snapshot_store import SERIALIZING, SUCCESS, SnapshotStore
-from cluster.storage.disk import Disk
-from core import Due, Machine, Operation, Pager, Pages, Put, PutWith
-from core.pages.pager import Stage
+from sockpqd.cluster.journal.journal import Journal
+from sockpqd.cluster.paging.page_files import PageFiles
+from sockpqd.cluster.snapshots.snapshot_store import SERIALIZING, SUCCESS, SnapshotStore
+from sockpqd.cluster.storage.disk import Disk
+from sockpqd.core import Due, Machine, Operation, Pager, Pages, Put, PutWith
+from sockpqd.core.pages.pager import Stage
 from tests.upgrade.directories import pack
 
 PAGED = Path(__file__).parent / "data" / "paged"

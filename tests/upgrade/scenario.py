@@ -23,10 +23,11 @@ from typing import Any, NamedTuple, get_args
 
 from msgspec.structs import astuple
 
-from cluster import ClusterNode, Member, NodeSettings
-from cluster.snapshots.snapshot_file import SnapshotFile
-from cluster.storage.disk import Disk
-from core import (
+from devcluster.cluster import LocalCluster, say
+from sockpqd.cluster import ClusterNode, Member, NodeSettings
+from sockpqd.cluster.snapshots.snapshot_file import SnapshotFile
+from sockpqd.cluster.storage.disk import Disk
+from sockpqd.core import (
     Applied,
     Effects,
     Event,
@@ -38,7 +39,6 @@ from core import (
     Request,
     encode_entry,
 )
-from devcluster.cluster import LocalCluster, say
 from tests.upgrade.directories import DATA, SETTLED_S, pack, unpack
 from tests.wire import Wire
 

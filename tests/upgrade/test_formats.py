@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from cluster.journal import journal_format
-from cluster.wire import messages
-from core.ops.entry import ENTRY_FORMAT
+from sockpqd.cluster.journal import journal_format
+from sockpqd.cluster.wire import messages
+from sockpqd.core.ops.entry import ENTRY_FORMAT
 from tests.upgrade.formats import FORMATS, JOURNAL_ID, KINDS, frame, operations, samples
 
 NAMES = sorted(path.stem for path in FORMATS.glob("*.json"))

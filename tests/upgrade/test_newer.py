@@ -10,14 +10,14 @@ from zlib import crc32
 import msgspec
 import pytest
 
-from cluster.journal import journal_format
-from cluster.journal.journal import Journal
-from cluster.snapshots import snapshot_file
-from cluster.snapshots.snapshot_file import SnapshotFile
-from cluster.storage.disk import Disk
-from core.ops.entry import ENTRY_FORMAT
-from core.snapshot.write import FORMAT, MAGIC
 from devcluster.cluster import LocalCluster
+from sockpqd.cluster.journal import journal_format
+from sockpqd.cluster.journal.journal import Journal
+from sockpqd.cluster.snapshots import snapshot_file
+from sockpqd.cluster.snapshots.snapshot_file import SnapshotFile
+from sockpqd.cluster.storage.disk import Disk
+from sockpqd.core.ops.entry import ENTRY_FORMAT
+from sockpqd.core.snapshot.write import FORMAT, MAGIC
 from tests.upgrade.directories import DATA, start_in_vain, stopped_node, unpack
 
 NAME = "format5"

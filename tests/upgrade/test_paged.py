@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from core import Get, GetWith
+from sockpqd.core import Get, GetWith
 from tests.upgrade import paged
 from tests.upgrade.directories import unpack
 

@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from core import Machine
 from devcluster.cluster import LocalCluster
+from sockpqd.core import Machine
 from tests.upgrade.directories import unpack
 from tests.upgrade.scenario import SCENARIO, Connection, described, hashed, read, streams
 

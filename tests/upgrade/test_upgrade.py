@@ -21,9 +21,9 @@ from typing import Any
 import pytest
 import sockpq
 
-from cluster import ClusterNode, Member, NodeSettings
-from core import Effects, Event
 from devcluster.cluster import LocalCluster, say
+from sockpqd.cluster import ClusterNode, Member, NodeSettings
+from sockpqd.core import Effects, Event
 from tests.upgrade.directories import DATA, LEASE_MAX_S, stopped_node, unpack
 
 NAMES = sorted(path.stem for path in DATA.glob("*.json"))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from core import limits
-from core.handlers.cost import BASE_BYTES, JOB, Cost
-from core.ops.cluster import CloneBegin, CloneChunk, CloneEnd
-from core.ops.events import GAP
-from core.ops.replies import ACCEPTED, INVALID_SNAPSHOT, NOT_YET, Reply
-from core.snapshot.frames import LevelError, SnapshotError
-from core.snapshot.upload import PendingClone, adopt
-from core.state import State
+from sockpqd.core import limits
+from sockpqd.core.handlers.cost import BASE_BYTES, JOB, Cost
+from sockpqd.core.ops.cluster import CloneBegin, CloneChunk, CloneEnd
+from sockpqd.core.ops.events import GAP
+from sockpqd.core.ops.replies import ACCEPTED, INVALID_SNAPSHOT, NOT_YET, Reply
+from sockpqd.core.snapshot.frames import LevelError, SnapshotError
+from sockpqd.core.snapshot.upload import PendingClone, adopt
+from sockpqd.core.state import State
 
 SMALL_JOB_BYTES = 100           # of a snapshot
 

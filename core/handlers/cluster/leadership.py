@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from core.handlers.cost import BASE_BYTES, JOB, Cost, of_names
-from core.members.membership import seeded
-from core.ops.cluster import Lead, RaiseLevel, Resume, SwitchService, Tick
-from core.ops.jobs import Then
-from core.ops.replies import ACCEPTED, ChangeInProgress, Reply
-from core.state import State
+from sockpqd.core.handlers.cost import BASE_BYTES, JOB, Cost, of_names
+from sockpqd.core.members.membership import seeded
+from sockpqd.core.ops.cluster import Lead, RaiseLevel, Resume, SwitchService, Tick
+from sockpqd.core.ops.jobs import Then
+from sockpqd.core.ops.replies import ACCEPTED, ChangeInProgress, Reply
+from sockpqd.core.state import State
 
 _MEMBERS_CHANGED = ChangeInProgress()
 

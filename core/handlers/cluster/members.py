@@ -6,10 +6,10 @@ same entry or before, so two administrators cannot remove one node too many.
 
 from __future__ import annotations
 
-from core.handlers.cost import BASE_BYTES, JOB, Cost, of_names
-from core.ops.cluster import AddLearner, Address, PromoteLearner, RemoveMember
-from core.ops.replies import ACCEPTED, ChangeInProgress, Joined, LastNode, NodeExists, Reply, UnknownNode
-from core.state import State
+from sockpqd.core.handlers.cost import BASE_BYTES, JOB, Cost, of_names
+from sockpqd.core.ops.cluster import AddLearner, Address, PromoteLearner, RemoveMember
+from sockpqd.core.ops.replies import ACCEPTED, ChangeInProgress, Joined, LastNode, NodeExists, Reply, UnknownNode
+from sockpqd.core.state import State
 
 CHANGE_IN_PROGRESS = ChangeInProgress()
 

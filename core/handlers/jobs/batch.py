@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from core import limits
-from core.handlers.cost import BASE_BYTES, JOB, Cost
-from core.handlers.dispatch import ATOMIC, cost
-from core.ops import replies
-from core.ops.jobs import Batch
-from core.ops.replies import Reply
-from core.state import State
-from core.undo import Undo
+from sockpqd.core import limits
+from sockpqd.core.handlers.cost import BASE_BYTES, JOB, Cost
+from sockpqd.core.handlers.dispatch import ATOMIC, cost
+from sockpqd.core.ops import replies
+from sockpqd.core.ops.jobs import Batch
+from sockpqd.core.ops.replies import Reply
+from sockpqd.core.state import State
+from sockpqd.core.undo import Undo
 
 _EXECUTED = (
     replies.Stored, replies.StoredNumber, replies.JobIgnored, replies.JobReplaced, replies.Finished, replies.Rearmed,

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from core import limits
-from core.handlers.cost import BASE_BYTES, JOB, JOB_WITH_EXTRAS, Cost, of_ids, of_names, small
-from core.handlers.jobs.finish import ran
-from core.ops import jobs as ops
-from core.ops import replies
-from core.ops.queues import Order
-from core.ops.replies import ACCEPTED, FINISHED, NOT_FOUND, Reply
-from core.rules import activate, complete
-from core.rules.admit import admitted, at_capacity, displaced, key_taken, rejects_puts, too_large, ttl_ms
-from core.rules.expire import by_number
-from core.rules.portion import Portion
-from core.rules.pulses import result
-from core.state import State
-from core.store.job import (
+from sockpqd.core import limits
+from sockpqd.core.handlers.cost import BASE_BYTES, JOB, JOB_WITH_EXTRAS, Cost, of_ids, of_names, small
+from sockpqd.core.handlers.jobs.finish import ran
+from sockpqd.core.ops import jobs as ops
+from sockpqd.core.ops import replies
+from sockpqd.core.ops.queues import Order
+from sockpqd.core.ops.replies import ACCEPTED, FINISHED, NOT_FOUND, Reply
+from sockpqd.core.rules import activate, complete
+from sockpqd.core.rules.admit import admitted, at_capacity, displaced, key_taken, rejects_puts, too_large, ttl_ms
+from sockpqd.core.rules.expire import by_number
+from sockpqd.core.rules.portion import Portion
+from sockpqd.core.rules.pulses import result
+from sockpqd.core.state import State
+from sockpqd.core.store.job import (
     NEVER_MS,
     AnyJob,
     BuriedJob,
@@ -28,7 +28,7 @@ from core.store.job import (
     time_in_order,
     without_body,
 )
-from core.store.queues import DELETED, DONE, PUT, Queue
+from sockpqd.core.store.queues import DELETED, DONE, PUT, Queue
 
 
 def touch(state: State, operation: ops.Touch, seed: int) -> Reply:

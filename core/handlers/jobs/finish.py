@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from core import limits
-from core.handlers.cost import BASE_BYTES, JOB_WITH_EXTRAS, Cost, of_ids, of_names
-from core.handlers.dispatch import COSTS
-from core.ops import jobs as ops
-from core.ops.replies import ACCEPTED, FINISHED, NOT_FOUND, Reply, Results
-from core.rules import complete
-from core.rules.complete import finish, put_back
-from core.rules.pulses import result
-from core.state import State
+from sockpqd.core import limits
+from sockpqd.core.handlers.cost import BASE_BYTES, JOB_WITH_EXTRAS, Cost, of_ids, of_names
+from sockpqd.core.handlers.dispatch import COSTS
+from sockpqd.core.ops import jobs as ops
+from sockpqd.core.ops.replies import ACCEPTED, FINISHED, NOT_FOUND, Reply, Results
+from sockpqd.core.rules import complete
+from sockpqd.core.rules.complete import finish, put_back
+from sockpqd.core.rules.pulses import result
+from sockpqd.core.state import State
 
 
 def done(state: State, operation: ops.Done, seed: int) -> Reply:

@@ -8,11 +8,11 @@ from typing import Any
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from core import limits
-from core.handlers.cost import BASE_BYTES, ID_BYTES, JOB, JOB_WITH_EXTRAS, NAME_BYTES, Cost, of_names
-from core.ops.jobs import Get, GetAllowed, GetInTurn, GetNumber, GetWith, Policy
-from core.ops.queues import Sched
-from core.ops.replies import (
+from sockpqd.core import limits
+from sockpqd.core.handlers.cost import BASE_BYTES, ID_BYTES, JOB, JOB_WITH_EXTRAS, NAME_BYTES, Cost, of_names
+from sockpqd.core.ops.jobs import Get, GetAllowed, GetInTurn, GetNumber, GetWith, Policy
+from sockpqd.core.ops.queues import Sched
+from sockpqd.core.ops.replies import (
     EMPTY,
     EMPTY_UNFINISHED,
     JOB_RUNNING,
@@ -23,15 +23,15 @@ from core.ops.replies import (
     Meta,
     Reply,
 )
-from core.rules.complete import now_due, unburied
-from core.rules.expire import by_number
-from core.rules.fair_choice import found_in
-from core.rules.hand_out import hand_out, lease, unfinished
-from core.rules.select import Way, next_job, offers
-from core.state import State
-from core.store.body import Body
-from core.store.job import BuriedJob, DelayedJob, Job, RunningJob, is_numbered
-from core.store.queues import Queue
+from sockpqd.core.rules.complete import now_due, unburied
+from sockpqd.core.rules.expire import by_number
+from sockpqd.core.rules.fair_choice import found_in
+from sockpqd.core.rules.hand_out import hand_out, lease, unfinished
+from sockpqd.core.rules.select import Way, next_job, offers
+from sockpqd.core.state import State
+from sockpqd.core.store.body import Body
+from sockpqd.core.store.job import BuriedJob, DelayedJob, Job, RunningJob, is_numbered
+from sockpqd.core.store.queues import Queue
 
 GOLDEN = 0x9E3779B97F4A7C15         # the n-th job of a GetWith is chosen by the random bits plus n times this
 

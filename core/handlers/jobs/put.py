@@ -5,17 +5,17 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core import limits
-from core.handlers.cost import AFTER, BASE_BYTES, JOB, JOB_WITH_EXTRAS, OPTIONS_BYTES, Cost, of_names
-from core.ops import replies
-from core.ops.jobs import OnDup, Put, PutGrouped, PutNumbered, PutWith
-from core.ops.replies import STORED, Reply, Stored, StoredNumber
-from core.ops.settings import QueueSettings
-from core.rules import activate
-from core.rules.admit import admitted, at_capacity, displaced, key_taken, rejects_puts, ttl_ms
-from core.state import State
-from core.store.body import Data
-from core.store.job import (
+from sockpqd.core import limits
+from sockpqd.core.handlers.cost import AFTER, BASE_BYTES, JOB, JOB_WITH_EXTRAS, OPTIONS_BYTES, Cost, of_names
+from sockpqd.core.ops import replies
+from sockpqd.core.ops.jobs import OnDup, Put, PutGrouped, PutNumbered, PutWith
+from sockpqd.core.ops.replies import STORED, Reply, Stored, StoredNumber
+from sockpqd.core.ops.settings import QueueSettings
+from sockpqd.core.rules import activate
+from sockpqd.core.rules.admit import admitted, at_capacity, displaced, key_taken, rejects_puts, ttl_ms
+from sockpqd.core.state import State
+from sockpqd.core.store.body import Data
+from sockpqd.core.store.job import (
     NEW_COUNTS,
     NO_EXTRAS,
     BuriedJob,
@@ -26,7 +26,7 @@ from core.store.job import (
     RunningJob,
     extras_of_many,
 )
-from core.store.queues import PUT, Queue
+from sockpqd.core.store.queues import PUT, Queue
 
 
 class Marks(Struct, frozen=True, gc=False):

@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from core import limits
-from core.handlers.cost import JOB, JOB_WITH_EXTRAS, Cost, of_names
-from core.handlers.jobs.put import place, put_grouped_cost, put_with_cost
-from core.ops import replies
-from core.ops.jobs import Put, PutGrouped, PutMany, PutTopic, PutWith
-from core.ops.replies import Reply
-from core.rules import activate
-from core.rules.admit import admitted, at_capacity, displaced, key_taken, rejects_puts
-from core.state import State
-from core.store.job import Job
-from core.store.queues import PUT
-from core.store.topics import Binding, Pattern
+from sockpqd.core import limits
+from sockpqd.core.handlers.cost import JOB, JOB_WITH_EXTRAS, Cost, of_names
+from sockpqd.core.handlers.jobs.put import place, put_grouped_cost, put_with_cost
+from sockpqd.core.ops import replies
+from sockpqd.core.ops.jobs import Put, PutGrouped, PutMany, PutTopic, PutWith
+from sockpqd.core.ops.replies import Reply
+from sockpqd.core.rules import activate
+from sockpqd.core.rules.admit import admitted, at_capacity, displaced, key_taken, rejects_puts
+from sockpqd.core.state import State
+from sockpqd.core.store.job import Job
+from sockpqd.core.store.queues import PUT
+from sockpqd.core.store.topics import Binding, Pattern
 
 
 def cost_of(job: PutWith | PutGrouped) -> Cost:

@@ -10,8 +10,8 @@ from itertools import islice
 
 from sortedcontainers import SortedList
 
-from core.limits import PORTION_MAX, SEQ_BITS
-from core.store.job import Job
+from sockpqd.core.limits import PORTION_MAX, SEQ_BITS
+from sockpqd.core.store.job import Job
 
 
 def ready_since(job: Job) -> tuple[int, int]:

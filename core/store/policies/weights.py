@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sortedcontainers import SortedDict, SortedList
 
-from core.store.policies.choice import draw, splitmix64
+from sockpqd.core.store.policies.choice import draw, splitmix64
 
 _GOLDEN = 0x9E3779B97F4A7C15
 TRIES_MAX = 256         # then the last one drawn is taken: that happens to one draw in 2^256

@@ -10,14 +10,14 @@ from typing import Any, cast
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from core import Requested
-from gateway import audit
-from gateway.commands.context.client import Client
-from gateway.commands.context.client_state import Run
-from gateway.protocol import responses
-from gateway.protocol.command import Command
-from gateway.protocol.request_id import Numbering
-from gateway.waiting.slots import NoReply, OperationSlot, Outcome, RequestSlot, Slot
+from sockpqd.core import Requested
+from sockpqd.gateway import audit
+from sockpqd.gateway.commands.context.client import Client
+from sockpqd.gateway.commands.context.client_state import Run
+from sockpqd.gateway.protocol import responses
+from sockpqd.gateway.protocol.command import Command
+from sockpqd.gateway.protocol.request_id import Numbering
+from sockpqd.gateway.waiting.slots import NoReply, OperationSlot, Outcome, RequestSlot, Slot
 
 BEGUN = "begun"             # of a command whose data still arrive
 SENT = "sent"               # of one that streams its answer

@@ -7,21 +7,21 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Protocol
 
-from cluster.api import Cluster
-from core import Reply, Requested
-from gateway.auth.authenticator import Access
-from gateway.auth.authorizer import Guard
-from gateway.commands.context.client_state import ClientState
-from gateway.counters import Tally
-from gateway.events.subscriptions import Subscriptions
-from gateway.limits import LINES_PER_PIECE, Limits
-from gateway.link import Link
-from gateway.protocol.request_id import Numbering
-from gateway.pulses.allowances import Allowances
-from gateway.pulses.turns import Turns
-from gateway.waiting.party import Blocked
-from gateway.waiting.slots import Outcome, Slot
-from gateway.waiting.waiters import Waiters
+from sockpqd.cluster.api import Cluster
+from sockpqd.core import Reply, Requested
+from sockpqd.gateway.auth.authenticator import Access
+from sockpqd.gateway.auth.authorizer import Guard
+from sockpqd.gateway.commands.context.client_state import ClientState
+from sockpqd.gateway.counters import Tally
+from sockpqd.gateway.events.subscriptions import Subscriptions
+from sockpqd.gateway.limits import LINES_PER_PIECE, Limits
+from sockpqd.gateway.link import Link
+from sockpqd.gateway.protocol.request_id import Numbering
+from sockpqd.gateway.pulses.allowances import Allowances
+from sockpqd.gateway.pulses.turns import Turns
+from sockpqd.gateway.waiting.party import Blocked
+from sockpqd.gateway.waiting.slots import Outcome, Slot
+from sockpqd.gateway.waiting.waiters import Waiters
 
 
 class Memory(Protocol):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from core import Policy
-from gateway.commands.context.transaction import Transaction
-from gateway.link import Link
-from gateway.protocol.command import Command
-from gateway.waiting.rotation import Rotation
+from sockpqd.core import Policy
+from sockpqd.gateway.commands.context.transaction import Transaction
+from sockpqd.gateway.link import Link
+from sockpqd.gateway.protocol.command import Command
+from sockpqd.gateway.waiting.rotation import Rotation
 
 Run = Callable[[Any, Command], None]        # executes a command for a client
 # Decides how a command is run for now; None: it runs once everything before it is answered, and ends the mode.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from core import BeatWorker, CreateQueue, Get, GetNumber, GetWith
-from gateway.commands.context.client import Client
-from gateway.protocol import responses
-from gateway.protocol.command import Command
-from gateway.protocol.request_id import Numbering
-from gateway.waiting.slots import NoReply, Outcome
+from sockpqd.core import BeatWorker, CreateQueue, Get, GetNumber, GetWith
+from sockpqd.gateway.commands.context.client import Client
+from sockpqd.gateway.protocol import responses
+from sockpqd.gateway.protocol.command import Command
+from sockpqd.gateway.protocol.request_id import Numbering
+from sockpqd.gateway.waiting.slots import NoReply, Outcome
 
 
 def in_session(client: Client, command: Command) -> None:

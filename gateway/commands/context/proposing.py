@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from cluster.api import Cluster
-from core import Operation, Reply
-from gateway.waiting.slots import NoReply
+from sockpqd.cluster.api import Cluster
+from sockpqd.core import Operation, Reply
+from sockpqd.gateway.waiting.slots import NoReply
 
 
 class _Awaited:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core import (
+from sockpqd.core import (
     OPERATION_BYTES_MAX,
     OPERATION_WORK_MAX,
     Batch,
@@ -31,9 +31,9 @@ from core import (
     Touch,
     cost,
 )
-from gateway.commands.context.client import Client
-from gateway.protocol.request_id import Numbering
-from gateway.waiting.slots import NoReply, Outcome
+from sockpqd.gateway.commands.context.client import Client
+from sockpqd.gateway.protocol.request_id import Numbering
+from sockpqd.gateway.waiting.slots import NoReply, Outcome
 
 JobPut = Put | PutWith | PutGrouped | PutNumbered | PutMany | PutTopic
 Many = Batch | DoneAll | LaterAll | LaterAllFirst | Touch

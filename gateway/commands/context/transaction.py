@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core import (
+from sockpqd.core import (
     Atomic,
     Change,
     Move,
@@ -15,16 +15,16 @@ from core import (
     PutWith,
     cost,
 )
-from gateway.auth.authorizer import Guard
-from gateway.limits import (
+from sockpqd.gateway.auth.authorizer import Guard
+from sockpqd.gateway.limits import (
     BATCH_DATA_BYTES_MAX,
     COMMAND_BYTES,
     TRANSACTION_BYTES_MAX,
     TRANSACTION_COMMANDS_MAX,
     TRANSACTION_WORK_MAX,
 )
-from gateway.protocol import responses
-from gateway.protocol.command import Command
+from sockpqd.gateway.protocol import responses
+from sockpqd.gateway.protocol.command import Command
 
 
 def data_of(operation: Operation) -> bytes | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cluster import Figures, NodeStatus, PagingFigures
-from gateway.dashboard.markup import Child, Markup, pairs, table, tag
-from gateway.dashboard.pages.parts.view import View, details, form, page, section, size
-from gateway.monitoring.readiness import why_not_ready
+from sockpqd.cluster import Figures, NodeStatus, PagingFigures
+from sockpqd.gateway.dashboard.markup import Child, Markup, pairs, table, tag
+from sockpqd.gateway.dashboard.pages.parts.view import View, details, form, page, section, size
+from sockpqd.gateway.monitoring.readiness import why_not_ready
 
 
 async def show(view: View) -> str:

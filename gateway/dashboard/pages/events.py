@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from core import EVENT_TYPES
-from gateway.dashboard.markup import tag
-from gateway.dashboard.pages.parts.view import View, page
+from sockpqd.core import EVENT_TYPES
+from sockpqd.gateway.dashboard.markup import tag
+from sockpqd.gateway.dashboard.pages.parts.view import View, page
 
 
 async def show(view: View) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from core import FairGroup
-from gateway.dashboard.markup import Child, pairs, table, tag
-from gateway.dashboard.pages.parts.listing import heads, listed, more
-from gateway.dashboard.pages.parts.view import View, duration, field, form, page, search, section
-from gateway.protocol import listings
+from sockpqd.core import FairGroup
+from sockpqd.gateway.dashboard.markup import Child, pairs, table, tag
+from sockpqd.gateway.dashboard.pages.parts.listing import heads, listed, more
+from sockpqd.gateway.dashboard.pages.parts.view import View, duration, field, form, page, search, section
+from sockpqd.gateway.protocol import listings
 
 SORTS: dict[str, Callable[[FairGroup], int]] = {
     "group": lambda group: 0, "level": lambda group: group.level, "used": lambda group: -group.used_us,

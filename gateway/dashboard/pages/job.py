@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import urlencode
 
-from core import JobState, JobView, Number, Place, Selector, bytes_of
-from gateway.dashboard.markup import Markup, link, pairs, tag
-from gateway.dashboard.pages import queue
-from gateway.dashboard.pages.parts.body import FORMS, SHOWN_BYTES, whole
-from gateway.dashboard.pages.parts.view import NotAllowed, NotThere, View, duration, field, form, page, section, size
+from sockpqd.core import JobState, JobView, Number, Place, Selector, bytes_of
+from sockpqd.gateway.dashboard.markup import Markup, link, pairs, tag
+from sockpqd.gateway.dashboard.pages import queue
+from sockpqd.gateway.dashboard.pages.parts.body import FORMS, SHOWN_BYTES, whole
+from sockpqd.gateway.dashboard.pages.parts.view import (
+    NotAllowed,
+    NotThere,
+    View,
+    duration,
+    field,
+    form,
+    page,
+    section,
+    size,
+)
 
 
 async def show(view: View) -> str:

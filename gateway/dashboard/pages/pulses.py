@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from core import OWN_PREFIX
-from gateway.dashboard.markup import Child, table
-from gateway.dashboard.pages.parts.listing import listed, more
-from gateway.dashboard.pages.parts.view import View, duration, page, search
+from sockpqd.core import OWN_PREFIX
+from sockpqd.gateway.dashboard.markup import Child, table
+from sockpqd.gateway.dashboard.pages.parts.listing import listed, more
+from sockpqd.gateway.dashboard.pages.parts.view import View, duration, page, search
 
 
 async def show(view: View) -> str:

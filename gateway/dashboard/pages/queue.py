@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import urlencode
 
-from core import JobState, JobView, QueueSettings, bytes_of
-from gateway.dashboard.markup import Child, Markup, link, pairs, table, tag
-from gateway.dashboard.pages.parts.body import preview
-from gateway.dashboard.pages.parts.picture import captioned, pictures
-from gateway.dashboard.pages.parts.view import (
+from sockpqd.core import JobState, JobView, QueueSettings, bytes_of
+from sockpqd.gateway.dashboard.markup import Child, Markup, link, pairs, table, tag
+from sockpqd.gateway.dashboard.pages.parts.body import preview
+from sockpqd.gateway.dashboard.pages.parts.picture import captioned, pictures
+from sockpqd.gateway.dashboard.pages.parts.view import (
     NotAllowed,
     NotThere,
     View,
@@ -22,7 +22,7 @@ from gateway.dashboard.pages.parts.view import (
     section,
     size,
 )
-from gateway.protocol import listings
+from sockpqd.gateway.protocol import listings
 
 JOBS = 25                   # of each state
 PLACED = (JobState.READY, JobState.DELAYED)     # jobs of these states have a place, by whose number they are found

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from urllib.parse import urlencode
 
-from core import QueueCounts
-from gateway.dashboard.markup import Child, link, table, tag
-from gateway.dashboard.pages.parts.listing import heads, listed, more
-from gateway.dashboard.pages.parts.picture import pictures
-from gateway.dashboard.pages.parts.view import View, duration, field, form, page, search, section
+from sockpqd.core import QueueCounts
+from sockpqd.gateway.dashboard.markup import Child, link, table, tag
+from sockpqd.gateway.dashboard.pages.parts.listing import heads, listed, more
+from sockpqd.gateway.dashboard.pages.parts.picture import pictures
+from sockpqd.gateway.dashboard.pages.parts.view import View, duration, field, form, page, search, section
 
 SORTS: dict[str, Callable[[QueueCounts], int]] = {
     "name": lambda counts: 0, "ready": lambda counts: -counts.ready, "delayed": lambda counts: -counts.delayed,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from gateway.dashboard.markup import Child, table
-from gateway.dashboard.pages.parts.view import NotAllowed, View, duration, form, page
+from sockpqd.gateway.dashboard.markup import Child, table
+from sockpqd.gateway.dashboard.pages.parts.view import NotAllowed, View, duration, form, page
 
 ROWS = 200
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import islice
 
-from gateway.dashboard.markup import Child, link, table, tag
-from gateway.dashboard.pages.parts.view import NotAllowed, View, page
-from gateway.server.slow_commands import KEPT_MAX, SLOW_S
+from sockpqd.gateway.dashboard.markup import Child, link, table, tag
+from sockpqd.gateway.dashboard.pages.parts.view import NotAllowed, View, page
+from sockpqd.gateway.server.slow_commands import KEPT_MAX, SLOW_S
 
 ROWS = 100
 

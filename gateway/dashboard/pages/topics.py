@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from urllib.parse import urlencode
 
-from gateway.dashboard.markup import Child, Markup, link, table, tag
-from gateway.dashboard.pages.parts.listing import listed, more
-from gateway.dashboard.pages.parts.view import NotAllowed, View, field, form, page, search, section
+from sockpqd.gateway.dashboard.markup import Child, Markup, link, table, tag
+from sockpqd.gateway.dashboard.pages.parts.listing import listed, more
+from sockpqd.gateway.dashboard.pages.parts.view import NotAllowed, View, field, form, page, search, section
 
 BINDINGS = 200              # of one topic
 FEW = 3                     # of each topic in the list

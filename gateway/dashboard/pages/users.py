@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gateway.dashboard.markup import Child, Markup, table, tag
-from gateway.dashboard.pages.parts.view import NotAllowed, View, details, field, form, page, section
+from sockpqd.gateway.dashboard.markup import Child, Markup, table, tag
+from sockpqd.gateway.dashboard.pages.parts.view import NotAllowed, View, details, field, form, page, section
 
 ROWS = 200
 RIGHTS = "put, get, queue, item, admin, each for all names or with a prefix: put:mail* get:mail*"

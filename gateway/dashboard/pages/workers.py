@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 
 from msgspec import Struct
 
-from core import JobState, WorkerPool, bytes_of
-from gateway.auth.permissions import owner_of
-from gateway.dashboard.markup import Child, Markup, link, table, tag
-from gateway.dashboard.pages.parts.view import View, choice, details, duration, field, form, page, section
-from gateway.dashboard.pages.queue import address
+from sockpqd.core import JobState, WorkerPool, bytes_of
+from sockpqd.gateway.auth.permissions import owner_of
+from sockpqd.gateway.dashboard.markup import Child, Markup, link, table, tag
+from sockpqd.gateway.dashboard.pages.parts.view import View, choice, details, duration, field, form, page, section
+from sockpqd.gateway.dashboard.pages.queue import address
 
 ROWS = 100
 QUEUE = "cron"              # of periodic tasks, unless an app says otherwise

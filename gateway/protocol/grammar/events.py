@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from core import EVENT_TYPES
-from gateway.events.filters import MSG, Filter
-from gateway.limits import EVENT_NAMES_MAX
-from gateway.protocol.arguments import ArgumentError, name, prefix, unsigned
-from gateway.protocol.command import Command, Words
+from sockpqd.core import EVENT_TYPES
+from sockpqd.gateway.events.filters import MSG, Filter
+from sockpqd.gateway.limits import EVENT_NAMES_MAX
+from sockpqd.gateway.protocol.arguments import ArgumentError, name, prefix, unsigned
+from sockpqd.gateway.protocol.command import Command, Words
 
 _TYPES = {event_type.encode(): event_type for event_type in (*EVENT_TYPES, MSG)}
 

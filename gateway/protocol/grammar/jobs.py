@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from core import (
+from sockpqd.core import (
     Bury,
     BuryHere,
     BuryWithReason,
@@ -24,8 +24,8 @@ from core import (
     Number,
     Touch,
 )
-from gateway.limits import BATCH_JOBS_MAX
-from gateway.protocol.arguments import (
+from sockpqd.gateway.limits import BATCH_JOBS_MAX
+from sockpqd.gateway.protocol.arguments import (
     SIGNED_MAX,
     ArgumentError,
     between,
@@ -35,8 +35,8 @@ from gateway.protocol.arguments import (
     signed,
     unsigned,
 )
-from gateway.protocol.command import Command, UsualLine, Words
-from gateway.protocol.grammar.parts.options import EXPIRE, FEEDBACK, WHEN, Option, read_options
+from sockpqd.gateway.protocol.command import Command, UsualLine, Words
+from sockpqd.gateway.protocol.grammar.parts.options import EXPIRE, FEEDBACK, WHEN, Option, read_options
 
 PRI = {b"PRI": Option("priority", signed)}
 

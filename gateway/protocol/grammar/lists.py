@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gateway.protocol.arguments import ArgumentError, name
-from gateway.protocol.command import Command, Words
+from sockpqd.gateway.protocol.arguments import ArgumentError, name
+from sockpqd.gateway.protocol.command import Command, Words
 
 
 def total(words: Words) -> Command:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core import (
+from sockpqd.core import (
     OWN_PREFIX,
     PER_MS_MAX,
     PER_MS_MIN,
@@ -15,11 +15,11 @@ from core import (
     PulseChange,
     SetPulse,
 )
-from gateway.limits import PULSE_DATA_BYTES_MAX
-from gateway.protocol.arguments import ArgumentError, between, milliseconds, name, plain_word, unsigned
-from gateway.protocol.command import Command, Words
-from gateway.protocol.grammar.parts.options import Option, one_of, read_options
-from gateway.protocol.responses import TOO_LARGE
+from sockpqd.gateway.limits import PULSE_DATA_BYTES_MAX
+from sockpqd.gateway.protocol.arguments import ArgumentError, between, milliseconds, name, plain_word, unsigned
+from sockpqd.gateway.protocol.command import Command, Words
+from sockpqd.gateway.protocol.grammar.parts.options import Option, one_of, read_options
+from sockpqd.gateway.protocol.responses import TOO_LARGE
 
 
 def _length_ms(lowest_ms: int) -> Option:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 
-from core import DURATION_MS_MAX, Get, OnDup, Put, PutGrouped, PutMany, PutNumbered, PutTopic, PutWith
-from gateway.limits import AFTER_ITEMS_MAX, BATCH_JOBS_MAX, SETTING_MAX, SPREAD_QUEUES_MAX
-from gateway.protocol.arguments import (
+from sockpqd.core import DURATION_MS_MAX, Get, OnDup, Put, PutGrouped, PutMany, PutNumbered, PutTopic, PutWith
+from sockpqd.gateway.limits import AFTER_ITEMS_MAX, BATCH_JOBS_MAX, SETTING_MAX, SPREAD_QUEUES_MAX
+from sockpqd.gateway.protocol.arguments import (
     NAME,
     ArgumentError,
     between,
@@ -24,9 +24,9 @@ from gateway.protocol.arguments import (
     signed,
     unsigned,
 )
-from gateway.protocol.command import Command, UsualLine, Words
-from gateway.protocol.grammar.parts.options import WHEN, Option, one_of, read_options
-from gateway.protocol.grammar.take import lease
+from sockpqd.gateway.protocol.command import Command, UsualLine, Words
+from sockpqd.gateway.protocol.grammar.parts.options import WHEN, Option, one_of, read_options
+from sockpqd.gateway.protocol.grammar.take import lease
 
 
 def _items(word: bytes) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from core import (
+from sockpqd.core import (
     OWN_PREFIX,
     Configure,
     ConfigureQueue,
@@ -21,18 +21,18 @@ from core import (
     Sched,
     Then,
 )
-from gateway.limits import (
+from sockpqd.gateway.limits import (
     BATCH_JOBS_MAX,
     IDLE_MS_MIN,
     PORTION_MAX,
     SETTING_MAX,
     WEIGHT_MAX,
 )
-from gateway.protocol.arguments import ArgumentError, between, milliseconds, name, prefix
-from gateway.protocol.command import Command, Words
-from gateway.protocol.grammar.parts.options import DEFAULT_POLICIES, EXPIRE, Option, one_of, read_options
-from gateway.protocol.grammar.pulses import per_ms, pulse_name, rate
-from gateway.protocol.grammar.sessions import session_ttl_ms
+from sockpqd.gateway.protocol.arguments import ArgumentError, between, milliseconds, name, prefix
+from sockpqd.gateway.protocol.command import Command, Words
+from sockpqd.gateway.protocol.grammar.parts.options import DEFAULT_POLICIES, EXPIRE, Option, one_of, read_options
+from sockpqd.gateway.protocol.grammar.pulses import per_ms, pulse_name, rate
+from sockpqd.gateway.protocol.grammar.sessions import session_ttl_ms
 
 _number = between(0, SETTING_MAX)
 

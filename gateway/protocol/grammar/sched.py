@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from core import LEVEL_S_MAX, LEVELS_MAX, ConfigureFair
-from gateway.protocol.arguments import ArgumentError, between, milliseconds, name, plain_word
-from gateway.protocol.command import Command, Words
-from gateway.protocol.grammar.parts.options import Option, read_options
+from sockpqd.core import LEVEL_S_MAX, LEVELS_MAX, ConfigureFair
+from sockpqd.gateway.protocol.arguments import ArgumentError, between, milliseconds, name, plain_word
+from sockpqd.gateway.protocol.command import Command, Words
+from sockpqd.gateway.protocol.grammar.parts.options import Option, read_options
 
 _threshold_s = between(0, LEVEL_S_MAX)
 

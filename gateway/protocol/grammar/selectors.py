@@ -6,7 +6,7 @@ line.
 
 from __future__ import annotations
 
-from core import (
+from sockpqd.core import (
     AnySelector,
     Change,
     Delete,
@@ -16,11 +16,11 @@ from core import (
     Place,
     Selector,
 )
-from gateway.limits import BATCH_JOBS_MAX
-from gateway.protocol.arguments import ArgumentError, between, key, name, unsigned
-from gateway.protocol.command import Command, Words
-from gateway.protocol.grammar.jobs import PRI
-from gateway.protocol.grammar.parts.options import WHEN, Option, one_of, read_options
+from sockpqd.gateway.limits import BATCH_JOBS_MAX
+from sockpqd.gateway.protocol.arguments import ArgumentError, between, key, name, unsigned
+from sockpqd.gateway.protocol.command import Command, Words
+from sockpqd.gateway.protocol.grammar.jobs import PRI
+from sockpqd.gateway.protocol.grammar.parts.options import WHEN, Option, one_of, read_options
 
 STATES = {
     b"READY": JobState.READY, b"DELAYED": JobState.DELAYED, b"RUNNING": JobState.RUNNING, b"DEAD": JobState.DEAD,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from core import Put
-from gateway.protocol.arguments import ArgumentError, address, name, node, signed, unsigned
-from gateway.protocol.command import Command, Words
-from gateway.protocol.grammar.puts import put, put_wait
-from gateway.protocol.responses import NOT_SUPPORTED
+from sockpqd.core import Put
+from sockpqd.gateway.protocol.arguments import ArgumentError, address, name, node, signed, unsigned
+from sockpqd.gateway.protocol.command import Command, Words
+from sockpqd.gateway.protocol.grammar.puts import put, put_wait
+from sockpqd.gateway.protocol.responses import NOT_SUPPORTED
 
 
 def between_servers(words: Words) -> Command:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gateway.limits import SESSION_TTL_MS_MAX, SESSION_TTL_MS_MIN, SESSIONS_KEPT_MAX
-from gateway.protocol.arguments import ArgumentError, milliseconds, unsigned
-from gateway.protocol.arguments import session as sid_of
-from gateway.protocol.command import Command, Words
+from sockpqd.gateway.limits import SESSION_TTL_MS_MAX, SESSION_TTL_MS_MIN, SESSIONS_KEPT_MAX
+from sockpqd.gateway.protocol.arguments import ArgumentError, milliseconds, unsigned
+from sockpqd.gateway.protocol.arguments import session as sid_of
+from sockpqd.gateway.protocol.command import Command, Words
 
 
 def session_ttl_ms(word: bytes) -> int:

@@ -8,11 +8,19 @@ from __future__ import annotations
 
 import re
 
-from core import Get, GetNumber, GetWith, Number, Then
-from gateway.limits import BATCH_JOBS_MAX
-from gateway.protocol.arguments import NAME, ArgumentError, between, milliseconds, name, queues, unsigned
-from gateway.protocol.command import Command, UsualLine, Words
-from gateway.protocol.grammar.parts.options import EXPIRE, OF_LISTS, POLICIES, THEN, Option, one_of, read_options
+from sockpqd.core import Get, GetNumber, GetWith, Number, Then
+from sockpqd.gateway.limits import BATCH_JOBS_MAX
+from sockpqd.gateway.protocol.arguments import NAME, ArgumentError, between, milliseconds, name, queues, unsigned
+from sockpqd.gateway.protocol.command import Command, UsualLine, Words
+from sockpqd.gateway.protocol.grammar.parts.options import (
+    EXPIRE,
+    OF_LISTS,
+    POLICIES,
+    THEN,
+    Option,
+    one_of,
+    read_options,
+)
 
 _OPTIONS = {
     b"EXPIRE": EXPIRE,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from core import BindQueue, DeleteTopic, UnbindQueue
-from gateway.protocol.arguments import ArgumentError, name, pattern, prefix
-from gateway.protocol.command import Command, Words
+from sockpqd.core import BindQueue, DeleteTopic, UnbindQueue
+from sockpqd.gateway.protocol.arguments import ArgumentError, name, pattern, prefix
+from sockpqd.gateway.protocol.command import Command, Words
 
 
 def _binding(words: Words) -> tuple[str, str, str | None]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gateway import rights
-from gateway.protocol.arguments import ArgumentError, secret, secret_key, user_name
-from gateway.protocol.command import Command, Words
+from sockpqd.gateway import rights
+from sockpqd.gateway.protocol.arguments import ArgumentError, secret, secret_key, user_name
+from sockpqd.gateway.protocol.command import Command, Words
 
 
 def auth(words: Words) -> Command | None:

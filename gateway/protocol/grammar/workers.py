@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from core import BeatWorker, SetWorker, WorkerState
-from gateway.limits import WORKER_SLOTS_MAX
-from gateway.protocol.arguments import ArgumentError, between, worker
-from gateway.protocol.command import Command, Words
-from gateway.protocol.grammar.parts.options import Option, one_of, read_options
+from sockpqd.core import BeatWorker, SetWorker, WorkerState
+from sockpqd.gateway.limits import WORKER_SLOTS_MAX
+from sockpqd.gateway.protocol.arguments import ArgumentError, between, worker
+from sockpqd.gateway.protocol.command import Command, Words
+from sockpqd.gateway.protocol.grammar.parts.options import Option, one_of, read_options
 
 _RESERVED = b"LIST", b"SET"     # with these, the line is another command
 

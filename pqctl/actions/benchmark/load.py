@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 from sockpq import Client, SockpqError
 
-from pqctl.actions.benchmark.drain import drain
-from pqctl.connect import cluster_of
-from pqctl.invocation import Call
-from pqctl.output.exit_codes import DONE, REFUSED
-from pqctl.output.stdio import say
-from pqctl.output.text import counted, one_line
+from sockpqd.pqctl.actions.benchmark.drain import drain
+from sockpqd.pqctl.connect import cluster_of
+from sockpqd.pqctl.invocation import Call
+from sockpqd.pqctl.output.exit_codes import DONE, REFUSED
+from sockpqd.pqctl.output.stdio import say
+from sockpqd.pqctl.output.text import counted, one_line
 
 LEASE_S = 60.0                  # minimum lease of a job; its DONE must not come too late
 QUEUED_JOBS_MAX = 200_000       # at most left queued by the first part
@@ -157,7 +157,7 @@ def _tell(call: Call, parts: list[Part], queue: str, left: int | None, connectio
         })
         return REFUSED if failed else DONE
 
-    from pqctl.output.table import Column, print_rows
+    from sockpqd.pqctl.output.table import Column, print_rows
 
     columns = (Column("per job"), *(Column(title, figures=True) for title in
                ("jobs", "jobs/s", *(f"p{percent} ms" for percent in PERCENTILES), "max ms", "errors")))

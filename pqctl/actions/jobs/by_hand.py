@@ -11,16 +11,16 @@ from typing import Any, Literal, cast
 import click
 from sockpq import Client, Job, RunningJob, SockpqError
 
-from pqctl.actions.existence import NOT_RUNNING, must_exist
-from pqctl.actions.jobs.one_by_one import end_each
-from pqctl.connect import cluster_of, reading
-from pqctl.invocation import Call
-from pqctl.output.exit_codes import DONE, REFUSED, Failure
-from pqctl.output.files import read_stream
-from pqctl.output.signals import INTERRUPTIONS
-from pqctl.output.stdio import say
-from pqctl.output.text import counted
-from pqctl.parameters import local_time
+from sockpqd.pqctl.actions.existence import NOT_RUNNING, must_exist
+from sockpqd.pqctl.actions.jobs.one_by_one import end_each
+from sockpqd.pqctl.connect import cluster_of, reading
+from sockpqd.pqctl.invocation import Call
+from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, Failure
+from sockpqd.pqctl.output.files import read_stream
+from sockpqd.pqctl.output.signals import INTERRUPTIONS
+from sockpqd.pqctl.output.stdio import say
+from sockpqd.pqctl.output.text import counted
+from sockpqd.pqctl.parameters import local_time
 
 BODY_BYTES_MAX = 256 * 1024 * 1024      # above it a server closes the connection without reading the body
 
@@ -156,7 +156,7 @@ def running(call: Call, queue: str | None, data: bool) -> int:
     elif not jobs:
         call.print("no job is running")
     else:
-        from pqctl.output.table import Column, print_rows
+        from sockpqd.pqctl.output.table import Column, print_rows
 
         columns = [Column("id", figures=True), Column("queue", folds=True), Column("priority", figures=True),
                    Column("lease ends")]

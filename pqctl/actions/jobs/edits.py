@@ -8,13 +8,13 @@ from typing import Any, Literal, cast
 import click
 from sockpq import Key, Number, Place
 
-from pqctl.actions.existence import existing_job, must_exist
-from pqctl.actions.jobs.one_by_one import end_each
-from pqctl.connect import cluster_of
-from pqctl.invocation import Call
-from pqctl.output.exit_codes import DONE
-from pqctl.output.text import counted
-from pqctl.parameters import local_time, told
+from sockpqd.pqctl.actions.existence import existing_job, must_exist
+from sockpqd.pqctl.actions.jobs.one_by_one import end_each
+from sockpqd.pqctl.connect import cluster_of
+from sockpqd.pqctl.invocation import Call
+from sockpqd.pqctl.output.exit_codes import DONE
+from sockpqd.pqctl.output.text import counted
+from sockpqd.pqctl.parameters import local_time, told
 
 
 def change(call: Call, job: int | Key | Place | Number, changes: Mapping[str, Any]) -> int:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 from sockpq import Client, JobNotFound, SockpqError
 
-from pqctl.actions.existence import NOT_RUNNING
-from pqctl.connect import cluster_of
-from pqctl.invocation import Call
-from pqctl.output.exit_codes import DONE, REFUSED, UNKNOWN, Failure
+from sockpqd.pqctl.actions.existence import NOT_RUNNING
+from sockpqd.pqctl.connect import cluster_of
+from sockpqd.pqctl.invocation import Call
+from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNKNOWN, Failure
 
 
 def end_each(

@@ -8,13 +8,13 @@ from typing import Literal, cast
 import click
 from sockpq import JobNotFound, Key, Number, PeekedJob, Place
 
-from pqctl.actions.existence import must_exist, no_job
-from pqctl.connect import reading
-from pqctl.invocation import Call
-from pqctl.output.exit_codes import DONE, REFUSED
-from pqctl.output.stdio import say
-from pqctl.output.text import counted
-from pqctl.parameters import local_time
+from sockpqd.pqctl.actions.existence import must_exist, no_job
+from sockpqd.pqctl.connect import reading
+from sockpqd.pqctl.invocation import Call
+from sockpqd.pqctl.output.exit_codes import DONE, REFUSED
+from sockpqd.pqctl.output.stdio import say
+from sockpqd.pqctl.output.text import counted
+from sockpqd.pqctl.parameters import local_time
 
 BODY_CHARACTERS_MAX = 60
 
@@ -56,7 +56,7 @@ def show_stat(call: Call, job: int | Key | Place | Number) -> int:
         call.answer("", {"number": job.number, **figures._asdict()})
         return DONE
 
-    from pqctl.output.table import Column, print_rows
+    from sockpqd.pqctl.output.table import Column, print_rows
 
     shown = [(name, "-" if value is None else str(value)) for name, value in figures._asdict().items()]
     print_rows(call, (Column("figure"), Column("value", folds=True)), shown)
@@ -78,7 +78,7 @@ def show_queue(call: Call, queue: str, state: str, count: int, whole: bool, raw:
     elif not jobs:
         call.print(f"no job is {state} in {queue}")
     else:
-        from pqctl.output.table import Column, print_rows
+        from sockpqd.pqctl.output.table import Column, print_rows
 
         columns = (Column("id", figures=True), Column("priority", figures=True), Column("key", folds=True),
                    Column("item", folds=True), Column("attempt", figures=True), Column("place"), Column("times"),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from sockpq import Totals
 
-from pqctl.actions.existence import must_exist
-from pqctl.connect import reading
-from pqctl.invocation import Call
-from pqctl.output.exit_codes import DONE
-from pqctl.output.text import counted
+from sockpqd.pqctl.actions.existence import must_exist
+from sockpqd.pqctl.connect import reading
+from sockpqd.pqctl.invocation import Call
+from sockpqd.pqctl.output.exit_codes import DONE
+from sockpqd.pqctl.output.text import counted
 
 TOLD = {"ready", "running", "priorities", "oldest_s"}       # mentioned in the sentence already
 UNTOLD = {"urgent", "pause_s"}      # for programs
@@ -50,7 +50,7 @@ def show_list(call: Call, prefix: str) -> int:
         ]})
         return DONE
 
-    from pqctl.output.table import Column, print_rows
+    from sockpqd.pqctl.output.table import Column, print_rows
 
     if found:
         columns = [Column("queue", folds=True)]
@@ -83,7 +83,7 @@ def show_topics(call: Call, prefix: str) -> int:
         call.answer("", {"bindings": [one._asdict() for one in found]})
         return DONE
 
-    from pqctl.output.table import Column, print_rows
+    from sockpqd.pqctl.output.table import Column, print_rows
 
     if found:
         columns = [Column(title, folds=True) for title in ("topic", "queue", "pattern")]

@@ -6,12 +6,12 @@ from time import monotonic, sleep
 
 from sockpq import Aborted, Client, Job, JobExists
 
-from pqctl.actions.existence import must_exist
-from pqctl.connect import cluster_of
-from pqctl.invocation import Call
-from pqctl.output.exit_codes import DONE, REFUSED, Failure
-from pqctl.output.stdio import say
-from pqctl.output.text import counted
+from sockpqd.pqctl.actions.existence import must_exist
+from sockpqd.pqctl.connect import cluster_of
+from sockpqd.pqctl.invocation import Call
+from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, Failure
+from sockpqd.pqctl.output.stdio import say
+from sockpqd.pqctl.output.text import counted
 
 LOOK_S = 0.25           # between two checks of a queue being drained
 TELL_S = 5.0            # between two progress messages

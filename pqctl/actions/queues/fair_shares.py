@@ -7,11 +7,11 @@ from typing import Any
 
 from sockpq import GroupNotFound
 
-from pqctl.actions.queues.settings import show_settings
-from pqctl.connect import cluster_of, reading
-from pqctl.invocation import Call
-from pqctl.output.exit_codes import DONE, REFUSED, Failure
-from pqctl.output.text import counted
+from sockpqd.pqctl.actions.queues.settings import show_settings
+from sockpqd.pqctl.connect import cluster_of, reading
+from sockpqd.pqctl.invocation import Call
+from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, Failure
+from sockpqd.pqctl.output.text import counted
 
 SECOND_US = 1_000_000
 
@@ -24,7 +24,7 @@ def show(call: Call) -> int:
         call.answer("", {"levels": [level._asdict() for level in levels]})
         return DONE
 
-    from pqctl.output.table import Column, print_rows
+    from sockpqd.pqctl.output.table import Column, print_rows
 
     total_us = sum(one.time_us for one in levels) or 1
     titles = ("scheduled s", "share", "groups waiting", "chosen")

@@ -9,13 +9,13 @@ from typing import Any, Literal, cast
 import click
 from sockpq import BindingNotFound, Client
 
-from pqctl.actions.existence import PULSE, QUEUE, TOPIC, existing, hint, must_exist
-from pqctl.connect import cluster_of
-from pqctl.invocation import Call
-from pqctl.output.confirm import confirm
-from pqctl.output.exit_codes import DONE, REFUSED, Failure
-from pqctl.output.stdio import say
-from pqctl.output.text import counted
+from sockpqd.pqctl.actions.existence import PULSE, QUEUE, TOPIC, existing, hint, must_exist
+from sockpqd.pqctl.connect import cluster_of
+from sockpqd.pqctl.invocation import Call
+from sockpqd.pqctl.output.confirm import confirm
+from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, Failure
+from sockpqd.pqctl.output.stdio import say
+from sockpqd.pqctl.output.text import counted
 
 
 def create(call: Call, queue: str, settings: Mapping[str, Any]) -> int:
@@ -97,7 +97,7 @@ def show_settings(call: Call, whose: Mapping[str, object], settings: Mapping[str
         call.answer("", {**whose, "settings": dict(settings)})
         return DONE
 
-    from pqctl.output.table import Column, print_rows
+    from sockpqd.pqctl.output.table import Column, print_rows
 
     print_rows(call, (Column("setting"), Column("value", folds=True)), list(settings.items()))
     return DONE

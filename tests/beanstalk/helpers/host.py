@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from beanstalk import Connection, Stay
+from sockpqd.beanstalk import Connection, Stay
 
 
 class OpenStay:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from beanstalk import Call, Done, Failure, Result, calls
+from sockpqd.beanstalk import Call, Done, Failure, Result, calls
 
 
 @dataclass

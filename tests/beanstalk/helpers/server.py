@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from beanstalk import Connection, Server
+from sockpqd.beanstalk import Connection, Server
 from tests.beanstalk.helpers.host import OpenHost
 from tests.beanstalk.helpers.memory import MemorySeat, Queue
 

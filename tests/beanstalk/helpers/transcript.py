@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from beanstalk import Conversation, Server
+from sockpqd.beanstalk import Conversation, Server
 from tests.beanstalk.helpers.memory import MemorySeat, Queue
 
 

@@ -14,7 +14,7 @@ from random import Random
 
 from msgspec import Struct
 
-import core
+from sockpqd import core
 from tests.chaos.checker.evidence.moments import MS, SECOND
 from tests.chaos.workload.history import Cut, Get, History, Outcome, Policy
 

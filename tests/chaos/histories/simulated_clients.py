@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-import core
+from sockpqd import core
 from tests.chaos.checker.evidence.moments import SECOND
 from tests.chaos.checker.facts import Facts, Node, Running
 from tests.chaos.histories.simulated import LEASE_LATE_MS, THEN, Call, Knobs, World

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-import core
-from gateway.events.lines import line_of
+from sockpqd import core
+from sockpqd.gateway.events.lines import line_of
 from tests.chaos.histories.simulated import Knobs, World
 from tests.chaos.histories.simulated_clients import live
 from tests.chaos.workload.heard import Heard, Line, Span

@@ -15,7 +15,7 @@ VARIABLE = "ALTERED"
 COMMAND = (sys.executable, "-m", "tests.chaos.machines.altered")
 
 if __name__ == "__main__":
-    from gateway.main import main
+    from sockpqd.gateway.main import main
 
     for word in os.environ[VARIABLE].split():
         importlib.import_module(f"tests.chaos.machines.{word}").alter()

@@ -10,11 +10,11 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from cluster.paging import file_space, paging
-from core import limits
-from core.pages import paged_run
-from core.pages.pager import Pager, Stage
-from core.store import job_list, ready
+from sockpqd.cluster.paging import file_space, paging
+from sockpqd.core import limits
+from sockpqd.core.pages import paged_run
+from sockpqd.core.pages.pager import Pager, Stage
+from sockpqd.core.store import job_list, ready
 
 STAGES = (Stage(20, 8, 2), Stage(5, 4, 2))
 SIZES: tuple[tuple[Any, str, int], ...] = (

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gateway import daemon
-from gateway.process.certificates import Certificates
+from sockpqd.gateway import daemon
+from sockpqd.gateway.process.certificates import Certificates
 
 
 class BetweenNodes(Certificates):

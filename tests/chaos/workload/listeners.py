@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping
 from types import TracebackType
 
-from core import EVENT_TYPES
+from sockpqd.core import EVENT_TYPES
 from tests.chaos.workload.heard import Ear, Heard
 
 CHANNEL = "chaos"

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
-from cluster.storage.disk import NO_DESCRIPTOR, Disk, NamesNotSynced, SyncFailed
+from sockpqd.cluster.storage.disk import NO_DESCRIPTOR, Disk, NamesNotSynced, SyncFailed
 from tests.cluster.helpers.cached_file import SECTOR_BYTES, CachedFile
 
 

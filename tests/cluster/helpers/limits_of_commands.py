@@ -15,10 +15,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from cluster.leader.proposer import Proposer
-from cluster.limits import WHOLE_BYTES_MAX
-from cluster.raft.pysyncobj_adapter import SUCCESS, Callback
-from core import (
+from sockpqd.cluster.leader.proposer import Proposer
+from sockpqd.cluster.limits import WHOLE_BYTES_MAX
+from sockpqd.cluster.raft.pysyncobj_adapter import SUCCESS, Callback
+from sockpqd.core import (
     AddLearner,
     Allowance,
     AttachSession,
@@ -111,8 +111,8 @@ from core import (
     decode_entry,
     encode_operation,
 )
-from core.limits import ROUTE_STEPS_MAX, SPREAD_MARKED_MAX
-from gateway.commands.context.splitting import split
+from sockpqd.core.limits import ROUTE_STEPS_MAX, SPREAD_MARKED_MAX
+from sockpqd.gateway.commands.context.splitting import split
 
 QUEUES = 100_000
 JOBS = 1_000_000

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from itertools import count as count_up
 from pathlib import Path
 
-from cluster.storage.disk import Disk, SyncFailed
+from sockpqd.cluster.storage.disk import Disk, SyncFailed
 from tests.cluster.helpers.cached_file import CachedFile
 
 PLENTY_BYTES = 1 << 50

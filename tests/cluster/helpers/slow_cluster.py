@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from cluster.leader.commit_delay import CommitDelay
-from cluster.wire.messages import Message
-from core import Put, Reply
+from sockpqd.cluster.leader.commit_delay import CommitDelay
+from sockpqd.cluster.wire.messages import Message
+from sockpqd.core import Put, Reply
 from tests.cluster.helpers.memory_disk import MemoryDisk
 from tests.cluster.helpers.small_cluster import SmallCluster, SmallNode
 

@@ -11,13 +11,13 @@ import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from cluster.driver import Driver
-from cluster.idle import next_turn_at
-from cluster.journal.journal import Journal
-from cluster.settings import Member, NodeSettings
-from cluster.snapshots.snapshot_store import SnapshotStore
-from cluster.wire.messages import Hello, Message, incompatible
-from core import Effects, Event, Machine, Operation, Put, Reply
+from sockpqd.cluster.driver import Driver
+from sockpqd.cluster.idle import next_turn_at
+from sockpqd.cluster.journal.journal import Journal
+from sockpqd.cluster.settings import Member, NodeSettings
+from sockpqd.cluster.snapshots.snapshot_store import SnapshotStore
+from sockpqd.cluster.wire.messages import Hello, Message, incompatible
+from sockpqd.core import Effects, Event, Machine, Operation, Put, Reply
 from tests.cluster.helpers.memory_disk import MemoryDisk
 
 DELAY_S = 0.001
@@ -396,7 +396,7 @@ class SmallCluster:
 
 def drain(machine: Machine, queue: str) -> list[bytes]:
     """Take everything out of a queue of a machine that nobody else uses."""
-    from core import Get, Handed
+    from sockpqd.core import Get, Handed
 
     bodies = []
     while True:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from core import (
+from sockpqd.core import (
     FIRST_LEVEL,
     Accepted,
     AddLearner,
@@ -28,11 +28,11 @@ from core import (
     SnapshotError,
     level_of,
 )
-from core import levels as feature_levels
-from core.handlers import dispatch
-from core.handlers.table import HANDLERS
-from core.levels import FEATURE_LEVEL
-from core.snapshot.write import FORMAT
+from sockpqd.core import levels as feature_levels
+from sockpqd.core.handlers import dispatch
+from sockpqd.core.handlers.table import HANDLERS
+from sockpqd.core.levels import FEATURE_LEVEL
+from sockpqd.core.snapshot.write import FORMAT
 from tests.core.handlers.test_clone import clone_of
 from tests.core.helpers.forge import forged
 from tests.core.helpers.forged_frames import END, HEAD, RUNNING, WAITING

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core import (
+from sockpqd.core import (
     Accepted,
     CloseSession,
     Delete,
@@ -29,7 +29,7 @@ from core import (
     Tick,
     TouchSession,
 )
-from core.limits import DUE_MAX
+from sockpqd.core.limits import DUE_MAX
 from tests.core.helpers.logs import restored, snapshot_of
 
 START_MS = 1_700_000_000_000

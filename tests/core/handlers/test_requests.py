@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core import (
+from sockpqd.core import (
     Accepted,
     CloneBegin,
     CloneChunk,
@@ -33,7 +33,7 @@ from core import (
     Tick,
     Totals,
 )
-from core.limits import REQUEST_WINDOW as WINDOW
+from sockpqd.core.limits import REQUEST_WINDOW as WINDOW
 from tests.core.handlers.test_clone import clone_of
 from tests.core.helpers.logs import CLUSTER, ask, lead, restored, run, snapshot_of
 

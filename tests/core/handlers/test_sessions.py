@@ -6,7 +6,7 @@ from time import process_time
 
 import pytest
 
-from core import (
+from sockpqd.core import (
     Accepted,
     AttachSession,
     CloseSession,
@@ -32,7 +32,7 @@ from core import (
     TooManySessions,
     TouchSession,
 )
-from core.limits import DUE_MAX, SESSION_TTL_MS_MAX, SESSION_TTL_MS_MIN, SESSIONS_MAX
+from sockpqd.core.limits import DUE_MAX, SESSION_TTL_MS_MAX, SESSION_TTL_MS_MIN, SESSIONS_MAX
 from tests.core.helpers.logs import ask, data_of, lead, restored, run, snapshot_of
 
 START_MS = 16_000       # the beginning of a bucket

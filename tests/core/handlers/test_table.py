@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core import (
+from sockpqd.core import (
     OPERATION_BYTES_MAX,
     OPERATION_WORK_MAX,
     Batch,
@@ -28,10 +28,10 @@ from core import (
     cost,
     encode_entry,
 )
-from core.handlers.cost import JOB
-from core.handlers.dispatch import ATOMIC, REQUESTED
-from core.handlers.table import HANDLERS
-from core.ops.jobs import Atomic
+from sockpqd.core.handlers.cost import JOB
+from sockpqd.core.handlers.dispatch import ATOMIC, REQUESTED
+from sockpqd.core.handlers.table import HANDLERS
+from sockpqd.core.ops.jobs import Atomic
 from tests.core.helpers.logs import LAW
 
 ENTRY_BYTES = 32        # of an entry without operations

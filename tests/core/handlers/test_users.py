@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from core import (
+from sockpqd.core import (
     Accepted,
     AttachSession,
     DeleteUser,
@@ -20,7 +20,7 @@ from core import (
     User,
     UserNotFound,
 )
-from core.limits import USERS_MAX
+from sockpqd.core.limits import USERS_MAX
 from tests.core.handlers.test_clone import clone_of
 from tests.core.helpers.forge import forged
 from tests.core.helpers.forged_frames import END, HEAD, RUNNING, WAITING

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core import (
+from sockpqd.core import (
     Accepted,
     BeatWorker,
     CloseSession,
@@ -19,7 +19,7 @@ from core import (
     WorkerNotFound,
     WorkerState,
 )
-from core.limits import WORKER_LEFT_MS, WORKER_SILENT_MS, WORKERS_MAX
+from sockpqd.core.limits import WORKER_LEFT_MS, WORKER_SILENT_MS, WORKERS_MAX
 from tests.core.helpers.logs import ask, lead, restored, run, snapshot_of
 
 START_MS = 16_000

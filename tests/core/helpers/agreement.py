@@ -6,8 +6,8 @@ from itertools import groupby
 
 from msgspec.structs import astuple
 
-from core import EVENT_TYPES, Address, Event, JobState, Machine, Selector
-from core.store.queues import URGENT_RANK
+from sockpqd.core import EVENT_TYPES, Address, Event, JobState, Machine, Selector
+from sockpqd.core.store.queues import URGENT_RANK
 from tests.core.helpers.logs import LogEntry, restored, snapshot_of
 from tests.core.model.model import Model
 

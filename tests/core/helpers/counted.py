@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.store.job import Job
+from sockpqd.core.store.job import Job
 
 
 class Counted(Job):

@@ -6,7 +6,7 @@ from hashlib import blake2b
 
 import msgspec
 
-from core.snapshot.write import CHECKSUM_BYTES, FORMAT, MAGIC
+from sockpqd.core.snapshot.write import CHECKSUM_BYTES, FORMAT, MAGIC
 
 
 def forged(*frames: object, number: int = FORMAT) -> bytes:

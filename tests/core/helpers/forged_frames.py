@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from core import Then
+from sockpqd.core import Then
 
 LATER = Then.LATER.value
 HEAD: list[Any] = [

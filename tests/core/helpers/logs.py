@@ -9,7 +9,7 @@ from typing import NamedTuple
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from core import (
+from sockpqd.core import (
     AddLearner,
     Address,
     Applied,

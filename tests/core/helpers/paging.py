@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from core import Machine, PageLost, Pager, Pages
-from core.pages.pager import Stage
+from sockpqd.core import Machine, PageLost, Pager, Pages
+from sockpqd.core.pages.pager import Stage
 from tests.core.helpers.logs import KNOWN_LEVEL
 
 
@@ -97,10 +97,10 @@ class MemoryStore:
 
 def small_collections(patch: pytest.MonkeyPatch) -> None:
     """Make runs of two jobs and blocks of five, and bodies of three bytes large ones, so that short logs have pages."""
-    patch.setattr("core.limits.BODY_BYTES_MIN", 3)
-    patch.setattr("core.store.ready.UNSPLIT_JOBS_MAX", 2)
-    patch.setattr("core.store.job_list.BLOCK_JOBS_MAX", 5)
-    patch.setattr("core.pages.paged_run.BLOCK_JOBS_MAX", 5)
+    patch.setattr("sockpqd.core.limits.BODY_BYTES_MIN", 3)
+    patch.setattr("sockpqd.core.store.ready.UNSPLIT_JOBS_MAX", 2)
+    patch.setattr("sockpqd.core.store.job_list.BLOCK_JOBS_MAX", 5)
+    patch.setattr("sockpqd.core.pages.paged_run.BLOCK_JOBS_MAX", 5)
 
 
 def paged_machine(store: MemoryStore, stages: tuple[Stage, ...] = (Stage(1, 3, 1),), hot_bytes_max: int = 0) -> Machine:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from core import JobState, Machine, Pager, Pages, Place, expanded, references
-from core.pages.pager import Stage
+from sockpqd.core import JobState, Machine, Pager, Pages, Place, expanded, references
+from sockpqd.core.pages.pager import Stage
 from tests.core.helpers.logs import KNOWN_LEVEL, LogEntry, snapshot_of
 from tests.core.helpers.paging import MemoryStore, page_out, paged_machine
 

@@ -6,7 +6,7 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from core import (
+from sockpqd.core import (
     AttachSession,
     CloneEnd,
     CloseSession,

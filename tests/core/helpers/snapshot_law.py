@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core import CloneBegin, CloneChunk, Lead, Machine
+from sockpqd.core import CloneBegin, CloneChunk, Lead, Machine
 from tests.core.helpers.agreement import assert_equal_to_model
 from tests.core.helpers.logs import CLUSTER, MEMBERS, LogEntry, lead, play, restored, snapshot_of
 from tests.core.model.model import Model

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 from msgspec import structs
 
-from core import (
+from sockpqd.core import (
     DURATION_MS_MAX,
     Atomic,
     Batch,

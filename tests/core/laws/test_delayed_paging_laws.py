@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from core import (
+from sockpqd.core import (
     Atomic,
     Batch,
     Change,
@@ -35,7 +35,7 @@ from core import (
     Tick,
     references,
 )
-from core.pages.pager import STAGES
+from sockpqd.core.pages.pager import STAGES
 from tests.core.helpers.logs import KNOWN_LEVEL, LogEntry, snapshot_of
 from tests.core.helpers.paging import MemoryStore, paged_machine, small_collections
 from tests.core.helpers.paging_law import DEEP, assert_law

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core import EVENT_TYPES, Event, Machine
+from sockpqd.core import EVENT_TYPES, Event, Machine
 from tests.core.helpers.logs import LAW, LogEntry, random_log, restored, snapshot_of
 from tests.core.helpers.time_logs import time_logs
 

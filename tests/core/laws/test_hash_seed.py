@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[3]
 
 PROGRAM = """
 import sys
-from core import Machine
+from sockpqd.core import Machine
 from tests.core.helpers.logs import play, random_log
 from tests.core.helpers.session_logs import random_session_log
 from tests.core.helpers.time_logs import random_time_log

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core import (
+from sockpqd.core import (
     CloneBegin,
     CloneChunk,
     CloneEnd,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from core import (
+from sockpqd.core import (
     Atomic,
     Batch,
     BuryHere,
@@ -37,7 +37,7 @@ from core import (
     StoredNumber,
     Tick,
 )
-from core.pages.pager import Pager, Stage
+from sockpqd.core.pages.pager import Pager, Stage
 from tests.core.helpers.logs import KNOWN_LEVEL, LogEntry, ask, snapshot_of
 from tests.core.helpers.paging import MemoryStore, paged_machine, small_collections
 from tests.core.helpers.paging_law import DEEP, assert_counted, assert_law, restarted
@@ -107,7 +107,7 @@ def operation(random: Random, machine: Machine, ids: list[int], numbers: list[in
 @pytest.mark.parametrize("seed", range(6))
 def test_paging_shows_nowhere_with_numbered_jobs(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if seed % 3 == 2:
-        monkeypatch.setattr("core.store.ready.SCANNED_RUNS_MAX", 2)     # so that the runs have their index
+        monkeypatch.setattr("sockpqd.core.store.ready.SCANNED_RUNS_MAX", 2)     # so that the runs have their index
     assert assert_law(numbered_log(seed, 700), seed, DEEP) > 400
 
 
@@ -198,7 +198,7 @@ def test_a_snapshot_by_reference_names_pages_of_numbered_jobs() -> None:
 
 
 def test_jobs_that_come_without_their_pages_are_in_no_index(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.store.ready.SCANNED_RUNS_MAX", 2)
+    monkeypatch.setattr("sockpqd.core.store.ready.SCANNED_RUNS_MAX", 2)
     store = MemoryStore()
     machine = paged_machine(store)
     for index in range(1, 9):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core import (
+from sockpqd.core import (
     Atomic,
     Batch,
     Change,
@@ -46,7 +46,7 @@ from core import (
     SnapshotError,
     references,
 )
-from core.pages.pager import STAGES, Stage
+from sockpqd.core.pages.pager import STAGES, Stage
 from tests.core.helpers.logs import KNOWN_LEVEL, LAW, LogEntry, logs, random_log, snapshot_of
 from tests.core.helpers.paging import MemoryStore, paged_machine, small_collections
 from tests.core.helpers.paging_law import assert_counted, assert_law, restarted
@@ -141,7 +141,7 @@ def deep_operation(random: Random, machine: Machine, ids: list[int], puts: float
 @pytest.mark.parametrize("seed", range(4))
 def test_paging_shows_nowhere_in_deep_queues(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if seed % 2:
-        monkeypatch.setattr("core.store.ready.SCANNED_RUNS_MAX", 2)     # so that the runs have their index
+        monkeypatch.setattr("sockpqd.core.store.ready.SCANNED_RUNS_MAX", 2)     # so that the runs have their index
     assert assert_law(deep_log(seed, 1000), seed) > 500
 
 
@@ -218,7 +218,7 @@ def chunks_of(data: bytes, size: int) -> list[CloneChunk]:
 
 
 def test_a_clone_goes_to_pages_while_it_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.limits.FRAME_JOBS_MAX", 20)
+    monkeypatch.setattr("sockpqd.core.limits.FRAME_JOBS_MAX", 20)
     store, plain = MemoryStore(), Machine(KNOWN_LEVEL)
     machine = paged_machine(store)
     data = upload(400)
@@ -337,7 +337,7 @@ def test_only_a_node_with_pages_reads_a_snapshot_by_reference() -> None:
 
 
 def test_with_very_many_priorities_a_job_is_found_by_its_place_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.store.ready.SCANNED_RUNS_MAX", 2)
+    monkeypatch.setattr("sockpqd.core.store.ready.SCANNED_RUNS_MAX", 2)
     store = MemoryStore()
     machine = paged_machine(store)
     for index in range(1, 9):

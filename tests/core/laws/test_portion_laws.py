@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from core import (
+from sockpqd.core import (
     Accepted,
     Bury,
     Change,
@@ -28,8 +28,8 @@ from core import (
     Tick,
     limits,
 )
-from core.ops.jobs import BuryHere, Kick
-from core.pages.pager import Stage
+from sockpqd.core.ops.jobs import BuryHere, Kick
+from sockpqd.core.pages.pager import Stage
 from tests.core.helpers.logs import KNOWN_LEVEL, LogEntry, lead
 from tests.core.helpers.paging import MemoryStore, page_out, paged_machine, small_collections
 from tests.core.helpers.paging_law import assert_law
@@ -88,7 +88,7 @@ def test_paging_shows_nowhere_in_what_is_done_in_portions(
     monkeypatch.setattr(limits, "PORTION_MAX", jobs_max)
     monkeypatch.setattr(limits, "PORTION_BYTES_MAX", bytes_max)
     if seed % 2:
-        monkeypatch.setattr("core.store.ready.SCANNED_RUNS_MAX", 2)     # so that the runs have their index
+        monkeypatch.setattr("sockpqd.core.store.ready.SCANNED_RUNS_MAX", 2)     # so that the runs have their index
     assert assert_law(removing_log(seed, 400), seed, full=0.02) > 100
 
 

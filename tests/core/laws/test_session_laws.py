@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core import (
+from sockpqd.core import (
     Accepted,
     CloneEnd,
     CloseSession,
@@ -29,7 +29,7 @@ from core import (
     Then,
     Tick,
 )
-from core.limits import REQUEST_WINDOW as WINDOW
+from sockpqd.core.limits import REQUEST_WINDOW as WINDOW
 from tests.core.helpers.agreement import assert_equal_to_model
 from tests.core.helpers.logs import LAW, LogEntry, ask, restored, run, snapshot_of
 from tests.core.helpers.session_logs import DIGESTS, random_session_log, session_entries, session_logs

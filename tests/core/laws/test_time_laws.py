@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core import (
+from sockpqd.core import (
     Batch,
     Change,
     CloneEnd,
@@ -20,8 +20,8 @@ from core import (
     PutWith,
     Selector,
 )
-from core.fair import book
-from core.fair.shelves import FEW
+from sockpqd.core.fair import book
+from sockpqd.core.fair.shelves import FEW
 from tests.core.helpers.agreement import assert_equal_to_model
 from tests.core.helpers.logs import LAW, LogEntry, lead, restored, snapshot_of
 from tests.core.helpers.snapshot_law import assert_snapshots_continue, assert_some_snapshots_continue, before_clone

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from core import (
+from sockpqd.core import (
     Aborted,
     Batch,
     Due,

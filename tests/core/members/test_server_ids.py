@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core import AddLearner, Joined, Lead, Machine, PromoteLearner, RemoveMember
+from sockpqd.core import AddLearner, Joined, Lead, Machine, PromoteLearner, RemoveMember
 from tests.core.helpers.logs import LAW, MEMBERS, ask, lead, restored, run, snapshot_of
 
 

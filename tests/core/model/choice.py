@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core import Policy
+from sockpqd.core import Policy
 from tests.core.model.jobs import ModelJob, first, random_bits
 
 GOLDEN = 0x9E3779B97F4A7C15

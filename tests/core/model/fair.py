@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from msgspec import structs
 
-from core import Accepted, BadSetting, ConfigureFair, FairGroup, FairLevel, FairSettings, Reply
+from sockpqd.core import Accepted, BadSetting, ConfigureFair, FairGroup, FairLevel, FairSettings, Reply
 from tests.core.model.jobs import ModelJob, first
 from tests.core.model.queues import PORTION, ModelQueues
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from core import (
+from sockpqd.core import (
     Empty,
     Get,
     GetInTurn,

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from core import Event, JobCounts, JobState, JobView, QueueCounts, Reply, Then
+from sockpqd.core import Event, JobCounts, JobState, JobView, QueueCounts, Reply, Then
 
 Name = TypeVar("Name", str, tuple[str, str])
 

@@ -10,7 +10,7 @@ import copy
 
 from msgspec import structs
 
-from core import (
+from sockpqd.core import (
     DURATION_MS_MAX,
     Aborted,
     Accepted,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass, field
 
-from core import (
+from sockpqd.core import (
     Accepted,
     BadSetting,
     ConfigurePulse,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core import (
+from sockpqd.core import (
     DURATION_MS_MAX,
     DataTooLarge,
     Due,

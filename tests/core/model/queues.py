@@ -6,7 +6,7 @@ from collections import Counter
 
 from msgspec import structs
 
-from core import (
+from sockpqd.core import (
     DURATION_MS_MAX,
     Accepted,
     ClusterSettings,
@@ -30,7 +30,7 @@ from core import (
     ResumeQueue,
     TooManyQueues,
 )
-from core.ops.queues import QueueChange
+from sockpqd.core.ops.queues import QueueChange
 from tests.core.model.jobs import ModelJob
 
 QUEUES_MAX = 100_000

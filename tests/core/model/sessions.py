@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from core import (
+from sockpqd.core import (
     AttachSession,
     OpenSession,
     Reply,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from core import (
+from sockpqd.core import (
     Accepted,
     BindingNotFound,
     BindQueue,

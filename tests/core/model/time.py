@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from core import Due, JobState, Order, Then, WorkerPool
+from sockpqd.core import Due, JobState, Order, Then, WorkerPool
 from tests.core.model.fair import ModelFair
 from tests.core.model.jobs import ModelJob
 from tests.core.model.sessions import ModelSessions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core import JobState, JobView, QueueCounts, QueueHistory, Selector
+from sockpqd.core import JobState, JobView, QueueCounts, QueueHistory, Selector
 from tests.core.model.end import ModelEnd
 from tests.core.model.jobs import ModelJob, counted
 from tests.core.model.time import BUCKET_MS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from core import (
+from sockpqd.core import (
     AddLearner,
     Address,
     Allowance,
@@ -102,7 +102,7 @@ from core import (
     encode_entry,
     name_of,
 )
-from core.ops.entry import ENTRY_FORMAT, Entry
+from sockpqd.core.ops.entry import ENTRY_FORMAT, Entry
 
 # What stands in an entry for each operation.
 FORMS: list[tuple[Operation, list[object]]] = [

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from core import (
+from sockpqd.core import (
     Batch,
     Bury,
     BuryHere,
@@ -41,11 +41,11 @@ from core import (
     expanded,
     references,
 )
-from core.limits import JOB_BYTES
-from core.pages import paged_run
-from core.pages.bodies import Bodies
-from core.pages.pager import STAGES, Stage
-from core.store.job import Extras, Job
+from sockpqd.core.limits import JOB_BYTES
+from sockpqd.core.pages import paged_run
+from sockpqd.core.pages.bodies import Bodies
+from sockpqd.core.pages.pager import STAGES, Stage
+from sockpqd.core.store.job import Extras, Job
 from tests.core.helpers.logs import KNOWN_LEVEL, LogEntry, ask, random_log, snapshot_of
 from tests.core.helpers.paging import MemoryStore, paged_machine, small_collections
 from tests.core.helpers.paging_law import assert_counted, assert_law
@@ -281,7 +281,7 @@ def test_a_body_that_several_queues_share_is_written_once() -> None:
 
 def test_small_data_that_several_queues_get_are_not_one_body_by_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
     """Snapshots do not know that they are the same: each job must have its own after a restart."""
-    monkeypatch.setattr("core.limits.BODY_BYTES_MIN", 1)
+    monkeypatch.setattr("sockpqd.core.limits.BODY_BYTES_MIN", 1)
     store = MemoryStore()
     machine = holder(store)
     ask(machine, PutMany(("a", "b", "c"), PutWith(Put("", 0, b"small"))), PutMany(("d",), PutWith(Put("", 0, b"one"))))
@@ -427,7 +427,7 @@ def test_bodies_show_nowhere(
         written += bool(done)
         return done
 
-    monkeypatch.setattr("core.limits.BODY_BYTES_MIN", 1)
+    monkeypatch.setattr("sockpqd.core.limits.BODY_BYTES_MIN", 1)
     monkeypatch.setattr(Bodies, "write_oldest", counted)
     assert assert_law(made(seed, 400), seed, STAGES) == 0
     assert written > 20

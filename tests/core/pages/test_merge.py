@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from core.pages.merge import merged
+from sockpqd.core.pages.merge import merged
 
 Row = tuple[int, int]
 

@@ -6,13 +6,13 @@ from random import Random
 
 import pytest
 
-from core.pages.delayed_pages import DelayedPages
-from core.pages.paged_delays import PagedDelays
-from core.pages.pages import Pages
-from core.store.delayed import Delays
-from core.store.job import DelayedJob, Extras
-from core.store.job_list import JobList
-from core.store.queues import Queue
+from sockpqd.core.pages.delayed_pages import DelayedPages
+from sockpqd.core.pages.paged_delays import PagedDelays
+from sockpqd.core.pages.pages import Pages
+from sockpqd.core.store.delayed import Delays
+from sockpqd.core.store.job import DelayedJob, Extras
+from sockpqd.core.store.job_list import JobList
+from sockpqd.core.store.queues import Queue
 from tests.core.helpers.paging import MemoryStore, small_collections
 
 
@@ -90,7 +90,7 @@ def test_pages_of_jobs_that_came_in_order_are_read_one_by_one() -> None:
 
 
 def test_the_next_pages_are_announced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.pages.paged_delays.PAGES_AHEAD", 2)
+    monkeypatch.setattr("sockpqd.core.pages.paged_delays.PAGES_AHEAD", 2)
     store = MemoryStore()
     queue, delays, jobs = begun(Pages(store), [delayed(seq, seq) for seq in range(100)])
     for _ in jobs.page_out(0, 10, 1):

@@ -6,11 +6,11 @@ from random import Random
 
 import pytest
 
-from core.pages import paged_run
-from core.pages.paged_run import PagedRun
-from core.pages.pages import Pages
-from core.store.job import Extras, Job
-from core.store.job_list import JobList
+from sockpqd.core.pages import paged_run
+from sockpqd.core.pages.paged_run import PagedRun
+from sockpqd.core.pages.pages import Pages
+from sockpqd.core.store.job import Extras, Job
+from sockpqd.core.store.job_list import JobList
 from tests.core.helpers.paging import MemoryStore, small_collections
 
 

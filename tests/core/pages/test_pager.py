@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core import (
+from sockpqd.core import (
     ConfigureQueue,
     Due,
     Get,
@@ -20,9 +20,9 @@ from core import (
     PutWith,
     QueueChange,
 )
-from core.limits import INDEXED_BYTES, JOB_BYTES, PAGE_HANDLE_BYTES
-from core.pages import pager
-from core.pages.pager import LEAST_PART, STAGES
+from sockpqd.core.limits import INDEXED_BYTES, JOB_BYTES, PAGE_HANDLE_BYTES
+from sockpqd.core.pages import pager
+from sockpqd.core.pages.pager import LEAST_PART, STAGES
 from tests.core.helpers.logs import ask
 from tests.core.helpers.paging import MemoryStore, paged_machine
 

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from core.pages.seq_index import SPAN_BITS, SeqIndex
+from sockpqd.core.pages.seq_index import SPAN_BITS, SeqIndex
 
 
 @pytest.mark.parametrize("seed", range(5))

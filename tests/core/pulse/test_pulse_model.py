@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from core import (
+from sockpqd.core import (
     Accepted,
     Allowance,
     Batch,
@@ -46,7 +46,7 @@ from core import (
     Then,
     Tick,
 )
-from core.pulse.pulses import Pulses
+from sockpqd.core.pulse.pulses import Pulses
 from tests.core.helpers.logs import lead, restored, snapshot_of
 from tests.core.model.pulses import ModelPulse, ModelPulses, OnPulses
 

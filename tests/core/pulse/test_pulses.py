@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core import (
+from sockpqd.core import (
     Accepted,
     BadSetting,
     CloneBegin,
@@ -34,7 +34,7 @@ from core import (
     TooManyPulses,
     Turn,
 )
-from core.pulse.pulses import Pulses
+from sockpqd.core.pulse.pulses import Pulses
 from tests.core.helpers.logs import lead, restored, snapshot_of
 
 START_MS = 1_000_000

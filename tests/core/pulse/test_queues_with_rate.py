@@ -8,7 +8,7 @@ from types import FrameType
 
 import pytest
 
-from core import (
+from sockpqd.core import (
     Aborted,
     Accepted,
     Allowance,

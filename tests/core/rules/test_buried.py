@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from core import (
+from sockpqd.core import (
     Batch,
     Bury,
     BuryHere,
@@ -40,7 +40,7 @@ from core import (
     Selector,
     Tick,
 )
-from core.limits import PORTION_MAX
+from sockpqd.core.limits import PORTION_MAX
 from tests.core.helpers.logs import restored, snapshot_of
 from tests.core.rules.test_numbers import START_MS, Cluster
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from core import (
+from sockpqd.core import (
     Accepted,
     Batch,
     Bury,

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from core import (
+from sockpqd.core import (
     ConfigureQueue,
     Due,
     Get,

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from core import (
+from sockpqd.core import (
     ConfigureQueue,
     DoneAll,
     Due,
@@ -24,8 +24,8 @@ from core import (
     QueueChange,
     Tick,
 )
-from core.limits import PORTION_MAX
-from core.store.policies.choice import splitmix64
+from sockpqd.core.limits import PORTION_MAX
+from sockpqd.core.store.policies.choice import splitmix64
 from tests.core.helpers.logs import LogEntry, ask, restored, run, snapshot_of
 
 

@@ -7,9 +7,23 @@ from random import Random
 
 import pytest
 
-from core import Batch, Change, Done, DoneLast, Get, GetWith, JobState, Lead, Machine, OpenSession, Put, Selector, Tick
-from core.rules import expire
-from core.store.job import RunningJob
+from sockpqd.core import (
+    Batch,
+    Change,
+    Done,
+    DoneLast,
+    Get,
+    GetWith,
+    JobState,
+    Lead,
+    Machine,
+    OpenSession,
+    Put,
+    Selector,
+    Tick,
+)
+from sockpqd.core.rules import expire
+from sockpqd.core.store.job import RunningJob
 from tests.core.helpers.logs import MEMBERS, LogEntry, ask, restored, run, snapshot_of
 
 JOBS = 4500

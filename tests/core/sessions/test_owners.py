@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from core import (
+from sockpqd.core import (
     SESSIONS_MAX,
     Accepted,
     AttachSession,
@@ -25,7 +25,7 @@ from core import (
     TouchSession,
     limits,
 )
-from core.sessions import owners as owners_module
+from sockpqd.core.sessions import owners as owners_module
 from tests.core.helpers.logs import ask, restored, run, snapshot_of
 
 HERE, THERE = "10.0.0.1", "10.0.0.2"
@@ -98,7 +98,7 @@ def test_a_limit_that_became_smaller_lets_nobody_in_for_free() -> None:
 
 
 def test_the_end_of_all_places_is_told_and_takes_from_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.limits.SESSIONS_MAX", 4)
+    monkeypatch.setattr("sockpqd.core.limits.SESSIONS_MAX", 4)
     machine = Machine()
     assert ask(machine, *[opening()] * 3, opening(THERE), opening(THERE), opening("10.0.0.3")) == [
         *[SessionOpened(f"{number}_{7:016x}", TTL_MS) for number in (1, 2, 3, 4)], TooManySessions(), TooManySessions(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.sessions.table import Sessions
+from sockpqd.core.sessions.table import Sessions
 
 TTL_MS = 10_000
 

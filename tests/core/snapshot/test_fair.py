@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from core import (
+from sockpqd.core import (
     CloneBegin,
     CloneChunk,
     CloneEnd,
@@ -27,7 +27,7 @@ from core import (
     QueueChange,
     Touch,
 )
-from core.snapshot.write import CHECKSUM_BYTES, MAGIC
+from sockpqd.core.snapshot.write import CHECKSUM_BYTES, MAGIC
 from tests.core.helpers.forge import forged
 from tests.core.helpers.logs import ask, lead, restored, run, snapshot_of
 from tests.core.snapshot.test_snapshot import refuse

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from core import (
+from sockpqd.core import (
     Accepted,
     Get,
     GetWith,
@@ -17,8 +17,8 @@ from core import (
     Return,
     Touch,
 )
-from core.limits import NUMBER_MAX
-from core.ops.queues import Order
+from sockpqd.core.limits import NUMBER_MAX
+from sockpqd.core.ops.queues import Order
 from tests.core.handlers.test_clone import clone_of
 from tests.core.helpers.forge import forged
 from tests.core.helpers.forged_frames import HEAD, RUNNING, WAITING, changed

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from core import CloneBegin, CloneChunk, CloneEnd, Machine, Put
-from core.snapshot.jobs import JobBuilder
-from core.state import State
+from sockpqd.core import CloneBegin, CloneChunk, CloneEnd, Machine, Put
+from sockpqd.core.snapshot.jobs import JobBuilder
+from sockpqd.core.state import State
 from tests.core.helpers.logs import KNOWN_LEVEL, snapshot_of
 from tests.core.helpers.paging import MemoryStore, paged_machine
 

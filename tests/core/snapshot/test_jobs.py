@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from core import (
+from sockpqd.core import (
     Batch,
     Bury,
     ClusterSettings,
@@ -42,8 +42,8 @@ from core import (
     Then,
     Touch,
 )
-from core.snapshot.frames import ExtrasRow
-from core.store.job import Extras
+from sockpqd.core.snapshot.frames import ExtrasRow
+from sockpqd.core.store.job import Extras
 from tests.core.helpers.forge import forged
 from tests.core.helpers.forged_frames import HEAD, RUNNING, WAITING, changed
 from tests.core.helpers.logs import ask, lead, play, restored, run, snapshot_of

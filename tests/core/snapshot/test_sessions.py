@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core import (
+from sockpqd.core import (
     Accepted,
     AttachSession,
     CloneEnd,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core import (
+from sockpqd.core import (
     CloneBegin,
     CloneChunk,
     Done,
@@ -24,9 +24,9 @@ from core import (
     Then,
     Totals,
 )
-from core.limits import CHUNK_BYTES_MAX
-from core.snapshot.read import OLDEST
-from core.snapshot.write import FORMAT, MAGIC
+from sockpqd.core.limits import CHUNK_BYTES_MAX
+from sockpqd.core.snapshot.read import OLDEST
+from sockpqd.core.snapshot.write import FORMAT, MAGIC
 from tests.core.helpers.forge import forged
 from tests.core.helpers.forged_frames import (
     END,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.store.policies.choice import draw, splitmix64
+from sockpqd.core.store.policies.choice import draw, splitmix64
 
 
 def test_splitmix64_gives_the_published_numbers() -> None:

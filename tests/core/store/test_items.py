@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core import Done, Empty, Finished, Get, Handed, Later, Machine, Put, Return, Stored, Then, Tick
+from sockpqd.core import Done, Empty, Finished, Get, Handed, Later, Machine, Put, Return, Stored, Then, Tick
 from tests.core.helpers.logs import ask, data_of, restored, run, snapshot_of
 
 

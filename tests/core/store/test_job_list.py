@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
-from core.limits import BLOCK_JOBS_MAX
-from core.store.job import Job
-from core.store.job_list import JobList
+from sockpqd.core.limits import BLOCK_JOBS_MAX
+from sockpqd.core.store.job import Job
+from sockpqd.core.store.job_list import JobList
 from tests.core.helpers.counted import Counted, counted
 
 
@@ -54,7 +54,7 @@ def test_jobs_come_in_order_however_they_were_added_and_removed(count: int) -> N
 
 @pytest.mark.parametrize("seed", range(4))
 def test_it_is_a_sorted_list_through_any_history(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.store.job_list.BLOCK_JOBS_MAX", 5)
+    monkeypatch.setattr("sockpqd.core.store.job_list.BLOCK_JOBS_MAX", 5)
     random = Random(seed)
     ready: JobList[Job] = JobList()
     jobs: list[Job] = []

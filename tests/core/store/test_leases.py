@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core import (
+from sockpqd.core import (
     Configure,
     Done,
     Finished,
@@ -22,7 +22,7 @@ from core import (
     Totals,
     Touch,
 )
-from core.limits import DURATION_MS_MAX
+from sockpqd.core.limits import DURATION_MS_MAX
 from tests.core.helpers.logs import ask, data_of, lead, run
 
 START_MS = 16_000       # the beginning of a bucket

@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 
-from core.limits import SCANNED_RUNS_MAX, UNSPLIT_JOBS_MAX
-from core.store.job import Job
-from core.store.job_list import JobList
-from core.store.ready import ReadyJobs
+from sockpqd.core.limits import SCANNED_RUNS_MAX, UNSPLIT_JOBS_MAX
+from sockpqd.core.store.job import Job
+from sockpqd.core.store.job_list import JobList
+from sockpqd.core.store.ready import ReadyJobs
 from tests.core.helpers.counted import Counted, counted
 
 

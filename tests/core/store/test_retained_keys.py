@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core import (
+from sockpqd.core import (
     Accepted,
     Batch,
     ConfigureQueue,
@@ -21,7 +21,7 @@ from core import (
     Stored,
     Tick,
 )
-from core.limits import FORGOTTEN_KEYS_MAX
+from sockpqd.core.limits import FORGOTTEN_KEYS_MAX
 from tests.core.helpers.logs import ask, restored, run, snapshot_of
 
 KEEP_MS = 10_000
@@ -105,7 +105,7 @@ def test_a_queue_of_many_keys_is_freed_little_by_little() -> None:
 
 
 def test_of_too_many_keys_the_oldest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.limits.RETAINED_KEYS_MAX", 3)
+    monkeypatch.setattr("sockpqd.core.limits.RETAINED_KEYS_MAX", 3)
     machine = Machine()
     run(machine, keeping(), keeping("other"))
     finish(machine, "other", now_ms=0, queue="other")
@@ -117,7 +117,7 @@ def test_of_too_many_keys_the_oldest_is_forgotten(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_batch_that_is_taken_back_has_forgotten_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.limits.RETAINED_KEYS_MAX", 2)
+    monkeypatch.setattr("sockpqd.core.limits.RETAINED_KEYS_MAX", 2)
     machine = Machine()
     run(machine, keeping())
     finish(machine, "a", "b", now_ms=0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core import Get, JobState, Machine, Number, Operation, Put, PutGrouped, PutNumbered, PutWith, Return
+from sockpqd.core import Get, JobState, Machine, Number, Operation, Put, PutGrouped, PutNumbered, PutWith, Return
 from tests.core.helpers.logs import ask, restored
 
 PLAIN = Put("q", 0, b"")

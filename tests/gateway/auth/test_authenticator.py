@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from cluster.wire import refusal_log
-from core import Machine, SetUser
-from gateway import rights
-from gateway.auth import scrypt
-from gateway.auth.authenticator import Access
-from gateway.auth.scrypt import Scrypt
-from gateway.auth.users_file import Account
-from gateway.config import ConfigError
-from gateway.limits import SCRYPTS_MAX
+from sockpqd.cluster.wire import refusal_log
+from sockpqd.core import Machine, SetUser
+from sockpqd.gateway import rights
+from sockpqd.gateway.auth import scrypt
+from sockpqd.gateway.auth.authenticator import Access
+from sockpqd.gateway.auth.scrypt import Scrypt
+from sockpqd.gateway.auth.users_file import Account
+from sockpqd.gateway.config import ConfigError
+from sockpqd.gateway.limits import SCRYPTS_MAX
 from tests.core.helpers.logs import ask
 from tests.gateway.helpers.memory import access_of
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gateway.auth.fair_turns import Turns
+from sockpqd.gateway.auth.fair_turns import Turns
 
 
 class Scene:

@@ -6,13 +6,13 @@ import itertools
 
 import pytest
 
-from core import Get, Put, PutNumbered, PutWith, StoredNumber
-from gateway import rights
-from gateway.auth.permissions import anybody
-from gateway.commands.catalog import VERBS as CATALOG
-from gateway.protocol.arguments import ArgumentError
-from gateway.protocol.command import Command
-from gateway.protocol.responses import FORBIDDEN, JOB_NOT_FOUND, OFFLINE_MODE, TICKET_NOT_FOUND
+from sockpqd.core import Get, Put, PutNumbered, PutWith, StoredNumber
+from sockpqd.gateway import rights
+from sockpqd.gateway.auth.permissions import anybody
+from sockpqd.gateway.commands.catalog import VERBS as CATALOG
+from sockpqd.gateway.protocol.arguments import ArgumentError
+from sockpqd.gateway.protocol.command import Command
+from sockpqd.gateway.protocol.responses import FORBIDDEN, JOB_NOT_FOUND, OFFLINE_MODE, TICKET_NOT_FOUND
 from tests.gateway.helpers.fake_cluster import FakeCluster
 from tests.gateway.helpers.parsing import read_line
 

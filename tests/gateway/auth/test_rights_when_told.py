@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from gateway import rights
-from gateway.auth.users_file import Account
-from gateway.limits import LINES_PER_PIECE
+from sockpqd.gateway import rights
+from sockpqd.gateway.auth.users_file import Account
+from sockpqd.gateway.limits import LINES_PER_PIECE
 from tests.gateway.helpers.memory import MemoryGateway, with_gateway
 
 QUEUES = 4 * LINES_PER_PIECE

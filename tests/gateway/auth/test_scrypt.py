@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.auth import scrypt
+from sockpqd.gateway.auth import scrypt
 
 SALT, HASH = "c2FsdCBvZiAxNiBieXRl", "MTIzNDU2Nzg5MDEyMzQ1Ng=="
 

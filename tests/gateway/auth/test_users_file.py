@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway import rights
-from gateway.auth import scrypt
-from gateway.auth.users_file import Account, users_of
-from gateway.config import Config, ConfigError, read
+from sockpqd.gateway import rights
+from sockpqd.gateway.auth import scrypt
+from sockpqd.gateway.auth.users_file import Account, users_of
+from sockpqd.gateway.config import Config, ConfigError, read
 
 HASH = "1024$8$1$c2FsdCBvZiAxNiBieXRl$MTIzNDU2Nzg5MDEyMzQ1Ng=="
 KEY = "00112233445566778899aabbccddeeff"

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from cluster.api import NodeStatus, NotLeader, NotPossible, OutcomeUnknown
-from core import (
+from sockpqd.cluster.api import NodeStatus, NotLeader, NotPossible, OutcomeUnknown
+from sockpqd.core import (
     Accepted,
     AddLearner,
     ChangeInProgress,
@@ -19,7 +19,7 @@ from core import (
     RemoveMember,
     UnknownNode,
 )
-from gateway.protocol import responses
+from sockpqd.gateway.protocol import responses
 from tests.gateway.helpers.memory import MemoryGateway, with_gateway
 
 COMMANDS = {        # the method of the cluster each one calls

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from cluster import RefusalLog
-from gateway import rights
-from gateway.auth.users_file import Account
-from gateway.server.connection import Connection
-from gateway.server.port import Port
+from sockpqd.cluster import RefusalLog
+from sockpqd.gateway import rights
+from sockpqd.gateway.auth.users_file import Account
+from sockpqd.gateway.server.connection import Connection
+from sockpqd.gateway.server.port import Port
 from tests.gateway.helpers.memory import MemoryGateway, MemoryTransport
 
 KEY = b"secret-of-the-mailer"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from core import DeleteQueue, Kick, PurgeQueue, Request
-from gateway.limits import PORTION_MAX
+from sockpqd.core import DeleteQueue, Kick, PurgeQueue, Request
+from sockpqd.gateway.limits import PORTION_MAX
 from tests.gateway.helpers.many_jobs import JOBS, put, settle
 from tests.gateway.helpers.memory import MemoryGateway, attached, with_gateway
 

@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from core.handlers import cost, dispatch
-from core.handlers.table import Handler
-from core.ops.replies import Accepted, QueueNotFound, Reply
-from core.state import State
-from gateway import rights
-from gateway.auth import permissions as may
-from gateway.auth.users_file import Account
-from gateway.commands import catalog, write
-from gateway.protocol.arguments import ArgumentError, name
-from gateway.protocol.command import Command, InTransaction, Kind, Row, Words
+from sockpqd.core.handlers import cost, dispatch
+from sockpqd.core.handlers.table import Handler
+from sockpqd.core.ops.replies import Accepted, QueueNotFound, Reply
+from sockpqd.core.state import State
+from sockpqd.gateway import rights
+from sockpqd.gateway.auth import permissions as may
+from sockpqd.gateway.auth.users_file import Account
+from sockpqd.gateway.commands import catalog, write
+from sockpqd.gateway.protocol.arguments import ArgumentError, name
+from sockpqd.gateway.protocol.command import Command, InTransaction, Kind, Row, Words
 from tests.gateway.helpers.memory import MemoryGateway
 
 GATEWAY = Path(__file__).parents[3] / "gateway"

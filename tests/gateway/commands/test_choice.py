@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec import UNSET
 
-from core import Get, GetInTurn, GetWith, Handed, HandedMany, Operation, Policy, Put
-from gateway.limits import ROTATION_QUEUES_MAX
-from gateway.waiting.rotation import Rotation
+from sockpqd.core import Get, GetInTurn, GetWith, Handed, HandedMany, Operation, Policy, Put
+from sockpqd.gateway.limits import ROTATION_QUEUES_MAX
+from sockpqd.gateway.waiting.rotation import Rotation
 from tests.gateway.helpers.fake_cluster import FakeCluster
 from tests.gateway.helpers.memory import MemoryGateway, attached, with_gateway
 

@@ -14,9 +14,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from beanstalk import Conversation, Server
-from beanstalk.conversation import _DO as BEANSTALKD_VERBS
-from core import (
+from sockpqd.beanstalk import Conversation, Server
+from sockpqd.beanstalk.conversation import _DO as BEANSTALKD_VERBS
+from sockpqd.core import (
     BeatWorker,
     BindQueue,
     CreatePulse,
@@ -31,12 +31,12 @@ from core import (
     PutNumbered,
     PutWith,
 )
-from gateway.beanstalkd.order_execution import Principal
-from gateway.beanstalkd.seat import NodeSeat
-from gateway.beanstalkd.sessions import NodeSessions
-from gateway.commands.catalog import LIST, LOOK, PLAIN, VERBS
-from gateway.protocol.command import Row
-from gateway.waiting.slots import IGNORED
+from sockpqd.gateway.beanstalkd.order_execution import Principal
+from sockpqd.gateway.beanstalkd.seat import NodeSeat
+from sockpqd.gateway.beanstalkd.sessions import NodeSessions
+from sockpqd.gateway.commands.catalog import LIST, LOOK, PLAIN, VERBS
+from sockpqd.gateway.protocol.command import Row
+from sockpqd.gateway.waiting.slots import IGNORED
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway
 
 QUEUES = GROUPS = 100_000

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from gateway.events import subscriptions
+from sockpqd.gateway.events import subscriptions
 from tests.gateway.helpers.memory import MemoryGateway, with_gateway
 
 

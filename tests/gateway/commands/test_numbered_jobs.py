@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from core import Kick
-from gateway.limits import PORTION_MAX
+from sockpqd.core import Kick
+from sockpqd.gateway.limits import PORTION_MAX
 from tests.gateway.helpers.many_jobs import settle
 from tests.gateway.helpers.memory import MemoryGateway, attached, with_gateway
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from core import CloneChunk, CloneEnd, Done, Get, OpenSession, Operation, Put, Request, TouchSession
-from gateway.commands import sessions
-from gateway.limits import CLONE_CHUNK_BYTES_MAX, MIB, Limits
-from gateway.protocol.command import Command
-from gateway.protocol.request_id import DIGEST_BYTES
-from gateway.server.hub import Hub
+from sockpqd.core import CloneChunk, CloneEnd, Done, Get, OpenSession, Operation, Put, Request, TouchSession
+from sockpqd.gateway.commands import sessions
+from sockpqd.gateway.limits import CLONE_CHUNK_BYTES_MAX, MIB, Limits
+from sockpqd.gateway.protocol.command import Command
+from sockpqd.gateway.protocol.request_id import DIGEST_BYTES
+from sockpqd.gateway.server.hub import Hub
 from tests.gateway.helpers.fake_cluster import FakeCluster, returned
 from tests.gateway.helpers.memory import MemoryGateway, attached, with_gateway
 from tests.gateway.helpers.parsing import parser_of
@@ -312,7 +312,7 @@ def test_too_many_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
         await gateway.settle()
         assert client.take() == b"200 OK SESSION %s TTL 900 LAST 0\r\n200 OK\r\n" % SID
         await attached(gateway)
-    monkeypatch.setattr("core.limits.SESSIONS_MAX", 1)
+    monkeypatch.setattr("sockpqd.core.limits.SESSIONS_MAX", 1)
     with_gateway(test)
 
 

@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
-from core import Batch, BuryWithReason, Done, Put, Request
-from gateway.limits import BATCH_DATA_BYTES_MAX, MIB, TRANSACTION_COMMANDS_MAX
+from sockpqd.core import Batch, BuryWithReason, Done, Put, Request
+from sockpqd.gateway.limits import BATCH_DATA_BYTES_MAX, MIB, TRANSACTION_COMMANDS_MAX
 from tests.gateway.helpers.memory import MemoryGateway, attached, with_gateway
 
 BEGIN = b"BEGIN\r\n"

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from cluster import NodeSettings
-from gateway.config import (
+from sockpqd.cluster import NodeSettings
+from sockpqd.gateway.config import (
     Auth,
     Beanstalkd,
     Config,
@@ -28,8 +28,8 @@ from gateway.config import (
     read,
     split_address,
 )
-from gateway.limits import MIB, Limits
-from visits import is_loopback
+from sockpqd.gateway.limits import MIB, Limits
+from sockpqd.visits import is_loopback
 
 SECTIONS = {
     "node": Node, "listen": Listen, "queue": Queue, "limits": Limits, "raft": Raft, "gateway": GatewaySection,

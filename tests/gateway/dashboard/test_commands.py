@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.dashboard.commands import COUNTED_BYTES_MIN, NO_ANSWER, execute
+from sockpqd.gateway.dashboard.commands import COUNTED_BYTES_MIN, NO_ANSWER, execute
 from tests.gateway.helpers.memory import MemoryGateway, with_gateway
 
 

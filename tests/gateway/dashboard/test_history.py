@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from gateway.dashboard.history import EVERY_S, SAMPLES, History
-from gateway.dashboard.pages.parts.picture import POINTS, pictures
+from sockpqd.gateway.dashboard.history import EVERY_S, SAMPLES, History
+from sockpqd.gateway.dashboard.pages.parts.picture import POINTS, pictures
 from tests.gateway.helpers.dashboard import Site, run
 
 

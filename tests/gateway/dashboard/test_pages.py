@@ -11,15 +11,15 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
-from cluster import Histogram
-from cluster.api import NodeStatus, NotLeader, OutcomeUnknown, PagingFigures
-from core import Machine
-from core.pages.on_disk import OnDisk
-from gateway.dashboard.forms import FIELD_BYTES_MAX, FIELDS_MAX, FORM_BYTES_MAX
-from gateway.dashboard.pages.cluster import who_may_be_lost
-from gateway.dashboard.pages.parts.view import PAGES
-from gateway.dashboard.site import PAGES as SHOWN
-from gateway.monitoring.http import CONNECTIONS_MAX
+from sockpqd.cluster import Histogram
+from sockpqd.cluster.api import NodeStatus, NotLeader, OutcomeUnknown, PagingFigures
+from sockpqd.core import Machine
+from sockpqd.core.pages.on_disk import OnDisk
+from sockpqd.gateway.dashboard.forms import FIELD_BYTES_MAX, FIELDS_MAX, FORM_BYTES_MAX
+from sockpqd.gateway.dashboard.pages.cluster import who_may_be_lost
+from sockpqd.gateway.dashboard.pages.parts.view import PAGES
+from sockpqd.gateway.dashboard.site import PAGES as SHOWN
+from sockpqd.gateway.monitoring.http import CONNECTIONS_MAX
 from tests.gateway.helpers.dashboard import HOST, PATIENCE_S, XSS, Site, Users, run
 
 
@@ -526,7 +526,7 @@ def test_users_are_made_changed_and_deleted_and_their_secrets_are_shown_nowhere(
 
 def test_secrets_do_not_travel_unencrypted(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(found: Site) -> None:
-        monkeypatch.setattr("gateway.dashboard.visitor.is_loopback", lambda address: False)
+        monkeypatch.setattr("sockpqd.gateway.dashboard.visitor.is_loopback", lambda address: False)
         page = await found.get("/users")
         assert 'type="password"' not in page
         assert "over TLS" in page
@@ -540,7 +540,7 @@ def test_secrets_do_not_travel_unencrypted(monkeypatch: pytest.MonkeyPatch) -> N
 def test_slow_commands_are_shown_without_what_is_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(found: Site) -> None:
         assert "0 since" in await found.get("/slow")
-        monkeypatch.setattr("gateway.server.pipeline.SLOW_S", -1.0)
+        monkeypatch.setattr("sockpqd.gateway.server.pipeline.SLOW_S", -1.0)
         answers = await found.say(b"SESSION\r\nPUT mail 0 11\r\nvery secretGET mail\r\nGET nope\r\nQUEUE STAT mail\r\n"
                                   b"AUTH somebody somewhere\r\n")
         secret = re.search(rb"SESSION (\S+)", answers)

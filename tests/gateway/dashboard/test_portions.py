@@ -14,13 +14,13 @@ from typing import Any, cast
 
 import pytest
 
-from core import BindQueue, CreatePulse, PulseChange, Put, PutGrouped, PutWith
-from gateway.dashboard import site
-from gateway.dashboard.forms import FORM_BYTES_MAX, fields_of
-from gateway.dashboard.history import SAMPLES, History, Samples
-from gateway.dashboard.pages.parts.listing import ROWS
-from gateway.dashboard.pages.parts.view import View
-from gateway.dashboard.visitor import EVERYTHING, Visitor
+from sockpqd.core import BindQueue, CreatePulse, PulseChange, Put, PutGrouped, PutWith
+from sockpqd.gateway.dashboard import site
+from sockpqd.gateway.dashboard.forms import FORM_BYTES_MAX, fields_of
+from sockpqd.gateway.dashboard.history import SAMPLES, History, Samples
+from sockpqd.gateway.dashboard.pages.parts.listing import ROWS
+from sockpqd.gateway.dashboard.pages.parts.view import View
+from sockpqd.gateway.dashboard.visitor import EVERYTHING, Visitor
 from tests.gateway.helpers.dashboard import Site, run
 
 STEPS_MAX = 45_000

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from core import Event
-from gateway.events import history
-from gateway.events.history import History
+from sockpqd.core import Event
+from sockpqd.gateway.events import history
+from sockpqd.gateway.events.history import History
 
 
 def put(number: int) -> Event:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from gateway.events.filters import Filter, Wanted
-from gateway.events.index import SETS_MAX, Index
+from sockpqd.gateway.events.filters import Filter, Wanted
+from sockpqd.gateway.events.index import SETS_MAX, Index
 
 NAMES = st.text("ab", max_size=4)
 TYPES = ("PUT", "FINQ", "LEADER", "MSG")

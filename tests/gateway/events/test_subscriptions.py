@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from core import Event, Machine, Put
-from gateway.events import history
-from gateway.events import subscriptions as of_subscriptions
-from gateway.events.filters import Filter
-from gateway.events.subscriptions import Subscription, Subscriptions
-from gateway.limits import (
+from sockpqd.core import Event, Machine, Put
+from sockpqd.gateway.events import history
+from sockpqd.gateway.events import subscriptions as of_subscriptions
+from sockpqd.gateway.events.filters import Filter
+from sockpqd.gateway.events.subscriptions import Subscription, Subscriptions
+from sockpqd.gateway.limits import (
     EVENT_BACKLOG_BYTES,
     EVENT_DUE_HIGH,
     EVENT_PIECE_BYTES,

@@ -10,11 +10,11 @@ from urllib.parse import urlencode
 
 import uvloop
 
-from gateway import rights
-from gateway.auth.users_file import Account
-from gateway.dashboard import Dashboard, execute
-from gateway.monitoring import HttpServer, LoopLag, Pages, Sources, start
-from gateway.rights import Rights
+from sockpqd.gateway import rights
+from sockpqd.gateway.auth.users_file import Account
+from sockpqd.gateway.dashboard import Dashboard, execute
+from sockpqd.gateway.monitoring import HttpServer, LoopLag, Pages, Sources, start
+from sockpqd.gateway.rights import Rights
 from tests.gateway.helpers.sockets import Gateway
 
 PATIENCE_S = 20.0

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
-from cluster.api import (
+from sockpqd.cluster.api import (
     BACKLOG_BYTES_MAX,
     Channels,
     ClientPending,
@@ -24,8 +24,8 @@ from cluster.api import (
     PeerFigures,
     Pending,
 )
-from cluster.metrics.histogram import Histogram
-from core import (
+from sockpqd.cluster.metrics.histogram import Histogram
+from sockpqd.core import (
     Accepted,
     AddLearner,
     Address,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.limits import PORTION_MAX
+from sockpqd.gateway.limits import PORTION_MAX
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway
 
 JOBS = 2 * PORTION_MAX + 500

@@ -11,15 +11,15 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from cluster import RefusalLog
-from gateway.auth.authenticator import Access
-from gateway.auth.users_file import Account
-from gateway.commands.catalog import VERBS
-from gateway.limits import Limits
-from gateway.protocol.verbs import Verbs
-from gateway.server.connection import Connection
-from gateway.server.hub import Hub
-from gateway.server.port import Port
+from sockpqd.cluster import RefusalLog
+from sockpqd.gateway.auth.authenticator import Access
+from sockpqd.gateway.auth.users_file import Account
+from sockpqd.gateway.commands.catalog import VERBS
+from sockpqd.gateway.limits import Limits
+from sockpqd.gateway.protocol.verbs import Verbs
+from sockpqd.gateway.server.connection import Connection
+from sockpqd.gateway.server.hub import Hub
+from sockpqd.gateway.server.port import Port
 from tests.gateway.helpers.fake_cluster import FakeCluster
 
 

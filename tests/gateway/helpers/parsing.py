@@ -7,11 +7,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gateway.commands.catalog import VERBS
-from gateway.limits import Limits
-from gateway.protocol.arguments import ArgumentError
-from gateway.protocol.command import Command
-from gateway.protocol.parser import Parser
+from sockpqd.gateway.commands.catalog import VERBS
+from sockpqd.gateway.limits import Limits
+from sockpqd.gateway.protocol.arguments import ArgumentError
+from sockpqd.gateway.protocol.command import Command
+from sockpqd.gateway.protocol.parser import Parser
 
 
 def parser_of(limits: Limits | None = None, guard: Callable[[Command], bytes | None] | None = None) -> Parser:

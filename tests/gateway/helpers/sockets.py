@@ -8,10 +8,10 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
-from gateway.limits import Limits
-from gateway.server.doors import Doors
-from gateway.server.hub import Hub
-from gateway.server.server import Server
+from sockpqd.gateway.limits import Limits
+from sockpqd.gateway.server.doors import Doors
+from sockpqd.gateway.server.hub import Hub
+from sockpqd.gateway.server.server import Server
 from tests.gateway.helpers.fake_cluster import FakeCluster
 
 PATIENCE_S = 20.0       # far more than anything takes

@@ -37,9 +37,9 @@ from pathlib import Path
 
 import msgspec
 
-from gateway import rights
-from gateway.auth.users_file import Account
-from gateway.limits import Limits
+from sockpqd.gateway import rights
+from sockpqd.gateway.auth.users_file import Account
+from sockpqd.gateway.limits import Limits
 from tests.gateway.helpers.fake_cluster import returned
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway
 

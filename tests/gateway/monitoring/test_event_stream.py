@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from core import Operation, Put
-from gateway import rights
-from gateway.auth.users_file import Account
-from gateway.monitoring import event_stream, stream_thread
-from gateway.monitoring import http as http_module
+from sockpqd.core import Operation, Put
+from sockpqd.gateway import rights
+from sockpqd.gateway.auth.users_file import Account
+from sockpqd.gateway.monitoring import event_stream, stream_thread
+from sockpqd.gateway.monitoring import http as http_module
 from tests.client.certificates import ca_file, server_tls
 from tests.gateway.helpers.sockets import Client
 from tests.gateway.monitoring.test_metrics import Secrets, Watched, run

@@ -12,16 +12,16 @@ import pytest
 import uvloop
 from prometheus_client.parser import text_string_to_metric_families
 
-from core import Bury, BuryHere, Done, Due, Get, Operation, PauseQueue, Put, PutGrouped, PutWith
-from gateway import rights
-from gateway.auth.users_file import Account
-from gateway.limits import Limits
-from gateway.monitoring import HttpServer, LoopLag, OwnHosts, Pages, Sources, start
-from gateway.monitoring import http as http_module
-from gateway.monitoring.queue_depths import QUEUES_NAMED_MAX, depths
-from gateway.monitoring.readiness import LAG_MAX, why_not_ready
-from gateway.rights import Rights
-from gateway.server.hub import Hub
+from sockpqd.core import Bury, BuryHere, Done, Due, Get, Operation, PauseQueue, Put, PutGrouped, PutWith
+from sockpqd.gateway import rights
+from sockpqd.gateway.auth.users_file import Account
+from sockpqd.gateway.limits import Limits
+from sockpqd.gateway.monitoring import HttpServer, LoopLag, OwnHosts, Pages, Sources, start
+from sockpqd.gateway.monitoring import http as http_module
+from sockpqd.gateway.monitoring.queue_depths import QUEUES_NAMED_MAX, depths
+from sockpqd.gateway.monitoring.readiness import LAG_MAX, why_not_ready
+from sockpqd.gateway.rights import Rights
+from sockpqd.gateway.server.hub import Hub
 from tests.client.certificates import ca_file, server_tls
 from tests.gateway.helpers.fake_cluster import FakeCluster
 from tests.gateway.helpers.sockets import Client, Gateway

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import pytest
 
-from gateway import audit
+from sockpqd.gateway import audit
 
 
 @pytest.fixture

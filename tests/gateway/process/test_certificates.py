@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from devcluster.authority import CLIENT, SERVER, Authority
-from gateway.config import ConfigError, Tls
-from gateway.process.certificates import Certificates
+from sockpqd.gateway.config import ConfigError, Tls
+from sockpqd.gateway.process.certificates import Certificates
 
 Files = dict[str, str]
 

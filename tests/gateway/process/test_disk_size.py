@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from cluster import disk_needs
-from gateway.limits import Limits
-from gateway.main import main
-from gateway.process.disk_size import FAIL, OK, WARN, disk_check
+from sockpqd.cluster import disk_needs
+from sockpqd.gateway.limits import Limits
+from sockpqd.gateway.main import main
+from sockpqd.gateway.process.disk_size import FAIL, OK, WARN, disk_check
 
 BLOCK = 4096
 MIB = 1 << 20

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from gateway import audit
-from gateway.config import ConfigError, Log
-from gateway.process import log_writer
-from gateway.process.log_writer import LINES_MAX
-from gateway.process.logs import Logs
+from sockpqd.gateway import audit
+from sockpqd.gateway.config import ConfigError, Log
+from sockpqd.gateway.process import log_writer
+from sockpqd.gateway.process.log_writer import LINES_MAX
+from sockpqd.gateway.process.logs import Logs
 from tests.waiting import eventually, until
 
 log = logging.getLogger("sockpqd.test")
@@ -96,8 +96,8 @@ def test_a_full_disk_loses_lines_or_is_waited_for(
 def test_a_forked_child_does_not_wait_for_a_thread_that_it_does_not_have(pipe: tuple[int, int]) -> None:
     program = f"""
 import logging, os, sys
-from gateway.config import Log
-from gateway.process.logs import Logs
+from sockpqd.gateway.config import Log
+from sockpqd.gateway.process.logs import Logs
 logs = Logs(Log(when_full="wait"), "n1", {pipe[1]})
 logs.start()
 child = os.fork()

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from gateway.config import Log
-from gateway.process.log_writer import LINES_MAX
-from gateway.process.logs import MESSAGE_CHARACTERS_MAX, JsonFormatter, Logs, TextFormatter
+from sockpqd.gateway.config import Log
+from sockpqd.gateway.process.log_writer import LINES_MAX
+from sockpqd.gateway.process.logs import MESSAGE_CHARACTERS_MAX, JsonFormatter, Logs, TextFormatter
 
 log = logging.getLogger("sockpqd.test")
 
@@ -103,7 +103,7 @@ def test_a_pipe_nobody_reads_stops_nobody_and_the_loss_is_told(pipe: tuple[int, 
 
 
 def test_the_end_does_not_wait_for_a_pipe_nobody_reads(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.process.log_writer.FLUSH_S", 0.05)
+    monkeypatch.setattr("sockpqd.gateway.process.log_writer.FLUSH_S", 0.05)
     logs = started(pipe[1])
     for _ in range(LINES_MAX):
         log.warning("x" * 1000)
@@ -136,8 +136,8 @@ def test_a_descriptor_that_does_not_block_gets_every_line(pipe: tuple[int, int])
 
 PROGRAM = """
 import asyncio, logging, sys, threading
-from gateway.config import Log
-from gateway.process.logs import Logs
+from sockpqd.gateway.config import Log
+from sockpqd.gateway.process.logs import Logs
 import atexit
 logs = Logs(Log(), "n1")
 logs.start()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.process.memory_limit import hot_complaint, memory_mark_bytes
+from sockpqd.gateway.process.memory_limit import hot_complaint, memory_mark_bytes
 
 PHYSICAL = os.sysconf("SC_PAGESIZE") * os.sysconf("SC_PHYS_PAGES")
 MIB = 1 << 20

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.process import restarts
-from gateway.process.restarts import Restarts
+from sockpqd.gateway.process import restarts
+from sockpqd.gateway.process.restarts import Restarts
 from tests.gateway.helpers.program import PATIENCE_S, SOCKPQD, Dev, sockpqd
 from tests.gateway.helpers.service_manager import Ear
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster.api import NodeStatus
-from gateway.process.systemd import ServiceManager, describe
+from sockpqd.cluster.api import NodeStatus
+from sockpqd.gateway.process.systemd import ServiceManager, describe
 from tests.gateway.helpers.fake_cluster import FakeCluster
 from tests.gateway.helpers.service_manager import PATIENCE_S, Ear
 

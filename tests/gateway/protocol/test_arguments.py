@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.config import split_address
-from gateway.protocol.arguments import (
+from sockpqd.gateway.config import split_address
+from sockpqd.gateway.protocol.arguments import (
     ArgumentError,
     address,
     between,

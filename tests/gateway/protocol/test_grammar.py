@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 
-from core import Get
-from gateway.commands.catalog import VERBS
-from gateway.protocol.arguments import ArgumentError
-from gateway.protocol.command import Command
-from gateway.protocol.responses import NOT_SUPPORTED
+from sockpqd.core import Get
+from sockpqd.gateway.commands.catalog import VERBS
+from sockpqd.gateway.protocol.arguments import ArgumentError
+from sockpqd.gateway.protocol.command import Command
+from sockpqd.gateway.protocol.responses import NOT_SUPPORTED
 from tests.gateway.helpers.parsing import read_line, without_row
 
 WORDS = [b"EXPIRE", b"THEN", b"DONE", b"LATER", b"IS", b"NEW", b"WAIT", b"LAST", b"q", b"5"]

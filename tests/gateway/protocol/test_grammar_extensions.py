@@ -7,7 +7,7 @@ import itertools
 import pytest
 from msgspec.structs import replace
 
-from core import (
+from sockpqd.core import (
     DURATION_MS_MAX,
     Bury,
     BuryHere,
@@ -52,10 +52,10 @@ from core import (
     Then,
     Touch,
 )
-from gateway.limits import AFTER_ITEMS_MAX, BATCH_JOBS_MAX, NUMBERED_BATCH_JOBS_MAX
-from gateway.protocol import responses
-from gateway.protocol.command import Command
-from gateway.protocol.request_id import DIGEST_BYTES
+from sockpqd.gateway.limits import AFTER_ITEMS_MAX, BATCH_JOBS_MAX, NUMBERED_BATCH_JOBS_MAX
+from sockpqd.gateway.protocol import responses
+from sockpqd.gateway.protocol.command import Command
+from sockpqd.gateway.protocol.request_id import DIGEST_BYTES
 from tests.gateway.helpers.parsing import is_refused, read_line, without_row
 
 

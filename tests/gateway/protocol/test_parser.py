@@ -9,11 +9,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from core import Change, Done, Get, Move, Put, Selector
-from gateway.commands.catalog import VERBS
-from gateway.limits import CLONE_CHUNK_BYTES_MAX, MIB, Limits
-from gateway.protocol import parser
-from gateway.protocol.command import Command
+from sockpqd.core import Change, Done, Get, Move, Put, Selector
+from sockpqd.gateway.commands.catalog import VERBS
+from sockpqd.gateway.limits import CLONE_CHUNK_BYTES_MAX, MIB, Limits
+from sockpqd.gateway.protocol import parser
+from sockpqd.gateway.protocol.command import Command
 from tests.gateway.helpers.parsing import PING, broken, command_of, parser_of, refused
 from tests.gateway.helpers.streams import STREAMS
 

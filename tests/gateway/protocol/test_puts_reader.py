@@ -8,11 +8,19 @@ from itertools import pairwise
 
 import pytest
 
-from core import Due, Put, PutWith
-from gateway.limits import BATCH_BYTES_MAX, BATCH_DATA_BYTES_MAX, BATCH_JOBS_MAX, KIB, MIB, SKIPPED_BYTES_MAX, Limits
-from gateway.protocol import responses
-from gateway.protocol.command import Command
-from gateway.protocol.responses import BAD_ARGUMENTS
+from sockpqd.core import Due, Put, PutWith
+from sockpqd.gateway.limits import (
+    BATCH_BYTES_MAX,
+    BATCH_DATA_BYTES_MAX,
+    BATCH_JOBS_MAX,
+    KIB,
+    MIB,
+    SKIPPED_BYTES_MAX,
+    Limits,
+)
+from sockpqd.gateway.protocol import responses
+from sockpqd.gateway.protocol.command import Command
+from sockpqd.gateway.protocol.responses import BAD_ARGUMENTS
 from tests.gateway.helpers.parsing import PING, broken, command_of, parser_of, refused
 
 BAD = refused(BAD_ARGUMENTS)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from core.levels import FEATURE_LEVEL, FIRST_LEVEL
-from gateway.protocol import responses
-from gateway.protocol.responses import FEATURES, caps, cluster_id
+from sockpqd.core.levels import FEATURE_LEVEL, FIRST_LEVEL
+from sockpqd.gateway.protocol import responses
+from sockpqd.gateway.protocol.responses import FEATURES, caps, cluster_id
 
 
 def words(answer: bytes) -> list[bytes]:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway.commands.catalog import VERBS
-from gateway.limits import Limits
-from gateway.protocol.command import Command
-from gateway.protocol.parser import Parser
+from sockpqd.gateway.commands.catalog import VERBS
+from sockpqd.gateway.limits import Limits
+from sockpqd.gateway.protocol.command import Command
+from sockpqd.gateway.protocol.parser import Parser
 
 VERBS_OF_LINES = (
     b"PUT", b"PUT", b"PUT", b"DONE", b"DONE", b"GET", b"GET", b"GETB", b"GETB", b"put", b"getb", b"GETBE", b"PUTS",

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.auth.users_file import Account
-from gateway.rights import of_words
+from sockpqd.gateway.auth.users_file import Account
+from sockpqd.gateway.rights import of_words
 from tests.gateway.helpers.memory import MemoryGateway
 
 HEADERS = b"Host: 127.0.0.1:11361\r\nContent-Length: 99\r\nContent-Type: text/plain\r\n\r\n"

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from core import GetAllowed
-from gateway.limits import UNSURE_S
+from sockpqd.core import GetAllowed
+from sockpqd.gateway.limits import UNSURE_S
 from tests.gateway.helpers.fake_cluster import returned
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway, attached, with_gateway
 from tests.gateway.pulses.writes import Writes

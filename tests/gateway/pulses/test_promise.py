@@ -10,10 +10,10 @@ from random import Random
 
 import pytest
 
-from core import CreatePulse, Feedback, GiveResult, Grant, Granted, Lead, Machine, Operation, PulseChange, Reply
-from core.pulse.pulses import Pulses
-from gateway.pulses.turns import WRITTEN_MS_MAX
-from gateway.pulses.window import Window
+from sockpqd.core import CreatePulse, Feedback, GiveResult, Grant, Granted, Lead, Machine, Operation, PulseChange, Reply
+from sockpqd.core.pulse.pulses import Pulses
+from sockpqd.gateway.pulses.turns import WRITTEN_MS_MAX
+from sockpqd.gateway.pulses.window import Window
 
 LEASE_S = 0.55
 RATE, PER_S = 5, 1.0

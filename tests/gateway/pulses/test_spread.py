@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from core import Pulse
-from gateway.pulses.window import STALLED_S, Number, Window
+from sockpqd.core import Pulse
+from sockpqd.gateway.pulses.window import STALLED_S, Number, Window
 from tests.gateway.helpers.memory import MemoryGateway, attached, with_gateway
 from tests.gateway.pulses.test_turns import GO, create, waiting
 from tests.gateway.pulses.writes import Writes

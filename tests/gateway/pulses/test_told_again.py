@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from core import Pulse, Request, TouchSession
-from gateway.pulses.turns import WRITTEN_MS_MAX
-from gateway.pulses.window import Number, Window
+from sockpqd.core import Pulse, Request, TouchSession
+from sockpqd.gateway.pulses.turns import WRITTEN_MS_MAX
+from sockpqd.gateway.pulses.window import Number, Window
 from tests.gateway.helpers.fake_cluster import returned
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway, attached, with_gateway
 from tests.gateway.pulses.writes import Writes

@@ -9,10 +9,10 @@ import weakref
 
 import pytest
 
-from core import Grant, Tick
-from gateway.commands import pulses
-from gateway.limits import UNSURE_S
-from gateway.pulses.turn_waiter import TurnWaiter
+from sockpqd.core import Grant, Tick
+from sockpqd.gateway.commands import pulses
+from sockpqd.gateway.limits import UNSURE_S
+from sockpqd.gateway.pulses.turn_waiter import TurnWaiter
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway, attached, with_gateway
 from tests.gateway.pulses.writes import Writes
 

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from gateway.limits import KIB, MIB
-from gateway.server.client_output import SLICE_BYTES, SLICES_PER_TURN, ClientOutput, SharedOutput
+from sockpqd.gateway.limits import KIB, MIB
+from sockpqd.gateway.server.client_output import SLICE_BYTES, SLICES_PER_TURN, ClientOutput, SharedOutput
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway
 
 BIG = bytes(range(256)) * (4 * KIB)

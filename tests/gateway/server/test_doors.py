@@ -16,14 +16,14 @@ import uvloop
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gateway.beanstalkd import BeanstalkdListener
-from gateway.commands.catalog import VERBS
-from gateway.limits import KIB, MIB, Limits
-from gateway.monitoring import LoopLag, Pages, Sources, start
-from gateway.server.doors import BEANSTALKD, HTTP, KINDS, LEGACY, NATIVE, Kind
-from gateway.server.port import Port
+from sockpqd.gateway.beanstalkd import BeanstalkdListener
+from sockpqd.gateway.commands.catalog import VERBS
+from sockpqd.gateway.limits import KIB, MIB, Limits
+from sockpqd.gateway.monitoring import LoopLag, Pages, Sources, start
+from sockpqd.gateway.server.doors import BEANSTALKD, HTTP, KINDS, LEGACY, NATIVE, Kind
+from sockpqd.gateway.server.port import Port
+from sockpqd.visits import SEND_BUFFER_BYTES
 from tests.gateway.helpers.sockets import PATIENCE_S, Client, Gateway
-from visits import SEND_BUFFER_BYTES
 
 ROOT = Path(__file__).parents[3]
 

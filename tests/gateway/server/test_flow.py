@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from gateway.limits import KIB, MIB, READ_BYTES_PER_TURN, READ_COUNTED_BYTES, Limits
+from sockpqd.gateway.limits import KIB, MIB, READ_BYTES_PER_TURN, READ_COUNTED_BYTES, Limits
 from tests.gateway.helpers.memory import MemoryGateway
 
 READ = 256 * KIB        # as the loop reads at once

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from core import CloneBegin, CloneEnd
-from gateway.limits import (
+from sockpqd.core import CloneBegin, CloneEnd
+from sockpqd.gateway.limits import (
     AHEAD_BYTES_MAX,
     FEW_QUEUES,
     KIB,
@@ -17,8 +17,8 @@ from gateway.limits import (
     WAITER_QUEUE_BYTES,
     Limits,
 )
+from sockpqd.visits import HELD_BYTES_MIN, HELD_HIGH_S, HELD_SHARE_PERCENT, held_bytes_max
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway
-from visits import HELD_BYTES_MIN, HELD_HIGH_S, HELD_SHARE_PERCENT, held_bytes_max
 
 LIMIT = MIB
 

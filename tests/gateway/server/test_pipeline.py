@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cluster.api import BACKLOG_BYTES_MAX
-from core import CloneBegin, CloneChunk, Done, Get, PageLost, Put
-from gateway.commands import streams
-from gateway.limits import (
+from sockpqd.cluster.api import BACKLOG_BYTES_MAX
+from sockpqd.core import CloneBegin, CloneChunk, Done, Get, PageLost, Put
+from sockpqd.gateway.commands import streams
+from sockpqd.gateway.limits import (
     COMMANDS_IN_FLIGHT_MAX,
     COMMANDS_PER_SLICE,
     COMMANDS_PER_TURN_MAX,

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from gateway import rights
-from gateway.auth.users_file import Account
-from gateway.limits import HANDSHAKES_MAX, REFUSED_PLACES, Limits
-from gateway.process.descriptor_limit import OTHER_FILES, fit, make_room
+from sockpqd.gateway import rights
+from sockpqd.gateway.auth.users_file import Account
+from sockpqd.gateway.limits import HANDSHAKES_MAX, REFUSED_PLACES, Limits
+from sockpqd.gateway.process.descriptor_limit import OTHER_FILES, fit, make_room
+from sockpqd.visits import FURTHER_PLACES, SILENT_S, TRIALS_PER_ADDRESS, Place, Places
 from tests.gateway.helpers.memory import MemoryGateway
-from visits import FURTHER_PLACES, SILENT_S, TRIALS_PER_ADDRESS, Place, Places
 
 USERS = {
     "op": Account(rights.of_words(["admin"]), key=b"0123456789abcdef"),
@@ -108,7 +108,7 @@ def test_an_administrator_gets_a_place_when_all_are_taken_and_others_do_not() ->
 
 
 def test_who_says_nothing_on_trial_is_refused_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.server.connection.TRIAL_S", 0.01)
+    monkeypatch.setattr("sockpqd.gateway.server.connection.TRIAL_S", 0.01)
 
     async def test(gateway: MemoryGateway) -> None:
         gateway.connect("10.0.0.1")

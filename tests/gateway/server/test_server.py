@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable
 import pytest
 import uvloop
 
-from gateway.limits import LINGER_S, MIB, Limits
+from sockpqd.gateway.limits import LINGER_S, MIB, Limits
+from sockpqd.visits import ACCEPTS_PER_ROUND, FURTHER_PLACES
 from tests.gateway.helpers.fake_cluster import returned
 from tests.gateway.helpers.sockets import PATIENCE_S, Client, Gateway
-from visits import ACCEPTS_PER_ROUND, FURTHER_PLACES
 
 
 def with_server(test: Callable[[Gateway], Awaitable[None]], limits: Limits | None = None) -> None:
@@ -161,7 +161,7 @@ def test_without_descriptors_it_is_tried_again_and_not_without_end(monkeypatch: 
             attempts += 1
             raise OSError(errno.EMFILE, "Too many open files")
         return real(self)
-    monkeypatch.setattr("visits.listener.EXHAUSTED_S", 0.1)
+    monkeypatch.setattr("sockpqd.visits.listener.EXHAUSTED_S", 0.1)
     monkeypatch.setattr(socket.socket, "accept", accept)
 
     async def test(gateway: Gateway) -> None:
@@ -245,7 +245,7 @@ def test_garbage_is_answered_in_an_orderly_way_and_the_next_client_is_served() -
 
 
 def test_closing_waits_no_longer_than_for_the_clients(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.server.server.LINGER_S", PATIENCE_S * 2)
+    monkeypatch.setattr("sockpqd.gateway.server.server.LINGER_S", PATIENCE_S * 2)
 
     async def test(gateway: Gateway) -> None:
         client = await gateway.connect()

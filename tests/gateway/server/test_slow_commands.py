@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.server import pipeline
-from gateway.server.slow_commands import KEPT_MAX
+from sockpqd.gateway.server import pipeline
+from sockpqd.gateway.server.slow_commands import KEPT_MAX
 from tests.gateway.helpers.memory import MemoryGateway, with_gateway
 
 SLOW_S = 0.05

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway.limits import Limits
-from gateway.server.conversation import Conversation
+from sockpqd.gateway.limits import Limits
+from sockpqd.gateway.server.conversation import Conversation
+from sockpqd.visits import SWEEP_S, ClientTimeouts, Turn, sweep_s
 from tests.gateway.helpers.memory import MemoryGateway
-from visits import SWEEP_S, ClientTimeouts, Turn, sweep_s
 
 LIMITS = Limits(hello_timeout_s=10, idle_timeout_s=20, command_timeout_s=30, answer_timeout_s=40)
 

@@ -14,13 +14,13 @@ import pytest
 import uvloop
 
 from devcluster.authority import Authority
-from gateway.config import Tls
-from gateway.limits import MIB, Limits
-from gateway.process.certificates import Certificates
-from gateway.server.port import fixed_port
+from sockpqd.gateway.config import Tls
+from sockpqd.gateway.limits import MIB, Limits
+from sockpqd.gateway.process.certificates import Certificates
+from sockpqd.gateway.server.port import fixed_port
+from sockpqd.visits import FURTHER_PLACES
 from tests.cluster.test_peers_tls import payloads
 from tests.gateway.helpers.sockets import PATIENCE_S, Client, Gateway
-from visits import FURTHER_PLACES
 
 
 class TlsGateway(Gateway):
@@ -199,9 +199,9 @@ def test_connections_over_the_limit_are_told_so(authority: Authority) -> None:
 def test_silent_connections_neither_stay_nor_keep_others_out(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gateway.server.doors.HANDSHAKES_MAX", 4)
-    monkeypatch.setattr("gateway.server.doors.HANDSHAKE_S", 2.0)
-    monkeypatch.setattr("cluster.wire.tls_handshakes.SILENT_S", 0.0)
+    monkeypatch.setattr("sockpqd.gateway.server.doors.HANDSHAKES_MAX", 4)
+    monkeypatch.setattr("sockpqd.gateway.server.doors.HANDSHAKE_S", 2.0)
+    monkeypatch.setattr("sockpqd.cluster.wire.tls_handshakes.SILENT_S", 0.0)
 
     async def test(gateway: TlsGateway) -> None:
         silent = [await asyncio.open_connection(*gateway.address) for _ in range(12)]

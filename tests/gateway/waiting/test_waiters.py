@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core import Get, Put
-from gateway.limits import Limits
+from sockpqd.core import Get, Put
+from sockpqd.gateway.limits import Limits
 from tests.gateway.helpers.memory import MemoryGateway
 from tests.gateway.helpers.waiting_model import CLIENTS, STEPS, Comparison, assert_nobody_is_forgotten, line
 

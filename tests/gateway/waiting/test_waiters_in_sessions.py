@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core import Put, Request
-from core.sessions.session import HandedOut
-from gateway.server.hub import Hub
+from sockpqd.core import Put, Request
+from sockpqd.core.sessions.session import HandedOut
+from sockpqd.gateway.server.hub import Hub
 from tests.gateway.helpers.fake_cluster import returned
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway
 from tests.gateway.helpers.waiting_model import (

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core import Get, GetWith, Put
+from sockpqd.core import Get, GetWith, Put
 from tests.gateway.helpers.fake_cluster import returned
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway, with_gateway
 from tests.gateway.helpers.waiting_model import assert_nobody_is_forgotten

@@ -7,10 +7,10 @@ from typing import cast
 
 import pytest
 
-from cluster.api import Cluster
-from core import Get, GetInTurn, Put, PutWith, Request
-from gateway.limits import Limits
-from gateway.waiting.coming_jobs import ComingJobs
+from sockpqd.cluster.api import Cluster
+from sockpqd.core import Get, GetInTurn, Put, PutWith, Request
+from sockpqd.gateway.limits import Limits
+from sockpqd.gateway.waiting.coming_jobs import ComingJobs
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway, attached, with_gateway
 from tests.gateway.helpers.waiting_model import assert_nobody_is_forgotten
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cluster.api import Pending
-from core import NotYet, Operation, Reply
+from sockpqd.cluster.api import Pending
+from sockpqd.core import NotYet, Operation, Reply
 from tests.sim.world.trace import Violation
 
 

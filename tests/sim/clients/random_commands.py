@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from core import (
+from sockpqd.core import (
     Atomic,
     Batch,
     BeatWorker,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from core import (
+from sockpqd.core import (
     AttachSession,
     BeatWorker,
     CloseSession,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from core import (
+from sockpqd.core import (
     CloneBegin,
     CloneChunk,
     CloneEnd,

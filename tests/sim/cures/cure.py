@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from core.handlers.dispatch import EXECUTE
+from sockpqd.core.handlers.dispatch import EXECUTE
 from tests.sim.world.world import World
 
 TABLE: dict[Any, Any] = EXECUTE       # for patches: they put other handlers in

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from core import (
+from sockpqd.core import (
     Accepted,
     DoneAll,
     Due,
@@ -25,13 +25,13 @@ from core import (
     limits,
     state,
 )
-from core.handlers.dispatch import EXECUTE, REQUESTED
-from core.rules import activate, complete
-from core.rules.remove_queue import remove_queue
-from core.state import State
-from core.store.delayed import Delays
-from core.store.job import Extras, RunningJob
-from core.undo import Undo
+from sockpqd.core.handlers.dispatch import EXECUTE, REQUESTED
+from sockpqd.core.rules import activate, complete
+from sockpqd.core.rules.remove_queue import remove_queue
+from sockpqd.core.state import State
+from sockpqd.core.store.delayed import Delays
+from sockpqd.core.store.job import Extras, RunningJob
+from sockpqd.core.undo import Undo
 from tests.core.model.jobs import ModelJob
 from tests.core.model.model import Model
 from tests.sim.cures.cure import TABLE, Cure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.leader.feature_level import FeatureLevel
+from sockpqd.cluster.leader.feature_level import FeatureLevel
 from tests.sim.cures.cure import Cure, only, scripted
 from tests.sim.scenarios import levels
 from tests.sim.scenarios.levels import SCRIPTED

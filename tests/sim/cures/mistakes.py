@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.driver import Driver
-from cluster.journal.journal import Journal
-from cluster.raft.voting_right import VotingRight
-from cluster.wire import twins
+from sockpqd.cluster.driver import Driver
+from sockpqd.cluster.journal.journal import Journal
+from sockpqd.cluster.raft.voting_right import VotingRight
+from sockpqd.cluster.wire import twins
 from tests.sim.cures.cure import Cure, only, scripted
 from tests.sim.scenarios import damage
 from tests.sim.scenarios.members import SCRIPTED

@@ -9,26 +9,26 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from cluster import limits
-from cluster.damage.rejoining import Rejoining
-from cluster.driver import Driver
-from cluster.journal.journal import Journal
-from cluster.leader.leadership import Leadership
-from cluster.leader.membership import Members, Promotion
-from cluster.leader.proposer import Proposer
-from cluster.raft.append_entries import Receiver, Sender
-from cluster.raft.elections import Elections
-from cluster.raft.peer import Peer
-from cluster.raft.quorum import Quorum
-from cluster.raft.steady_lane import SteadyLane
-from cluster.raft.transport import RaftTransport
-from cluster.raft.voter_admission import Admission
-from cluster.snapshots.snapshot_store import SnapshotStore
-from cluster.storage.disk import Disk
-from cluster.wire.messages import Ack, Admit, Append, PreVote, RequestVote
-from core import Membership, PromoteLearner, RemoveMember, Reply
-from core.handlers.dispatch import EXECUTE
-from core.state import State
+from sockpqd.cluster import limits
+from sockpqd.cluster.damage.rejoining import Rejoining
+from sockpqd.cluster.driver import Driver
+from sockpqd.cluster.journal.journal import Journal
+from sockpqd.cluster.leader.leadership import Leadership
+from sockpqd.cluster.leader.membership import Members, Promotion
+from sockpqd.cluster.leader.proposer import Proposer
+from sockpqd.cluster.raft.append_entries import Receiver, Sender
+from sockpqd.cluster.raft.elections import Elections
+from sockpqd.cluster.raft.peer import Peer
+from sockpqd.cluster.raft.quorum import Quorum
+from sockpqd.cluster.raft.steady_lane import SteadyLane
+from sockpqd.cluster.raft.transport import RaftTransport
+from sockpqd.cluster.raft.voter_admission import Admission
+from sockpqd.cluster.snapshots.snapshot_store import SnapshotStore
+from sockpqd.cluster.storage.disk import Disk
+from sockpqd.cluster.wire.messages import Ack, Admit, Append, PreVote, RequestVote
+from sockpqd.core import Membership, PromoteLearner, RemoveMember, Reply
+from sockpqd.core.handlers.dispatch import EXECUTE
+from sockpqd.core.state import State
 from tests.core.model.model import Model
 from tests.sim.cures.cure import TABLE, Cure, only, scripted
 from tests.sim.scenarios import disks, leases, members

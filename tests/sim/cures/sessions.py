@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from core import Reply, Request, RequestMismatch
-from core.handlers import requests, sessions
-from core.handlers.dispatch import EXECUTE
-from core.rules import expire
-from core.sessions.session import AnsweredRequest, Session
-from core.sessions.table import Sessions
-from core.snapshot import sessions as session_frames
-from core.snapshot.frames import RequestRow
-from core.state import State
+from sockpqd.core import Reply, Request, RequestMismatch
+from sockpqd.core.handlers import requests, sessions
+from sockpqd.core.handlers.dispatch import EXECUTE
+from sockpqd.core.rules import expire
+from sockpqd.core.sessions.session import AnsweredRequest, Session
+from sockpqd.core.sessions.table import Sessions
+from sockpqd.core.snapshot import sessions as session_frames
+from sockpqd.core.snapshot.frames import RequestRow
+from sockpqd.core.state import State
 from tests.core.model.jobs import ModelApplied
 from tests.core.model.model import Model
 from tests.core.model.sessions import ModelSession, ModelSessions

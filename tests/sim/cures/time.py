@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from cluster.leader import clock
-from cluster.leader.clock import ReplicatedTime
-from cluster.leader.leadership import Leadership
+from sockpqd.cluster.leader import clock
+from sockpqd.cluster.leader.clock import ReplicatedTime
+from sockpqd.cluster.leader.leadership import Leadership
 from tests.sim.cures.cure import Cure, only, scripted
 from tests.sim.scenarios import time as time_scenarios
 from tests.sim.scenarios.time import SCRIPTED

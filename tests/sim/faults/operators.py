@@ -6,10 +6,10 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from cluster import limits
-from cluster.administration import Administration
-from cluster.driver import Driver
-from core import Accepted, AddLearner, RemoveMember, SwitchService
+from sockpqd.cluster import limits
+from sockpqd.cluster.administration import Administration
+from sockpqd.cluster.driver import Driver
+from sockpqd.core import Accepted, AddLearner, RemoveMember, SwitchService
 from tests.sim.clients.outcomes import Outcome
 from tests.sim.world.digest_codes import Kind, node_number
 from tests.sim.world.node import SimNode

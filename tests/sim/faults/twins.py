@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from cluster import limits
-from cluster.wire import twins
+from sockpqd.cluster import limits
+from sockpqd.cluster.wire import twins
 from tests.sim.world.trace import Violation
 
 if TYPE_CHECKING:

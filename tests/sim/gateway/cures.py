@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from core import Granted, Pulse
-from core.pulse.pulses import Pulses
-from gateway.events.subscriptions import Subscriptions
-from gateway.pulses import turns
-from gateway.pulses.turn_waiter import Going, TurnWaiter
-from gateway.pulses.turns import Line, Turns
-from gateway.pulses.window import Window
+from sockpqd.core import Granted, Pulse
+from sockpqd.core.pulse.pulses import Pulses
+from sockpqd.gateway.events.subscriptions import Subscriptions
+from sockpqd.gateway.pulses import turns
+from sockpqd.gateway.pulses.turn_waiter import Going, TurnWaiter
+from sockpqd.gateway.pulses.turns import Line, Turns
+from sockpqd.gateway.pulses.window import Window
 from tests.sim.cures.cure import Cure
 
 RUN: dict[str, Any] = {"seconds": 60.0, "failovers": 6}

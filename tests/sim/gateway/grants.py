@@ -19,8 +19,20 @@ from collections.abc import Iterator
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from core import GetAllowed, Grant, Granted, Handed, HandedMany, Machine, Operation, Reply, Request, TakeTurn, Turn
-from gateway.pulses.window import MARGIN_S
+from sockpqd.core import (
+    GetAllowed,
+    Grant,
+    Granted,
+    Handed,
+    HandedMany,
+    Machine,
+    Operation,
+    Reply,
+    Request,
+    TakeTurn,
+    Turn,
+)
+from sockpqd.gateway.pulses.window import MARGIN_S
 from tests.sim.gateway.answers import Answer
 from tests.sim.world.events import Events
 from tests.sim.world.trace import Violation

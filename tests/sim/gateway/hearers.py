@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
-from core import Event
-from gateway.events.lines import line_of
+from sockpqd.core import Event
+from sockpqd.gateway.events.lines import line_of
 from tests.sim.gateway.answers import Answer, Asked, Form
 from tests.sim.gateway.clients import BACKOFF_S, GatewayClient, Life, accepted
 from tests.sim.world.trace import Violation

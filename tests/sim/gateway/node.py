@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from cluster import RefusalLog
-from cluster.api import ClientPending, Cluster, Pending
-from cluster.driven_node import DrivenNode
-from cluster.driver import Driver
-from core import Effects, Event, Operation
-from gateway.limits import Limits
-from gateway.server.connection import Connection
-from gateway.server.hub import Hub, Scheduled
-from gateway.server.port import Port
+from sockpqd.cluster import RefusalLog
+from sockpqd.cluster.api import ClientPending, Cluster, Pending
+from sockpqd.cluster.driven_node import DrivenNode
+from sockpqd.cluster.driver import Driver
+from sockpqd.core import Effects, Event, Operation
+from sockpqd.gateway.limits import Limits
+from sockpqd.gateway.server.connection import Connection
+from sockpqd.gateway.server.hub import Hub, Scheduled
+from sockpqd.gateway.server.port import Port
 from tests.sim.gateway.answers import Answer
 from tests.sim.gateway.connections import Line, SimTransport
 from tests.sim.gateway.first_come import FirstCome

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from core import Grant, Granted, Pulse, Reply, Request, TakeTurn, Turn
+from sockpqd.core import Grant, Granted, Pulse, Reply, Request, TakeTurn, Turn
 from tests.sim.gateway.answers import Answer, Asked, Form
 from tests.sim.gateway.grants import GrantMonitor
 from tests.sim.world.events import Events

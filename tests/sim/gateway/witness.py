@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from core import Entry, Event, Machine, Operation, decode_entry
+from sockpqd.core import Entry, Event, Machine, Operation, decode_entry
 from tests.sim.clients.outcomes import Outcome
 from tests.sim.oracles.checks import Checks, Past
 from tests.sim.world.trace import Trace, Violation

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from core import Event, Machine
+from sockpqd.core import Event, Machine
 from tests.sim.gateway.clients import GatewayClient, operates, puts_jobs, takes_jobs, takes_turns
 from tests.sim.gateway.failovers import Failovers
 from tests.sim.gateway.grants import GrantMonitor

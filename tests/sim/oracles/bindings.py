@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from core import BindQueue, DeleteTopic, UnbindQueue
+from sockpqd.core import BindQueue, DeleteTopic, UnbindQueue
 
 Binding = tuple[str, str | None]        # a queue and a pattern
 

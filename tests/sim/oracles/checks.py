@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from typing import NamedTuple
 
-from cluster.driver import Driver
-from core import (
+from sockpqd.cluster.driver import Driver
+from sockpqd.core import (
     GAP,
     Entry,
     Event,

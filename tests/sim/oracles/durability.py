@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from cluster.wire.messages import Ack
+from sockpqd.cluster.wire.messages import Ack
 from tests.sim.oracles.checks import Checks
 from tests.sim.world.events import Events
 from tests.sim.world.trace import Violation

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from cluster.driver import Driver
-from core import EVENT_TYPES, Machine
-from gateway.events.filters import Filter
-from gateway.events.subscriptions import Subscription, Subscriptions
+from sockpqd.cluster.driver import Driver
+from sockpqd.core import EVENT_TYPES, Machine
+from sockpqd.gateway.events.filters import Filter
+from sockpqd.gateway.events.subscriptions import Subscription, Subscriptions
 from tests.sim.world.trace import Violation
 
 EVERYTHING = Filter(EVENT_TYPES)

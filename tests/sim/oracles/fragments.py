@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core import Fragment, FragmentsMissing, LastFragment, Operation, Reply, decode_operation, encode_operation
+from sockpqd.core import Fragment, FragmentsMissing, LastFragment, Operation, Reply, decode_operation, encode_operation
 
 
 def ends(last: LastFragment, operation: Operation) -> bool:

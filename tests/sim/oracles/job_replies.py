@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from core import (
+from sockpqd.core import (
     DURATION_MS_MAX,
     Aborted,
     Accepted,

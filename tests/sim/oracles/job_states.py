@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from core import GetWith, Handed, NotFound, Operation, Reply, Then
+from sockpqd.core import GetWith, Handed, NotFound, Operation, Reply, Then
 from tests.sim.oracles.deadlines import Deadline
 from tests.sim.oracles.settings_in_force import Rules
 from tests.sim.oracles.unfinished_jobs import Life, Run, UnfinishedJobs, short

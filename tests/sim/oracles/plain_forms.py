@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from core import (
+from sockpqd.core import (
     Bury,
     BuryWithReason,
     Done,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from core import Aborted, Batch, Reply, Requested, Results
+from sockpqd.core import Aborted, Batch, Reply, Requested, Results
 from tests.core.model.jobs import ModelApplied, ModelJob
 from tests.core.model.model import Fine, Model
 from tests.sim.oracles.plain_forms import unrated

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from core import Entry, Lead
+from sockpqd.core import Entry, Lead
 from tests.sim.world.events import UNIX_MS, Events
 from tests.sim.world.trace import Violation
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from core import (
+from sockpqd.core import (
     Accepted,
     AttachSession,
     BeatWorker,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from core import (
+from sockpqd.core import (
     BindQueue,
     CloneBegin,
     CloneChunk,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from core import Handed, Then
+from sockpqd.core import Handed, Then
 from tests.sim.oracles.deadlines import Deadline
 from tests.sim.world.trace import Violation
 

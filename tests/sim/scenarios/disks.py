@@ -6,7 +6,7 @@ import errno
 from collections.abc import Iterator
 from typing import Any
 
-from core import Put
+from sockpqd.core import Put
 from tests.sim.clients.outcomes import Outcome
 from tests.sim.scenarios import members
 from tests.sim.scenarios.members import others, until

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from core import Later
-from core.handlers import dispatch
+from sockpqd.core import Later
+from sockpqd.core.handlers import dispatch
 from tests.sim.scenarios import members
 from tests.sim.scenarios.members import served_by, transfers, until
 from tests.sim.world.world import World

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from core import AddLearner, Operation, RemoveMember, SwitchService
+from sockpqd.core import AddLearner, Operation, RemoveMember, SwitchService
 from tests.sim.world.node import SimNode
 from tests.sim.world.trace import Violation
 from tests.sim.world.world import World

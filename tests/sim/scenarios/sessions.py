@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from typing import Any
 
-from core import (
+from sockpqd.core import (
     AttachSession,
     Done,
     Finished,

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-import core
-from core import Operation, Reply
+from sockpqd import core
+from sockpqd.core import Operation, Reply
 
 
 class Kind(IntEnum):

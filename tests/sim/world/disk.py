@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from cluster.storage.disk import NamesNotSynced
+from sockpqd.cluster.storage.disk import NamesNotSynced
 from tests.cluster.helpers.faulty_disk import Crash, FaultyDisk, durable_bytes
 
 JOURNAL = Path("/journal")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from core import (
+from sockpqd.core import (
     Change,
     Configure,
     Done,

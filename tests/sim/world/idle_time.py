@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster import limits
-from cluster.driver import Driver
+from sockpqd.cluster import limits
+from sockpqd.cluster.driver import Driver
 from tests.sim.world.disk import SlowSync
 from tests.sim.world.observed import SlowChild
 

@@ -12,7 +12,7 @@ import random
 from collections import deque
 from typing import NamedTuple, Protocol
 
-from cluster.wire.messages import Hello, Message, decode, encode, incompatible
+from sockpqd.cluster.wire.messages import Hello, Message, decode, encode, incompatible
 from tests.sim.world.events import Events
 from tests.sim.world.trace import Trace
 

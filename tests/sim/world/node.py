@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pysyncobj import syncobj
 
-from cluster import limits
-from cluster.api import Cluster
-from cluster.damage.rejoining import Rejoining
-from cluster.driver import Driver
-from cluster.errors import EntryTooNew
-from cluster.paging.page_files import PageFiles
-from cluster.raft.pysyncobj_adapter import Callback
-from cluster.settings import Member, NodeSettings
-from cluster.snapshots.snapshot_store import SnapshotStore
-from cluster.storage.disk import passes
-from cluster.storage.errors import RejoinNeeded, SnapshotTooNew, StorageDamaged
-from cluster.wire.messages import Hello, Message
-from core import (
+from sockpqd.cluster import limits
+from sockpqd.cluster.api import Cluster
+from sockpqd.cluster.damage.rejoining import Rejoining
+from sockpqd.cluster.driver import Driver
+from sockpqd.cluster.errors import EntryTooNew
+from sockpqd.cluster.paging.page_files import PageFiles
+from sockpqd.cluster.raft.pysyncobj_adapter import Callback
+from sockpqd.cluster.settings import Member, NodeSettings
+from sockpqd.cluster.snapshots.snapshot_store import SnapshotStore
+from sockpqd.cluster.storage.disk import passes
+from sockpqd.cluster.storage.errors import RejoinNeeded, SnapshotTooNew, StorageDamaged
+from sockpqd.cluster.wire.messages import Hello, Message
+from sockpqd.core import (
     Applied,
     Effects,
     Event,
@@ -33,8 +33,8 @@ from core import (
     decode_entry,
     level_of,
 )
-from core.pages.pager import Stage
-from gateway.events.subscriptions import Subscriptions
+from sockpqd.core.pages.pager import Stage
+from sockpqd.gateway.events.subscriptions import Subscriptions
 from tests.cluster.helpers.faulty_disk import Crash
 from tests.sim.clients.outcomes import Outcome
 from tests.sim.oracles.durability import Durability

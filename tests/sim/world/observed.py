@@ -7,9 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cluster.journal.journal import Journal
-from cluster.storage.fork import BackgroundTask
-from core import Applied, Machine, Operation, PageLost, level_of
+from sockpqd.cluster.journal.journal import Journal
+from sockpqd.cluster.storage.fork import BackgroundTask
+from sockpqd.core import Applied, Machine, Operation, PageLost, level_of
 from tests.sim.world.disk import SimDisk
 from tests.sim.world.trace import Violation
 

@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from cluster import driver, limits
-from cluster.leader import leadership, proposer
-from cluster.paging import file_space
-from cluster.raft import pysyncobj_adapter
-from cluster.raft.pysyncobj_adapter import PeerNode
-from core import Later, Then
-from core import limits as core_limits
-from core.handlers import dispatch
-from core.pages import paged_run
-from core.store import job_list, ready
+from sockpqd.cluster import driver, limits
+from sockpqd.cluster.leader import leadership, proposer
+from sockpqd.cluster.paging import file_space
+from sockpqd.cluster.raft import pysyncobj_adapter
+from sockpqd.cluster.raft.pysyncobj_adapter import PeerNode
+from sockpqd.core import Later, Then
+from sockpqd.core import limits as core_limits
+from sockpqd.core.handlers import dispatch
+from sockpqd.core.pages import paged_run
+from sockpqd.core.store import job_list, ready
 from tests.core.model import give as model_give
 from tests.core.model import model
 from tests.core.model import sessions as model_sessions

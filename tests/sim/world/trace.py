@@ -7,7 +7,7 @@ from array import array
 from collections import Counter, deque
 from hashlib import blake2b
 
-from core import Operation, Reply
+from sockpqd.core import Operation, Reply
 from tests.sim.world.digest_codes import FAULTS, OUTCOMES, Kind, node_number, operations_bytes, replies_bytes
 from tests.sim.world.events import Events
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.wire.messages import Ack, Append, Heartbeat, Message, RequestVote, SnapshotChunk, Vote
+from sockpqd.cluster.wire.messages import Ack, Append, Heartbeat, Message, RequestVote, SnapshotChunk, Vote
 
 if TYPE_CHECKING:
     from tests.sim.world.node import SimNode

@@ -8,8 +8,8 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from cluster.settings import Member
-from core import Operation
+from sockpqd.cluster.settings import Member
+from sockpqd.core import Operation
 from tests.sim.clients.outcomes import Outcome
 from tests.sim.clients.with_session import SessionClient
 from tests.sim.clients.without_session import Client

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 
-from gateway.dashboard.markup import Markup, tag
-from gateway.dashboard.markup import text as escaped
+from sockpqd.gateway.dashboard.markup import Markup, tag
+from sockpqd.gateway.dashboard.markup import text as escaped
 
 PREVIEW_BYTES = 80
 SHOWN_BYTES = 32 * 1024         # of a body on its own page

@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 
 from msgspec import Struct
 
-from gateway.dashboard.markup import Child, Markup, link, tag
-from gateway.dashboard.pages.parts.view import View
+from sockpqd.gateway.dashboard.markup import Child, Markup, link, tag
+from sockpqd.gateway.dashboard.pages.parts.view import View
 
 ROWS = 50                   # on a page
 NAMES_PER_PORTION = 100     # looked at before others have a turn: a fraction of a millisecond

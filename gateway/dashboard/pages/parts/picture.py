@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import ceil
 
-from gateway.dashboard.history import EVERY_S, History
-from gateway.dashboard.markup import Child, Markup, tag
+from sockpqd.gateway.dashboard.history import EVERY_S, History
+from sockpqd.gateway.dashboard.markup import Child, Markup, tag
 
 WIDTH, HEIGHT = 120, 24
 POINTS = 30                     # of each line at most: each is the greatest of some samples

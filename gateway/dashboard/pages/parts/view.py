@@ -7,11 +7,11 @@ from math import isinf
 
 from msgspec import Struct
 
-from cluster import Cluster
-from gateway.dashboard.history import History
-from gateway.dashboard.markup import Child, Markup, tag, text
-from gateway.dashboard.visitor import Visitor
-from gateway.server.hub import Hub
+from sockpqd.cluster import Cluster
+from sockpqd.gateway.dashboard.history import History
+from sockpqd.gateway.dashboard.markup import Child, Markup, tag, text
+from sockpqd.gateway.dashboard.visitor import Visitor
+from sockpqd.gateway.server.hub import Hub
 
 PAGES = (
     ("/", "Cluster"), ("/queues", "Queues"), ("/groups", "Groups"), ("/pulses", "Pulses"), ("/workers", "Workers"),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gateway.protocol.arguments import ArgumentError, unsigned
-from gateway.protocol.command import Body, Words
+from sockpqd.gateway.protocol.arguments import ArgumentError, unsigned
+from sockpqd.gateway.protocol.command import Body, Words
 
 
 def length_at(words: Words, at: int) -> int | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gateway.protocol.arguments import ArgumentError
-from gateway.protocol.command import Command, Words
+from sockpqd.gateway.protocol.arguments import ArgumentError
+from sockpqd.gateway.protocol.command import Command, Words
 
 
 def alone(words: Words) -> Command:

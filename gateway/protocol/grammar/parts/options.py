@@ -7,9 +7,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from core import Due, Feedback, Policy, Then
-from gateway.protocol.arguments import ArgumentError, milliseconds, unix_ms
-from gateway.protocol.command import Words
+from sockpqd.core import Due, Feedback, Policy, Then
+from sockpqd.gateway.protocol.arguments import ArgumentError, milliseconds, unix_ms
+from sockpqd.gateway.protocol.command import Words
 
 
 class Option(Struct, frozen=True):

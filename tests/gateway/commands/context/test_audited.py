@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.auth import permissions as may
-from gateway.commands.catalog import ROWS
-from gateway.protocol.command import Kind
+from sockpqd.gateway.auth import permissions as may
+from sockpqd.gateway.commands.catalog import ROWS
+from sockpqd.gateway.protocol.command import Kind
 from tests.gateway.helpers.sockets import Gateway
 
 KEY = "00112233445566778899aabbccddeeff"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.commands.context.session_owners import source
+from sockpqd.gateway.commands.context.session_owners import source
 
 
 @pytest.mark.parametrize(("host", "expected"), [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core import (
+from sockpqd.core import (
     OPERATION_BYTES_MAX,
     OPERATION_WORK_MAX,
     Batch,
@@ -17,9 +17,9 @@ from core import (
     Request,
     cost,
 )
-from gateway.commands.context.splitting import split
-from gateway.limits import QUEUES_MAX, Limits
-from gateway.protocol.responses import BAD_ARGUMENTS
+from sockpqd.gateway.commands.context.splitting import split
+from sockpqd.gateway.limits import QUEUES_MAX, Limits
+from sockpqd.gateway.protocol.responses import BAD_ARGUMENTS
 from tests.gateway.helpers.many_jobs import put, settle
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway, attached, with_gateway
 from tests.gateway.helpers.parsing import parser_of
@@ -179,7 +179,7 @@ def test_a_queue_with_many_running_jobs_is_deleted_in_portions() -> None:
 
 
 def test_a_session_with_many_jobs_is_closed_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.limits.UNBOUND_MAX", 2)
+    monkeypatch.setattr("sockpqd.core.limits.UNBOUND_MAX", 2)
 
     async def test(gateway: MemoryGateway) -> None:
         client = await attached(gateway)

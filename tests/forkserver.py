@@ -44,10 +44,13 @@ NUMBER = struct.Struct("!q")
 REQUEST_BYTES_MAX = 1 << 18
 PROGRAM = "import sys; from tests.forkserver import main; sys.exit(main(*sys.argv[1:]))"   # no "python -m" in messages
 BY_MODULE = (sys.executable, "-m")  # the name of the module follows, and the program with its arguments
-MAIN = {"sockpqd": "gateway.main", "pqctl": "pqctl.main", "pqworker": "sockpq.worker.program.main"}
+MAIN = {"sockpqd": "sockpqd.gateway.main", "pqctl": "sockpqd.pqctl.main", "pqworker": "sockpq.worker.program.main"}
 NEEDED = {                          # what they load later
-    "sockpqd": ("gateway.daemon", "gateway.dev.alone", "gateway.process.restarts", "uvloop"),
-    "pqctl": ("pqctl.program", "pqctl.connect", "pqctl.output.table", "pqctl.commands.job", "pqctl.commands.queue"),
+    "sockpqd": ("sockpqd.gateway.daemon", "sockpqd.gateway.dev.alone", "sockpqd.gateway.process.restarts", "uvloop"),
+    "pqctl": (
+        "sockpqd.pqctl.program", "sockpqd.pqctl.connect", "sockpqd.pqctl.output.table", "sockpqd.pqctl.commands.job",
+        "sockpqd.pqctl.commands.queue",
+    ),
     "pqworker": ("sockpq.worker",),
 }
 # Whoever runs the tests in the background lets them ignore signals, and children inherit that.

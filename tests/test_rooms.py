@@ -71,8 +71,9 @@ def imports_of(package: str, root: Path = ROOT) -> Imports:
     for module, path in modules.items():
         imports[module] = set()
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == package:
-                base = node.module.partition(".")[2]
+            source = node.module.removeprefix("sockpqd.") if isinstance(node, ast.ImportFrom) and node.module else ""
+            if source.split(".")[0] == package:
+                base = source.partition(".")[2]
                 for alias in node.names:
                     name = f"{base}.{alias.name}".lstrip(".")
                     imports[module].add(name if name in modules else base)

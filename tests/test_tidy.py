@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 
-# Where each package lives, and which others it may know.
+# Where each package lives, and which others it may know. What lives at the top is imported from `sockpqd`.
 PACKAGES = {
     "core": ("core", ()),
     "cluster": ("cluster", ("core",)),
@@ -25,6 +25,7 @@ PACKAGES = {
     "devcluster": ("devcluster", ("sockpq",)),
     "bench": ("bench", ("core", "sockpq", "devcluster")),
 }
+SERVER = {name for name, (folder, _) in PACKAGES.items() if name == folder} - {"devcluster", "bench"}
 # Other packages import the face of a package, its __init__; these modules belong to a face as well.
 FACES = (
     "cluster.api", "sockpq.aio", "sockpq.interpreter", "sockpq.worker", "devcluster.cluster", "devcluster.node",
@@ -72,8 +73,11 @@ def _size(source: str, tree: ast.AST) -> Iterator[str]:
 
 
 def _imports(path: str, package: str, tree: ast.AST, faces: dict[str, set[str]]) -> Iterator[str]:
-    for module, names in _imported(tree):
+    for name, names in _imported(tree):
+        module = name.removeprefix("sockpqd.")
         top = module.partition(".")[0]
+        if module == name and top in SERVER:
+            yield f"imports {module} instead of sockpqd.{module}"
         if top == "pysyncobj" and path not in LIBRARY_MODULES:
             yield "imports pysyncobj"
         if package == "core" and top not in CORE_IMPORTS | {"core"}:
@@ -100,6 +104,8 @@ def _imported(tree: ast.AST) -> Iterator[tuple[str, list[str]]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((alias.name, []) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module == "sockpqd":
+            yield from ((f"sockpqd.{alias.name}", []) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
             yield node.module or "", [alias.name for alias in node.names]
 
@@ -166,7 +172,10 @@ def test_core_is_there_to_be_looked_at() -> None:
 @pytest.mark.parametrize(
     ("path", "source", "finding"),
     [
-        ("core/a.py", "import cluster", "core imports cluster"),
+        ("core/a.py", "import sockpqd.cluster", "core imports cluster"),
+        ("core/a.py", "from sockpqd import cluster", "core imports cluster"),
+        ("cluster/a.py", "from core import Machine", "imports core instead of sockpqd.core"),
+        ("gateway/a.py", "import gateway.main", "imports gateway.main instead of sockpqd.gateway.main"),
         ("core/a.py", "from sockpqd.gateway import main", "core imports gateway"),
         ("cluster/a.py", "from sockpqd.gateway import main", "cluster imports gateway"),
         ("gateway/a.py", "from sockpq import Client", "gateway imports sockpq"),
@@ -176,11 +185,11 @@ def test_core_is_there_to_be_looked_at() -> None:
         ("client/src/sockpq/worker/a.py", "import click", "the client library imports click"),
         ("client/src/sockpq/worker/a.py", "import rich.live", "imports rich.live of the extra outside of functions"),
         ("pqctl/a.py", "from sockpqd.cluster import ClusterNode", "pqctl imports cluster"),
-        ("bench/a.py", "import gateway.main", "bench imports gateway.main"),
+        ("bench/a.py", "import sockpqd.gateway.main", "bench imports gateway.main"),
         ("gateway/a.py", "from sockpqd.core.machine import Machine", "imports core.machine behind the face of core"),
-        ("gateway/a.py", "import core.machine", "imports core.machine behind the face of core"),
+        ("gateway/a.py", "import sockpqd.core.machine", "imports core.machine behind the face of core"),
         ("gateway/a.py", "from sockpqd.core import machine", "imports machine, which core does not export"),
-        ("gateway/a.py", "def f():\n    import core.state", "imports core.state behind the face of core"),
+        ("gateway/a.py", "def f():\n    import sockpqd.core.state", "imports core.state behind the face of core"),
         ("gateway/a.py", "import pysyncobj", "imports pysyncobj"),
         ("cluster/raft/transport.py", "from pysyncobj.node import Node", "imports pysyncobj"),
         *(
@@ -210,7 +219,7 @@ def test_what_is_not_tidy_is_found(path: str, source: str, finding: str) -> None
         ("core/a.py", "from sockpqd.core.machine import Machine\nfrom collections.abc import Iterator\nimport msgspec"),
         ("core/a.py", "x = 7 // 2\nfor y in sorted({1, 2}): pass\ntype(x)"),
         ("cluster/raft/pysyncobj_adapter.py", "import pysyncobj"),
-        ("gateway/a.py", "from sockpqd.core import Machine\nfrom cluster.api import Cluster\nimport os"),
+        ("gateway/a.py", "from sockpqd.core import Machine\nfrom sockpqd.cluster.api import Cluster\nimport os"),
         ("pqctl/a.py", "from sockpq import Client\nimport click"),
         ("client/src/sockpq/worker/a.py", "def f():\n    from cronsim import CronSim"),
         ("pqctl/a.py", "def f():\n" + "    pass\n" * 59),

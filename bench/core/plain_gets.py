@@ -71,12 +71,12 @@ def _entries(driver: CoreDriver, operations: list[Operation]) -> None:
 
 def measure_in(tree: Path) -> dict[str, tuple[float, float]]:
     """The same, in a process of its own, with the state machine of another tree."""
-    if not (tree / "core" / "__init__.py").exists():
-        raise click.ClickException(f"{tree} is no tree of sockpqd: it has no core")
+    if not (tree / "sockpqd" / "core").exists():
+        raise click.ClickException(f"{tree} is no tree of sockpqd: it has no sockpqd/core")
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "core").symlink_to(tree.resolve() / "core")
+        (Path(folder) / "sockpqd").symlink_to(tree.resolve() / "sockpqd")
         ended = subprocess.run(
-            [sys.executable, "-c", "import json\nfrom bench.core import plain_gets\nimport core\n"
+            [sys.executable, "-c", "import json\nfrom bench.core import plain_gets\nfrom sockpqd import core\n"
              "print(json.dumps([core.__file__, plain_gets.measure()]))"],
             env={**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"}, cwd=folder, capture_output=True, text=True,
             check=False,

@@ -37,7 +37,7 @@ def test_a_tree_costs_as_much_as_itself(tmp_path: Path) -> None:
     assert {row["opcodes_ratio"] for row in record.rows} == {1.0}
     ended = CliRunner().invoke(plain_gets.main, ["--before", str(tmp_path), "--rounds", "1"])
     assert ended.exit_code == 1
-    assert "it has no core" in ended.output
+    assert "it has no sockpqd/core" in ended.output
 
 
 def test_instructions_are_counted_and_are_always_the_same() -> None:

@@ -225,7 +225,7 @@ def test_nobody_waits_for_the_node_to_be_told_about_arguments(arguments: list[st
               "finally: print(*sys.modules, file=sys.stderr)"
     ended = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False)
     loaded = set(ended.stderr.split())
-    assert "gateway.main" in loaded
+    assert "sockpqd.gateway.main" in loaded
     assert not {"core", "cluster", "gateway.config", "aiohttp", "asyncio", "ssl", "uvloop"} & loaded
 
 

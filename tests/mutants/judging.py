@@ -38,7 +38,7 @@ class Workshop:
         for name in filter(None, names):
             if (tree / name).is_file():
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(tree / name, root / name)
+                shutil.copy2(tree / name, root / name, follow_symlinks=False)
         return cls(root, seeds)
 
     def judge(self, module: str, mutant: Mutant, tests: Sequence[str]) -> tuple[str, str]:

@@ -86,10 +86,9 @@ def test_there_is_one_version(version: str, built: Path) -> None:
 def test_the_wheel_has_everything_and_nothing_else(built: Path) -> None:
     (wheel,) = built.glob("sockpqd-*.whl")
     names = zipfile.ZipFile(wheel).namelist()
-    assert {name.split("/")[0] for name in names if ".d" not in name.split("/")[0]} == {
-        "core", "cluster", "beanstalk", "visits", "gateway", "beanstalk_proxy", "pqctl"}
+    assert {name.split("/")[0] for name in names if ".d" not in name.split("/")[0]} == {"sockpqd"}
     for package in ("core", "cluster", "beanstalk", "visits", "gateway", "beanstalk_proxy", "pqctl"):
-        assert f"{package}/py.typed" in names
+        assert f"sockpqd/{package}/py.typed" in names
     shared = {name.partition(".data/data/")[2] for name in names if ".data/data/" in name}
     assert {"share/man/man1/sockpqd.1", "share/man/man1/pqctl.1", "share/bash-completion/completions/pqctl"} <= shared
     (sources,) = built.glob("sockpqd-*.tar.gz")

@@ -260,7 +260,7 @@ def test_without_a_yes_nothing_is_restored(keys: str, code: int, cluster: FakeCl
 
 def peak_bytes(*arguments: str) -> int:
     """The most memory that a run of pqctl has used, without what it has mapped of files."""
-    program = ("import sys\nfrom pqctl.program import run\ncode = run(sys.argv[1:])\n"
+    program = ("import sys\nfrom sockpqd.pqctl.program import run\ncode = run(sys.argv[1:])\n"
                "status = dict(line.split(':') for line in open('/proc/self/status'))\n"
                "sys.stderr.write(status['VmData'])\nsys.exit(code)")
     ended = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True)

@@ -24,7 +24,7 @@ from tests.sim.world.network import Network
 from tests.sim.world.trace import Trace, Violation
 
 ROOT = Path(__file__).parents[2]
-PRODUCT = ("core", "cluster")
+PRODUCT = ("sockpqd.core.", "sockpqd.cluster.")
 SEEDS = (3, 15, 20)             # damage that is refused, failing disks, operators' commands
 SEED = 3
 PUT = Put("q", 0, b"x")
@@ -37,7 +37,7 @@ digest_of = functools.cache(campaign.digest)        # of the product as it is
 def rename_the_product() -> int:
     """Give all classes other names, reprs and texts of errors, for good; returns how many there are."""
     classes: list[Any] = [
-        thing for name, module in list(sys.modules.items()) if name.partition(".")[0] in PRODUCT
+        thing for name, module in list(sys.modules.items()) if f"{name}.".startswith(PRODUCT)
         for thing in vars(module).values() if isinstance(thing, type) and thing.__module__ == name
     ]
     for number, thing in enumerate(classes):

@@ -8,8 +8,10 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -62,10 +64,19 @@ def test_says_error():
 """
 
 
-def test_the_failed_tests_of_all_lanes_are_the_last_that_is_said(tmp_path: Path) -> None:
-    (tmp_path / "test_it.py").write_text(TESTS)
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """A folder of a short name: pytest's line about a test begins with the path, and has a width."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+def test_the_failed_tests_of_all_lanes_are_the_last_that_is_said(short_path: Path) -> None:
+    (short_path / "test_it.py").write_text(TESTS)
     failing = [
-        sys.executable, "-m", "pytest", "-q", "-ra", "-p", "no:cacheprovider", f"--rootdir={tmp_path}", str(tmp_path)]
+        sys.executable, "-m", "pytest", "-q", "-ra", "-p", "no:cacheprovider", f"--rootdir={short_path}",
+        str(short_path),
+    ]
     out = io.StringIO()
     ends = "for number in range(30): print('line', number)\nexit(2)"
     assert lanes.run({"tests": failing, "good": python("print('well')"), "style": python(ends)}, out) == 1

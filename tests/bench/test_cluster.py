@@ -14,7 +14,7 @@ from sockpq import Client, survey
 from devcluster.cluster import ASK_S, LocalCluster, say, serves
 from devcluster.node import NodeError
 from devcluster.ports import free_ports
-from tests.waiting import gone
+from tests.waiting import gone, until
 
 
 def test_to_ask_who_leads_writes_nothing_to_the_log() -> None:
@@ -24,6 +24,7 @@ def test_to_ask_who_leads_writes_nothing_to_the_log() -> None:
 
         def stands() -> set[tuple[int | None, int | None]]:
             return {(line.term, line.applied) for view in survey(cluster.servers, ASK_S) for line in view.nodes}
+        until(lambda: len(stands()) == 1, "all nodes have applied the same entries")
         before = stands()
         found = [cluster.leader() for _ in range(30)]
         assert leader in found

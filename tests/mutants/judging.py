@@ -36,7 +36,7 @@ class Workshop:
             capture_output=True, text=True,
         ).stdout.split("\0")
         for name in filter(None, names):
-            if (tree / name).is_file():
+            if (tree / name).is_file() or (tree / name).is_symlink():       # sockpqd/ has links to folders
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(tree / name, root / name, follow_symlinks=False)
         return cls(root, seeds)

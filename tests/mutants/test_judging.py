@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -97,3 +98,16 @@ def test_the_first_failure_is_told_or_else_the_last_line() -> None:
     assert failure(["..F", "FAILED a - x", "FAILED b - y", "2 failed"]) == "FAILED a - x"
     assert failure(["Killed"]) == "Killed"
     assert failure([]) == ""
+
+
+def test_a_copy_has_the_links_of_the_tree(tmp_path: Path) -> None:
+    tree, copy = tmp_path / "tree", tmp_path / "copy"
+    (tree / "p").mkdir(parents=True)
+    (tree / "p" / "a.py").write_bytes(SOURCE)
+    (tree / "link").symlink_to("p")
+    subprocess.run(["git", "init", "-q"], cwd=tree, check=True)
+    Workshop.copied(tree, copy)
+    assert (copy / "link").is_symlink()
+    assert (copy / "link" / "a.py").read_bytes() == SOURCE
+    (copy / "p" / "a.py").write_bytes(b"")
+    assert (copy / "link" / "a.py").read_bytes() == b""

@@ -4,7 +4,7 @@ from sockpqd.cluster.api import Cluster, ClusterListener, Figures, NodeStatus, P
 from sockpqd.cluster.damage.file_check import FileCheck, check_files
 from sockpqd.cluster.errors import ApplyFailed, ClusterError, FailStop, LibraryMismatch, OutOfMemory, RaftViolated
 from sockpqd.cluster.exit_codes import restart_cures
-from sockpqd.cluster.limits import ERRAND_BYTES_MAX, reserved_descriptors
+from sockpqd.cluster.limits import CALL_BYTES_MAX, reserved_descriptors
 from sockpqd.cluster.metrics.histogram import Histogram
 from sockpqd.cluster.node import ClusterNode
 from sockpqd.cluster.settings import Member, NodeSettings, PeerTls
@@ -15,7 +15,7 @@ from sockpqd.cluster.wire.tls import TlsTransport
 from sockpqd.cluster.wire.tls_handshakes import Handshakes
 
 __all__ = [
-    "ERRAND_BYTES_MAX",
+    "CALL_BYTES_MAX",
     "ApplyFailed",
     "Cluster",
     "ClusterError",

@@ -74,11 +74,11 @@ class ClientPending(Pending, Protocol):
         """Like refused(), but this node serves: it is overloaded, and the client had no turn for too long."""
 
 
-class Doing(Protocol):
-    """An errand that is being done."""
+class RunningCall(Protocol):
+    """A forwarded call that the leader is executing."""
 
     def cancel(self) -> None:
-        """End it soon; its outcome is told all the same."""
+        """End it soon; its outcome is still reported."""
 
 
 class ClusterListener(Protocol):
@@ -105,14 +105,16 @@ class ClusterListener(Protocol):
     def state_replaced(self) -> None:
         """A snapshot of another node replaced the state of this one: what happened in between is unknown."""
 
-    async def asked(self, user: str | None, address: str, command: bytes) -> bytes | None:
-        """Another node asks this one, as the leader, to execute a client's command: see Cluster.ask_leader.
+    async def execute_command(self, user: str | None, address: str, command: bytes) -> bytes | None:
+        """Execute a command of another node's client, as the leader: see Cluster.forward_command.
 
-        Returns the answer; None: it was certainly not executed.
+        Returns the answer, or None if it was certainly not executed.
         """
 
-    def errand(self, user: str | None, address: str, data: bytes, told: Callable[[bytes | None], None]) -> Doing:
-        """Do something for a client of another node, as the leader; `told` is called once, perhaps at once."""
+    def execute_call(
+        self, user: str | None, address: str, data: bytes, told: Callable[[bytes | None], None],
+    ) -> RunningCall:
+        """Execute a call for a client of another node, as the leader; `told` gets the outcome once, perhaps at once."""
 
     def turn_ended(self) -> None:
         """The turn's entries have been sent to the other nodes: write the answers to committed operations now."""
@@ -336,25 +338,25 @@ class Cluster(Protocol):
     async def switch_service(self, online: bool) -> None:
         """CLUSTER OFFLINE and ONLINE: switch the whole service, lastingly. Raises NotLeader and OutcomeUnknown."""
 
-    async def ask_leader(self, user: str | None, address: str, command: bytes) -> bytes:
+    async def forward_command(self, user: str | None, address: str, command: bytes) -> bytes:
         """Let the leader execute a command of the protocol, with its data, as this user; returns the whole answer.
 
         `address`: of the client, for logs. The leader looks up the user's rights. Raises NotLeader, when it was
         certainly not executed, and OutcomeUnknown.
         """
 
-    def send_errand(
+    def forward_call(
         self, user: str | None, address: str, data: bytes, told: Callable[[bytes | None], None],
     ) -> int | None:
-        """Let the leader do something for a client of this node: its gateway understands `data`.
+        """Let the leader execute a call for a client of this node; `data` is for the leader's gateway.
 
-        `told` is called once with the outcome, None if there is none, which says nothing about what was done. Returns a
-        number for `recall_errand`; None, and nothing is told: there is no other node that leads, or too much is on its
-        way there. Neither `data` nor the outcome may have more than ERRAND_BYTES_MAX: raises ValueError.
+        `told` is called once with the outcome, or with None if there is none: the call may or may not have been
+        executed. Returns a number for `cancel_call`, or None, without ever calling `told`, when no other node leads or
+        too much is queued for it. Raises ValueError if `data` has more than CALL_BYTES_MAX, the limit of outcomes, too.
         """
 
-    def recall_errand(self, number: int) -> None:
-        """Let an errand end soon; its outcome is told all the same."""
+    def cancel_call(self, number: int) -> None:
+        """Let a forwarded call end soon; its outcome is still reported."""
 
     async def compact(self) -> int:
         """CLUSTER SNAPSHOT: write a snapshot on this node and cut its log; returns the snapshot's index.

@@ -143,7 +143,7 @@ class Capacity:
         left = self.free_bytes - self._expected_bytes()
         return 0 <= left < self._journal.segments.segment_bytes and self._journal.can_shrink
 
-    def stand_still(self, now: float, error: NoRoom) -> None:
+    def pause(self, now: float, error: NoRoom) -> None:
         """Pause, because there was no room for the changes of a turn."""
         if not self.stuck:
             self.stuck = True
@@ -188,7 +188,7 @@ class Capacity:
             self._store.retry()
             log.warning("the disk is full: the ballast is released, so that the journal can be cut")
 
-    def make_way(self) -> None:
+    def release_ballast(self) -> None:
         """Make room for a snapshot that is about to be written."""
         if self.free_bytes < self._snapshot_bytes() and self.ballast.bytes:
             self.relieve()

@@ -24,7 +24,7 @@ from typing import Protocol
 from sockpqd.cluster import limits
 from sockpqd.cluster.api import Channels, ClusterListener
 from sockpqd.cluster.capacity import Capacity
-from sockpqd.cluster.damage.mending import Mending
+from sockpqd.cluster.damage.repair import Repair
 from sockpqd.cluster.errors import FailStop, OutOfMemory, RejoinFailed
 from sockpqd.cluster.execution import Execution
 from sockpqd.cluster.forwarding.notices import Notices
@@ -109,7 +109,7 @@ class Driver:
         self.chain = store.chain
         self.members = Members(settings, machine)
         self._compaction = Compaction(settings.name, self.members, journal, store, pages)
-        self.mending = Mending(journal, store)
+        self.repair = Repair(journal, store)
         self._stale = True                      # the transport does not have these members yet
         self._linked: dict[str, str] = {}       # peers of the network and their addresses
         self._network = network
@@ -162,7 +162,7 @@ class Driver:
         try:
             self.journal.sync()
         except NoRoom as error:
-            self.capacity.stand_still(self._clock.monotonic(), error)
+            self.capacity.pause(self._clock.monotonic(), error)
 
     def turn(self, *, propose: bool = True) -> None:
         """Run one turn; without `propose` what is queued goes on waiting. Raises any error that must stop this node."""
@@ -174,7 +174,7 @@ class Driver:
             else:
                 self._turn(now, propose=propose)
         except NoRoom as error:
-            self.capacity.stand_still(now, error)
+            self.capacity.pause(now, error)
             self._turn_without_room()
 
     def _turn_without_room(self) -> None:
@@ -204,7 +204,7 @@ class Driver:
             self._housekeeping_at = now + limits.HOUSEKEEPING_S
             self._housekeeping_before_tick(now)
         if propose:
-            self.proposer.overlaps = self.syncing.pace.overlaps(now)
+            self.proposer.overlaps = self.syncing.pipelining.overlaps(now)
             self.proposer.flush(now)
         if housekeeping or not transport.lane.turn():
             transport.quorum.tick()
@@ -214,7 +214,7 @@ class Driver:
             if isinstance(failure, MemoryError):
                 raise OutOfMemory("no memory to give out replies: start this node again") from failure
             raise FailStop("a listener failed") from failure
-        self.syncing.pace.committed(now)
+        self.syncing.pipelining.committed(now)
         heard_at = now if self.leadership.serving else transport.elections.heard_at
         if heard_at > self._level_at and transport.leader_commit <= replica.applied_index:
             self._level_at = heard_at
@@ -224,7 +224,7 @@ class Driver:
             self._housekeeping_after_tick(now)
         if replica.is_leader:
             self._network.flush_appends()
-            self.syncing.pace.sent()
+            self.syncing.pipelining.sent()
         self._listener.turn_ended()
         if self.syncing.lead(now) if replica.is_leader else self.syncing.wait(now):
             self._network.flush()
@@ -294,10 +294,10 @@ class Driver:
         self.full = self.capacity.full()
         if self.replica.is_leader:
             self._state_for_entries.look(now)
-        mending = self.mending.due(now, self.replica.applied_index)
+        mending = self.repair.due(now, self.replica.applied_index)
         capacity = self.capacity
         if mending or self._compaction.begins(now, no_room=capacity.lacking, short=capacity.short):
-            capacity.make_way()
+            capacity.release_ballast()
             self.replica.compact()
 
     def urgent(self, event: Hello | Message | None) -> bool:
@@ -482,7 +482,7 @@ class Driver:
             client=self.members.client_address(self.settings.name),
         )
 
-    def meet(self, hello: Hello) -> None:
+    def add_unknown_peer(self, hello: Hello) -> None:
         """Make a node that greets us a peer, although it is no member here, if it knows a later membership.
 
         Others joined while this node was away or not yet part of the cluster, and one of them may lead. It becomes a

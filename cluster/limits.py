@@ -19,9 +19,9 @@ FRAGMENT_BYTES = 256 << 10      # of this size, one in each entry: others wait f
 FRAGMENT_S = 0.02               # larger in proportion where they take longer: 8 MiB are there after some 0.7 s
 ENTRY_WORK_MAX = 16_000         # work in an entry, in names (core/handlers/cost.py): about 10 ms
 ENTRIES_IN_FLIGHT_MAX = 1       # entries proposed and not applied; 2 made entries smaller and a PUT 25% more expensive
-OVERLAP_OPERATIONS_MIN = 200    # but one more if this one and the next are so large, and it pays (leader/pace.py):
+OVERLAP_OPERATIONS_MIN = 200    # but one more if this one and the next are so large, and leader/pipelining.py agrees:
 SLOW_ANSWERS_S = 0.0015         # the leader waits this long for disks and followers
-PACE_S = 1.0                    # how long a measurement holds
+PIPELINING_S = 1.0              # how long a measurement holds
 WORK_HELD_BYTES = 48            # memory counted for a unit of work: a name, or part of an operation and its outcome
 HELD_PER_BYTE_MAX = 8           # at most this much for each encoded byte: what is only asked for takes no memory
 PLAIN_WORK = 8                  # work of a plain PUT, DONE or LATER,
@@ -35,28 +35,28 @@ COMMIT_DELAY_SHARE = 0.25       # of the time the last entry took from its propo
 COMMIT_DELAY_S_MAX = 0.0005
 COMMIT_DELAY_RESTS_MAX = 63     # most entries proposed without a delay after delays that brought nothing
 
-# ---- Lanes: fairness among clients
+# ---- Client queues: fairness among clients
 
-LANE_QUANTUM_BYTES = 8192       # one turn of a client: 128 plain operations
-LANE_WORK_BYTES = 8             # bytes a unit of work is charged as: a plain operation costs the same by both measures
-LANES_OPERATIONS_MAX = 16_384   # operations in all lanes, roughly: a quarter of a second of small ones
-LANES_BYTES_MAX = 16 << 20      # memory of all that is queued, roughly: above it each client is held to its share
-LANE_HELD_PER_CHARGE_MAX = HELD_PER_BYTE_MAX + 1    # memory for each byte that is charged, at most
-LANE_WAIT_S_MAX = 1.0           # a client without a turn for so long is answered that the server is busy
-LANES_LOOK_S = 0.1              # between two checks for such clients
+CLIENT_QUANTUM_BYTES = 8192     # one turn of a client: 128 plain operations
+CLIENT_WORK_BYTES = 8           # bytes charged for a unit of work: a plain operation costs the same by both measures
+QUEUED_OPERATIONS_MAX = 16_384  # operations in all queues, roughly: a quarter of a second of small ones
+QUEUED_BYTES_MAX = 16 << 20     # memory of all that is queued, roughly: above it each client is held to its share
+QUEUED_PER_CHARGE_MAX = HELD_PER_BYTE_MAX + 1    # memory for each byte that is charged, at most
+CLIENT_WAIT_S_MAX = 1.0         # a client without a turn for so long is answered that the server is busy
+CLIENTS_LOOK_S = 0.1            # between two checks for such clients
 
-# ---- Errands and questions between nodes
+# ---- Calls and commands that a node forwards to the leader
 
-# An errand, or its outcome: a body of DATA_BYTES_CEILING with room to spare, and half of what a message may be. What is
-# larger is refused where it is made.
-ERRAND_BYTES_MAX = 17 << 20
-ERRANDS_UNSENT_BYTES_MAX = 64 << 20     # of them on their way to one node: with more, no other one begins
+# A forwarded call, or its outcome: a body of DATA_BYTES_CEILING with room to spare, and half of what a message may be.
+# Anything larger is refused by the sender.
+CALL_BYTES_MAX = 17 << 20
+CALLS_UNSENT_BYTES_MAX = 64 << 20    # of them on their way to one node: with more, no other one begins
 ANSWER_BYTES_MAX = 1 << 20      # to a command that the leader executes for another node, for a page that shows a line
 
 # ---- The node's loop
 
-QUESTION_S = 9.0               # for a command that the leader executes for another node: a page waits no longer
-QUESTIONS_MAX = 64              # of them at a time
+FORWARDED_COMMAND_S = 9.0       # for the answer to a forwarded command: a page waits no longer
+FORWARDED_COMMANDS_MAX = 64     # of them at a time
 TICK_S = 0.01                   # between turns when nothing happens, unless the next one is known to be later (idle.py)
 HOUSEKEEPING_S = 0.005          # what need not be done in every turn is done at most this often
 FOLLOWING_S = 0.1               # it may come so much later in a turn in which a follower heard its leader in order
@@ -169,7 +169,7 @@ HELLO_S = 2.0                   # time for the greeting
 DIAL_S = 1.0                    # time for a TCP connection
 REDIAL_S = 0.03, 0.1            # pause before dialling again, drawn from this range
 REDIAL_REFUSED_S = 1.0          # a peer that refuses us is dialled less and less often, down to once in this time
-TWIN_S = 1.0                    # who was heard within this time keeps its place when another comes with its name
+DUPLICATE_S = 1.0               # who was heard within this time keeps its place when another comes with its name
 SILENCE_S = 3.0                 # silence of a dead connection: nodes describe themselves every INFO_S
 STRANGERS_MAX = 64              # connections that have not greeted yet, and TLS handshakes under way
 

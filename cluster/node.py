@@ -24,12 +24,12 @@ from sockpqd.cluster.api import (
     RemoveNodeReply,
 )
 from sockpqd.cluster.capacity import Capacity
-from sockpqd.cluster.damage.rejoining import Rejoining
+from sockpqd.cluster.damage.rejoin import Rejoin
 from sockpqd.cluster.damage.scrubber import FileToRead, Finding, Scrubber, files_to_read
 from sockpqd.cluster.driven_node import DrivenNode
 from sockpqd.cluster.driver import Driver
-from sockpqd.cluster.forwarding.errands import Errands, Told
-from sockpqd.cluster.forwarding.questions import Questions
+from sockpqd.cluster.forwarding.forwarded_calls import ForwardedCalls, OnOutcome
+from sockpqd.cluster.forwarding.forwarded_commands import ForwardedCommands
 from sockpqd.cluster.idle import next_turn_at
 from sockpqd.cluster.journal.journal import Journal
 from sockpqd.cluster.leader.clock import SystemClock
@@ -43,7 +43,15 @@ from sockpqd.cluster.snapshots.snapshot_store import SnapshotStore
 from sockpqd.cluster.stats import figures
 from sockpqd.cluster.storage.disk import Disk, TimedDisk
 from sockpqd.cluster.storage.errors import StorageDamaged
-from sockpqd.cluster.wire.messages import Answered, Ask, Errand, Hello, Message, Recall, Reported
+from sockpqd.cluster.wire.messages import (
+    CallOutcome,
+    CancelCall,
+    CommandAnswer,
+    ForwardedCall,
+    ForwardedCommand,
+    Hello,
+    Message,
+)
 from sockpqd.cluster.wire.peer_network import PeerNetwork
 from sockpqd.core import Machine
 
@@ -64,7 +72,7 @@ class ClusterNode(DrivenNode):
         machine = paging_machine(pages, settings.hot_bytes)
         self._loop = asyncio.get_running_loop()
         self.failed: asyncio.Future[None] = self._loop.create_future()
-        self._process = os.urandom(PROCESS_BYTES)   # tells this process from any other (wire/twins.py)
+        self._process = os.urandom(PROCESS_BYTES)   # tells this process from any other (wire/duplicate_nodes.py)
         self._network = PeerNetwork(settings, self._hello, self._event, self._receiving, self._meet)
         self._clock = SystemClock()
         self._disk = TimedDisk()
@@ -72,10 +80,10 @@ class ClusterNode(DrivenNode):
         self._disk.hold_descriptors(limits.HELD_FILES)
         snapshots = Disk()
         snapshots.hold_descriptors(limits.HELD_FILES)
-        self._rejoining = Rejoining(self._disk, settings, lambda: int(time.time()))
-        journal, store = self._rejoining.open(lambda: open_storage(
+        self._rejoin = Rejoin(self._disk, settings, lambda: int(time.time()))
+        journal, store = self._rejoin.open(lambda: open_storage(
             settings.data_dir, self._disk, snapshots, machine, pages))
-        self._rejoining.tell(journal)
+        self._rejoin.tell(journal)
         super().__init__(Driver(
             settings, journal, store, machine, self._network, listener, self._clock, random.Random(), self._pages,
         ))
@@ -87,8 +95,8 @@ class ClusterNode(DrivenNode):
         )
         self._watch = WatermarkMonitor(settings.data_dir, self._marks, self._loop)
         self._administration = Administration(self._driver, self._wake)
-        self._questions = Questions(self._driver.peers, self._driver.leader, listener, self._send_beside)
-        self._errands = Errands(
+        self._commands = ForwardedCommands(self._driver.peers, self._driver.leader, listener, self._send_beside)
+        self._calls = ForwardedCalls(
             self._driver.peers, self._driver.leader, listener, self._send_beside, self._network)
         self._scrubber = Scrubber(self._to_scrub, self._damaged, pages.directory)
         self._syncing: Future[None] | None = None       # wakes this node when it ends
@@ -104,7 +112,7 @@ class ClusterNode(DrivenNode):
         try:
             self._driver.recover()
         except StorageDamaged as error:
-            raise self._rejoining.order(error) from error
+            raise self._rejoin.order(error) from error
         self._watch.start()
         self._scrubber.start()
         await self._network.start()
@@ -119,8 +127,8 @@ class ClusterNode(DrivenNode):
             self._timer.cancel()
         self._watch.stop()
         self._scrubber.stop()
-        self._questions.stop()
-        self._errands.stop()
+        self._commands.stop()
+        self._calls.stop()
         await self._network.stop()
         self._driver.store.close()
         self._driver.journal.close()
@@ -137,14 +145,14 @@ class ClusterNode(DrivenNode):
 
     def _event(self, name: str, event: Hello | Message | None) -> None:
         driver = self._driver
-        if type(event) is Ask or type(event) is Answered:
-            self._questions.received(name, event)
+        if type(event) is ForwardedCommand or type(event) is CommandAnswer:
+            self._commands.received(name, event)
             return
-        if type(event) is Errand or type(event) is Reported or type(event) is Recall:
-            self._errands.received(name, event)
+        if type(event) is ForwardedCall or type(event) is CallOutcome or type(event) is CancelCall:
+            self._calls.received(name, event)
             return
         if event is None:
-            self._errands.lost(name)
+            self._calls.lost(name)
         driver.inbox.append((name, event))
         if self._scheduled:
             return
@@ -157,7 +165,7 @@ class ClusterNode(DrivenNode):
         self._driver.transport.receiving(name, self._clock.monotonic())
 
     def _meet(self, hello: Hello) -> None:
-        self._driver.meet(hello)
+        self._driver.add_unknown_peer(hello)
 
     def _wake(self) -> None:
         if not self._scheduled:
@@ -178,10 +186,10 @@ class ClusterNode(DrivenNode):
             if self._pages is not None:
                 self._pages.halted = self._marks.disk_reached
             self._measured(driver.capacity)
-            driver.syncing.pace.waited(max(0.0, self._woken_at - self._turned_at))
+            driver.syncing.pipelining.waited(max(0.0, self._woken_at - self._turned_at))
             driver.turn(propose=not waits)
         except StorageDamaged as error:
-            self.failed.set_exception(self._rejoining.order(error))
+            self.failed.set_exception(self._rejoin.order(error))
             return
         except Exception as error:
             self.failed.set_exception(error)
@@ -225,7 +233,7 @@ class ClusterNode(DrivenNode):
 
     def _damaged(self, finding: Finding) -> None:
         """The scrubber found damage; called in its thread."""
-        self._loop.call_soon_threadsafe(self._driver.mending.begin, finding)
+        self._loop.call_soon_threadsafe(self._driver.repair.begin, finding)
 
     def _look_by(self, when: float) -> None:
         """Look whether a turn is due at this time, or sooner; monotonic seconds."""
@@ -297,17 +305,17 @@ class ClusterNode(DrivenNode):
         """See Cluster."""
         await self._administration.switch_service(online)
 
-    def send_errand(self, user: str | None, address: str, data: bytes, told: Told) -> int | None:
+    def forward_call(self, user: str | None, address: str, data: bytes, told: OnOutcome) -> int | None:
         """See Cluster."""
-        return self._errands.send(user, address, data, told)
+        return self._calls.send(user, address, data, told)
 
-    def recall_errand(self, number: int) -> None:
+    def cancel_call(self, number: int) -> None:
         """See Cluster."""
-        self._errands.recall(number)
+        self._calls.cancel(number)
 
-    async def ask_leader(self, user: str | None, address: str, command: bytes) -> bytes:
+    async def forward_command(self, user: str | None, address: str, command: bytes) -> bytes:
         """See Cluster."""
-        return await self._questions.ask(user, address, command)
+        return await self._commands.execute(user, address, command)
 
     async def compact(self) -> int:
         """See Cluster."""

@@ -53,7 +53,7 @@ def figures(
         level=driver.machine.known_level,
         cluster_level=driver.machine.level,
         rejoining=journal.forgetful and not journal.voter,
-        damaged_files=driver.mending.found,
+        damaged_files=driver.repair.found,
         scrubbed_bytes=scrubbed_bytes,
         peers=tuple(_peer(node) for node in nodes if node.name != mine),
         hot_bytes=driver.machine.hot_bytes,

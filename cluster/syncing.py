@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from sockpqd.cluster import limits
 from sockpqd.cluster.journal.journal import Journal
-from sockpqd.cluster.leader.pace import Pace
+from sockpqd.cluster.leader.pipelining import Pipelining
 from sockpqd.cluster.leader.proposer import Proposer
 
 
@@ -23,7 +23,7 @@ class Syncing:
 
     def __init__(self, journal: Journal, proposer: Proposer, monotonic: Callable[[], float], patience_s: float) -> None:
         self._journal = journal
-        self.pace = Pace(proposer)
+        self.pipelining = Pipelining(proposer)
         self._monotonic = monotonic
         self._patience_s = patience_s
         self._durable_at = float("-inf")        # when everything was last durable
@@ -43,13 +43,14 @@ class Syncing:
         """Leader: the same, but do not wait for a large frame; returns whether everything is durable."""
         if now - self._durable_at >= self._patience_s:
             return self.wait(now)
-        journal, pace = self._journal, self.pace
+        journal, pipelining = self._journal, self.pipelining
         begun = self._monotonic() if journal.unsynced else None
-        if not journal.sync_in_background(alone=self._commit_index_due(now), from_bytes=pace.beside_bytes(now)):
+        from_bytes = pipelining.background_bytes(now)
+        if not journal.sync_in_background(alone=self._commit_index_due(now), from_bytes=from_bytes):
             return False
         if begun is not None:
             done = self._monotonic()
-            pace.synced(done - begun, done)
+            pipelining.synced(done - begun, done)
         self._durable_at = now
         return True
 

@@ -78,7 +78,7 @@ LONG = (
     "cluster/test_full_disks.py::test_who_does_not_come_back_loses_it",
     "cluster/test_hazards.py::test_h11d_no_number_of_long_commands_makes_an_entry_too_large",
     "cluster/test_hazards.py::test_h11d_the_largest_entry_is_replicated_whole",
-    "cluster/test_lanes.py::test_a_client_that_comes_is_served_by_the_next_entry_however_much_others_pipeline",
+    "cluster/test_client_queues.py::test_a_client_that_comes_is_served_by_the_next_entry_however_much_others_pipeline",
     "cluster/test_proposer.py::test_no_number_of_legal_commands_makes_an_entry_too_large",
     "cluster/test_small_cluster.py::test_a_dead_leader_is_replaced_early_and_a_silent_one_within_a_second_and_a_half",
     "cluster/test_transfer_interrupted.py::test_a_transfer_interrupted_at_any_point_starts_again",

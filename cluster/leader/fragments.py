@@ -13,7 +13,7 @@ from sockpqd.cluster.api import ClientPending, Pending
 from sockpqd.core import Fragment, FragmentsMissing, LastFragment, Operation, Reply, cost, encode_operation
 
 # An operation, its pending, encoded bytes, work (core/handlers/cost.py), bytes of memory, whether it must stay right
-# behind the one before, and its charge: its bytes, or LANE_WORK_BYTES for each unit of its work if that is more.
+# behind the one before, and its charge: its bytes, or CLIENT_WORK_BYTES for each unit of its work if that is more.
 Queued = tuple[Operation, Pending, int, int, int, bool, int]
 OfClient = tuple[Operation, ClientPending, int, int, int, bool, int]
 

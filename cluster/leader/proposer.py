@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from sockpqd.cluster import limits
 from sockpqd.cluster.api import ClientPending, Pending
+from sockpqd.cluster.leader.client_queues import ClientQueues
 from sockpqd.cluster.leader.fragments import FRAGMENTS, Queued
-from sockpqd.cluster.leader.lanes import Lanes
 from sockpqd.cluster.metrics.histogram import Histogram
 from sockpqd.cluster.raft.pysyncobj_adapter import NOT_EXECUTED, SUCCESS, Callback
 from sockpqd.core import (
@@ -95,7 +95,7 @@ class Proposer:
         self._effects = effects
         self._monotonic = monotonic
         self._queue: deque[Queued] = deque()            # operations for the next entry, as many as it holds
-        self._lanes = Lanes(monotonic)                  # the rest, waiting for turns
+        self._clients = ClientQueues(monotonic)                  # the rest, waiting for turns
         self._bytes = self._work = 0                    # cost of the queue
         self._flying: deque[_Batch] = deque()
         self.entries = 0                                # handed to Raft so far
@@ -109,7 +109,7 @@ class Proposer:
         self.failure: BaseException | None = None       # raised by a Pending or listener, which is a bug
 
     def propose(self, operation: Operation, pending: Pending) -> None:
-        """Queue an operation of the node itself, ahead of all lanes; refused while the node does not serve."""
+        """Queue an operation of the node itself, ahead of all client queues; refused while the node does not serve."""
         if not self.accepting:
             pending.refused()
             return
@@ -121,7 +121,7 @@ class Proposer:
         self.backlog_bytes += held
         self._bytes += size
         self._work += work
-        if not self._queue and not self._lanes.count:
+        if not self._queue and not self._clients.count:
             self._since = self._monotonic()
         self._queue.append((operation, pending, size, work, held, False, 0))
 
@@ -130,7 +130,7 @@ class Proposer:
     ) -> bool:
         """Queue an operation of this client (see Cluster.propose_for).
 
-        While the next entry can take everything that is queued no turns are needed; the rest goes into lanes.
+        While the next entry can take everything that is queued no turns are needed; the rest goes into client queues.
         """
         if not self.accepting:
             pending.refused()
@@ -141,18 +141,18 @@ class Proposer:
         size, work = COSTS[type(operation)](operation)
         held = size + limits.PLAIN_HELD_BYTES if work == limits.PLAIN_WORK else _held_bytes(size, work)
         self.backlog_bytes = backlog = self.backlog_bytes + held
-        queue, lanes = self._queue, self._lanes
-        if lanes.count or size > limits.WHOLE_BYTES_MAX or (
+        queue, clients = self._queue, self._clients
+        if clients.count or size > limits.WHOLE_BYTES_MAX or (
             not behind and (
                 len(queue) >= limits.ENTRY_OPERATIONS_MAX
                 or self._bytes > limits.ENTRY_BYTES_MAX or self._work > limits.ENTRY_WORK_MAX
             )
         ):
-            charge = limits.LANE_WORK_BYTES * work
-            if not queue and not lanes.count:
+            charge = limits.CLIENT_WORK_BYTES * work
+            if not queue and not clients.count:
                 self._since = self._monotonic()
-            lanes.add(client, (operation, pending, size, work, held, behind, charge if charge > size else size))
-            return backlog > limits.LANES_BYTES_MAX and (backlog > limits.BACKLOG_BYTES_MAX or lanes.sated(client))
+            clients.add(client, (operation, pending, size, work, held, behind, charge if charge > size else size))
+            return backlog > limits.QUEUED_BYTES_MAX and (backlog > limits.BACKLOG_BYTES_MAX or clients.sated(client))
         self._bytes += size
         self._work += work
         if not queue:
@@ -163,14 +163,14 @@ class Proposer:
     @property
     def collecting(self) -> int:
         """The number of the entry that is collected; 0 while clients take turns (see Cluster.collecting)."""
-        return 0 if self._lanes.count else self.entries + 1
+        return 0 if self._clients.count else self.entries + 1
 
     def withdraw(self, client: object) -> None:
-        """Drop the operations in the lane of a disconnected client; their outcome is overdue().
+        """Drop the operations in the queue of a disconnected client; their outcome is overdue().
 
         Hand-outs for other clients' blocked commands among them are proposed again by those clients.
         """
-        for _, pending, _, _, held, _, _ in self._lanes.withdraw(client):
+        for _, pending, _, _, held, _, _ in self._clients.withdraw(client):
             self.backlog_bytes -= held
             pending.overdue()
 
@@ -194,7 +194,7 @@ class Proposer:
     @property
     def ready(self) -> bool:
         """Would flush() propose something?"""
-        if not (self._queue or self._lanes.count):
+        if not (self._queue or self._clients.count):
             return False
         return len(self._flying) < limits.ENTRIES_IN_FLIGHT_MAX or self._one_more()
 
@@ -215,12 +215,12 @@ class Proposer:
     @property
     def queued(self) -> int:
         """The number of operations that are not in an entry yet."""
-        return len(self._queue) + self._lanes.count
+        return len(self._queue) + self._clients.count
 
     @property
     def share(self) -> int:
         """How many operations one client should have queued at most."""
-        return self._lanes.share
+        return self._clients.share
 
     def flush(self, now: float) -> None:
         """Propose queued operations while fewer than ENTRIES_IN_FLIGHT_MAX are in flight. `now`: monotonic seconds.
@@ -252,15 +252,15 @@ class Proposer:
                 break
             taken += queue
             queue.clear()
-            charge = self._lanes.give(queue, now)
+            charge = self._clients.give(queue, now)
             if not charge:
                 break
             if type(queue[0][0]) in FRAGMENTS:              # one of them in each entry
                 taken += queue
                 queue.clear()
                 break
-            total += charge                             # an upper bound of bytes and, in LANE_WORK_BYTES, work
-            total_work += charge // limits.LANE_WORK_BYTES
+            total += charge                             # an upper bound of bytes and, in CLIENT_WORK_BYTES, work
+            total_work += charge // limits.CLIENT_WORK_BYTES
         self._bytes = sum(map(_BYTES, queue))
         self._work = sum(map(_WORK, queue))
         if not taken:
@@ -272,7 +272,7 @@ class Proposer:
         """Add operations to those taken until the entry is full: the last ones, where each must be looked at."""
         queue = self._queue
         total, total_work = sum(map(_BYTES, taken)), sum(map(_WORK, taken))
-        while queue or self._lanes.give(queue, now):
+        while queue or self._clients.give(queue, now):
             operation, pending, size, work, held, _, _ = queue[0]
             total_work += work
             if (
@@ -374,7 +374,7 @@ class Proposer:
         self.accepting = False
         for batch in self._flying:
             batch.deadline = min(batch.deadline, now + limits.OUTCOME_AFTER_LOSS_S) if lost else batch.deadline
-        queued = [*self._queue, *self._lanes.clear()]
+        queued = [*self._queue, *self._clients.clear()]
         self._queue.clear()
         self._bytes = self._work = 0
         for _, pending, _, _, held, _, _ in queued:
@@ -386,6 +386,6 @@ class Proposer:
         while self._flying and self._flying[0].deadline <= now:
             for pending in self._close(self._flying[0]):
                 pending.unknown()
-        for _, pending, _, _, held, _, _ in self._lanes.overdue(now):
+        for _, pending, _, _, held, _, _ in self._clients.overdue(now):
             self.backlog_bytes -= held
             pending.overdue()

@@ -224,10 +224,10 @@ class Notice(Struct, tag="notice", frozen=True):
     lost: bool = False
 
 
-class Ask(Struct, tag="ask", frozen=True):
-    """A command of the protocol, with its data, that the receiver is to execute as the leader, for this user.
+class ForwardedCommand(Struct, tag="ask", frozen=True):
+    """A command of the protocol, with its data, that the leader executes for this user.
 
-    Only for nodes whose Info has `subscribed`: older ones do not know it, and would hang up.
+    Sent only to nodes whose Info has `subscribed`: older ones do not know this message, and would close the connection.
     """
 
     number: int
@@ -236,16 +236,16 @@ class Ask(Struct, tag="ask", frozen=True):
     command: bytes
 
 
-class Answered(Struct, tag="answered", frozen=True):
-    """The answer to Ask. `executed`: False when it certainly was not; `data` is empty when nobody knows."""
+class CommandAnswer(Struct, tag="answered", frozen=True):
+    """The answer to ForwardedCommand. `executed`: False if it certainly was not; `data` is empty if that is unknown."""
 
     number: int
     data: bytes
     executed: bool
 
 
-class Errand(Struct, tag="errand", frozen=True):
-    """Something that the receiver is to do as the leader, for a client of this user (cluster/forwarding/errands.py)."""
+class ForwardedCall(Struct, tag="errand", frozen=True):
+    """A call that the leader executes for a client of this user (cluster/forwarding/forwarded_calls.py)."""
 
     number: int
     user: str | None
@@ -253,14 +253,14 @@ class Errand(Struct, tag="errand", frozen=True):
     data: bytes
 
 
-class Recall(Struct, tag="recall", frozen=True):
-    """The errand of this number shall end soon."""
+class CancelCall(Struct, tag="recall", frozen=True):
+    """Asks for an early end of the forwarded call of this number."""
 
     number: int
 
 
-class Reported(Struct, tag="reported", frozen=True):
-    """The outcome of the errand of this number; None: there is none."""
+class CallOutcome(Struct, tag="reported", frozen=True):
+    """The outcome of the forwarded call of this number, or None if there is none."""
 
     number: int
     data: bytes | None
@@ -282,11 +282,11 @@ Message = (
     | Listening
     | Heard
     | Notice
-    | Ask
-    | Answered
-    | Errand
-    | Recall
-    | Reported
+    | ForwardedCommand
+    | CommandAnswer
+    | ForwardedCall
+    | CancelCall
+    | CallOutcome
 )
 
 _encoder = msgspec.msgpack.Encoder()

@@ -16,15 +16,15 @@ from sockpqd.cluster import limits
 from sockpqd.cluster.wire.framing import HEAD_BYTES, pieces, whole
 from sockpqd.cluster.wire.messages import (
     Ack,
-    Answered,
     Append,
-    Ask,
-    Errand,
+    CallOutcome,
+    CommandAnswer,
+    ForwardedCall,
+    ForwardedCommand,
     Heartbeat,
     Hello,
     Message,
     Notice,
-    Reported,
     SnapshotChunk,
     encode,
     encode_parts,
@@ -34,7 +34,8 @@ from sockpqd.cluster.wire.moved import Addresses
 log = logging.getLogger("sockpqd.peers")
 
 EARLY = Append | SnapshotChunk | Notice     # need not wait for the journal, and keep their order
-ASIDE = Errand | Reported | Ask | Answered  # for clients, in no order: a small one may overtake a large one
+# Of clients, in no order: a small one may overtake a large one.
+ASIDE = ForwardedCall | CallOutcome | ForwardedCommand | CommandAnswer
 
 
 class LinkConnection(Protocol):
@@ -117,7 +118,7 @@ class PeerLink:
             return 0
         return self.outgoing.transport.get_write_buffer_size() + self._large.bytes + sum(map(len, self._early))
 
-    def unsent_errands_bytes(self) -> int:
+    def unsent_calls_bytes(self) -> int:
         """Bytes of large messages for clients, and of everything the operating system has not accepted."""
         if self.outgoing is None or self.outgoing.transport is None:
             return 0

@@ -20,13 +20,13 @@ import msgspec
 
 from sockpqd.cluster import limits
 from sockpqd.cluster.settings import NodeSettings
+from sockpqd.cluster.wire.duplicate_nodes import address, copied, duplicate_log_line, refused_duplicate, same_process
 from sockpqd.cluster.wire.messages import Hello, Message, encode, incompatible
 from sockpqd.cluster.wire.peer_connection import PeerConnection
 from sockpqd.cluster.wire.peer_link import LinkConnection, PeerLink
 from sockpqd.cluster.wire.refusal_log import RefusalLog
 from sockpqd.cluster.wire.tls import TlsTransport, certificate_names
 from sockpqd.cluster.wire.tls_handshakes import Handshakes
-from sockpqd.cluster.wire.twins import address, copied, refused_twin, same_process, twins
 
 log = logging.getLogger("sockpqd.peers")
 
@@ -126,10 +126,10 @@ class PeerNetwork:
         link = self._links.get(name)
         return 0 if link is None else link.unsent_bytes()
 
-    def unsent_errands_bytes(self, name: str) -> int:
+    def unsent_calls_bytes(self, name: str) -> int:
         """See Wires."""
         link = self._links.get(name)
-        return 0 if link is None else link.unsent_errands_bytes()
+        return 0 if link is None else link.unsent_calls_bytes()
 
     def flush_appends(self) -> None:
         """See Outbox."""
@@ -209,7 +209,7 @@ class PeerNetwork:
         if dialed:                      # who answers at the node's address is the node
             link.incoming, link.waiting = None, []
             other.unlink()
-            self.refuse(other, twins(hello.sender, address(other), address(connection)))
+            self.refuse(other, duplicate_log_line(hello.sender, address(other), address(connection)))
         else:                           # it may have been restarted: dial again, and see who answers
             self._close(link)
 
@@ -238,7 +238,8 @@ class PeerNetwork:
         if sender not in self._links:
             return f"{sender} is not a member of the cluster, as far as {name} knows"
         link = self._links[sender]
-        return refused_twin(connection, hello, link, self._loop.time()) or copied(hello, mine, self._links.values())
+        refused = refused_duplicate(connection, hello, link, self._loop.time())
+        return refused or copied(hello, mine, self._links.values())
 
     def now(self) -> float:
         """The loop's time, seconds."""

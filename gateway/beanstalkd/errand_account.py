@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sockpqd.beanstalk import Failure, calls
-from sockpqd.cluster.api import Doing
+from sockpqd.cluster.api import RunningCall
 from sockpqd.gateway.beanstalkd.orders import Order, encode
 from sockpqd.gateway.limits import KIB, WAITER_QUEUE_BYTES
 from sockpqd.visits import Account
@@ -16,7 +16,7 @@ _GONE = encode(Failure.GONE)
 
 
 class CountedErrand:
-    """An errand that is being done (Doing), as a holder of the account.
+    """An errand that is being done (RunningCall), as a holder of the account.
 
     When it is evicted, what waits ends, and so does the connection of the client at the other node. What is proposed
     has its outcome in a moment.
@@ -25,11 +25,11 @@ class CountedErrand:
     def __init__(self, account: Account, held_bytes: int, told: Callable[[bytes | None], None]) -> None:
         self._account = account
         self._told: Callable[[bytes | None], None] | None = told
-        self._doing: Doing | None = None
+        self._doing: RunningCall | None = None
         self._evicted = False
         account.hold(self, held_bytes)
 
-    def done_by(self, doing: Doing) -> CountedErrand:
+    def done_by(self, doing: RunningCall) -> CountedErrand:
         """Say what does it; returns itself."""
         self._doing = doing
         if self._evicted:
@@ -44,7 +44,7 @@ class CountedErrand:
             told(_GONE if self._evicted and data == _NONE else data)
 
     def cancel(self) -> None:
-        """See Doing."""
+        """See RunningCall."""
         if self._doing is not None:
             self._doing.cancel()
 

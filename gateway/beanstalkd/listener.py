@@ -13,8 +13,8 @@ from typing import cast
 import msgspec
 
 from sockpqd.beanstalk import Connection, Failure, Server, Stay
-from sockpqd.cluster import ERRAND_BYTES_MAX
-from sockpqd.cluster.api import Doing
+from sockpqd.cluster import CALL_BYTES_MAX
+from sockpqd.cluster.api import RunningCall
 from sockpqd.gateway.beanstalkd.errand_account import CountedErrand, held_by
 from sockpqd.gateway.beanstalkd.fast_path import FastPath
 from sockpqd.gateway.beanstalkd.order_execution import OrderExecution, Principal, Services
@@ -36,7 +36,7 @@ END_S = 2.0                     # for which the end of the node waits for jobs t
 
 def do_errand(
     hub: Hub, user: str | None, address: str, data: bytes, told: Callable[[bytes | None], None],
-) -> Doing:
+) -> RunningCall:
     """Execute an order that another node has received.
 
     It takes its share of the turn, as a command of a client here does. An outcome too large for the link between the
@@ -56,10 +56,10 @@ def do_errand(
     return counted.done_by(_do(hub, Principal(user, address), order, counted.tell))
 
 
-def _do(services: Services, principal: Principal, order: Order, told: Callable[[bytes | None], None]) -> Doing:
+def _do(services: Services, principal: Principal, order: Order, told: Callable[[bytes | None], None]) -> RunningCall:
     def tell(outcome: Outcome) -> None:
         data = encode(outcome)
-        told(data if len(data) <= ERRAND_BYTES_MAX else encode(Failure.OUT_OF_MEMORY))
+        told(data if len(data) <= CALL_BYTES_MAX else encode(Failure.OUT_OF_MEMORY))
 
     fast_path = FastPath(services, principal, tell, tell)
     if order.first and services.cluster.serving and fast_path.take(order):
@@ -73,7 +73,7 @@ class Ended:
     """An errand that has its outcome already."""
 
     def cancel(self) -> None:
-        """See Doing."""
+        """See RunningCall."""
 
 
 class BeanstalkdConnection(Connection):

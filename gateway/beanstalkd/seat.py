@@ -9,7 +9,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from sockpqd.beanstalk import Call, Done, Failure, Result, calls
-from sockpqd.cluster import ERRAND_BYTES_MAX
+from sockpqd.cluster import CALL_BYTES_MAX
 from sockpqd.cluster.api import Cluster
 from sockpqd.gateway.beanstalkd.fast_path import FastPath
 from sockpqd.gateway.beanstalkd.order_execution import OrderExecution, Principal, Services
@@ -145,14 +145,14 @@ class NodeSeat:
             execution.begin()
             return
         data = encode(order)
-        if len(data) > ERRAND_BYTES_MAX:        # it ends very many jobs: so does the end of their session
+        if len(data) > CALL_BYTES_MAX:        # it ends very many jobs: so does the end of their session
             self._end(Failure.OUT_OF_MEMORY)
             return
-        number = self._cluster.send_errand(self._principal.user, self._principal.peer, data, self._reported)
+        number = self._cluster.forward_call(self._principal.user, self._principal.peer, data, self._reported)
         if number is None:
             self._told(Again())
         else:
-            self._recall = lambda: self._cluster.recall_errand(number)
+            self._recall = lambda: self._cluster.cancel_call(number)
 
     def _wait_s(self) -> float | None:
         if self._cancelled:

@@ -165,7 +165,7 @@ class Dashboard:
             answer = await execute(self._hub, visitor.user, address, data)
         else:
             try:
-                answer = await cluster.ask_leader(visitor.user, address, data)
+                answer = await cluster.forward_command(visitor.user, address, data)
             except NotLeader:
                 return "no node leads at the moment, or it cannot be asked: try again"
             except OutcomeUnknown:

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from sockpqd.cluster.api import BACKLOG_BYTES_MAX, Cluster, Doing
+from sockpqd.cluster.api import BACKLOG_BYTES_MAX, Cluster, RunningCall
 from sockpqd.core import Effects, Event
 from sockpqd.gateway.auth.authenticator import Access
 from sockpqd.gateway.commands.catalog import VERBS
@@ -108,8 +108,8 @@ class Hub:
         self.slow = SlowCommands()
         self.on_serving: Callable[[], None] = lambda: None
         self.new_secret: Callable[[], int] = lambda: secrets.randbits(64)       # for a session
-        # Does an errand of another node's (Cluster.send_errand).
-        self.do_errand: Callable[[str | None, str, bytes, Callable[[bytes | None], None]], Doing] | None = None
+        # Does an errand of another node's (Cluster.forward_call).
+        self.do_errand: Callable[[str | None, str, bytes, Callable[[bytes | None], None]], RunningCall] | None = None
         # Executes a command of the protocol as this user, for another node; returns the answer.
         self.execute: Callable[[str | None, str, bytes], Awaitable[bytes]] | None = None
         self._export_dir = export_dir
@@ -134,13 +134,15 @@ class Hub:
         self.waiters = Waiters(cluster, self.allowances)
         self.turns.attach(self.waiters.reopened)
 
-    async def asked(self, user: str | None, address: str, command: bytes) -> bytes | None:
+    async def execute_command(self, user: str | None, address: str, command: bytes) -> bytes | None:
         """Execute a command for another node."""
         if self.execute is None or self.cluster.leader() != self.cluster.name:
             return None
         return await self.execute(user, address, command)
 
-    def errand(self, user: str | None, address: str, data: bytes, told: Callable[[bytes | None], None]) -> Doing:
+    def execute_call(
+        self, user: str | None, address: str, data: bytes, told: Callable[[bytes | None], None],
+    ) -> RunningCall:
         """Do an errand of another node's."""
         assert self.do_errand is not None
         return self.do_errand(user, address, data, told)

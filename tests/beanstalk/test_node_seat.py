@@ -434,7 +434,7 @@ def test_an_outcome_too_large_for_the_link_is_out_of_memory(monkeypatch: pytest.
         answers: list[bytes | None] = []
         order = encode(Order(calls.Peek(number), first=True))
         do_errand(gateway.hub, None, "10.0.0.9:1", order, answers.append)
-        monkeypatch.setattr(listener, "ERRAND_BYTES_MAX", len(answers[0] or b"") - 1)
+        monkeypatch.setattr(listener, "CALL_BYTES_MAX", len(answers[0] or b"") - 1)
         do_errand(gateway.hub, None, "10.0.0.9:1", order, answers.append)
         full, refused = (decode_outcome(answer or b"") for answer in answers)
         assert full == calls.Found(number, b"x" * 1000)
@@ -448,8 +448,8 @@ def test_an_errand_too_large_for_the_link_is_not_sent(monkeypatch: pytest.Monkey
         place.do(put())
         gateway.cluster.serving = False
         sent: list[bytes] = []
-        gateway.cluster.send_errand = lambda user, address, data, told: sent.append(data)
-        monkeypatch.setattr(seat, "ERRAND_BYTES_MAX", 1000)
+        gateway.cluster.forward_call = lambda user, address, data, told: sent.append(data)
+        monkeypatch.setattr(seat, "CALL_BYTES_MAX", 1000)
         place.call(calls.GiveBack(tuple(range(10_000))))
         assert (place.result, sent) == (Failure.OUT_OF_MEMORY, [])
         place.call(calls.Peek(1))
@@ -472,7 +472,7 @@ def test_an_order_is_not_sent_without_end_to_a_leader_that_never_tells_its_outco
                 place.clock.call_later(1.5, lambda: told(None))         # as a link that ends does
                 return 1
 
-            gateway.cluster.send_errand = lose
+            gateway.cluster.forward_call = lose
             place.call(call)
             place.clock.pass_time(60)
             assert place.result is Failure.GONE

@@ -215,7 +215,7 @@ def test_a_follower_reads_its_own_state_at_the_leaders_index() -> None:
         leader.do(put("a"))
         index = gateway.cluster.machine.index
         gateway.cluster.serving = False
-        gateway.cluster.send_errand = lambda user, address, data, told: told(_index(index + 1)) or 1
+        gateway.cluster.forward_call = lambda user, address, data, told: told(_index(index + 1)) or 1
         place.call(calls.Tubes())
         assert place.result is NOTHING, "it waits for what it has not applied yet"
         gateway.cluster.serving = True

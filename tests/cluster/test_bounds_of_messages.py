@@ -17,10 +17,12 @@ from sockpqd.cluster.wire.messages import (
     WIRE_FORMAT,
     Ack,
     Admit,
-    Answered,
     Append,
-    Ask,
-    Errand,
+    CallOutcome,
+    CancelCall,
+    CommandAnswer,
+    ForwardedCall,
+    ForwardedCommand,
     Heard,
     Heartbeat,
     Hello,
@@ -30,8 +32,6 @@ from sockpqd.cluster.wire.messages import (
     Notice,
     PreVote,
     PreVoteAnswer,
-    Recall,
-    Reported,
     RequestVote,
     SnapshotChunk,
     StaleTerm,
@@ -68,7 +68,7 @@ LARGEST: dict[type, Callable[[], Message]] = {
     TimeoutNow: lambda: TimeoutNow(MOST),
     Admit: lambda: Admit(MOST),
     Heard: lambda: Heard(MOST),
-    Recall: lambda: Recall(MOST),
+    CancelCall: lambda: CancelCall(MOST),
     # A batch of pysyncobj's, which one more of the largest entries may close (cluster/raft/append_entries.py).
     Append: lambda: Append(MOST, MOST, SECONDS, MOST, MOST, MOST, [
         (bytes(limits.BATCH_BYTES_MAX), MOST, MOST), (bytes(OPERATION_BYTES_MAX + limits.ENTRY_BYTES_MAX), MOST, MOST)],
@@ -80,11 +80,11 @@ LARGEST: dict[type, Callable[[], Message]] = {
     # The grammar refuses more data.
     Notice: lambda: Notice(NAME, bytes(NOTIFY_BYTES_MAX), lost=True),
     # A command that the dashboard makes of a form; its page shows one line of the answer (test_questions.py).
-    Ask: lambda: Ask(MOST, NAME, ADDRESS, bytes(2 * FORM_BYTES_MAX)),
-    Answered: lambda: Answered(MOST, bytes(limits.ANSWER_BYTES_MAX), executed=True),
-    # test_errands.py, and tests/beanstalk/test_node_seat.py for what becomes of those that would be larger.
-    Errand: lambda: Errand(MOST, NAME, ADDRESS, bytes(limits.ERRAND_BYTES_MAX)),
-    Reported: lambda: Reported(MOST, bytes(limits.ERRAND_BYTES_MAX)),
+    ForwardedCommand: lambda: ForwardedCommand(MOST, NAME, ADDRESS, bytes(2 * FORM_BYTES_MAX)),
+    CommandAnswer: lambda: CommandAnswer(MOST, bytes(limits.ANSWER_BYTES_MAX), executed=True),
+    # test_forwarded_calls.py, and tests/beanstalk/test_node_seat.py for what becomes of those that would be larger.
+    ForwardedCall: lambda: ForwardedCall(MOST, NAME, ADDRESS, bytes(limits.CALL_BYTES_MAX)),
+    CallOutcome: lambda: CallOutcome(MOST, bytes(limits.CALL_BYTES_MAX)),
 }
 
 
@@ -112,9 +112,9 @@ def test_the_largest_greeting_is_accepted() -> None:
     Order(Keep((MOST,) * KEPT_MAX)),
 ], ids=["put", "reserve", "keep"])
 def test_the_orders_of_clients_are_small_enough_for_an_errand(order: Order) -> None:
-    assert len(encode_order(order)) <= limits.ERRAND_BYTES_MAX
+    assert len(encode_order(order)) <= limits.CALL_BYTES_MAX
 
 
 def test_the_largest_job_is_small_enough_for_an_outcome() -> None:
     job = calls.Reserved(MOST, MOST, NAME, SECONDS, bytes(DATA_BYTES_CEILING))
-    assert len(encode_order(job)) <= limits.ERRAND_BYTES_MAX
+    assert len(encode_order(job)) <= limits.CALL_BYTES_MAX

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sockpqd.cluster import limits
-from sockpqd.cluster.damage.rejoining import Rejoining
+from sockpqd.cluster.damage.rejoin import Rejoin
 from sockpqd.cluster.journal.journal import Journal
 from sockpqd.cluster.settings import NodeSettings
 from sockpqd.cluster.snapshots.snapshot_store import FAILED, SUCCESS
@@ -167,8 +167,8 @@ def test_a_page_that_is_only_in_the_page_cache_is_not_adopted(monkeypatch: pytes
         test_named_pages.Node(node.log, disk)
 
 
-def rejoining(disk: FaultyDisk) -> Rejoining:
-    return Rejoining(disk, NodeSettings("n1", Path("/data"), "", (), "test", rejoin=True), lambda: 1_700_000_000)
+def rejoining(disk: FaultyDisk) -> Rejoin:
+    return Rejoin(disk, NodeSettings("n1", Path("/data"), "", (), "test", rejoin=True), lambda: 1_700_000_000)
 
 
 def test_the_note_that_a_node_rejoins_is_on_the_disk_before_the_next_process_believes_it() -> None:

@@ -169,7 +169,7 @@ def test_an_overdue_one_is_never_executed() -> None:
     log = Log()
     large = log.send("a", LARGE)
     log.entry()
-    log.now = limits.LANE_WAIT_S_MAX + 0.1
+    log.now = limits.CLIENT_WAIT_S_MAX + 0.1
     log.proposer.expire(log.now)
     assert large.state == "overdue"
     log.run()

@@ -373,7 +373,7 @@ def test_a_node_that_stands_still_gives_up_its_older_snapshot(monkeypatch: pytes
     store = follower.up.store
     newest = store.newest_index
     fill(world, follower.name)
-    follower.up.capacity.stand_still(world.now, NoRoom("not even for a vote"))
+    follower.up.capacity.pause(world.now, NoRoom("not even for a vote"))
     world.run(0.1)
     assert (store.kept(), follower.up.capacity.stuck) == ([newest], False)
     assert follower.disk.free_bytes > 1_000_000         # so there is room

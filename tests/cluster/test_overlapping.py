@@ -50,7 +50,7 @@ def slow_leader() -> tuple[SmallCluster, SmallNode]:
     for _ in range(2):
         world.put_now()
     world.run_until(world.settled)
-    assert leader.up.syncing.pace.overlaps(world.now)
+    assert leader.up.syncing.pipelining.overlaps(world.now)
     leader.disk.sync_in_background = lambda file: LateSync(world, leader, file)     # type: ignore[method-assign]
     return world, leader
 

@@ -18,12 +18,12 @@ from sockpqd.cluster.wire.messages import (
     WIRE_FORMAT,
     Ack,
     Append,
-    Ask,
+    CallOutcome,
+    ForwardedCommand,
     Heartbeat,
     Hello,
     Message,
     PreVote,
-    Reported,
     encode,
 )
 from sockpqd.cluster.wire.peer_network import PeerNetwork
@@ -132,28 +132,28 @@ def test_replication_goes_before_what_is_large_and_for_clients() -> None:
         await a.network.start()
         await b.network.start()
         await until(lambda: a.events and b.events)
-        outcomes = [Reported(number, bytes(4 << 20)) for number in range(3)]
-        small = Reported(3, b"small")
+        outcomes = [CallOutcome(number, bytes(4 << 20)) for number in range(3)]
+        small = CallOutcome(3, b"small")
         append = Append(1, 1, 0.5, 0, 1, 1, [(bytes(3 << 20), 2, 1)])
         for message in (*outcomes, small):
             a.network.send("n2", message)
-        assert a.network.unsent_errands_bytes("n2") > 12 << 20
+        assert a.network.unsent_calls_bytes("n2") > 12 << 20
         assert a.network.buffered_bytes("n2") == 0, "replication does not wait for it"
         a.network.flush()                               # which begins the first one
         a.network.send("n2", append)
         a.network.flush()
         await until(lambda: len(b.messages()) == 5)
         assert b.messages() == [small, outcomes[0], append, *outcomes[1:]]
-        assert a.network.unsent_errands_bytes("n2") == 0
+        assert a.network.unsent_calls_bytes("n2") == 0
         await a.network.stop()
         await b.network.stop()
     run(test)
 
 
 @pytest.mark.parametrize("kind", [
-    lambda data: Append(1, 1, 0.5, 0, 1, 1, [(data, 2, 1)]), lambda data: Reported(1, data), lambda data: Ask(
-        1, None, "", data),
-], ids=["append", "outcome", "question"])
+    lambda data: Append(1, 1, 0.5, 0, 1, 1, [(data, 2, 1)]), lambda data: CallOutcome(1, data),
+    lambda data: ForwardedCommand(1, None, "", data),
+], ids=["append", "outcome", "command"])
 def test_a_message_that_is_too_large_is_not_sent_and_the_link_stays(
     kind: Callable[[bytes], Message], caplog: pytest.LogCaptureFixture,
 ) -> None:

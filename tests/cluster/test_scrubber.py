@@ -74,14 +74,14 @@ def test_what_is_damaged_is_written_anew_and_removed(
     node.disk.file(path)[100] ^= 1
     (finding,) = findings(node)
     with caplog.at_level(logging.INFO):
-        node.up.mending.begin(finding)
+        node.up.repair.begin(finding)
         for _ in range(6):
             put(world, 2)
             world.run(limits.COMPACTION_REST_S)
     assert "Check its disk and memory" in caplog.text
     assert "the damaged files are removed" in caplog.text
     assert findings(node) == []
-    assert node.up.mending.found == 1
+    assert node.up.repair.found == 1
     before = node.up.journal.last_index
     world.kill("n3")
     world.start("n3")                       # finds nothing wrong

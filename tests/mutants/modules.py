@@ -11,7 +11,7 @@ _CLUSTER = (
     "test_membership", "test_hazards", "test_following", "test_idle",
 )
 _TESTS: dict[str, tuple[str, ...]] = {
-    "cluster/journal/journal.py": (*_JOURNAL, "test_overlapping", "test_rejoining", "test_snapshots"),
+    "cluster/journal/journal.py": (*_JOURNAL, "test_overlapping", "test_rejoin", "test_snapshots"),
     "cluster/journal/journal_format.py": ("test_journal_format", *_JOURNAL),
     "cluster/journal/journal_state.py": (*_JOURNAL, "test_compaction"),
     "cluster/journal/log_cache.py": ("test_log_sequences", *_JOURNAL),

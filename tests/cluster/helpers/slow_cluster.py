@@ -72,7 +72,7 @@ class SlowDisk(MemoryDisk):
         return SlowSync(node, over_at)
 
 
-class Answered:
+class CommandAnswer:
     """A Pending of a client: it notes that it has its answer."""
 
     def __init__(self, node: SlowNode, client: int) -> None:
@@ -140,13 +140,13 @@ class SlowNode(SmallNode):
         for client, count in commands.items():
             self.spend(CONNECTION_S + COMMAND_S * count)
             for _ in range(count):
-                driver.proposer.propose_for(client, Put("q", 0, BODY), Answered(self, client))
+                driver.proposer.propose_for(client, Put("q", 0, BODY), CommandAnswer(self, client))
         waits = delay.should_wait()
         if waits and not driver.inbox:
             self.spend(LOOK_S)
         else:
             self.spend(TURN_S)
-            driver.syncing.pace.waited(max(0.0, self._woken_at - self._free_at))
+            driver.syncing.pipelining.waited(max(0.0, self._woken_at - self._free_at))
             driver.turn(propose=not waits)
             delay.turned(self.monotonic())
         self.most_under_way = max(self.most_under_way, driver.proposer.entries_in_flight)

@@ -282,7 +282,7 @@ class SmallCluster:
             return
         for node, other in ((a, b), (b, a)):
             if other.name not in node.peers and node.name in other.peers:
-                node.up.meet(other.up.hello(node.name))
+                node.up.add_unknown_peer(other.up.hello(node.name))
         if a.name not in b.peers or b.name not in a.peers or pair in self.links:
             return
         if reason := incompatible(a.up.hello(b.name), b.up.hello(a.name)):
@@ -347,7 +347,7 @@ class SmallCluster:
             assert self.now < end, f"not within {seconds} simulated seconds"
             self.run(0.005)
 
-    # Questions
+    # ForwardedCommands
 
     def serving(self) -> SmallNode | None:
         """The node that serves; fails when there are two."""

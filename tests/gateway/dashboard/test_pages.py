@@ -305,7 +305,7 @@ def test_a_follower_asks_the_leader() -> None:
         asked: list[tuple[str | None, str, bytes]] = []
         outcome: list[bytes | Exception] = [b"200 OK\r\n", NotLeader(), OutcomeUnknown()]
 
-        async def ask_leader(user: str | None, address: str, command: bytes) -> bytes:
+        async def forward_command(user: str | None, address: str, command: bytes) -> bytes:
             asked.append((user, address, command))
             now = outcome.pop(0)
             if isinstance(now, Exception):
@@ -313,7 +313,7 @@ def test_a_follower_asks_the_leader() -> None:
             return now
 
         found.cluster.follow("n2")
-        found.cluster.ask_leader = ask_leader       # type: ignore[attr-defined]
+        found.cluster.forward_command = forward_command       # type: ignore[attr-defined]
         assert (await found.act("queue.create", queue="q"))[0] == 303
         assert asked == [("eva", "127.0.0.1:HTTP", b"QUEUE CREATE q\r\n")]
         status, _, page = await found.act("queue.create", queue="q")

@@ -222,7 +222,7 @@ class FakeCluster:
         return sum(count for names, prefixes, count in self.channels
                    if channel in names or channel.startswith(tuple(prefixes)))
 
-    def send_errand(self, user: str | None, address: str, data: bytes, told: Callable[[bytes | None], None]) -> None:
+    def forward_call(self, user: str | None, address: str, data: bytes, told: Callable[[bytes | None], None]) -> None:
         """As cluster.api; no other node does any."""
 
     def leader(self) -> str | None:

@@ -7,7 +7,7 @@ import pytest
 from sockpqd.cluster.driver import Driver
 from sockpqd.cluster.journal.journal import Journal
 from sockpqd.cluster.raft.voting_right import VotingRight
-from sockpqd.cluster.wire import twins
+from sockpqd.cluster.wire import duplicate_nodes
 from tests.sim.cures.cure import Cure, only, scripted
 from tests.sim.scenarios import damage
 from tests.sim.scenarios.members import SCRIPTED
@@ -30,7 +30,7 @@ def forget_what_others_acknowledged(patch: pytest.MonkeyPatch) -> None:
 
 def let_twins_in(patch: pytest.MonkeyPatch) -> None:
     """The process that comes last with the name of a node takes its place."""
-    patch.setattr(twins, "refused_twin", lambda connection, hello, link, now: "")
+    patch.setattr(duplicate_nodes, "refused_duplicate", lambda connection, hello, link, now: "")
 
 
 COPIES = {"nodes": 3, "weights": only("older copy", "crash", "isolated leader", "snapshot")}

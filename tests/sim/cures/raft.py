@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from sockpqd.cluster import limits
-from sockpqd.cluster.damage.rejoining import Rejoining
+from sockpqd.cluster.damage.rejoin import Rejoin
 from sockpqd.cluster.driver import Driver
 from sockpqd.cluster.journal.journal import Journal
 from sockpqd.cluster.leader.leadership import Leadership
@@ -93,13 +93,13 @@ def vote_with_an_empty_disk(patch: pytest.MonkeyPatch) -> None:
 
 def vote_after_damage(patch: pytest.MonkeyPatch) -> None:
     """A node that has set its damaged files aside keeps its right to vote."""
-    real = Rejoining.tell
+    real = Rejoin.tell
 
-    def tell(self: Rejoining, journal: Journal) -> None:
+    def tell(self: Rejoin, journal: Journal) -> None:
         if self.waiting:
             journal.set_voter()
         real(self, journal)
-    patch.setattr(Rejoining, "tell", tell)
+    patch.setattr(Rejoin, "tell", tell)
     patch.setattr(Driver, "_check_end_of_log", lambda self, name, hello: None)     # which would find it out
 
 

@@ -1,7 +1,7 @@
 """A second process with the name of a node, as somebody starts it elsewhere by mistake: it dials the others for good.
 
-What the network layer decides about it is the product's (cluster/wire/twins.py). Where it is let in, the connection of
-the node that has the place is lost, as both processes cannot have it.
+The product's network layer decides about it (cluster/wire/duplicate_nodes.py). Where it is let in, the node that had
+the place loses its connection, because only one of them can have it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from sockpqd.cluster import limits
-from sockpqd.cluster.wire import twins
+from sockpqd.cluster.wire import duplicate_nodes
 from tests.sim.world.trace import Violation
 
 if TYPE_CHECKING:
@@ -45,10 +45,10 @@ class Twin:
             greeting=replace(greeting, process=FIRST), heard_at=heard_at, transport=None)
         link: Any = SimpleNamespace(incoming=present, up=True)
         second: Any = SimpleNamespace(dialed=False, transport=None)
-        if twins.refused_twin(second, replace(greeting, process=SECOND), link, now):
+        if duplicate_nodes.refused_duplicate(second, replace(greeting, process=SECOND), link, now):
             world.trace.seen["twins refused"] += 1
             return
-        if now - heard_at < limits.TWIN_S:
+        if now - heard_at < limits.DUPLICATE_S:
             raise Violation(f"a twin of {self._name} takes its place at {other}, which heard that just now")
         world.trace.seen["twins let in"] += 1
         network.lose(self._name, other)

@@ -10,7 +10,7 @@ from pysyncobj import syncobj
 
 from sockpqd.cluster import limits
 from sockpqd.cluster.api import Cluster
-from sockpqd.cluster.damage.rejoining import Rejoining
+from sockpqd.cluster.damage.rejoin import Rejoin
 from sockpqd.cluster.driver import Driver
 from sockpqd.cluster.errors import EntryTooNew
 from sockpqd.cluster.paging.page_files import PageFiles
@@ -206,9 +206,9 @@ class SimNode:
             heartbeat_ms=plan.heartbeat_ms, failover_grace_ms=plan.grace_ms, expire_default=plan.expire_default,
             rejoin=True, rejoins_per_hour=0,
         )
-        self._rejoining = Rejoining(self.disk, settings, lambda: int(self._events.now))
-        journal, store = self._rejoining.open(self._open_storage)
-        self._rejoining.tell(journal)
+        self._rejoin = Rejoin(self.disk, settings, lambda: int(self._events.now))
+        journal, store = self._rejoin.open(self._open_storage)
+        self._rejoin.tell(journal)
         store._start_task = self._fork
         rng = random.Random(self.world.rng.random())
         pages = self.pages if plan.paged else None
@@ -239,10 +239,10 @@ class SimNode:
 
     def _open_storage(self) -> tuple[ObservedJournal, SnapshotStore]:
         """Open the storage, perhaps for the second time, after damaged files were set aside."""
-        if self._rejoining.folder != self._set_aside:
+        if self._rejoin.folder != self._set_aside:
             if not self.damaged:
                 raise Violation(f"{self.name} sets aside what is not damaged")
-            self._set_aside = self._rejoining.folder
+            self._set_aside = self._rejoin.folder
             self._note(Kind.REJOINED, "rejoins without its damaged files")
             self.world.trace.seen["damaged nodes that rejoined"] += 1
             self.world.trace.seen["older copies found"] += self.older
@@ -373,7 +373,7 @@ class SimNode:
             trace.seen["crashes between two steps"] += 1
         elif isinstance(error, StorageDamaged) and self.damaged:
             try:
-                ended = self._rejoining.order(error)
+                ended = self._rejoin.order(error)
             except Crash:
                 ended = RejoinNeeded()
             if isinstance(ended, OSError) and disk.errors:
@@ -503,7 +503,7 @@ class SimNode:
     def _elected(self) -> None:
         """A majority that knows that this node was removed does not elect it.
 
-        Whoever knows of fewer changes of members than the candidate talks to it all the same (Driver.meet).
+        Whoever knows of fewer changes of members than the candidate talks to it all the same (Driver.add_unknown_peer).
         """
         left = self.checks.configurations.left.get(self.name)
         if left is not None:
@@ -573,7 +573,7 @@ class SimNode:
 
     def meet(self, hello: Hello) -> None:
         """Somebody whom it does not know greets it."""
-        self.up.meet(hello)
+        self.up.add_unknown_peer(hello)
 
     def receive(self, sender: str, event: Hello | Message | None) -> None:
         """Something arrived from a peer."""
@@ -601,7 +601,7 @@ class SimNode:
     def notices_lost(self) -> None:
         """As ClusterListener."""
 
-    async def asked(self, user: str | None, address: str, command: bytes) -> bytes | None:
+    async def execute_command(self, user: str | None, address: str, command: bytes) -> bytes | None:
         """As ClusterListener."""
         return None
 

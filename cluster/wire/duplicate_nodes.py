@@ -1,9 +1,9 @@
-"""Two processes with the name of one node, and two nodes with copies of one data directory.
+"""Detects two processes with the name of one node, and two nodes with copies of one data directory.
 
-Each greeting carries random bytes of the process and of its journal (older versions send none, and are not examined).
-When a second process comes with the name of a node, the one that answers keeps the place: it is the one that was heard
-a moment ago, or the one at the address that others dial. If the second one were let in, both would lose their
-connections to each other again and again, and while another node is down the cluster would stand still.
+Each greeting carries random bytes of the process and of its journal (older versions send none, and are not checked).
+When a second process connects under the name of a node, the process that answers keeps its place: the one heard from a
+moment ago, or the one at the address that the others dial. If the second one were accepted, each would close the
+other's connections again and again, and the cluster would make no progress while another node is down.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from sockpqd.cluster.wire.peer_link import LinkConnection, PeerLink
 
 
 def same_process(one: Hello, other: Hello) -> bool:
-    """May these greetings come from one process?"""
+    """Return whether these greetings may come from one process."""
     return not one.process or not other.process or one.process == other.process
 
 
-def refused_twin(connection: PeerConnection, hello: Hello, link: PeerLink, now: float) -> str:
-    """Why a greeting with the name of this link's node is refused; "" if it is not. `now`: the loop's time, seconds."""
+def refused_duplicate(connection: PeerConnection, hello: Hello, link: PeerLink, now: float) -> str:
+    """Return why a greeting with the name of this link's node is refused, "" if it is not. `now`: the loop's time."""
     present = link.incoming
     if connection.dialed or not link.up or present is None or present is connection or present.greeting is None:
         return ""
-    if same_process(present.greeting, hello) or now - present.heard_at > limits.TWIN_S:
+    if same_process(present.greeting, hello) or now - present.heard_at > limits.DUPLICATE_S:
         return ""
-    return twins(hello.sender, address(connection), address(present))
+    return duplicate_log_line(hello.sender, address(connection), address(present))
 
 
-def twins(name: str, second: str, first: str) -> str:
-    """The log line about two processes with one name, at these addresses."""
+def duplicate_log_line(name: str, second: str, first: str) -> str:
+    """Return the log line about two processes with one name, at these addresses."""
     return (
         f"a second process with the name {name} comes from {second}, while the one from {first} answers and keeps its"
         f" place: stop one of them, and never run two nodes with one name or with copies of one data directory"
@@ -41,7 +41,7 @@ def twins(name: str, second: str, first: str) -> str:
 
 
 def copied(hello: Hello, mine: Hello, links: Iterable[PeerLink]) -> str:
-    """Why a node with the journal of another one is refused; "" if its journal is its own."""
+    """Return why a node with the journal of another node is refused, "" if the journal is its own."""
     if not hello.journal:
         return ""
     others = [mine, *(link.incoming.greeting for link in links
@@ -54,6 +54,6 @@ def copied(hello: Hello, mine: Hello, links: Iterable[PeerLink]) -> str:
 
 
 def address(connection: LinkConnection) -> str:
-    """The other side's address, for people."""
+    """Return the address of the other side, for log lines."""
     peer: Any = connection.transport.get_extra_info("peername") if connection.transport is not None else None
     return f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "somewhere"

@@ -36,7 +36,7 @@ def free() -> str:
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever is there counts as heard a moment ago, so that a busy machine makes no difference."""
-    monkeypatch.setattr(limits, "TWIN_S", limits.SILENCE_S)
+    monkeypatch.setattr(limits, "DUPLICATE_S", limits.SILENCE_S)
 
 
 def links(end: End, name: str) -> int:
@@ -105,7 +105,7 @@ def test_when_the_one_that_is_there_is_silent_who_answers_at_the_address_has_the
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The second one could be the same node after a restart: the link is lost once, and the first is found again."""
-    monkeypatch.setattr(limits, "TWIN_S", 0.3)
+    monkeypatch.setattr(limits, "DUPLICATE_S", 0.3)
 
     async def test() -> None:
         both = members(2)
@@ -116,7 +116,7 @@ def test_when_the_one_that_is_there_is_silent_who_answers_at_the_address_has_the
         await until(lambda: node.events and first.events)
         await twin.network.start()
         await until(lambda: links(node, "n2") > 1)
-        monkeypatch.setattr(limits, "TWIN_S", limits.SILENCE_S)
+        monkeypatch.setattr(limits, "DUPLICATE_S", limits.SILENCE_S)
         lives = [asyncio.create_task(alive(end)) for end in (first, twin, node)]
         # Where the machine stands still in between it may be lost, and found again, once more.
         await until(lambda: links(node, "n2") > 1 and links(node, "n2") % 2)

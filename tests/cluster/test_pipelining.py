@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sockpqd.cluster.leader.pace import Pace
+from sockpqd.cluster.leader.pipelining import Pipelining
 from sockpqd.cluster.limits import (
     BACKGROUND_SYNC_BYTES,
-    PACE_S,
+    PIPELINING_S,
     SLOW_ANSWERS_S,
     SLOW_BACKGROUND_SYNC_BYTES,
     SLOW_SYNC_S,
@@ -16,33 +16,33 @@ from tests.cluster.test_proposer import Log
 
 
 class Measured(Log):
-    """A log at whose entries a Pace looks."""
+    """A log at whose entries a Pipelining looks."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.pace = Pace(self.proposer)
+        self.pipelining = Pipelining(self.proposer)
 
     def send(self) -> None:
         self.put()
         self.proposer.flush(self.now)
-        self.pace.sent()
+        self.pipelining.sent()
 
     def answer(self, waited_s: float) -> None:
         """The leader has waited so long when the oldest entry is executed."""
-        self.pace.waited(waited_s)
+        self.pipelining.waited(waited_s)
         self.now += 1.0
         self.land(Stored())
-        self.pace.committed(self.now)
+        self.pipelining.committed(self.now)
 
     @property
     def overlaps(self) -> bool:
-        return self.pace.overlaps(self.now)
+        return self.pipelining.overlaps(self.now)
 
 
 def test_nothing_pays_before_it_was_measured() -> None:
     log = Measured()
     assert not log.overlaps
-    assert log.pace.beside_bytes(log.now) == BACKGROUND_SYNC_BYTES
+    assert log.pipelining.background_bytes(log.now) == BACKGROUND_SYNC_BYTES
 
 
 def test_a_second_entry_pays_for_a_while_after_one_that_waited_long() -> None:
@@ -53,7 +53,7 @@ def test_a_second_entry_pays_for_a_while_after_one_that_waited_long() -> None:
     log.send()
     log.answer(1.1 * SLOW_ANSWERS_S)
     assert log.overlaps
-    log.now += 1.01 * PACE_S
+    log.now += 1.01 * PIPELINING_S
     assert not log.overlaps
 
 
@@ -61,8 +61,8 @@ def test_what_it_waited_before_an_entry_has_left_does_not_count() -> None:
     log = Measured()
     log.put()
     log.proposer.flush(log.now)
-    log.pace.waited(10 * SLOW_ANSWERS_S)
-    log.pace.sent()
+    log.pipelining.waited(10 * SLOW_ANSWERS_S)
+    log.pipelining.sent()
     log.answer(0.5 * SLOW_ANSWERS_S)
     assert not log.overlaps
 
@@ -70,7 +70,7 @@ def test_what_it_waited_before_an_entry_has_left_does_not_count() -> None:
 def test_a_sync_in_the_loop_is_waiting_as_well() -> None:
     log = Measured()
     log.send()
-    log.pace.synced(0.6 * SLOW_ANSWERS_S, log.now)
+    log.pipelining.synced(0.6 * SLOW_ANSWERS_S, log.now)
     log.answer(0.6 * SLOW_ANSWERS_S)
     assert log.overlaps
 
@@ -79,16 +79,16 @@ def test_what_was_not_alone_under_way_is_not_measured() -> None:
     log = Measured()
     log.send()
     log.proposer.propose_alone(SwitchService(online=True), Outcome(), log.now)
-    log.pace.sent()
+    log.pipelining.sent()
     log.answer(10 * SLOW_ANSWERS_S)
     log.answer(10 * SLOW_ANSWERS_S)
     assert not log.overlaps
 
 
 def test_a_sync_beside_the_loop_pays_for_a_while_after_one_that_took_long() -> None:
-    pace = Measured().pace
-    pace.synced(0.9 * SLOW_SYNC_S, 5.0)
-    assert pace.beside_bytes(5.0) == BACKGROUND_SYNC_BYTES
-    pace.synced(1.1 * SLOW_SYNC_S, 5.0)
-    assert pace.beside_bytes(5.0 + 0.9 * PACE_S) == SLOW_BACKGROUND_SYNC_BYTES
-    assert pace.beside_bytes(5.0 + 1.01 * PACE_S) == BACKGROUND_SYNC_BYTES
+    pipelining = Measured().pipelining
+    pipelining.synced(0.9 * SLOW_SYNC_S, 5.0)
+    assert pipelining.background_bytes(5.0) == BACKGROUND_SYNC_BYTES
+    pipelining.synced(1.1 * SLOW_SYNC_S, 5.0)
+    assert pipelining.background_bytes(5.0 + 0.9 * PIPELINING_S) == SLOW_BACKGROUND_SYNC_BYTES
+    assert pipelining.background_bytes(5.0 + 1.01 * PIPELINING_S) == BACKGROUND_SYNC_BYTES

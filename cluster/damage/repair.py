@@ -1,8 +1,8 @@
-"""How a running node gets rid of a damaged file: the state in memory is whole, and is written anew.
+"""Replaces a damaged file of a running node: the state in memory is intact, and is written again.
 
-The node begins a new segment of its journal and writes snapshots until nothing it keeps is in the damaged file, which
-is then removed as any other that is not needed any more. Should it have to read the damaged part before, or end, it
-rejoins the others (rejoining.py).
+The node starts a new segment of its journal and writes snapshots until the damaged file holds nothing that it needs;
+the file is then removed like any other unneeded one. If the node has to read the damaged part before that, or ends, it
+rejoins the others (rejoin.py).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from sockpqd.cluster.snapshots.snapshot_store import SnapshotStore
 log = logging.getLogger("sockpqd.cluster")
 
 
-class Mending:
-    """`found`: how many damaged files were found since the start."""
+class Repair:
+    """The repair in progress, if any. `found`: how many damaged files were found since the start."""
 
     def __init__(self, journal: Journal, store: SnapshotStore) -> None:
         self.found = 0
@@ -29,11 +29,11 @@ class Mending:
         self._not_before = float("-inf")
 
     def begin(self, finding: Finding) -> None:
-        """Get rid of this file."""
+        """Start replacing this file."""
         self.found += 1
         log.error(
-            "%s is damaged: %s. The state in memory is whole: this node writes it anew and removes the file. Check its"
-            " disk and memory: they changed data that were written.", finding.path, finding.what,
+            "%s is damaged: %s. The state in memory is intact: this node writes it again and removes the file. Check"
+            " its disk and memory: stored data was corrupted.", finding.path, finding.what,
         )
         if finding.segment:
             self._segment = max(self._segment, finding.segment)
@@ -43,7 +43,7 @@ class Mending:
             self._snapshot = max(self._snapshot, self._store.newest_index)
 
     def due(self, now: float, applied: int) -> bool:
-        """Is a snapshot to be written now? If so, it counts as begun. `applied`: the last entry applied."""
+        """Return whether to write a snapshot now; if so, it counts as begun. `applied`: the last entry applied."""
         if not self._segment and not self._snapshot:
             return False
         kept = self._store.kept()

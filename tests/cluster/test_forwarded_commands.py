@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from sockpqd.cluster import limits
-from sockpqd.cluster.forwarding.questions import Questions
-from sockpqd.cluster.wire.messages import Answered, Ask, Message
+from sockpqd.cluster.forwarding.forwarded_commands import ForwardedCommands
+from sockpqd.cluster.wire.messages import CommandAnswer, ForwardedCommand, Message
 
 
 class Answers:
@@ -15,7 +15,7 @@ class Answers:
     def __init__(self, answer: bytes | None) -> None:
         self.answer = answer
 
-    async def asked(self, user: str | None, address: str, command: bytes) -> bytes | None:
+    async def execute_command(self, user: str | None, address: str, command: bytes) -> bytes | None:
         return self.answer
 
 
@@ -23,8 +23,8 @@ def answered(answer: bytes | None) -> list[Message]:
     """What a node sends whose gateway answers so."""
     async def test() -> list[Message]:
         sent: list[Message] = []
-        questions = Questions({}, lambda: None, Answers(answer), lambda name, message: sent.append(message))
-        questions.received("n2", Ask(7, "ann", "1.2.3.4:5", b"QUEUE LIST\r\n"))
+        questions = ForwardedCommands({}, lambda: None, Answers(answer), lambda name, message: sent.append(message))
+        questions.received("n2", ForwardedCommand(7, "ann", "1.2.3.4:5", b"QUEUE LIST\r\n"))
         while not sent:
             await asyncio.sleep(0)
         return sent
@@ -32,11 +32,11 @@ def answered(answer: bytes | None) -> list[Message]:
 
 
 def test_the_answer_is_sent() -> None:
-    assert answered(b"200 OK\r\n") == [Answered(7, b"200 OK\r\n", executed=True)]
-    assert answered(None) == [Answered(7, b"", executed=False)]
+    assert answered(b"200 OK\r\n") == [CommandAnswer(7, b"200 OK\r\n", executed=True)]
+    assert answered(None) == [CommandAnswer(7, b"", executed=False)]
 
 
 def test_an_answer_larger_than_its_bound_is_not_sent() -> None:
     most = bytes(limits.ANSWER_BYTES_MAX)
-    assert answered(most) == [Answered(7, most, executed=True)]
-    assert answered(most + b"x") == [Answered(7, b"", executed=True)]
+    assert answered(most) == [CommandAnswer(7, most, executed=True)]
+    assert answered(most + b"x") == [CommandAnswer(7, b"", executed=True)]

@@ -1,13 +1,13 @@
-"""Pace: whether a second entry under way, and a sync beside the loop, are worth what they cost.
+"""Decides whether to pipeline a second entry, and whether to sync in a background thread.
 
-With fast disks a second entry only cuts the commands into smaller portions. But where the leader waits longer for its
-disk and its followers than it works, it can make the next entry meanwhile; and where a sync takes long, the loop had
-better not stand still for it. Both pay with many commands only: a few clients *are* the entry under way, and a second
-one would let them take turns at the same disk.
+With fast disks a second entry only cuts the commands into smaller portions. But a leader that waits longer for its disk
+and its followers than it works can prepare the next entry in that time, and where a sync takes long, the loop should
+not block on it. Both pay only with many commands: a few clients *are* the entry in flight, and a second one would make
+them take turns at the same disk.
 
-So each is decided by what was measured last: how long the leader had nothing to do, or stood still for its disk, while
-an entry was alone under way, and how long a sync in the loop took. What was found holds for PACE_S; then an entry goes
-alone, and a sync in the loop, and are measured again.
+Each decision rests on the last measurement: how long the leader was idle, or blocked on its disk, while a single entry
+was in flight, and how long a sync in the loop took. A measurement is valid for PIPELINING_S; after that, one entry is
+sent alone, one sync is done in the loop, and both are measured again.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from sockpqd.cluster.leader.proposer import Proposer
 NONE = 0                        # no entry has this number
 
 
-class Pace:
-    """What was measured at this node while it leads. All times are monotonic seconds."""
+class Pipelining:
+    """The measurements of this node while it leads. All times are monotonic seconds."""
 
     def __init__(self, proposer: Proposer) -> None:
         self._proposer = proposer
@@ -44,7 +44,7 @@ class Pace:
         if answered is not None and answered is not self._answered:
             self._answered = answered
             if answered.number == self._measured and self._waited_s >= limits.SLOW_ANSWERS_S:
-                self._waits_until = now + limits.PACE_S
+                self._waits_until = now + limits.PIPELINING_S
 
     def waited(self, seconds: float) -> None:
         """Note that this node had nothing to do for this long."""
@@ -54,12 +54,12 @@ class Pace:
         """Note that a sync in the loop took this long."""
         self._waited_s += took_s
         if took_s >= limits.SLOW_SYNC_S:
-            self._syncs_until = now + limits.PACE_S
+            self._syncs_until = now + limits.PIPELINING_S
 
     def overlaps(self, now: float) -> bool:
-        """Does a second entry pay?"""
+        """Return whether a second entry pays."""
         return now < self._waits_until
 
-    def beside_bytes(self, now: float) -> int:
-        """From which length on a frame should be synced beside the loop."""
+    def background_bytes(self, now: float) -> int:
+        """Return the length from which a frame should be synced in the background."""
         return limits.SLOW_BACKGROUND_SYNC_BYTES if now < self._syncs_until else limits.BACKGROUND_SYNC_BYTES

@@ -8,20 +8,20 @@ import pytest
 
 from sockpqd.cluster.leader.proposer import Proposer
 from sockpqd.cluster.limits import (
+    CLIENT_QUANTUM_BYTES,
+    CLIENT_WAIT_S_MAX,
+    CLIENTS_LOOK_S,
     ENTRY_BYTES_MAX,
     ENTRY_OPERATIONS_MAX,
-    LANE_QUANTUM_BYTES,
-    LANE_WAIT_S_MAX,
-    LANES_BYTES_MAX,
-    LANES_LOOK_S,
-    LANES_OPERATIONS_MAX,
+    QUEUED_BYTES_MAX,
+    QUEUED_OPERATIONS_MAX,
 )
 from sockpqd.core import Done, Get, Operation, Put, cost, decode_entry
 from tests.cluster.helpers.small_cluster import Outcome
 
 BYTES = 128                     # that each of these operations costs
 HELD = 512                      # of memory, for each of them
-TURN = LANE_QUANTUM_BYTES // BYTES   # such operations of one client
+TURN = CLIENT_QUANTUM_BYTES // BYTES   # such operations of one client
 
 
 class Queue:
@@ -170,7 +170,7 @@ def test_who_had_no_turn_for_too_long_is_refused_and_who_has_turns_is_not() -> N
     late = queue.send("late", 2)
     queue.proposer.propose_for("late", Get(("w",)), Outcome(), behind=True)
     backlog = queue.proposer.backlog_bytes
-    queue.now = LANE_WAIT_S_MAX + LANES_LOOK_S
+    queue.now = CLIENT_WAIT_S_MAX + CLIENTS_LOOK_S
     queue.proposer.expire(queue.now)
     assert [outcome.state for outcome in late] == ["overdue"] * 2
     queue.send("late", 1)
@@ -178,7 +178,7 @@ def test_who_had_no_turn_for_too_long_is_refused_and_who_has_turns_is_not() -> N
     assert ("late", 0) in queue.rest()
     slow = queue.send("slow", 5000)
     while queue.proposer.queued:                    # a quarter of a second for each entry: two seconds for all
-        queue.now += LANE_WAIT_S_MAX / 4
+        queue.now += CLIENT_WAIT_S_MAX / 4
         queue.proposer.expire(queue.now)
         queue.entry()
     assert all(outcome.state != "overdue" for outcome in slow)
@@ -196,12 +196,12 @@ def test_all_that_waits_for_a_turn_is_refused_when_this_node_serves_no_more() ->
 
 def test_the_more_clients_wait_the_less_each_may_queue() -> None:
     queue = Queue()
-    assert queue.proposer.share == LANES_OPERATIONS_MAX
+    assert queue.proposer.share == QUEUED_OPERATIONS_MAX
     for client in range(100):
         queue.send(f"c{client}", 20)
-    assert LANES_OPERATIONS_MAX // 100 <= queue.proposer.share <= LANES_OPERATIONS_MAX // 50
+    assert QUEUED_OPERATIONS_MAX // 100 <= queue.proposer.share <= QUEUED_OPERATIONS_MAX // 50
     queue.rest()
-    assert queue.proposer.share == LANES_OPERATIONS_MAX
+    assert queue.proposer.share == QUEUED_OPERATIONS_MAX
 
 
 def test_what_a_client_has_waiting_can_be_withdrawn() -> None:
@@ -257,7 +257,7 @@ def test_clients_that_do_not_exceed_their_shares_hold_little_memory_together() -
         number += 1
         assert number < 100
     one = 5000 * sys.getsizeof("0000.0.0")
-    assert LANES_BYTES_MAX // 2 < queue.proposer.backlog_bytes < LANES_BYTES_MAX + 51 * 2 * one
+    assert QUEUED_BYTES_MAX // 2 < queue.proposer.backlog_bytes < QUEUED_BYTES_MAX + 51 * 2 * one
     queue.rest()
     queue.entry()                       # so that the last one lands
     assert queue.proposer.backlog_bytes == 0

@@ -1,4 +1,4 @@
-"""Errands between nodes: they end with an outcome, or without one when the leader or the link is gone."""
+"""ForwardedCalls between nodes: they end with an outcome, or without one when the leader or the link is gone."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from sockpqd.cluster import limits
-from sockpqd.cluster.forwarding.errands import Errands
-from sockpqd.cluster.wire.messages import Errand, Message, Recall, Reported
+from sockpqd.cluster.forwarding.forwarded_calls import ForwardedCalls
+from sockpqd.cluster.wire.messages import CallOutcome, CancelCall, ForwardedCall, Message
 
 
-class Doing:
-    """An errand that the leader does until it is told to end."""
+class RunningCall:
+    """A forwarded call that the leader does until it is told to end."""
 
     def __init__(self, told: Callable[[bytes | None], None]) -> None:
         self.told = told
@@ -26,34 +26,36 @@ class Doing:
 
 
 class Node:
-    """A node that sends errands and does them, in a world of two."""
+    """A node that sends calls and does them, in a world of two."""
 
     def __init__(self, name: str, world: dict[str, Node], leader: list[str | None]) -> None:
         self.name = name
-        self.doing: list[tuple[tuple[str | None, str, bytes], Doing]] = []
+        self.doing: list[tuple[tuple[str | None, str, bytes], RunningCall]] = []
         self.at_once: bytes | None = None
         self.peers: dict[str, Any] = {other: SimpleNamespace(up=True) for other in ("a", "b") if other != name}
         self.sent: list[Message] = []
         self._world = world
         self.unsent = 0
-        self.errands = Errands(self.peers, lambda: leader[0], self, self._send, self)
+        self.calls = ForwardedCalls(self.peers, lambda: leader[0], self, self._send, self)
         world[name] = self
 
-    def errand(self, user: str | None, address: str, data: bytes, told: Callable[[bytes | None], None]) -> Doing:
-        doing = Doing(told)
+    def execute_call(
+        self, user: str | None, address: str, data: bytes, told: Callable[[bytes | None], None],
+    ) -> RunningCall:
+        doing = RunningCall(told)
         if self.at_once is not None:
             told(self.at_once)
         self.doing.append(((user, address, data), doing))
         return doing
 
-    def unsent_errands_bytes(self, name: str) -> int:
+    def unsent_calls_bytes(self, name: str) -> int:
         return self.unsent
 
     def _send(self, name: str, message: Message) -> None:
         self.sent.append(message)
         if self.peers[name].up:
-            assert isinstance(message, Errand | Recall | Reported)
-            self._world[name].errands.received(self.name, message)
+            assert isinstance(message, ForwardedCall | CancelCall | CallOutcome)
+            self._world[name].calls.received(self.name, message)
 
 
 @pytest.fixture
@@ -79,7 +81,7 @@ def world(leader: list[str | None]) -> Iterator[dict[str, Node]]:
 
 def send(world: dict[str, Node], told: list[bytes | None]) -> int | None:
     async def sending() -> int | None:
-        return world["a"].errands.send("ann", "1.2.3.4:5", b"work", told.append)
+        return world["a"].calls.send("ann", "1.2.3.4:5", b"work", told.append)
 
     loop: Any = world["loop"]
     number: int | None = loop.run_until_complete(sending())
@@ -105,7 +107,7 @@ def test_an_errand_may_be_done_at_once(world: dict[str, Node]) -> None:
     told: list[bytes | None] = []
     send(world, told)
     assert told == [b"done"]
-    world["b"].errands.lost("a")
+    world["b"].calls.lost("a")
     assert not world["b"].doing[0][1].cancelled
 
 
@@ -113,12 +115,12 @@ def test_an_errand_is_recalled(world: dict[str, Node]) -> None:
     told: list[bytes | None] = []
     number = send(world, told)
     assert number is not None
-    world["a"].errands.recall(number)
+    world["a"].calls.cancel(number)
     doing = world["b"].doing[0][1]
     assert doing.cancelled
     doing.told(b"late")
     assert told == [b"late"]
-    world["a"].errands.recall(number)
+    world["a"].calls.cancel(number)
 
 
 def test_without_another_leader_nothing_is_sent(world: dict[str, Node], leader: list[str | None]) -> None:
@@ -133,8 +135,8 @@ def test_without_another_leader_nothing_is_sent(world: dict[str, Node], leader: 
 def test_both_sides_notice_that_the_link_is_down(world: dict[str, Node]) -> None:
     told: list[bytes | None] = []
     send(world, told)
-    world["a"].errands.lost("b")
-    world["b"].errands.lost("a")
+    world["a"].calls.lost("b")
+    world["b"].calls.lost("a")
     doing = world["b"].doing[0][1]
     assert told == [None]
     assert doing.cancelled
@@ -165,7 +167,7 @@ def test_a_leader_that_was_not_heard_for_a_while_does_not_go_on_with_what_was_gi
     send(world, told)
     (_, old), (_, new) = world["b"].doing
     assert (old.cancelled, new.cancelled) == (True, False)
-    assert [type(message) for message in world["a"].sent] == [Errand, Recall, Errand]
+    assert [type(message) for message in world["a"].sent] == [ForwardedCall, CancelCall, ForwardedCall]
     old.told(b"nobody waits for it")
     new.told(b"done")
     assert told == [None, b"done"]
@@ -174,7 +176,7 @@ def test_a_leader_that_was_not_heard_for_a_while_does_not_go_on_with_what_was_gi
 def test_outcomes_of_before_a_restart_are_nobodys(world: dict[str, Node], leader: list[str | None]) -> None:
     before: list[bytes | None] = []
     send(world, before)
-    world["b"].errands.lost("a")
+    world["b"].calls.lost("a")
     Node("a", world, leader)                # it has begun anew
     after: list[bytes | None] = []
     send(world, after)
@@ -188,16 +190,16 @@ def test_outcomes_of_before_a_restart_are_nobodys(world: dict[str, Node], leader
 def test_at_the_end_of_the_node_all_are_told(world: dict[str, Node]) -> None:
     told: list[bytes | None] = []
     send(world, told)
-    world["a"].errands.stop()
+    world["a"].calls.stop()
     assert told == [None]
 
 
 def test_nothing_is_sent_or_begun_while_much_is_on_its_way_to_that_node(world: dict[str, Node]) -> None:
     told: list[bytes | None] = []
-    world["a"].unsent = limits.ERRANDS_UNSENT_BYTES_MAX + 1
+    world["a"].unsent = limits.CALLS_UNSENT_BYTES_MAX + 1
     assert send(world, told) is None
     world["a"].unsent = 0
-    world["b"].unsent = limits.ERRANDS_UNSENT_BYTES_MAX + 1
+    world["b"].unsent = limits.CALLS_UNSENT_BYTES_MAX + 1
     assert send(world, told) is not None
     assert (told, world["b"].doing) == ([None], [])
 
@@ -206,19 +208,19 @@ def test_an_outcome_that_comes_when_much_is_on_its_way_is_not_sent(world: dict[s
     told: list[bytes | None] = []
     send(world, told)
     (_, doing), = world["b"].doing
-    world["b"].unsent = limits.ERRANDS_UNSENT_BYTES_MAX + 1
+    world["b"].unsent = limits.CALLS_UNSENT_BYTES_MAX + 1
     doing.told(b"done")
     assert told == [None]
 
 
-def test_neither_an_errand_nor_an_outcome_is_larger_than_its_bound(
+def test_neither_a_call_nor_an_outcome_is_larger_than_its_bound(
     world: dict[str, Node], caplog: pytest.LogCaptureFixture,
 ) -> None:
-    with pytest.raises(ValueError, match="an errand of"):
-        world["a"].errands.send("ann", "1.2.3.4:5", bytes(limits.ERRAND_BYTES_MAX + 1), lambda _: None)
+    with pytest.raises(ValueError, match="a forwarded call of"):
+        world["a"].calls.send("ann", "1.2.3.4:5", bytes(limits.CALL_BYTES_MAX + 1), lambda _: None)
     told: list[bytes | None] = []
     send(world, told)
     (_, doing), = world["b"].doing
-    doing.told(bytes(limits.ERRAND_BYTES_MAX + 1))
+    doing.told(bytes(limits.CALL_BYTES_MAX + 1))
     assert told == [None]
     assert "was not sent" in caplog.text

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sockpqd.cluster.damage.rejoining import HOUR_S, Rejoining
+from sockpqd.cluster.damage.rejoin import HOUR_S, Rejoin
 from sockpqd.cluster.journal.journal import Journal
 from sockpqd.cluster.settings import NodeSettings
 from sockpqd.cluster.storage.errors import START_EMPTY, JournalDamaged, RejoinNeeded, StorageDamaged
@@ -31,8 +31,8 @@ class Machine:
             self.disk.close(self.disk.create(Path(name)))
             self.disk.sync_directory(Path(name).parent)
 
-    def start(self, per_hour: int = 3, *, may: bool = True) -> Rejoining:
-        rejoining = Rejoining(self.disk, NodeSettings(
+    def start(self, per_hour: int = 3, *, may: bool = True) -> Rejoin:
+        rejoining = Rejoin(self.disk, NodeSettings(
             "n1", DATA, "", (), "test", rejoin=may, rejoins_per_hour=per_hour,
         ), lambda: self.now_s)
         rejoining.open(self.files)
@@ -124,7 +124,7 @@ def test_a_running_node_orders_it_and_the_next_start_does_it() -> None:
     assert isinstance(error, RejoinNeeded)
     assert not machine.folders()
     machine.opened = 0
-    after = Rejoining(machine.disk, NodeSettings("n1", DATA, "", (), "test", rejoin=True), lambda: machine.now_s)
+    after = Rejoin(machine.disk, NodeSettings("n1", DATA, "", (), "test", rejoin=True), lambda: machine.now_s)
     after.open(machine.files)
     assert machine.opened == 1
     assert machine.folders()

@@ -44,7 +44,7 @@ class RejoinRecord(Struct):
     waiting: bool = False       # the node has forgotten its promises, and was not admitted since
 
 
-class Rejoining:
+class Rejoin:
     """Sets damaged files aside. `waiting`: see RejoinRecord."""
 
     def __init__(self, disk: Disk, settings: NodeSettings, now_s: Callable[[], int]) -> None:

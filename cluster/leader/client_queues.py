@@ -1,0 +1,210 @@
+"""Fair queueing among clients when more operations are queued than one entry holds: one queue for each client.
+
+This is the fair queueing of network routers. Each queue has a virtual clock that advances by the cost of the operations
+taken from it. The next turn goes to the queue whose first operation would finish earliest, and a new queue comes before
+all queues that already had a turn. The common clock advances by what each queue would have received if all were served
+at once, and a new queue starts one turn before it. So a client that sends one small command and waits for the answer is
+served by the next entry, however much the others pipeline and however expensive that is. The others share the rest, and
+a turn is large enough that its answers leave in one write. A large operation has one turn for each of its fragments,
+and only one such operation is cut at a time.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from sockpqd.cluster import limits
+from sockpqd.cluster.leader.fragments import Cut, OfClient, Queued
+
+# Places in what is queued.
+_SIZE: Final = 2
+_BEHIND: Final = 5
+_CHARGE: Final = 6
+
+
+class _ClientQueue:
+    """The operations of one client."""
+
+    __slots__ = ("charge", "client", "place", "served", "since", "time", "waiting")
+
+    def __init__(self, client: object, time: int) -> None:
+        self.client = client
+        self.time = time                # virtual time in charged bytes
+        self.served = False             # it had a turn
+        self.place = 0                  # that of its valid entry in the heap
+        self.since = 0.0                # when it had its last turn or stopped being empty, monotonic seconds
+        self.charge = 0                 # of all that waits
+        self.waiting: deque[OfClient] = deque()
+
+
+class ClientQueues:
+    """The queues of all clients that have operations queued, or had until recently."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._clients: dict[object, _ClientQueue] = {}
+        # For each queue with operations: whether it had a turn (or asks too much for a first one), when its first
+        # operation would finish, and its place among equals, which all queues are after a round of turns.
+        self._heap: list[tuple[bool, int, int, _ClientQueue]] = []
+        self._empty: deque[_ClientQueue] = deque()     # queues that became empty, kept while their time is ahead
+        self._cutting: tuple[_ClientQueue, Cut] | None = None      # whose first operation has some fragments in the log
+        self._cuts = 0
+        self._time = 0
+        self._places = 0
+        self.count = 0                  # operations in all of them
+        self._looked_at = 0.0
+
+    @property
+    def share(self) -> int:
+        """How many operations each client may have queued, so that all clients' together are not too many."""
+        return max(1, limits.QUEUED_OPERATIONS_MAX // max(1, len(self._clients)))
+
+    def add(self, client: object, queued: OfClient) -> None:
+        """Queue an operation of this client."""
+        own = self._clients.get(client)
+        if own is None:
+            own = self._clients[client] = _ClientQueue(client, self._time - limits.CLIENT_QUANTUM_BYTES)
+        if not own.waiting:
+            own.time = max(own.time, self._time - limits.CLIENT_QUANTUM_BYTES)
+            own.since = self._monotonic()
+            self._line_up(own, queued)
+        own.waiting.append(queued)
+        own.charge += queued[6]
+        self.count += 1
+
+    def sated(self, client: object) -> bool:
+        """Return whether this client may hold more than its share of the memory of all queues."""
+        own = self._clients.get(client)
+        held = 0 if own is None else own.charge * limits.QUEUED_PER_CHARGE_MAX     # bytes, at most
+        return held * len(self._clients) > limits.QUEUED_BYTES_MAX
+
+    def _line_up(self, own: _ClientQueue, first: OfClient) -> None:
+        self._places += 1
+        own.place = self._places
+        charge = first[_CHARGE]
+        late = own.served or charge > limits.CLIENT_QUANTUM_BYTES
+        turn = limits.FRAGMENT_BYTES if first[_SIZE] > limits.WHOLE_BYTES_MAX else charge
+        heapq.heappush(self._heap, (late, own.time + turn, own.place, own))
+
+    def give(self, queue: deque[Queued], now: float) -> int:
+        """Move the operations of the next turn to `queue`; returns what they are charged for, 0 if there are none."""
+        if not self.count:
+            return 0
+        own = self._next()
+        waiting = own.waiting
+        if waiting[0][_SIZE] > limits.WHOLE_BYTES_MAX:
+            count, given = self._give_fragment(own, queue, now)
+        elif own.charge <= limits.CLIENT_QUANTUM_BYTES:
+            count, given = len(waiting), own.charge
+            queue += waiting
+            waiting.clear()
+        else:
+            count = given = 0
+            while waiting and waiting[0][_SIZE] <= limits.WHOLE_BYTES_MAX and not (
+                given and given + waiting[0][_CHARGE] > limits.CLIENT_QUANTUM_BYTES and not waiting[0][_BEHIND]
+            ):
+                queue.append(waiting.popleft())
+                count += 1
+                given += queue[-1][_CHARGE]
+        own.charge -= given
+        self._time = max(self._time, own.time) + given // len(self._clients)
+        self._took_out(count)
+        own.time += given
+        own.served = True
+        own.since = now
+        if waiting:
+            self._line_up(own, waiting[0])
+        elif self.count:
+            self._empty.append(own)
+            self._forget_empty()
+        return given
+
+    def _next(self) -> _ClientQueue:
+        """Return the queue whose turn it is. While a large operation is cut, no other large one can be."""
+        cutting = None if self._cutting is None else self._cutting[0]
+        put_off = []
+        while True:
+            turn = heapq.heappop(self._heap)
+            _, _, place, own = turn
+            if own.place != place or not own.waiting:     # it was emptied since
+                continue
+            if cutting is None or cutting is own or own.waiting[0][_SIZE] <= limits.WHOLE_BYTES_MAX:
+                break
+            put_off.append(turn)
+        for turn in put_off:
+            heapq.heappush(self._heap, turn)
+        return own
+
+    def _give_fragment(self, own: _ClientQueue, queue: deque[Queued], now: float) -> tuple[int, int]:
+        """Give the next fragment of the first operation; returns how many operations left the queue, and the charge."""
+        waiting = own.waiting
+        if self._cutting is None:
+            self._cuts += 1
+            self._cutting = own, Cut(self._cuts, waiting[0])
+        cut = self._cutting[1]
+        queue.append(cut.next(now))
+        given = queue[-1][_CHARGE]
+        if not cut.complete:
+            return 0, given
+        self._cutting = None
+        waiting.popleft()
+        count = 1
+        while waiting and waiting[0][_BEHIND]:
+            queue.append(waiting.popleft())
+            count += 1
+            given += queue[-1][_CHARGE]
+        return count, given
+
+    def _forget_empty(self) -> None:
+        """Forget empty queues that no longer differ from new ones."""
+        empty = self._empty
+        while empty and (empty[0].waiting or empty[0].time <= self._time - limits.CLIENT_QUANTUM_BYTES):
+            own = empty.popleft()
+            if not own.waiting and self._clients.get(own.client) is own:
+                del self._clients[own.client]
+
+    def withdraw(self, client: object) -> list[OfClient]:
+        """Remove the queue of this client and return its operations."""
+        own = self._clients.pop(client, None)
+        return [] if own is None else self._take_all(own)
+
+    def overdue(self, now: float) -> list[OfClient]:
+        """Remove and return the operations in queues that had no turn for too long; checked every CLIENTS_LOOK_S."""
+        taken: list[OfClient] = []
+        if now - self._looked_at >= limits.CLIENTS_LOOK_S:
+            self._looked_at = now
+            for own in list(self._clients.values()):
+                if own.waiting and now - own.since > limits.CLIENT_WAIT_S_MAX:
+                    taken += self._take_all(own)
+                    self._empty.append(own)
+        return taken
+
+    def clear(self) -> list[OfClient]:
+        """Remove and return all operations, those of each client in their order."""
+        taken = [queued for own in self._clients.values() for queued in own.waiting]
+        self._forget()
+        return taken
+
+    def _take_all(self, own: _ClientQueue) -> list[OfClient]:
+        taken = list(own.waiting)
+        own.waiting.clear()
+        if self._cutting is not None and self._cutting[0] is own:
+            self._cutting = None        # the rest of it never follows, so it is never executed
+        own.charge = 0
+        self._took_out(len(taken))
+        return taken
+
+    def _took_out(self, count: int) -> None:
+        self.count -= count
+        if not self.count:
+            self._forget()
+
+    def _forget(self) -> None:
+        self._clients.clear()
+        self._heap.clear()
+        self._empty.clear()
+        self._cutting = None
+        self.count = 0

@@ -32,7 +32,8 @@ ONLY    ?= *
 
 .PHONY: install dev check test-fast test test-deploy client-faces toxiproxy kombu-tests test-celery test-beanstalkd celery-faults laws sim sim-pulses chaos chaos-long torture damage mutants hostile bench-depth docs test-browser demo play play-celery dist manual bench-plots clean
 
-install: $(VENV)/.installed          ## .venv with sockpqd and pqctl, nothing for developers
+install: $(VENV)/.installed          ## .venv with sockpqd, pqctl and pqworker, nothing for developers
+	@echo "Installed in $(BIN). Next: make play, or $(BIN)/sockpqd --dev & and $(BIN)/pqctl shell (README.md, Type along)."
 dev: $(VENV)/.installed-dev          ## the same with the test tools
 
 # Half an environment, as Debian leaves it without the package python3-venv, would not be made anew.
@@ -40,7 +41,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 $(VENV)/.installed: pyproject.toml client/pyproject.toml | $(BIN)/python
-	$(PIP_INSTALL) -e ./client -e .
+	$(PIP_INSTALL) -e './client[worker]' -e .
 	touch $@
 
 $(VENV)/.installed-dev: pyproject.toml client/pyproject.toml integrations/kombu/pyproject.toml | $(BIN)/python
@@ -138,10 +139,10 @@ test-browser: dev                    ## the dashboard in chromium (Debian: chrom
 	$(PIP_INSTALL) -e ./client -e '.[browser]'
 	$(BIN)/python -m pytest tests/browser
 
-demo: install                        ## three nodes, real work, a killed leader; DIR=folder to hash
+demo: $(VENV)/.installed                        ## three nodes, real work, a killed leader; DIR=folder to hash
 	$(BIN)/python -m bench.demo $(if $(DIR),"$(DIR)")
 
-play: install                        ## three nodes that stay, a producer and workers; kill what you like, Ctrl-C ends it
+play: $(VENV)/.installed                        ## three nodes that stay, a producer and workers; kill what you like, Ctrl-C ends it
 	$(BIN)/python -m bench.play
 
 play-celery: dev                     ## the same with a worker and a producer of Celery's

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -31,6 +32,7 @@ from sockpq import (
     TopicNotFound,
     WorkerBounds,
     WorkerNotFound,
+    aio,
 )
 
 from devcluster.cluster import LocalCluster
@@ -389,3 +391,60 @@ def test_a_job_is_found_by_its_place(client: Client) -> None:
     assert running.place is not None
     with pytest.raises(JobNotFound):
         client.change(running.place, priority=1)
+
+
+@pytest.mark.parametrize("meta", [False, True])
+def test_a_job_tells_what_it_is_however_it_was_taken(servers: list[str], meta: bool) -> None:
+    with Client(servers) as client:
+        number = client.put("q", json={"to": "ann"}, key="a1", group="anna", number=True).number
+        peeked = client.peek(Key("q", "a1"))
+        assert peeked is not None
+        assert (peeked.json(), peeked.text, peeked.group) == ({"to": "ann"}, '{"to":"ann"}', "anna")
+        take(client, "q", meta=meta).later(reason="busy")
+        job = take(client, "q", meta=meta)
+        assert (job.key, job.number, job.group, job.attempt, job.reason) == ("a1", number, "anna", 2, "busy")
+        job.done()
+        assert job.key == "a1"                          # asked once
+        client.put("q", b"x")
+        gone = take(client, "q", meta=meta)
+        gone.done()
+        with suppress(AssertionError) if meta else pytest.raises(JobNotFound, match="meta=True"):
+            assert gone.key
+
+
+def test_a_property_does_not_ask_in_asyncio(servers: list[str]) -> None:
+    async def look() -> None:
+        async with aio.Client(servers) as client:
+            await client.put("q", b"x", key="a1")
+            async with client.get("q", expire=60, block=True) as job:
+                with pytest.raises(BadArguments, match="meta=True"):
+                    assert job.key
+                await job.later()
+            async with client.get("q", expire=60, block=True, meta=True) as job:
+                assert job.key == "a1"
+
+    asyncio.run(look())
+
+
+def test_consume_finds_the_lease_of_the_queue(client: Client) -> None:
+    client.queue_create("slow", expire=700, then="dead")
+    for queues, seconds in (("slow", 700), (["slow"], 700), ("plain", 60), (["slow", "plain"], 60)):
+        for queue in ("slow", "plain"):
+            client.put(queue, b"x")
+        for job in client.consume(queues, wait=0.1, meta=True):
+            (running,) = client.running()
+            assert running.expires_at is not None
+            now = (client.touch(job, 1000) or 0) - 1000
+            assert seconds - 60 < running.expires_at - now <= seconds + 1
+        for queue in client.queues():
+            client.queue_purge(queue.name, "all")
+
+
+def test_consume_without_a_lease_keeps_its_job_alive(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind in ("_sync", "_async"):
+        monkeypatch.setattr(f"sockpq.{kind}.client.LEASE_S", 1.5)
+    client.put("q", b"x")
+    for job in client.consume("q", wait=0.1):
+        first = client.running()[0].expires_at or 0
+        wait_until(lambda: (client.running()[0].expires_at or 0) > first)       # noqa: B023
+        assert not job.lost

@@ -1,4 +1,4 @@
-"""The documents for newcomers: their programs run, their commands exist, their ports are those of `sockpqd --dev`."""
+"""The documents for newcomers: their commands are run, their ports are those of `sockpqd --dev`. See test_blocks.py."""
 
 from __future__ import annotations
 
@@ -36,24 +36,6 @@ def cluster() -> Iterator[LocalCluster]:
         yield running
 
 
-@pytest.mark.parametrize(("document", "number"), [
-    (document, number) for document in DOCUMENTS for number in range(len(blocks(document, "python")))
-])
-def test_programs_run(document: str, number: int, cluster: LocalCluster) -> None:
-    program = blocks(document, "python")[number]
-    servers = ",".join(cluster.servers)
-    program = re.sub(r'"127\.0\.0\.1:11361[^"]*"', f'"{servers}"', program)
-    if document == "docs/HOWTO.md":
-        program = f"from sockpq import Client\nclient = Client()\n{program}"
-    if "consume" in program and "client.put" not in program:
-        program = program.replace("for job", "client.put('mail', b'x')\nfor job", 1)
-    done = subprocess.run(
-        [sys.executable, "-c", program], env={**os.environ, "SOCKPQ_SERVERS": servers}, capture_output=True, text=True,
-        timeout=PATIENCE_S, check=False,
-    )
-    assert done.returncode == 0, done.stderr
-
-
 def test_what_the_tutorial_types_is_accepted(cluster: LocalCluster) -> None:
     (typed,) = blocks("docs/TUTORIAL.md", "")
     with Client(cluster.servers) as client:
@@ -75,6 +57,7 @@ RUN_BY = {
     "make docs": ("tests/packaging/test_documents.py", '"mkdocs", "build"'),
     "make test-fast": ("tests/test_lanes.py", "fast"),
     "make test": ("tests/test_lanes.py", "all"),
+    "make dist": ("tests/packaging/test_dist.py", "build"),
     "make dev": ("Makefile", "dev:"),                       # nothing else would run
     "make install": ("Makefile", "install:"),
     ".venv/bin/python -m pytest tests/core/store/test_leases.py": ("tests/core/store/test_leases.py", "def test_"),

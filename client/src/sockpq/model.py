@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from json import loads
+from typing import Any, Literal, NamedTuple
 
 
 class Key(NamedTuple):
@@ -109,7 +110,7 @@ class PeekedJob(NamedTuple):
 
     `attempt`: how often it was handed out; `at`, `expires_at` and `reason` as in Meta; `reason` also says
     why it was buried. `place`: where it is (a running job: where it was), with peek_queue(places=True) only.
-    `number`: of a job that has one.
+    `number` and `group`: of a job that has one.
     """
 
     id: int | None
@@ -125,6 +126,16 @@ class PeekedJob(NamedTuple):
     reason: str | None = None
     place: Place | None = None
     number: int | None = None
+    group: str | None = None
+
+    @property
+    def text(self) -> str:
+        """Its data as a string, from UTF-8; raises UnicodeDecodeError."""
+        return self.data.decode()
+
+    def json(self) -> Any:
+        """Its data as what put(json=) was given; raises ValueError when they are not JSON."""
+        return loads(self.data)
 
 
 class JobStat(NamedTuple):

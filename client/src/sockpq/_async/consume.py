@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
@@ -15,12 +16,16 @@ from sockpq._backends.asyncio import run
 from sockpq._engine.executor import Executor
 from sockpq._process import check_own, is_inherited
 from sockpq._protocol import arguments
+from sockpq._protocol.arguments import Then
 from sockpq._protocol.command import Command
-from sockpq._protocol.commands import batches, jobs
-from sockpq.errors import JobNotFound, SockpqError
+from sockpq._protocol.commands import batches, jobs, queues
+from sockpq.errors import JobNotFound, NotExecuted, SockpqError
 from sockpq.model import Handed
 
 CLOCKS = {"wall": monotonic, "cpu": thread_time}
+LEASE_S = 60.0      # where neither the caller nor the queue says how long; it is renewed then
+THENS: dict[str, Then] = {"LATER": "later", "DONE": "done", "DEAD": "dead"}
+LOG = logging.getLogger("sockpq")
 TELL_S = 0.1        # a loop that comes back this long after the last DONEs sends the next one at once
 
 
@@ -39,20 +44,21 @@ class Consumption:
         heartbeat: bool,
         prefetch: int,
         ran: str = "wall",
+        finds_lease: bool = False,
     ) -> None:
-        """`heartbeat`: also for the job that is worked on; `prefetch`: how many jobs may be here; `ran`: which time."""
+        """`heartbeat`: also for the job that is worked on; `prefetch`: how many jobs may be here; `ran`: which time.
+
+        `finds_lease`: the queue's own lease goes before that of `taking`, which is renewed in any case.
+        """
         self._executor = executor
         self._process = os.getpid()
-        self._taking = taking
-        self._single = taking.one()
         self._timeout = timeout
         self._prefetch = prefetch
-        self._keeps_current = heartbeat
         self._measures = taking.policy == "fair"        # DONE tells how long the work took
         self._clock = CLOCKS[arguments.ran_clock(ran)]
-        self._beat: Heartbeat | None = None
-        if heartbeat or prefetch > 1:
-            self._beat = Heartbeat(executor, taking.expire, uncharged=self._measures)
+        self._finds_lease = finds_lease
+        self._heartbeat = heartbeat
+        self._set_lease(taking, heartbeat or finds_lease)
         self._current: Job | None = None
         self._work: tuple[Any, Any] | None = None       # the span of the job that is worked on
         self._waiting: deque[Job] = deque()
@@ -63,6 +69,9 @@ class Consumption:
     async def next(self) -> Job | None:
         """The job to work on next; the one before is finished. None when the loop ends. Raises Inherited."""
         check_own(self._process, "this loop")
+        if self._finds_lease:
+            self._finds_lease = False
+            await self._find_lease()
         self._finish_current()
         if self._beat and self._beat.is_hopeless():
             await self.leave(None)
@@ -115,6 +124,32 @@ class Consumption:
             if error is None:
                 raise
             error.add_note(f"and the job could not be put back: {failure}")
+
+    def _set_lease(self, taking: batches.TakeSource, heartbeat: bool) -> None:
+        self._taking = taking
+        self._single = taking.one()
+        self._keeps_current = heartbeat
+        self._beat: Heartbeat | None = None
+        if heartbeat or self._prefetch > 1:
+            self._beat = Heartbeat(self._executor, taking.expire, uncharged=self._measures)
+
+    async def _find_lease(self) -> None:
+        """Take the lease of the queue, where one queue is named and has one that this user may see."""
+        names = (self._taking.queues,) if isinstance(self._taking.queues, str) else self._taking.queues or ()
+        if len(names) == 1:
+            try:
+                settings = await run(self._executor.run_steps(queues.queue_config(names[0], {}), timeout=self._timeout))
+            except NotExecuted:     # the queue has no settings, or this user no right to look, or the server has none
+                settings = {}
+            expire, _, then = settings.get("expire", "0").partition(" THEN ")
+            if int(expire):
+                LOG.info("consume() without expire: jobs have the lease of queue %s, %s s", names[0], expire)
+                taking = self._taking._replace(
+                    expire=float(expire), then=self._taking.then or THENS.get(then),
+                )
+                self._set_lease(taking, self._heartbeat)
+                return
+        LOG.info("consume() without expire: jobs have leases of %g s, which are renewed", self._taking.expire)
 
     def _end_work(self, error: BaseException | None = None) -> None:
         work, self._work = self._work, None

@@ -7,13 +7,13 @@ from json import loads
 from types import TracebackType
 from typing import Any
 
-from sockpq._backends.asyncio import run
+from sockpq._backends.asyncio import at_once, run
 from sockpq._engine.executor import Executor
 from sockpq._process import is_inherited
 from sockpq._protocol.arguments import ABSENT, Data, Then
 from sockpq._protocol.commands import jobs
 from sockpq.errors import BadArguments, JobNotFound, SockpqError
-from sockpq.model import Finished, Handed
+from sockpq.model import Finished, Handed, Meta
 
 REPR_BYTES_MAX = 40
 
@@ -22,8 +22,10 @@ class Job:
     """A running job: this client has it until done(), later(), move(), bury() or the end of its lease.
 
     `id` is its number for this hand-out only; `item` is the group it belongs to, or None; `meta` tells more when
-    get(meta=True) asked for it. `lost`: consume(heartbeat=True) has learnt that its lease has ended, so that another
-    worker may have it. As a context manager it is DONE at the end of the block, and LATER when the block raises.
+    get(meta=True) asked for it. `key`, `number`, `group`, `attempt` and `reason` are those of `meta`; of a job that was
+    taken without it the blocking client asks once, when the first of them is read. `lost`: consume(heartbeat=True) has
+    learnt that its lease has ended, so that another worker may have it. As a context manager it is DONE at the end of
+    the block, and LATER when the block raises.
     """
 
     __slots__ = (
@@ -58,6 +60,43 @@ class Job:
         if codec is None:
             raise BadArguments("job.value needs a client with a codec: Client(.., codec=..)")
         return codec.decode(self.data)
+
+    @property
+    def key(self) -> str | None:
+        """Its key in its queue. Raises JobNotFound like all that is asked of the server, see the class."""
+        return self._told.key
+
+    @property
+    def number(self) -> int | None:
+        """That of put(number=True), by which it is found in every state."""
+        return self._told.number
+
+    @property
+    def group(self) -> str | None:
+        """That of put(group=), for fair shares."""
+        return self._told.group
+
+    @property
+    def attempt(self) -> int:
+        """How often it was handed out, this time included."""
+        return self._told.attempt
+
+    @property
+    def reason(self) -> str | None:
+        """Why a worker put it back last, if that said it."""
+        return self._told.reason
+
+    @property
+    def _told(self) -> Meta:
+        """What get(meta=True) would have told."""
+        if self.meta is None:
+            peeked = at_once(self._executor.run(jobs.peek(self)), "take the job with meta=True to read this")
+            if peeked is None:
+                raise JobNotFound(f"job {self.id} is not running any more, and was taken without meta=True")
+            self.meta = Meta(
+                peeked.key, peeked.attempt, peeked.at, peeked.expires_at, peeked.reason, peeked.group, peeked.number
+            )
+        return self.meta
 
     async def touch(
         self, expire: float | None = None, then: Then | None = None, *, ran: float | None = None,

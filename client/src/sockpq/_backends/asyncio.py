@@ -19,7 +19,7 @@ from sockpq._backends.base import KEEPALIVE, Stream, cause_of, is_numeric, share
 from sockpq._backends.time_limit import TimeLimit
 from sockpq._process import check_own, is_inherited
 from sockpq._protocol.addresses import Address
-from sockpq.errors import SockpqError
+from sockpq.errors import BadArguments, SockpqError
 
 T = TypeVar("T")
 
@@ -32,6 +32,12 @@ async def run(coroutine: Coroutine[Any, Any, T]) -> T:
         return await coroutine
     except SockpqError as error:
         raise error.with_traceback(None) from cause_of(error)
+
+
+def at_once(coroutine: Coroutine[Any, Any, T], instead: str) -> T:
+    """What a property would have to wait for, which it cannot in asyncio: raises BadArguments, which says `instead`."""
+    coroutine.close()
+    raise BadArguments(f"asyncio: {instead}")
 
 
 class LoopNetwork:

@@ -35,7 +35,9 @@ class Tracing:
             self._propagator: Any = importlib.import_module(
                 "opentelemetry.trace.propagation.tracecontext").TraceContextTextMapPropagator()
         except ImportError as error:
-            raise BadArguments("tracing needs opentelemetry-api: pip install 'sockpq[otel]'") from error
+            raise BadArguments(
+                "tracing needs opentelemetry-api, of the extra sockpq[otel]: pip install opentelemetry-api"
+            ) from error
         self._tracer: Any = self._trace.get_tracer("sockpq")
 
     @contextmanager

@@ -39,7 +39,7 @@ from sockpq._protocol.command import Command
 from sockpq._protocol.commands import batches, cluster, jobs, pulses
 from sockpq._protocol.commands import events as event_commands
 from sockpq._protocol.commands import queues as queue_commands
-from sockpq._sync.consume import Consumption, consume
+from sockpq._sync.consume import LEASE_S, Consumption, consume
 from sockpq._sync.consumer import Consumer
 from sockpq._sync.events import Events
 from sockpq._sync.job import Job
@@ -301,7 +301,7 @@ class Client:
         self,
         queues: str | Iterable[str] | None = None,
         *,
-        expire: float,
+        expire: float | None = None,
         then: Then | None = None,
         until_done: bool = False,
         wait: float | None = None,
@@ -320,6 +320,9 @@ class Client:
         next job. The loop ends when no job comes for `wait` seconds, and with `until_done` when no unfinished job is
         left in the queues; otherwise it never does.
 
+        Without `expire` each job has the lease of its queue, if one queue is named and has one; else 60 s, which are
+        renewed as with `heartbeat`. The logger `sockpq` tells which (INFO).
+
         With `heartbeat` the lease is renewed every third of it while the job is worked on: the job stays here however
         long it takes, and is free `expire` seconds after this process has died. `job.lost` becomes True if the lease
         was lost all the same, as when nobody served for longer.
@@ -334,10 +337,12 @@ class Client:
         passes, or "cpu", the processor time of this thread; other tasks of the same thread count as well.
         """
         block: Block = "until_done" if switch(until_done, "until_done") else True
-        taking = batches.TakeSource(batches.as_queues(queues), block, expire, then, wait, item, meta, policy)
+        taking = batches.TakeSource(
+            batches.as_queues(queues), block, LEASE_S if expire is None else expire, then, wait, item, meta, policy
+        )
         loop = Consumption(
             self._executor, taking, timeout, switch(heartbeat, "heartbeat"),
-            integer(prefetch, "prefetch", 1, PREFETCH_MAX), ran,
+            integer(prefetch, "prefetch", 1, PREFETCH_MAX), ran, finds_lease=expire is None,
         )
         taken = consume(loop)
         self._network.when_abandoned(taken, loop.leave)

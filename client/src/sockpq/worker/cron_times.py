@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from sockpq.errors import BadArguments
 
-MISSING = "periodic tasks need cronsim: pip install 'sockpq[worker]'"
+MISSING = "periodic tasks need cronsim, of the extra sockpq[worker]: pip install cronsim"
 NICKNAMES = {
     "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0",
     "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@hourly": "0 * * * *",

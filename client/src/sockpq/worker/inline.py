@@ -37,7 +37,7 @@ class InlineJob:
         self.priority = priority
         self.item = item
         self.lost = False
-        self.meta = Meta(key, 0, None, None)
+        self.meta = Meta(key, 0, None, None, group=options.get("group"))
         self.options = options
         self._ended = False
 
@@ -52,8 +52,28 @@ class InlineJob:
 
     @property
     def key(self) -> str | None:
-        """Its key in its queue."""
+        """See sockpq.Job."""
         return self.meta.key
+
+    @property
+    def number(self) -> int | None:
+        """See sockpq.Job."""
+        return self.meta.number
+
+    @property
+    def group(self) -> str | None:
+        """See sockpq.Job."""
+        return self.meta.group
+
+    @property
+    def attempt(self) -> int:
+        """See sockpq.Job."""
+        return self.meta.attempt
+
+    @property
+    def reason(self) -> str | None:
+        """See sockpq.Job."""
+        return self.meta.reason
 
     def done(self) -> None:
         """See sockpq.Job."""

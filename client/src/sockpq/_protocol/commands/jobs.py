@@ -810,4 +810,5 @@ def _peek_line(fields: list[str]) -> tuple[PeekedJob, int]:
         expires_at=meta.expires_at,
         place=_place(queue, fields),
         number=meta.number,
+        group=meta.group,
     ), as_number(fields[3], BODY_BYTES_MAX)

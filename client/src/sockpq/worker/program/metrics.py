@@ -19,7 +19,7 @@ LOG = logging.getLogger("sockpq.worker")
 REQUEST_BYTES_MAX = 8192
 REQUEST_S = 5.0
 ASK_S = 2.0
-MISSING = "--metrics needs prometheus-client: pip install 'sockpq[worker]'"
+MISSING = "--metrics needs prometheus-client, of the extra sockpq[worker]: pip install prometheus-client"
 
 
 def check(place: str) -> tuple[str, int]:

@@ -14,7 +14,7 @@ from sockpq.worker.pool.pool import Pool
 
 REFRESH_S = 0.25
 ROWS_MAX = 20
-MISSING = "--progress needs rich: pip install 'sockpq[worker]'"
+MISSING = "--progress needs rich, of the extra sockpq[worker]: pip install rich"
 
 
 def check() -> None:

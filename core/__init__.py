@@ -21,7 +21,7 @@ from sockpqd.core.limits import (
     SESSIONS_MAX,
     SPREAD_JOBS_MAX,
 )
-from sockpqd.core.machine import Applied, Machine, Totals
+from sockpqd.core.machine import Applied, JobTotals, Machine
 from sockpqd.core.members.membership import Membership
 from sockpqd.core.ops.cluster import (
     AddLearner,
@@ -303,6 +303,7 @@ __all__ = [
     "JobReplaced",
     "JobRunning",
     "JobState",
+    "JobTotals",
     "JobView",
     "Joined",
     "Kick",
@@ -399,7 +400,6 @@ __all__ = [
     "TooManyUsers",
     "TooManyWorkers",
     "TopicNotFound",
-    "Totals",
     "Touch",
     "TouchSession",
     "Turn",

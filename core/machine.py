@@ -23,15 +23,15 @@ from sockpqd.core.ops.queues import JobState
 from sockpqd.core.ops.replies import Reply
 from sockpqd.core.ops.settings import ClusterSettings, QueueSettings
 from sockpqd.core.ops.users import User
-from sockpqd.core.pages.on_disk import OnDisk
 from sockpqd.core.pages.pager import Pager
 from sockpqd.core.pages.pages import Pages
+from sockpqd.core.pages.paging_counts import PagingCounts
 from sockpqd.core.pulse.pulse import Pulse
-from sockpqd.core.queries import FairGroup, FairLevel, JobView, QueueCounts, QueueHistory, Sums
+from sockpqd.core.queries import FairGroup, FairLevel, JobView, QueueCounts, QueueHistory, StateSums
 from sockpqd.core.rules.activate import pass_time, release
 from sockpqd.core.rules.expire import end_due
 from sockpqd.core.rules.hand_out import available_of_item
-from sockpqd.core.rules.pulses import judge
+from sockpqd.core.rules.pulses import time_out_results
 from sockpqd.core.rules.select import offering
 from sockpqd.core.sessions.session import Session
 from sockpqd.core.sessions.workers import WorkerPool
@@ -53,7 +53,7 @@ class Applied(Struct):
     events: list[Event] = []            # of the recorded types: see Machine.record
 
 
-class Totals(Struct, frozen=True):
+class JobTotals(Struct, frozen=True):
     """The sums that TOTAL reports (spec/state-machine 5.4)."""
 
     queues: int         # with an unfinished job or settings
@@ -95,7 +95,7 @@ class Machine:
         # A new leader, and one that can log again after a while, grants a grace before anything may end; whatever has
         # used up its grace ends with the next entry.
         if state.online and not (operations and type(operations[0]) in GRACIOUS):
-            judge(state, pass_time(state, end_due(state)))
+            time_out_results(state, pass_time(state, end_due(state)))
             if events.endings:
                 state.end_operation()
         replies: list[Reply] = []
@@ -157,7 +157,7 @@ class Machine:
         whatever may read a page does: then the state is incomplete, and the node must stop.
         """
         pager = self._state.pager
-        return pager is not None and pager.step(self._state.queues, self._state.delays)
+        return pager is not None and pager.page_out_some(self._state.queues, self._state.delays)
 
     @property
     def crowded(self) -> bool:
@@ -241,18 +241,18 @@ class Machine:
         """The greatest server id ever assigned."""
         return self._state.servers.max_id
 
-    def total(self, queue: str | None) -> Totals:
+    def total(self, queue: str | None) -> JobTotals:
         """The sums of one queue, or of all if `queue` is None."""
         queues = self._state.queues
         if queue is None:
             existing = len(queues.by_name) + len(queues.idle)
-            return Totals(existing, queues.priorities, queues.waiting, len(self._state.running))
+            return JobTotals(existing, queues.priorities, queues.waiting, len(self._state.running))
         one = queues.find(queue)
         if one is None:
-            return Totals(0, 0, 0, 0)
-        return Totals(1, len(one.ranks), one.ready_count + one.deferred, one.running)
+            return JobTotals(0, 0, 0, 0)
+        return JobTotals(1, len(one.ranks), one.ready_count + one.deferred, one.running)
 
-    def sums(self) -> Sums:
+    def sums(self) -> StateSums:
         """The jobs of all queues in each state."""
         return queries.sums(self._state)
 
@@ -289,7 +289,7 @@ class Machine:
         """
         return queries.stat(self._state, queue, now_ms, awaited=awaited)
 
-    def on_disk(self, queue: str) -> OnDisk:
+    def on_disk(self, queue: str) -> PagingCounts:
         """What of `queue` is on the disk of this node. Other nodes may have more there, or less."""
         return queries.queue_on_disk(self._state, queue)
 
@@ -429,7 +429,7 @@ class Machine:
         return self._state.pulses.by_name
 
     @property
-    def rated(self) -> Mapping[str, Mapping[str, None]]:
+    def rate_limited_queues(self) -> Mapping[str, Mapping[str, None]]:
         """The names of the queues with a rate, by the pulse they have. For reading."""
         return self._state.queues.of_pulse
 

@@ -12,7 +12,7 @@ from sockpqd.core import limits
 from sockpqd.core.fair.levels import FairSettings
 from sockpqd.core.ops.jobs import AnySelector, Number, Place
 from sockpqd.core.ops.queues import JobState
-from sockpqd.core.pages.on_disk import OnDisk, on_disk
+from sockpqd.core.pages.paging_counts import PagingCounts, paging_counts
 from sockpqd.core.rules.expire import is_released
 from sockpqd.core.rules.hand_out import unfinished as any_unfinished
 from sockpqd.core.state import State
@@ -80,13 +80,13 @@ class QueueHistory(Struct, gc=False, frozen=True):
     later: int          # hand-outs that ended with Later or with their session
     expired: int        # hand-outs that ended with their lease
     dead: int           # jobs that were moved to the dead queue
-    faded: int          # jobs whose TTL ended
+    expired_ttl: int          # jobs whose TTL ended
     oldest_ms: int      # how long the oldest READY job has been waiting; 0: there is none
     deleted: int = 0    # jobs that were removed by Delete
     pauses: int = 0     # that began or were ended by a time of 0
 
 
-class Sums(Struct, gc=False, frozen=True):
+class StateSums(Struct, gc=False, frozen=True):
     """The jobs of all queues in each state, dead ones where they lie."""
 
     ready: int
@@ -134,15 +134,15 @@ def history(state: State, name: str, now_ms: int) -> QueueHistory:
         return NOTHING
     seq = queue.oldest_seq()
     oldest_ms = 0 if seq is None else max(0, now_ms - max(seq >> limits.SEQ_BITS, state.seqs_since_ms))
-    put, taken, done, later, expired, dead, faded, deleted, pauses = queue.counters
-    return QueueHistory(put, taken, done, later, expired, dead, faded, oldest_ms, deleted, pauses)
+    put, taken, done, later, expired, dead, expired_ttl, deleted, pauses = queue.counters
+    return QueueHistory(put, taken, done, later, expired, dead, expired_ttl, oldest_ms, deleted, pauses)
 
 
-def sums(state: State) -> Sums:
+def sums(state: State) -> StateSums:
     """The jobs of all queues."""
     queues = state.queues
     ready = queues.waiting - queues.delayed
-    return Sums(
+    return StateSums(
         ready, queues.delayed, len(state.running), queues.buried, ready - queues.others, len(queues.by_name),
     )
 
@@ -175,7 +175,7 @@ def stat(state: State, name: str, now_ms: int, *, awaited: bool = False) -> list
         ("TOTAL_LATER", past.later),
         ("TOTAL_EXPIRED", past.expired),
         ("TOTAL_DEAD", past.dead),
-        ("TOTAL_TTL", past.faded),
+        ("TOTAL_TTL", past.expired_ttl),
         ("OLDEST_S", past.oldest_ms // 1000),
         ("URGENT", 0 if queue is None else queue.urgent),
         ("TOTAL_DELETED", past.deleted),
@@ -185,10 +185,10 @@ def stat(state: State, name: str, now_ms: int, *, awaited: bool = False) -> list
     ]
 
 
-def queue_on_disk(state: State, name: str) -> OnDisk:
+def queue_on_disk(state: State, name: str) -> PagingCounts:
     """What of the queue is on the disk of this node."""
     queue, pager = state.queues.by_name.get(name), state.pager
-    return OnDisk(0, 0) if queue is None or pager is None else on_disk(queue, pager.pages)
+    return PagingCounts(0, 0) if queue is None or pager is None else paging_counts(queue, pager.pages)
 
 
 def fair_settings(state: State) -> FairSettings:
@@ -198,24 +198,24 @@ def fair_settings(state: State) -> FairSettings:
 
 def fair_levels(state: State) -> list[FairLevel]:
     """The levels that there are."""
-    book = state.fair
-    if book is None:
+    scheduler = state.fair
+    if scheduler is None:
         return [FairLevel(level, 0, 0, 0) for level in range(len(FairSettings().thresholds_s))]
-    levels = book.levels
+    levels = scheduler.levels
     return [
-        FairLevel(level, levels.time_us[level], book.standing(level), levels.selected[level])
+        FairLevel(level, levels.time_us[level], scheduler.offered.count(level), levels.selected[level])
         for level in levels.in_use()
     ]
 
 
 def fair_group(state: State, group: str, now_ms: int = 0) -> FairGroup | None:
     """One group; None: it has neither an unfinished job nor an account. `now_ms`: some accounts end before a Tick."""
-    book = state.fair
-    if book is None:
+    scheduler = state.fair
+    if scheduler is None:
         queue = state.queues.by_name.get(group)     # without PUT .. GROUP all groups are queues
         return None if queue is None else FairGroup(0, 0, 0, queue.ready_count + queue.deferred, queue.running)
-    account, (waiting, running) = book.accounts.get(group), book.counts(group)
-    if account is None or book.is_over(account, now_ms):
+    account, (waiting, running) = scheduler.accounts.get(group), scheduler.counts(group)
+    if account is None or scheduler.is_over(account, now_ms):
         return None if (waiting, running) == (0, 0) else FairGroup(0, 0, 0, waiting, running)
     return FairGroup(account.level, account.used_us, account.priority_us, waiting, running)
 

@@ -15,17 +15,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sockpqd.core import limits
-from sockpqd.core.fair.book import FairBook
-from sockpqd.core.fair.shelves import group_of
+from sockpqd.core.fair.queue_groups import group_of
+from sockpqd.core.fair.scheduler import FairScheduler
 from sockpqd.core.levels import FIRST_LEVEL
 from sockpqd.core.members.membership import Membership
-from sockpqd.core.members.server_ids import Servers
+from sockpqd.core.members.server_ids import ServerIds
 from sockpqd.core.ops.effects import Effects
 from sockpqd.core.ops.jobs import Then
 from sockpqd.core.ops.queues import Order
 from sockpqd.core.ops.settings import ClusterSettings, QueueSettings
 from sockpqd.core.ops.users import User
-from sockpqd.core.pages.kept_chunks import KeptChunks
+from sockpqd.core.pages.clone_buffer import CloneBuffer
 from sockpqd.core.pages.paged_run import PagedRun
 from sockpqd.core.pages.pager import Pager
 from sockpqd.core.pages.pages import Page
@@ -34,7 +34,7 @@ from sockpqd.core.pulse.pulses import Pulses
 from sockpqd.core.sessions.table import Sessions
 from sockpqd.core.sessions.workers import Workers
 from sockpqd.core.store.body import Data
-from sockpqd.core.store.delayed import Delays, Release
+from sockpqd.core.store.delayed import Delays, ItemRelease
 from sockpqd.core.store.events import ENDED_ITEM, ENDED_QUEUE, WATCHED_QUEUE, EventLog
 from sockpqd.core.store.item_limit import apply_item_limit
 from sockpqd.core.store.items import ItemQueue, Items
@@ -57,12 +57,12 @@ from sockpqd.core.store.retained_keys import RetainedKeys
 from sockpqd.core.store.topics import Topics
 
 
-class Upload(Protocol):
+class CloneUpload(Protocol):
     """The CLONE under way: a snapshot that arrives in chunks (snapshot/upload.py)."""
 
     clone: int
     total_bytes: int
-    chunks: KeptChunks
+    chunks: CloneBuffer
 
     def add(self, data: bytes, level: int) -> None:
         """The next chunk, for a cluster of this feature level."""
@@ -93,7 +93,7 @@ class UndoLog(Protocol):
     def deferred(self, job: DelayedJob) -> None:
         """`job` became DELAYED."""
 
-    def undeferred(self, job: DelayedJob, releases: list[Release]) -> None:
+    def undeferred(self, job: DelayedJob, releases: list[ItemRelease]) -> None:
         """`job` is no longer DELAYED; it was part of these releases."""
 
     def buried(self, job: BuriedJob) -> None:
@@ -179,7 +179,7 @@ class State:
         self.cluster_id: bytes | None = None        # of the first Lead
         self.settings = ClusterSettings()           # never altered: a change makes a new one
         self.membership = Membership()              # none before the first Lead
-        self.servers = Servers()                    # the same names as in the membership
+        self.servers = ServerIds()                    # the same names as in the membership
         self.online = True                          # the service as a whole, see SwitchService
         self.level = FIRST_LEVEL                    # of features, see levels.py
         self.next_id = 1
@@ -189,7 +189,7 @@ class State:
         self.items = Items()
         self.pager: Pager | None = None             # if jobs may be outside memory; not part of the state,
         self.body_bytes_min = 1 << 63               # nor is from what size on bodies may be without their jobs
-        self.fair: FairBook | None = None           # groups and their shares, from the first use of them on
+        self.fair: FairScheduler | None = None           # groups and their shares, from the first use of them on
         self.running: dict[int, RunningJob] = {}    # in rising id (ids only grow), unless
         self.disordered = False                     # an undone batch brought some back: see in_order()
         self.leases = Leases()
@@ -204,7 +204,7 @@ class State:
         self.pulses = Pulses()
         self.users: dict[str, User] = {}            # never altered: a change makes a new one
         self.events = EventLog()                    # of which the count is state
-        self.clone: Upload | None = None
+        self.clone: CloneUpload | None = None
         self.fragments: Collected | None = None
         # Only meaningful while an entry is applied: the item of its last Put; what it has spent (limits.SPENT_MAX) and
         # brought about; the items finished by the current operation; the steps of the current batch.
@@ -352,7 +352,7 @@ class State:
         self.queues.remove(queue, job, withheld)
         apply_item_limit(self.queues, self.effects, queue, item_queue)
 
-    def take_this(self, queue: Queue, job: Job) -> Job:
+    def remove_exact(self, queue: Queue, job: Job) -> Job:
         """Take out this READY job, which is to be handed out: `hand_out` takes its key and its number over."""
         self._take_out(queue, job)
         if queue.settings is not None:
@@ -362,7 +362,7 @@ class State:
         return job
 
     def take(self, queue: Queue, item_name: str | None) -> Job:
-        """Take out the next job of `queue` (of this item when one is named), as `take_this`; there must be one."""
+        """Take out the next job of `queue` (of this item when one is named), as `remove_exact`; there must be one."""
         if item_name is not None:
             job = self.items.by_name[item_name].by_queue[queue.name].ready[0]
             self._take_out(queue, job)
@@ -416,7 +416,7 @@ class State:
 
     def bury(self, job: BuriedJob) -> None:
         """`job` becomes BURIED."""
-        queue = self.queues.shelve(job.queue)
+        queue = self.queues.get_any(job.queue)
         if queue.buried is None:
             queue.buried = JobList()
             self.queues.with_buried[job.queue] = None
@@ -501,21 +501,21 @@ class State:
         opened = self.opened.setdefault(pulse, [])
         for queue in queues:
             queue.granted = True
-            self.queues.relist(queue)
+            self.queues.reindex(queue)
             opened.append(queue)
 
     def disallow(self, pulse: str) -> None:
         """Undo `allow`."""
         for queue in self.opened.pop(pulse, ()):
             queue.granted = False
-            self.queues.relist(queue)
+            self.queues.reindex(queue)
 
     def start(self, queue: Queue, job: RunningJob) -> None:
         """`job` becomes RUNNING; its id is greater than those of all others that run (but see undo.py)."""
         queue.taken[job.id] = None
         if queue.settings is not None:
             queue.used_ms = self.clock_ms
-            self.queues.relist(queue)
+            self.queues.reindex(queue)
         if job.item is not None:
             item_queue = self.items.start(self.items.open(job.item), job.queue)
             if queue.settings is not None and queue.settings.item_limit:
@@ -524,7 +524,7 @@ class State:
         if job.deadline_ms is not None:
             self.leases.add(job)
         if job.extras is not None:
-            self._know(queue, job, job.extras)
+            self._index_key(queue, job, job.extras)
         if self.fair is not None:
             self.fair.started(job)
 
@@ -544,7 +544,7 @@ class State:
             self.undo.stopped(job)
         if queue.settings is not None:
             queue.used_ms = self.clock_ms
-            self.queues.relist(queue)
+            self.queues.reindex(queue)
             if queue.settings.limit and queue.ready.size:
                 self.effects.reopened[job.queue] = None
         if job.item is not None:
@@ -558,7 +558,7 @@ class State:
         if job.session is not None:
             self.sessions.unbind(job)
         if job.extras is not None:
-            self._forget(queue, job, job.extras)
+            self._unindex_key(queue, job, job.extras)
         return job
 
     def drop_clone(self) -> None:
@@ -567,22 +567,22 @@ class State:
             self.clone.drop()
             self.clone = None
 
-    def use_fair(self) -> FairBook:
+    def use_fair(self) -> FairScheduler:
         """The groups; they are in use from now on."""
-        book = self.fair
-        if book is None:
+        scheduler = self.fair
+        if scheduler is None:
             if self.undo is not None:
                 self.undo.used_fair()
-            book = self.fair = self.queues.fair = FairBook(self.queues, self.clock_ms)
-            book.begin()
-        return book
+            scheduler = self.fair = self.queues.fair = FairScheduler(self.queues, self.clock_ms)
+            scheduler.offers.begin()
+        return scheduler
 
     def charge(self, job: RunningJob, ran_ms: int | None) -> None:
         """Charge the group of a job that runs: for `ran_ms`, or for the time since its hand-out or last charge."""
-        book = self.use_fair()
+        scheduler = self.use_fair()
         if ran_ms is None:
-            ran_ms = max(0, self.clock_ms - max(job.since_ms, book.started_ms))
-        self.spent += 2 * limits.STEP * book.charge(group_of(job), ran_ms * 1000)
+            ran_ms = max(0, self.clock_ms - max(job.since_ms, scheduler.started_ms))
+        self.spent += 2 * limits.STEP * scheduler.charge(group_of(job), ran_ms * 1000)
 
     def replace_ready(self, *, begins: bool) -> None:
         """READY jobs will be, or have been, taken out to be put in again changed: their groups keep their places."""
@@ -618,7 +618,7 @@ class State:
         if new.deadline_ms is not None:
             self.leases.add(new)
         if new.extras is not None:
-            self._know(queue, new, new.extras)
+            self._index_key(queue, new, new.extras)
 
     def _apply_item_limit(self, queue: Queue, item_queue: ItemQueue) -> None:
         if queue.settings is not None and queue.settings.item_limit:
@@ -626,26 +626,26 @@ class State:
 
     # ---- extras
 
-    def _know(self, queue: Queue, job: AnyJob, extras: Extras) -> None:
+    def _index_key(self, queue: Queue, job: AnyJob, extras: Extras) -> None:
         """Let the job be found by its key and its number."""
         if extras.key is not None:
             _keys(queue)[extras.key] = job
         if extras.counts is not None:
             self.numbers[job.seq] = job
 
-    def _forget(self, queue: Queue, job: AnyJob, extras: Extras) -> None:
+    def _unindex_key(self, queue: Queue, job: AnyJob, extras: Extras) -> None:
         if extras.key is not None:
             _drop_key(queue, extras.key)
         if extras.counts is not None:
             del self.numbers[job.seq]
 
-    def freed(self, queue: Queue, job: DelayedJob) -> None:
+    def dependency_met(self, queue: Queue, job: DelayedJob) -> None:
         """`job` took the place of itself in the DELAYED list: it waits for one item less."""
         if job.extras is not None:
-            self._know(queue, job, job.extras)
+            self._index_key(queue, job, job.extras)
 
     def _index(self, queue: Queue, job: Job | DelayedJob, extras: Extras) -> None:
-        self._know(queue, job, extras)
+        self._index_key(queue, job, extras)
         if isinstance(job, Job):
             if extras.expires_at_ms is not None:
                 self.ttls.add((extras.expires_at_ms, job.seq, job))
@@ -653,7 +653,7 @@ class State:
                 self.dead.setdefault(extras.origin, JobList()).add(job)
 
     def _unindex(self, queue: Queue, job: Job | DelayedJob, extras: Extras) -> None:
-        self._forget(queue, job, extras)
+        self._unindex_key(queue, job, extras)
         if isinstance(job, Job):
             self._unlist(job, extras)
 

@@ -11,7 +11,7 @@ from sockpqd.core import limits
 from sockpqd.core.ops.effects import Effects
 from sockpqd.core.pulse.pulse import Pulse
 from sockpqd.core.state import State
-from sockpqd.core.store.delayed import Release
+from sockpqd.core.store.delayed import ItemRelease
 from sockpqd.core.store.job import BuriedJob, DelayedJob, Job, RunningJob
 from sockpqd.core.store.queues import NOTHING_COUNTED
 
@@ -101,24 +101,24 @@ class Undo:
         """`job` became READY."""
         self._keep_counters(job.queue)
         self._places[job.queue, job.item] = None
-        self._steps.append(lambda: self._state.remove(self._state.queues.open(job.queue), job))
+        self._steps.append(lambda: self._state.remove(self._state.queues.get_or_create(job.queue), job))
 
     def removed(self, job: Job) -> None:
         """`job` is no longer READY."""
         self._keep_counters(job.queue)
-        self._steps.append(lambda: self._state.add(self._state.queues.open(job.queue), job))
+        self._steps.append(lambda: self._state.add(self._state.queues.get_or_create(job.queue), job))
 
     def deferred(self, job: DelayedJob) -> None:
         """`job` became DELAYED."""
         self._keep_counters(job.queue)
         self._places[job.queue, job.item] = None
-        self._steps.append(lambda: self._state.undefer(self._state.queues.open(job.queue), job))
+        self._steps.append(lambda: self._state.undefer(self._state.queues.get_or_create(job.queue), job))
 
-    def undeferred(self, job: DelayedJob, releases: list[Release]) -> None:
+    def undeferred(self, job: DelayedJob, releases: list[ItemRelease]) -> None:
         """`job` is no longer DELAYED; it was part of these releases."""
         self._keep_counters(job.queue)
         def step() -> None:
-            self._state.defer(self._state.queues.open(job.queue), job)
+            self._state.defer(self._state.queues.get_or_create(job.queue), job)
             self._state.delays.reinstate(job, releases)
 
         self._steps.append(step)
@@ -142,7 +142,7 @@ class Undo:
             self._sessions[number] = None
 
         def step() -> None:
-            queue = self._state.queues.open(job.queue)
+            queue = self._state.queues.get_or_create(job.queue)
             self._state.start(queue, job)
             self._state.disordered = queue.disordered = True
             if number is not None:

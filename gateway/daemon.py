@@ -31,7 +31,7 @@ from sockpqd.gateway.auth.users_file import users_of
 from sockpqd.gateway.beanstalkd import BeanstalkdListener, do_errand
 from sockpqd.gateway.config import Config, split_address
 from sockpqd.gateway.dashboard import Dashboard, execute
-from sockpqd.gateway.monitoring import HttpServer, LoopLag, OwnHosts, Pages, Sources
+from sockpqd.gateway.monitoring import HttpPages, HttpServer, LoopLag, OwnHosts, Sources
 from sockpqd.gateway.monitoring import start as start_http
 from sockpqd.gateway.process.certificates import Certificates
 from sockpqd.gateway.process.descriptor_limit import make_room
@@ -209,7 +209,7 @@ async def _listen_http(
         site = Dashboard(sources.hub, users, sources.version)
         site.start()
     hosts = OwnHosts((host, config.node.name, *config.listen.hosts))
-    return await start_http(doors, host, port, context, Pages(sources, users, site, hosts), sources.hub)
+    return await start_http(doors, host, port, context, HttpPages(sources, users, site, hosts), sources.hub)
 
 
 def with_dashboard(config: Config) -> bool:

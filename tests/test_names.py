@@ -11,11 +11,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
-CHECKED = ("cluster", "devcluster", "bench")            # their class names occur nowhere else in the server's packages
+CHECKED = ("core", "cluster", "devcluster", "bench")    # their class names occur nowhere else in the server's packages
 PACKAGES = ("core", "cluster", "gateway", "devcluster", "bench")
 
-# One thing on two layers: a section of the configuration file, and what the cluster gets of it.
-SAME = {"Member"}
+STILL_DOUBLED = {"Body", "Number", "Order", "Place"}    # to be renamed in the gateway
 
 
 def class_names(root: Path, packages: tuple[str, ...]) -> dict[str, list[str]]:
@@ -39,7 +38,7 @@ def doubled(names: dict[str, list[str]], checked: tuple[str, ...]) -> dict[str, 
 
 def test_no_two_classes_have_one_name_for_two_things() -> None:
     found = doubled(class_names(ROOT, PACKAGES), CHECKED)
-    assert {name: files for name, files in found.items() if name not in SAME} == {}
+    assert {name: files for name, files in found.items() if name not in STILL_DOUBLED} == {}
 
 
 def test_a_name_for_two_things_is_found(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sockpqd.cluster.journal.journal import Journal
 from sockpqd.cluster.snapshots import snapshot_file
-from sockpqd.cluster.snapshots.snapshot_file import Contents, SnapshotFile
+from sockpqd.cluster.snapshots.snapshot_file import SnapshotContents, SnapshotFile
 from sockpqd.cluster.storage.disk import Disk
 from sockpqd.cluster.storage.errors import START_EMPTY, SnapshotDamaged, SnapshotTooNew
 
@@ -98,7 +98,7 @@ class SnapshotDirectory:
         Damaged newer ones are set aside. Raises SnapshotDamaged if the rest may lack something this node acknowledged.
         """
         damaged: list[tuple[int, SnapshotDamaged]] = []
-        contents: Contents | None = None
+        contents: SnapshotContents | None = None
         for index in reversed(self.indexes()):
             try:
                 contents = self._verify(index)
@@ -117,7 +117,7 @@ class SnapshotDirectory:
                       "Check the disk: it changed data that were written.")
         return contents.last[1] if contents else 0
 
-    def _verify(self, index: int) -> Contents:
+    def _verify(self, index: int) -> SnapshotContents:
         contents = snapshot_file.verify(self._disk, self.path(index), self._pages)
         if contents.last[1] != index:
             what = f"it holds the state after entry {contents.last[1]}, its name is that of entry {index}"
@@ -125,7 +125,7 @@ class SnapshotDirectory:
         return contents
 
     def _check_fallback(
-        self, journal: Journal, contents: Contents | None, newest: int, error: SnapshotDamaged,
+        self, journal: Journal, contents: SnapshotContents | None, newest: int, error: SnapshotDamaged,
     ) -> None:
         """Check that the journal holds everything a damaged snapshot held, from the older snapshot on."""
         if journal.last_index < newest:
@@ -134,7 +134,7 @@ class SnapshotDirectory:
         if older is not None and journal.first_index <= older[1] and journal.term_at(older[1]) != older[2]:
             raise SnapshotDamaged(f"{error}, and the journal does not continue the one before it. {START_EMPTY}")
 
-    def _check_reach(self, journal: Journal, contents: Contents | None) -> None:
+    def _check_reach(self, journal: Journal, contents: SnapshotContents | None) -> None:
         first = journal.first_index
         if contents is not None and journal.empty:
             # The sender of a snapshot had sent us a term before, which was synced before we answered.

@@ -43,7 +43,7 @@ _CHECKED_TRAILER = struct.Struct("<Q")
 _READ_BYTES = 1 << 20
 
 
-class Contents(NamedTuple):
+class SnapshotContents(NamedTuple):
     """The description of a snapshot, from its map."""
 
     last: Entry
@@ -53,7 +53,7 @@ class Contents(NamedTuple):
     pages: tuple[int, ...] = ()             # numbers of files, of a snapshot by reference
 
 
-def write(disk: Disk, path: Path, contents: Contents, chunks: Iterable[bytes]) -> None:
+def write(disk: Disk, path: Path, contents: SnapshotContents, chunks: Iterable[bytes]) -> None:
     """Write a snapshot to a new file and make its bytes, but not its name, durable. Raises OSError."""
     described = {"last": contents.last, "prev": contents.prev, "members": contents.members, "chain": contents.chain}
     if contents.pages:
@@ -97,7 +97,7 @@ class SnapshotFile:
             self.close()
             raise
 
-    def _read_contents(self) -> Contents:
+    def _read_contents(self) -> SnapshotContents:
         start = self.read(0, _HEAD.size + _CRC.size)
         if len(start) < _HEAD.size + _CRC.size:
             raise self._damaged("it is too short")
@@ -117,7 +117,7 @@ class SnapshotFile:
         described = msgpack.unpackb(entries)
         chain = described.get("chain", bytes(DIGEST_BYTES))
         pages = tuple(described.get("pages", ()))
-        return Contents(tuple(described["last"]), tuple(described["prev"]), described["members"], chain, pages)
+        return SnapshotContents(tuple(described["last"]), tuple(described["prev"]), described["members"], chain, pages)
 
     def _damaged(self, what: str) -> SnapshotDamaged:
         return SnapshotDamaged(f"snapshot {self.path} is damaged: {what}")
@@ -143,7 +143,7 @@ class SnapshotFile:
         self._disk.close(self._file)
 
 
-def verify(disk: Disk, path: Path, pages: Path | None = None) -> Contents:
+def verify(disk: Disk, path: Path, pages: Path | None = None) -> SnapshotContents:
     """Check every byte of a snapshot, and every page that it names; returns its description.
 
     `pages`: the directory of the pages; None: the snapshot is none by reference. Raises the errors of SnapshotFile.

@@ -27,7 +27,7 @@ from sockpqd.cluster.paging.page_files import PageFiles, PagesNotSynced
 from sockpqd.cluster.paging.page_format import PageReader
 from sockpqd.cluster.snapshots import snapshot_file
 from sockpqd.cluster.snapshots.snapshot_directory import SnapshotDirectory
-from sockpqd.cluster.snapshots.snapshot_file import Contents, SnapshotFile
+from sockpqd.cluster.snapshots.snapshot_file import SnapshotContents, SnapshotFile
 from sockpqd.cluster.snapshots.transfers import IncomingSnapshot, OutgoingSnapshot
 from sockpqd.cluster.storage.disk import NO_SPACE, Disk, NamesNotSynced
 from sockpqd.cluster.storage.errors import START_EMPTY, START_NEWER, SnapshotDamaged, SnapshotTooNew
@@ -129,7 +129,7 @@ class SnapshotStore:
         self._lacks_until = float("-inf")       # until when that counts as recent
         self._expected: IncomingSnapshot | None = None
         self.taken_over = 0                     # snapshots of others that replaced the state
-        self._restored: Contents | None = None  # of a snapshot that the machine has and the library has not
+        self._restored: SnapshotContents | None = None  # of a snapshot that the machine has and the library has not
         self._received = False                  # that snapshot was sent by a peer
 
     def _use(self, index: int) -> None:
@@ -178,7 +178,7 @@ class SnapshotStore:
         try:
             pages, by_reference = self._pages, self.names_pages and not self.whole_wanted
             self._task_pages = pages.name(last[1]) if pages is not None and by_reference else {}
-            contents = Contents(
+            contents = SnapshotContents(
                 last, prev, sorted(node.id for node in nodes), self.chain.value, tuple(sorted(self._task_pages)))
             self._task = self._start_task(lambda: self._write(temporary, contents))
         except OSError as error:
@@ -195,7 +195,7 @@ class SnapshotStore:
         whole = self._pages is not None and not self._pages.named.get(self.newest_index)
         return 0 if whole and self.names_pages else self.newest_bytes
 
-    def _write(self, temporary: Path, contents: Contents) -> None:
+    def _write(self, temporary: Path, contents: SnapshotContents) -> None:
         if self._pages is None or not contents.pages:
             snapshot_file.write(self.disk, temporary, contents, self._machine.snapshot())
         else:
@@ -335,7 +335,7 @@ class SnapshotStore:
             self._align(contents)
         return None, contents.last, contents.prev, contents.members
 
-    def _align(self, contents: Contents) -> None:
+    def _align(self, contents: SnapshotContents) -> None:
         """Make the journal start with the snapshot's two entries.
 
         pysyncobj compares them with the first two of the log and wipes the whole log if they differ, acknowledged

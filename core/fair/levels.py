@@ -37,7 +37,7 @@ def allowed(settings: FairSettings) -> bool:
     )
 
 
-class Account(Struct, gc=False, eq=False):
+class GroupAccount(Struct, gc=False, eq=False):
     """One group: the time it has used, and where it stands. Jobs are counted here that lie in queues of other names."""
 
     name: str
@@ -94,7 +94,7 @@ class Levels(Struct, gc=False, eq=False):
         """A level that was empty has a group again: it gets no burst for the time it was empty."""
         self.time_us[level] = self.level0_us() // self.settings.multiplier**level
 
-    def charge(self, account: Account, run_us: int) -> None:
+    def charge(self, account: GroupAccount, run_us: int) -> None:
         """The group has used `run_us`: it may come to another level, and the levels on the way have had that time."""
         thresholds = self.settings.thresholds_s
         account.used_us += run_us

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-class Servers:
+class ServerIds:
     """The ids of all members."""
 
     __slots__ = ("ids", "max_id")

@@ -20,14 +20,14 @@ from sockpqd.core.store.job import DelayedJob, Job
 _Job = TypeVar("_Job", Job, DelayedJob)
 
 
-class Outside(Struct):
+class OutsideCounts(Struct):
     """What of one queue is outside memory: waiting jobs, and the bytes of their bodies."""
 
     jobs: int = 0
     data_bytes: int = 0
 
 
-class Bodies:
+class PagedBodies:
     """The bodies of one state from `bytes_min` bytes on. `hot_bytes` are in memory; `count`, `data_bytes` are not.
 
     `waiting_bytes`: of the jobs that wait with a body, in memory or not. `reads` and `written` count them ever.
@@ -51,8 +51,8 @@ class Bodies:
         self.count = 0
         self.data_bytes = 0
         self.waiting_bytes = 0
-        self.outside: dict[str, Outside] = {}           # of the queues with such jobs,
-        self.outside_jobs = Outside()                   # and of all together
+        self.outside: dict[str, OutsideCounts] = {}           # of the queues with such jobs,
+        self.outside_jobs = OutsideCounts()                   # and of all together
 
     def hold(self, data: bytes) -> Body:
         """A body with these bytes."""
@@ -173,7 +173,7 @@ class Bodies:
     def _count(self, queue: str, jobs: int, length: int) -> None:
         outside = self.outside.get(queue)
         if outside is None:
-            outside = self.outside[queue] = Outside()
+            outside = self.outside[queue] = OutsideCounts()
         for one in (outside, self.outside_jobs):
             one.jobs += jobs
             one.data_bytes += jobs * length

@@ -14,9 +14,9 @@ from msgspec import Struct, field
 from sortedcontainers import SortedList
 
 from sockpqd.core.limits import PAGES_AHEAD
+from sockpqd.core.pages.delayed_front import DelayedFront
 from sockpqd.core.pages.delayed_pages import DelayedPages, place
 from sockpqd.core.pages.merge import merged
-from sockpqd.core.pages.near_jobs import NearJobs
 from sockpqd.core.pages.paged_run import paged_out
 from sockpqd.core.pages.pages import DelayedPage
 from sockpqd.core.store.job import DelayedJob
@@ -27,7 +27,7 @@ from sockpqd.core.store.queues import Queue
 class PagedDelays(Struct, gc=False, eq=False):
     """DELAYED jobs, the next one first. Not tracked by the garbage collector; job.py says why."""
 
-    near: NearJobs                  # those in memory; there is always one, and the first one is due next
+    near: DelayedFront                  # those in memory; there is always one, and the first one is due next
     outside: DelayedPages
     size: int
     paged: int = 0                  # jobs that are in pages,
@@ -41,7 +41,7 @@ class PagedDelays(Struct, gc=False, eq=False):
         """The DELAYED jobs of a queue, of which there are some, from now on."""
         jobs = queue.delayed
         if isinstance(jobs, JobList):
-            jobs = queue.delayed = PagedDelays(NearJobs.of_list(jobs), outside, jobs.size)
+            jobs = queue.delayed = PagedDelays(DelayedFront.of_list(jobs), outside, jobs.size)
         assert isinstance(jobs, PagedDelays)
         return jobs
 

@@ -101,10 +101,10 @@ class Pager:
 
     def relieve(self, queues: Queues, delays: Delays) -> None:
         """Page out until there is nothing more to do."""
-        while self.step(queues, delays):
+        while self.page_out_some(queues, delays):
             pass
 
-    def step(self, queues: Queues, delays: Delays) -> bool:
+    def page_out_some(self, queues: Queues, delays: Delays) -> bool:
         """Page out one block if too much is in memory; returns whether there may be more to do."""
         if self.resident:
             return False

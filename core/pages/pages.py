@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from sockpqd.core.limits import INDEXED_BYTES, JOB_BYTES, PAGE_HANDLE_BYTES
-from sockpqd.core.pages.bodies import Bodies, leave, of_memory, wait
+from sockpqd.core.pages.bodies import PagedBodies, leave, of_memory, wait
 from sockpqd.core.pages.extras import with_shared_extras
 from sockpqd.core.pages.page_space import PageLost, PageSpace, PageStore
 from sockpqd.core.pages.seq_index import SeqIndex
@@ -65,7 +65,7 @@ class Pages:
     def __init__(self, store: PageStore) -> None:
         self._store = store
         self._space = store.space()
-        self.bodies = Bodies(self._space)
+        self.bodies = PagedBodies(self._space)
         self.numbers: dict[int, AnyJob] = {}
         self.read = 0
         self.written = 0

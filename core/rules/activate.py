@@ -9,7 +9,7 @@ from sockpqd.core.ops.jobs import Due
 from sockpqd.core.rules.pause import end_pause
 from sockpqd.core.rules.portion import Portion
 from sockpqd.core.state import State
-from sockpqd.core.store.delayed import Release
+from sockpqd.core.store.delayed import ItemRelease
 from sockpqd.core.store.job import NEVER_MS, DelayedJob, Extras, Job
 from sockpqd.core.store.queues import TTL_ENDED, Queue
 
@@ -59,8 +59,8 @@ def pass_time(state: State, left: int) -> int:
     if state.fair is not None:
         state.fair.note_idle()
         left -= state.fair.forget(state.clock_ms, left)
-        if state.fair.tasks:
-            left -= state.fair.go_on(left)
+        if state.fair.offers.tasks:
+            left -= state.fair.offers.go_on(left)
     return left if shared else limits.DUE_MAX
 
 
@@ -99,7 +99,7 @@ def _process_releases(state: State, most: int) -> int:
     left = most
     released = state.delays.released
     while released and left:
-        release: Release = released.peekitem(0)[1]
+        release: ItemRelease = released.peekitem(0)[1]
         while release.seqs.size and left:
             _free(state, release)
             left -= 1
@@ -108,7 +108,7 @@ def _process_releases(state: State, most: int) -> int:
     return most - left
 
 
-def _free(state: State, release: Release) -> None:
+def _free(state: State, release: ItemRelease) -> None:
     """Let the first job of the release no longer wait for its item."""
     job = state.delays.by_seq[release.seqs.take_first()]
     queue, extras = state.queues.by_name[job.queue], job.extras
@@ -117,7 +117,7 @@ def _free(state: State, release: Release) -> None:
     at_ms = state.clock_ms if job.at_ms is None else job.at_ms
     freed = replace(job, due_ms=NEVER_MS if extras.after else at_ms, extras=extras)
     state.delays.free(queue, job, freed)
-    state.freed(queue, freed)
+    state.dependency_met(queue, freed)
 
 
 def without_released_items(state: State, job: DelayedJob) -> Extras | None:

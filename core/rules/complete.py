@@ -146,7 +146,7 @@ def bury(state: State, job: RunningJob, reason: str | None = None) -> bool:
     if name is None:
         name = job.queue[: limits.NAME_CHARS_MAX - len(DEAD_SUFFIX)] + DEAD_SUFFIX
     state.events.tell("DEAD", job.queue, name, job.id)
-    queue = state.queues.open(name)
+    queue = state.queues.get_or_create(name)
     extras = counted(job.extras, buries=1) or Extras()
     extras = replace(
         extras,
@@ -214,7 +214,7 @@ def _kicked(extras: Extras | None) -> Extras | None:
 
 
 def _ready_again(state: State, job: Job) -> None:
-    state.make_ready(state.queues.open(job.queue), job)
+    state.make_ready(state.queues.get_or_create(job.queue), job)
     state.events.tell("PUT", job.queue, -job.rank)
 
 
@@ -225,7 +225,7 @@ def kick(state: State, name: str, count: int) -> int:
         job = state.dead[name][0]
         assert job.extras is not None
         state.remove(state.queues.by_name[job.queue], job)
-        queue = state.queues.open(name)
+        queue = state.queues.get_or_create(name)
         extras = replace(
             counted(job.extras, kicks=1) or job.extras,
             key=None if queue.keys is not None and job.extras.key in queue.keys else job.extras.key,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sockpqd.core import limits
-from sockpqd.core.fair.choice import Found, find, find_of_jobs
-from sockpqd.core.fair.shelves import group_of
+from sockpqd.core.fair.choice import FairChoice, find, find_of_jobs
+from sockpqd.core.fair.queue_groups import group_of
 from sockpqd.core.ops.queues import Sched
 from sockpqd.core.rules.hand_out import can_hand_out
 from sockpqd.core.state import State
@@ -14,47 +14,47 @@ from sockpqd.core.store.job import Job
 from sockpqd.core.store.queues import Queue
 
 
-def found_in(state: State, queue: Queue, item: str | None) -> Found | None:
+def found_in(state: State, queue: Queue, item: str | None) -> FairChoice | None:
     """The next job of a queue with SCHED FAIR, which can hand one out; None: it has no such setting."""
     if state.fair is None or queue.settings is None or queue.settings.sched is not Sched.FAIR:
         return None
     return _found(state, [queue], item)
 
 
-def _found(state: State, queues: list[Queue] | None, item: str | None) -> Found | None:
+def _found(state: State, queues: list[Queue] | None, item: str | None) -> FairChoice | None:
     """The next job of these queues (None: of any), which can hand one out; None: there is none."""
-    book = state.use_fair()
-    looked_before = book.looked
+    scheduler = state.use_fair()
+    looked_before = scheduler.looked
     found = _chosen(state, queues, item)
-    state.spent += 2 * limits.STEP * (book.looked - looked_before)
+    state.spent += 2 * limits.STEP * (scheduler.looked - looked_before)
     return found
 
 
-def _chosen(state: State, queues: list[Queue] | None, item: str | None) -> Found | None:
-    book = state.use_fair()
+def _chosen(state: State, queues: list[Queue] | None, item: str | None) -> FairChoice | None:
+    scheduler = state.use_fair()
     if item is None:
         open_queues = None if queues is None else [queue for queue in queues if queue.front is not None]
-        found = find(book, open_queues)
+        found = find(scheduler, open_queues)
         if found is None and (state.queues.nonempty if open_queues is None else open_queues):
             # Groups that a portion has still to offer: nobody may be told that there is nothing.
             names = state.queues.nonempty[:1] if open_queues is None else [queue.name for queue in open_queues]
             for name in names:
                 _offer(state, state.queues.by_name[name].ready.first)
-            found = find(book, open_queues)
+            found = find(scheduler, open_queues)
         return found
     jobs = list(_jobs_of_item(state, queues, item))
-    found = find_of_jobs(book, jobs)
+    found = find_of_jobs(scheduler, jobs)
     if found is None and jobs:
         _offer(state, jobs[0][1])
-        found = find_of_jobs(book, jobs)
+        found = find_of_jobs(scheduler, jobs)
     return found
 
 
 def _offer(state: State, job: Job) -> None:
-    book = state.use_fair()
-    account = book.accounts.get(group_of(job))
+    scheduler = state.use_fair()
+    account = scheduler.accounts.get(group_of(job))
     if account is None or not account.offered:
-        book.offer_now(group_of(job))
+        scheduler.offer_now(group_of(job))
 
 
 def _jobs_of_item(state: State, queues: list[Queue] | None, item_name: str) -> Iterator[tuple[Queue, Job]]:
@@ -62,7 +62,7 @@ def _jobs_of_item(state: State, queues: list[Queue] | None, item_name: str) -> I
     item = state.items.by_name.get(item_name)
     if item is None:
         return
-    by_name, book = state.queues.by_name, state.use_fair()
+    by_name, scheduler = state.queues.by_name, state.use_fair()
     names = item.nonempty if queues is None else [queue.name for queue in queues if queue.name in item.by_queue]
     if queues is None:
         state.spent += limits.STEP * len(names)
@@ -70,8 +70,8 @@ def _jobs_of_item(state: State, queues: list[Queue] | None, item_name: str) -> I
         queue, item_queue = by_name[name], item.by_queue[name]
         if not can_hand_out(queue, item_queue):
             continue
-        shelf = book.shelves.get(name)
-        if shelf is None or not shelf.foreign_ready:
+        groups = scheduler.queue_groups.get(name)
+        if groups is None or not groups.foreign_ready:
             yield queue, item_queue.ready.first
             continue
         limited = queue.settings is not None and queue.settings.item_limit
@@ -92,7 +92,7 @@ class FairOffers:
         by_name = state.queues.by_name
         self._queues = None if asked is None else {name: by_name[name] for name in asked if name in by_name}
         self._exhausted: dict[str, Queue] = {}
-        self.found: Found | None = None
+        self.found: FairChoice | None = None
         state.use_fair()
 
     def choose(self, bits: int) -> Queue | None:
@@ -115,11 +115,11 @@ class FairOffers:
             if self._queues is not None:
                 del self._queues[queue.name]
             elif self._item is None and queue.front is not None:
-                self._state.queues.withdraw(queue)
+                self._state.queues.hide(queue)
         elif self._queues is not None and queue.name not in by_name:
             del self._queues[queue.name]
 
     def end(self) -> None:
         """Implements Offers."""
         for queue in self._exhausted.values():
-            self._state.queues.relist(queue)
+            self._state.queues.reindex(queue)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sockpqd.core import limits
-from sockpqd.core.fair.choice import Found, take
+from sockpqd.core.fair.choice import FairChoice, take
 from sockpqd.core.ops.jobs import Get, GetNumber, Then
 from sockpqd.core.state import State
 from sockpqd.core.store.items import ItemQueue
@@ -55,13 +55,13 @@ def lease(state: State, queue: Queue, operation: Get | GetNumber, job: Job) -> t
 
 
 def hand_out(
-    state: State, queue: Queue, item: str | None, operation: Get, found: Found | None = None,
+    state: State, queue: Queue, item: str | None, operation: Get, found: FairChoice | None = None,
 ) -> RunningJob:
     """Hand out the next job of the queue (of the item), or the one `found` by FAIR."""
     if found is not None and state.fair is not None:
         state.spent += 4 * limits.STEP * len(found.account.ranked)
         take(state.fair, found)
-        job = state.take_this(queue, found.job)
+        job = state.remove_exact(queue, found.job)
     else:
         job = state.take(queue, item)
     return state.hand_out(queue, job, *lease(state, queue, operation, job))

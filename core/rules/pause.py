@@ -19,4 +19,4 @@ def end_pause(state: State, queue: Queue) -> None:
     if queue.ready.size and not queue.closed:
         state.effects.reopened[queue.name] = None
     if settings.paused_out and state.fair is not None and queue.name in state.queues.by_name:
-        state.fair.resumed(queue)
+        state.fair.offers.resumed(queue)

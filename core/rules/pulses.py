@@ -26,7 +26,7 @@ def result(state: State, job: RunningJob, feedback: Feedback, sleep_ms: int = 0)
         note(state, pulse, feedback, sleep_ms)
 
 
-def judge(state: State, most: int) -> None:
+def time_out_results(state: State, most: int) -> None:
     """Judge the results of the periods that are over, of `most` pulses at most."""
     if state.pulses.periods.first_ms <= state.clock_ms:
         for pulse in state.pulses.judge(state.clock_ms, most):

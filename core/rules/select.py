@@ -18,7 +18,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from sockpqd.core import limits
-from sockpqd.core.fair.choice import Found
+from sockpqd.core.fair.choice import FairChoice
 from sockpqd.core.ops.jobs import Policy
 from sockpqd.core.rules.fair_choice import FairOffers
 from sockpqd.core.rules.hand_out import can_hand_out
@@ -43,7 +43,7 @@ class Offers(Protocol):
     turned: bool
     """Whether the queue just chosen turns the cycle."""
 
-    found: Found | None
+    found: FairChoice | None
     """The job to hand out, where the policy has chosen it as well."""
 
     def choose(self, bits: int) -> Queue | None:
@@ -135,7 +135,7 @@ def _ranks(state: State, names: list[str], item: str | None) -> list[int]:
 class _Any:
     """Jobs of any queue, from the lists that the state keeps."""
 
-    found: Found | None = None
+    found: FairChoice | None = None
 
     def __init__(self, state: State, way: Way) -> None:
         self._state = state
@@ -192,20 +192,20 @@ class _Any:
     def gave(self, *, exhausted: bool) -> None:
         """Implements Offers."""
         if exhausted and self._chosen is not None and self._chosen.front is not None:
-            self._queues.withdraw(self._chosen)
+            self._queues.hide(self._chosen)
             self._withdrawn.append(self._chosen)
 
     def end(self) -> None:
         """Implements Offers."""
         for queue in self._withdrawn:
-            self._queues.relist(queue)
+            self._queues.reindex(queue)
 
 
 class _Random:
     """Jobs of some queues or of an item, each queue equally likely."""
 
     turned = False
-    found: Found | None = None
+    found: FairChoice | None = None
 
     def __init__(self, state: State, asked: tuple[str, ...] | None, item: str | None) -> None:
         self._state = state
@@ -238,7 +238,7 @@ class _Weighted:
     """
 
     turned = False
-    found: Found | None = None
+    found: FairChoice | None = None
 
     def __init__(self, state: State, asked: tuple[str, ...] | None, item: str | None) -> None:
         self._state = state
@@ -286,7 +286,7 @@ class _ByRank:
     For a GetWith, which knows no turns, and for a GetInTurn of an item in any queue, where ties are decided by name.
     """
 
-    found: Found | None = None
+    found: FairChoice | None = None
 
     def __init__(self, state: State, asked: tuple[str, ...] | None, item: str | None, way: Way) -> None:
         self._state = state
@@ -354,7 +354,7 @@ _KEYS: dict[Policy, _Key] = {
 class _Ordered:
     """Jobs of some queues or of an item, always of the queue that is the first by the policy."""
 
-    found: Found | None = None
+    found: FairChoice | None = None
 
     def __init__(self, state: State, asked: tuple[str, ...] | None, item: str | None, way: Way) -> None:
         self._state = state

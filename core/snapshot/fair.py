@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from sockpqd.core import limits
-from sockpqd.core.fair.book import FairBook, Task
-from sockpqd.core.fair.levels import Account, FairSettings, Levels, allowed
-from sockpqd.core.fair.shelves import group_of
+from sockpqd.core.fair.deferred_offers import Task
+from sockpqd.core.fair.levels import FairSettings, GroupAccount, Levels, allowed
+from sockpqd.core.fair.queue_groups import group_of
+from sockpqd.core.fair.scheduler import FairScheduler
 from sockpqd.core.pages.paged_delays import PagedDelays
 from sockpqd.core.pages.paged_run import PagedRun
 from sockpqd.core.snapshot.frames import FairRows, FairTable, Frame, check
@@ -16,54 +17,55 @@ from sockpqd.core.store.job import DelayedJob, Job
 from sockpqd.core.store.queues import DelayedJobs, Queue
 
 
-def fair_frames(book: FairBook | None) -> Iterator[Frame]:
+def fair_frames(scheduler: FairScheduler | None) -> Iterator[Frame]:
     """The frames of the groups, if FAIR is in use."""
-    if book is None:
+    if scheduler is None:
         return
-    levels, settings = book.levels, book.levels.settings
+    levels, settings = scheduler.levels, scheduler.levels.settings
     yield FairTable(
-        settings.thresholds_s, settings.cap_ms, settings.multiplier, settings.keep_ms, book.started_ms, book.next_turn,
+        settings.thresholds_s, settings.cap_ms, settings.multiplier, settings.keep_ms, scheduler.started_ms,
+        scheduler.next_turn,
         [
             (str(time_us), None if least_us is None else str(least_us), selected)
             for time_us, least_us, selected in zip(levels.time_us, levels.least_us, levels.selected, strict=True)
         ],
-        [(task.queue, task.reached) for task in book.tasks],
-        len(book.accounts),
+        [(task.queue, task.reached) for task in scheduler.offers.tasks],
+        len(scheduler.accounts),
     )
     rows = [
         (name, str(one.used_us), one.level, str(one.priority_us), one.turn, one.offered, one.idle_ms)
-        for name, one in sorted(book.accounts.items())
+        for name, one in sorted(scheduler.accounts.items())
     ]
     for start in range(0, len(rows), limits.FRAME_JOBS_MAX):
         yield FairRows(rows[start : start + limits.FRAME_JOBS_MAX])
 
 
-def restored_book(state: State, table: FairTable, clock_ms: int) -> FairBook:
+def restored_scheduler(state: State, table: FairTable, clock_ms: int) -> FairScheduler:
     """The groups of a state whose jobs are all in place, without their accounts. Raises SnapshotError."""
     check(len(table.levels) == limits.LEVELS_MAX, "levels are missing")
     settings = FairSettings(table.thresholds_s, table.cap_ms, table.multiplier, table.keep_ms)
     check(allowed(settings), "settings of groups are wrong")
     check(table.next_turn > 0, "there is no next turn")
     check(len({queue for queue, _ in table.tasks}) == len(table.tasks), "groups of a queue are to be offered twice")
-    book = FairBook(state.queues, table.started_ms)
-    book.now_ms = clock_ms
-    book.next_turn = table.next_turn
-    book.levels = Levels(
+    scheduler = FairScheduler(state.queues, table.started_ms)
+    scheduler.now_ms = clock_ms
+    scheduler.next_turn = table.next_turn
+    scheduler.levels = Levels(
         settings,
         [_number(time_us) for time_us, _, _ in table.levels],
         [None if least_us is None else _number(least_us) for _, least_us, _ in table.levels],
         [selected for _, _, selected in table.levels],
     )
-    book.tasks = [Task(queue, reached) for queue, reached in table.tasks]
-    return book
+    scheduler.offers.tasks = [Task(queue, reached) for queue, reached in table.tasks]
+    return scheduler
 
 
-def restored_account(row: tuple[str, str, int, str, int, bool, int | None], book: FairBook) -> Account:
+def restored_account(row: tuple[str, str, int, str, int, bool, int | None], scheduler: FairScheduler) -> GroupAccount:
     """One group. Raises SnapshotError."""
     name, used_us, level, priority_us, turn, offered, idle_ms = row
     check(level < limits.LEVELS_MAX, "a group is beyond the last level")
-    check(turn < book.next_turn, "a turn that was not given yet")
-    return Account(name, _number(used_us), level, _number(priority_us), turn, offered, idle_ms)
+    check(turn < scheduler.next_turn, "a turn that was not given yet")
+    return GroupAccount(name, _number(used_us), level, _number(priority_us), turn, offered, idle_ms)
 
 
 def _number(digits: str) -> int:
@@ -72,11 +74,12 @@ def _number(digits: str) -> int:
     return int(digits)
 
 
-def check_accounts(book: FairBook) -> None:
+def check_accounts(scheduler: FairScheduler) -> None:
     """The jobs of each group are as its account says. Raises SnapshotError."""
-    for account in book.accounts.values():
-        check((account.idle_ms is not None) == (book.counts(account.name) == (0, 0)), "a group is idle and has jobs")
-        check(not account.offered or book.has_ready(account), "a group is offered and has no job")
+    for account in scheduler.accounts.values():
+        idle = scheduler.counts(account.name) == (0, 0)
+        check((account.idle_ms is not None) == idle, "a group is idle and has jobs")
+        check(not account.offered or scheduler.has_ready(account), "a group is offered and has no job")
 
 
 def _perhaps_foreign(queue: Queue) -> Iterator[Job]:
@@ -93,16 +96,16 @@ def _in_memory(jobs: DelayedJobs | None) -> Iterable[DelayedJob]:
     return jobs.near if isinstance(jobs, PagedDelays) else jobs or ()
 
 
-def count_jobs(state: State, book: FairBook) -> None:
+def count_jobs(state: State, scheduler: FairScheduler) -> None:
     """Tell the groups of all jobs that lie in queues of other names; READY ones last, as queues are complete."""
     for queue in state.queues.by_name.values():
         for delayed in _in_memory(queue.delayed):
             if group_of(delayed) != queue.name:
-                book.deferred(delayed)
+                scheduler.deferred(delayed)
         foreign = [job for job in _perhaps_foreign(queue) if group_of(job) != queue.name]
         if foreign:
             blocked = () if queue.blocked is None else queue.blocked
-            book.restore_ready(queue, foreign, {job.seq for job in blocked})
+            scheduler.restore_ready(queue, foreign, {job.seq for job in blocked})
     for job in state.running.values():
         if group_of(job) != job.queue:
-            book.started(job)
+            scheduler.started(job)

@@ -195,7 +195,7 @@ class Running(Struct, array_like=True, tag="running", forbid_unknown_fields=True
     jobs: list[RunningRow]
 
 
-class Bodies(Struct, array_like=True, tag="bodies", forbid_unknown_fields=True):
+class BodiesFrame(Struct, array_like=True, tag="bodies", forbid_unknown_fields=True):
     """Where bodies of jobs in the next frame are, which has none for these. Only in snapshots by reference."""
 
     bodies: list[tuple[Counter, Counter, bytes]]        # seq of the job, length, where the body is
@@ -540,7 +540,7 @@ class UserRows(Struct, array_like=True, tag="users", forbid_unknown_fields=True)
     rows: list[UserRow]
 
 
-class Clone(Struct, array_like=True, tag="clone", forbid_unknown_fields=True):
+class CloneFrame(Struct, array_like=True, tag="clone", forbid_unknown_fields=True):
     """A CLONE is in progress."""
 
     clone: int
@@ -571,7 +571,7 @@ class End(Struct, array_like=True, tag="end", forbid_unknown_fields=True):
 
 Frame = (
     Head | Settings | PulseTable | PulseRow | OldestIndex | QueueRows | Waiting | NumberIndex | Paged | NumberedPaged
-    | PageIndex | PagedDelayed | Delayed | Buried | Running | Bodies | Released | BindingRows | FairTable | FairRows
-    | UsedRows | CountedRows | KeptRows | SessionTable | SessionRows | WorkerRows | UserRows | Clone | Chunk
-    | FragmentBytes | End
+    | PageIndex | PagedDelayed | Delayed | Buried | Running | BodiesFrame | Released | BindingRows | FairTable
+    | FairRows | UsedRows | CountedRows | KeptRows | SessionTable | SessionRows | WorkerRows | UserRows | CloneFrame
+    | Chunk | FragmentBytes | End
 )

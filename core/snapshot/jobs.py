@@ -18,7 +18,7 @@ from sockpqd.core.pages.pager import Pager
 from sockpqd.core.pages.pages import DelayedPage, Page
 from sockpqd.core.pages.seq_index import SeqIndex
 from sockpqd.core.snapshot.frames import (
-    Bodies,
+    BodiesFrame,
     Buried,
     Delayed,
     End,
@@ -38,7 +38,7 @@ from sockpqd.core.snapshot.frames import (
 )
 from sockpqd.core.state import State
 from sockpqd.core.store.body import Data
-from sockpqd.core.store.delayed import Release
+from sockpqd.core.store.delayed import ItemRelease
 from sockpqd.core.store.job import (
     NEVER_MS,
     BuriedJob,
@@ -53,7 +53,7 @@ from sockpqd.core.store.job_list import JobList
 from sockpqd.core.store.queues import Queue
 
 JobFrame = (
-    Waiting | NumberIndex | Paged | NumberedPaged | PageIndex | PagedDelayed | Delayed | Buried | Running | Bodies
+    Waiting | NumberIndex | Paged | NumberedPaged | PageIndex | PagedDelayed | Delayed | Buried | Running | BodiesFrame
     | Released
 )
 
@@ -90,11 +90,11 @@ class JobBuilder:
         self._ranks: dict[int, int] = {}                # and the ranks of their jobs
         self._buried = 0
         self._burials: set[int] = set()
-        self._released: Release | None = None           # the release that the next frame continues
+        self._released: ItemRelease | None = None           # the release that the next frame continues
 
     def add(self, frame: JobFrame) -> None:
         """The next frame, in the right order. Raises SnapshotError."""
-        if isinstance(frame, Bodies):
+        if isinstance(frame, BodiesFrame):
             self._name(frame)
             return
         if self._pages and not (isinstance(frame, Delayed | PagedDelayed) and frame.queue == self._queue):
@@ -147,7 +147,7 @@ class JobBuilder:
             place = (-priority, when, seq)
             check(self._place < place, "jobs are not in order")
             self._place = place
-            queue = self._state.queues.open(frame.queue)
+            queue = self._state.queues.get_or_create(frame.queue)
             item, extras = self._checked(queue, seq, item, at_ms, extras_row)
             check(extras is None or not extras.after, "a waiting job waits for items")
             check(extras is None or (extras.ttl_ms is None) == (extras.expires_at_ms is None), "a TTL has no end")
@@ -167,7 +167,7 @@ class JobBuilder:
             check(seq < self._state.next_seq, "place of a job out of range")
             check(self._place[:1] == place[:1], "a page is the first of its priority")
             self._place = place
-            queue = self._state.queues.open(frame.queue)
+            queue = self._state.queues.get_or_create(frame.queue)
             page: Page = (
                 pager.pages.adopt_numbered(reference, count, data_bytes, when, seq, *numbered) if numbered
                 else pager.pages.adopt(reference, count, data_bytes, when, seq)
@@ -188,7 +188,7 @@ class JobBuilder:
         for due_ms, seq, priority, item, data, attempts, at_ms, extras_row in frame.jobs:
             check(self._place < (due_ms, seq), "jobs are not in order")
             self._place = (due_ms, seq)
-            queue = self._state.queues.open(frame.queue)
+            queue = self._state.queues.get_or_create(frame.queue)
             item, extras = self._checked(queue, seq, item, at_ms, extras_row)
             dependent = extras is not None and bool(extras.after)
             check(dependent == (due_ms == NEVER_MS), "a delayed job waits neither for items nor for a time")
@@ -248,7 +248,7 @@ class JobBuilder:
             check(burial < self._state.next_seq, "burial of a job out of range")
             self._place = (burial,)
             self._burials.add(burial)
-            queue = self._state.queues.shelve(frame.queue)
+            queue = self._state.queues.get_any(frame.queue)
             item, extras = self._checked(queue, seq, item, at_ms, extras_row, buried=True)
             check(extras is None or not extras.after, "a buried job waits for items")
             check(extras is None or extras.expires_at_ms is None, "a TTL goes on while its job is buried")
@@ -264,7 +264,7 @@ class JobBuilder:
         check(row.attempts > 0, "a running job was never handed out")
         self._id = row.id
         self._check_name(row.queue)
-        queue = self._state.queues.open(row.queue)
+        queue = self._state.queues.get_or_create(row.queue)
         item, extras = self._checked(queue, row.seq, row.item, row.at_ms, row.extras)
         check(extras is None or not extras.after, "a running job waits for items")
         if self._foreign:
@@ -318,8 +318,8 @@ class JobBuilder:
         check(len(set(extras.after)) == len(extras.after), "a job waits twice for an item")
         return item, extras
 
-    def _name(self, frame: Bodies) -> None:
-        """Bodies of this node, of jobs in the next frame."""
+    def _name(self, frame: BodiesFrame) -> None:
+        """BodiesFrame of this node, of jobs in the next frame."""
         self._paging()
         check(not self._named, _NO_JOB)
         self._named = {seq: (length, reference) for seq, length, reference in frame.bodies}

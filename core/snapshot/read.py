@@ -19,20 +19,20 @@ import msgspec
 from msgspec.structs import asdict, astuple
 
 from sockpqd.core import limits
-from sockpqd.core.fair.book import FairBook
-from sockpqd.core.fair.levels import Account
+from sockpqd.core.fair.levels import GroupAccount
+from sockpqd.core.fair.scheduler import FairScheduler
 from sockpqd.core.levels import FIRST_LEVEL
 from sockpqd.core.members.membership import Membership
 from sockpqd.core.ops.cluster import Address
 from sockpqd.core.ops.jobs import Then
 from sockpqd.core.ops.settings import ClusterSettings, QueueSettings
 from sockpqd.core.ops.users import User
-from sockpqd.core.pages.kept_chunks import KeptChunks
+from sockpqd.core.pages.clone_buffer import CloneBuffer
 from sockpqd.core.pages.pager import Pager
 from sockpqd.core.pulse.pulse import OWN_PREFIX
 from sockpqd.core.sessions.workers import WorkerPool
 from sockpqd.core.snapshot import frames
-from sockpqd.core.snapshot.fair import check_accounts, count_jobs, restored_account, restored_book
+from sockpqd.core.snapshot.fair import check_accounts, count_jobs, restored_account, restored_scheduler
 from sockpqd.core.snapshot.frames import LevelError, SnapshotError, check
 from sockpqd.core.snapshot.jobs import KINDS, JobBuilder, JobFrame
 from sockpqd.core.snapshot.pulses import order_tickets, restored_pulse
@@ -74,25 +74,25 @@ _ORDER: list[type[frames.Frame]] = [
     frames.SessionRows,
     frames.WorkerRows,
     frames.UserRows,
-    frames.Clone,
+    frames.CloneFrame,
     frames.Chunk,
     frames.FragmentBytes,
     frames.End,
 ]
 _ONCE = (
     frames.Head, frames.Settings, frames.PulseTable, frames.OldestIndex, frames.FairTable, frames.SessionTable,
-    frames.Clone, frames.End,
+    frames.CloneFrame, frames.End,
 )
 _WITH_DATA = (frames.Waiting, frames.Delayed, frames.Buried, frames.Running)
 _NEEDED: dict[type[frames.Frame], type[frames.Frame]] = {       # which must come before
     frames.PulseRow: frames.PulseTable,
     frames.SessionRows: frames.SessionTable,
-    frames.Chunk: frames.Clone,
+    frames.Chunk: frames.CloneFrame,
     frames.FairRows: frames.FairTable,
 }
 
 
-class Reader:
+class SnapshotReader:
     """Takes a snapshot in pieces of any size and returns its state.
 
     `level`: the highest feature level of a state that is accepted. `foreign`: the bytes come from a client. `pager`:
@@ -107,12 +107,12 @@ class Reader:
         self._decoder = _DECODERS[FORMAT]       # of the format of the snapshot, once that is known
         # What is read next, and its size. A plain function: a bound method would make a cycle with the reader, and the
         # state in it, that only the garbage collector could free.
-        self._step: Callable[[Reader, bytes], None] = Reader._prologue
+        self._step: Callable[[SnapshotReader, bytes], None] = SnapshotReader._prologue
         self._size = len(MAGIC) + 4
         self._complete = False
 
     @property
-    def pending(self) -> tuple[frames.Clone, KeptChunks] | None:
+    def pending(self) -> tuple[frames.CloneFrame, CloneBuffer] | None:
         """The CLONE that was in progress, and its chunks; valid after `finish`."""
         return None if self._builder.clone is None else (self._builder.clone, self._builder.chunks)
 
@@ -144,11 +144,11 @@ class Reader:
                 raise LevelError(f"snapshot of format {number}; {reads}")
             raise SnapshotError(f"snapshot of format {number}, which no release ever wrote; {reads}")
         self._decoder = _DECODERS[number]
-        self._step, self._size = Reader._length, 4
+        self._step, self._size = SnapshotReader._length, 4
 
     def _length(self, piece: bytes) -> None:
         self._digest.update(piece)
-        self._step, self._size = Reader._frame, int.from_bytes(piece, "big")
+        self._step, self._size = SnapshotReader._frame, int.from_bytes(piece, "big")
 
     def _frame(self, piece: bytes) -> None:
         self._digest.update(piece)
@@ -160,9 +160,9 @@ class Reader:
             raise SnapshotError(f"bad frame in snapshot: {error}") from None
         self._builder.add(frame)
         if isinstance(frame, frames.End):
-            self._step, self._size = Reader._checksum, CHECKSUM_BYTES
+            self._step, self._size = SnapshotReader._checksum, CHECKSUM_BYTES
         else:
-            self._step, self._size = Reader._length, 4
+            self._step, self._size = SnapshotReader._length, 4
 
     def _check_level(self, level: int) -> None:
         """Refuse what comes after a head of this level before it is read: it may be of kinds that are not known."""
@@ -173,7 +173,7 @@ class Reader:
         if piece != self._digest.digest():
             raise SnapshotError("checksum of snapshot is wrong")
         self._complete = True
-        self._step, self._size = Reader._excess, 1
+        self._step, self._size = SnapshotReader._excess, 1
 
     def _excess(self, piece: bytes) -> None:
         raise SnapshotError("bytes behind the end of the snapshot")
@@ -194,8 +194,8 @@ class _Builder:
         self._foreign = foreign
         self.state = State()
         self.state.keep_in(pager)
-        self.clone: frames.Clone | None = None
-        self.chunks = KeptChunks(None)                  # of the clone
+        self.clone: frames.CloneFrame | None = None
+        self.chunks = CloneBuffer(None)                  # of the clone
         self._last: type[frames.Frame] | None = None           # type of the last frame
         self._seen: set[type[frames.Frame]] = set()            # types of all frames so far
         # Functions, as bound methods would make a cycle: what is given up would stay in memory with its jobs.
@@ -209,8 +209,8 @@ class _Builder:
         self._pulse = ""                                # name of the last pulse
         self._settings = ""                             # name of the last queue with settings
         self._topic = ""                                # name of the last topic
-        self._fair: FairBook | None = None
-        self._groups: list[Account] = []                # of FAIR,
+        self._fair: FairScheduler | None = None
+        self._groups: list[GroupAccount] = []                # of FAIR,
         self._group = ""                                # the name of the last one,
         self._accounts = 0                              # and how many there are
         self._used = ""                                 # name of the last queue with IDLE
@@ -223,7 +223,7 @@ class _Builder:
 
     def add(self, frame: frames.Frame) -> None:
         """The next frame."""
-        if isinstance(frame, frames.Bodies) and not self.empty:         # may be before any one with jobs
+        if isinstance(frame, frames.BodiesFrame) and not self.empty:         # may be before any one with jobs
             self._add_jobs(frame)
             return
         kind = KINDS.get(type(frame), type(frame))
@@ -342,7 +342,7 @@ class _Builder:
         for name in [name for task in table.tasks for name in task if name]:
             self._check_name(name)
         self._check_numbers([table.next_turn, *[selected for _, _, selected in table.levels]])
-        self._fair = restored_book(self.state, table, self.state.clock_ms)
+        self._fair = restored_scheduler(self.state, table, self.state.clock_ms)
         self._accounts = table.accounts
 
     def _add_groups(self, frame: frames.FairRows) -> None:
@@ -356,18 +356,18 @@ class _Builder:
 
     def _end_fair(self) -> None:
         """The groups know their jobs, and are offered as they were."""
-        book = self._fair
-        if book is None:
+        scheduler = self._fair
+        if scheduler is None:
             check(not self._jobs.grouped, "a job has a group, and there are none")
             return
         check(len(self._groups) == self._accounts, "groups are missing")
-        count_jobs(self.state, book)
+        count_jobs(self.state, scheduler)
         for account in self._groups:
-            book.restore(account)
-        check(len(book.accounts) == self._accounts, "groups are missing")
-        check_accounts(book)
-        book.end_restore()
-        self.state.fair = self.state.queues.fair = book
+            scheduler.restore(account)
+        check(len(scheduler.accounts) == self._accounts, "groups are missing")
+        check_accounts(scheduler)
+        scheduler.end_restore()
+        self.state.fair = self.state.queues.fair = scheduler
 
     def _add_counted(self, frame: frames.CountedRows) -> None:
         for row in frame.rows:
@@ -431,11 +431,11 @@ class _Builder:
         check(self._sessions == len(sessions), "sessions are missing")
         check(all(number in sessions for number in self.state.queues.bound), "a queue is bound to no session")
 
-    def _set_clone(self, frame: frames.Clone) -> None:
+    def _set_clone(self, frame: frames.CloneFrame) -> None:
         self.clone = frame
         pager = self.state.pager
         if pager is not None and not pager.resident:
-            self.chunks = KeptChunks(pager.pages)
+            self.chunks = CloneBuffer(pager.pages)
 
     def _add_chunk(self, frame: frames.Chunk) -> None:
         self.chunks.add(frame.data)
@@ -475,7 +475,7 @@ class _Builder:
         frames.SessionRows: _add_sessions,
         frames.WorkerRows: _add_workers,
         frames.UserRows: _add_users,
-        frames.Clone: _set_clone,
+        frames.CloneFrame: _set_clone,
         frames.Chunk: _add_chunk,
         frames.FragmentBytes: _add_fragments,
         frames.End: _check_sums,

@@ -22,7 +22,7 @@ from sockpqd.core.store.job import Job
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(frames.Paged | frames.NumberedPaged)
 _delayed_decoder = msgspec.msgpack.Decoder(frames.PagedDelayed | frames.Delayed)
-_bodies_decoder = msgspec.msgpack.Decoder(frames.Bodies)
+_bodies_decoder = msgspec.msgpack.Decoder(frames.BodiesFrame)
 _filled_decoder = msgspec.msgpack.Decoder(frames.Waiting | frames.Delayed | frames.Buried | frames.Running)
 _jobs_decoder = msgspec.msgpack.Decoder(list[Job])
 _PAGED = _encoder.encode(frames.Paged("", []))[:len("pages") + 2]           # the beginnings of such frames
@@ -31,7 +31,7 @@ _NUMBER_INDEX = _encoder.encode(frames.NumberIndex([]))[:len("number index") + 2
 _PAGE_INDEX = _encoder.encode(frames.PageIndex([]))[:len("page index") + 2]
 _PAGED_DELAYED = _encoder.encode(frames.PagedDelayed("", [], []))[:len("delayed pages") + 2]
 _DELAYED = _encoder.encode(frames.Delayed("", []))[:len("delayed") + 2]
-_BODIES = _encoder.encode(frames.Bodies([]))[:len("bodies") + 2]
+_BODIES = _encoder.encode(frames.BodiesFrame([]))[:len("bodies") + 2]
 _END = _encoder.encode(frames.End(0, 0))[:len("end") + 2]
 _PROLOGUE_BYTES = len(MAGIC) + 4
 

@@ -10,11 +10,11 @@ from collections.abc import Iterable
 
 from sockpqd.core.levels import FIRST_LEVEL
 from sockpqd.core.ops.jobs import Policy
-from sockpqd.core.pages.kept_chunks import KeptChunks
+from sockpqd.core.pages.clone_buffer import CloneBuffer
 from sockpqd.core.pages.pager import Pager
 from sockpqd.core.rules.complete import undo_hand_out
 from sockpqd.core.snapshot.frames import SnapshotError
-from sockpqd.core.snapshot.read import Reader
+from sockpqd.core.snapshot.read import SnapshotReader
 from sockpqd.core.state import State
 
 
@@ -30,10 +30,10 @@ class PendingClone:
         """`beside`: the pager of the present state; its jobs and those of the upload have the same budget each."""
         self.clone = clone
         self.total_bytes = total_bytes
-        self.chunks = KeptChunks(None if beside is None or beside.resident else beside.pages)
+        self.chunks = CloneBuffer(None if beside is None or beside.resident else beside.pages)
         self._pager = None if beside is None else beside.another()
         self._received_bytes = 0
-        self._reader = Reader(FIRST_LEVEL, foreign=True, pager=self._pager)
+        self._reader = SnapshotReader(FIRST_LEVEL, foreign=True, pager=self._pager)
 
     def add(self, data: bytes, level: int) -> None:
         """The next chunk, for a cluster of this feature level.
@@ -44,7 +44,7 @@ class PendingClone:
         self._feed(data, level)
         self.chunks.add(data)
 
-    def resume(self, chunks: KeptChunks, level: int) -> None:
+    def resume(self, chunks: CloneBuffer, level: int) -> None:
         """These chunks were there already. Raises like `add`."""
         self.chunks.drop()
         self.chunks = chunks
@@ -76,7 +76,7 @@ def restore(chunks: Iterable[bytes], level: int, pager: Pager | None = None) -> 
 
     `pager`: of the new state, an empty one. Raises SnapshotError.
     """
-    reader = Reader(level, pager=pager)
+    reader = SnapshotReader(level, pager=pager)
     for chunk in chunks:
         reader.feed(chunk)
     state = reader.finish()

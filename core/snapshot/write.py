@@ -19,7 +19,7 @@ operation in fragments is; one End. Long lists are cut into several frames. A bo
 What a node writes for itself may be a snapshot by reference: pages of jobs (core/pages) are named, in Paged and
 NumberedPaged frames between the Waiting ones, instead of read, with NumberIndex frames before them all. Those of
 DELAYED jobs are named in PagedDelayed frames before the Delayed ones of the same queue, with PageIndex frames before
-them all. So are large bodies: a Bodies frame tells where those of the frame behind it are, whose rows have no data for
+them all. So are large bodies: a BodiesFrame tells where those of the frame behind it are, whose rows have no data for
 them. It is smaller, and different on each node; no other node and no client gets it.
 
 To change the layout of a released format: raise FORMAT and record a data directory of the new one
@@ -307,7 +307,7 @@ class _Bodies:
     def __init__(self, by_reference: bool) -> None:
         self._by_reference = by_reference
         self._shared: set[int] = set()          # numbers of shared bodies that are written
-        self._named: list[tuple[int, int, bytes]] = []      # the rows of a Bodies frame
+        self._named: list[tuple[int, int, bytes]] = []      # the rows of a BodiesFrame frame
 
     def data(self, job: AnyJob) -> bytes:
         """The data of the job; none if they are named, or shared with a job that was written before."""
@@ -327,7 +327,7 @@ class _Bodies:
     def before(self, frame: frames.Frame) -> Iterator[frames.Frame]:
         """The frame with these jobs, and before it one that names their bodies."""
         if self._named:
-            yield frames.Bodies(self._named)
+            yield frames.BodiesFrame(self._named)
             self._named = []
         yield frame
 
@@ -405,9 +405,9 @@ def _user_frames(users: Mapping[str, User]) -> Iterator[frames.UserRows]:
         yield frames.UserRows(rows[start : start + limits.FRAME_ROWS_MAX])
 
 
-def _clone_frames(state: State) -> Iterator[frames.Clone | frames.Chunk]:
+def _clone_frames(state: State) -> Iterator[frames.CloneFrame | frames.Chunk]:
     if state.clone is not None:
-        yield frames.Clone(state.clone.clone, state.clone.total_bytes)
+        yield frames.CloneFrame(state.clone.clone, state.clone.total_bytes)
         for data in state.clone.chunks:
             yield frames.Chunk(data)
 

@@ -17,7 +17,7 @@ else:
 
 
 class BodyKeeper(Protocol):
-    """Where bodies are kept: Bodies in core/pages, which says how."""
+    """Where bodies are kept: PagedBodies in core/pages, which says how."""
 
     def read(self, held: Held) -> bytes:
         """The bytes. Raises PageLost."""

@@ -24,7 +24,7 @@ from sockpqd.core.store.queues import Queue
 from sockpqd.core.store.timer_index import TimerIndex
 
 
-class Release(Struct, gc=False, eq=False):
+class ItemRelease(Struct, gc=False, eq=False):
     """Jobs that waited for `item`, which has been finished; `number` is greater than those of earlier releases."""
 
     number: int
@@ -50,7 +50,7 @@ class Delays:
         self.outside: Outside | None = None                         # and those elsewhere, if there have been any
         self.dependents: dict[str, dict[int, None]] = {}            # seqs of those that wait for an item, by item
         self.released: SortedDict = SortedDict()                    # releases by number
-        self._of_item: dict[str, dict[int, Release]] = {}           # the same by item
+        self._of_item: dict[str, dict[int, ItemRelease]] = {}           # the same by item
         self._next_release = 0
 
     def add(self, queue: Queue, job: DelayedJob) -> None:
@@ -69,7 +69,7 @@ class Delays:
                     seqs = dependents[item] = {}
                 seqs[job.seq] = None
 
-    def remove(self, queue: Queue, job: DelayedJob) -> list[Release]:
+    def remove(self, queue: Queue, job: DelayedJob) -> list[ItemRelease]:
         """`job` is no longer DELAYED. Returns the releases it was part of: see `reinstate`."""
         assert queue.delayed is not None
         queue.delayed.remove(job)
@@ -104,14 +104,14 @@ class Delays:
         if seqs is not None:
             self.begin_release(item, JobList.of(sorted(seqs)))
 
-    def begin_release(self, item: str, seqs: JobList[int]) -> Release:
+    def begin_release(self, item: str, seqs: JobList[int]) -> ItemRelease:
         """The jobs of these seqs stop waiting for `item` when their turn comes."""
-        release = Release(self._next_release, item, seqs)
+        release = ItemRelease(self._next_release, item, seqs)
         self._next_release += 1
         self._list(release)
         return release
 
-    def end_release(self, release: Release) -> None:
+    def end_release(self, release: ItemRelease) -> None:
         """Remove a release that has no more jobs."""
         del self.released[release.number]
         of_item = self._of_item[release.item]
@@ -119,11 +119,11 @@ class Delays:
         if not of_item:
             del self._of_item[release.item]
 
-    def _list(self, release: Release) -> None:
+    def _list(self, release: ItemRelease) -> None:
         self.released[release.number] = release
         self._of_item.setdefault(release.item, {})[release.number] = release
 
-    def reinstate(self, job: DelayedJob, releases: list[Release]) -> None:
+    def reinstate(self, job: DelayedJob, releases: list[ItemRelease]) -> None:
         """Make a job that was just added back part of these releases again (undo.py)."""
         for release in releases:
             self._forget(release.item, job.seq)
@@ -162,7 +162,7 @@ class Delays:
             if next_ms is not None:
                 self._firsts.add((next_ms, queue.name))
 
-    def _forget(self, item: str, seq: int) -> Release | None:
+    def _forget(self, item: str, seq: int) -> ItemRelease | None:
         """The job no longer waits for `item`; returns the release it was part of, if any."""
         seqs = self.dependents.get(item)
         if seqs is not None and seq in seqs:

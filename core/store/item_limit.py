@@ -36,4 +36,4 @@ def apply_item_limit(queues: Queues, effects: Effects, queue: Queue, item_queue:
             queues.fair.eligible(queue, job, now=False)
     if queue.blocked is not None and not queue.blocked.size:
         queue.blocked = None
-    queues.relist(queue)
+    queues.reindex(queue)

@@ -198,7 +198,7 @@ class Queues:
         self.buried = 0                             # BURIED jobs,
         self.with_buried: dict[str, None] = {}      # and the names of the queues that have some
 
-    def open(self, name: str) -> Queue:
+    def get_or_create(self, name: str) -> Queue:
         """The queue of this name, created if necessary; the caller puts a job into it."""
         queue = self.by_name.get(name)
         if queue is None:
@@ -209,7 +209,7 @@ class Queues:
         """The queue of this name, also one without unfinished jobs."""
         return self.by_name.get(name) or self.idle.get(name)
 
-    def shelve(self, name: str) -> Queue:
+    def get_any(self, name: str) -> Queue:
         """The queue of this name, created if necessary, without unfinished jobs; the caller makes it stay."""
         queue = self.find(name)
         if queue is None:
@@ -230,7 +230,7 @@ class Queues:
                 self._list(queue, job.rank)
             queue.ready.add(job)
             if self.oldest is not None and queue.ready.first is job:
-                self._reindex(queue)
+                self._reindex_oldest(queue)
         else:
             if queue.seqs is not None:
                 queue.seqs[job.seq] = job
@@ -242,7 +242,7 @@ class Queues:
                 queue.ready.add(job)
                 self._find_front(queue)
             if self.oldest is not None:
-                self._reindex(queue)
+                self._reindex_oldest(queue)
         if self.fair is not None:
             self.fair.added(queue, job, blocked=blocked)
         if job.rank >= URGENT_RANK:
@@ -270,7 +270,7 @@ class Queues:
         elif queue.ready.front != queue.front:
             self._list(queue, queue.ready.front)
         if self.oldest is not None:
-            self._reindex(queue)
+            self._reindex_oldest(queue)
         if self.fair is not None:
             self.fair.removed(queue, job, blocked=blocked)
         if job.rank >= URGENT_RANK:
@@ -333,12 +333,12 @@ class Queues:
         else:
             queue.ranks[rank] = count - 1
 
-    def relist(self, queue: Queue) -> None:
+    def reindex(self, queue: Queue) -> None:
         """Find out anew which job this queue hands out next, if any: what limits them has changed."""
         if self._find_front(queue) and self.fair is not None:
             self.fair.refresh(queue)
         if self.oldest is not None:
-            self._reindex(queue)
+            self._reindex_oldest(queue)
 
     def _find_front(self, queue: Queue) -> bool:
         """Find out which job the queue hands out next, if any; returns whether it was another one."""
@@ -374,15 +374,15 @@ class Queues:
         found = list(names[begin:begin + most])
         return found + list(names[:most - len(found)])
 
-    def withdraw(self, queue: Queue) -> None:
-        """Let the queue hand out nothing until `relist`."""
+    def hide(self, queue: Queue) -> None:
+        """Let the queue hand out nothing until `reindex`."""
         self._list(queue, None)
         if self.fair is not None:
             self.fair.refresh(queue)
         if self.oldest is not None:
-            self._reindex(queue)
+            self._reindex_oldest(queue)
 
-    def _reindex(self, queue: Queue) -> None:
+    def _reindex_oldest(self, queue: Queue) -> None:
         """The first job of the queue may be another one."""
         assert self.oldest is not None
         self.oldest.update(queue.name, None if queue.front is None else queue.ready.first)
@@ -403,7 +403,7 @@ class Queues:
         """List a portion more of the queues by the READY time of their first job."""
         assert self.oldest is not None
         for name in self.oldest.portion(self.nonempty):
-            self._reindex(self.by_name[name])
+            self._reindex_oldest(self.by_name[name])
 
     def _list(self, queue: Queue, front: int | None) -> None:
         """Set the rank of the job to hand out next, which differs from `queue.front`."""
@@ -431,7 +431,7 @@ class Queues:
         if settings.pulse is not None:
             self.of_pulse.setdefault(settings.pulse, {})[name] = None
         self.settings[name] = settings
-        queue = self.shelve(name)
+        queue = self.get_any(name)
         if queue.front is not None:
             self.weights.remove(name)
             if settings.weight > 1:
@@ -447,7 +447,7 @@ class Queues:
         reordered = settings.order is Order.TIME or settings.item_limit > 0
         if reordered != (queue.seqs is not None):
             queue.seqs = SortedDict() if reordered else None
-        self.relist(queue)
+        self.reindex(queue)
 
     def forget(self, name: str) -> None:
         """Remove the settings of a queue that has no unfinished job, and so the queue."""
@@ -467,7 +467,7 @@ class Queues:
         self.paused -= settings.paused_out
         self._set_pause_end(queue.name, settings, None)
         queue.settings = None
-        self.relist(queue)
+        self.reindex(queue)
         self.drop_unused(queue.name)
 
     def _set_pause_end(self, name: str, before: QueueSettings | None, settings: QueueSettings | None) -> None:
@@ -508,7 +508,7 @@ class Queues:
 
     def join_topic(self, name: str) -> None:
         """Something is bound to the queue, which makes it exist."""
-        self.shelve(name).in_topic = True
+        self.get_any(name).in_topic = True
 
     def leave_topics(self, name: str) -> None:
         """Nothing is bound to the queue any more."""

@@ -16,7 +16,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 
 from sockpqd.cluster import RefusalLog
 from sockpqd.core import Machine
-from sockpqd.gateway.auth.fair_turns import Turns
+from sockpqd.gateway.auth.fair_turns import FairTurns
 from sockpqd.gateway.auth.scrypt import HASH_BYTES, SALT_BYTES, N, P, R, Scrypt
 from sockpqd.gateway.auth.users_file import Account
 from sockpqd.gateway.config import ConfigError
@@ -36,7 +36,7 @@ class Access:
         self.new_nonce: Callable[[], bytes] = lambda: secrets.token_bytes(NONCE_BYTES)
         self.failure_s = AUTH_FAILURE_S
         self.threads: Executor = ThreadPoolExecutor(SCRYPTS_MAX, "scrypt")
-        self._turns = Turns(SCRYPTS_MAX)
+        self._turns = FairTurns(SCRYPTS_MAX)
         self._read = read
         # Compared against for unknown users: random, so that no secret matches.
         self._nobodys_hash = Scrypt(N, R, P, secrets.token_bytes(SALT_BYTES), secrets.token_bytes(HASH_BYTES))

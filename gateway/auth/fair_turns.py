@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import AsyncIterator
 
 
-class Turns:
+class FairTurns:
     """Grants at most `limit` turns at a time, round-robin by host."""
 
     def __init__(self, limit: int) -> None:

@@ -172,7 +172,7 @@ def get(client: Client, command: Command) -> None:
         type(operation) is Get and (queues := operation.queues) is not None and len(queues) == 1
         and client.state.policy is None
         and (settings := (machine := client.hub.cluster.machine).settings).policy is Policy.RANDOM
-        and not settings.fast_empty and not machine.rated
+        and not settings.fast_empty and not machine.rate_limited_queues
     ):
         client.propose(operation, command.numbering)
     else:
@@ -188,7 +188,7 @@ def _pick(client: Client, operation: Get | GetWith, numbering: Numbering | None)
     note: Callable[[Reply], Reply] | None = None
     if rotation is not None and type(taking) is GetInTurn:
         note = partial(rotation.note, named=get.queues is not None)
-    rated, numbered = client.hub.cluster.machine.rated, numbering is not None
+    rated, numbered = client.hub.cluster.machine.rate_limited_queues, numbering is not None
     if rated and (allowed := client.hub.allowances.take(taking, numbered=numbered)) is not None:
         slot = AllowedSlot(client, allowed, taking, note or _as_it_is, numbering)
         client.await_slot(slot)

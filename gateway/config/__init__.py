@@ -5,20 +5,20 @@ from sockpqd.gateway.config.errors import ConfigError
 from sockpqd.gateway.config.reading import load, read
 from sockpqd.gateway.config.sections import (
     Auth,
-    Beanstalkd,
+    BeanstalkdSection,
     Config,
     GatewaySection,
     LegacyListen,
     Listen,
     Log,
     Node,
-    Queue,
+    QueueSection,
     Raft,
     Tls,
 )
 
 __all__ = [
-    "Auth", "Beanstalkd", "Config", "ConfigError", "GatewaySection", "LegacyListen", "Listen", "Log", "Node", "Queue",
-    "Raft", "Tls",
+    "Auth", "BeanstalkdSection", "Config", "ConfigError", "GatewaySection", "LegacyListen", "Listen", "Log", "Node",
+    "QueueSection", "Raft", "Tls",
     "load", "read", "split_address",
 ]

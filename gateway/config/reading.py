@@ -18,13 +18,13 @@ from sockpqd.gateway.config.checks import check
 from sockpqd.gateway.config.errors import ConfigError
 from sockpqd.gateway.config.sections import (
     Auth,
-    Beanstalkd,
+    BeanstalkdSection,
     Config,
     GatewaySection,
     Listen,
     Log,
     Node,
-    Queue,
+    QueueSection,
     Raft,
     Tls,
 )
@@ -69,8 +69,8 @@ def _refuse_nul(value: object, key: str) -> None:
 # ---- the environment
 
 _SECTIONS: dict[str, type[Struct]] = {
-    "node": Node, "listen": Listen, "queue": Queue, "limits": Limits, "raft": Raft, "gateway": GatewaySection,
-    "tls": Tls, "auth": Auth, "log": Log, "beanstalkd": Beanstalkd,
+    "node": Node, "listen": Listen, "queue": QueueSection, "limits": Limits, "raft": Raft, "gateway": GatewaySection,
+    "tls": Tls, "auth": Auth, "log": Log, "beanstalkd": BeanstalkdSection,
 }
 
 

@@ -53,7 +53,7 @@ class Auth(Struct, frozen=True, forbid_unknown_fields=True):
     users_file: str | None = None       # TOML, mode 0600
 
 
-class Member(Struct, frozen=True, forbid_unknown_fields=True):
+class MemberSection(Struct, frozen=True, forbid_unknown_fields=True):
     """[[cluster.members]]: a node of the cluster; this one is included."""
 
     name: str
@@ -64,10 +64,10 @@ class Member(Struct, frozen=True, forbid_unknown_fields=True):
 class ClusterSection(Struct, frozen=True, forbid_unknown_fields=True):
     """[cluster]: its members."""
 
-    members: tuple[Member, ...]
+    members: tuple[MemberSection, ...]
 
 
-class Queue(Struct, frozen=True, forbid_unknown_fields=True):
+class QueueSection(Struct, frozen=True, forbid_unknown_fields=True):
     """[queue]: defaults of queues."""
 
     expire_default: str = "later"   # "later" or "done": what happens to a job whose lease ends; only for a new cluster
@@ -90,7 +90,7 @@ class GatewaySection(Struct, frozen=True, forbid_unknown_fields=True):
     offline_close: bool = True      # close after `500` if the leader has changed since the client connected
 
 
-class Beanstalkd(Struct, frozen=True, forbid_unknown_fields=True):
+class BeanstalkdSection(Struct, frozen=True, forbid_unknown_fields=True):
     """[beanstalkd]: the listener of `listen.beanstalkd`."""
 
     user: str | None = None             # the user its clients act as, needed where there are users
@@ -114,11 +114,11 @@ class Config(Struct, frozen=True, forbid_unknown_fields=True):
     node: Node
     listen: Listen
     cluster: ClusterSection
-    queue: Queue = field(default_factory=Queue)
+    queue: QueueSection = field(default_factory=QueueSection)
     limits: Limits = field(default_factory=Limits)
     raft: Raft = field(default_factory=Raft)
     gateway: GatewaySection = field(default_factory=GatewaySection)
     tls: Tls | None = None
     auth: Auth = field(default_factory=Auth)
     log: Log = field(default_factory=Log)
-    beanstalkd: Beanstalkd = field(default_factory=Beanstalkd)
+    beanstalkd: BeanstalkdSection = field(default_factory=BeanstalkdSection)

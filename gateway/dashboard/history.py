@@ -42,7 +42,7 @@ class Samples:
             del series[:-SAMPLES]
 
 
-class History:
+class FigureHistory:
     """The samples. Queues beyond QUEUES_MAX have none."""
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ from sockpqd.gateway.auth.authorizer import Guard, Someone
 from sockpqd.gateway.dashboard import actions, live
 from sockpqd.gateway.dashboard.commands import NO_ANSWER, execute
 from sockpqd.gateway.dashboard.forms import TooLarge, fields_of
-from sockpqd.gateway.dashboard.history import History
+from sockpqd.gateway.dashboard.history import FigureHistory
 from sockpqd.gateway.dashboard.markup import link, tag
 from sockpqd.gateway.dashboard.pages import (
     cluster,
@@ -35,7 +35,7 @@ from sockpqd.gateway.dashboard.pages import (
 )
 from sockpqd.gateway.dashboard.pages.parts.view import NotAllowed, NotThere, View, form, page
 from sockpqd.gateway.dashboard.visitor import Tokens, Visitor, same_origin, visitor_of
-from sockpqd.gateway.monitoring.basic_auth import Access
+from sockpqd.gateway.monitoring.basic_auth import HttpAccess
 from sockpqd.gateway.server.hub import Hub
 
 log = logging.getLogger("sockpqd.http")
@@ -72,13 +72,13 @@ PAGES: dict[str, Callable[[View], Awaitable[str]]] = {
 class Dashboard:
     """The pages and actions of one node. `access`: None where no users are required."""
 
-    def __init__(self, hub: Hub, access: Access | None, version: str) -> None:
+    def __init__(self, hub: Hub, access: HttpAccess | None, version: str) -> None:
         self._hub = hub
         self._access = access
         self._version = version
         self._tokens = Tokens()
         self._notes: dict[str, str] = {}        # what was done, for the page that is shown next
-        self._history = History()
+        self._history = FigureHistory()
         self._sampling: asyncio.Task[None] | None = None
 
     def start(self) -> None:

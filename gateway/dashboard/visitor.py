@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 from msgspec import Struct
 
-from sockpqd.gateway.monitoring.basic_auth import Access, authenticated
+from sockpqd.gateway.monitoring.basic_auth import HttpAccess, authenticated
 from sockpqd.gateway.rights import Rights, of_text
 from sockpqd.visits import is_loopback
 
@@ -43,7 +43,7 @@ class Visitor(Struct, frozen=True):
         return "" in self.rights.admin
 
 
-async def visitor_of(access: Access | None, request: web.BaseRequest) -> Visitor | None:
+async def visitor_of(access: HttpAccess | None, request: web.BaseRequest) -> Visitor | None:
     """Return who sent this request, None if they do not prove it."""
     address = request.remote or "?"
     secure = request.secure or is_loopback(address)

@@ -34,7 +34,7 @@ class Filter(Struct, frozen=True):
         return sum(NAME_BYTES + len(name) for name in (*self.names, *self.prefixes))
 
 
-class Wanted:
+class CompiledFilter:
     """A filter made ready for many questions: each costs as much as the name is long, however many names there are."""
 
     __slots__ = ("everything", "lengths", "names", "prefixes", "types")

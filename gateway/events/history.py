@@ -12,7 +12,7 @@ from sockpqd.gateway.limits import EVENT_HISTORY_BYTES, EVENT_HISTORY_MAX, EVENT
 Recorded = tuple[Event, bytes]      # with its line
 
 
-class History:
+class EventHistory:
     """Recorded events in rising number, the oldest of which are forgotten; `newest` is the number of the newest event.
 
     A type was recorded without a gap since the number in `_since`.

@@ -10,20 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Generic, Protocol, TypeVar
 
-from sockpqd.gateway.events.filters import UNNAMED, Wanted
+from sockpqd.gateway.events.filters import UNNAMED, CompiledFilter
 
 SETS_MAX = 32
 
 Types = frozenset[str]
 
 
-class Subscribed(Protocol):
+class IndexedSubscription(Protocol):
     """Who is found."""
 
-    wanted: Wanted
+    wanted: CompiledFilter
 
 
-Who = TypeVar("Who", bound=Subscribed)
+Who = TypeVar("Who", bound=IndexedSubscription)
 
 
 class Index(Generic[Who]):

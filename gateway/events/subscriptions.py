@@ -19,8 +19,8 @@ from typing import Protocol
 
 from sockpqd.cluster.api import Cluster
 from sockpqd.core import GAP, Event
-from sockpqd.gateway.events.filters import LOST, MSG, Filter, Wanted
-from sockpqd.gateway.events.history import History, Recorded
+from sockpqd.gateway.events.filters import LOST, MSG, CompiledFilter, Filter
+from sockpqd.gateway.events.history import EventHistory, Recorded
 from sockpqd.gateway.events.index import Index
 from sockpqd.gateway.events.lines import gap, message, numbered
 from sockpqd.gateway.limits import (
@@ -76,7 +76,7 @@ class Subscription:
         self.subscriber = subscriber
         self.may_hear = subscriber.may_hear
         self.wish = wish
-        self.wanted = Wanted(wish)
+        self.wanted = CompiledFilter(wish)
         self.seq = seq
         self.since = since                  # it began with the order of what is due here
         self.first = NEVER                  # nothing before this place is told to it; NEVER: it has not begun, or ended
@@ -101,7 +101,7 @@ class Subscriptions:
         """`wake()` has `turn_ended` called soon, for what happens outside of a turn."""
         self._cluster = cluster
         self._wake = wake
-        self.history = History(cluster.machine.event_seq)
+        self.history = EventHistory(cluster.machine.event_seq)
         self._all: dict[Subscription, None] = {}
         self._index: Index[Subscription] = Index()
         self._gone: deque[Subscription] = deque()       # still in the index: to leave takes as long as there are names

@@ -12,7 +12,7 @@ from aiohttp import HttpVersion11, web
 
 from sockpqd.core import EVENT_TYPES
 from sockpqd.gateway.events.filters import Filter
-from sockpqd.gateway.monitoring.stream_thread import ALIVE, Direct, Guard, Stream, StreamThread
+from sockpqd.gateway.monitoring.stream_thread import ALIVE, Direct, Stream, StreamGuard, StreamThread
 from sockpqd.gateway.protocol.arguments import unsigned
 from sockpqd.gateway.protocol.grammar.events import read_names, read_types
 
@@ -41,7 +41,7 @@ def asked(request: web.BaseRequest) -> tuple[Filter, int | None]:
 
 
 async def tell(
-    request: web.BaseRequest, thread: StreamThread, wish: Filter, after: int | None, guard: Guard,
+    request: web.BaseRequest, thread: StreamThread, wish: Filter, after: int | None, guard: StreamGuard,
 ) -> web.StreamResponse:
     """Have the thread tell events until the client goes, does not read, or is no user any more."""
     response = web.StreamResponse(headers={

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from aiohttp import web
 from msgspec import Struct
 
-from sockpqd.gateway.monitoring.pages import Pages, closing
+from sockpqd.gateway.monitoring.pages import HttpPages, closing
 from sockpqd.gateway.monitoring.stream_thread import Stream
 from sockpqd.gateway.server.doors import HTTP, Door, Doors
 from sockpqd.gateway.server.hub import Hub
@@ -53,7 +53,7 @@ class HttpPlaces(Struct, frozen=True):
 class HttpServer:
     """The HTTP server; see start()."""
 
-    def __init__(self, pages: Pages, hub: Hub, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, pages: HttpPages, hub: Hub, tls: ssl.SSLContext | None) -> None:
         self.hub = hub
         self.places = Places(HttpPlaces())
         self._pages = pages
@@ -268,7 +268,7 @@ def _make_room(tasks: dict[asyncio.Task[None], str | None]) -> None:
 
 
 async def start(
-    doors: Doors, host: str, port: int, tls: ssl.SSLContext | None, pages: Pages, hub: Hub,
+    doors: Doors, host: str, port: int, tls: ssl.SSLContext | None, pages: HttpPages, hub: Hub,
 ) -> HttpServer:
     """Serve the pages on host and port (0: any free one), over TLS if a context is given. Raises OSError."""
     server = HttpServer(pages, hub, tls)

@@ -32,7 +32,7 @@ HISTORIES = (
     ("jobs_later", "Jobs handed out and then returned by LATER.", "later"),
     ("jobs_expired", "Jobs handed out whose lease expired.", "expired"),
     ("jobs_dead", "Jobs that were given up.", "dead"),
-    ("jobs_ttl", "Jobs whose TTL expired.", "faded"),
+    ("jobs_ttl", "Jobs whose TTL expired.", "expired_ttl"),
 )
 
 

@@ -12,7 +12,7 @@ from aiohttp import web
 from sockpqd.gateway.auth.authorizer import Guard, Someone
 from sockpqd.gateway.auth.permissions import may_subscribe
 from sockpqd.gateway.monitoring import metrics
-from sockpqd.gateway.monitoring.basic_auth import Access, admitted, authenticated
+from sockpqd.gateway.monitoring.basic_auth import HttpAccess, admitted, authenticated
 from sockpqd.gateway.monitoring.event_stream import asked, tell
 from sockpqd.gateway.monitoring.hosts import STRANGER, OwnHosts
 from sockpqd.gateway.monitoring.metrics import Sources
@@ -36,14 +36,14 @@ class Site(Protocol):
         """Answer a request, None if it has no such page."""
 
 
-class Pages:
+class HttpPages:
     """Answers requests. `access`: who may read /metrics; None: no authentication. `site`: has further pages.
 
     `hosts`: the names by which clients may ask.
     """
 
     def __init__(
-        self, sources: Sources, access: Access | None = None, site: Site | None = None,
+        self, sources: Sources, access: HttpAccess | None = None, site: Site | None = None,
         hosts: OwnHosts = OwnHosts(),  # noqa: B008
     ) -> None:
         self._sources = sources

@@ -13,7 +13,7 @@ from itertools import islice
 from msgspec import Struct
 
 from sockpqd.cluster.api import Cluster
-from sockpqd.core import QueueHistory, Totals
+from sockpqd.core import JobTotals, QueueHistory
 
 QUEUES_NAMED_MAX = 100          # those with the most waiting jobs
 NAMES_PER_PIECE = 1000          # queues counted before clients get their turn: half a millisecond
@@ -36,7 +36,7 @@ class Depth(Struct, frozen=True):
 class Depths(Struct, frozen=True):
     """`totals` of all queues, and `queues`: the fullest, and OTHERS, which add up to the same totals."""
 
-    totals: Totals
+    totals: JobTotals
     queues: tuple[Depth, ...]
 
 

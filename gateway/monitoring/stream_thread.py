@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from sockpqd.core import GAP
-from sockpqd.gateway.events.filters import LOST, MSG, Filter, Wanted
+from sockpqd.gateway.events.filters import LOST, MSG, CompiledFilter, Filter
 from sockpqd.gateway.events.history import Recorded
 from sockpqd.gateway.events.lines import gap
 from sockpqd.gateway.events.subscriptions import Subscriptions
@@ -44,7 +44,7 @@ EVENT_BYTES = 100       # a message counts as one event for each of these
 Told = dict[tuple[Filter, Rights | None], bytes]
 
 
-class Guard(Protocol):
+class StreamGuard(Protocol):
     """The rights of a stream's user, as they are when it is asked; only the thread asks."""
 
     @property
@@ -59,7 +59,7 @@ class Guard(Protocol):
         """Whether it may be told of such an event."""
 
 
-class Connection(Protocol):
+class StreamConnection(Protocol):
     """Where the bytes of a stream go."""
 
     def send(self, data: bytes) -> int:
@@ -92,15 +92,15 @@ class Stream:
     """One of them. The thread alone uses what is private."""
 
     def __init__(
-        self, wish: Filter, guard: Guard, seq: int, past: list[Recorded], cut: Callable[[], None],
+        self, wish: Filter, guard: StreamGuard, seq: int, past: list[Recorded], cut: Callable[[], None],
     ) -> None:
         """`seq`: nothing up to this number is due beside `past`; `cut()`: have the connection closed, in any thread."""
-        self.connection: Connection | None = None       # nothing is sent before there is one; see connect()
+        self.connection: StreamConnection | None = None       # nothing is sent before there is one; see connect()
         self.chunked = True                             # as HTTP/1.1 sends what has no known length
         self.ended = False
         self._left = False                              # by the thread
         self.wish = wish
-        self._wanted = Wanted(wish)
+        self._wanted = CompiledFilter(wish)
         self._guard = guard
         self._cut = cut
         self._seq = seq
@@ -117,7 +117,7 @@ class Stream:
         """How much is held for it, besides the past that all share; asked in the loop."""
         return self._bytes + len(self._unsent) + self._late_bytes
 
-    def connect(self, connection: Connection) -> None:
+    def connect(self, connection: StreamConnection) -> None:
         """Have it sent here from now on; closed when it has ended."""
         self.connection = connection
         if self._left:
@@ -233,7 +233,7 @@ class StreamThread:
 
     # ---- for the loop
 
-    def begin(self, wish: Filter, after: int | None, guard: Guard, cut: Callable[[], None]) -> Stream:
+    def begin(self, wish: Filter, after: int | None, guard: StreamGuard, cut: Callable[[], None]) -> Stream:
         """A new stream hears what happens from now on, or behind the number `after`. Sent once it has a connection."""
         seq, past = self._subscriptions.begin_relay(self, wish, after)
         stream = Stream(wish, guard, seq, past, cut)

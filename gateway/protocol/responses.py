@@ -26,6 +26,7 @@ from sockpqd.core import (
     JobIgnored,
     JobReplaced,
     JobRunning,
+    JobTotals,
     Joined,
     LastNode,
     Leased,
@@ -63,7 +64,6 @@ from sockpqd.core import (
     TooManyUsers,
     TooManyWorkers,
     TopicNotFound,
-    Totals,
     UnknownNode,
     UserNotFound,
     WorkerBounds,
@@ -343,7 +343,7 @@ def caps(level: int) -> bytes:
     return number(sum(len(word) + 1 for word in words)) + b"".join(word + b"\n" for word in words)
 
 
-def total(totals: Totals) -> bytes:
+def total(totals: JobTotals) -> bytes:
     """The answer to TOTAL."""
     return f"200 OK {totals.queues} {totals.priorities} {totals.jobs} {totals.running}\r\n".encode()
 

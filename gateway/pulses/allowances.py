@@ -51,7 +51,7 @@ class Allowances:
         get = taking if isinstance(taking, Get) else taking.get
         count = 1 if isinstance(taking, Get) or taking.count is None else taking.count
         machine, taken = self.cluster.machine, {}
-        for pulse, queues in machine.rated.items():
+        for pulse, queues in machine.rate_limited_queues.items():
             if get.queues is None:
                 asked = machine.ready_of_pulse.get(pulse, ())
             else:

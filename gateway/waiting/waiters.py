@@ -96,7 +96,7 @@ class Waiters:
     def _come_before_job(self, waiter: Waiter) -> None:
         """Stand in line; but behind a PUT whose entry is not closed yet, the Get goes into that one."""
         get = waiter.wanted.get
-        queue = None if self._cluster.machine.rated else self.coming.queue_for(get)
+        queue = None if self._cluster.machine.rate_limited_queues else self.coming.queue_for(get)
         if queue is None or self._someone_stands_before(queue, get.item):
             self._stand(waiter)
         else:
@@ -110,7 +110,7 @@ class Waiters:
         None: there is none, or others come first, so it has to `come`. Ends by `settle_claim` or `drop_claim`.
         """
         machine = self._cluster.machine
-        if machine.rated:
+        if machine.rate_limited_queues:
             return None
         for queue in queues:
             ready = machine.ready(queue)
@@ -172,7 +172,7 @@ class Waiters:
             free = self._free(queue, item)
             if free > 0 or not self._claims:
                 return queue, free
-        if self._cluster.machine.rated:
+        if self._cluster.machine.rate_limited_queues:
             for queue in self._with_rate(wanted.get.queues):
                 free = self._free(queue, item)
                 if free > 0:
@@ -192,7 +192,7 @@ class Waiters:
             free = machine.ready(queue) - self._claims.of(queue)
         else:
             free = machine.ready_of_item(queue, item) - self._claims.of_item(queue, item)
-        return self._granted(queue, free) if machine.rated and free > 0 else free
+        return self._granted(queue, free) if machine.rate_limited_queues and free > 0 else free
 
     def _granted(self, queue: str, free: int) -> int:
         """How many of the free jobs a grant is free for; if there are fewer, look again when there may be more."""
@@ -335,7 +335,7 @@ class Waiters:
             number = self._lines.first(put.queue)
         if number is None:
             self.coming.note(put)
-        elif not self._cluster.machine.rated or self._grants(put.queue):
+        elif not self._cluster.machine.rate_limited_queues or self._grants(put.queue):
             self._send(self._standing[number], put.queue, behind=client)
 
     def _grants(self, queue: str) -> bool:
@@ -417,7 +417,7 @@ class Waiters:
         waiter.asked = True
         if waiter.numbered:             # a job handed out to a number stays with it, so its client must hear of it
             waiter.stood = False
-        operation = self._allowed(waiter) if self._cluster.machine.rated else waiter.wanted.operation
+        operation = self._allowed(waiter) if self._cluster.machine.rate_limited_queues else waiter.wanted.operation
         if behind is None:
             self._cluster.propose_for(waiter.client, operation, waiter)
         else:

@@ -40,8 +40,8 @@ from sockpqd.core import (
     Tick,
     Touch,
 )
-from sockpqd.core.fair import book
-from sockpqd.core.fair.shelves import FEW
+from sockpqd.core.fair import first_jobs
+from sockpqd.core.fair.queue_groups import FEW
 from tests.core.helpers.agreement import assert_equal_to_model
 from tests.core.helpers.logs import LogEntry, restored, snapshot_of
 from tests.core.model.model import Model
@@ -107,7 +107,7 @@ def history(seed: int, length: int) -> list[LogEntry]:
 def test_machine_equals_reference_model_over_a_history_of_groups(
     seed: int, few: int, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(book, "FEW", few)
+    monkeypatch.setattr(first_jobs, "FEW", few)
     assert_equal_to_model(history(seed, 250), Machine(), Model(), every=5)
 
 

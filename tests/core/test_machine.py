@@ -11,6 +11,7 @@ from sockpqd.core import (
     Finished,
     Get,
     Handed,
+    JobTotals,
     Later,
     Lead,
     Machine,
@@ -20,7 +21,6 @@ from sockpqd.core import (
     Stored,
     Then,
     Tick,
-    Totals,
 )
 from tests.core.helpers.logs import ask, data_of, lead, run
 
@@ -43,7 +43,7 @@ def test_greatest_priority_comes_first_and_fifo_inside(machine: Machine) -> None
 
 def test_get_from_an_unknown_queue_is_empty_and_makes_no_queue(machine: Machine) -> None:
     assert ask(machine, Get(("q",))) == [Empty(False)]
-    assert machine.total(None) == Totals(0, 0, 0, 0)
+    assert machine.total(None) == JobTotals(0, 0, 0, 0)
 
 
 def test_empty_tells_of_running_jobs_in_the_queues_asked_for_only(machine: Machine) -> None:
@@ -128,7 +128,7 @@ def test_id_is_void_after_the_hand_out_ended(machine: Machine, ending: type[Done
 def test_id_that_was_never_given_is_not_found(machine: Machine, number: int) -> None:
     ask(machine, Put("q", 0, b""))
     assert ask(machine, Done(number), Later(number), Return(number)) == [NotFound()] * 3
-    assert machine.total(None) == Totals(1, 1, 1, 0)
+    assert machine.total(None) == JobTotals(1, 1, 1, 0)
 
 
 def test_each_hand_out_has_a_new_id(machine: Machine) -> None:
@@ -138,10 +138,10 @@ def test_each_hand_out_has_a_new_id(machine: Machine) -> None:
 
 def test_totals_count_queues_priorities_waiting_and_running(machine: Machine) -> None:
     ask(machine, Put("a", 1, b""), Put("a", 1, b""), Put("a", 2, b""), Put("b", 1, b""), Get(("b",)))
-    assert machine.total(None) == Totals(queues=2, priorities=2, jobs=3, running=1)
-    assert machine.total("a") == Totals(1, 2, 3, 0)
-    assert machine.total("b") == Totals(1, 0, 0, 1)
-    assert machine.total("c") == Totals(0, 0, 0, 0)
+    assert machine.total(None) == JobTotals(queues=2, priorities=2, jobs=3, running=1)
+    assert machine.total("a") == JobTotals(1, 2, 3, 0)
+    assert machine.total("b") == JobTotals(1, 0, 0, 1)
+    assert machine.total("c") == JobTotals(0, 0, 0, 0)
 
 
 def test_running_jobs_are_listed_in_rising_id(machine: Machine) -> None:

@@ -18,6 +18,7 @@ from sockpqd.core import (
     Due,
     Get,
     JobState,
+    JobTotals,
     Kick,
     Later,
     LaterWith,
@@ -33,7 +34,6 @@ from sockpqd.core import (
     Selector,
     Then,
     Tick,
-    Totals,
 )
 from sockpqd.core.store.job import Job
 from sockpqd.core.store.ready import ReadyJobs
@@ -44,9 +44,9 @@ NOTHING = QueueHistory(0, 0, 0, 0, 0, 0, 0, 0)
 
 
 def past(machine: Machine, queue: str = "q") -> tuple[int, ...]:
-    """put, taken, done, later, expired, dead, faded."""
+    """put, taken, done, later, expired, dead, expired_ttl."""
     found = machine.history(queue, 0)
-    return (found.put, found.taken, found.done, found.later, found.expired, found.dead, found.faded)
+    return (found.put, found.taken, found.done, found.later, found.expired, found.dead, found.expired_ttl)
 
 
 def age_ms(machine: Machine, queue: str = "q", now_ms: int | None = None) -> int:
@@ -109,7 +109,7 @@ def test_a_queue_that_ends_in_a_batch_that_is_taken_back_has_its_past() -> None:
     run(machine, Put("q", 0, b""), Get(("q",)))
     run(machine, Batch((Done(1), Put("q", 0, b""), Done(99)), atomic=True))
     assert past(machine) == (1, 1, 0, 0, 0, 0, 0)
-    assert machine.total("q") == Totals(1, 0, 0, 1)
+    assert machine.total("q") == JobTotals(1, 0, 0, 1)
 
 
 @pytest.mark.parametrize("step", [Put("r", 0, b""), PutWith(Put("r", 0, b""), Due(50)), Move(1, "r")])
@@ -133,12 +133,12 @@ def test_so_has_one_that_ends_by_the_removal_of_a_waiting_job(when: Due | None) 
 def test_a_configured_queue_is_there_without_a_job() -> None:
     machine = Machine()
     run(machine, CreateQueue("q", QueueChange()), CreateQueue("p", QueueChange()), Put("p", 0, b""), Put("r", 0, b""))
-    assert machine.total("q") == Totals(1, 0, 0, 0)
-    assert machine.total(None) == Totals(3, 2, 2, 0)
-    assert machine.total("none") == Totals(0, 0, 0, 0)
+    assert machine.total("q") == JobTotals(1, 0, 0, 0)
+    assert machine.total(None) == JobTotals(3, 2, 2, 0)
+    assert machine.total("none") == JobTotals(0, 0, 0, 0)
     run(machine, Get(("p",)), Done(1), DeleteQueue("q", False))
-    assert machine.total(None) == Totals(2, 1, 1, 0)
-    assert restored(snapshot_of(machine)).total(None) == Totals(2, 1, 1, 0)
+    assert machine.total(None) == JobTotals(2, 1, 1, 0)
+    assert restored(snapshot_of(machine)).total(None) == JobTotals(2, 1, 1, 0)
     assert ask(machine, Get(None), Get(None))[1] == ask(Machine(), Get(None), Put("r", 0, b""), Get(None), Get(None))[3]
 
 

@@ -763,7 +763,7 @@ def _pulse(machine: Machine, pulse: Pulse) -> list[Any]:
         pulse.rate, pulse.per_ms, pulse.step_ms, pulse.max_pause_ms, pulse.max_run_ms, pulse.together,
         pulse.max_wait_ms, _text(pulse.payload), pulse.deny, pulse.now, pulse.pause_ms, pulse.sleep_until_ms,
         pulse.granted, pulse.errors, pulse.period_ends_ms, pulse.slow, pulse.failed, sorted(pulse.tickets.items()),
-        sorted(machine.rated.get(pulse.name, ())),
+        sorted(machine.rate_limited_queues.get(pulse.name, ())),
     ]
 
 

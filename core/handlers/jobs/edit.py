@@ -192,7 +192,7 @@ def move(state: State, operation: ops.Move, seed: int) -> Reply:
     result(state, job, ops.Feedback.OK)
     state.queues.by_name[job.queue].counters[DONE] += 1
     state.events.tell("DONE", job.queue, job.priority, job.id)
-    queue = state.queues.open(operation.queue)
+    queue = state.queues.get_or_create(operation.queue)
     leaving = None if queue.settings is None else displaced(queue)
     body = extras.body if operation.data is None else None
     extras = Extras(

@@ -201,7 +201,7 @@ def get_number(state: State, operation: GetNumber, seed: int) -> Reply:
     if isinstance(job, RunningJob):
         return JOB_RUNNING
     taken = _taken_out(state, job)
-    queue = state.queues.open(job.queue)
+    queue = state.queues.get_or_create(job.queue)
     running = state.hand_out(queue, taken, *lease(state, queue, operation, taken))
     if session is not None:
         session.bind(running)
@@ -221,7 +221,7 @@ def _taken_out(state: State, job: Job | DelayedJob | BuriedJob) -> Job:
         state.undefer(state.queues.by_name[job.queue], job)
         taken = replace(job.ready(job.seq), extras=extras)
     else:
-        return state.take_this(state.queues.by_name[job.queue], job)
+        return state.remove_exact(state.queues.by_name[job.queue], job)
     return now_due(state, taken)
 
 

@@ -50,7 +50,7 @@ def put(state: State, operation: Put, seed: int) -> Reply:
         if refusal is not None:
             state.put_item = None
             return refusal
-        queue = state.queues.open(name)
+        queue = state.queues.get_or_create(name)
     item = state.items.new_name(seed) if operation.new_item else operation.item
     state.put_item = item
     if item is not None:
@@ -132,7 +132,7 @@ def _put(state: State, operation: PutWith | PutGrouped, seed: int, marks: Marks)
     refusal = at_capacity(state, name)
     if refusal is not None:
         return refusal
-    queue = state.queues.open(name)
+    queue = state.queues.get_or_create(name)
     leaving = None if queue.settings is None else displaced(queue)
     item = state.items.new_name(seed) if put.new_item else put.item
     state.put_item = item

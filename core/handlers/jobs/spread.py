@@ -106,7 +106,7 @@ def _put_into(state: State, names: Sequence[str], operation: PutWith | PutGroupe
     events = state.events
     like: Job | None = None         # what the jobs of all queues without settings are like
     for name in names:
-        queue = state.queues.open(name)
+        queue = state.queues.get_or_create(name)
         leaving = None if queue.settings is None else displaced(queue)
         if like is not None and queue.settings is None:
             job = replace(like, seq=state.new_seq(), queue=queue.name)

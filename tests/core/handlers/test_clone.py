@@ -14,6 +14,7 @@ from sockpqd.core import (
     Get,
     Handed,
     InvalidSnapshot,
+    JobTotals,
     Lead,
     Machine,
     NotFound,
@@ -22,7 +23,6 @@ from sockpqd.core import (
     Stored,
     Then,
     Tick,
-    Totals,
 )
 from tests.core.helpers.forge import forged
 from tests.core.helpers.forged_frames import END, HEAD, RUNNING, WAITING, changed, running, waiting
@@ -201,7 +201,7 @@ def test_clone_of_a_snapshot_with_a_pending_clone_takes_the_jobs_only(machine: M
     other = source(OTHER)
     ask(other, *clone_of(snapshot_of(source(OTHER)))[:2])
     assert ask(machine, *clone_of(snapshot_of(other)))[-1] == Accepted()
-    assert machine.total("q") == Totals(1, 1, 2, 0)
+    assert machine.total("q") == JobTotals(1, 1, 2, 0)
     assert b"clone" not in snapshot_of(machine)
 
 
@@ -210,7 +210,7 @@ def test_snapshots_inside_each_other_do_not_exhaust_the_stack(machine: Machine) 
     for _ in range(1500):
         snapshot = forged(HEAD, ["clone", 1, len(snapshot)], ["chunk", snapshot], ["end", 0, 0])
     assert ask(machine, *clone_of(snapshot, chunk_bytes=1 << 20))[-1] == Accepted()
-    assert machine.total(None) == Totals(0, 0, 0, 0)
+    assert machine.total(None) == JobTotals(0, 0, 0, 0)
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a\r\nDONE 1", "-a", "ä", "x" * 256])

@@ -15,6 +15,7 @@ from sockpqd.core import (
     Get,
     Handed,
     InvalidSnapshot,
+    JobTotals,
     Later,
     Lead,
     Machine,
@@ -31,7 +32,6 @@ from sockpqd.core import (
     Stored,
     Then,
     Tick,
-    Totals,
 )
 from sockpqd.core.limits import REQUEST_WINDOW as WINDOW
 from tests.core.handlers.test_clone import clone_of
@@ -201,7 +201,7 @@ def test_put_wait_is_repeated_before_and_after_its_output(machine: Machine) -> N
     assert ask(machine, Put("out", 0, b"output", "i1"), again) == [Stored(), output]
     machine = restored(snapshot_of(machine))
     assert ask(machine, *request, again) == [Stored("i1"), output, output]
-    assert machine.total(None) == Totals(2, 2, 2, 1)
+    assert machine.total(None) == JobTotals(2, 2, 2, 1)
 
 
 def test_repeated_put_wait_finds_the_output_that_came_meanwhile(machine: Machine) -> None:

@@ -20,8 +20,8 @@ from sockpqd.core import (
     PutWith,
     Selector,
 )
-from sockpqd.core.fair import book
-from sockpqd.core.fair.shelves import FEW
+from sockpqd.core.fair import first_jobs
+from sockpqd.core.fair.queue_groups import FEW
 from tests.core.helpers.agreement import assert_equal_to_model
 from tests.core.helpers.logs import LAW, LogEntry, lead, restored, snapshot_of
 from tests.core.helpers.snapshot_law import assert_snapshots_continue, assert_some_snapshots_continue, before_clone
@@ -54,7 +54,7 @@ def test_machine_equals_reference_model_when_requests_are_repeated(log: list[Log
 def test_machine_equals_reference_model_over_a_long_log(
     seed: int, few: int, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(book, "FEW", few)
+    monkeypatch.setattr(first_jobs, "FEW", few)
     assert_equal_to_model(random_time_log(seed, 300), Machine(), Model(), every=10)
 
 

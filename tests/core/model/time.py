@@ -174,7 +174,7 @@ class ModelTime(ModelFair):
             if job is None:
                 self.end_pause(queue)
                 continue
-            self.count(job.queue, "faded")
+            self.count(job.queue, "expired_ttl")
             self.tell("TTL", job.queue)
             self.remove(job)
             self.end_operation()

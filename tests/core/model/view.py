@@ -7,7 +7,7 @@ from tests.core.model.end import ModelEnd
 from tests.core.model.jobs import ModelJob, counted
 from tests.core.model.time import BUCKET_MS
 
-EVENTS = ("put", "taken", "done", "later", "expired", "dead", "faded", "deleted", "pauses")
+EVENTS = ("put", "taken", "done", "later", "expired", "dead", "expired_ttl", "deleted", "pauses")
 SECOND_MS = 1024        # keys are forgotten as exactly as that
 
 

@@ -43,7 +43,7 @@ from sockpqd.core import (
 )
 from sockpqd.core.limits import JOB_BYTES
 from sockpqd.core.pages import paged_run
-from sockpqd.core.pages.bodies import Bodies
+from sockpqd.core.pages.bodies import PagedBodies
 from sockpqd.core.pages.pager import STAGES, Stage
 from sockpqd.core.store.job import Extras, Job
 from tests.core.helpers.logs import KNOWN_LEVEL, LogEntry, ask, random_log, snapshot_of
@@ -74,7 +74,7 @@ def relieve(machine: Machine) -> None:
     raise AssertionError("paging out does not end")
 
 
-def bodies_of(machine: Machine) -> Bodies:
+def bodies_of(machine: Machine) -> PagedBodies:
     """Those of a machine with pages, counted now."""
     assert machine.pages is not None
     machine.pages.bodies.settle()
@@ -419,15 +419,15 @@ def test_bodies_show_nowhere(
     made: Callable[[int, int], list[LogEntry]], seed: int, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     written = 0
-    write = Bodies.write_oldest
+    write = PagedBodies.write_oldest
 
-    def counted(bodies: Bodies) -> bool | None:
+    def counted(bodies: PagedBodies) -> bool | None:
         nonlocal written
         done = write(bodies)
         written += bool(done)
         return done
 
     monkeypatch.setattr("sockpqd.core.limits.BODY_BYTES_MIN", 1)
-    monkeypatch.setattr(Bodies, "write_oldest", counted)
+    monkeypatch.setattr(PagedBodies, "write_oldest", counted)
     assert assert_law(made(seed, 400), seed, STAGES) == 0
     assert written > 20

@@ -312,7 +312,7 @@ class History:
             still = [ticket for ticket, until in found.tickets.items() if until > model.clock_ms]
             assert still == pulse.open(model.clock_ms), name
             assert [at for at, count in found.window for _ in range(count)] == pulse.grants, name
-        assert {name for names in machine.rated.values() for name in names} == set(model.of_queue)
+        assert {name for names in machine.rate_limited_queues.values() for name in names} == set(model.of_queue)
         ready = {(pulse, name) for pulse, names in machine.ready_of_pulse.items() for name in names}
         there = {job.queue for job in model.waiting if job.id is None}
         assert ready == {(pulse, name) for name, pulse in model.of_queue.items() if name in there}

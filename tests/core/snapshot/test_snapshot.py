@@ -14,6 +14,7 @@ from sockpqd.core import (
     CloneChunk,
     Done,
     Get,
+    JobTotals,
     Later,
     Machine,
     OpenSession,
@@ -22,7 +23,6 @@ from sockpqd.core import (
     Return,
     SnapshotError,
     Then,
-    Totals,
 )
 from sockpqd.core.limits import CHUNK_BYTES_MAX
 from sockpqd.core.snapshot.read import OLDEST
@@ -74,7 +74,7 @@ def test_restored_machine_has_everything(small: bytes) -> None:
     assert machine.clock_ms == 1_700_000_000_000
     assert (machine.leader, machine.term, machine.cluster_id) == ("n1", 1, b"sixteen bytes id")
     assert machine.server_ids == {"n1": 1, "n2": 2, "n3": 3}
-    assert machine.total(None) == Totals(2, 2, 2, 1)
+    assert machine.total(None) == JobTotals(2, 2, 2, 1)
     assert [(job.id, job.data, job.item, job.deadline_ms) for job in map(machine.running_job, machine.taken(1))
             if job is not None] == [
         (1, b"a", "x", 1_700_000_000_500)
@@ -185,7 +185,7 @@ def test_huge_length_of_a_frame_needs_no_memory(machine: Machine) -> None:
 
 def test_forged_snapshot_is_right_as_it_stands() -> None:
     machine = restored(forged(HEAD, WAITING, RUNNING, END))
-    assert machine.total(None) == Totals(2, 1, 2, 2)
+    assert machine.total(None) == JobTotals(2, 1, 2, 2)
     assert snapshot_of(machine) == forged(HEAD, WAITING, RUNNING, END)
 
 

@@ -10,6 +10,7 @@ from sockpqd.core import (
     Finished,
     Get,
     Handed,
+    JobTotals,
     Lead,
     Machine,
     NotFound,
@@ -19,7 +20,6 @@ from sockpqd.core import (
     SwitchService,
     Then,
     Tick,
-    Totals,
     Touch,
 )
 from sockpqd.core.limits import DURATION_MS_MAX
@@ -46,7 +46,7 @@ def test_lease_never_ends_early_and_at_most_16_ms_late(machine: Machine) -> None
         run(machine, Tick(), now_ms=now_ms)
         assert machine.total("q").running == 1
     run(machine, Tick(), now_ms=START_MS + 116)
-    assert machine.total("q") == Totals(1, 1, 1, 0)
+    assert machine.total("q") == JobTotals(1, 1, 1, 0)
 
 
 def test_next_due_is_when_a_tick_ends_the_lease(machine: Machine) -> None:
@@ -73,7 +73,7 @@ def test_then_done_removes_the_job_and_tells_that_one_ended(machine: Machine) ->
     put_and_get(machine, 1, Then.DONE)
     applied = run(machine, Tick(), now_ms=START_MS + 16)
     assert (list(applied.effects.ready), list(applied.effects.ended)) == ([], ["q"])
-    assert machine.total(None) == Totals(0, 0, 0, 0)
+    assert machine.total(None) == JobTotals(0, 0, 0, 0)
 
 
 @pytest.mark.parametrize(("default", "jobs"), [(Then.LATER, 1), (Then.DONE, 0), (Then.DEFAULT, 1)])
@@ -83,7 +83,7 @@ def test_without_then_the_default_of_the_cluster_counts(default: Then, jobs: int
     run(machine, lead(expire_default=Then.LATER if default is Then.DONE else Then.DONE))   # only the first one counts
     ask(machine, Put("q", 0, b""), Get(("q",), 1))
     run(machine, Tick(), now_ms=16)
-    assert machine.total("q") == Totals(jobs, jobs, jobs, 0)
+    assert machine.total("q") == JobTotals(jobs, jobs, jobs, 0)
 
 
 @pytest.mark.parametrize("expire_ms", [None, 0, -1, -(10**40)])

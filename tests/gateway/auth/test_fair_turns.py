@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from sockpqd.gateway.auth.fair_turns import Turns
+from sockpqd.gateway.auth.fair_turns import FairTurns
 
 
 class Scene:
     """Work of some hosts, which ends when the test says so."""
 
     def __init__(self, limit: int) -> None:
-        self.turns = Turns(limit)
+        self.turns = FairTurns(limit)
         self.begun: list[str] = []
         self._ends: dict[str, asyncio.Event] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}

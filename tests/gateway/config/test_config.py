@@ -14,14 +14,14 @@ import pytest
 from sockpqd.cluster import NodeSettings
 from sockpqd.gateway.config import (
     Auth,
-    Beanstalkd,
+    BeanstalkdSection,
     Config,
     ConfigError,
     GatewaySection,
     Listen,
     Log,
     Node,
-    Queue,
+    QueueSection,
     Raft,
     Tls,
     load,
@@ -32,8 +32,8 @@ from sockpqd.gateway.limits import MIB, Limits
 from sockpqd.visits import is_loopback
 
 SECTIONS = {
-    "node": Node, "listen": Listen, "queue": Queue, "limits": Limits, "raft": Raft, "gateway": GatewaySection,
-    "tls": Tls, "auth": Auth, "log": Log, "beanstalkd": Beanstalkd,
+    "node": Node, "listen": Listen, "queue": QueueSection, "limits": Limits, "raft": Raft, "gateway": GatewaySection,
+    "tls": Tls, "auth": Auth, "log": Log, "beanstalkd": BeanstalkdSection,
 }
 
 GOOD = """
@@ -283,7 +283,7 @@ def test_which_addresses_stand_for_this_machine_alone(host: str, alone: bool) ->
 
 def test_every_key_is_documented_with_its_default() -> None:
     text = (Path(__file__).parents[3] / "docs" / "CONFIGURATION.md").read_text()
-    for section in (Queue, Limits, Raft, GatewaySection, Log, Beanstalkd):
+    for section in (QueueSection, Limits, Raft, GatewaySection, Log, BeanstalkdSection):
         name = section.__name__.removesuffix("Section").lower()
         for field in msgspec.structs.fields(section):
             default = json.dumps(field.default)

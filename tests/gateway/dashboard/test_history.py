@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 
-from sockpqd.gateway.dashboard.history import EVERY_S, SAMPLES, History
+from sockpqd.gateway.dashboard.history import EVERY_S, SAMPLES, FigureHistory
 from sockpqd.gateway.dashboard.pages.parts.picture import POINTS, pictures
 from tests.gateway.helpers.dashboard import Site, run
 
 
 def test_it_is_of_an_hour_and_forgets_queues_that_are_gone() -> None:
     async def test(found: Site) -> None:
-        history = History()
+        history = FigureHistory()
         assert history.of("mail") is None
         await found.say(b"PUT mail 0 1\r\nxPUT mail 0 1 DELAY 600\r\nx")
         for _ in range(SAMPLES + 5):
@@ -29,7 +29,7 @@ def test_it_is_of_an_hour_and_forgets_queues_that_are_gone() -> None:
 
 def test_rates_are_of_the_time_of_each_sample() -> None:
     async def test(found: Site) -> None:
-        history = History()
+        history = FigureHistory()
         await found.say(b"PUT mail 0 1\r\nx")
         await history.sample(found.cluster)         # what was before the node began to look counts nowhere
         await found.say(b"PUT mail 0 1\r\nxPUT mail 0 1\r\nxPUT new 0 1\r\nxGET mail\r\nDONE 1\r\n")
@@ -52,7 +52,7 @@ def test_rates_are_of_the_time_of_each_sample() -> None:
 
 def test_the_pictures_are_read_aloud_and_have_few_points() -> None:
     async def test(found: Site) -> None:
-        history = History()
+        history = FigureHistory()
         assert [str(one) for one in pictures(history, "mail")] == ["", "", ""]
         for number in range(SAMPLES):
             await found.say(b"PUT mail 0 1\r\nx" * (number % 3))

@@ -14,7 +14,7 @@ import pytest
 from sockpqd.cluster import Histogram
 from sockpqd.cluster.api import NodeStatus, NotLeader, OutcomeUnknown, PagingFigures
 from sockpqd.core import Machine
-from sockpqd.core.pages.on_disk import OnDisk
+from sockpqd.core.pages.paging_counts import PagingCounts
 from sockpqd.gateway.dashboard.forms import FIELD_BYTES_MAX, FIELDS_MAX, FORM_BYTES_MAX
 from sockpqd.gateway.dashboard.pages.cluster import who_may_be_lost
 from sockpqd.gateway.dashboard.pages.parts.view import PAGES
@@ -76,7 +76,7 @@ def test_the_page_of_a_queue_tells_what_of_it_is_on_the_disk(monkeypatch: pytest
     async def test(found: Site) -> None:
         await found.say(b"PUT mail 0 3\r\nabc")
         assert "on the disk" not in await found.get("/queue?name=mail")
-        monkeypatch.setattr(Machine, "on_disk", lambda machine, queue: OnDisk(1, 3 << 10))
+        monkeypatch.setattr(Machine, "on_disk", lambda machine, queue: PagingCounts(1, 3 << 10))
         assert "1 waiting, 3.0 KiB of data" in await found.get("/queue?name=mail")
 
     run(test)

@@ -17,7 +17,7 @@ import pytest
 from sockpqd.core import BindQueue, CreatePulse, PulseChange, Put, PutGrouped, PutWith
 from sockpqd.gateway.dashboard import site
 from sockpqd.gateway.dashboard.forms import FORM_BYTES_MAX, fields_of
-from sockpqd.gateway.dashboard.history import SAMPLES, History, Samples
+from sockpqd.gateway.dashboard.history import SAMPLES, FigureHistory, Samples
 from sockpqd.gateway.dashboard.pages.parts.listing import ROWS
 from sockpqd.gateway.dashboard.pages.parts.view import View
 from sockpqd.gateway.dashboard.visitor import EVERYTHING, Visitor
@@ -65,7 +65,7 @@ def filled(found: Site) -> View:
         ("deep", b"[" * 900 + b"]" * 900),
     )]
     machine.apply(machine.index + 1, machine.clock_ms, 0, operations)
-    history, samples = History(), Samples(0, 0)
+    history, samples = FigureHistory(), Samples(0, 0)
     for number in range(SAMPLES):
         samples.add(number, number * 1000, 7 * number, 5 * number)
     history._samples = dict.fromkeys(machine.queue_names(""), samples)

@@ -6,19 +6,19 @@ import pytest
 
 from sockpqd.core import Event
 from sockpqd.gateway.events import history
-from sockpqd.gateway.events.history import History
+from sockpqd.gateway.events.history import EventHistory
 
 
 def put(number: int) -> Event:
     return Event(number, "PUT", "q", (0,))
 
 
-def heard_of(events: History, after: int) -> list[int]:
+def heard_of(events: EventHistory, after: int) -> list[int]:
     return [event.seq for event, _ in events.after(after)]
 
 
 def test_nothing_is_known_from_before_the_type_was_recorded() -> None:
-    events = History(4)
+    events = EventHistory(4)
     events.record(["PUT"], 4)
     events.add([put(5)])
     events.newest = 5
@@ -32,7 +32,7 @@ def test_nothing_is_known_from_before_the_type_was_recorded() -> None:
 
 
 def test_a_type_that_was_not_recorded_for_a_while_begins_anew() -> None:
-    events = History()
+    events = EventHistory()
     events.record(["PUT"], 0)
     events.record([], 3)
     events.record(["PUT"], 6)
@@ -45,7 +45,7 @@ def test_a_type_that_was_not_recorded_for_a_while_begins_anew() -> None:
 ])
 def test_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch, name: str, most: int) -> None:
     monkeypatch.setattr(history, name, most)
-    events = History()
+    events = EventHistory()
     events.record(["PUT"], 0)
     for number in range(1, 8):
         events.add([put(number)])
@@ -55,7 +55,7 @@ def test_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch, name: str, mo
 
 
 def test_after_another_state_only_the_newest_number_is_known() -> None:
-    events = History()
+    events = EventHistory()
     events.record(["PUT"], 0)
     events.add([put(1), put(2)])
     events.replace(9)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from sockpqd.gateway.events.filters import Filter, Wanted
+from sockpqd.gateway.events.filters import CompiledFilter, Filter
 from sockpqd.gateway.events.index import SETS_MAX, Index
 
 NAMES = st.text("ab", max_size=4)
@@ -23,7 +23,7 @@ class Who(Struct, frozen=True, eq=False):
     """One who subscribes."""
 
     wish: Filter
-    wanted: Wanted
+    wanted: CompiledFilter
 
 
 def wants(wish: Filter, event_type: str, name: str) -> bool:
@@ -37,7 +37,7 @@ def test_those_are_found_who_want_it_and_each_once(
     filters: list[Filter], random: Random, event_type: str, name: str
 ) -> None:
     index: Index[Who] = Index()
-    everybody = [Who(wish, Wanted(wish)) for wish in filters]
+    everybody = [Who(wish, CompiledFilter(wish)) for wish in filters]
     for who in everybody:
         index.add(who)
     gone = random.sample(everybody, len(everybody) // 2)
@@ -57,7 +57,7 @@ def test_an_event_costs_looks_by_the_lengths_of_prefixes_and_not_by_their_number
     index: Index[Who] = Index()
     for number in range(100):
         wish = Filter(("PUT",), (), tuple(f"q{number:03}_{one:03}_" for one in range(1000)))
-        index.add(Who(wish, Wanted(wish)))
+        index.add(Who(wish, CompiledFilter(wish)))
     assert index.looks() == 2
     assert [who.wish.prefixes[0] for who in index.hearers("PUT", "q007_999_x")] == ["q007_000_"]
 
@@ -66,7 +66,7 @@ def test_many_different_sets_of_types_do_not_cost_looks() -> None:
     index: Index[Who] = Index()
     for number in range(200):
         types = ("PUT", *(f"T{bit}" for bit in range(8) if number >> bit & 1))
-        index.add(Who(Filter(types, ("q",)), Wanted(Filter(types, ("q",)))))
+        index.add(Who(Filter(types, ("q",)), CompiledFilter(Filter(types, ("q",)))))
     assert index.looks() <= SETS_MAX + 1
     assert len(index.hearers("PUT", "q")) == 200
     assert len(index.hearers("T7", "q")) == 200 - 128

@@ -13,7 +13,7 @@ import uvloop
 from sockpqd.gateway import rights
 from sockpqd.gateway.auth.users_file import Account
 from sockpqd.gateway.dashboard import Dashboard, execute
-from sockpqd.gateway.monitoring import HttpServer, LoopLag, Pages, Sources, start
+from sockpqd.gateway.monitoring import HttpPages, HttpServer, LoopLag, Sources, start
 from sockpqd.gateway.rights import Rights
 from tests.gateway.helpers.sockets import Gateway
 
@@ -46,7 +46,7 @@ class Site:
             }
         self.dashboard = Dashboard(self.hub, users, "1.2.3")
         sources = Sources(self.hub, "1.2.3", LoopLag(), lambda: 0, list)
-        self.pages = Pages(sources, users, self.dashboard)
+        self.pages = HttpPages(sources, users, self.dashboard)
         self.user: str | None = None if users is None else "eva"
         self.secret = "secret"
 

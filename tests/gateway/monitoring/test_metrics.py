@@ -16,7 +16,7 @@ from sockpqd.core import Bury, BuryHere, Done, Due, Get, Operation, PauseQueue, 
 from sockpqd.gateway import rights
 from sockpqd.gateway.auth.users_file import Account
 from sockpqd.gateway.limits import Limits
-from sockpqd.gateway.monitoring import HttpServer, LoopLag, OwnHosts, Pages, Sources, start
+from sockpqd.gateway.monitoring import HttpPages, HttpServer, LoopLag, OwnHosts, Sources, start
 from sockpqd.gateway.monitoring import http as http_module
 from sockpqd.gateway.monitoring.queue_depths import QUEUES_NAMED_MAX, depths
 from sockpqd.gateway.monitoring.readiness import LAG_MAX, why_not_ready
@@ -54,7 +54,7 @@ class Watched:
         self.lag = LoopLag()
         self.lost = 0
         sources = Sources(self.hub, "1.2.3", self.lag, lambda: self.lost, lambda: [("tls.cert", 1.8e9)])
-        self.pages = Pages(sources, access)
+        self.pages = HttpPages(sources, access)
 
     async def __aenter__(self) -> Watched:
         await self.gateway.start()

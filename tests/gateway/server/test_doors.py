@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from sockpqd.gateway.beanstalkd import BeanstalkdListener
 from sockpqd.gateway.commands.catalog import VERBS
 from sockpqd.gateway.limits import KIB, MIB, Limits
-from sockpqd.gateway.monitoring import LoopLag, Pages, Sources, start
+from sockpqd.gateway.monitoring import HttpPages, LoopLag, Sources, start
 from sockpqd.gateway.server.doors import BEANSTALKD, HTTP, KINDS, LEGACY, NATIVE, Kind
 from sockpqd.gateway.server.port import Port
 from sockpqd.visits import SEND_BUFFER_BYTES
@@ -68,7 +68,7 @@ async def _open_beanstalkd(gateway: Gateway) -> Opened:
 
 
 async def _open_http(gateway: Gateway) -> Opened:
-    pages = Pages(Sources(gateway.hub, "1", LoopLag(), lambda: 0, list))
+    pages = HttpPages(Sources(gateway.hub, "1", LoopLag(), lambda: 0, list))
     http = await start(gateway.doors, HOST, 0, None, pages, gateway.hub)
     return Opened(http.address, http.close)
 

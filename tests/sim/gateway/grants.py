@@ -108,7 +108,7 @@ class GrantMonitor:
             if not speeds or (speeds[-1].now, speeds[-1].length_s) != (pulse.now, pulse.length_ms / 1000):
                 self._changes += 1
                 speeds.append(Speed(self.moment, pulse.now, pulse.length_ms / 1000))
-        for name, queues in machine.rated.items():
+        for name, queues in machine.rate_limited_queues.items():
             self._pulse_of.update(dict.fromkeys((queue.encode() for queue in queues), name))
 
     # From the nodes

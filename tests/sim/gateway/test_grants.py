@@ -33,7 +33,7 @@ class History:
         self.pass_s(PER_S)
 
     def _changed(self) -> None:
-        self.monitor.history(SimpleNamespace(pulses={"p": self._pulse}, rated={}))      # type: ignore[arg-type]
+        self.monitor.history(SimpleNamespace(pulses={"p": self._pulse}, rate_limited_queues={}))      # type: ignore[arg-type]
 
     def slow_down(self) -> None:
         self._pulse.pause_ms += self._pulse.step_ms

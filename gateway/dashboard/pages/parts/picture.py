@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import ceil
 
-from sockpqd.gateway.dashboard.history import EVERY_S, History
+from sockpqd.gateway.dashboard.history import EVERY_S, FigureHistory
 from sockpqd.gateway.dashboard.markup import Child, Markup, tag
 
 WIDTH, HEIGHT = 120, 24
 POINTS = 30                     # of each line at most: each is the greatest of some samples
 
 
-def pictures(history: History, queue: str) -> tuple[Markup, Markup, Markup]:
+def pictures(history: FigureHistory, queue: str) -> tuple[Markup, Markup, Markup]:
     """Return pictures of the rates (put and done), of how many jobs wait, and of how long the oldest has waited."""
     samples = history.of(queue)
     if samples is None:

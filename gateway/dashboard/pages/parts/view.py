@@ -8,7 +8,7 @@ from math import isinf
 from msgspec import Struct
 
 from sockpqd.cluster import Cluster
-from sockpqd.gateway.dashboard.history import History
+from sockpqd.gateway.dashboard.history import FigureHistory
 from sockpqd.gateway.dashboard.markup import Child, Markup, tag, text
 from sockpqd.gateway.dashboard.visitor import Visitor
 from sockpqd.gateway.server.hub import Hub
@@ -29,7 +29,7 @@ class View(Struct, frozen=True):
     words: Mapping[str, str]
     token: str
     version: str
-    history: History
+    history: FigureHistory
     note: str = ""
 
     @property

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from msgspec import Struct, field
 from sortedcontainers import SortedDict, SortedList
 
-from sockpqd.core.fair.levels import Account
+from sockpqd.core.fair.levels import GroupAccount
 from sockpqd.core.fair.own_jobs import OwnJobs
 from sockpqd.core.store.job import AnyJob, Job
 from sockpqd.core.store.job_list import JobList
@@ -31,7 +31,7 @@ def group_of(job: AnyJob) -> str:
     return job.queue if extras is None or extras.group is None else extras.group
 
 
-class Shelf(Struct, gc=False, eq=False):
+class QueueGroups(Struct, gc=False, eq=False):
     """The groups of one queue. Foreign: of another name than the queue."""
 
     queue: Queue
@@ -41,7 +41,7 @@ class Shelf(Struct, gc=False, eq=False):
     foreign_ready: int = 0
     foreign_waiting: int = 0                # READY or DELAYED
     foreign_running: int = 0
-    listed: dict[str, Place] = field(default_factory=dict)      # the first jobs of groups, as the book has them listed
+    listed: dict[str, Place] = field(default_factory=dict)      # the first jobs of groups, as the scheduler lists them
     ranking: dict[int, SortedList] | None = None                # of many groups: by level the keys of those offered
 
     @property
@@ -57,7 +57,7 @@ class Shelf(Struct, gc=False, eq=False):
         blocked = 0 if self.blocked is None else self.blocked.get(group, 0)
         return blocked if jobs is None else blocked + int(jobs.size)
 
-    def groups(self) -> Iterable[str]:
+    def names(self) -> Iterable[str]:
         """The groups with a job that could be handed out, in sorted order."""
         if self.ready is None:
             return (self.queue.name,) if self.queue.ready.size else ()
@@ -144,15 +144,15 @@ class Shelf(Struct, gc=False, eq=False):
             del self.ranking[level]
 
     def wanted(self) -> dict[str, Place]:
-        """The places that the book must have: of the groups that may be next, if the queue hands out anything."""
+        """The places that the scheduler must have: of the groups that may be next, if the queue hands out anything."""
         if self.queue.front is None:
             return {}
-        names = self.groups() if self.ranking is None else [keys[0][2] for keys in self.ranking.values()]
+        names = self.names() if self.ranking is None else [keys[0][2] for keys in self.ranking.values()]
         return {name: place for name in names if (place := self.place(name)) is not None}
 
-    def firsts(self, accounts: dict[str, Account]) -> Iterable[tuple[Account, Place]]:
+    def firsts(self, accounts: dict[str, GroupAccount]) -> Iterable[tuple[GroupAccount, Place]]:
         """The offered groups of which one may be next in its level, and the places of their next jobs."""
-        names = self.groups() if self.ranking is None else [keys[0][2] for keys in self.ranking.values()]
+        names = self.names() if self.ranking is None else [keys[0][2] for keys in self.ranking.values()]
         for name in names:
             account, place = accounts.get(name), self.place(name)
             if account is not None and account.offered and place is not None:

@@ -8,7 +8,7 @@ from sockpqd.core.pages.page_space import PageSpace
 from sockpqd.core.pages.pages import Pages
 
 
-class KeptChunks:
+class CloneBuffer:
     """Chunks that are only added, read from the first one on, and given up together."""
 
     __slots__ = ("_chunks", "_space")

@@ -6,13 +6,13 @@ from sockpqd.core.store.job import DelayedJob
 from sockpqd.core.store.job_list import JobList
 
 
-class NearJobs(JobList[DelayedJob], gc=False, eq=False):
+class DelayedFront(JobList[DelayedJob], gc=False, eq=False):
     """A sorted list of which whole blocks may be taken out or put in."""
 
     @staticmethod
-    def of_list(jobs: JobList[DelayedJob]) -> NearJobs:
+    def of_list(jobs: JobList[DelayedJob]) -> DelayedFront:
         """Take over the blocks of `jobs`, which must not be used any more."""
-        return NearJobs(jobs.size, jobs._blocks)
+        return DelayedFront(jobs.size, jobs._blocks)
 
     @property
     def block_count(self) -> int:

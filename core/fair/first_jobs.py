@@ -1,0 +1,165 @@
+"""The first jobs of each group in open queues, and with them which groups can give a job.
+
+In a queue with many groups only those that are next in their levels are listed, because all of them are listed again
+when the queue closes or opens. Their ranking follows the levels (`rank_moved`).
+"""
+
+from __future__ import annotations
+
+from sockpqd.core.fair.levels import GroupAccount
+from sockpqd.core.fair.offered import OfferedGroups
+from sockpqd.core.fair.queue_groups import FEW, Place, QueueGroups
+from sockpqd.core.store.job_list import JobList
+
+
+class FirstJobs:
+    """Lists the places of first jobs by group, and moves the group between the sides of its level."""
+
+    __slots__ = ("_accounts", "_moved", "_offered", "_places", "_queue_groups")
+
+    def __init__(
+        self, accounts: dict[str, GroupAccount], queue_groups: dict[str, QueueGroups], offered: OfferedGroups,
+    ) -> None:
+        self._accounts = accounts
+        self._queue_groups = queue_groups
+        self._offered = offered
+        self._places: dict[str, JobList[Place]] = {}    # by group, in open queues; see QueueGroups.wanted
+        self._moved: dict[str, None] = {}               # groups to be ranked again, see rank_moved
+
+    def has(self, group: str) -> bool:
+        """Return whether an open queue can give a job of the group."""
+        return group in self._places
+
+    def first(self, group: str) -> Place:
+        """Return the place of the first job of a group that has one."""
+        return self._places[group].first
+
+    def changed(self, groups: QueueGroups, group: str) -> None:
+        """Note that the first job of the group in this queue may be another one."""
+        if groups.ranking is not None:
+            self.rank(groups, group)
+            if groups.ready is None or len(groups.ready) <= FEW // 2:
+                self._end_ranking(groups)
+            self._relist(groups)
+        elif groups.ready is not None and len(groups.ready) > FEW:
+            self._begin_ranking(groups)
+        else:
+            place = None if groups.queue.front is None else groups.place(group)
+            if place != groups.listed.get(group):
+                self._list(groups, group, place)
+
+    def queue_changed(self, groups: QueueGroups) -> None:
+        """Note that the queue was closed or opened."""
+        if groups.ready is None:
+            self.changed(groups, groups.queue.name)
+        else:
+            self._relist(groups)
+
+    def restore(self, groups: QueueGroups) -> None:
+        """List the first jobs of a queue of a snapshot."""
+        if groups.ready is not None and len(groups.ready) > FEW:
+            self._begin_ranking(groups)
+        else:
+            self._relist(groups)
+
+    def _relist(self, groups: QueueGroups) -> None:
+        """List the places that the queue wants to have listed, and no others."""
+        wanted = groups.wanted()
+        if wanted == groups.listed:
+            return
+        for group in [name for name in groups.listed if name not in wanted]:
+            self._list(groups, group, None)
+        for group, place in wanted.items():
+            if groups.listed.get(group) != place:
+                self._list(groups, group, place)
+
+    def _list(self, groups: QueueGroups, group: str, place: Place | None) -> None:
+        """List this place for the group in this queue, or none."""
+        places, before = self._places.get(group), groups.listed.get(group)
+        if place is None:
+            assert places is not None
+            assert before is not None
+            del groups.listed[group]
+            places.remove(before)
+            if not places.size:
+                del self._places[group]
+                self._move(group, runnable=False)
+            return
+        groups.listed[group] = place
+        if places is None:
+            places = self._places[group] = JobList()
+            places.add(place)
+            self._move(group, runnable=True)
+            return
+        if before is not None:
+            places.remove(before)
+        places.add(place)
+
+    def _move(self, group: str, *, runnable: bool) -> None:
+        """Move the group, if it is offered, to this side of its level."""
+        account = self._accounts.get(group)
+        if account is not None and account.offered:
+            self._offered.move(account, runnable=runnable)
+
+    # ---- ranking in queues with many groups
+
+    def moved(self, account: GroupAccount) -> None:
+        """Note that the group has another place in its level, or none any more."""
+        if account.ranked:
+            self._moved[account.name] = None
+
+    def rank_moved(self) -> None:
+        """Give the groups that have moved their right places in queues with many groups.
+
+        That is done before each choice and at the end of an entry, because an operation may charge a group many times.
+        """
+        for group in self._moved:
+            account = self._accounts.get(group)
+            if account is not None:
+                self._rank_again(account)
+        self._moved.clear()
+
+    def rank(self, groups: QueueGroups, group: str) -> None:
+        """Rank the group among the many of this queue if it has a job to give there, otherwise do not."""
+        account, name = self._accounts.get(group), groups.queue.name
+        if account is None:
+            return
+        has = groups.first(group) is not None
+        if has == (name in account.ranked):
+            return
+        self._rank_again(account)
+        if has:
+            account.ranked[name] = None
+            if account.ranked_as is not None:
+                groups.rank(*account.ranked_as)
+        else:
+            del account.ranked[name]
+            if account.ranked_as is not None:
+                groups.unrank(*account.ranked_as)
+
+    def _rank_again(self, account: GroupAccount) -> None:
+        before, after = account.ranked_as, (account.level, account.key) if account.offered else None
+        if before == after:
+            return
+        account.ranked_as = after
+        for name in account.ranked:
+            groups = self._queue_groups[name]
+            if before is not None:
+                groups.unrank(*before)
+            if after is not None:
+                groups.rank(*after)
+            self._relist(groups)
+
+    def _begin_ranking(self, groups: QueueGroups) -> None:
+        """Rank the groups of a queue that has many of them now."""
+        groups.ranking = {}
+        for group in groups.names():
+            self.rank(groups, group)
+        self._relist(groups)
+
+    def _end_ranking(self, groups: QueueGroups) -> None:
+        """Stop ranking the groups of a queue that has few of them now."""
+        groups.ranking = None
+        for group in groups.names():
+            if group in self._accounts:
+                del self._accounts[group].ranked[groups.queue.name]

@@ -27,10 +27,10 @@ from sockpqd.gateway.auth.authorizer import Guard
 from sockpqd.gateway.beanstalkd.orders import AGAIN, NO_DIGEST, Keep, Newest, Open, Order, Outcome, SessionLost
 from sockpqd.gateway.beanstalkd.steps import CallSteps, Plain, Refused, Steps, Wait
 from sockpqd.gateway.protocol.responses import BUSY
+from sockpqd.gateway.waiting.job_waiter import JobWaiter
+from sockpqd.gateway.waiting.job_waiters import JobWaiters
 from sockpqd.gateway.waiting.slots import NoReply
-from sockpqd.gateway.waiting.waiter import Waiter
-from sockpqd.gateway.waiting.waiters import Waiters
-from sockpqd.gateway.waiting.wanted import Wanted
+from sockpqd.gateway.waiting.wait_request import WaitRequest
 
 OVERLOADED_S = 0.1              # before an operation that had no turn is proposed again
 
@@ -41,7 +41,7 @@ class Services(Protocol):
     """What orders are executed with."""
 
     cluster: Cluster
-    waiters: Waiters
+    waiters: JobWaiters
     access: Access
     budget: int                     # see beanstalk.turns
 
@@ -72,7 +72,7 @@ class OrderExecution:
         self._told: Told | None = told
         self._part = 0                  # of the request, for the next operation
         self._steps: Steps | None = None
-        self._waiter: Waiter | None = None
+        self._waiter: JobWaiter | None = None
         self._operation: Operation | None = None
 
     @property
@@ -160,12 +160,12 @@ class OrderExecution:
             self._propose(request)
             return
         waiters, get = self._services.waiters, wait.get
-        wanted = (
-            Wanted(get, request=request) if isinstance(get, Get) else Wanted(get.get, pick=get, request=request))
-        self._waiter = Waiter(self, waiters, wanted)
+        plain, pick = (get, None) if isinstance(get, Get) else (get.get, get)
+        wants = WaitRequest(plain, pick=pick, request=request)
+        self._waiter = JobWaiter(self, waiters, wants)
         if wait.wait_ms is not None:
             waiters.limit(self._waiter, wait.wait_ms)
-        waiters.come(self._waiter, ask=not self._order.first)
+        waiters.add(self._waiter, propose_now=not self._order.first)
 
     # ---- WaitingClient
 
@@ -175,7 +175,7 @@ class OrderExecution:
         outcome = self._waiter.outcome
         if self._told is None or outcome is None:
             return
-        if outcome == self._waiter.too_late:
+        if outcome == self._waiter.timeout_answer:
             self._tell(None)
         elif outcome == BUSY:                       # its last Get had no turn
             self._tell(AGAIN)

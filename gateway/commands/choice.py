@@ -10,7 +10,7 @@ from sockpqd.core import Get, GetInTurn, GetWith, Policy, Taking
 from sockpqd.gateway.commands.context.client import Client
 from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.protocol.command import Command
-from sockpqd.gateway.waiting.rotation import Rotation
+from sockpqd.gateway.waiting.round_robin import RoundRobin
 
 BY_TURNS = (Policy.RR, Policy.PRIORITY)
 
@@ -49,13 +49,13 @@ def chosen(client: Client, command: Get | GetWith) -> Taking:
 def _in_turn(client: Client, command: Get | GetWith, get: Get, policy: Policy) -> Taking:
     """The same with the turns of the connection."""
     state = client.state
-    if state.rotation is None:
-        state.rotation = Rotation()
+    if state.round_robin is None:
+        state.round_robin = RoundRobin()
     after = None
     if get.queues is None:
-        after = state.rotation.last
+        after = state.round_robin.last
     else:
-        get = replace(get, queues=state.rotation.order(get.queues))
+        get = replace(get, queues=state.round_robin.order(get.queues))
         if policy is Policy.PRIORITY and get.queues is not None and len(get.queues) == 1:       # no tie, no turn
             return replace(command, policy=None) if isinstance(command, GetWith) else command
     state.turning = True

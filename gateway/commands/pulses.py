@@ -12,7 +12,7 @@ from sockpqd.gateway.commands.context.client import Client
 from sockpqd.gateway.limits import LOOKED_PER_COMMAND
 from sockpqd.gateway.protocol import listings, responses
 from sockpqd.gateway.protocol.command import Command
-from sockpqd.gateway.pulses.turn_waiter import TurnWaiter
+from sockpqd.gateway.pulses.grant_waiter import GrantWaiter
 
 log = logging.getLogger("sockpqd.gateway")
 
@@ -33,10 +33,10 @@ def configure_queue(client: Client, command: Command) -> None:
 
 def wait(client: Client, command: Command) -> None:
     """PULSE WAIT: block until there is a grant."""
-    turns = client.hub.turns
-    waiter = TurnWaiter(client, turns, command.arguments[0], command.numbering)
+    waiters = client.hub.grant_waiters
+    waiter = GrantWaiter(client, waiters, command.arguments[0], command.numbering)
     client.block(waiter)
-    turns.wait(waiter, command.within_ms)
+    waiters.add(waiter, command.within_ms)
 
 
 def result(client: Client, command: Command) -> None:
@@ -65,6 +65,6 @@ def stat(client: Client, command: Command) -> None:
     if pulse is None:
         client.say(responses.PULSE_NOT_FOUND)
     else:
-        waiting = hub.turns.waiting(name) if hub.cluster.serving else None
+        waiting = hub.grant_waiters.waiting(name) if hub.cluster.serving else None
         hub.budget -= len(pulse.tickets) // LOOKED_PER_COMMAND
         client.say(listings.pairs(listings.pulse(pulse, waiting, hub.cluster.time_ms)))

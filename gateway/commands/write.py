@@ -33,11 +33,11 @@ from sockpqd.gateway.commands.transactions import log_end
 from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.protocol.command import Command
 from sockpqd.gateway.protocol.request_id import Numbering
-from sockpqd.gateway.pulses.allowances import AllowedSlot
-from sockpqd.gateway.waiting.put_wait import PutOfWait
+from sockpqd.gateway.pulses.job_grants import RatedGetSlot
+from sockpqd.gateway.waiting.job_waiter import JobWaiter
+from sockpqd.gateway.waiting.put_wait import PutWaitSlot
 from sockpqd.gateway.waiting.slots import NoReply, Outcome
-from sockpqd.gateway.waiting.waiter import Waiter
-from sockpqd.gateway.waiting.wanted import Wanted
+from sockpqd.gateway.waiting.wait_request import WaitRequest
 
 
 def proposed(client: Client, command: Command) -> None:
@@ -83,28 +83,28 @@ def put_wait(client: Client, command: Command) -> None:
         return
     hub, wait, put, numbering = client.hub, command.wait, command.operation, command.numbering
     assert wait is not None
-    wanted = Wanted(wait)
+    wants = WaitRequest(wait)
     if numbering is not None:
-        wanted.request = numbering.request(wait, part=1, keep_waiting=True)
-    waiter = Waiter(client, hub.waiters, wanted, too_late=responses.WAIT_TIMEOUT)
-    slot = PutOfWait(client, waiter=waiter)
+        wants.request = numbering.request(wait, part=1, keep_waiting=True)
+    waiter = JobWaiter(client, hub.waiters, wants, timeout_answer=responses.WAIT_TIMEOUT)
+    slot = PutWaitSlot(client, waiter=waiter)
     client.await_slot(slot)
     client.block(waiter)
     if command.within_ms is not None:
         hub.waiters.limit(waiter, command.within_ms)
     hub.cluster.propose_for(client, put if numbering is None else numbering.request(put), slot)
-    if waiter.late or _may_find_output(client, put, wanted):
-        hub.waiters.come_behind_put(waiter)
+    if waiter.timed_out or _may_find_output(client, put, wants):
+        hub.waiters.add_with_put(waiter)
     _follow(client, put)
 
 
-def _may_find_output(client: Client, put: Put | PutWith | PutGrouped, wanted: Wanted) -> bool:
+def _may_find_output(client: Client, put: Put | PutWith | PutGrouped, wants: WaitRequest) -> bool:
     """Whether there can be an output as soon as the job is put: one that is there already, or the job itself."""
-    get = wanted.get
+    get = wants.get
     queue = put.queue if isinstance(put, Put) else put.put.queue
     if get.queues is None or queue in get.queues:
         return True
-    return get.item is not None and client.hub.waiters.has_job_for(wanted)
+    return get.item is not None and client.hub.waiters.has_job_for(wants)
 
 
 def puts(client: Client, command: Command) -> None:
@@ -181,16 +181,16 @@ def get(client: Client, command: Command) -> None:
 
 def _pick(client: Client, operation: Get | GetWith, numbering: Numbering | None) -> None:
     get = operation.get if isinstance(operation, GetWith) else operation
-    taking, rotation = chosen(client, operation), client.state.rotation
+    taking, round_robin = chosen(client, operation), client.state.round_robin
     if numbering is None and client.hub.cluster.machine.settings.fast_empty and known_empty(client, get):
         client.say(responses.QUEUE_EMPTY)
         return
     note: Callable[[Reply], Reply] | None = None
-    if rotation is not None and type(taking) is GetInTurn:
-        note = partial(rotation.note, named=get.queues is not None)
+    if round_robin is not None and type(taking) is GetInTurn:
+        note = partial(round_robin.note, named=get.queues is not None)
     rated, numbered = client.hub.cluster.machine.rate_limited_queues, numbering is not None
-    if rated and (allowed := client.hub.allowances.take(taking, numbered=numbered)) is not None:
-        slot = AllowedSlot(client, allowed, taking, note or _as_it_is, numbering)
+    if rated and (allowed := client.hub.grant_reservations.take(taking, numbered=numbered)) is not None:
+        slot = RatedGetSlot(client, allowed, taking, note or _as_it_is, numbering)
         client.await_slot(slot)
         slot.propose()
     elif note is not None:
@@ -208,14 +208,15 @@ def blocking_get(client: Client, command: Command) -> None:
     operation: Get | GetWith = command.operation
     hub, until_finished, numbering = client.hub, command.until_finished, command.numbering
     taking = chosen(client, operation)
-    wanted = Wanted(taking, until_finished) if isinstance(taking, Get) else Wanted(taking.get, until_finished, taking)
+    get, pick = (taking, None) if isinstance(taking, Get) else (taking.get, taking)
+    wants = WaitRequest(get, until_finished, pick)
     if numbering is not None:
-        wanted.request = numbering.request(taking, keep_waiting=True, until_finished=until_finished)
-    waiter = Waiter(client, hub.waiters, wanted, rotation=client.state.rotation)
+        wants.request = numbering.request(taking, keep_waiting=True, until_finished=until_finished)
+    waiter = JobWaiter(client, hub.waiters, wants, round_robin=client.state.round_robin)
     client.block(waiter)
     if command.within_ms is not None:
         hub.waiters.limit(waiter, command.within_ms)
-    hub.waiters.come(waiter, ask=numbering is not None and client.number_in_flight(numbering.number))
+    hub.waiters.add(waiter, propose_now=numbering is not None and client.number_in_flight(numbering.number))
 
 
 # ---- the others

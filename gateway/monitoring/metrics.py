@@ -134,7 +134,7 @@ class _Gathered(Collector):
                         [(one.name, max(0, one.sleep_until_ms - asleep_ms) / 1000) for one in pulses])
         if hub.cluster.serving:
             yield _labelled("pulse_waiting", "Clients that wait for a turn, on the leader.", "pulse",
-                            [(one.name, hub.turns.waiting(one.name)) for one in pulses])
+                            [(one.name, hub.grant_waiters.waiting(one.name)) for one in pulses])
 
     def _clients(self, figures: Figures) -> Iterator[Metric]:
         hub, tally = self._sources.hub, self._sources.hub.tally

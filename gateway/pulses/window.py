@@ -23,7 +23,7 @@ MARGIN_S = 0.001        # for clients that measure: their clocks do not tick whe
 KEEP_S = GRANT_WRITTEN_MS_MAX / 1000        # grants that have left are remembered this long at least; see _pass
 
 
-class Number(NamedTuple):
+class GrantId(NamedTuple):
     """What a session may ask for again: a ticket, or a job that was handed out."""
 
     kind: str
@@ -34,11 +34,11 @@ class Window:
     """The grants of one pulse that this leader wrote, or has under way."""
 
     __slots__ = ("_claimed_at", "_count", "_fresh", "_left", "_length_s", "_numbered", "_written", "_written_at",
-                 "under_way", "unstamped")
+                 "in_flight", "unstamped")
 
     def __init__(self, counted: int = 0, now: float = 0.0) -> None:
         """`counted`: grants that may have been written before; they count from `now` on."""
-        self.under_way = 0
+        self.in_flight = 0
         self.unstamped = 0                                      # written, but the time is not taken yet
         self._written: deque[tuple[float, int]] = deque()       # those in the window: when, how many
         self._left: deque[tuple[float, int]] = deque()          # those that have left it
@@ -46,20 +46,20 @@ class Window:
         self._length_s = 0.0
         self._claimed_at = float("-inf")                        # when a grant was last under way from,
         self._written_at = now if counted else float("-inf")    # and when one was last written
-        self._fresh: list[Number] = []                          # the numbered ones of those without a time
-        self._numbered: dict[Number, float] = {}                # the others in the window: when
+        self._fresh: list[GrantId] = []                          # the numbered ones of those without a time
+        self._numbered: dict[GrantId, float] = {}                # the others in the window: when
         if counted:
             self._written.append((now, counted))
 
     def claim(self, count: int, now: float) -> None:
         """So many more grants are under way from now on."""
-        self.under_way += count
+        self.in_flight += count
         if count:
             self._claimed_at = now
 
-    def write(self, count: int, numbers: tuple[Number, ...] = ()) -> None:
+    def write(self, count: int, numbers: tuple[GrantId, ...] = ()) -> None:
         """Grants under way are being written; `stamp` must follow. `numbers`: those that may be asked for again."""
-        self.under_way -= count
+        self.in_flight -= count
         self.unstamped += count
         for number in numbers:
             at = self._numbered.pop(number, None)
@@ -77,7 +77,7 @@ class Window:
             self._numbered.update(dict.fromkeys(self._fresh, now))
             self._fresh.clear()
 
-    def holds(self, number: Number, pulse: Pulse, now: float) -> bool:
+    def holds(self, number: GrantId, pulse: Pulse, now: float) -> bool:
         """Whether this grant was written and is still in the window, so that writing it again needs no room."""
         self._pass(pulse, now)
         at = self._numbered.get(number)
@@ -96,8 +96,8 @@ class Window:
         """How many more grants there may be now; `own` of those under way are not to be counted."""
         self._pass(pulse, now)
         if not pulse.spread:
-            return max(0, pulse.now - self._count - self.under_way + own - self.unstamped)
-        alone = self.under_way <= own or now >= self._claimed_at + STALLED_S
+            return max(0, pulse.now - self._count - self.in_flight + own - self.unstamped)
+        alone = self.in_flight <= own or now >= self._claimed_at + STALLED_S
         return int(alone and self._count < pulse.now and self.keeps_gap(pulse, now))
 
     def keeps_gap(self, pulse: Pulse, now: float) -> bool:
@@ -111,14 +111,14 @@ class Window:
         until = self._written_at + _gap_s(pulse)
         if self._count >= pulse.now:
             until = max(until, self._written[0][0] + self._length_s)
-        if self.under_way:
+        if self.in_flight:
             until = max(until, self._claimed_at + STALLED_S)
         return None if self.unstamped else max(until - now, 0.0)
 
     def clear(self, pulse: Pulse, now: float) -> bool:
         """Whether no grant is in the window or under way."""
         self._pass(pulse, now)
-        return not (self._count or self.under_way or self.unstamped)
+        return not (self._count or self.in_flight or self.unstamped)
 
     def first_leaves_s(self, now: float) -> float | None:
         """In how many seconds the first grant leaves the window, as of the last look; None: there is none."""

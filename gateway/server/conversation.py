@@ -53,7 +53,7 @@ class Conversation:
         pipeline = self.pipeline
         pipeline.ended = True
         waiter = pipeline.waiter
-        if waiter is not None and waiter.stood:
+        if waiter is not None and waiter.was_queued:
             if not pipeline.answering_before_waiter:
                 pipeline.finish()
                 return

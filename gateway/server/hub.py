@@ -32,12 +32,12 @@ from sockpqd.gateway.link import Link
 from sockpqd.gateway.process.memory_limit import memory_mark_bytes
 from sockpqd.gateway.protocol.responses import BUSY, OFFLINE_MODE
 from sockpqd.gateway.protocol.verbs import Verbs
-from sockpqd.gateway.pulses.allowances import Allowances
-from sockpqd.gateway.pulses.turns import Turns
+from sockpqd.gateway.pulses.grant_waiters import GrantWaiters
+from sockpqd.gateway.pulses.job_grants import GrantReservations
 from sockpqd.gateway.server.client_output import SharedOutput
 from sockpqd.gateway.server.slow_commands import SlowCommands
+from sockpqd.gateway.waiting.job_waiters import JobWaiters
 from sockpqd.gateway.waiting.slots import Outcome
-from sockpqd.gateway.waiting.waiters import Waiters
 from sockpqd.visits import Account, House, held_bytes_max
 
 log = logging.getLogger("sockpqd.gateway")
@@ -129,10 +129,10 @@ class Hub:
         self.cluster = cluster
         self.access.attach(cluster.machine)
         self.subscriptions = Subscriptions(cluster, self._go_on_soon)
-        self.turns = Turns(cluster)
-        self.allowances = Allowances(cluster, self.turns)
-        self.waiters = Waiters(cluster, self.allowances)
-        self.turns.attach(self.waiters.reopened)
+        self.grant_waiters = GrantWaiters(cluster)
+        self.grant_reservations = GrantReservations(cluster, self.grant_waiters)
+        self.waiters = JobWaiters(cluster, self.grant_reservations)
+        self.grant_waiters.attach(self.waiters.reopened)
 
     async def execute_command(self, user: str | None, address: str, command: bytes) -> bytes | None:
         """Execute a command for another node."""
@@ -154,19 +154,19 @@ class Hub:
         self.waiters.effects(effects)
         self.waiters.idle_queues.applied()
         if effects.pulses is not None or effects.restored:
-            self.turns.effects(effects)
+            self.grant_waiters.effects(effects)
 
     def serving_changed(self, serving: bool) -> None:
         """React to this node starting or ceasing to serve; when it ceases, all waiters end."""
         log.info("this node %s", "serves" if serving else "does not serve")
         if serving:
-            self.turns.serve()
+            self.grant_waiters.serve()
             self.on_serving()
             self.waiters.idle_queues.begin()
         else:
             self.waiters.stop()
             self.waiters.idle_queues.stop()
-            self.turns.stop()
+            self.grant_waiters.stop()
 
     def events(self, events: list[Event]) -> None:
         """Collect the events of an applied entry for their subscribers."""
@@ -193,7 +193,7 @@ class Hub:
         self.budget = COMMANDS_PER_TURN_MAX
         self.read_bytes = 0
         entry = self.cluster.collecting
-        self.waiters.coming.turn_ended(entry)
+        self.waiters.pending_puts.turn_ended(entry)
         # While no clients take turns, nobody's share is smaller than that.
         self.in_flight_max = COMMANDS_IN_FLIGHT_MAX if entry else min(COMMANDS_IN_FLIGHT_MAX, self.cluster.share)
         if self.crowded and self.cluster.backlog_bytes * 2 < BACKLOG_BYTES_MAX:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sockpqd.core import Effects, Get, Machine
-from sockpqd.gateway.waiting.waiter import Waiter
+from sockpqd.gateway.waiting.job_waiter import JobWaiter
 
 Watched = tuple[str | None, str | None]         # a queue or any, an item or any
 
@@ -17,11 +17,11 @@ class Watchers:
     """
 
     def __init__(self) -> None:
-        self._by_watched: dict[Watched, dict[int, Waiter]] = {}
+        self._by_watched: dict[Watched, dict[int, JobWaiter]] = {}
 
-    def watch(self, waiter: Waiter, machine: Machine) -> bool:
+    def watch(self, waiter: JobWaiter, machine: Machine) -> bool:
         """Watch something unfinished among what the waiter waits for; False if there is nothing."""
-        watched = self.unfinished(waiter.wanted.get, machine)
+        watched = self.unfinished(waiter.wants.get, machine)
         if watched is None:
             return False
         waiter.watched = watched
@@ -35,7 +35,7 @@ class Watchers:
                 return queue, get.item
         return None
 
-    def unwatch(self, waiter: Waiter) -> None:
+    def unwatch(self, waiter: JobWaiter) -> None:
         """Stop watching for this waiter."""
         watched, waiter.watched = waiter.watched, None
         if watched is not None:
@@ -44,7 +44,7 @@ class Watchers:
             if not watchers:
                 del self._by_watched[watched]
 
-    def after(self, effects: Effects, machine: Machine) -> Iterator[Waiter]:
+    def after(self, effects: Effects, machine: Machine) -> Iterator[JobWaiter]:
         """Yield the waiters whose watched queue or item an entry has finished; they are no longer watching."""
         if not self._by_watched:
             return
@@ -56,12 +56,12 @@ class Watchers:
         if effects.ended:
             yield from self._ended((None, None), machine)
 
-    def restored(self, machine: Machine) -> Iterator[Waiter]:
+    def restored(self, machine: Machine) -> Iterator[JobWaiter]:
         """Yield them after a restore, when anything can have finished."""
         for watched in list(self._by_watched):
             yield from self._ended(watched, machine)
 
-    def _ended(self, watched: Watched, machine: Machine) -> Iterator[Waiter]:
+    def _ended(self, watched: Watched, machine: Machine) -> Iterator[JobWaiter]:
         if watched in self._by_watched and not machine.unfinished(*watched):
             for waiter in self._by_watched.pop(watched).values():
                 waiter.watched = None

@@ -9,7 +9,7 @@ from sockpqd.core import GetAllowed, Taking
 from sockpqd.gateway.waiting.slots import Outcome
 
 
-class TakenGrants(Protocol):
+class ReservedGrants(Protocol):
     """Grants for one Get, until its outcome is known."""
 
     def around(self, taking: Taking) -> Taking | GetAllowed:
@@ -26,7 +26,7 @@ class TakenGrants(Protocol):
         """
 
 
-class Rates(Protocol):
+class GrantSource(Protocol):
     """What the pulses of queues have free."""
 
     def pulse_of(self, queue: str) -> str | None:
@@ -35,7 +35,7 @@ class Rates(Protocol):
     def free(self, pulse: str) -> int:
         """How many grants of the pulse are free for its queues."""
 
-    def take(self, taking: Taking, queue: str | None = None, *, numbered: bool) -> TakenGrants | None:
+    def take(self, taking: Taking, queue: str | None = None, *, numbered: bool) -> ReservedGrants | None:
         """Take free grants for a Get, of queues with jobs or the `queue` it is sent for.
 
         None: there are none, and the answer cannot be one that was given before.

@@ -13,7 +13,7 @@ from sockpqd.cluster.api import Cluster
 from sockpqd.core import Handed, HandedMany, Reply, Return
 from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.protocol.command import Command
-from sockpqd.gateway.waiting.party import WaitingClient
+from sockpqd.gateway.waiting.interfaces import WaitingClient
 
 
 class NoReply(Enum):

@@ -21,30 +21,30 @@ class WaitLists:
         self._queues: dict[str, Line] = {}                              # for a job of this queue, among others
         self._items: dict[str | None, dict[str, Line]] = {}             # for a job of this queue and this item
 
-    def stand(self, get: Get, number: int) -> None:
+    def add(self, get: Get, number: int) -> None:
         """Add a waiter to the lines of its Get, in the order of its number."""
         if get.item is not None:
             for queue in get.queues or (None,):
-                _stand(self._items.setdefault(queue, {}), get.item, number)
+                _insert(self._items.setdefault(queue, {}), get.item, number)
         elif get.queues is None:
             insort(self._any, number)
         else:
             for queue in get.queues:
-                _stand(self._queues, queue, number)
+                _insert(self._queues, queue, number)
 
-    def leave(self, get: Get, number: int) -> None:
+    def remove(self, get: Get, number: int) -> None:
         """Remove a waiter from the lines of its Get."""
         if get.item is not None:
             for queue in get.queues or (None,):
                 items = self._items[queue]
-                _leave(items, get.item, number)
+                _delete(items, get.item, number)
                 if not items:
                     del self._items[queue]
         elif get.queues is None:
             del self._any[bisect_left(self._any, number)]
         else:
             for queue in get.queues:
-                _leave(self._queues, queue, number)
+                _delete(self._queues, queue, number)
 
     def first(self, queue: str) -> int | None:
         """Return the number of the longest waiter for a job of this queue, whatever its item."""
@@ -86,7 +86,7 @@ def _first(line: Line) -> int:
     return line if isinstance(line, int) else line[0]
 
 
-def _stand(lines: dict[str, Line], name: str, number: int) -> None:
+def _insert(lines: dict[str, Line], name: str, number: int) -> None:
     line = lines.get(name)
     if line is None:
         lines[name] = number
@@ -96,7 +96,7 @@ def _stand(lines: dict[str, Line], name: str, number: int) -> None:
         insort(line, number)
 
 
-def _leave(lines: dict[str, Line], name: str, number: int) -> None:
+def _delete(lines: dict[str, Line], name: str, number: int) -> None:
     line = lines[name]
     if isinstance(line, int):
         assert line == number

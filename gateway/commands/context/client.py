@@ -17,11 +17,11 @@ from sockpqd.gateway.events.subscriptions import Subscriptions
 from sockpqd.gateway.limits import LINES_PER_PIECE, Limits
 from sockpqd.gateway.link import Link
 from sockpqd.gateway.protocol.request_id import Numbering
-from sockpqd.gateway.pulses.allowances import Allowances
-from sockpqd.gateway.pulses.turns import Turns
-from sockpqd.gateway.waiting.party import Blocked
+from sockpqd.gateway.pulses.grant_waiters import GrantWaiters
+from sockpqd.gateway.pulses.job_grants import GrantReservations
+from sockpqd.gateway.waiting.interfaces import BlockedCommand
+from sockpqd.gateway.waiting.job_waiters import JobWaiters
 from sockpqd.gateway.waiting.slots import Outcome, Slot
-from sockpqd.gateway.waiting.waiters import Waiters
 
 
 class Memory(Protocol):
@@ -34,10 +34,10 @@ class Services(Protocol):
     """The services shared by all clients of a node."""
 
     cluster: Cluster
-    waiters: Waiters
+    waiters: JobWaiters
     subscriptions: Subscriptions
-    turns: Turns
-    allowances: Allowances
+    grant_waiters: GrantWaiters
+    grant_reservations: GrantReservations
     access: Access
     limits: Limits
     tally: Tally
@@ -66,7 +66,7 @@ class Client(Protocol):
     ended: bool                             # the client has sent its last byte
     closed: bool                            # no more answers are sent
     state: ClientState                      # the state of its connection
-    waiter: Blocked | None                  # the blocked command
+    waiter: BlockedCommand | None           # the blocked command
 
     @property
     def hub(self) -> Services:
@@ -98,7 +98,7 @@ class Client(Protocol):
     def await_slot(self, slot: Slot) -> None:
         """Make the outcome of `slot` the next answer."""
 
-    def block(self, waiter: Blocked) -> None:
+    def block(self, waiter: BlockedCommand) -> None:
         """Make the waiter's outcome the next answer; nothing behind it is executed until then."""
 
     def run(self, work: Coroutine[None, None, None]) -> None:

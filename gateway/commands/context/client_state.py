@@ -9,7 +9,7 @@ from sockpqd.core import Policy
 from sockpqd.gateway.commands.context.transaction import Transaction
 from sockpqd.gateway.link import Link
 from sockpqd.gateway.protocol.command import Command
-from sockpqd.gateway.waiting.rotation import Rotation
+from sockpqd.gateway.waiting.round_robin import RoundRobin
 
 Run = Callable[[Any, Command], None]        # executes a command for a client
 # Decides how a command is run for now; None: it runs once everything before it is answered, and ends the mode.
@@ -48,7 +48,7 @@ class ClientState:
     """The state of one connection. `trial`: the mode of a client let in only if it is an administrator, else None."""
 
     __slots__ = (
-        "_link", "attached", "clone", "mode", "policy", "rotation", "subscribed", "transaction", "trial", "turning",
+        "_link", "attached", "clone", "mode", "policy", "round_robin", "subscribed", "transaction", "trial", "turning",
     )
 
     def __init__(self, link: Link, trial: Mode | None) -> None:
@@ -59,7 +59,7 @@ class ClientState:
         self.clone: Upload | None = None                # the CLONE whose data are arriving
         self.policy: Policy | None = None               # of this connection (POLICY)
         self.subscribed: Subscribed | None = None       # what it hears of events
-        self.rotation: Rotation | None = None           # its turns among queues
+        self.round_robin: RoundRobin | None = None       # its turns among queues
         self.turning = False        # a command in flight may change what the next GET depends on: turns, policy
         self._link = link
 

@@ -7,7 +7,7 @@ from msgspec import UNSET
 
 from sockpqd.core import Get, GetInTurn, GetWith, Handed, HandedMany, Operation, Policy, Put
 from sockpqd.gateway.limits import ROTATION_QUEUES_MAX
-from sockpqd.gateway.waiting.rotation import Rotation
+from sockpqd.gateway.waiting.round_robin import RoundRobin
 from tests.gateway.helpers.fake_cluster import FakeCluster
 from tests.gateway.helpers.memory import MemoryGateway, attached, with_gateway
 
@@ -18,32 +18,32 @@ def handed(number: int, queue: str, *, turned: bool = True) -> Handed:
 
 
 def test_the_queue_that_gave_goes_to_the_end_and_new_names_join_there() -> None:
-    rotation = Rotation()
-    assert rotation.order(("b", "a", "c")) == ("b", "a", "c")
-    rotation.note(handed(1, "a"), named=True)
-    assert rotation.order(("b", "a", "c")) == ("b", "c", "a")
-    rotation.note(HandedMany((handed(2, "c"), handed(3, "b"))), named=True)
-    assert rotation.order(("b", "a", "c")) == ("a", "c", "b")
-    assert rotation.order(("x", "b")) == ("b", "x")
-    assert rotation.order(("x", "x", "c")) == ("c", "x")
+    round_robin = RoundRobin()
+    assert round_robin.order(("b", "a", "c")) == ("b", "a", "c")
+    round_robin.note(handed(1, "a"), named=True)
+    assert round_robin.order(("b", "a", "c")) == ("b", "c", "a")
+    round_robin.note(HandedMany((handed(2, "c"), handed(3, "b"))), named=True)
+    assert round_robin.order(("b", "a", "c")) == ("a", "c", "b")
+    assert round_robin.order(("x", "b")) == ("b", "x")
+    assert round_robin.order(("x", "x", "c")) == ("c", "x")
 
 
 def test_only_turns_turn() -> None:
-    rotation = Rotation()
-    rotation.order(("a", "b"))
-    rotation.note(handed(1, "a", turned=False), named=True)
-    assert rotation.order(("a", "b")) == ("a", "b")
-    rotation.note(handed(2, "a"), named=False)
-    assert (rotation.order(("a", "b")), rotation.last) == (("a", "b"), "a")
+    round_robin = RoundRobin()
+    round_robin.order(("a", "b"))
+    round_robin.note(handed(1, "a", turned=False), named=True)
+    assert round_robin.order(("a", "b")) == ("a", "b")
+    round_robin.note(handed(2, "a"), named=False)
+    assert (round_robin.order(("a", "b")), round_robin.last) == (("a", "b"), "a")
 
 
 def test_not_more_queues_are_remembered_than_may_be() -> None:
-    rotation = Rotation()
-    rotation.order(("b", "a", *[f"q{number}" for number in range(ROTATION_QUEUES_MAX)]))
-    rotation.note(handed(1, "b"), named=True)
-    assert rotation.order(("b", "a", "x")) == ("a", "b", "x")
-    assert rotation.order(("q0", "a")) == ("a", "q0")
-    assert len(rotation._places) == 4
+    round_robin = RoundRobin()
+    round_robin.order(("b", "a", *[f"q{number}" for number in range(ROTATION_QUEUES_MAX)]))
+    round_robin.note(handed(1, "b"), named=True)
+    assert round_robin.order(("b", "a", "x")) == ("a", "b", "x")
+    assert round_robin.order(("q0", "a")) == ("a", "q0")
+    assert len(round_robin._places) == 4
 
 
 @pytest.mark.parametrize(("said", "proposed"), [

@@ -224,18 +224,18 @@ def line(kind: str, detail: object) -> bytes:
 
 def assert_nobody_is_forgotten(gateway: MemoryGateway) -> None:
     machine, waiters = gateway.cluster.machine, gateway.hub.waiters
-    for waiter in waiters._standing.values():
-        get = waiter.wanted.get
+    for waiter in waiters._queued.values():
+        get = waiter.wants.get
         queues = list(machine.nonempty()) if get.queues is None else get.queues
         if get.item is not None:
             assert not any(machine.ready_of_item(queue, get.item) for queue in queues)
         else:
             assert not any(machine.ready(queue) for queue in queues)
-        if waiter.wanted.until_finished:
+        if waiter.wants.until_finished:
             assert any(machine.unfinished(queue, get.item) for queue in get.queues or [None])
     assert not waiters._claims
     if not len(waiters):
-        lines = waiters._lines
+        lines = waiters._wait_lists
         assert not lines._any
         for kept in (lines._queues, lines._items, waiters._requests, waiters._watchers._by_watched):
             assert kept == {}

@@ -12,7 +12,7 @@ import pytest
 
 from sockpqd.core import CreatePulse, Feedback, GiveResult, Grant, Granted, Lead, Machine, Operation, PulseChange, Reply
 from sockpqd.core.pulse.pulses import Pulses
-from sockpqd.gateway.pulses.turns import WRITTEN_MS_MAX
+from sockpqd.gateway.pulses.grant_waiters import WRITTEN_MS_MAX
 from sockpqd.gateway.pulses.window import Window
 
 LEASE_S = 0.55
@@ -62,7 +62,7 @@ class World:
         if self.random.random() < 0.5:          # frozen, with grants that it is about to write
             self.leader.frozen_until = self.leader.lease_until + self.random.uniform(0.5, 3.0)
             self.going.append((self.now, self.now, RATE, self.leader))
-            self.leader.window.under_way += RATE
+            self.leader.window.in_flight += RATE
         self.now = max(self.now, self.leader.lease_until) + self.random.uniform(0.01, 0.8)
         for _, stamp, count, _ in self.flying:
             if self.random.random() < 0.5:
@@ -92,7 +92,7 @@ class World:
             self.going.append((self.now + slow, stamp, count, its))
         free = leader.window.free(self.machine.pulses["p"], self.now)
         if free:
-            leader.window.under_way += free
+            leader.window.in_flight += free
             latency = random.choice([0.002, 0.01, 0.2, 3.5])       # the disk is slow at times
             at = max(self.now + latency, self.flying[-1][0] if self.flying else 0.0)
             self.flying.append((at, self.now, free, leader))
@@ -103,7 +103,7 @@ class World:
     def _write(self, stamp: float, count: int, leader: Leader) -> None:
         """A leader is about to write grants, perhaps after it was frozen or has been replaced."""
         if self.now >= leader.lease_until or (self.now - stamp) * 1000 > WRITTEN_MS_MAX:
-            leader.window.under_way -= count
+            leader.window.in_flight -= count
             return
         leader.window.write(count)
         leader.window.stamp(self.now)

@@ -10,7 +10,7 @@ import pytest
 from sockpqd.cluster.api import Cluster
 from sockpqd.core import Get, GetInTurn, Put, PutWith, Request
 from sockpqd.gateway.limits import Limits
-from sockpqd.gateway.waiting.coming_jobs import ComingJobs
+from sockpqd.gateway.waiting.pending_puts import PendingPuts
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway, attached, with_gateway
 from tests.gateway.helpers.waiting_model import assert_nobody_is_forgotten
 
@@ -554,7 +554,7 @@ class Turns:
 
 def test_what_is_in_an_entry_is_not_coming_any_more() -> None:
     cluster = Turns()
-    coming = ComingJobs(cast(Cluster, cluster))
+    coming = PendingPuts(cast(Cluster, cluster))
     coming.turn_ended(cluster.collecting)
     coming.note(Put("q", 0, b"x"))
     coming.turn_ended(cluster.collecting)                     # a turn without an entry
@@ -568,7 +568,7 @@ def test_what_is_in_an_entry_is_not_coming_any_more() -> None:
 def test_nothing_piles_up_while_clients_take_turns() -> None:
     cluster = Turns()
     cluster.collecting = 0
-    coming = ComingJobs(cast(Cluster, cluster))
+    coming = PendingPuts(cast(Cluster, cluster))
     for _ in range(100):
         for _ in range(10):
             coming.note(Put("q", 0, b"x"))

@@ -10,9 +10,9 @@ import pytest
 from sockpqd.core import Granted, Pulse
 from sockpqd.core.pulse.pulses import Pulses
 from sockpqd.gateway.events.subscriptions import Subscriptions
-from sockpqd.gateway.pulses import turns
-from sockpqd.gateway.pulses.turn_waiter import Going, TurnWaiter
-from sockpqd.gateway.pulses.turns import Line, Turns
+from sockpqd.gateway.pulses import grant_waiters
+from sockpqd.gateway.pulses.grant_waiter import GrantWaiter, PendingGrant
+from sockpqd.gateway.pulses.grant_waiters import GrantWaiters, PulseLine
 from sockpqd.gateway.pulses.window import Window
 from tests.sim.cures.cure import Cure
 
@@ -29,12 +29,12 @@ def forget_at_a_lead_entry(patch: pytest.MonkeyPatch) -> None:
 
 def begin_with_empty_windows(patch: pytest.MonkeyPatch) -> None:
     """The same, and the state would know it."""
-    patch.setattr(Turns, "serve", lambda self: self._windows.clear())
+    patch.setattr(GrantWaiters, "serve", lambda self: self._windows.clear())
 
 
 def write_without_a_lease(patch: pytest.MonkeyPatch) -> None:
     """A leader that was frozen writes what it had."""
-    patch.setattr(Turns, "may_write", lambda self, stamp_ms, pulse, window: True)
+    patch.setattr(GrantWaiters, "may_write", lambda self, stamp_ms, pulse, window: True)
 
 
 def count_what_was_written_only(patch: pytest.MonkeyPatch) -> None:
@@ -42,24 +42,24 @@ def count_what_was_written_only(patch: pytest.MonkeyPatch) -> None:
     free = Window.free
 
     def without(window: Window, pulse: Pulse, now: float, own: int = 0) -> int:
-        under_way, window.under_way = window.under_way, 0
+        in_flight, window.in_flight = window.in_flight, 0
         found = free(window, pulse, now)
-        window.under_way = under_way
+        window.in_flight = in_flight
         return found
     patch.setattr(Window, "free", without)
 
 
 def tell_before_it_is_committed(patch: pytest.MonkeyPatch) -> None:
     """Grants are written when they are proposed."""
-    propose, tickets = Turns._propose, itertools.count(1_000_000)
+    propose, tickets = GrantWaiters._propose, itertools.count(1_000_000)
 
-    def at_once(its: Turns, line: Line, pulse: Pulse, count: int) -> None:
+    def at_once(its: GrantWaiters, line: PulseLine, pulse: Pulse, count: int) -> None:
         propose(its, line, pulse, count)
         for _ in range(len(line.sent)):
             its.hand_out(pulse.name, its.window(pulse.name), Granted(next(tickets), 1))
-    patch.setattr(Turns, "_propose", at_once)
+    patch.setattr(GrantWaiters, "_propose", at_once)
     for word in ("applied", "refused", "unknown"):
-        patch.setattr(turns._Granting, word, lambda self, reply=None: None)
+        patch.setattr(grant_waiters._GrantProposal, word, lambda self, reply=None: None)
 
 
 def count_back_from_the_lead_entry(patch: pytest.MonkeyPatch) -> None:
@@ -70,26 +70,26 @@ def count_back_from_the_lead_entry(patch: pytest.MonkeyPatch) -> None:
 
 def repeat_at_once(patch: pytest.MonkeyPatch) -> None:
     """A session is told a grant again whether there is room or not."""
-    patch.setattr(Turns, "_may_repeat", lambda self, name, ticket: True)
-    patch.setattr(Turns, "room", lambda self, name, own, numbers: True)
+    patch.setattr(GrantWaiters, "_may_repeat", lambda self, name, ticket: True)
+    patch.setattr(GrantWaiters, "room", lambda self, name, own, numbers: True)
 
 
 def serve_the_last_first(patch: pytest.MonkeyPatch) -> None:
     """Whoever comes goes to the head of the line."""
-    stand = Turns._stand
-    patch.setattr(Turns, "_stand", lambda self, waiter, ahead=False: stand(self, waiter, ahead=True))
+    enqueue = GrantWaiters._enqueue
+    patch.setattr(GrantWaiters, "_enqueue", lambda self, waiter, ahead=False: enqueue(self, waiter, ahead=True))
 
 
 def release_one_after_the_other(patch: pytest.MonkeyPatch) -> None:
     """Not all grants of a group are written at one moment."""
-    go = Turns._go
+    go = GrantWaiters._go
 
-    def late(its: Turns, waiter: TurnWaiter, going: Going) -> None:
-        if going.ticket % 2:
-            its._loop.call_later(0.05, go, its, waiter, going)
+    def late(its: GrantWaiters, waiter: GrantWaiter, pending: PendingGrant) -> None:
+        if pending.ticket % 2:
+            its._loop.call_later(0.05, go, its, waiter, pending)
         else:
-            go(its, waiter, going)
-    patch.setattr(Turns, "_go", late)
+            go(its, waiter, pending)
+    patch.setattr(GrantWaiters, "_go", late)
 
 
 def continue_anywhere(patch: pytest.MonkeyPatch) -> None:

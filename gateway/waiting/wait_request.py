@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from sockpqd.core import Get, GetInTurn, GetWith, Operation, Request
 from sockpqd.gateway.limits import FEW_QUEUES, WAITER_QUEUE_BYTES
-from sockpqd.gateway.waiting.rates import TakenGrants
+from sockpqd.gateway.waiting.rates import ReservedGrants
 
 
-class Wanted(Struct, gc=False, eq=False):
+class WaitRequest(Struct, gc=False, eq=False):
     """The operation of a blocked command: `get`, possibly with options or in a Request."""
 
     get: Get
@@ -23,7 +23,7 @@ class Wanted(Struct, gc=False, eq=False):
         """The operation to propose."""
         return self.request or self.pick or self.get
 
-    def within(self, grants: TakenGrants) -> Operation:
+    def within(self, grants: ReservedGrants) -> Operation:
         """The operation with these grants for queues with a rate."""
         allowed = grants.around(self.pick or self.get)
         return allowed if self.request is None else replace(self.request, operation=allowed)

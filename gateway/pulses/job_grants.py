@@ -1,7 +1,7 @@
 """Grants for hand-outs from queues with a rate (spec/pulse 5.1).
 
 Which grants are free is known here and travels with the Get. They are under way until the jobs are written to their
-client; then it is decided, as for turns, whether this node may still do that.
+client; then it is decided, as for grants of PULSE WAIT, whether this node may still do that.
 
 A numbered Get may be answered with jobs that were handed out before, which need room like any other unless they are in
 the window still. If there is none, the answer is held until there is; then the Get is proposed again with grants for
@@ -20,18 +20,18 @@ from sockpqd.core import Allowance, Get, GetAllowed, Handed, HandedMany, Reply, 
 from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.protocol.request_id import Numbering
 from sockpqd.gateway.protocol.responses import AtWriting, answer
-from sockpqd.gateway.pulses.turns import Turns
-from sockpqd.gateway.pulses.window import Number, Window
-from sockpqd.gateway.waiting.party import WaitingClient
+from sockpqd.gateway.pulses.grant_waiters import GrantWaiters
+from sockpqd.gateway.pulses.window import GrantId, Window
+from sockpqd.gateway.waiting.interfaces import WaitingClient
 from sockpqd.gateway.waiting.slots import IGNORED, NoReply, Outcome
 
 
-class Allowances:
+class GrantReservations:
     """Gives out grants to Gets, for all clients of this node."""
 
-    def __init__(self, cluster: Cluster, turns: Turns) -> None:
+    def __init__(self, cluster: Cluster, waiters: GrantWaiters) -> None:
         self.cluster = cluster
-        self.turns = turns
+        self.waiters = waiters
 
     def pulse_of(self, queue: str) -> str | None:
         """The pulse of a queue with a rate."""
@@ -41,9 +41,9 @@ class Allowances:
     def free(self, pulse: str) -> int:
         """How many grants of the pulse are free for its queues."""
         found = self.cluster.machine.pulses.get(pulse)
-        return 0 if found is None or found.deny else self.turns.free(found)
+        return 0 if found is None or found.deny else self.waiters.free(found)
 
-    def take(self, taking: Taking, queue: str | None = None, *, numbered: bool) -> Allowed | None:
+    def take(self, taking: Taking, queue: str | None = None, *, numbered: bool) -> GrantReservation | None:
         """Take free grants for a Get, of queues with jobs or the `queue` it is sent for.
 
         None: there are none, and the answer cannot be one that was given before.
@@ -62,14 +62,14 @@ class Allowances:
                 continue
             free = min(count, self.free(pulse))
             if free:
-                window = self.turns.window(pulse)
-                window.claim(free, self.turns.now_s)
+                window = self.waiters.window(pulse)
+                window.claim(free, self.waiters.now_s)
                 taken[pulse] = (window, free)
-        return Allowed(self, taken, numbered) if taken or numbered else None
+        return GrantReservation(self, taken, numbered) if taken or numbered else None
 
     def starve(self, pulse: str, queue: str) -> None:
         """Clients wait for jobs that are there, but no grant is free: tell when one may be."""
-        self.turns.starve(pulse, queue)
+        self.waiters.starve(pulse, queue)
 
     @property
     def now_ms(self) -> int:
@@ -86,20 +86,20 @@ class Allowances:
             self.cluster.propose(Return(job), IGNORED)
 
 
-class Allowed:
+class GrantReservation:
     """The grants of one Get, until its outcome is known."""
 
-    __slots__ = ("_allowances", "_numbered", "_taken")
+    __slots__ = ("_numbered", "_reservations", "_taken")
 
-    def __init__(self, allowances: Allowances, taken: dict[str, tuple[Window, int]], numbered: bool) -> None:
-        self._allowances = allowances
+    def __init__(self, reservations: GrantReservations, taken: dict[str, tuple[Window, int]], numbered: bool) -> None:
+        self._reservations = reservations
         self._taken = taken
         self._numbered = numbered
 
     @property
     def cluster(self) -> Cluster:
         """Where Gets are proposed."""
-        return self._allowances.cluster
+        return self._reservations.cluster
 
     def around(self, taking: Taking) -> Taking | GetAllowed:
         """The Get with these grants."""
@@ -111,7 +111,7 @@ class Allowed:
         """None of them was used."""
         taken, self._taken = self._taken, {}
         for pulse, (window, count) in taken.items():
-            self._allowances.turns.free_again(pulse, window, count)
+            self._reservations.waiters.free_again(pulse, window, count)
 
     def settle(self, outcome: Outcome, tell: Callable[[Outcome], None], again: Callable[[], None]) -> None:
         """Tell the outcome of the Get: jobs with a grant are written only while that is allowed.
@@ -123,96 +123,96 @@ class Allowed:
             tell(outcome)
             return
         jobs = (outcome,) if isinstance(outcome, Handed) else outcome.jobs
-        used: dict[str, tuple[Number, ...]] = {}
-        for job, pulse in zip(jobs, self._allowances.pulses_of(jobs), strict=True):
+        used: dict[str, tuple[GrantId, ...]] = {}
+        for job, pulse in zip(jobs, self._reservations.pulses_of(jobs), strict=True):
             if pulse is not None:
-                used[pulse] = (*used.get(pulse, ()), Number("job", job.id))
+                used[pulse] = (*used.get(pulse, ()), GrantId("job", job.id))
         if not used:
             self.release()
             tell(outcome)
         else:
-            self._go(_Granted(outcome, jobs, used, self._allowances.now_ms), tell, again)
+            self._go(_RatedJobs(outcome, jobs, used, self._reservations.now_ms), tell, again)
 
-    def _go(self, granted: _Granted, tell: Callable[[Outcome], None], again: Callable[[], None]) -> None:
+    def _go(self, granted: _RatedJobs, tell: Callable[[Outcome], None], again: Callable[[], None]) -> None:
         """Tell jobs with grants, if there is room for them."""
-        turns = self._allowances.turns
-        own = {pulse: count for pulse, (window, count) in self._taken.items() if window is turns.window(pulse)}
+        waiters = self._reservations.waiters
+        own = {pulse: count for pulse, (window, count) in self._taken.items() if window is waiters.window(pulse)}
         if self._numbered and not all(
-            turns.room(pulse, own.get(pulse, 0), numbers) and not turns.beyond(pulse, numbers)
+            waiters.room(pulse, own.get(pulse, 0), numbers) and not waiters.beyond(pulse, numbers)
             for pulse, numbers in granted.used.items()
         ):
             self.release()
             self._go_again(granted.used, again)
             return
-        going = _Going(self._allowances, {}, granted, self._numbered)
+        pending = _PendingJobs(self._reservations, {}, granted, self._numbered)
         for pulse, numbers in granted.used.items():
-            window = going.windows[pulse] = self._taken[pulse][0] if pulse in self._taken else turns.window(pulse)
-            window.claim(len(numbers), turns.now_s)
+            window = pending.windows[pulse] = self._taken[pulse][0] if pulse in self._taken else waiters.window(pulse)
+            window.claim(len(numbers), waiters.now_s)
         self.release()
-        tell(AtWriting(going.write, going.drop))
+        tell(AtWriting(pending.write, pending.drop))
 
-    def _go_again(self, used: dict[str, tuple[Number, ...]], again: Callable[[], None]) -> None:
+    def _go_again(self, used: dict[str, tuple[GrantId, ...]], again: Callable[[], None]) -> None:
         """Ask for these jobs once more, with grants, as soon as there is room."""
-        turns = self._allowances.turns
+        waiters = self._reservations.waiters
         for pulse, numbers in used.items():
-            if not turns.room(pulse, 0, numbers):
-                turns.hold(pulse, lambda: self._go_again(used, again))
+            if not waiters.room(pulse, 0, numbers):
+                waiters.hold(pulse, lambda: self._go_again(used, again))
                 return
         for pulse, numbers in used.items():
-            beyond = turns.beyond(pulse, numbers)
-            self._allowances.give_back([number.number for number in beyond])
+            beyond = waiters.beyond(pulse, numbers)
+            self._reservations.give_back([number.number for number in beyond])
             self._take(pulse, len(numbers) - len(beyond))
         again()
 
     def _take(self, pulse: str, count: int) -> None:
-        window = self._allowances.turns.window(pulse)
-        window.claim(count, self._allowances.turns.now_s)
+        window = self._reservations.waiters.window(pulse)
+        window.claim(count, self._reservations.waiters.now_s)
         self._taken[pulse] = window, count
 
 
-class _Granted(Struct, eq=False):
+class _RatedJobs(Struct, eq=False):
     """Jobs handed out with grants. `used`: the jobs of each pulse."""
 
     reply: Handed | HandedMany
     jobs: tuple[Handed, ...]
-    used: dict[str, tuple[Number, ...]]
+    used: dict[str, tuple[GrantId, ...]]
     stamp_ms: int
 
 
-class _Going(Struct, eq=False):
+class _PendingJobs(Struct, eq=False):
     """Jobs with grants on their way to a client. `windows`: where these are under way."""
 
-    allowances: Allowances
+    reservations: GrantReservations
     windows: dict[str, Window]
-    granted: _Granted
+    granted: _RatedJobs
     numbered: bool
 
     def write(self) -> bytes:
         """The answer. If it is too late for that the jobs go back, unless their session will ask for them again."""
-        turns, stamp_ms = self.allowances.turns, self.granted.stamp_ms
+        waiters, stamp_ms = self.reservations.waiters, self.granted.stamp_ms
         used = self.granted.used if self.numbered else {}
-        if not all(turns.may_write(stamp_ms, pulse, window, used.get(pulse, ()))
+        if not all(waiters.may_write(stamp_ms, pulse, window, used.get(pulse, ()))
                    for pulse, window in self.windows.items()):
             self.drop()
             return responses.OFFLINE_MODE
         for pulse, window in self.windows.items():
             numbers = self.granted.used[pulse]
-            turns.written(pulse, window, len(numbers), numbers if self.numbered else ())
+            waiters.written(pulse, window, len(numbers), numbers if self.numbered else ())
         return answer(self.granted.reply)
 
     def drop(self) -> None:
         """The client is gone, or may not be told."""
         if not self.numbered:
-            self.allowances.give_back([job.id for job in self.granted.jobs])
+            self.reservations.give_back([job.id for job in self.granted.jobs])
         for pulse, window in self.windows.items():
-            self.allowances.turns.free_again(pulse, window, len(self.granted.used[pulse]))
+            self.reservations.waiters.free_again(pulse, window, len(self.granted.used[pulse]))
 
 
-class AllowedSlot(Struct, gc=False, eq=False):
+class RatedGetSlot(Struct, gc=False, eq=False):
     """A GET with grants: the slot of its answer. `tell`: what the connection notes of the reply."""
 
     client: WaitingClient
-    allowed: Allowed
+    allowed: GrantReservation
     taking: Taking
     tell: Callable[[Reply], Reply]
     numbering: Numbering | None = None

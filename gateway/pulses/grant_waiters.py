@@ -1,4 +1,4 @@
-"""Clients that wait for turns, first come first served, and the grants proposed for them (spec/pulse 3).
+"""Clients that wait for grants, first come first served, and the grants proposed for them (spec/pulse 3).
 
 Whenever something may be free (a grant leaves the window, somebody comes, the pulse changes) the pulse is looked at,
 once in a round of the loop: all grants that are free then are one operation, and those of all pulses one entry. A grant
@@ -34,8 +34,8 @@ from sockpqd.core import (
 )
 from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.protocol.responses import AtWriting
-from sockpqd.gateway.pulses.turn_waiter import Going, TurnWaiter
-from sockpqd.gateway.pulses.window import Number, Window
+from sockpqd.gateway.pulses.grant_waiter import GrantWaiter, PendingGrant
+from sockpqd.gateway.pulses.window import GrantId, Window
 from sockpqd.gateway.waiting.slots import IGNORED, NoReply, Outcome
 
 log = logging.getLogger("sockpqd.gateway")
@@ -44,47 +44,47 @@ TIMER_S = 0.0005        # timers may fire this much early
 WRITTEN_MS_MAX = GRANT_WRITTEN_MS_MAX // 2      # half of what a new leader counts on
 
 
-class Line(Struct, eq=False):
-    """The clients that wait for turns of one pulse."""
+class PulseLine(Struct, eq=False):
+    """The clients that wait for grants of one pulse."""
 
-    standing: Any               # SortedDict[int, TurnWaiter] by number
-    sent: dict[int, TurnWaiter]     # those for whom a grant is under way, in their order
-    late: bool = False          # one of those standing has no more time
+    standing: Any                   # SortedDict[int, GrantWaiter] by number
+    sent: dict[int, GrantWaiter]     # those for whom a grant is under way, in their order
+    timed_out: bool = False          # one of those standing has no more time
     free_since: float | None = None     # TOGETHER: since when somebody waits while the window is clear
     timer: asyncio.TimerHandle | None = None
 
 
-class _Granting:
+class _GrantProposal:
     """Grants under way for the first in a line."""
 
-    def __init__(self, turns: Turns, pulse: str, window: Window, count: int) -> None:
-        self._turns, self._pulse, self._window, self._count = turns, pulse, window, count
+    def __init__(self, waiters: GrantWaiters, pulse: str, window: Window, count: int) -> None:
+        self._waiters, self._pulse, self._window, self._count = waiters, pulse, window, count
 
     def applied(self, reply: Reply) -> None:
         """Give the grants to whoever waits now."""
         if isinstance(reply, Granted) and reply.count:
-            self._turns.hand_out(self._pulse, self._window, reply)
+            self._waiters.hand_out(self._pulse, self._window, reply)
         else:
-            self._turns.take_back(self._pulse, self._window, self._count)
+            self._waiters.take_back(self._pulse, self._window, self._count)
 
     def refused(self) -> None:
         """The clients wait on, if this node still serves."""
-        self._turns.take_back(self._pulse, self._window, self._count)
+        self._waiters.take_back(self._pulse, self._window, self._count)
 
     def unknown(self) -> None:
         """The same: nothing was written, and nothing will be."""
-        self._turns.take_back(self._pulse, self._window, self._count)
+        self._waiters.take_back(self._pulse, self._window, self._count)
 
 
-class Turns:
-    """All clients of this node that wait for turns, and the windows of all pulses."""
+class GrantWaiters:
+    """All clients of this node that wait for grants, and the windows of all pulses."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._loop = asyncio.get_running_loop()
         self._first_number = self._last_number = 0
-        self._lines: dict[str, Line] = {}
-        self._requests: dict[tuple[int, int], TurnWaiter] = {}      # session, request: who waits in a line
+        self._lines: dict[str, PulseLine] = {}
+        self._requests: dict[tuple[int, int], GrantWaiter] = {}      # session, request: who waits in a line
         self._windows: dict[str, Window] = {}
         self._term = -1                             # of the Lead entry that the windows begin with
         self._due: dict[str, None] = {}             # pulses to look at in this round
@@ -123,7 +123,7 @@ class Turns:
             return 0
         return self.window(pulse.name).free(pulse, self._loop.time())
 
-    def room(self, name: str, own: int, numbers: tuple[Number, ...]) -> bool:
+    def room(self, name: str, own: int, numbers: tuple[GrantId, ...]) -> bool:
         """Whether there is room for these grants of hand-outs, for which `own` are under way already.
 
         Those that are written again may be more than the pulse gives at once by now: then for all of that.
@@ -134,16 +134,16 @@ class Turns:
         free = self.window(name).free(pulse, self._loop.time(), own)
         return free >= min(len(self._needing_room(pulse, numbers)), pulse.at_once)
 
-    def beyond(self, name: str, numbers: tuple[Number, ...]) -> list[Number]:
+    def beyond(self, name: str, numbers: tuple[GrantId, ...]) -> list[GrantId]:
         """Those of these grants that can never be written together with the others: the pulse gives fewer by now."""
         pulse = self._cluster.machine.pulses.get(name)
         return [] if pulse is None else self._needing_room(pulse, numbers)[pulse.at_once:]
 
-    def _needing_room(self, pulse: Pulse, numbers: tuple[Number, ...]) -> list[Number]:
+    def _needing_room(self, pulse: Pulse, numbers: tuple[GrantId, ...]) -> list[GrantId]:
         window, now = self.window(pulse.name), self._loop.time()
         return [number for number in numbers if not window.holds(number, pulse, now)]
 
-    def may_write(self, stamp_ms: int, name: str, window: Window, numbers: tuple[Number, ...] = ()) -> bool:
+    def may_write(self, stamp_ms: int, name: str, window: Window, numbers: tuple[GrantId, ...] = ()) -> bool:
         """Whether grants with this stamp may be written now: a new leader counts on it that later they are not.
 
         That may be this node itself, and then the pulse has another window; also when it was deleted and made anew.
@@ -158,7 +158,7 @@ class Turns:
                 return False
         return self._cluster.holds_lease and self._cluster.time_ms - stamp_ms <= WRITTEN_MS_MAX
 
-    def written(self, pulse: str, window: Window, count: int, numbers: tuple[Number, ...] = ()) -> None:
+    def written(self, pulse: str, window: Window, count: int, numbers: tuple[GrantId, ...] = ()) -> None:
         """Note that grants under way are being written in this round; see Window."""
         window.write(count, numbers)
         if not self._writing:
@@ -167,7 +167,7 @@ class Turns:
 
     def free_again(self, pulse: str, window: Window, count: int) -> None:
         """Grants under way will not be written: others may have their room."""
-        window.under_way -= count
+        window.in_flight -= count
         self.look_at(pulse)
         self.feed(pulse)
 
@@ -215,36 +215,36 @@ class Turns:
         for queue in self._hungry.pop(pulse, ()):
             self._feed(queue)
 
-    # ---- coming and going
+    # ---- arriving and leaving
 
-    def wait(self, waiter: TurnWaiter, within_ms: int | None) -> None:
+    def add(self, waiter: GrantWaiter, within_ms: int | None) -> None:
         """A client waits, for this long at most."""
         if within_ms == 0:
-            waiter.late = True
+            waiter.timed_out = True
         elif within_ms is not None:
-            waiter.timer = self._loop.call_later(within_ms / 1000, self._time_over, waiter)
+            waiter.timer = self._loop.call_later(within_ms / 1000, self._time_out, waiter)
         pulse = self._cluster.machine.pulses.get(waiter.pulse)
         if waiter.numbering is not None:
             line = self._lines.get(waiter.pulse)
             if pulse is not None and line is None and not pulse.together and self.free(pulse):
                 self._claim(waiter)
-            self.ask_anew(waiter)
+            self.repropose(waiter)
         elif pulse is None:                     # it may be created by a command before this one
-            self.ask_anew(waiter)
+            self.repropose(waiter)
         elif self._cluster.serving:
-            self._stand(waiter)
+            self._enqueue(waiter)
         else:
             waiter.end(NoReply.REFUSED)
 
-    def _claim(self, waiter: TurnWaiter) -> None:
+    def _claim(self, waiter: GrantWaiter) -> None:
         waiter.claimed = self.window(waiter.pulse)
         waiter.claimed.claim(1, self._loop.time())
 
-    def ask_anew(self, waiter: TurnWaiter) -> None:
+    def repropose(self, waiter: GrantWaiter) -> None:
         """Propose the waiter's operation."""
         self._cluster.propose_for(waiter.client, waiter.operation, waiter)
 
-    def _stand(self, waiter: TurnWaiter, *, ahead: bool = False) -> None:
+    def _enqueue(self, waiter: GrantWaiter, *, ahead: bool = False) -> None:
         """Add the waiter to its line, at its old place if it was there before. `ahead`: it has a ticket already."""
         if ahead:
             self._first_number -= 1
@@ -257,18 +257,18 @@ class Turns:
             first = self._requests.get((request.session, request.number))
             if first is not None:               # its client has given it up
                 waiter.number = first.number
-                self._leave(first)
+                self._remove(first)
                 first.end(NoReply.CANCELLED)
             self._requests[request.session, request.number] = waiter
         line = self._lines.get(waiter.pulse)
         if line is None:
-            line = self._lines[waiter.pulse] = Line(SortedDict(), {})
+            line = self._lines[waiter.pulse] = PulseLine(SortedDict(), {})
         line.standing[waiter.number] = waiter
-        waiter.stood = True
-        line.late |= waiter.late
+        waiter.was_queued = True
+        line.timed_out |= waiter.timed_out
         self.look_at(waiter.pulse)
 
-    def _leave(self, waiter: TurnWaiter) -> None:
+    def _remove(self, waiter: GrantWaiter) -> None:
         """Take a waiter out of its line, where it stands or is sent for."""
         line = self._lines[waiter.pulse]
         if line.sent.pop(waiter.number, None) is None:
@@ -276,42 +276,42 @@ class Turns:
         self._forget_request(waiter)
         self._close(waiter.pulse, line)
 
-    def _forget_request(self, waiter: TurnWaiter) -> None:
+    def _forget_request(self, waiter: GrantWaiter) -> None:
         request = waiter.numbering
         if request is not None:
             del self._requests[request.session, request.number]
 
-    def _close(self, pulse: str, line: Line) -> None:
+    def _close(self, pulse: str, line: PulseLine) -> None:
         """Forget a line without clients."""
         if not line.standing and not line.sent:
             if line.timer is not None:
                 line.timer.cancel()
             self._lines.pop(pulse, None)
 
-    def _in_line(self, waiter: TurnWaiter) -> bool:
+    def _in_line(self, waiter: GrantWaiter) -> bool:
         line = self._lines.get(waiter.pulse)
         return line is not None and (
             line.standing.get(waiter.number) is waiter or line.sent.get(waiter.number) is waiter
         )
 
-    def _time_over(self, waiter: TurnWaiter) -> None:
+    def _time_out(self, waiter: GrantWaiter) -> None:
         waiter.timer = None
-        waiter.late = True
+        waiter.timed_out = True
         line = self._lines.get(waiter.pulse)
         if line is not None and line.standing.get(waiter.number) is waiter:
-            self._leave(waiter)
+            self._remove(waiter)
             waiter.end(responses.WAIT_TIMEOUT)
 
-    def cancel(self, waiter: TurnWaiter) -> None:
+    def cancel(self, waiter: GrantWaiter) -> None:
         """Remove the waiter of a client that is gone. A grant that was not written goes to the next."""
-        going, waiter.going = waiter.going, None
+        pending, waiter.pending = waiter.pending, None
         if self._in_line(waiter):
-            self._leave(waiter)
-        elif going is not None:
-            going.drop()
+            self._remove(waiter)
+        elif pending is not None:
+            pending.drop()
         waiter.end(NoReply.CANCELLED)
 
-    def use_session(self, session: int) -> None:
+    def touch_session(self, session: int) -> None:
         """Let the session of a waiting client know that it is used."""
         self._cluster.propose(TouchSession(session), IGNORED)
 
@@ -395,7 +395,7 @@ class Turns:
             self._wake_later(line, pulse)
             self._close(name, line)
 
-    def _releasable(self, line: Line, pulse: Pulse) -> int:
+    def _releasable(self, line: PulseLine, pulse: Pulse) -> int:
         """How many of those standing may be given grants now."""
         standing = len(line.standing)
         free = min(self.free(pulse), standing, GRANTS_MAX)
@@ -412,7 +412,7 @@ class Turns:
         line.free_since = None
         return free
 
-    def _propose(self, line: Line, pulse: Pulse, count: int) -> None:
+    def _propose(self, line: PulseLine, pulse: Pulse, count: int) -> None:
         window = self.window(pulse.name)
         anonymous = 0
         for _ in range(count):
@@ -424,22 +424,22 @@ class Turns:
                 self._forget_request(waiter)
                 if not waiter.refused_meanwhile():
                     self._claim(waiter)
-                    self.ask_anew(waiter)
+                    self.repropose(waiter)
         if anonymous:
             window.claim(anonymous, self._loop.time())
-            self._cluster.propose(Grant(pulse.name, anonymous), _Granting(self, pulse.name, window, anonymous))
+            self._cluster.propose(Grant(pulse.name, anonymous), _GrantProposal(self, pulse.name, window, anonymous))
 
-    def _end_late(self, line: Line) -> None:
+    def _end_late(self, line: PulseLine) -> None:
         """Those who would not wait have had their chance."""
-        if not line.late:
+        if not line.timed_out:
             return
-        line.late = False
-        for waiter in [waiter for waiter in line.standing.values() if waiter.late]:
+        line.timed_out = False
+        for waiter in [waiter for waiter in line.standing.values() if waiter.timed_out]:
             del line.standing[waiter.number]
             self._forget_request(waiter)
             waiter.end(responses.WAIT_TIMEOUT)
 
-    def _wake_later(self, line: Line, pulse: Pulse) -> None:
+    def _wake_later(self, line: PulseLine, pulse: Pulse) -> None:
         """Look again when a grant becomes free by time."""
         if line.timer is not None:
             line.timer.cancel()
@@ -465,58 +465,58 @@ class Turns:
         """Give these grants to the clients for whom they were asked, or to those that wait now."""
         stamp_ms = self._cluster.machine.clock_ms
         for ticket in range(granted.first, granted.first + granted.count):
-            self._pass_on(Going(self, pulse, window, ticket, stamp_ms))
+            self._pass_on(PendingGrant(self, pulse, window, ticket, stamp_ms))
 
-    def _pass_on(self, going: Going) -> None:
+    def _pass_on(self, pending: PendingGrant) -> None:
         """Give the grant to the first client that waits; if there is none it is not used."""
-        pulse = going.pulse
+        pulse = pending.pulse
         line = self._lines.get(pulse)
         waiter = None if line is None else self._next(line)
         if waiter is None:
-            self.free_again(pulse, going.window, 1)
+            self.free_again(pulse, pending.window, 1)
         else:
-            self._go(waiter, going)
+            self._go(waiter, pending)
         if line is not None:
             self._close(pulse, line)
 
-    def _next(self, line: Line) -> TurnWaiter | None:
+    def _next(self, line: PulseLine) -> GrantWaiter | None:
         """Take the first client out of the line that still may have a turn."""
         while (waiter := self._first(line)) is not None:
             if not waiter.refused_meanwhile():
                 return waiter
         return None
 
-    def _first(self, line: Line) -> TurnWaiter | None:
+    def _first(self, line: PulseLine) -> GrantWaiter | None:
         if line.sent:
             return line.sent.pop(next(iter(line.sent)))
         for number, waiter in line.standing.items():
             if waiter.numbering is None:
                 del line.standing[number]
-                found: TurnWaiter = waiter
+                found: GrantWaiter = waiter
                 return found
         return None
 
-    def _go(self, waiter: TurnWaiter, going: Going) -> None:
-        going.numbered, going.over = waiter.numbered, False
-        waiter.going = going
-        waiter.end(AtWriting(going.write, going.drop))
+    def _go(self, waiter: GrantWaiter, pending: PendingGrant) -> None:
+        pending.numbered, pending.over = waiter.numbered, False
+        waiter.pending = pending
+        waiter.end(AtWriting(pending.write, pending.drop))
 
-    def write(self, going: Going) -> bytes:
+    def write(self, pending: PendingGrant) -> bytes:
         """The answer that gives this grant, if this node may still write it."""
-        pulse = self._cluster.machine.pulses.get(going.pulse)
-        numbers = (_number(going.ticket),) if going.numbered else ()
-        if pulse is None or not self.may_write(going.stamp_ms, going.pulse, going.window, numbers):
-            self.free_again(going.pulse, going.window, 1)
+        pulse = self._cluster.machine.pulses.get(pending.pulse)
+        numbers = (_number(pending.ticket),) if pending.numbered else ()
+        if pulse is None or not self.may_write(pending.stamp_ms, pending.pulse, pending.window, numbers):
+            self.free_again(pending.pulse, pending.window, 1)
             return responses.OFFLINE_MODE if pulse is not None else responses.PULSE_NOT_FOUND
-        self.written(going.pulse, going.window, 1, numbers)
-        return responses.turn(going.ticket, pulse)
+        self.written(pending.pulse, pending.window, 1, numbers)
+        return responses.turn(pending.ticket, pulse)
 
-    def drop(self, going: Going) -> None:
+    def drop(self, pending: PendingGrant) -> None:
         """Give the grant to the next: it was not written. That of a numbered command stays its own."""
-        if going.numbered:
-            self.free_again(going.pulse, going.window, 1)
+        if pending.numbered:
+            self.free_again(pending.pulse, pending.window, 1)
         else:
-            self._pass_on(going)
+            self._pass_on(pending)
 
     def take_back(self, pulse: str, window: Window, count: int) -> None:
         """Grants asked for will not come: those for whom they were stand in line again."""
@@ -526,13 +526,13 @@ class Turns:
             return
         for number in list(line.sent)[:count]:
             waiter = line.standing[number] = line.sent.pop(number)
-            line.late |= waiter.late
+            line.timed_out |= waiter.timed_out
         self._end_late(line)
         self._close(pulse, line)
 
     # ---- numbered commands
 
-    def settle(self, waiter: TurnWaiter, reply: Reply) -> None:
+    def settle(self, waiter: GrantWaiter, reply: Reply) -> None:
         """Handle the reply to a waiter's operation."""
         claimed, waiter.claimed = waiter.claimed, None
         if isinstance(reply, Turn) and claimed is None and self._may_repeat(waiter.pulse, reply.ticket):
@@ -542,7 +542,7 @@ class Turns:
             isinstance(reply, Turn) and claimed is not None and waiter.outcome is None
             and not waiter.refused_meanwhile()
         ):
-            self._go(waiter, Going(self, waiter.pulse, claimed, reply.ticket, self._cluster.machine.clock_ms))
+            self._go(waiter, PendingGrant(self, waiter.pulse, claimed, reply.ticket, self._cluster.machine.clock_ms))
             return
         if claimed is not None:
             self.free_again(waiter.pulse, claimed, 1)
@@ -555,7 +555,7 @@ class Turns:
         elif not self._cluster.serving:
             waiter.end(NoReply.REFUSED)
         else:
-            self._stand(waiter, ahead=isinstance(reply, Turn))
+            self._enqueue(waiter, ahead=isinstance(reply, Turn))
 
     def _may_repeat(self, name: str, ticket: int) -> bool:
         """Whether a ticket that was given before may be told again at once."""
@@ -566,7 +566,7 @@ class Turns:
         room = not pulse.together and window.free(pulse, now) > 0
         return room or window.holds(_number(ticket), pulse, now)
 
-    def give_up(self, waiter: TurnWaiter, outcome: Outcome) -> None:
+    def give_up(self, waiter: GrantWaiter, outcome: Outcome) -> None:
         """End a waiter whose operation was not executed, or whose outcome is unknown."""
         claimed, waiter.claimed = waiter.claimed, None
         if claimed is not None:
@@ -575,5 +575,5 @@ class Turns:
             waiter.end(outcome)
 
 
-def _number(ticket: int) -> Number:
-    return Number("ticket", ticket)
+def _number(ticket: int) -> GrantId:
+    return GrantId("ticket", ticket)

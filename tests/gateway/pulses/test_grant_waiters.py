@@ -12,7 +12,7 @@ import pytest
 from sockpqd.core import Grant, Tick
 from sockpqd.gateway.commands import pulses
 from sockpqd.gateway.limits import UNSURE_S
-from sockpqd.gateway.pulses.turn_waiter import TurnWaiter
+from sockpqd.gateway.pulses.grant_waiter import GrantWaiter
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway, attached, with_gateway
 from tests.gateway.pulses.writes import Writes
 
@@ -182,7 +182,7 @@ def test_a_new_leader_counts_what_the_old_one_may_have_written() -> None:
 def test_a_grant_of_a_former_term_is_not_written() -> None:
     async def test(gateway: MemoryGateway) -> None:
         await create(gateway, b"RATE 1 PER 60")
-        turns, stamp_ms = gateway.hub.turns, gateway.cluster.machine.clock_ms
+        turns, stamp_ms = gateway.hub.grant_waiters, gateway.cluster.machine.clock_ms
         window = turns.window("p")
         assert turns.may_write(stamp_ms, "p", window)
         gateway.cluster.follow("n2")
@@ -194,12 +194,12 @@ def test_a_grant_of_a_former_term_is_not_written() -> None:
 
 def test_a_waiter_is_forgotten_when_it_has_its_turn_or_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the garbage collector, which does not see waiters."""
-    waiters: list[weakref.ref[TurnWaiter]] = []
+    waiters: list[weakref.ref[GrantWaiter]] = []
 
-    class Watched(TurnWaiter, weakref=True, gc=True, eq=False):
+    class Watched(GrantWaiter, weakref=True, gc=True, eq=False):
         def __post_init__(self) -> None:
             waiters.append(weakref.ref(self))
-    monkeypatch.setattr(pulses, "TurnWaiter", Watched)
+    monkeypatch.setattr(pulses, "GrantWaiter", Watched)
 
     async def test(gateway: MemoryGateway) -> None:
         await create(gateway, b"RATE 1 PER 60")
@@ -227,7 +227,7 @@ def test_a_leader_that_serves_again_remembers_what_it_wrote() -> None:
         assert GO.fullmatch(client.take())
         gateway.hub.serving_changed(False)
         gateway.hub.serving_changed(True)
-        assert gateway.hub.turns.free(gateway.cluster.machine.pulses["p"]) == 0
+        assert gateway.hub.grant_waiters.free(gateway.cluster.machine.pulses["p"]) == 0
     with_gateway(test)
 
 
@@ -311,11 +311,11 @@ def test_after_the_end_of_input_nobody_waits() -> None:
         await create(gateway, b"RATE 1 PER 60")
         _, second = waiting(gateway, 2)
         await gateway.settle()
-        assert gateway.hub.turns.waiting("p") == 1
+        assert gateway.hub.grant_waiters.waiting("p") == 1
         second.end()
         await gateway.settle()
         assert second.closed
-        assert gateway.hub.turns.waiting("p") == 0
+        assert gateway.hub.grant_waiters.waiting("p") == 0
     with_gateway(test)
 
 

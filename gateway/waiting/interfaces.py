@@ -7,11 +7,11 @@ from typing import Any, Protocol
 from sockpqd.core import Get
 
 
-class Blocked(Protocol):
+class BlockedCommand(Protocol):
     """A blocked command: the slot of its answer, and the place where it waits."""
 
     outcome: Any            # None until it is known
-    stood: bool             # it has stood in line
+    was_queued: bool        # it has stood in line
 
     @property
     def numbered(self) -> bool:
@@ -31,7 +31,7 @@ class Blocked(Protocol):
         """Use the session it is in, if any: a blocked client sends nothing."""
 
 
-class Guard(Protocol):
+class Authorization(Protocol):
     """What a client may do, at any moment; gateway/auth implements it."""
 
     def refusal_to_take(self, get: Get) -> bytes | None:
@@ -47,7 +47,7 @@ class WaitingClient(Protocol):
     ended: bool             # it has sent its last byte: it no longer waits for jobs
 
     @property
-    def guard(self) -> Guard:
+    def guard(self) -> Authorization:
         """What it may do."""
 
     def wake(self) -> None:

@@ -1,4 +1,4 @@
-"""Blocked clients: GETB, GETBE and PUT .. WAIT on the serving leader (spec/state-machine 4.6).
+"""BlockedCommand clients: GETB, GETBE and PUT .. WAIT on the serving leader (spec/state-machine 4.6).
 
 Whoever comes when the applied state has nothing for it joins the lines at once, without an entry of the log: not to
 answer is always correct. But behind a PUT that is not in an entry yet, its Get goes into the same one. A waiter is
@@ -35,72 +35,72 @@ from collections.abc import Iterable
 from sockpqd.cluster.api import Cluster
 from sockpqd.core import Effects, Empty, Handed, HandedMany, Operation, Put, Reply, Request, Return, TouchSession
 from sockpqd.gateway.waiting.claims import Claims
-from sockpqd.gateway.waiting.coming_jobs import ComingJobs
 from sockpqd.gateway.waiting.finish_watch import Watchers
 from sockpqd.gateway.waiting.idle_queues import IdleQueues
-from sockpqd.gateway.waiting.rates import Rates
+from sockpqd.gateway.waiting.job_waiter import JobWaiter
+from sockpqd.gateway.waiting.pending_puts import PendingPuts
+from sockpqd.gateway.waiting.rates import GrantSource
 from sockpqd.gateway.waiting.slots import IGNORED, NoReply, Outcome
 from sockpqd.gateway.waiting.wait_lists import WaitLists
-from sockpqd.gateway.waiting.waiter import Waiter
-from sockpqd.gateway.waiting.wanted import Wanted
+from sockpqd.gateway.waiting.wait_request import WaitRequest
 
 
-class Waiters:
+class JobWaiters:
     """All waiters of this node, first come first served; those for an item before the others."""
 
-    def __init__(self, cluster: Cluster, rates: Rates) -> None:
+    def __init__(self, cluster: Cluster, rates: GrantSource) -> None:
         self._cluster = cluster
         self._rates = rates
         self._last_number = 0
-        self._standing: dict[int, Waiter] = {}
-        self._lines = WaitLists()
+        self._queued: dict[int, JobWaiter] = {}
+        self._wait_lists = WaitLists()
         self._claims = Claims()
-        self._requests: dict[tuple[int, int], dict[int, Waiter]] = {}   # session, request: numbered waiters
+        self._requests: dict[tuple[int, int], dict[int, JobWaiter]] = {}   # session, request: numbered waiters
         self._watchers = Watchers()
-        self.coming = ComingJobs(cluster)
+        self.pending_puts = PendingPuts(cluster)
         self.idle_queues = IdleQueues(cluster, self.waiting)
 
     def __len__(self) -> int:
-        return len(self._standing)
+        return len(self._queued)
 
     def waiting(self, queue: str) -> int:
         """Return how many clients wait for this queue by name."""
-        return self._lines.waiting(queue)
+        return self._wait_lists.waiting(queue)
 
     def queues(self) -> list[str]:
         """Return the queues for which clients wait by name; some perhaps twice."""
-        return self._lines.queues()
+        return self._wait_lists.queues()
 
     # ---- coming and going
 
-    def come(self, waiter: Waiter, *, ask: bool = False) -> None:
+    def add(self, waiter: JobWaiter, *, propose_now: bool = False) -> None:
         """Let a blocked command join the lines, or propose its Get if there is something to take or to be told.
 
-        `ask`: propose it in any case, because its number may be that of a command in flight: only the log can tell.
+        `propose_now`: in any case, because its number may be that of a command in flight: only the log can tell.
         """
         self._last_number += 1
         waiter.number = self._last_number
-        wanted = waiter.wanted
-        if ask or self._must_ask(waiter):
+        wants = waiter.wants
+        if propose_now or self._must_propose(waiter):
             self._propose(waiter)
             return
-        queue, free = self._free_jobs_for(wanted)
+        queue, free = self._free_jobs_for(wants)
         if queue is None:
-            self._come_before_job(waiter)
-        elif self._someone_stands_before(queue, wanted.get.item):
-            self._stand(waiter)                 # within an entry: its effects have not been told yet
+            self._add_to_queue(waiter)
+        elif self._others_come_first(queue, wants.get.item):
+            self._enqueue(waiter)                 # within an entry: its effects have not been told yet
         else:
             self._claim(waiter, queue, free)
             self._propose(waiter)
 
-    def _come_before_job(self, waiter: Waiter) -> None:
+    def _add_to_queue(self, waiter: JobWaiter) -> None:
         """Stand in line; but behind a PUT whose entry is not closed yet, the Get goes into that one."""
-        get = waiter.wanted.get
-        queue = None if self._cluster.machine.rate_limited_queues else self.coming.queue_for(get)
-        if queue is None or self._someone_stands_before(queue, get.item):
-            self._stand(waiter)
+        get = waiter.wants.get
+        queue = None if self._cluster.machine.rate_limited_queues else self.pending_puts.queue_for(get)
+        if queue is None or self._others_come_first(queue, get.item):
+            self._enqueue(waiter)
         else:
-            self.coming.take(queue, get.item)
+            self.pending_puts.take(queue, get.item)
             self._claim(waiter, queue, 1)
             self._propose(waiter)
 
@@ -114,7 +114,7 @@ class Waiters:
             return None
         for queue in queues:
             ready = machine.ready(queue)
-            if ready and ready > self._claims.of(queue) and self._lines.first(queue) is None:
+            if ready and ready > self._claims.of(queue) and self._wait_lists.first(queue) is None:
                 self._claims.add(queue, None, 1)
                 return queue
         return None
@@ -129,33 +129,33 @@ class Waiters:
         """End the claim of such a Get, as this node does not serve any more."""
         self._claims.end(queue, None, 1)
 
-    def come_behind_put(self, waiter: Waiter) -> None:
+    def add_with_put(self, waiter: JobWaiter) -> None:
         """Propose the Get of a PUT .. WAIT right behind its PUT, which has just been proposed."""
         self._last_number += 1
         waiter.number = self._last_number
-        waiter.asked = True
-        self._cluster.propose_for(waiter.client, waiter.wanted.operation, waiter, behind=True)
+        waiter.in_flight = True
+        self._cluster.propose_for(waiter.client, waiter.wants.operation, waiter, behind=True)
 
-    def come_after_put(self, waiter: Waiter) -> None:
+    def add_after_put(self, waiter: JobWaiter) -> None:
         """Let the waiter of a PUT .. WAIT come, now that its PUT is done, unless its client is gone."""
         if waiter.outcome is not None:
             return
-        if waiter.client.ended and not self.has_job_for(waiter.wanted):
+        if waiter.client.ended and not self.has_job_for(waiter.wants):
             waiter.end(NoReply.CANCELLED)
         else:
-            self.come(waiter)
+            self.add(waiter)
 
-    def has_job_for(self, wanted: Wanted) -> bool:
+    def has_job_for(self, wants: WaitRequest) -> bool:
         """Whether the Get would find a job in the applied state that nobody was sent for."""
-        return self._free_jobs_for(wanted)[0] is not None
+        return self._free_jobs_for(wants)[0] is not None
 
-    def _must_ask(self, waiter: Waiter) -> bool:
+    def _must_propose(self, waiter: JobWaiter) -> bool:
         """Whether the log has to answer now although there may be no job."""
-        cluster, wanted = self._cluster, waiter.wanted
-        if waiter.late or waiter.client.ended or not cluster.serving:
+        cluster, wants = self._cluster, waiter.wants
+        if waiter.timed_out or waiter.client.ended or not cluster.serving:
             return True
-        request = wanted.request
-        number = wanted.get.session if request is None else request.session
+        request = wants.request
+        number = wants.get.session if request is None else request.session
         if number is not None:
             session = cluster.machine.session(number)
             # It is used again after a third of its TTL.
@@ -163,17 +163,17 @@ class Waiters:
                 return True
             if request is not None and session.answers(request.number, request.digest, request.part):
                 return True
-        return wanted.until_finished and self._watchers.unfinished(wanted.get, cluster.machine) is None
+        return wants.until_finished and self._watchers.unfinished(wants.get, cluster.machine) is None
 
-    def _free_jobs_for(self, wanted: Wanted) -> tuple[str | None, int]:
+    def _free_jobs_for(self, wants: WaitRequest) -> tuple[str | None, int]:
         """A queue that could hand out jobs to which nobody was sent, and how many; None and 0: there is none."""
-        item = wanted.get.item
-        for queue in self._cluster.machine.offering(wanted.get.queues, item):
+        item = wants.get.item
+        for queue in self._cluster.machine.offering(wants.get.queues, item):
             free = self._free(queue, item)
             if free > 0 or not self._claims:
                 return queue, free
         if self._cluster.machine.rate_limited_queues:
-            for queue in self._with_rate(wanted.get.queues):
+            for queue in self._with_rate(wants.get.queues):
                 free = self._free(queue, item)
                 if free > 0:
                     return queue, free
@@ -204,45 +204,46 @@ class Waiters:
             self._rates.starve(pulse, queue)
         return min(free, granted)
 
-    def _someone_stands_before(self, queue: str, item: str | None) -> bool:
-        return (self._lines.first(queue) if item is None else self._lines.first_of_item(queue, item)) is not None
+    def _others_come_first(self, queue: str, item: str | None) -> bool:
+        lists = self._wait_lists
+        return (lists.first(queue) if item is None else lists.first_of_item(queue, item)) is not None
 
-    def limit(self, waiter: Waiter, within_ms: int) -> None:
+    def limit(self, waiter: JobWaiter, within_ms: int) -> None:
         """Limit how long the waiter waits, from now on."""
         if within_ms:
-            waiter.timer = asyncio.get_running_loop().call_later(within_ms / 1000, self._time_over, waiter)
+            waiter.timer = asyncio.get_running_loop().call_later(within_ms / 1000, self._time_out, waiter)
         else:
-            waiter.late = True
+            waiter.timed_out = True
 
-    def _time_over(self, waiter: Waiter) -> None:
+    def _time_out(self, waiter: JobWaiter) -> None:
         waiter.timer = None
-        waiter.late = True
-        if waiter.number in self._standing:
+        waiter.timed_out = True
+        if waiter.number in self._queued:
             self._send(waiter, None)
 
-    def settle(self, waiter: Waiter, reply: Reply) -> None:
+    def settle(self, waiter: JobWaiter, reply: Reply) -> None:
         """Handle the reply to a waiter's Get: the waiter gets its answer, or joins the lines."""
         queue, claimed = self._unclaim(waiter)
         refusal = waiter.refusal if isinstance(reply, Handed | HandedMany) else None
         if refusal is not None:
             self._give_back(reply)
             waiter.end(refusal)
-        elif waiter.silent:
+        elif waiter.suppressed:
             waiter.end(b"")
-        elif type(reply) is not Empty or (waiter.wanted.until_finished and not reply.unfinished):
+        elif type(reply) is not Empty or (waiter.wants.until_finished and not reply.unfinished):
             waiter.end(reply)
         elif waiter.client.ended:
             waiter.end(NoReply.CANCELLED)
-        elif waiter.late:
-            waiter.end(waiter.too_late)
+        elif waiter.timed_out:
+            waiter.end(waiter.timeout_answer)
         elif not self._cluster.serving:
             waiter.end(NoReply.REFUSED)
         else:
-            self._stand(waiter)
+            self._enqueue(waiter)
         if waiter.outcome is not None:
             waiter.client.wake()
-        if waiter.wanted.request is not None:
-            self._request_settled(waiter, waiter.wanted.request)
+        if waiter.wants.request is not None:
+            self._request_settled(waiter, waiter.wants.request)
             taken = 0
         else:
             taken = _taken(reply, queue)
@@ -253,25 +254,25 @@ class Waiters:
         for job in reply.jobs if isinstance(reply, HandedMany) else (reply,) if isinstance(reply, Handed) else ():
             self._cluster.propose(Return(job.id), IGNORED)
 
-    def _claim_ended(self, waiter: Waiter, queue: str) -> None:
+    def _claim_ended(self, waiter: JobWaiter, queue: str) -> None:
         """Send others for jobs of the queue that the waiter had claimed and did not take."""
-        if waiter.wanted.get.item is not None:
-            self.item_ready(queue, waiter.wanted.get.item)
+        if waiter.wants.get.item is not None:
+            self.item_ready(queue, waiter.wants.get.item)
         self.job_ready(queue)
 
-    def _request_settled(self, waiter: Waiter, request: Request) -> None:
+    def _request_settled(self, waiter: JobWaiter, request: Request) -> None:
         """Send the other waiters of a numbered command that has its answer: they get the same one."""
-        if waiter.number not in self._standing and not isinstance(waiter.outcome, NoReply):
+        if waiter.number not in self._queued and not isinstance(waiter.outcome, NoReply):
             for same in list(self._requests.get((request.session, request.number), {}).values()):
                 self._send(same, None)
 
-    def give_up(self, waiter: Waiter, outcome: Outcome) -> None:
+    def give_up(self, waiter: JobWaiter, outcome: Outcome) -> None:
         """End a waiter whose Get was not executed, or whose outcome is unknown."""
         self._unclaim(waiter)
         waiter.end(outcome)
         waiter.client.wake()
 
-    def drop(self, waiter: Waiter, outcome: Outcome) -> None:
+    def drop(self, waiter: JobWaiter, outcome: Outcome) -> None:
         """End a waiter whose Get had no turn; this node still serves the others."""
         queue, _ = self._unclaim(waiter)
         waiter.end(outcome)
@@ -279,64 +280,64 @@ class Waiters:
         if queue is not None:
             self._claim_ended(waiter, queue)
 
-    def ask_anew(self, waiter: Waiter) -> None:
+    def repropose(self, waiter: JobWaiter) -> None:
         """Propose a waiter's Get again: it had no turn."""
         self._propose(waiter)
 
-    def ask_granted(self, waiter: Waiter) -> None:
+    def propose_granted(self, waiter: JobWaiter) -> None:
         """Propose a waiter's Get with the grants that it has."""
         assert waiter.allowed is not None
-        waiter.asked = True
-        self._cluster.propose_for(waiter.client, waiter.wanted.within(waiter.allowed), waiter)
+        waiter.in_flight = True
+        self._cluster.propose_for(waiter.client, waiter.wants.within(waiter.allowed), waiter)
 
-    def end_of_input(self, waiter: Waiter) -> None:
+    def end_of_input(self, waiter: JobWaiter) -> None:
         """Handle that the client has sent its last byte, while commands before this one have no answer yet.
 
         They may make the job that this one would get, so it is asked for once, as if it stood right behind them.
         """
-        if waiter.number in self._standing:
+        if waiter.number in self._queued:
             self._send(waiter, None)
 
-    def cancel(self, waiter: Waiter) -> None:
+    def cancel(self, waiter: JobWaiter) -> None:
         """Remove the waiter of a client that is gone. If its Get is in flight, its pipeline gives the jobs back."""
-        if waiter.number in self._standing:
-            self._leave(waiter)
+        if waiter.number in self._queued:
+            self._remove(waiter)
             waiter.end(NoReply.CANCELLED)
-        elif not waiter.asked and waiter.outcome is None:       # the PUT before it is in flight
+        elif not waiter.in_flight and waiter.outcome is None:       # the PUT before it is in flight
             waiter.end(NoReply.CANCELLED)
 
     def stop(self) -> None:
         """Refuse all waiters, as this node no longer serves."""
-        for waiter in list(self._standing.values()):
-            self._leave(waiter)
+        for waiter in list(self._queued.values()):
+            self._remove(waiter)
             waiter.end(NoReply.REFUSED)
             waiter.client.wake()
 
     # ---- reasons to send a waiter's Get
 
-    def ask_again(self, waiter: Waiter) -> None:
+    def keep_session(self, waiter: JobWaiter) -> None:
         """Propose the waiter's Get although nothing has happened, because that counts as a use of its session."""
-        if waiter.number in self._standing:
+        if waiter.number in self._queued:
             self._send(waiter, None)
-        elif not waiter.asked and waiter.wanted.request is not None:       # there is no room for its answer yet
-            self._cluster.propose(TouchSession(waiter.wanted.request.session), IGNORED)
+        elif not waiter.in_flight and waiter.wants.request is not None:       # there is no room for its answer yet
+            self._cluster.propose(TouchSession(waiter.wants.request.session), IGNORED)
 
     def follow(self, put: Put, client: object) -> None:
         """Propose a waiter's Get right behind a `put` just proposed for this client, whose job will be ready
         immediately: the whole hand-off takes a single commit. If nobody waits, whoever comes before that takes the job.
         """
-        if not self._standing:
-            self.coming.note(put)
+        if not self._queued:
+            self.pending_puts.note(put)
             return
         number = None
         if put.item is not None:
-            number = self._lines.first_of_item(put.queue, put.item)
+            number = self._wait_lists.first_of_item(put.queue, put.item)
         if number is None:
-            number = self._lines.first(put.queue)
+            number = self._wait_lists.first(put.queue)
         if number is None:
-            self.coming.note(put)
+            self.pending_puts.note(put)
         elif not self._cluster.machine.rate_limited_queues or self._grants(put.queue):
-            self._send(self._standing[number], put.queue, behind=client)
+            self._send(self._queued[number], put.queue, behind=client)
 
     def _grants(self, queue: str) -> bool:
         """Whether the queue could hand out a job as far as its rate is concerned."""
@@ -345,9 +346,9 @@ class Waiters:
 
     def effects(self, effects: Effects) -> None:
         """Send the waiters that an applied entry concerns."""
-        if not self._standing:
+        if not self._queued:
             return
-        if self._lines.of_items:
+        if self._wait_lists.of_items:
             for queue, item in effects.ready_items:
                 self.item_ready(queue, item)
         for queue in effects.ready:
@@ -361,23 +362,23 @@ class Waiters:
 
     def job_ready(self, queue: str) -> None:
         """Send a waiter for each ready job not claimed yet."""
-        if self._lines.first(queue) is None:
+        if self._wait_lists.first(queue) is None:
             return
         free = self._free(queue, None)
-        while free > 0 and (number := self._lines.first(queue)) is not None:
-            free -= self._send(self._standing[number], queue, free)
+        while free > 0 and (number := self._wait_lists.first(queue)) is not None:
+            free -= self._send(self._queued[number], queue, free)
 
     def item_ready(self, queue: str, item: str) -> None:
         """Send waiters for jobs of this item; they take precedence over the others."""
-        if self._lines.first_of_item(queue, item) is None:
+        if self._wait_lists.first_of_item(queue, item) is None:
             return
         free = self._free(queue, item)
-        while free > 0 and (number := self._lines.first_of_item(queue, item)) is not None:
-            free -= self._send(self._standing[number], queue, free)
+        while free > 0 and (number := self._wait_lists.first_of_item(queue, item)) is not None:
+            free -= self._send(self._queued[number], queue, free)
 
     def reopened(self, queue: str) -> None:
         """Send waiters for a queue in which jobs of any item may have become eligible."""
-        for item in self._lines.items(queue):
+        for item in self._wait_lists.items(queue):
             self.item_ready(queue, item)
         self.job_ready(queue)
 
@@ -390,13 +391,13 @@ class Waiters:
 
     # ---- lines
 
-    def _send(self, waiter: Waiter, queue: str | None, free: int = 1, behind: object | None = None) -> int:
+    def _send(self, waiter: JobWaiter, queue: str | None, free: int = 1, behind: object | None = None) -> int:
         """Propose the waiter's Get because `queue` has `free` jobs for it; None: for some other reason.
 
         `behind`: the client whose operation it follows. Returns how many of the jobs it claims: none if its client may
         not have them any more.
         """
-        self._leave(waiter)
+        self._remove(waiter)
         if (refusal := waiter.refusal) is not None:
             waiter.end(refusal)
             waiter.client.wake()
@@ -405,73 +406,73 @@ class Waiters:
         self._propose(waiter, behind)
         return claimed
 
-    def _claim(self, waiter: Waiter, queue: str, free: int) -> int:
+    def _claim(self, waiter: JobWaiter, queue: str, free: int) -> int:
         """Note that the Get about to be proposed takes jobs of `queue`, of which `free` are left; returns how many."""
-        waiter.sent_for = queue
-        waiter.claimed = claimed = min(waiter.wanted.count, free)
-        self._claims.add(queue, waiter.wanted.get.item, claimed)
+        waiter.claimed_queue = queue
+        waiter.claimed = claimed = min(waiter.wants.count, free)
+        self._claims.add(queue, waiter.wants.get.item, claimed)
         return claimed
 
-    def _propose(self, waiter: Waiter, behind: object | None = None) -> None:
+    def _propose(self, waiter: JobWaiter, behind: object | None = None) -> None:
         """Propose the waiter's Get, `behind` the operation just proposed for that client if one is named."""
-        waiter.asked = True
+        waiter.in_flight = True
         if waiter.numbered:             # a job handed out to a number stays with it, so its client must hear of it
-            waiter.stood = False
-        operation = self._allowed(waiter) if self._cluster.machine.rate_limited_queues else waiter.wanted.operation
+            waiter.was_queued = False
+        operation = self._allowed(waiter) if self._cluster.machine.rate_limited_queues else waiter.wants.operation
         if behind is None:
             self._cluster.propose_for(waiter.client, operation, waiter)
         else:
             self._cluster.propose_for(behind, operation, waiter, behind=True)
 
-    def _allowed(self, waiter: Waiter) -> Operation:
+    def _allowed(self, waiter: JobWaiter) -> Operation:
         """The waiter's operation, with the grants that are free for queues with a rate."""
         if waiter.allowed is not None:          # it had no turn
             waiter.allowed.release()
             waiter.allowed = None
-        wanted, queue = waiter.wanted, waiter.sent_for
+        wants, queue = waiter.wants, waiter.claimed_queue
         if queue is not None and not waiter.numbered and self._rates.pulse_of(queue) is None:
-            return wanted.operation
-        waiter.allowed = self._rates.take(wanted.pick or wanted.get, queue, numbered=waiter.numbered)
-        return wanted.operation if waiter.allowed is None else wanted.within(waiter.allowed)
+            return wants.operation
+        waiter.allowed = self._rates.take(wants.pick or wants.get, queue, numbered=waiter.numbered)
+        return wants.operation if waiter.allowed is None else wants.within(waiter.allowed)
 
-    def _unclaim(self, waiter: Waiter) -> tuple[str | None, int]:
+    def _unclaim(self, waiter: JobWaiter) -> tuple[str | None, int]:
         """Drop the claim of a Get no longer in flight; returns the queue it was sent for and how many it claimed."""
-        waiter.asked = False
-        queue, waiter.sent_for = waiter.sent_for, None
+        waiter.in_flight = False
+        queue, waiter.claimed_queue = waiter.claimed_queue, None
         if queue is not None:
-            self._claims.end(queue, waiter.wanted.get.item, waiter.claimed)
+            self._claims.end(queue, waiter.wants.get.item, waiter.claimed)
         return queue, waiter.claimed
 
-    def _stand(self, waiter: Waiter) -> None:
+    def _enqueue(self, waiter: JobWaiter) -> None:
         """Add the waiter to its lines, at its place in the order of arrival."""
-        waiter.stood = True
-        self._standing[waiter.number] = waiter
-        self._lines.stand(waiter.wanted.get, waiter.number)
-        request = waiter.wanted.request
+        waiter.was_queued = True
+        self._queued[waiter.number] = waiter
+        self._wait_lists.add(waiter.wants.get, waiter.number)
+        request = waiter.wants.request
         if request is not None:
             self._requests.setdefault((request.session, request.number), {})[waiter.number] = waiter
-        if waiter.wanted.until_finished:
+        if waiter.wants.until_finished:
             self._watch(waiter)
         if waiter.allowed is not None:
             allowed, waiter.allowed = waiter.allowed, None
             allowed.release()
 
-    def _leave(self, waiter: Waiter) -> None:
+    def _remove(self, waiter: JobWaiter) -> None:
         number = waiter.number
-        del self._standing[number]
-        self._lines.leave(waiter.wanted.get, number)
+        del self._queued[number]
+        self._wait_lists.remove(waiter.wants.get, number)
         if self._cluster.machine.expiring:
-            self.idle_queues.waited(waiter.wanted.get.queues)
-        request = waiter.wanted.request
+            self.idle_queues.waited(waiter.wants.get.queues)
+        request = waiter.wants.request
         if request is not None:
             same = self._requests[request.session, request.number]
             del same[number]
             if not same:
                 del self._requests[request.session, request.number]
-        if waiter.wanted.until_finished:
+        if waiter.wants.until_finished:
             self._watchers.unwatch(waiter)
 
-    def _watch(self, waiter: Waiter) -> None:
+    def _watch(self, waiter: JobWaiter) -> None:
         """GETBE: watch something unfinished; if there is nothing, propose the Get, whose reply will end the wait."""
         if not self._watchers.watch(waiter, self._cluster.machine):
             self._send(waiter, None)

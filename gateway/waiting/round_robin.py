@@ -11,7 +11,7 @@ from sockpqd.core import Handed, HandedMany, Reply
 from sockpqd.gateway.limits import ROTATION_QUEUES_MAX
 
 
-class Rotation:
+class RoundRobin:
     """The cycle of queues of a connection. With too many names it begins anew."""
 
     __slots__ = ("_places", "_turn", "last")

@@ -1,4 +1,4 @@
-"""A single blocked command; waiters.py explains how it waits."""
+"""A single blocked command; job_waiters.py explains how it waits."""
 
 from __future__ import annotations
 
@@ -9,83 +9,83 @@ from msgspec import Struct
 
 from sockpqd.core import Reply
 from sockpqd.gateway.protocol import responses
-from sockpqd.gateway.waiting.party import WaitingClient
-from sockpqd.gateway.waiting.rates import TakenGrants
-from sockpqd.gateway.waiting.rotation import Rotation
+from sockpqd.gateway.waiting.interfaces import WaitingClient
+from sockpqd.gateway.waiting.rates import ReservedGrants
+from sockpqd.gateway.waiting.round_robin import RoundRobin
 from sockpqd.gateway.waiting.slots import NoReply, Outcome
-from sockpqd.gateway.waiting.wanted import Wanted
+from sockpqd.gateway.waiting.wait_request import WaitRequest
 
 
-class Place(Protocol):
-    """The interface of `Waiters` to a waiter; see waiters.py."""
+class WaiterQueue(Protocol):
+    """The interface of `JobWaiters` to a waiter; see job_waiters.py."""
 
-    def settle(self, waiter: Waiter, reply: Reply) -> None:
+    def settle(self, waiter: JobWaiter, reply: Reply) -> None:
         """Handle the reply to the waiter's Get."""
 
-    def give_up(self, waiter: Waiter, outcome: Outcome) -> None:
+    def give_up(self, waiter: JobWaiter, outcome: Outcome) -> None:
         """End the waiter: its Get was not executed, or the outcome is unknown."""
 
-    def drop(self, waiter: Waiter, outcome: Outcome) -> None:
+    def drop(self, waiter: JobWaiter, outcome: Outcome) -> None:
         """End the waiter, whose Get had no turn, while others may still have one."""
 
-    def ask_anew(self, waiter: Waiter) -> None:
+    def repropose(self, waiter: JobWaiter) -> None:
         """Propose the waiter's Get again: it had no turn."""
 
-    def ask_granted(self, waiter: Waiter) -> None:
+    def propose_granted(self, waiter: JobWaiter) -> None:
         """Propose the waiter's Get with the grants that it has."""
 
-    def ask_again(self, waiter: Waiter) -> None:
+    def keep_session(self, waiter: JobWaiter) -> None:
         """Propose the waiter's Get although nothing has happened."""
 
-    def end_of_input(self, waiter: Waiter) -> None:
+    def end_of_input(self, waiter: JobWaiter) -> None:
         """Handle that the client has sent its last byte."""
 
-    def cancel(self, waiter: Waiter) -> None:
+    def cancel(self, waiter: JobWaiter) -> None:
         """Remove the waiter of a client that is gone."""
 
-    def come_after_put(self, waiter: Waiter) -> None:
+    def add_after_put(self, waiter: JobWaiter) -> None:
         """Let the waiter of a PUT .. WAIT wait, or propose its Get if there is an output."""
 
 
-class Waiter(Struct, gc=False, eq=False):
+class JobWaiter(Struct, gc=False, eq=False):
     """A blocked command: the slot of its answer, which receives the outcome of its Get."""
 
     client: WaitingClient
-    place: Place
-    wanted: Wanted
+    place: WaiterQueue
+    wants: WaitRequest
     outcome: Outcome | None = None
-    silent: bool = False                # the answer of its PUT covers it too
+    suppressed: bool = False                # the answer of its PUT covers it too
     number: int = 0                     # order of arrival; 0: it does not wait yet
-    stood: bool = False                 # it has stood in line; False again while a numbered Get is in flight
-    asked: bool = False                 # its Get is in flight
-    sent_for: str | None = None         # the queue whose jobs its Get in flight claims
+    was_queued: bool = False                 # it has stood in line; False again while a numbered Get is in flight
+    in_flight: bool = False                 # its Get is in flight
+    claimed_queue: str | None = None         # the queue whose jobs its Get in flight claims
     claimed: int = 0                    # how many
     watched: tuple[str | None, str | None] | None = None    # GETBE: the unfinished queue or item it waits on
     timer: TimerHandle | None = None    # of WITHIN
-    late: bool = False                  # its time is up: the Get in flight is its last
-    allowed: TakenGrants | None = None  # for queues with a rate, while its Get is in flight
-    rotation: Rotation | None = None    # the turns of the connection
-    too_late: bytes = responses.QUEUE_EMPTY       # the answer when its time is up
+    timed_out: bool = False                  # its time is up: the Get in flight is its last
+    allowed: ReservedGrants | None = None  # for queues with a rate, while its Get is in flight
+    round_robin: RoundRobin | None = None    # the turns of the connection
+    timeout_answer: bytes = responses.QUEUE_EMPTY       # the answer when its time is up
 
     @property
     def held_bytes(self) -> int:
         """Memory that the waiter uses."""
-        return self.wanted.held_bytes
+        return self.wants.held_bytes
 
     @property
     def numbered(self) -> bool:
         """See Slot."""
-        return self.wanted.request is not None
+        return self.wants.request is not None
 
     @property
     def refusal(self) -> bytes | None:
         """The answer if its client may not have its jobs any more, else None."""
-        return self.client.guard.refusal_to_take(self.wanted.get)
+        return self.client.guard.refusal_to_take(self.wants.get)
 
     @property
     def unknown_outcome(self) -> NoReply:
         """The fate of the command if the outcome of an operation is unknown."""
-        return NoReply.UNKNOWN if self.wanted.request is None else NoReply.UNKNOWN_REQUEST
+        return NoReply.UNKNOWN if self.wants.request is None else NoReply.UNKNOWN_REQUEST
 
     def end(self, outcome: Outcome) -> None:
         """Set its answer, or wait until that may be written."""
@@ -101,10 +101,10 @@ class Waiter(Struct, gc=False, eq=False):
             self.timer = None
         self.outcome = outcome
 
-    def _granted(self, allowed: TakenGrants) -> None:
+    def _granted(self, allowed: ReservedGrants) -> None:
         if self.outcome is None:
             self.allowed = allowed
-            self.place.ask_granted(self)
+            self.place.propose_granted(self)
         else:                                               # its client has gone meanwhile
             allowed.release()
 
@@ -117,13 +117,13 @@ class Waiter(Struct, gc=False, eq=False):
 
     def applied(self, reply: Reply) -> None:
         """Handle the reply to its Get."""
-        if self.rotation is not None:
-            self.rotation.note(reply, named=self.wanted.get.queues is not None)
+        if self.round_robin is not None:
+            self.round_robin.note(reply, named=self.wants.get.queues is not None)
         self.place.settle(self, reply)
 
     def refused(self) -> None:
         """End it: its Get was not executed, and this node no longer serves."""
-        self.place.give_up(self, b"" if self.silent else NoReply.REFUSED)
+        self.place.give_up(self, b"" if self.suppressed else NoReply.REFUSED)
 
     def unknown(self) -> None:
         """End it: whether a job was handed out to it is unknown."""
@@ -131,14 +131,14 @@ class Waiter(Struct, gc=False, eq=False):
 
     def overdue(self) -> None:
         """Try again, as its Get had no turn for too long: a client willing to wait need not be refused."""
-        if self.silent:
+        if self.suppressed:
             self.place.drop(self, b"")
         elif self.client.ended:
             self.place.drop(self, NoReply.CANCELLED)
-        elif self.late:
+        elif self.timed_out:
             self.place.drop(self, responses.BUSY)
         else:
-            self.place.ask_anew(self)
+            self.place.repropose(self)
 
     def end_of_input(self) -> None:
         """Ask for a job once more, then wait no longer: the client has sent its last byte."""
@@ -150,11 +150,11 @@ class Waiter(Struct, gc=False, eq=False):
 
     def keep_session(self) -> None:
         """Ask again, which counts as a use of its session."""
-        if self.wanted.in_session:
-            self.place.ask_again(self)
+        if self.wants.in_session:
+            self.place.keep_session(self)
 
-    def silence(self) -> None:
+    def suppress(self) -> None:
         """Suppress its answer: the PUT before it was not executed, and that answer covers both."""
-        self.silent = True
-        if not self.asked:
+        self.suppressed = True
+        if not self.in_flight:
             self.end(b"")

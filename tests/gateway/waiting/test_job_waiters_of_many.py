@@ -88,12 +88,12 @@ def step(gateway: MemoryGateway, clients: list[MemoryClient], kind: str, number:
     elif kind == "time":
         cluster.pass_time(number)
     elif kind == "over":
-        waiting = [waiter for waiter in gateway.hub.waiters._standing.values() if waiter.timer is not None]
+        waiting = [waiter for waiter in gateway.hub.waiters._queued.values() if waiter.timer is not None]
         if waiting:
             waiter = waiting[number % len(waiting)]
             assert waiter.timer is not None
             waiter.timer.cancel()
-            gateway.hub.waiters._time_over(waiter)
+            gateway.hub.waiters._time_out(waiter)
     elif kind == "leave":
         clients[number].vanish()
         clients[number] = gateway.connect(str(number))
@@ -330,7 +330,7 @@ def test_a_timer_ends_with_its_command() -> None:
         for client in clients:
             client.send(b"GETB q WITHIN 100\r\n")
         await gateway.settle()
-        timers = [waiter.timer for waiter in gateway.hub.waiters._standing.values()]
+        timers = [waiter.timer for waiter in gateway.hub.waiters._queued.values()]
         gateway.connect().send(b"PUT q 0 1\r\na")
         clients[1].vanish()
         await gateway.settle()

@@ -8,8 +8,8 @@ import re
 import pytest
 
 from sockpqd.core import Pulse, Request, TouchSession
-from sockpqd.gateway.pulses.turns import WRITTEN_MS_MAX
-from sockpqd.gateway.pulses.window import Number, Window
+from sockpqd.gateway.pulses.grant_waiters import WRITTEN_MS_MAX
+from sockpqd.gateway.pulses.window import GrantId, Window
 from tests.gateway.helpers.fake_cluster import returned
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway, attached, with_gateway
 from tests.gateway.pulses.writes import Writes
@@ -18,7 +18,7 @@ SESSION = b"SESSION 1_9f3c5a7e11d0c2b4\r\n"
 GO = re.compile(rb"200 OK GO (\d+) 0\r\n")
 JOB = re.compile(rb"200 OK q (\d+) 0 1\r\nx")
 TURN_OR_JOBS = re.compile(rb"200 OK GO \d+ 0\r\n|200 OK \d+\r\nq .*", re.DOTALL)
-ONE = Number("ticket", 1)
+ONE = GrantId("ticket", 1)
 
 
 def back(gateway: MemoryGateway, command: bytes) -> MemoryClient:
@@ -188,14 +188,14 @@ def test_a_client_that_leaves_while_its_job_waits_for_room_is_not_asked_for() ->
         again.vanish()
         await asyncio.sleep(0.3)
         assert len(gateway.cluster.operations(Request)) == asked
-        assert gateway.hub.turns.window("queue:q").under_way == 0
+        assert gateway.hub.grant_waiters.window("queue:q").in_flight == 0
     with_gateway(test)
 
 
 def test_a_grant_that_is_written_again_leaves_its_first_place() -> None:
     window, pulse = Window(), Pulse("p", rate=2, now=2, per_ms=1000)
     for at in (0.0, 0.5):
-        window.under_way += 1
+        window.in_flight += 1
         window.write(1, (ONE,))
         window.stamp(at)
     assert window.free(pulse, 0.5) == 1
@@ -207,7 +207,7 @@ def test_a_grant_that_is_written_again_leaves_its_first_place() -> None:
 
 def test_what_has_left_comes_back_when_the_window_grows_by_a_step() -> None:
     window, pulse = Window(), Pulse("p", rate=1, now=1, per_ms=1000, step_ms=60_000)
-    window.under_way += 1
+    window.in_flight += 1
     window.write(1)
     window.stamp(0.0)
     assert window.free(pulse, 30.0) == 1

@@ -11,17 +11,17 @@ from sockpqd.core import Grant, Operation, Reply, TakeTurn
 from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.protocol.request_id import Numbering
 from sockpqd.gateway.pulses.window import Window
-from sockpqd.gateway.waiting.party import WaitingClient
+from sockpqd.gateway.waiting.interfaces import WaitingClient
 from sockpqd.gateway.waiting.slots import NoReply, Outcome
 
 
-class Going(Struct, gc=False, eq=False):
+class PendingGrant(Struct, gc=False, eq=False):
     """A grant on its way to a client: it counts as written from the moment when the answer is written.
 
     It does not know its waiter, whose outcome it makes: the garbage collector would see nothing of that circle.
     """
 
-    place: Place
+    place: GrantQueue
     pulse: str
     window: Window
     ticket: int
@@ -41,45 +41,45 @@ class Going(Struct, gc=False, eq=False):
             self.place.drop(self)
 
 
-class Place(Protocol):
-    """The interface of `Turns` to a waiter and its grant; see turns.py."""
+class GrantQueue(Protocol):
+    """The interface of `GrantWaiters` to a waiter and its grant; see grant_waiters.py."""
 
-    def write(self, going: Going) -> bytes:
+    def write(self, pending: PendingGrant) -> bytes:
         """The answer that gives this grant, if this node may still write it."""
 
-    def drop(self, going: Going) -> None:
+    def drop(self, pending: PendingGrant) -> None:
         """Give the grant to the next: it was not written."""
 
-    def settle(self, waiter: TurnWaiter, reply: Reply) -> None:
+    def settle(self, waiter: GrantWaiter, reply: Reply) -> None:
         """Handle the reply to the waiter's operation."""
 
-    def give_up(self, waiter: TurnWaiter, outcome: Outcome) -> None:
+    def give_up(self, waiter: GrantWaiter, outcome: Outcome) -> None:
         """End the waiter: its operation was not executed, or the outcome is unknown."""
 
-    def ask_anew(self, waiter: TurnWaiter) -> None:
+    def repropose(self, waiter: GrantWaiter) -> None:
         """Propose the waiter's operation again: it had no turn."""
 
-    def cancel(self, waiter: TurnWaiter) -> None:
+    def cancel(self, waiter: GrantWaiter) -> None:
         """Remove the waiter of a client that is gone."""
 
-    def use_session(self, session: int) -> None:
+    def touch_session(self, session: int) -> None:
         """Let the session know that it is used."""
 
 
-class TurnWaiter(Struct, gc=False, eq=False):
+class GrantWaiter(Struct, gc=False, eq=False):
     """A PULSE WAIT: the slot of its answer."""
 
     client: WaitingClient
-    place: Place
+    place: GrantQueue
     pulse: str
     numbering: Numbering | None = None  # of a numbered command
     outcome: Outcome | None = None
     number: int = 0                     # order of arrival; 0: it has not had to wait yet
-    stood: bool = False                 # it has stood in line
+    was_queued: bool = False                 # it has stood in line
     timer: TimerHandle | None = None    # of WITHIN
-    late: bool = False                  # its time is up: what is under way is its last chance
+    timed_out: bool = False                  # its time is up: what is under way is its last chance
     claimed: Window | None = None       # where the operation under way has a grant
-    going: Going | None = None          # its grant, until that is written
+    pending: PendingGrant | None = None          # its grant, until that is written
 
     @property
     def held_bytes(self) -> int:
@@ -124,7 +124,7 @@ class TurnWaiter(Struct, gc=False, eq=False):
     def keep_session(self) -> None:
         """Use its session, which must not end while it waits."""
         if self.numbering is not None:
-            self.place.use_session(self.numbering.session)
+            self.place.touch_session(self.numbering.session)
 
     # ---- the outcome of its operation
 
@@ -142,7 +142,7 @@ class TurnWaiter(Struct, gc=False, eq=False):
 
     def overdue(self) -> None:
         """Try again."""
-        if self.late:
+        if self.timed_out:
             self.place.give_up(self, responses.BUSY)
         else:
-            self.place.ask_anew(self)
+            self.place.repropose(self)

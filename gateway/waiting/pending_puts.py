@@ -8,7 +8,7 @@ from sockpqd.cluster.api import Cluster
 from sockpqd.core import Get, Put
 
 
-class ComingJobs:
+class PendingPuts:
     """PUTs that are proposed and not yet in an entry, and for whose jobs nobody has been sent.
 
     Entries are made in turns only, so what is noted after a turn is for one and the same.

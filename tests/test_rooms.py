@@ -43,7 +43,7 @@ ORDER = {
     ),
     "sockpq": (
         "_version", "errors", "_process", "model", "configuration", "interpreter", "_protocol", "_backends", "_engine",
-        "_long_lived", "_async", "_sync", "aio", "worker", "_guardian", "testing",
+        "_streaming", "_async", "_sync", "aio", "worker", "_guardian", "testing",
     ),
     "sockpq_kombu": (
         "_version", "mapping", "client", "background", "transient", "link", "channels", "transport", "results",

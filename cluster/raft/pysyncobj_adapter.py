@@ -1,10 +1,10 @@
 """The only module that knows pysyncobj: the pinned version, the parts that are replaced, and how it is called.
 
 pysyncobj 0.3.17 as shipped loses acknowledged data and unpickles what a peer sends (docs/ARCHITECTURE.md lists each
-hazard). All of it is cured through seams the library offers, without a fork: the transport object, two factories that
-are module globals (`createJournal`, `Serializer`), and its `pickle` module. Everything else that is used of it is in
-Replica, which for the steady lane (steady_lane.py) also does single steps of the library's tick, on the library's own
-fields. A test fails if another version is installed.
+hazard). All of it is cured without a fork, through seams that the library offers: the transport object, two factories
+that are module globals (`createJournal`, `Serializer`), and its `pickle` module. Everything else that is used of it is
+in Replica. For the steady lane (steady_lane.py) Replica also takes single steps of the library's tick, and reads and
+writes private fields of the library for that. A test fails if another version is installed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The transport that pysyncobj gets, with the rules that make it safe.
 
 Everything the library sends goes through send(), everything peers send through receive(); the parts (append_entries,
-elections, snapshot_transfer, voter_admission) let only pass what Raft allows. No private name of the library is used.
+elections, snapshot_transfer, voter_admission) let pass only what Raft allows. They use only
+public names of the library; what needs its private fields is in pysyncobj_adapter.py (Replica).
 """
 
 from __future__ import annotations

@@ -190,7 +190,7 @@ def test_where_there_is_no_session_to_have_calls_go_on_without(
     assert set(cluster.servers[0].numbers) == {0}
     job = client.get("q", expire=30)
     assert job is not None
-    monkeypatch.setattr("sockpq._engine.executor.SESSIONLESS_S", 0.0)
+    monkeypatch.setattr("sockpq._engine.leader_connections.SESSIONLESS_S", 0.0)
     cluster.servers[0].fail("DONE", Fault.EXECUTE_AND_CLOSE)
     with pytest.raises(OutcomeUnknown):         # the promise is that of a client without sessions
         job.done()

@@ -78,7 +78,7 @@ def test_the_time_of_a_done_is_not_that_of_the_wait_for_the_next_job(client: Cli
 def test_a_program_that_finds_no_server_for_long_is_told_so_once(
     cluster: FakeCluster, client: Client, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sockpq._engine.executor.SILENT_S", 0.05)
+    monkeypatch.setattr("sockpq._engine.call_runner.SILENT_S", 0.05)
     client.put("q", b"1")
     cluster.servers[0].fail("PUT", Fault.CLOSE)
     client.put("q", b"2")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import msgpack
 import pytest
 
@@ -33,3 +36,15 @@ def test_a_call_that_was_cut_or_made_longer_is_no_call(length: int) -> None:
         pysyncobj_adapter._loads(call[:-1])
     with pytest.raises(ValueError, match="extra"):
         pysyncobj_adapter._loads(call + b"\0")
+
+
+def test_the_private_names_of_the_library_that_are_used_are_documented() -> None:
+    root = Path(__file__).parents[2]
+    used = {
+        path.name: set(re.findall(r"(?:_SyncObj|_field\(\")__(\w+)", path.read_text()))
+        for path in sorted((root / "cluster").rglob("*.py"))
+    }
+    (row,) = [line for line in (root / "docs/ARCHITECTURE.md").read_text().splitlines()
+              if line.startswith("| nothing it offers does a single step")]
+    assert {name for name, names in used.items() if names} == {"pysyncobj_adapter.py"}
+    assert {name for name in used["pysyncobj_adapter.py"] if f"`{name}`" not in row} == set()

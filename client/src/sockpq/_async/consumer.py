@@ -9,9 +9,9 @@ from sockpq._async.job import Job
 from sockpq._async.keepalive import KeepAlive
 from sockpq._backends.asyncio import run
 from sockpq._engine.executor import Executor
-from sockpq._long_lived.bound_session import BoundSession
 from sockpq._protocol.arguments import Block, Policy, integer
 from sockpq._protocol.commands import batches
+from sockpq._streaming.bound_session import BoundSession
 
 
 class Consumer:

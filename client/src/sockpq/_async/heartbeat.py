@@ -8,7 +8,7 @@ from time import monotonic
 
 from sockpq._async.job import Job
 from sockpq._engine.executor import Executor
-from sockpq._long_lived.lease_renewals import LeaseRenewals
+from sockpq._streaming.lease_renewals import LeaseRenewals
 
 
 class Heartbeat:

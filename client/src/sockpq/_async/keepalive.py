@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
-from sockpq._long_lived.bound_session import BoundSession
+from sockpq._streaming.bound_session import BoundSession
 
 
 class KeepAlive:

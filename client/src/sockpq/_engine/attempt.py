@@ -234,3 +234,15 @@ def _is_blocked(connection: Connection, command: Command[Any]) -> bool:
     if command.blocks is Blocks.NEVER or connection.protocol.amid_answer:
         return False
     return command.blocks is Blocks.AT_ONCE or connection.protocol.waiting is not None
+
+
+def unknown_words(connection: Connection, words: tuple[str, ...]) -> NotSupported:
+    """Return the error for a server that lacks some of these words of CAPS."""
+    return NotSupported(f"{connection.address}: this server does not know all of: {', '.join(words)}")
+
+
+def value_of(answer: Answer) -> Any:
+    """Return the value of an answer, or raise its error."""
+    if answer.error:
+        raise answer.error
+    return answer.value

@@ -16,7 +16,6 @@ from sockpq._engine.executor import Executor
 from sockpq._engine.limits import Limits
 from sockpq._engine.stats import Stats
 from sockpq._engine.tracing import Tracing
-from sockpq._long_lived.event_stream import EventStream
 from sockpq._protocol.addresses import parse_server, parse_servers
 from sockpq._protocol.arguments import (
     ABSENT,
@@ -39,6 +38,7 @@ from sockpq._protocol.command import Command
 from sockpq._protocol.commands import batches, cluster, jobs, pulses
 from sockpq._protocol.commands import events as event_commands
 from sockpq._protocol.commands import queues as queue_commands
+from sockpq._streaming.event_stream import EventStream
 from sockpq._sync.consume import LEASE_S, Consumption, consume
 from sockpq._sync.consumer import Consumer
 from sockpq._sync.events import Events

@@ -191,7 +191,7 @@ class Consumption:
         if self._prefetch > 1:
             taken = self._take_many(done, blocks)
         else:
-            one = run(self._executor.run_behind(
+            one = run(self._executor.calls.run_behind(
                 done, self._single, self._put_back_one, timeout=self._timeout, wait=self._taking.wait
             ))
             taken = [one] if one else []
@@ -213,7 +213,7 @@ class Consumption:
 
     def _take_many(self, done: Command[Any] | None, blocks: bool) -> Sequence[Handed]:
         command = self._taking.many(self._prefetch - len(self._waiting), blocks)
-        return run(self._executor.run_behind(
+        return run(self._executor.calls.run_behind(
             done, command, self._put_back_many, timeout=self._timeout, wait=self._taking.wait if blocks else None
         )) or ()
 

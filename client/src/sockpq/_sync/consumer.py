@@ -9,9 +9,9 @@ from types import TracebackType
 
 from sockpq._backends.sync import run
 from sockpq._engine.executor import Executor
-from sockpq._long_lived.bound_session import BoundSession
 from sockpq._protocol.arguments import Block, Policy, integer
 from sockpq._protocol.commands import batches
+from sockpq._streaming.bound_session import BoundSession
 from sockpq._sync.job import Job
 from sockpq._sync.keepalive import KeepAlive
 

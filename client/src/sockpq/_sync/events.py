@@ -7,7 +7,7 @@ from __future__ import annotations
 from types import TracebackType
 
 from sockpq._backends.sync import run
-from sockpq._long_lived.event_stream import EventStream
+from sockpq._streaming.event_stream import EventStream
 from sockpq.model import Event
 
 

@@ -7,7 +7,7 @@ from time import monotonic
 
 from sockpq._backends.sync import run
 from sockpq._engine.executor import Executor
-from sockpq._long_lived.lease_renewals import LeaseRenewals
+from sockpq._streaming.lease_renewals import LeaseRenewals
 from sockpq._sync.job import Job
 
 

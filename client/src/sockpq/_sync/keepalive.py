@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from sockpq._backends.sync import run
-from sockpq._long_lived.bound_session import BoundSession
+from sockpq._streaming.bound_session import BoundSession
 
 
 class KeepAlive:

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class Link:
-    """For any number of threads. Only `ask` waits for an answer in the thread of an event loop."""
+    """For any number of threads. Only `call` waits for an answer in the thread of an event loop."""
 
     def __init__(self, access: Access, options: dict[str, Any]) -> None:
         """`options`: kombu's transport_options."""
@@ -38,10 +38,10 @@ class Link:
         self.pending: dict[str, QueueSettings] = {}      # declared, and perhaps never needed on the server
         self.local_queues: dict[str, LocalQueue] = {}
         self.notices = Notices(self.client)
-        self._outbox = Outbox("sockpq outbox", self._not_said)
+        self._outbox = Outbox("sockpq outbox", self._send_failed)
         self._later: deque[Callable[[], Any]] = deque()     # of the outbox, without acknowledgements
-        self.acknowledgements = Acknowledgements(self.client, self._outbox, self._told)
-        self._looks: list[Callable[[], None]] = []
+        self.acknowledgements = Acknowledgements(self.client, self._outbox, self._acknowledged)
+        self._watchers: list[Callable[[], None]] = []
         self._transient = *TRANSIENT, *options.get("transient_exchanges", ())
         self._failure: Exception | None = None
         self._news = threading.Condition()
@@ -50,21 +50,21 @@ class Link:
 
     # what is said to the server
 
-    def say(self, call: Callable[[], Any]) -> None:
+    def send(self, call: Callable[[], Any]) -> None:
         """Call this, now; in an event loop soon, and a refusal is only logged.
 
         Behind all that was said before, but for acknowledgements, on which nothing depends that is said.
         """
         if must_not_block():
             self._later.append(call)
-            self._outbox.call(self._say_next)
+            self._outbox.call(self._send_next)
             return
-        if self._later or self.acknowledgements.untold_others_see:
+        if self._later or self.acknowledgements.unsent_visible:
             self.flush()
         with errors_of_kombu():
             call()
 
-    def ask(self, question: Callable[[], T]) -> T:
+    def call(self, question: Callable[[], T]) -> T:
         """Call this, behind all that was said before, and wait for the answer in any thread."""
         self.flush()
         with errors_of_kombu():
@@ -78,13 +78,13 @@ class Link:
             self.flush()
             call()
 
-    def _say_next(self) -> None:
+    def _send_next(self) -> None:
         try:
             self._later[0]()
         finally:
             self._later.popleft()
 
-    def _not_said(self, error: SockpqError) -> None:
+    def _send_failed(self, error: SockpqError) -> None:
         logger.error("a message sent from an event loop was not accepted by the server: %s", error)
         if isinstance(error, LOST):
             self.fail(error)
@@ -94,17 +94,17 @@ class Link:
         if not self._outbox.flush(FLUSH_S):
             logger.warning("%d acknowledgements or messages could not be sent in time", len(self._outbox))
 
-    def watch(self, look: Callable[[], None]) -> None:
+    def watch(self, poll: Callable[[], None]) -> None:
         """Call this, in another thread, when the server has learned of acknowledgements."""
-        self._looks.append(look)
+        self._watchers.append(poll)
 
-    def unwatch(self, look: Callable[[], None]) -> None:
+    def unwatch(self, poll: Callable[[], None]) -> None:
         """Call it no more."""
-        self._looks.remove(look)
+        self._watchers.remove(poll)
 
-    def _told(self) -> None:
-        for look in list(self._looks):
-            look()
+    def _acknowledged(self) -> None:
+        for poll in list(self._watchers):
+            poll()
 
     # queues of this program
 
@@ -114,11 +114,11 @@ class Link:
 
     def local_queue(self, queue: str) -> LocalQueue:
         """The queue of this program with that name."""
-        return self.local_queues.setdefault(queue, LocalQueue(self.came))
+        return self.local_queues.setdefault(queue, LocalQueue(self.notify))
 
     # what has come
 
-    def came(self) -> None:
+    def notify(self) -> None:
         """There may be something to deliver. Called from any thread."""
         with self._news:
             first, self._has_news = not self._has_news, True
@@ -129,9 +129,9 @@ class Link:
     def fail(self, error: Exception) -> None:
         """The connection is lost: the program learns it where it waits for messages."""
         self._failure = error.__cause__ if isinstance(error.__cause__, ForeignCluster) else error
-        self.came()
+        self.notify()
 
-    def taken(self) -> None:
+    def clear_news(self) -> None:
         """What has come until now is being looked at. Raises why there will be no more."""
         with self._news:
             self._has_news = False

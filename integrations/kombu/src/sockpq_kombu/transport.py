@@ -97,7 +97,7 @@ class Transport(virtual.Transport):
         What is told comes first, on whatever channel, also between two messages of queues: a task that was revoked
         before it was sent is not begun, however long the one before it takes, as in the solo pool.
         """
-        self.link.taken()
+        self.link.clear_news()
         until = monotonic() + seconds
         some = False
         for one in list(self.channels):
@@ -107,7 +107,7 @@ class Transport(virtual.Transport):
                     break
                 some = True
                 if monotonic() >= until:
-                    self.link.came()        # there may be more
+                    self.link.notify()        # there may be more
                     return True
         return some
 

@@ -15,7 +15,7 @@ from sockpq_kombu.background.outbox import Outbox, Send
 logger = get_logger("kombu.transport.sockpq")
 
 
-class Fate(Enum):
+class AckAction(Enum):
     """What is to become of a job."""
 
     DONE = "done"
@@ -29,40 +29,40 @@ class Acknowledgements:
 
     def __init__(self, client: Client, outbox: Outbox, told: Callable[[], None]) -> None:
         """`told`: called in the thread of the outbox when there are fewer that the server does not know."""
-        self.untold = 0
-        self.untold_others_see = 0          # of these, what others may take then, or find among the dead
+        self.unsent = 0
+        self.unsent_visible = 0          # of these, what others may take then, or find among the dead
         self._counting = threading.Lock()
         self._told = told
         self._client = client
         self._outbox = outbox
-        self._send: dict[Fate, Send] = {fate: partial(self._tell, fate) for fate in Fate}
+        self._send: dict[AckAction, Send] = {action: partial(self._tell, action) for action in AckAction}
 
-    def add(self, fate: Fate, *jobs: int) -> None:
+    def add(self, action: AckAction, *jobs: int) -> None:
         """Tell this soon."""
-        self._count(fate, len(jobs))
-        self._outbox.add(self._send[fate], *jobs)
+        self._count(action, len(jobs))
+        self._outbox.add(self._send[action], *jobs)
 
-    def _count(self, fate: Fate, more: int) -> None:
+    def _count(self, action: AckAction, more: int) -> None:
         with self._counting:
-            self.untold += more
-            if fate is not Fate.DONE:
-                self.untold_others_see += more
+            self.unsent += more
+            if action is not AckAction.DONE:
+                self.unsent_visible += more
 
-    def _tell(self, fate: Fate, jobs: list[int]) -> None:
+    def _tell(self, action: AckAction, jobs: list[int]) -> None:
         try:
-            self._say(fate, jobs)
+            self._say(action, jobs)
         finally:
-            self._count(fate, -len(jobs))
+            self._count(action, -len(jobs))
             self._told()
 
-    def _say(self, fate: Fate, jobs: list[int]) -> None:
+    def _say(self, action: AckAction, jobs: list[int]) -> None:
         try:
-            if fate is Fate.DONE:
+            if action is AckAction.DONE:
                 found = [one is not None for one in self._client.done_many(jobs)]
-            elif fate is Fate.BACK:
+            elif action is AckAction.BACK:
                 found = self._client.later_many(jobs, first=True)
             else:
-                found = [self._bury(job, fate.value) for job in jobs]
+                found = [self._bury(job, action.value) for job in jobs]
         except SockpqError as error:
             logger.warning("%d acknowledgements failed, the messages will come again: %s", len(jobs), error)
             return

@@ -40,7 +40,7 @@ class Fetcher:
         """Begin."""
         self._thread.start()
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """There may be room, or other queues. Never blocks for longer than a send."""
         with self._changed:
             asking = self._asking

@@ -16,7 +16,7 @@ from kombu.transport import virtual
 from kombu.transport.base import to_rabbitmq_queue_arguments
 from sockpq import BindingNotFound, JobExists, QueueExists, QueueNotFound, TopicNotFound
 
-from sockpq_kombu.background.acknowledgements import Fate
+from sockpq_kombu.background.acknowledgements import AckAction
 from sockpq_kombu.background.event_loop import must_not_block
 from sockpq_kombu.channels.deliveries import Consumed, Deliveries, bury_bad, message_of
 from sockpq_kombu.channels.qos import QoS
@@ -112,7 +112,7 @@ class Channel(virtual.Channel):
                     if settings:
                         self._client.queue_config(name, **settings)
 
-            self._link.say(make)
+            self._link.send(make)
 
     def _name(self, queue: str) -> str:
         return name_of(self._prefix, queue)
@@ -146,7 +146,7 @@ class Channel(virtual.Channel):
             except QueueNotFound:
                 return None
 
-        return self._link.ask(ask)
+        return self._link.call(ask)
 
     def queue_delete(self, queue: str, if_unused: bool = False, if_empty: bool = False, **kwargs: Any) -> None:
         """Delete it with its messages and bindings."""
@@ -163,7 +163,7 @@ class Channel(virtual.Channel):
             with suppress(QueueNotFound):
                 self._client.queue_delete(self._name(queue), force=True)
 
-        self._link.say(delete)
+        self._link.send(delete)
 
     # exchanges: topics of the server, unless they are transient
 
@@ -182,7 +182,7 @@ class Channel(virtual.Channel):
         else:
             self._make_queues()
             topic, name, pattern = self._name(exchange), self._name(queue), self._pattern(kind, routing_key)
-            self._link.say(lambda: self._client.topic_bind(topic, name, pattern))
+            self._link.send(lambda: self._client.topic_bind(topic, name, pattern))
         self.state.binding_declare(queue, exchange, routing_key, arguments)
 
     def queue_unbind(self, queue: str, exchange: str | None = None, routing_key: str = "",
@@ -199,7 +199,7 @@ class Channel(virtual.Channel):
             with suppress(TopicNotFound, BindingNotFound, QueueNotFound):
                 self._client.topic_unbind(self._name(exchange), self._name(queue), pattern)
 
-        self._link.say(unbind)
+        self._link.send(unbind)
 
     @staticmethod
     def _pattern(kind: str, routing_key: str) -> str | None:
@@ -215,12 +215,12 @@ class Channel(virtual.Channel):
             with suppress(TopicNotFound):
                 self._client.topic_delete(self._name(exchange))
 
-        self._link.say(delete)
+        self._link.send(delete)
 
     def get_table(self, exchange: str) -> list[tuple[str, str | None, str]]:
         """The bindings of an exchange as the server knows them: key, pattern, queue."""
         name = self._name(exchange)
-        bindings = [one for one in self._link.ask(lambda: self._client.topic_list(name)) if one.topic == name]
+        bindings = [one for one in self._link.call(lambda: self._client.topic_list(name)) if one.topic == name]
         return [(one.pattern or "", one.pattern, one.queue) for one in bindings]
 
     # publishing
@@ -243,7 +243,7 @@ class Channel(virtual.Channel):
         self._make_queues()
         name, data, priority = self._name(queue), pack(message), self._get_message_priority(message)
         key, times = key_of(message), self._times(message)
-        self._link.say(lambda: self._client.put(name, data, priority, key=key, on_duplicate="ignore", **times))
+        self._link.send(lambda: self._client.put(name, data, priority, key=key, on_duplicate="ignore", **times))
 
     def _publish(self, exchange: str, routing_key: str, message: Raw) -> None:
         self._make_queues()
@@ -259,7 +259,7 @@ class Channel(virtual.Channel):
             if not count and fallback:
                 self._client.put(fallback, data, priority, key=key, on_duplicate="ignore", **times)
 
-        self._link.say(publish)
+        self._link.send(publish)
 
     def _times(self, message: Raw) -> dict[str, float]:
         """When it may be delivered, and until when."""
@@ -306,15 +306,15 @@ class Channel(virtual.Channel):
     def basic_qos(self, prefetch_size: int = 0, prefetch_count: int = 0, apply_global: bool = False) -> None:
         """Change how many messages may be unacknowledged."""
         super().basic_qos(prefetch_size, prefetch_count, apply_global)
-        self._deliveries.look()
+        self._deliveries.poll()
 
     def limit_to(self, free: Callable[[], int]) -> None:
         """Take no more messages than `free` says, which is asked whenever there may be room; see look()."""
         self.qos.free = free
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """There may be room for more messages."""
-        self._deliveries.look()
+        self._deliveries.poll()
 
     def basic_get(self, queue: str, no_ack: bool = False, **kwargs: Any) -> Any:
         """One message, or None."""
@@ -325,7 +325,7 @@ class Channel(virtual.Channel):
             except Empty:
                 return None
         if no_ack:
-            self.end(Fate.DONE, message.delivery_tag)
+            self.end(AckAction.DONE, message.delivery_tag)
         else:
             self.qos.append(message, message.delivery_tag)
         return message
@@ -339,7 +339,7 @@ class Channel(virtual.Channel):
             return self._message(local.messages.popleft())
         if self._getter is None:
             self._getter = self._client.consumer(self.session_ttl)
-        jobs = self._link.ask(lambda: self._getter.get_many(
+        jobs = self._link.call(lambda: self._getter.get_many(
             1, self._name(queue), block=False, meta=True, policy=self._policy
         ))
         if not jobs:
@@ -361,11 +361,11 @@ class Channel(virtual.Channel):
         """All unacknowledged messages go back to their places."""
         self.qos.restore_unacked()
 
-    def end(self, fate: Fate, delivery_tag: str) -> None:
+    def end(self, action: AckAction, delivery_tag: str) -> None:
         """A delivered message was finished with. Those of local queues, which have no number, need nothing."""
         if delivery_tag.isdigit():
-            self._link.acknowledgements.add(fate, int(delivery_tag))
-        self._deliveries.look()
+            self._link.acknowledgements.add(action, int(delivery_tag))
+        self._deliveries.poll()
 
     def bury(self, message: Any) -> None:
         """Nobody can read this message, which was delivered: it goes among the dead jobs of its queue."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from kombu.log import get_logger
 from sockpq import Job
 
-from sockpq_kombu.background.acknowledgements import Fate
+from sockpq_kombu.background.acknowledgements import AckAction
 from sockpq_kombu.background.event_loop import must_not_block
 from sockpq_kombu.background.fetcher import TOGETHER_MAX, Fetcher
 from sockpq_kombu.link import Link
@@ -58,7 +58,7 @@ class Deliveries:
         """Deliver the messages of this queue. `name`: what the server calls it."""
         if consumed.queue in self._link.local_queues:
             self._local[consumed.queue] = consumed
-            self._link.came()
+            self._link.notify()
             return
         self._remote[name] = consumed
         if self._fetcher is None:
@@ -66,8 +66,8 @@ class Deliveries:
                 self._link.client, self._session_ttl, self._policy, self._wanted, self._came, self._link.fail
             )
             self._fetcher.start()
-            self._link.watch(self.look)
-        self._fetcher.look()
+            self._link.watch(self.poll)
+        self._fetcher.poll()
 
     def end(self, name: str, queue: str) -> None:
         """Deliver no more of it; those that lie here go back.
@@ -78,7 +78,7 @@ class Deliveries:
         with self._changing:
             if self._remote.pop(name, None) is None:
                 return
-        self.look()
+        self.poll()
         if self._fetcher is not None and not must_not_block():
             self._fetcher.withdraw(name)
         with self._changing:
@@ -86,11 +86,11 @@ class Deliveries:
             self._inbox = deque(job for job in self._inbox if job.queue != name)
         self._put_back(left)
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """There may be room for more messages, or other queues."""
         fetcher = self._fetcher     # another thread may stop it meanwhile
         if fetcher is not None:
-            fetcher.look()
+            fetcher.poll()
 
     def waiting(self) -> int:
         """How many messages can be delivered."""
@@ -126,8 +126,8 @@ class Deliveries:
                 bury_bad(self._link, job, error)
                 continue
             if found.no_ack:            # others make room when they are acknowledged
-                self._link.acknowledgements.add(Fate.DONE, job.id)
-                self.look()
+                self._link.acknowledgements.add(AckAction.DONE, job.id)
+                self.poll()
             found.deliver(message)
             return True
         return False
@@ -140,29 +140,29 @@ class Deliveries:
         """Fetch no more; what was not acknowledged goes back to its place."""
         fetcher, self._fetcher = self._fetcher, None
         if fetcher is not None:
-            self._link.unwatch(self.look)
+            self._link.unwatch(self.poll)
             fetcher.stop()
         self._inbox.clear()
 
     def _wanted(self) -> tuple[int, tuple[str, ...]]:
-        room = self._room(len(self._inbox), self._link.acknowledgements.untold)
+        room = self._room(len(self._inbox), self._link.acknowledgements.unsent)
         return TOGETHER_MAX if room is None else room, tuple(self._remote)
 
     def _came(self, jobs: list[Job]) -> None:
         with self._changing:
             self._inbox.extend(job for job in jobs if job.queue in self._remote)
             self._put_back([job for job in jobs if job.queue not in self._remote])
-        self._link.came()
+        self._link.notify()
 
     def _put_back(self, jobs: list[Job]) -> None:
         if jobs:
-            self._link.acknowledgements.add(Fate.BACK, *(job.id for job in jobs))
+            self._link.acknowledgements.add(AckAction.BACK, *(job.id for job in jobs))
 
 
 def bury_bad(link: Link, job: Job, error: BadMessage) -> None:
     """It would end every program that takes it: it goes among the dead jobs, where an operator can look at it."""
     logger.error("job %d of queue %s is no message, and is buried: %s", job.id, job.queue, error)
-    link.acknowledgements.add(Fate.BAD, job.id)
+    link.acknowledgements.add(AckAction.BAD, job.id)
 
 
 def message_of(job: Job) -> Raw:

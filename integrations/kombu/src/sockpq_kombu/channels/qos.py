@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from kombu.transport import virtual
 
-from sockpq_kombu.background.acknowledgements import Fate
+from sockpq_kombu.background.acknowledgements import AckAction
 
 
 class Ending(Protocol):
@@ -15,7 +15,7 @@ class Ending(Protocol):
 
     bury_rejected: bool
 
-    def end(self, fate: Fate, delivery_tag: str) -> None:
+    def end(self, action: AckAction, delivery_tag: str) -> None:
         """A delivered message was finished with."""
 
 
@@ -25,7 +25,7 @@ class QoS(virtual.QoS):
     channel: Ending
     free: Callable[[], int] | None = None       # a limit besides: how many more its user could begin at once
 
-    def room(self, undelivered: int, untold: int) -> int | None:
+    def room(self, undelivered: int, unsent: int) -> int | None:
         """How many messages more may be taken; None: any number.
 
         The server counts a message until it is told of its end: with these it never counts more than twice the limit,
@@ -36,24 +36,24 @@ class QoS(virtual.QoS):
         if not limit:
             return room
         held = len(self._delivered) - len(self._dirty) + undelivered
-        more = max(min(limit - held, 2 * limit - held - untold), 0)
+        more = max(min(limit - held, 2 * limit - held - unsent), 0)
         return more if room is None else min(more, room)
 
     def ack(self, delivery_tag: str) -> None:
         """The message was worked on."""
         self._quick_ack(delivery_tag)
-        self.channel.end(Fate.DONE, delivery_tag)
+        self.channel.end(AckAction.DONE, delivery_tag)
 
     def reject(self, delivery_tag: str, requeue: bool = False) -> None:
         """It goes back to its place; or it is dropped, or buried where the options say so."""
         self._quick_ack(delivery_tag)
-        dropped = Fate.REJECTED if self.channel.bury_rejected else Fate.DONE
-        self.channel.end(Fate.BACK if requeue else dropped, delivery_tag)
+        dropped = AckAction.REJECTED if self.channel.bury_rejected else AckAction.DONE
+        self.channel.end(AckAction.BACK if requeue else dropped, delivery_tag)
 
     def bury(self, delivery_tag: str) -> None:
         """It can never be worked on."""
         self._quick_ack(delivery_tag)
-        self.channel.end(Fate.BAD, delivery_tag)
+        self.channel.end(AckAction.BAD, delivery_tag)
 
     def restore_unacked(self) -> list[Any]:
         """All go back to their places."""
@@ -61,7 +61,7 @@ class QoS(virtual.QoS):
         tags = list(self._delivered)
         self._delivered.clear()
         for tag in tags:
-            self.channel.end(Fate.BACK, tag)
+            self.channel.end(AckAction.BACK, tag)
         return []
 
     def restore_unacked_once(self, stderr: Any = None) -> None:

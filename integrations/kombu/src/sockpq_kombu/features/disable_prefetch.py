@@ -43,4 +43,4 @@ def _limit(step: Any, c: Any) -> None:
     channel.limit_to(free)
     if earlier := getattr(step, "_sockpq_looking", None):
         earlier.cancel()
-    step._sockpq_looking = c.timer.call_repeatedly(LOOK_S, channel.look)
+    step._sockpq_looking = c.timer.call_repeatedly(LOOK_S, channel.poll)

@@ -6,7 +6,8 @@ import logging
 import os
 from contextlib import suppress
 
-from sockpq._engine.executor import Call, Executor
+from sockpq._engine.call_runner import Call
+from sockpq._engine.executor import Executor
 from sockpq._engine.pool import Slot
 from sockpq._engine.retry import Lost
 from sockpq._process import check_own, is_inherited
@@ -56,11 +57,11 @@ class BoundSession:
         check_own(self._process, "this consumer")
         await self._lock.acquire(self._executor.limits.timeout)
         try:
-            call = self._taking = self._executor.call(command, timeout=timeout, wait=wait)
+            call = self._taking = self._executor.calls.call(command, timeout=timeout, wait=wait)
             call.bound = True
             if self._woken or self._closed:
                 return []
-            return await self._executor.run_in(self._slot, call, untaken) or []
+            return await self._executor.calls.run_in(self._slot, call, untaken) or []
         finally:
             self._taking = None
             self._woken = False
@@ -84,7 +85,7 @@ class BoundSession:
             return
         try:
             if self._slot.session:
-                await self._executor.run_attached(self._slot, PING, self.period)
+                await self._executor.calls.run_attached(self._slot, PING, self.period)
         except ClientClosed:
             pass                            # nobody wants the session any more, and it ends by its TTL
         except SockpqError as failure:
@@ -103,7 +104,7 @@ class BoundSession:
         try:
             if free and self._slot.session:
                 with suppress(SockpqError, Lost):
-                    await self._executor.run_attached(self._slot, SESSION_RELEASE_FIRST, CLOSE_S)
+                    await self._executor.calls.run_attached(self._slot, SESSION_RELEASE_FIRST, CLOSE_S)
         finally:
             self._slot.drop_connection()
             self._slot.session = None

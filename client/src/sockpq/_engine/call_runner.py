@@ -1,0 +1,309 @@
+"""How a call reaches the serving leader: attempts, failover, giving up. attempt.py has what happens in one attempt."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, Generic, TypeVar, cast
+
+from sockpq._engine.attempt import Attempt, unknown_words, value_of
+from sockpq._engine.connection import Connection
+from sockpq._engine.leader_connections import LeaderConnections
+from sockpq._engine.pool import Slot
+from sockpq._engine.retry import GivenUp, Lost, Retry, as_unknown, is_final_wait, least_s
+from sockpq._protocol.arguments import span, switch
+from sockpq._protocol.command import Command, Repeat
+from sockpq._protocol.protocol import Answer
+from sockpq._protocol.session import NumberUsed, Request, SessionLost
+from sockpq.errors import OutcomeUnknown, SockpqError
+
+T = TypeVar("T")
+PutBack = Callable[[T], Sequence[Command[Any]]]     # gives back what a GET has got
+LOG = logging.getLogger("sockpq")
+
+LATE_S = 1.0            # how late a server may end a wait whose limit it knows, or give again what it has given
+INTERRUPTED_S = 2.0     # what a call that is interrupted may take to give back a job
+LAST_ATTEMPTS = 3       # that it makes when the client was closed
+SILENT_S = 3.0          # a call that finds no server for this long says so; failovers are over by then
+
+
+class Call(Generic[T]):
+    """A command on its way, in all its attempts."""
+
+    __slots__ = (
+        "_request", "answer", "answered", "bound", "cancelling", "command", "number", "retry", "sent", "taken",
+        "timeout", "wait", "wait_until",
+    )
+
+    def __init__(self, command: Command[T], retry: Retry, timeout: float, wait: float) -> None:
+        """`timeout` and `wait` in seconds."""
+        self.command = command
+        self.retry = retry
+        self.timeout = timeout
+        self.wait = wait
+        self.wait_until = 0.0           # on the monotonic clock; 0 before the first attempt
+        self.number = 0                 # of the request in this attempt, 0 without a session
+        self.sent = False               # an attempt has begun to send it
+        self.bound = False              # jobs that it gets are bound to the session: they end, or go back
+        self.taken = False              # its number tells that it was handed out something
+        self.cancelling = False            # its caller is interrupted: it is to end soon
+        self.answer: Answer | None = None       # when it was sent in one packet with another call
+        self.answered = 0.0             # then: when its answer came, on the monotonic clock; 0 without one
+        self._request = Request()
+
+    def number_on(self, connection: Connection) -> int:
+        """Its number in the session that the connection speaks for, 0 without one."""
+        if self.command.logged and connection.session:
+            self.number = self._request.number(connection.session)
+        return self.number
+
+    def command_now(self, now: float) -> tuple[Command[T], float]:
+        """Return the command of this attempt, and until when it may block; the wait counts from the first attempt.
+
+        A numbered call whose wait is over takes its number with a GET that does not block. Either that is executed, and
+        then the first command can no longer be, whatever still waits somewhere. Or the number is used: then the first
+        command has got something, and gets it again. If nothing comes, what it got no longer runs, and the command
+        waits anew. It is taken back by a half-close then if the job is sure to be in its queue again (`bound`).
+        """
+        self.wait_until = self.wait_until or now + self.wait
+        if self.number and self.command.unblocked and self.retry.attempts and now >= self.wait_until:
+            return (self.command, min(now + LATE_S, self.retry.deadline)) if self.taken else (
+                self.command.unblocked, math.inf)
+        late = LATE_S if "within" in self.command.needs and not self.retry.attempts else 0.0
+        return self.command, self.wait_until + late
+
+    def downgrade(self, connection: Connection) -> None:
+        """Switch to the form that older servers know. Raises NotSupported, also if it may have been executed."""
+        if self.command.older is None or self.retry.in_doubt:
+            raise unknown_words(connection, self.command.needs)
+        self.command, self._request = self.command.older, Request()
+
+
+class CallRunner:
+    """Executes calls in slots, with as many attempts as they need."""
+
+    def __init__(self, connections: LeaderConnections) -> None:
+        self.network = connections.network
+        self.limits = connections.limits
+        self.counters = connections.counters
+        self._connections = connections
+
+    def call(
+        self, command: Command[T], *, timeout: float | None = None, wait: float | None = None,
+        retry_unknown: bool | None = None,
+    ) -> Call[T]:
+        """A call that was not begun; its time begins now."""
+        timeout = self.timeout(timeout)
+        wait = math.inf if wait is None else span(wait, "wait")
+        return Call(command, self.retry(command.repeat, timeout, retry_unknown), timeout, wait)
+
+    async def run_in(self, slot: Slot, call: Call[T], put_back: PutBack[T] | None = None) -> T:
+        """Execute a call in this slot, which stays the caller's. `put_back`: see run."""
+        try:
+            return await self._counted(slot, call)
+        except BaseException as error:
+            # A coroutine that nobody goes on with (GeneratorExit) cannot wait for anything.
+            interrupted = not isinstance(error, Exception | GeneratorExit)
+            if put_back and (interrupted or self.network.closed):
+                try:
+                    await self._take_back(slot, None, call, put_back, error)
+                finally:
+                    slot.leaving = False
+            raise
+
+    async def _counted(self, slot: Slot, call: Call[T]) -> T:
+        """Execute it, and count how that went."""
+        begun = self.network.now()
+        ok = False
+        try:
+            value = await self._execute(slot, call)
+            ok = True
+        finally:
+            self.counters.called(call.command.line, self.network.now() - begun, ok)
+        return value
+
+    async def run_attached(self, slot: Slot, command: Command[T], timeout: float) -> T:
+        """Execute a command about the slot's session itself on a connection that speaks for it: PING, SESSION CLOSE."""
+        call = self.call(command, timeout=timeout)
+        while True:
+            try:
+                connection = await self._connections.connection(slot, call.retry, numbered=True)
+                attempt = self._connections.attempt(connection)
+                return cast(T, value_of(await attempt.one(command, 0, call.retry.deadline, math.inf)))
+            except (Lost, SockpqError) as failure:
+                self._connections.note(slot, failure)
+                await self.pause(call.retry, failure, exact=False)
+
+    async def run_behind(
+        self,
+        first: Command[Any] | None,
+        command: Command[T],
+        put_back: PutBack[T],
+        *,
+        timeout: float | None = None,
+        wait: float | None = None,
+    ) -> T:
+        """Execute `command`, a GET that may block, directly behind `first`, a DONE, in one packet.
+
+        Each is executed exactly once in a session: what has no answer is sent again under its number. When `first` is
+        refused, or when the caller is interrupted, a job that `command` has taken goes back by `put_back`.
+        """
+        before = self.call(first, timeout=timeout) if first else None
+        call = self.call(command, timeout=timeout, wait=wait)
+        slot = self._connections.take()
+        begun = self.network.now()
+        ok = False
+        try:
+            try:
+                failure = await self._together(slot, before, call) if before else None
+                if before:
+                    await self._settle(slot, before, failure)
+                value = await self._settle(slot, call, failure)
+                ok = True
+            except BaseException as error:
+                await self._take_back(slot, before, call, put_back, error)
+                raise
+        finally:
+            now = self.network.now()
+            self._connections.give_back(slot)
+            for one in (before, call) if before else (call,):
+                self.counters.called(one.command.line, (one.answered or now) - begun, ok)
+        return value
+
+    async def _together(self, slot: Slot, before: Call[Any], call: Call[Any]) -> Exception | None:
+        """The first attempt for both: fills in their answers; returns why one is missing."""
+        attempt: Attempt | None = None
+        answers: list[Answer] = []
+        try:
+            connection = await self._connections.connection(slot, before.retry, numbered=True)
+            attempt = self._connections.attempt(connection)
+            needs = {*before.command.needs, *call.command.needs}
+            if needs and not await attempt.knows(needs, before.retry.deadline):
+                return None             # one after the other, each as this server knows it
+            await attempt.enter(before.retry.deadline)
+            requests = [(one.command, one.number_on(connection)) for one in (before, call)]
+            before.sent = call.sent = True
+            await attempt.pair(requests, before.retry.deadline, call.command_now(self.network.now())[1], answers)
+        except (Lost, SockpqError) as failure:
+            self._connections.note(slot, failure)
+            self._was_blocked(call, attempt)
+            return failure
+        finally:
+            for one, answer in zip((before, call), answers, strict=False):
+                one.answer = answer
+            if before.answer and attempt:
+                before.answered = attempt.first_answered
+        return None
+
+    async def _settle(self, slot: Slot, call: Call[T], failure: Exception | None) -> T:
+        """The value of one of two calls, after their attempt together, whose failure this was."""
+        answer = call.answer
+        if answer is None or answer.error:
+            if answer and answer.error:
+                failure = answer.error
+                self._connections.note(slot, failure)
+            answer = call.answer = Answer(await self._execute(slot, call, failure if call.sent else None))
+            call.answered = self.network.now()
+        return cast(T, answer.value)
+
+    async def _take_back(
+        self, slot: Slot, before: Call[Any] | None, call: Call[T], put_back: PutBack[T], error: BaseException,
+    ) -> None:
+        """A call ends by `error`: what it has taken all the same goes back, as far as that is quick.
+
+        When it is an interruption, such as the cancellation of a task, `before` is executed all the same.
+        """
+        if before and not isinstance(error, Exception):
+            await self._cancel(slot, before)
+        if call.sent:
+            await self._cancel(slot, call)
+        if call.answer and call.answer.error is None and call.answer.value:
+            for command in put_back(call.answer.value):
+                await self._cancel(slot, self.call(command, timeout=INTERRUPTED_S))
+
+    async def _cancel(self, slot: Slot, call: Call[Any]) -> None:
+        """Get the answer to a call that must come to its end, if it has none; do not wait for a job."""
+        if call.answer:
+            return
+        call.cancelling = slot.leaving = True
+        call.retry.deadline = self.network.now() + INTERRUPTED_S
+        call.wait_until = self.network.now()
+        failure = None
+        if call.sent:
+            slot.drop_connection()
+            failure = GivenUp("its answer was not waited for", sent=True)
+        with suppress(Lost, SockpqError):
+            call.answer = Answer(await self._execute(slot, call, failure))
+
+    async def _execute(self, slot: Slot, call: Call[T], failure: Exception | None = None) -> T:
+        """All attempts of a call; `failure`: of one that was made already."""
+        while True:
+            attempt: Attempt | None = None
+            try:
+                if failure:
+                    raise failure
+                call.number = 0
+                connection = await self._connections.connection(slot, call.retry, call.command.logged)
+                attempt = self._connections.attempt(connection)
+                if call.command.needs and not await attempt.knows(call.command.needs, call.retry.deadline):
+                    call.downgrade(connection)
+                number = call.number_on(connection)
+                call.sent = True
+                command, until = call.command_now(self.network.now())
+                answer = await attempt.one(command, number, call.retry.deadline, until, last=call.taken and call.bound)
+                if isinstance(answer.error, NumberUsed) and command is call.command.unblocked:
+                    call.taken = True
+                    continue
+                return cast(T, value_of(answer))
+            except (Lost, SockpqError) as error:
+                if failure is None:
+                    self._connections.note(slot, error)
+                    self._was_blocked(call, attempt)
+                failure = None
+                if isinstance(error, SessionLost):
+                    call.taken = False
+                if call.wait_until and self.network.now() >= call.wait_until and is_final_wait(error):
+                    raise as_unknown(error) from error
+                try:
+                    await self.pause(call.retry, error, call.number > 0, last_words=call.cancelling)
+                except OutcomeUnknown as unknown:
+                    if call.command.gone and call.retry.excuses(unknown, call.command.gone):
+                        return cast(T, call.command.gone.value)
+                    raise
+
+    def _was_blocked(self, call: Call[Any], attempt: Attempt | None) -> None:
+        """Time during which the server was legitimately silent does not count. What is `taken` it owes at once."""
+        if attempt and attempt.blocked_s and not call.taken:
+            call.retry.blocked(attempt.blocked_s)
+            if attempt.blocked_s > self.limits.server_timeout:
+                call.retry.progress(self.network.now() + call.timeout)      # the search begins anew
+
+    async def pause(self, retry: Retry, failure: Exception, exact: bool, last_words: bool = False) -> None:
+        """Wait before the next attempt; raises what the caller must see instead.
+
+        With `last_words` a few attempts are made even when the client was closed.
+        """
+        if self.network.closed and not (last_words and retry.attempts < LAST_ATTEMPTS):
+            raise retry.interrupted(failure) from failure
+        pause = retry.pause(failure, self.network.now(), exact=exact)
+        self.counters.retries += 1
+        LOG.info("attempt %d failed, the next one begins in %.3f s: %s", retry.attempts, pause, failure)
+        if not retry.told and self.network.now() - retry.failing_since >= SILENT_S:
+            retry.told = True
+            LOG.warning(
+                "no server has executed a command for %.0f s, it is tried for another %.0f s: %s",
+                self.network.now() - retry.failing_since, retry.deadline - self.network.now(), failure,
+            )
+        await self.network.sleep(pause)
+
+    def retry(self, repeat: Repeat, timeout: float, retry_unknown: bool | None) -> Retry:
+        """Return how often to repeat a command, and for how long."""
+        at_least_once = self.limits.retry_unknown if retry_unknown is None else switch(retry_unknown, "retry_unknown")
+        deadline = self.network.now() + timeout
+        return Retry(repeat, retry_unknown=at_least_once, deadline=deadline, least_s=least_s(timeout))
+
+    def timeout(self, timeout: float | None) -> float:
+        """Return the time limit of a call, seconds."""
+        return self.limits.timeout if timeout is None else span(timeout, "timeout")

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from sockpqd.core import CloneBegin, CloneChunk, CloneEnd, InvalidSnapshot, NotYet, Operation, Reply
 from sockpqd.gateway.commands.context.client import Client
 from sockpqd.gateway.commands.context.in_session import numbering, without_session
+from sockpqd.gateway.commands.transactions import not_between
 from sockpqd.gateway.commands.write import no_room
 from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.protocol.command import Command
@@ -25,7 +26,7 @@ def clone(client: Client, command: Command) -> None:
     assert length is not None
     upload = Clone(client, numbering(attached.number, command) if command.number and attached is not None else None)
     if client.state.transaction is not None:          # not allowed there; its data still arrive
-        upload.fail(client.state.transaction.refuse(responses.BAD_ARGUMENTS))
+        upload.fail(client.state.transaction.refuse(not_between(command)))
     elif no_room(client):
         upload.fail(responses.BUSY)
     elif command.number and attached is None:

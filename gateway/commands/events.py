@@ -192,5 +192,8 @@ def while_subscribed(command: Command) -> Run | None:
     return _not_allowed
 
 
+_ALLOWED = responses.bad_arguments("after SUBSCRIBE, only SUBSCRIBE, UNSUBSCRIBE, PING and QUIT are allowed")
+
+
 def _not_allowed(client: Client, command: Command) -> None:
-    client.say(responses.BAD_ARGUMENTS)
+    client.say(_ALLOWED)

@@ -35,7 +35,18 @@ def begin(client: Client, command: Command) -> None:
 
 def rollback(client: Client, command: Command) -> None:
     """ROLLBACK: discard the open transaction."""
-    client.say(responses.BAD_ARGUMENTS if client.state.leave_transaction() is None else responses.OK)
+    client.say(_no_begin("ROLLBACK") if client.state.leave_transaction() is None else responses.OK)
+
+
+def _no_begin(word: str) -> bytes:
+    return responses.bad_arguments(f"{word} without BEGIN")
+
+
+def not_between(command: Command) -> bytes:
+    """The answer to a command that cannot be part of a transaction, or has a number of its own there."""
+    if command.number and command.row.in_transaction is InTransaction.QUEUED:
+        return responses.bad_arguments("between BEGIN and COMMIT no command can have REQ")
+    return responses.bad_arguments(f"{command.row.word.decode()} cannot stand between BEGIN and COMMIT")
 
 
 def while_open(command: Command) -> Run | None:
@@ -85,7 +96,7 @@ def commit(client: Client, command: Command) -> None:
     """COMMIT: execute the queued commands; ends the transaction in any case."""
     transaction = client.state.leave_transaction()
     if transaction is None:
-        client.say(responses.BAD_ARGUMENTS)
+        client.say(_no_begin("COMMIT"))
     else:
         _commit(client, transaction, command.numbering)
 
@@ -128,7 +139,7 @@ def log_end(client: Client, command: Command) -> None:
 
 def _not_allowed(client: Client, command: Command) -> None:
     assert client.state.transaction is not None
-    client.say(client.state.transaction.refuse(command.answer or responses.BAD_ARGUMENTS))
+    client.say(client.state.transaction.refuse(command.answer or not_between(command)))
 
 
 def _offline(client: Client, command: Command) -> None:

@@ -18,8 +18,8 @@ from sockpqd.gateway.limits import (
 from sockpqd.gateway.protocol.arguments import ArgumentError
 from sockpqd.gateway.protocol.command import Command, Words
 from sockpqd.gateway.protocol.grammar.parts.bodies import JOBS, SNAPSHOT
-from sockpqd.gateway.protocol.puts_reader import PutsSoFar
-from sockpqd.gateway.protocol.responses import BAD_ARGUMENTS, BAD_COMMAND, TOO_LARGE
+from sockpqd.gateway.protocol.puts_reader import NOT_IN_LINES, PutsSoFar
+from sockpqd.gateway.protocol.responses import BAD_COMMAND, TOO_LARGE, bad_arguments
 from sockpqd.gateway.protocol.verbs import USUAL_BYTES, Verbs
 from sockpqd.gateway.protocol.web_lines import is_host_line, is_request_line
 
@@ -191,17 +191,17 @@ class Parser:
     def _command(self, words: Words, line: bytes) -> Command | None:
         try:
             if b"\r" in line or b"\v" in line or b"\f" in line:     # split() treats them as spaces
-                raise ArgumentError
+                raise ArgumentError(NOT_IN_LINES)
             row = self._plain.get(words[0])             # the fast path
             if row is not None and (command := row.parse(words)) is not None:
                 command.row = row
             elif (command := self._verbs.read(words)) is None:
                 return self._broken(BAD_COMMAND) if is_host_line(line) else self._refused(BAD_COMMAND)
-        except ArgumentError:
+        except ArgumentError as error:
             if is_host_line(line):
                 return self._broken(BAD_COMMAND)
-            length = self._verbs.body_length(words)
-            return self._broken(BAD_ARGUMENTS) if length is None else self._skip_block(length, BAD_ARGUMENTS)
+            length, answer = self._verbs.body_length(words), bad_arguments(error.reason)
+            return self._broken(answer) if length is None else self._skip_block(length, answer)
         if self._guard is not None:
             refusal = self._guard(command)
             if refusal is not None and not (command.answer is not None and command.row.body is JOBS):
@@ -306,7 +306,7 @@ class Parser:
                     return self._broken(BAD_COMMAND)
                 length = puts.take_line(words, line)
                 if length is None:
-                    return self._broken(puts.answer or BAD_ARGUMENTS)
+                    return self._broken(puts.answer or TOO_LARGE)
                 self._left = length
             while self._left and (piece := self._take(self._left)):
                 puts.take_data(piece)

@@ -14,8 +14,9 @@ from sockpqd.gateway.protocol.arguments import ArgumentError
 from sockpqd.gateway.protocol.command import Command, Words
 from sockpqd.gateway.protocol.grammar.parts.bodies import length_at
 from sockpqd.gateway.protocol.grammar.puts import put
-from sockpqd.gateway.protocol.responses import BAD_ARGUMENTS, TOO_LARGE
+from sockpqd.gateway.protocol.responses import TOO_LARGE, bad_arguments
 
+NOT_IN_LINES = "CR, VT and FF cannot stand within a line"
 LENGTH_AT = 2       # the position of the length in an argument line
 
 
@@ -41,7 +42,7 @@ class PutsSoFar:
         self._kept_bytes = 0                    # lines and data
         self._data_bytes = 0
         self._dropped_bytes = 0
-        self._job: Command | bytes = BAD_ARGUMENTS
+        self._job: Command | bytes = b""
         self._data = bytearray()                # of the current job
 
     @property
@@ -55,19 +56,19 @@ class PutsSoFar:
             self._digest.update(b" ".join(words) + b"\n")
         try:
             if b"\r" in line or b"\v" in line or b"\f" in line:     # not allowed in any line
-                raise ArgumentError
+                raise ArgumentError(NOT_IN_LINES)
             job = put([b"PUT", *words])
-            if job is None or job.length is None:       # WAIT is not allowed
-                raise ArgumentError
+            if job is None or job.length is None:
+                raise ArgumentError("a job of PUTS cannot have WAIT")
             self._job, length = job, job.length
             job.row = self.command.row
             self._look_at(job, length, len(line))
-        except ArgumentError:
-            known = length_at(words, LENGTH_AT)
+        except ArgumentError as error:
+            known, answer = length_at(words, LENGTH_AT), bad_arguments(error.reason)
             if known is None:
-                self.answer = BAD_ARGUMENTS
+                self.answer = answer
                 return None
-            self._job, length = BAD_ARGUMENTS, known
+            self._job, length = answer, known
         if self.answer is not None or isinstance(self._job, bytes):
             self._dropped_bytes += length
             if self._dropped_bytes > SKIPPED_BYTES_MAX:

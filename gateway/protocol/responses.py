@@ -94,7 +94,6 @@ SWITCHED_ONLINE = b"200 OK Switched to Online Mode\r\n"
 GOODBYE = b"221 Goodbye\r\n"
 SHUTTING_DOWN = b"221 Shutting Down\r\n"
 BAD_COMMAND = b"400 Bad Command\r\n"
-BAD_ARGUMENTS = b"400 Bad Arguments\r\n"
 AUTH_REQUIRED = b"401 Auth Required\r\n"
 FORBIDDEN = b"403 Forbidden\r\n"
 QUEUE_EMPTY = b"404 Queue Empty\r\n"
@@ -136,6 +135,11 @@ QUEUE_FULL = b"503 Queue Full\r\n"
 QUEUE_PAUSED = b"503 Queue Paused\r\n"
 TOO_MANY_PULSES = b"503 Too Many Pulses\r\n"
 OUTCOME_UNKNOWN = b"504 Outcome Unknown\r\n"
+
+
+def bad_arguments(reason: str) -> bytes:
+    """Encode `400 Bad Arguments` with a reason, of printable ASCII."""
+    return f"400 Bad Arguments: {reason}\r\n".encode("ascii")
 
 
 class AtWriting(Struct, gc=False, frozen=True):
@@ -290,7 +294,7 @@ ENCODERS: dict[type, Callable[[Any], bytes]] = {
     PulseNotFound: _always(PULSE_NOT_FOUND),
     PulseInUse: _always(PULSE_IN_USE),
     TooManyPulses: _always(TOO_MANY_PULSES),
-    BadSetting: _always(BAD_ARGUMENTS),
+    BadSetting: _always(bad_arguments("it contradicts the current settings")),
     TicketNotFound: _always(TICKET_NOT_FOUND),
     AtWriting: lambda answer: answer.form(),
     TooManyUsers: _always(BUSY),

@@ -7,13 +7,16 @@ from collections.abc import Callable, Iterable
 
 from sockpqd.core import DoneAll, GetWith, LaterAll, LaterAllFirst, Touch
 from sockpqd.gateway.limits import NUMBERED_BATCH_JOBS_MAX
-from sockpqd.gateway.protocol.arguments import ArgumentError, unsigned
+from sockpqd.gateway.protocol.arguments import ArgumentError, WrongWord, unsigned
 from sockpqd.gateway.protocol.command import NO_BODY, Command, Row, Words
 from sockpqd.gateway.protocol.grammar.parts.bodies import JOBS, SNAPSHOT
+from sockpqd.gateway.protocol.reasons import choice, shown
 from sockpqd.gateway.protocol.request_id import digest_of
-from sockpqd.gateway.protocol.responses import BAD_ARGUMENTS
+from sockpqd.gateway.protocol.responses import bad_arguments
 
 REQ = b"REQ"
+_NUMBER = "the number of REQ must be"
+_TOO_MANY = f"more than {NUMBERED_BATCH_JOBS_MAX} jobs behind REQ"
 USUAL_BYTES = 4             # tell the verbs apart that have a usual line
 
 Rows = tuple[Row, ...]
@@ -71,27 +74,32 @@ class Verbs:
         if len(words) > 1 and words[1] in family:
             return family[words[1]], words[1:]
         if verb not in self._of_one_word:
-            raise ArgumentError
+            wanted, subject = choice([word.decode() for word in family]), f"{verb.decode()} wants"
+            raise WrongWord(wanted, words[1] if len(words) > 1 else None, subject)
         return self._of_one_word[verb], words
 
     def _numbered(self, words: Words) -> Command:
         """Parse REQ <r> <command>, allowed for changes whose answer can be stored (spec/sessions 3.4)."""
         if len(words) < 3:
-            raise ArgumentError
-        number, words = unsigned(words[1]), words[2:]
+            raise ArgumentError("REQ takes a number and a command")
+        number, words = unsigned(words[1], _NUMBER), words[2:]
+        if number == 0:
+            raise ArgumentError("the numbers of REQ begin with 1")
         words[0] = words[0].upper()
-        command = None if number == 0 or words[0] == REQ else self.read(words)
-        if command is None or not command.row.numbered:
-            raise ArgumentError
+        command = None if words[0] == REQ else self.read(words)
+        if command is None:
+            raise ArgumentError(f"REQ stands before a command, not before {shown(words[0])}")
+        if not command.row.numbered:
+            raise ArgumentError(f"{command.row.word.decode()} cannot have REQ")
         digest, body = digest_of(words), command.row.body
         command.number, command.digest = number, digest
         if body is JOBS:
             if command.length is not None and command.length > NUMBERED_BATCH_JOBS_MAX:
-                command.answer = BAD_ARGUMENTS      # refused after it has been read completely
+                command.answer = bad_arguments(_TOO_MANY)       # refused after it has been read completely
         elif command.length is None or body is SNAPSHOT:
             command.digest = digest.digest()
             if _jobs(command.operation) > NUMBERED_BATCH_JOBS_MAX:
-                raise ArgumentError
+                raise ArgumentError(_TOO_MANY)
         return command
 
     def body_length(self, words: Words) -> int | None:

@@ -20,6 +20,8 @@ from tests.gateway.helpers.program import PATIENCE_S, SOCKPQD, read_all, sockpqd
 
 KEY = b"secret-of-the-mailer"
 
+BAD = b"400 Bad Arguments: "
+
 
 def free_ports() -> dict[str, int]:
     with socket.socket() as one, socket.socket() as two:
@@ -194,13 +196,13 @@ def test_only_an_administrator_changes_how_time_is_shared(node: Node) -> None:
         b"CAP 86401", b"GROUPKEEP -1", b"CAP 5 CAP", b"CAP 5 MULTIPLIER 0", b"SPEED 1",
     ):
         for who in (admin, printer):
-            assert node.talk(who + b"SCHED CONFIG %s\r\n" % settings).endswith(b"\r\n400 Bad Arguments\r\n"), settings
+            assert node.talk(who + b"SCHED CONFIG %s\r\n" % settings).splitlines()[-1][:19] == BAD, settings
     for line in (
         b"GET q BY BEST", b"GET q BY", b"POLICY BEST", b"CONFIG POLICY BEST", b"QUEUE CONFIG q SCHED BEST",
         b"SCHED GROUP a|b", b"SCHED GROUP", b"SCHED BEST", b"DONE 1 RAN x", b"LATER 1 RAN", b"TOUCH 1 RAN -1",
     ):
-        assert node.talk(admin + line + b"\r\n").endswith(b"\r\n400 Bad Arguments\r\n"), line
-    assert node.talk(admin + b"PUT q 0 1 GROUP a|b\r\nx").endswith(b"\r\n400 Bad Arguments\r\n")
+        assert node.talk(admin + line + b"\r\n").splitlines()[-1][:19] == BAD, line
+    assert node.talk(admin + b"PUT q 0 1 GROUP a|b\r\nx").splitlines()[-1][:19] == BAD
     assert node.talk(printer + b"SCHED CONFIG\r\n") == as_they_are
 
 

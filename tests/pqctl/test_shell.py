@@ -136,7 +136,10 @@ def test_bytes_that_are_no_text_go_to_the_server_as_they_are(cluster: LocalClust
         b"PUT mail 0 2\n\xff\xfeTOTAL mail\n")
     ended = execute(cluster.servers, "shell", data=script)
     assert ended.returncode == 0, ended.stderr
-    assert ended.stdout == b"400 Bad Command\r\n200 OK 1\r\n400 Bad Arguments\r\n200 OK\r\n200 OK 1 1 1 0\r\n"
+    assert ended.stdout == (
+        b"400 Bad Command\r\n200 OK 1\r\n"
+        b"400 Bad Arguments: expected a name of A-Z a-z 0-9 _ . + / ; $ ( ) : @ -, not 'mail\\xff'\r\n"
+        b"200 OK\r\n200 OK 1 1 1 0\r\n")
     assert len(ended.stderr.splitlines()) == 3      # of the string and of the files: nothing was sent
 
 

@@ -58,7 +58,7 @@ def poke(state: State, operation: Poke, seed: int) -> Reply:
 def poke_line(words: Words) -> Command:
     """The grammar."""
     if len(words) != 2:
-        raise ArgumentError
+        raise ArgumentError("it takes a queue")
     return Command(Poke(name(words[1])))
 
 

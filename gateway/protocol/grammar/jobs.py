@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from types import MappingProxyType
 from typing import Any
 
 from sockpqd.core import (
@@ -26,8 +27,12 @@ from sockpqd.core import (
 )
 from sockpqd.gateway.limits import BATCH_JOBS_MAX
 from sockpqd.gateway.protocol.arguments import (
+    JOB_ID,
+    JOB_NUMBER,
+    LENGTH,
     SIGNED_MAX,
     ArgumentError,
+    WrongWord,
     between,
     milliseconds,
     name,
@@ -36,7 +41,16 @@ from sockpqd.gateway.protocol.arguments import (
     unsigned,
 )
 from sockpqd.gateway.protocol.command import Command, UsualLine, Words
-from sockpqd.gateway.protocol.grammar.parts.options import EXPIRE, FEEDBACK, WHEN, Option, read_options
+from sockpqd.gateway.protocol.grammar.parts.options import (
+    EXPIRE,
+    FEEDBACK,
+    WHEN,
+    Option,
+    Table,
+    read_options,
+    unknown_option,
+)
+from sockpqd.gateway.protocol.reasons import suggestion
 
 PRI = {b"PRI": Option("priority", signed)}
 
@@ -55,6 +69,7 @@ _DONE = {b"LAST": Option("last"), b"REASON": Option("reason", plain_word), **FEE
 _BURY = {**PRI, b"HERE": Option("here"), b"REASON": Option("reason", plain_word)}
 _TOUCH = {b"EXPIRE": EXPIRE}
 _TOUCH_ONE = {**_TOUCH, **RAN}
+_WITH_ONE_ID = {b"RAN": "RAN goes with one id, not with several"}
 
 
 def done(words: Words) -> Command | None:
@@ -64,12 +79,12 @@ def done(words: Words) -> Command | None:
     """
     count = len(words)
     if count == 2:
-        return Command(Done(unsigned(words[1])))
+        return Command(Done(unsigned(words[1], JOB_ID)))
     if count < 3:
-        raise ArgumentError
+        raise ArgumentError("DONE takes the id of a job, or several")
     if words[2] not in _DONE:
         return None
-    number, found = unsigned(words[1]), read_options(words, 2, _DONE)
+    number, found = unsigned(words[1], JOB_ID), read_options(words, 2, _DONE)
     reason = found.get("reason")
     end: Done | DoneLast | DoneRan = DoneLast(number) if "last" in found else Done(number)
     if "ran_ms" in found:
@@ -92,21 +107,21 @@ def _with_feedback(
 
 def done_many(words: Words) -> Command:
     """DONE <id> <id> .."""
-    return Command(DoneAll(_ids(words)))
+    return Command(DoneAll(_ids(words, _DONE)))
 
 
 def later(words: Words) -> Command | None:
     """LATER <id>, with or without options."""
     count = len(words)
     if count == 2:
-        return Command(Later(unsigned(words[1])))
+        return Command(Later(unsigned(words[1], JOB_ID)))
     if count < 3:
-        raise ArgumentError
+        raise ArgumentError("LATER takes the id of a job, or several")
     if words[2].isdigit():
         return None
-    number, found = unsigned(words[1]), read_options(words, 2, _LATER)
+    number, found = unsigned(words[1], JOB_ID), read_options(words, 2, _LATER)
     if "first" in found and "when" in found:        # contradictory: its old place, and another one
-        raise ArgumentError
+        raise ArgumentError(f"FIRST and {'AT' if b'AT' in words[2:] else 'DELAY'} exclude each other")
     feedback = {"feedback": found.pop("feedback", None)}
     ran_ms = found.pop("ran_ms", None)
     end = LaterWithReason(number, **found) if "reason" in found else LaterWith(number, **found)
@@ -119,28 +134,37 @@ def later_many(words: Words) -> Command:
     """LATER <id> <id> .. [FIRST]."""
     if words[-1] == b"FIRST":
         return Command(LaterAllFirst(_ids(words[:-1])))
-    return Command(LaterAll(_ids(words)))
+    return Command(LaterAll(_ids(words, _LATER)))
 
 
-def _ids(words: Words) -> tuple[int, ...]:
+def _ids(words: Words, options: Table = MappingProxyType({})) -> tuple[int, ...]:
+    """Parse ids up to the end of the line; `options` are those that only a line with one id may have."""
     if len(words) - 1 > BATCH_JOBS_MAX:
-        raise ArgumentError
-    return tuple(map(unsigned, words[1:]))
+        raise ArgumentError(f"more than {BATCH_JOBS_MAX} ids")
+    try:
+        return tuple(map(unsigned, words[1:]))
+    except WrongWord as error:
+        word = error.word or b""
+        if word in options:
+            raise ArgumentError(f"{word.decode()} goes with one id, not with several") from None
+        if suggestion(word, options):
+            raise unknown_option(word, options) from None
+        raise WrongWord(error.wanted, word, JOB_ID) from None
 
 
 def touch(words: Words) -> Command | None:
     """TOUCH <id> [EXPIRE <sec> [THEN ..]] [RAN <sec>]."""
     if len(words) < 2:
-        raise ArgumentError
+        raise ArgumentError("TOUCH takes the id of a job, or several")
     if len(words) > 2 and words[2].isdigit():
         return None
-    return Command(Touch(unsigned(words[1]), **read_options(words, 2, _TOUCH_ONE)))
+    return Command(Touch(unsigned(words[1], JOB_ID), **read_options(words, 2, _TOUCH_ONE)))
 
 
 def touch_many(words: Words) -> Command:
     """TOUCH <id> <id> .. [EXPIRE <sec> [THEN ..]]."""
     end = next((at for at, word in enumerate(words) if at and not word.isdigit()), len(words))
-    return Command(Touch(_ids(words[:end]), **read_options(words, end, _TOUCH)))
+    return Command(Touch(_ids(words[:end]), **read_options(words, end, _TOUCH, _WITH_ONE_ID)))
 
 
 def bury(words: Words) -> Command:
@@ -149,22 +173,22 @@ def bury(words: Words) -> Command:
     Arguments: the reason if given, also for the server's log.
     """
     if len(words) < 2:
-        raise ArgumentError
-    number, found = unsigned(words[1]), read_options(words, 2, _BURY)
+        raise ArgumentError("BURY takes the id of a job")
+    number, found = unsigned(words[1], JOB_ID), read_options(words, 2, _BURY)
     reason = found.get("reason")
     told = () if reason is None else (reason,)
     if found.pop("here", False):
         return Command(BuryHere(number, **found), arguments=told)
     if "priority" in found:
-        raise ArgumentError
+        raise ArgumentError("PRI goes with HERE")
     return Command(Bury(number) if reason is None else BuryWithReason(number, reason), arguments=told)
 
 
 def kick_number(words: Words) -> Command:
     """KICK JOB NUMBER <n>."""
     if len(words) != 4:
-        raise ArgumentError
-    return Command(Kick("", 1, selector=Number(unsigned(words[3]))))
+        raise ArgumentError("KICK JOB NUMBER takes the number of a job")
+    return Command(Kick("", 1, selector=Number(unsigned(words[3], JOB_NUMBER))))
 
 
 def kick(words: Words) -> Command | None:
@@ -174,7 +198,7 @@ def kick(words: Words) -> Command | None:
     if len(words) == 4 and words[3] == b"HERE":
         return Command(Kick(name(words[1]), _kicked(words[2]), here=True))
     if len(words) != 3:
-        raise ArgumentError
+        raise ArgumentError("KICK takes a queue, a count and perhaps HERE")
     return Command(Kick(name(words[1]), _kicked(words[2])))
 
 
@@ -184,5 +208,5 @@ _kicked = between(1, SIGNED_MAX)
 def clone(words: Words) -> Command:
     """CLONE <length>: a snapshot of that many bytes follows."""
     if len(words) != 2:
-        raise ArgumentError
-    return Command(length=unsigned(words[1]))
+        raise ArgumentError("CLONE takes a length")
+    return Command(length=unsigned(words[1], LENGTH))

@@ -11,7 +11,9 @@ import re
 from sockpqd.core import DURATION_MS_MAX, Get, OnDup, Put, PutGrouped, PutMany, PutNumbered, PutTopic, PutWith
 from sockpqd.gateway.limits import AFTER_ITEMS_MAX, BATCH_JOBS_MAX, SETTING_MAX, SPREAD_QUEUES_MAX
 from sockpqd.gateway.protocol.arguments import (
+    LENGTH,
     NAME,
+    PRIORITY,
     ArgumentError,
     between,
     key,
@@ -31,7 +33,7 @@ from sockpqd.gateway.protocol.grammar.take import lease
 
 def _items(word: bytes) -> tuple[str, ...]:
     if word.count(b"|") >= AFTER_ITEMS_MAX:
-        raise ArgumentError
+        raise ArgumentError(f"AFTER takes at most {AFTER_ITEMS_MAX} items")
     return queues(word)         # item names follow the same rules
 
 
@@ -54,19 +56,38 @@ _OPTIONS = {
 _SPREAD_OPTIONS = {word: option for word, option in _OPTIONS.items() if word not in (b"WITHIN", b"NUMBER", b"LEASE")}
 _TOPIC_OPTIONS = {**_SPREAD_OPTIONS, b"ROUTE": Option("route", routing_key)}
 
+# Why words that are known elsewhere cannot stand where they do.
+_ELSEWHERE = {
+    b"IS": "IS stands directly behind the length",
+    b"NEW": "NEW stands directly behind the length",
+    b"WAIT": "WAIT stands behind NEW or IS <item>, before all options",
+    b"ROUTE": "ROUTE is for jobs put to a topic: PUT @topic",
+    b"EXPIRE": "EXPIRE is for WAIT; a job's own lease is LEASE, its lifetime TTL",
+}
+_ELSEWHERE_OF_MANY = {
+    **_ELSEWHERE,
+    b"WAIT": "a job for several queues cannot have WAIT",
+    b"WITHIN": "a job for several queues cannot have WITHIN",
+    b"NUMBER": "a job for several queues cannot have NUMBER",
+    b"LEASE": "a job for several queues cannot have LEASE",
+}
+
+
+_AFTER_ITSELF = "AFTER cannot name the job's own item"
+
 
 def put(words: Words) -> Command | None:
     """PUT without WAIT."""
     count = len(words)
     if count < 4:
-        raise ArgumentError
+        raise ArgumentError("PUT takes a queue, a priority and a length")
     try:
         queue = name(words[1])
     except ArgumentError:           # several queues, or a topic: seldom
         return _spread(words)
     if count == 4:
-        return Command(Put(queue, signed(words[2]), b""), unsigned(words[3]))
-    priority, length = signed(words[2]), unsigned(words[3])
+        return Command(Put(queue, signed(words[2], PRIORITY), b""), unsigned(words[3], LENGTH))
+    priority, length = signed(words[2], PRIORITY), unsigned(words[3], LENGTH)
     item, new_item, at = _item(words)
     if 4 < at < count and words[at] == b"WAIT":
         return None
@@ -82,11 +103,15 @@ USUAL_PUT = UsualLine(
 def _spread(words: Words) -> Command:
     """PUT <q>|<q>|.., or PUT @<topic> .. [ROUTE <key>]: the same job into several queues."""
     first, topic = words[1], words[1].startswith(b"@")
-    priority, length = signed(words[2]), unsigned(words[3])
+    priority, length = signed(words[2], PRIORITY), unsigned(words[3], LENGTH)
     item, new_item, at = (None, False, 4) if len(words) == 4 else _item(words)
-    found = read_options(words, at, _TOPIC_OPTIONS if topic else _SPREAD_OPTIONS)
-    if new_item or found.pop("on_dup", OnDup.FAIL) is not OnDup.FAIL or item in found.get("after", ()):
-        raise ArgumentError
+    found = read_options(words, at, _TOPIC_OPTIONS if topic else _SPREAD_OPTIONS, _ELSEWHERE_OF_MANY)
+    if new_item:
+        raise ArgumentError("a job for several queues cannot have NEW")
+    if found.pop("on_dup", OnDup.FAIL) is not OnDup.FAIL:
+        raise ArgumentError("a job for several queues can only have ONDUP FAIL")
+    if item in found.get("after", ()):
+        raise ArgumentError(_AFTER_ITSELF)
     route = found.pop("route", "")
     put = Put("", priority, b"", item)
     job = PutGrouped(put, **found) if "group" in found else PutWith(put, **found)
@@ -94,7 +119,7 @@ def _spread(words: Words) -> Command:
         return Command(PutTopic(name(first[1:]), route, job), length)
     names = queues(first)
     if len(names) > SPREAD_QUEUES_MAX:
-        raise ArgumentError
+        raise ArgumentError(f"more than {SPREAD_QUEUES_MAX} queues")
     return Command(PutMany(names, job), length)
 
 
@@ -103,11 +128,11 @@ def put_wait(words: Words) -> Command:
 
     It asks for the item of the PUT even if that is named, so that nothing is handed out if the PUT is refused.
     """
-    queue, priority, length = name(words[1]), signed(words[2]), unsigned(words[3])
+    queue, priority, length = name(words[1]), signed(words[2], PRIORITY), unsigned(words[3], LENGTH)
     item, new_item, at = _item(words)
     count = len(words)
     if at + 1 == count:
-        raise ArgumentError
+        raise ArgumentError("WAIT wants the queue of the answer")
     other = (name(words[at + 1]),)
     at += 2
     if at == count or (words[at] != b"EXPIRE" and not words[at].startswith(b"EXPIRE=")):
@@ -130,17 +155,19 @@ def _item(words: Words) -> tuple[str | None, bool, int]:
 def _with_options(command: Command, words: Words, at: int) -> Command:
     if at == len(words):
         return command
-    found = read_options(words, at, _OPTIONS)
+    found = read_options(words, at, _OPTIONS, _ELSEWHERE)
     put = command.operation
     command.within_ms = found.pop("within_ms", None)
     number, lease_ms = found.pop("number", False), found.pop("lease_ms", None)
-    if (command.wait is None and command.within_ms is not None) or (
-        put.item is not None and put.item in found.get("after", ())
-    ):
-        raise ArgumentError
+    if command.wait is None and command.within_ms is not None:
+        raise ArgumentError("WITHIN is for PUT .. WAIT")
+    if put.item is not None and put.item in found.get("after", ()):
+        raise ArgumentError(_AFTER_ITSELF)
     if number or lease_ms is not None:
-        if command.wait is not None or (number and "every_ms" in found):
-            raise ArgumentError
+        if command.wait is not None:
+            raise ArgumentError(f"WAIT and {'NUMBER' if number else 'LEASE'} exclude each other")
+        if number and "every_ms" in found:
+            raise ArgumentError("NUMBER and EVERY exclude each other")
         job = PutGrouped(put, **found) if "group" in found else PutWith(put, **found)
         command.operation = PutNumbered(job, number, lease_ms)
     elif "group" in found:
@@ -153,7 +180,7 @@ def _with_options(command: Command, words: Words, at: int) -> Command:
 def puts(words: Words) -> Command:
     """PUTS <count>: the jobs follow."""
     if len(words) != 2:
-        raise ArgumentError
+        raise ArgumentError("PUTS takes the count of the jobs that follow")
     return Command(length=_count(words[1]))
 
 

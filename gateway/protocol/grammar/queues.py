@@ -28,11 +28,12 @@ from sockpqd.gateway.limits import (
     SETTING_MAX,
     WEIGHT_MAX,
 )
-from sockpqd.gateway.protocol.arguments import ArgumentError, between, milliseconds, name, prefix
+from sockpqd.gateway.protocol.arguments import ArgumentError, WrongWord, between, milliseconds, name, prefix
 from sockpqd.gateway.protocol.command import Command, Words
 from sockpqd.gateway.protocol.grammar.parts.options import DEFAULT_POLICIES, EXPIRE, Option, one_of, read_options
 from sockpqd.gateway.protocol.grammar.pulses import per_ms, pulse_name, rate
 from sockpqd.gateway.protocol.grammar.sessions import session_ttl_ms
+from sockpqd.gateway.protocol.tokens import seconds
 
 _number = between(0, SETTING_MAX)
 
@@ -40,13 +41,20 @@ _number = between(0, SETTING_MAX)
 
 def _or_off(read: Callable[[bytes], Any], off: Any = 0) -> Callable[[bytes], Any]:
     """Return a parser that also accepts OFF, which takes the setting away: `off` is its value then."""
-    return lambda word: off if word == b"OFF" else read(word)
+    def read_or_off(word: bytes) -> Any:
+        if word == b"OFF":
+            return off
+        try:
+            return read(word)
+        except WrongWord as error:
+            raise WrongWord(f"{error.wanted}, or OFF", error.word) from None
+    return read_or_off
 
 
 def _idle_ms(word: bytes) -> int:
     idle_ms = milliseconds(word)
     if idle_ms < IDLE_MS_MIN:
-        raise ArgumentError
+        raise WrongWord(f"at least {seconds(IDLE_MS_MIN)} s", word)
     return idle_ms
 
 
@@ -74,7 +82,7 @@ SETTINGS = {
 def _shared_pulse(word: bytes) -> str:
     pulse = pulse_name(word)
     if pulse.startswith(OWN_PREFIX):
-        raise ArgumentError
+        raise ArgumentError("PULSE wants a pulse of its own name, not that of a queue")
     return pulse
 
 
@@ -82,6 +90,7 @@ _PER = Option("per_ms", per_ms, behind=(b"SPREAD", Option("spread")))
 SETTINGS[b"RATE"] = Option("rate", _or_off(rate), behind=(b"PER", _PER))
 SETTINGS[b"PULSE"] = Option("pulse", _or_off(_shared_pulse, ""))
 _CREATE = {**SETTINGS, b"BOUND": Option("bound")}
+_ELSEWHERE = {b"BOUND": "BOUND is for QUEUE CREATE"}
 
 _purged = one_of({
     b"READY": JobState.READY, b"DELAYED": JobState.DELAYED, b"DEAD": JobState.DEAD,
@@ -92,22 +101,24 @@ _paused = one_of({b"IN": (True, False), b"OUT": (False, True), b"ALL": (True, Tr
 
 def _change(found: dict[str, Any], words: Words) -> QueueChange:
     """The settings found after QUEUE CREATE|CONFIG <queue>."""
-    if bool(found.get("rate")) != ("per_ms" in found) or (found.get("rate") and found.get("pulse")):
-        raise ArgumentError
+    if bool(found.get("rate")) != ("per_ms" in found):
+        raise ArgumentError("a rate is RATE <n> PER <seconds>, or RATE OFF")
+    if found.get("rate") and found.get("pulse"):
+        raise ArgumentError("RATE and PULSE exclude each other")
     change = QueueChange(**found)
     if change.dead is not None and change.dead == name(words[1]):
-        raise ArgumentError
+        raise ArgumentError("DEAD wants another queue")
     return change
 
 
 def queue_create(words: Words) -> Command:
     """QUEUE CREATE <queue>, with or without settings; BOUND stands last."""
     if len(words) < 2:
-        raise ArgumentError
+        raise ArgumentError("QUEUE CREATE takes a queue, and its settings")
     found = read_options(words, 2, _CREATE)
     bound = found.pop("bound", False)
     if bound and words[-1] != b"BOUND":
-        raise ArgumentError
+        raise ArgumentError("BOUND stands at the end of the line")
     return Command(CreateQueue(name(words[1]), _change(found, words)), bound=bound)
 
 
@@ -119,22 +130,22 @@ def queue_settings(words: Words) -> Command | None:
 def queue_config(words: Words) -> Command:
     """QUEUE CONFIG <queue> with settings: change them."""
     if len(words) < 2:
-        raise ArgumentError
-    return Command(ConfigureQueue(name(words[1]), _change(read_options(words, 2, SETTINGS), words)))
+        raise ArgumentError("QUEUE CONFIG takes a queue, and its settings")
+    return Command(ConfigureQueue(name(words[1]), _change(read_options(words, 2, SETTINGS, _ELSEWHERE), words)))
 
 
 def queue_delete(words: Words) -> Command:
     """QUEUE DELETE <queue> [FORCE]."""
     force = len(words) == 3 and words[2] == b"FORCE"
     if len(words) != (3 if force else 2):
-        raise ArgumentError
+        raise ArgumentError("QUEUE DELETE takes a queue, and perhaps FORCE")
     return Command(DeleteQueue(name(words[1]), force))
 
 
 def queue_purge(words: Words) -> Command:
     """QUEUE PURGE <queue> <state>."""
     if len(words) != 3:
-        raise ArgumentError
+        raise ArgumentError("QUEUE PURGE takes a queue and READY, DELAYED, DEAD, BURIED or ALL")
     return Command(PurgeQueue(name(words[1]), _purged(words[2])))
 
 
@@ -144,28 +155,28 @@ def queue_pause(words: Words) -> Command:
         case [queue, b"OUT", b"FOR", length]:
             return Command(PauseQueue(name(queue), incoming=False, outgoing=True, pause_ms=milliseconds(length)))
     if len(words) != 3:
-        raise ArgumentError
+        raise ArgumentError("QUEUE PAUSE takes a queue and IN, OUT, ALL or OUT FOR <seconds>")
     return Command(PauseQueue(name(words[1]), *_paused(words[2])))
 
 
 def queue_resume(words: Words) -> Command:
     """QUEUE RESUME <queue>."""
     if len(words) != 2:
-        raise ArgumentError
+        raise ArgumentError("QUEUE RESUME takes a queue")
     return Command(ResumeQueue(name(words[1])))
 
 
 def one_queue(words: Words) -> Command:
     """A verb followed by a queue. Arguments: the queue."""
     if len(words) != 2:
-        raise ArgumentError
+        raise ArgumentError(f"{words[0].decode()} takes a queue")
     return Command(arguments=(name(words[1]),))
 
 
 def queue_list(words: Words) -> Command:
     """QUEUE LIST [<prefix>*]. Arguments: the prefix, "" for all."""
-    if len(words) > 2:
-        raise ArgumentError
+    if len(words) > 2 or (len(words) == 2 and not words[1].endswith(b"*")):
+        raise ArgumentError("QUEUE LIST takes a prefix: mail*")
     return Command(arguments=(prefix(words[1]) if len(words) == 2 else "",))
 
 
@@ -189,7 +200,7 @@ def settings(words: Words) -> Command | None:
 def config(words: Words) -> Command:
     """CONFIG <setting> <value>: change one of the cluster's settings."""
     if len(words) != 3:
-        raise ArgumentError
+        raise ArgumentError(f"CONFIG takes a setting, one of {', '.join(map(bytes.decode, CONFIG))}, and its value")
     return Command(Configure(**read_options(words, 1, CONFIG)))
 
 
@@ -199,5 +210,5 @@ _policy = one_of(DEFAULT_POLICIES)
 def policy(words: Words) -> Command:
     """POLICY <policy>: the default of this connection's GETs for choosing a queue. Arguments: the policy."""
     if len(words) != 2:
-        raise ArgumentError
+        raise ArgumentError("POLICY takes the name of a policy: RR")
     return Command(arguments=(_policy(words[1]),))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 
 from sockpqd.core import LEVEL_S_MAX, LEVELS_MAX, ConfigureFair
-from sockpqd.gateway.protocol.arguments import ArgumentError, between, milliseconds, name, plain_word
+from sockpqd.gateway.protocol.arguments import ArgumentError, WrongWord, between, milliseconds, name, plain_word
 from sockpqd.gateway.protocol.command import Command, Words
 from sockpqd.gateway.protocol.grammar.parts.options import Option, read_options
+from sockpqd.gateway.protocol.tokens import seconds
 
 _threshold_s = between(0, LEVEL_S_MAX)
 
@@ -15,18 +16,20 @@ _threshold_s = between(0, LEVEL_S_MAX)
 def _levels(word: bytes) -> tuple[int, ...]:
     parts = word.split(b"|")
     if len(parts) > LEVELS_MAX:
-        raise ArgumentError
+        raise ArgumentError(f"LEVELS takes at most {LEVELS_MAX} levels")
     levels = tuple(map(_threshold_s, parts))
     if len(levels) < 2 or levels[0] or any(after <= before for before, after in pairwise(levels)):
-        raise ArgumentError
+        raise WrongWord("at least two rising numbers of seconds from 0 on, like 0|60|600", word)
     return levels
 
 
 def _seconds_from(least_ms: int, most_ms: int) -> Option:
+    wanted = f"seconds from {seconds(least_ms)} to {seconds(most_ms)}"
+
     def read(word: bytes) -> int:
         value_ms = milliseconds(word)
         if not least_ms <= value_ms <= most_ms:
-            raise ArgumentError
+            raise WrongWord(wanted, word)
         return value_ms
     return Option("", read)
 
@@ -42,7 +45,7 @@ _SETTINGS = {
 def sched_group(words: Words) -> Command:
     """SCHED GROUP <group>, a word of PUT's GROUP or the name of a queue. Arguments: the group."""
     if len(words) != 2:
-        raise ArgumentError
+        raise ArgumentError("SCHED GROUP takes a group, or a queue")
     try:
         return Command(arguments=(plain_word(words[1]),))
     except ArgumentError:

@@ -17,10 +17,19 @@ from sockpqd.core import (
     Selector,
 )
 from sockpqd.gateway.limits import BATCH_JOBS_MAX
-from sockpqd.gateway.protocol.arguments import ArgumentError, between, key, name, unsigned
+from sockpqd.gateway.protocol.arguments import (
+    JOB_ID,
+    JOB_NUMBER,
+    ArgumentError,
+    between,
+    key,
+    name,
+    unsigned,
+)
 from sockpqd.gateway.protocol.command import Command, Words
 from sockpqd.gateway.protocol.grammar.jobs import PRI
 from sockpqd.gateway.protocol.grammar.parts.options import WHEN, Option, one_of, read_options
+from sockpqd.gateway.protocol.reasons import shown
 
 STATES = {
     b"READY": JobState.READY, b"DELAYED": JobState.DELAYED, b"RUNNING": JobState.RUNNING, b"DEAD": JobState.DEAD,
@@ -33,6 +42,8 @@ _CHANGE = {**_MOVE, b"IS": Option("item", name), b"NOITEM": Option("item")}
 
 _PEEK = {b"COUNT": Option("count", between(1, BATCH_JOBS_MAX)), b"SEQ": Option("seq")}
 _state = one_of(STATES)
+_SELECTORS = b"KEY", b"SEQ", b"NUMBER"
+_PLACE = "the place of a job must be"
 
 
 def _selector(words: Words) -> tuple[AnySelector, int]:
@@ -40,12 +51,12 @@ def _selector(words: Words) -> tuple[AnySelector, int]:
     if len(words) > 3 and words[1] == b"KEY":
         return Selector(queue=name(words[2]), key=key(words[3])), 4
     if len(words) > 3 and words[1] == b"SEQ":
-        return Place(name(words[2]), unsigned(words[3])), 4
+        return Place(name(words[2]), unsigned(words[3], _PLACE)), 4
     if len(words) > 2 and words[1] == b"NUMBER":
-        return Number(unsigned(words[2])), 3
-    if len(words) < 2:
-        raise ArgumentError
-    return Selector(unsigned(words[1])), 2
+        return Number(unsigned(words[2], JOB_NUMBER)), 3
+    if len(words) < 2 or words[1] in _SELECTORS:
+        raise ArgumentError("a job is its id, KEY <queue> <key>, SEQ <queue> <n> or NUMBER <n>")
+    return Selector(unsigned(words[1], JOB_ID)), 2
 
 
 def change(words: Words) -> Command:
@@ -61,17 +72,17 @@ def change(words: Words) -> Command:
 def move(words: Words) -> Command:
     """MOVE <id> <queue> with options."""
     if len(words) < 3:
-        raise ArgumentError
+        raise ArgumentError("MOVE takes the id of a job, and a queue")
     found = read_options(words, 3, _MOVE)
     length = _length(words, found)
-    return Command(Move(unsigned(words[1]), name(words[2]), **found), length)
+    return Command(Move(unsigned(words[1], JOB_ID), name(words[2]), **found), length)
 
 
 def _length(words: Words, found: dict[str, int]) -> int | None:
     """Return the length of the data that follow, None if there are none."""
     length = found.pop("length", None)
     if length is not None and words[-2] != b"DATA":
-        raise ArgumentError
+        raise ArgumentError("DATA stands at the end of the line")
     return length
 
 
@@ -81,7 +92,9 @@ def delete(words: Words) -> Command:
     if isinstance(selector, Number) and words[end:] == [b"UNTAKEN"]:
         return Command(Delete(selector, unless_running=True))
     if end != len(words):
-        raise ArgumentError
+        if words[end:] == [b"UNTAKEN"]:
+            raise ArgumentError("UNTAKEN goes with NUMBER")
+        raise ArgumentError(f"DELETE takes one job, {shown(words[end])} is too much")
     return Command(Delete(selector))
 
 
@@ -98,14 +111,14 @@ def peek(words: Words) -> Command | None:
 def job_stat(words: Words) -> Command:
     """JOB STAT NUMBER <n>. Arguments: the selector."""
     if len(words) != 3 or words[1] != b"NUMBER":
-        raise ArgumentError
+        raise ArgumentError("JOB STAT takes NUMBER and the number of a job")
     return Command(arguments=(_selector(words)[0],))
 
 
 def peek_queue(words: Words) -> Command:
     """PEEK at the first jobs of a queue. Arguments: queue, state, count; with SEQ True, to tell their places."""
-    if len(words) < 3:
-        raise ArgumentError
+    if len(words) < 3 or (words[1] in _SELECTORS and words[2] not in STATES):
+        raise ArgumentError("PEEK takes <id>, KEY <queue> <key>, SEQ <queue> <n>, NUMBER <n> or <queue> <state>")
     queue, state = name(words[1]), _state(words[2])
     found = read_options(words, 3, _PEEK)
     places = (True,) if "seq" in found else ()

@@ -14,7 +14,7 @@ def between_servers(words: Words) -> Command:
     if len(words) == 1:
         return Command()
     if len(words) != 4 or unsigned(words[1]) == 0 or not 0 < unsigned(words[3]) < 65536:
-        raise ArgumentError
+        raise ArgumentError(f"{words[0].upper().decode()} takes no arguments")
     return Command(answer=NOT_SUPPORTED)
 
 
@@ -31,38 +31,38 @@ def sync(words: Words) -> Command:
     if form == b"PUT":
         job = put(words[1:]) or put_wait(words[1:])
         if type(job.operation) is not Put or job.within_ms is not None:     # the original has no options
-            raise ArgumentError
+            raise ArgumentError("SYNC PUT has no options")
         return Command(length=job.length, answer=NOT_SUPPORTED)
     if form == b"GET":
         at = 3 if len(words) == 6 and words[2] == b"LAST" else 2
         if len(words) != at + 3:
-            raise ArgumentError
+            raise ArgumentError("SYNC GET takes LAST or nothing, a queue and two numbers")
         name(words[at])
         unsigned(words[at + 1])
         signed(words[at + 2])
     elif form in (b"DONE", b"LATER") and len(words) == 3:
         unsigned(words[2])
     else:
-        raise ArgumentError
+        raise ArgumentError("SYNC is followed by PUT, GET, DONE or LATER")
     return Command(answer=NOT_SUPPORTED)
 
 
 def cluster_add(words: Words) -> Command:
     """CLUSTER ADD. Arguments: node, "host:port" for the other nodes and for clients."""
     if len(words) != 6:
-        raise ArgumentError
+        raise ArgumentError("CLUSTER ADD takes a node, and host and port twice: for nodes, for clients")
     return Command(arguments=(node(words[1]), address(words[2], words[3]), address(words[4], words[5])))
 
 
 def cluster_remove(words: Words) -> Command:
     """CLUSTER REMOVE. Arguments: node."""
     if len(words) != 2:
-        raise ArgumentError
+        raise ArgumentError("CLUSTER REMOVE takes a node")
     return Command(arguments=(node(words[1]),))
 
 
 def cluster_transfer(words: Words) -> Command:
     """CLUSTER TRANSFER. Arguments: node, None for the most up-to-date one."""
     if len(words) > 2:
-        raise ArgumentError
+        raise ArgumentError("CLUSTER TRANSFER takes one node, or nothing")
     return Command(arguments=(node(words[1]) if len(words) == 2 else None,))

@@ -10,7 +10,17 @@ import re
 
 from sockpqd.core import Get, GetNumber, GetWith, Number, Then
 from sockpqd.gateway.limits import BATCH_JOBS_MAX
-from sockpqd.gateway.protocol.arguments import NAME, ArgumentError, between, milliseconds, name, queues, unsigned
+from sockpqd.gateway.protocol.arguments import (
+    JOB_NUMBER,
+    NAME,
+    ArgumentError,
+    WrongWord,
+    between,
+    milliseconds,
+    name,
+    queues,
+    unsigned,
+)
 from sockpqd.gateway.protocol.command import Command, UsualLine, Words
 from sockpqd.gateway.protocol.grammar.parts.options import (
     EXPIRE,
@@ -40,7 +50,7 @@ def get_number(words: Words) -> Command:
     """GET NUMBER <n> [EXPIRE <sec> [THEN ..]] [META] [BOUND]."""
     found = read_options(words, 3, _OF_NUMBER)
     bound, meta = found.pop("bound", False), found.pop("meta", False)
-    return Command(GetNumber(Number(unsigned(words[2])), **found, meta=meta), bound=bound)
+    return Command(GetNumber(Number(unsigned(words[2], JOB_NUMBER)), **found, meta=meta), bound=bound)
 
 
 def get(words: Words) -> Command | None:
@@ -51,7 +61,7 @@ def get(words: Words) -> Command | None:
         return None
     command = _hand_out(words)
     if command.within_ms is not None:       # it does not wait
-        raise ArgumentError
+        raise ArgumentError("WITHIN is for GETB and GETBE: GET does not wait")
     return command
 
 
@@ -90,7 +100,7 @@ def _hand_out(words: Words) -> Command:
     if first.startswith(b"EXPIRE") and _begins_lease(words, count):
         expire_ms, then, end = lease(words, 1)
         if end != count:
-            raise ArgumentError
+            raise ArgumentError("options stand behind queues: GET * ..")
         return Command(Get(None, expire_ms, then))
     names = None if first == b"*" else queues(first)
     if count == 2:
@@ -109,7 +119,7 @@ def _with_options(names: tuple[str, ...] | None, words: Words) -> Command:
     get = Get(names, found.get("expire_ms"), found.get("then", Then.DEFAULT), found.get("item"))
     count, policy, meta = found.get("count"), found.get("policy"), "meta" in found
     if names is None and policy in OF_LISTS:
-        raise ArgumentError
+        raise ArgumentError(f"BY {policy.name} is for named queues, not for *")
     picks = count is not None or policy is not None or meta
     return Command(
         GetWith(get, count, policy, meta) if picks else get, within_ms=found.get("within_ms"), bound="bound" in found,
@@ -136,14 +146,17 @@ def lease(words: Words, at: int) -> tuple[int | None, Then, int]:
     count = len(words)
     if at == count:
         return None, Then.DEFAULT, at
-    if words[at] == b"EXPIRE" and at + 1 < count:
-        expire_ms, at = milliseconds(words[at + 1]), at + 2
-    elif words[at].startswith(b"EXPIRE="):
-        expire_ms, at = milliseconds(words[at][7:]), at + 1
-    else:
-        raise ArgumentError
+    try:
+        if words[at] == b"EXPIRE" and at + 1 < count:
+            expire_ms, at = milliseconds(words[at + 1]), at + 2
+        elif words[at].startswith(b"EXPIRE="):
+            expire_ms, at = milliseconds(words[at][7:]), at + 1
+        else:
+            raise ArgumentError("EXPIRE wants a value behind it")
+    except WrongWord as error:
+        raise WrongWord(error.wanted, error.word, "EXPIRE wants") from None
     if at == count or words[at] != b"THEN":
         return expire_ms, Then.DEFAULT, at
     if at + 1 == count or words[at + 1] not in THEN:
-        raise ArgumentError
+        raise ArgumentError("THEN wants DONE, LATER or DEAD")
     return expire_ms, THEN[words[at + 1]], at + 2

@@ -14,7 +14,7 @@ def _binding(words: Words) -> tuple[str, str, str | None]:
             return name(topic), name(queue), None
         case [topic, queue, b"PATTERN", its_pattern]:
             return name(topic), name(queue), pattern(its_pattern)
-    raise ArgumentError
+    raise ArgumentError(f"TOPIC {words[0].decode()} takes a topic, a queue, and perhaps PATTERN <pattern>")
 
 
 def bind(words: Words) -> Command:
@@ -29,13 +29,13 @@ def unbind(words: Words) -> Command:
 
 def topic_list(words: Words) -> Command:
     """TOPIC LIST [<prefix>*]. Arguments: the prefix, "" for all."""
-    if len(words) > 2:
-        raise ArgumentError
+    if len(words) > 2 or (len(words) == 2 and not words[1].endswith(b"*")):
+        raise ArgumentError("TOPIC LIST takes a prefix: mail*")
     return Command(arguments=(prefix(words[1]) if len(words) == 2 else "",))
 
 
 def delete(words: Words) -> Command:
     """TOPIC DELETE <topic>."""
     if len(words) != 2:
-        raise ArgumentError
+        raise ArgumentError("TOPIC DELETE takes a topic")
     return Command(DeleteTopic(name(words[1])))

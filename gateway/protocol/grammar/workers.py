@@ -21,23 +21,23 @@ _SET = {
 
 def _name(word: bytes) -> str:
     if word in _RESERVED:
-        raise ArgumentError
+        raise ArgumentError("a worker cannot be called LIST or SET")
     return worker(word)
 
 
 def heartbeat(words: Words) -> Command:
     """WORKER <name> <slots> <busy>: it belongs to the connection's session."""
     if len(words) != 4:
-        raise ArgumentError
+        raise ArgumentError("WORKER takes a name, the number of slots, and how many are busy")
     return Command(BeatWorker(_name(words[1]), _slots(words[2]), _slots(words[3])), bound=True)
 
 
 def set_worker(words: Words) -> Command:
     """WORKER SET <name>, and at least one of MAX, MIN, STATE."""
     if len(words) < 3:
-        raise ArgumentError
+        raise ArgumentError("WORKER SET takes a name, and MAX, MIN or STATE")
     found = read_options(words, 2, _SET)
     operation = SetWorker(_name(words[1]), **found)
     if operation.most is not None and operation.least is not None and operation.least > operation.most:
-        raise ArgumentError
+        raise ArgumentError("MIN is above MAX")
     return Command(operation)

@@ -45,7 +45,7 @@ def poke(state: State, operation: Poke, seed: int) -> Reply:
 
 def poke_line(words: Words) -> Command:
     if len(words) != 2:
-        raise ArgumentError
+        raise ArgumentError("POKE takes a queue")
     return Command(Poke(name(words[1])))
 
 
@@ -86,13 +86,13 @@ def test_a_new_verb_is_executed_in_its_order_and_counted(gateway_talk: Any) -> N
 
 def test_what_is_malformed_is_refused(gateway_talk: Any) -> None:
     assert gateway_talk(b"POKE\r\nPOKE a b\r\nREQ 1 POKE a b\r\nPING\r\n") == (
-        b"400 Bad Arguments\r\n" * 3 + b"200 OK\r\n", 0,
+        b"400 Bad Arguments: POKE takes a queue\r\n" * 3 + b"200 OK\r\n", 0,
     )
 
 
 def test_it_may_stand_behind_req_where_its_row_says_so(gateway_talk: Any) -> None:
     assert gateway_talk(b"REQ 1 POKE mail\r\n") == (b"404 Session Not Found\r\n", 0)
-    assert gateway_talk(b"REQ 1 POKE mail\r\n", row=OUTSIDE) == (b"400 Bad Arguments\r\n", 0)
+    assert gateway_talk(b"REQ 1 POKE mail\r\n", row=OUTSIDE) == (b"400 Bad Arguments: POKE cannot have REQ\r\n", 0)
 
 
 def test_in_a_session_it_is_executed_once(gateway_talk: Any) -> None:
@@ -116,7 +116,8 @@ def test_a_transaction_executes_it(gateway_talk: Any) -> None:
 
 def test_it_cannot_stand_in_a_transaction_where_its_row_does_not_say_so(gateway_talk: Any) -> None:
     assert gateway_talk(b"BEGIN\r\nPOKE mail\r\nCOMMIT\r\n", row=OUTSIDE) == (
-        b"200 OK\r\n400 Bad Arguments\r\n409 Aborted 1 400 Bad Arguments\r\n", 1,
+        b"200 OK\r\n400 Bad Arguments: POKE cannot stand between BEGIN and COMMIT\r\n"
+        b"409 Aborted 1 400 Bad Arguments: POKE cannot stand between BEGIN and COMMIT\r\n", 1,
     )
 
 

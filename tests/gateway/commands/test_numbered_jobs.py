@@ -8,6 +8,7 @@ from sockpqd.core import Kick
 from sockpqd.gateway.limits import PORTION_MAX
 from tests.gateway.helpers.many_jobs import settle
 from tests.gateway.helpers.memory import MemoryGateway, attached, with_gateway
+from tests.gateway.helpers.parsing import without_reasons
 
 
 async def _put(gateway: MemoryGateway, line: bytes) -> bytes:
@@ -95,7 +96,9 @@ def test_job_stat() -> None:
             b"DELAY": b"20", b"LEFT_S": b"0", b"ATTEMPTS": b"1", b"RESERVES": b"1", b"TIMEOUTS": b"0",
             b"RELEASES": b"1", b"BURIES": b"0", b"KICKS": b"1",
         }
-        assert lines[15:] == [b"404 Job Not Found", b"400 Bad Arguments", b"400 Bad Arguments", b""]
+        assert lines[15:] == [
+            b"404 Job Not Found", *[b"400 Bad Arguments: JOB STAT takes NUMBER and the number of a job"] * 2, b"",
+        ]
     with_gateway(test)
 
 
@@ -104,8 +107,11 @@ def test_place_is_for_named_queues_only() -> None:
         await gateway.talk(b"PUT b 0 1\r\n1PUT a 0 1\r\n2PUT b 0 1\r\n3")
         assert await gateway.talk(b"GET a|b COUNT 9 BY PLACE\r\n") == (
             b"200 OK 3\r\nb 1 0 1\r\na 2 0 1\r\nb 3 0 1\r\n123")
+        policies = b"RANDOM, PRIORITY, WEIGHT, RR, ORDER, SORTED, OLDEST or FAIR"
         assert await gateway.talk(b"GET * BY PLACE\r\nPOLICY PLACE\r\nCONFIG POLICY PLACE\r\n") == (
-            b"400 Bad Arguments\r\n" * 3)
+            b"400 Bad Arguments: BY PLACE is for named queues, not for *\r\n"
+            b"400 Bad Arguments: expected %s, not 'PLACE'\r\n"
+            b"400 Bad Arguments: POLICY wants %s, not 'PLACE'\r\n") % (policies, policies)
     with_gateway(test)
 
 
@@ -132,7 +138,7 @@ def test_a_pause_that_ends_wakes_who_waits() -> None:
         await gateway.settle()
         assert client.take() == b"200 OK q 1 0 1\r\nx"
         for line in b"QUEUE PAUSE q IN FOR 2", b"QUEUE PAUSE q OUT FOR", b"QUEUE PAUSE q OUT FOR 4294967296":
-            assert await gateway.talk(line + b"\r\n") == b"400 Bad Arguments\r\n"
+            assert (await gateway.talk(line + b"\r\n")).startswith(b"400 Bad Arguments: ")
     with_gateway(test)
 
 
@@ -154,5 +160,6 @@ def test_one_line_keeps_several_sessions() -> None:
             assert await gateway.talk(line) == b"200 OK 2\r\n"
         assert await gateway.talk(b"SESSION %s\r\n" % sids[0]) == b"404 Session Not Found\r\n"
         assert (await gateway.talk(b"SESSION %s\r\n" % sids[1])).startswith(b"200 OK SESSION")
-        assert await gateway.talk(b"SESSION KEEP\r\nSESSION KEEP x\r\n") == b"400 Bad Arguments\r\n" * 2
+        assert without_reasons(await gateway.talk(b"SESSION KEEP\r\nSESSION KEEP x\r\n")) == (
+            b"400 Bad Arguments\r\n" * 2)
     with_gateway(test)

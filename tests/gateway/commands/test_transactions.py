@@ -108,7 +108,8 @@ def test_without_room_nothing_is_executed(full_at: int) -> None:
     (b"NONSENSE\r\nPUT q 0 1\r\nxCOMMIT\r\n", b"400 Bad Command\r\n" + b"500 Offline Mode\r\n" * 2),
     (b"BURY 7 REASON x\r\nCOMMIT\r\n", b"500 Offline Mode\r\n" * 2),
     (b"BEGIN\r\nDONE 7\r\nCOMMIT\r\n", b"200 OK\r\n202 Queued\r\n409 Aborted 1 404 Job Not Found\r\n"),
-    (b"PING\r\nDONE 7\r\nROLLBACK\r\n", b"200 OK\r\n404 Job Not Found\r\n400 Bad Arguments\r\n"),
+    (b"PING\r\nDONE 7\r\nROLLBACK\r\n", b"200 OK\r\n404 Job Not Found\r\n"
+     b"400 Bad Arguments: ROLLBACK without BEGIN\r\n"),
     (b"TOTAL\r\nDONE 7\r\n", b"200 OK 0 0 0 0\r\n404 Job Not Found\r\n"),
     (b"REQ 7 DONE 7\r\nDONE 7\r\n", b"404 Session Not Found\r\n404 Job Not Found\r\n"),
 ])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -33,6 +34,18 @@ def is_refused(line: str | bytes) -> bool:
     except ArgumentError:
         return True
     return False
+
+
+def without_reasons(answers: bytes) -> bytes:
+    """Answers without the reasons behind `400 Bad Arguments`."""
+    return re.sub(rb"400 Bad Arguments: [ -~]+\r\n", b"400 Bad Arguments\r\n", answers)
+
+
+def without_reason(command: Command) -> Command:
+    """A command whose answer, if it has one, gives no reason; jobs of a PUTS likewise."""
+    answer = command.answer and without_reasons(command.answer)
+    arguments = tuple(without_reasons(one) if isinstance(one, bytes) else one for one in command.arguments)
+    return replace(command, answer=answer, arguments=arguments)
 
 
 def without_row(command: Command) -> Command:

@@ -533,7 +533,7 @@ def test_queues_are_listed() -> None:
         assert await gateway.talk(b"QUEUE LIST none*\r\n") == b"200 OK 0\r\n"
         for line in (b"QUEUE", b"QUEUE LIST mail", b"QUEUE LIST **", b"QUEUE LIST -*", b"QUEUE LIST a* b*",
                      b"QUEUE list", b"QUEUE LIST " + b"a" * 256 + b"*"):
-            assert await gateway.talk(line + b"\r\n") == b"400 Bad Arguments\r\n"
+            assert (await gateway.talk(line + b"\r\n")).startswith(b"400 Bad Arguments: ")
         gateway.cluster.follow("n2")
         assert await gateway.talk(b"QUEUE LIST mail.*\r\n") == b"200 OK 1\r\nmail.bulk 1 0 0 0 0\r\n"
     with_gateway(test)

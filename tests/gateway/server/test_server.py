@@ -14,6 +14,7 @@ import uvloop
 from sockpqd.gateway.limits import LINGER_S, MIB, Limits
 from sockpqd.visits import ACCEPTS_PER_ROUND, FURTHER_PLACES
 from tests.gateway.helpers.fake_cluster import returned
+from tests.gateway.helpers.parsing import without_reasons
 from tests.gateway.helpers.sockets import PATIENCE_S, Client, Gateway
 
 
@@ -55,7 +56,7 @@ def test_an_answer_that_closes_arrives_although_the_client_still_sends() -> None
     async def test(gateway: Gateway) -> None:
         client = await gateway.connect()
         client.send(b"PUT q 0 x\r\n" + bytes(3 * MIB))
-        assert await client.line() == b"400 Bad Arguments\r\n"
+        assert await client.line() == b"400 Bad Arguments: the length must be a number, not 'x'\r\n"
         assert await client.rest() == b""
     with_server(test)
 
@@ -237,7 +238,7 @@ def test_a_flood_of_pipelined_commands_is_answered_and_others_are_served_meanwhi
 def test_garbage_is_answered_in_an_orderly_way_and_the_next_client_is_served() -> None:
     async def test(gateway: Gateway) -> None:
         garbage = bytes(range(256)) * 4096
-        answers = (await gateway.talk(garbage)).split(b"\r\n")
+        answers = without_reasons(await gateway.talk(garbage)).split(b"\r\n")
         assert set(answers) <= {b"400 Bad Command", b"400 Bad Arguments", b""}
         assert await gateway.talk(b"x" * MIB) == b"400 Bad Command\r\n"
         assert await gateway.talk(b"TOTAL\r\n") == b"200 OK 0 0 0 0\r\n"

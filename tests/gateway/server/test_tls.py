@@ -117,7 +117,8 @@ def test_answers_before_a_close_arrive_and_the_end_is_said(authority: Authority)
         def still_sends(tls: ssl.SSLSocket) -> bytes:
             tls.sendall(b"PUT q 0 x\r\n" + bytes(MIB))
             return read_all(tls)
-        assert await by_threads(gateway, still_sends) == b"400 Bad Arguments\r\n"
+        assert await by_threads(gateway, still_sends) == (
+            b"400 Bad Arguments: the length must be a number, not 'x'\r\n")
         await gateway.until(lambda: not gateway.hub.connections)
     with_server(authority, test)
 

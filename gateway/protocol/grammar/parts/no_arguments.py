@@ -9,5 +9,5 @@ from sockpqd.gateway.protocol.command import Command, Words
 def alone(words: Words) -> Command:
     """A verb without arguments."""
     if len(words) != 1:
-        raise ArgumentError
+        raise ArgumentError(f"{words[0].upper().decode()} takes no arguments")
     return Command()

@@ -8,8 +8,9 @@ from typing import Any
 from msgspec import Struct
 
 from sockpqd.core import Due, Feedback, Policy, Then
-from sockpqd.gateway.protocol.arguments import ArgumentError, milliseconds, unix_ms
+from sockpqd.gateway.protocol.arguments import ArgumentError, WrongWord, milliseconds, unix_ms
 from sockpqd.gateway.protocol.command import Words
+from sockpqd.gateway.protocol.reasons import choice, shown, suggestion
 
 
 class Option(Struct, frozen=True):
@@ -25,10 +26,17 @@ class Option(Struct, frozen=True):
 
 
 Table = Mapping[bytes, Option]
+NOWHERE: Mapping[bytes, str] = {}
 
 
-def read_options(words: Words, at: int, table: Table) -> dict[str, Any]:
-    """Parse the options from position `at` to the end of the line; return the fields they set."""
+def read_options(
+    words: Words, at: int, table: Table, elsewhere: Mapping[bytes, str] = NOWHERE,
+) -> dict[str, Any]:
+    """Parse the options from position `at` to the end of the line; return the fields they set.
+
+    `elsewhere` has the reasons why certain keywords that are no options of this line cannot stand here.
+    """
+    begin = at
     found: dict[str, Any] = {}
     count = len(words)
     behind: tuple[bytes, Option] | None = None
@@ -38,25 +46,53 @@ def read_options(words: Words, at: int, table: Table) -> dict[str, Any]:
         option = behind[1] if behind is not None and word == behind[0] else table.get(word)
         if option is None and word.startswith(b"EXPIRE="):          # as in the prose of the original protocol
             option, at = table.get(b"EXPIRE"), at - 1
-            words = [*words[:at], word[7:], *words[at + 1:]]
-        if option is None or option.field in found:
-            raise ArgumentError
+            words, word = [*words[:at], word[7:], *words[at + 1:]], b"EXPIRE"
+        if option is None:
+            raise unknown_option(word, table, elsewhere)
+        if option.field in found:
+            raise _second(word, option, table, words[begin:at - 1])
         if option.read is None:
             found[option.field] = option.value
         elif at == count:
-            raise ArgumentError
+            raise ArgumentError(f"{word.decode()} wants a value behind it")
         else:
-            found[option.field] = option.read(words[at])
+            try:
+                found[option.field] = option.read(words[at])
+            except WrongWord as error:
+                raise WrongWord(error.wanted, error.word, f"{word.decode()} wants") from None
             at += 1
         behind = option.behind
     return found
 
 
+def unknown_option(word: bytes, table: Table, elsewhere: Mapping[bytes, str] = NOWHERE) -> ArgumentError:
+    """The error for a word that is no option here."""
+    if word in elsewhere:
+        return ArgumentError(elsewhere[word])
+    for first, option in table.items():
+        before, behind = first, option.behind
+        while behind is not None:
+            if word == behind[0]:
+                return ArgumentError(f"{word.decode()} stands directly behind {before.decode()}")
+            before, behind = behind[0], behind[1].behind
+    return ArgumentError(f"no option {shown(word)}{suggestion(word, table)}")
+
+
+def _second(word: bytes, option: Option, table: Table, before: Words) -> ArgumentError:
+    """The error for a second option that sets the same field."""
+    first = next((one for one in before if one in table and table[one].field == option.field), word)
+    if first == word:
+        return ArgumentError(f"{word.decode()} is given twice")
+    return ArgumentError(f"{first.decode()} and {word.decode()} exclude each other")
+
+
 def one_of(values: Mapping[bytes, Any]) -> Callable[[bytes], Any]:
     """Return a parser that accepts one of these words."""
+    wanted = choice([word.decode() for word in values])
+
     def read(word: bytes) -> Any:
         if word not in values:
-            raise ArgumentError
+            raise WrongWord(wanted, word)
         return values[word]
     return read
 

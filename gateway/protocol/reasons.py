@@ -1,0 +1,50 @@
+"""Formats the reason behind `400 Bad Arguments`: words of the client in a safe form, and what may have been meant.
+
+Nothing here is called for a line that is accepted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+SHOWN_MAX = 40                  # characters shown of a word
+_SUGGESTED_BYTES_MAX = 24       # no word of the protocol is longer, so nothing is compared with such a one
+
+
+def shown(word: bytes) -> str:
+    """Quote a client's word: at most `SHOWN_MAX` characters, all of them printable ASCII, then `..` if cut."""
+    text = "".join(map(_character, word[:SHOWN_MAX + 1]))
+    return f"'{text}'" if len(text) <= SHOWN_MAX else f"'{text[:SHOWN_MAX]}'.."
+
+
+def _character(byte: int) -> str:
+    return chr(byte) if 32 <= byte < 127 and byte not in b"'\\" else f"\\x{byte:02x}"
+
+
+def suggestion(word: bytes, known: Collection[bytes]) -> str:
+    """Return ` (KNOWN?)` for the known word that was probably meant, "" if there is none."""
+    if len(word) > _SUGGESTED_BYTES_MAX:
+        return ""
+    upper = word.upper()
+    found = upper if upper in known else next((other for other in known if _one_slip(upper, other)), None)
+    return "" if found is None else f" ({found.decode('ascii')}?)"
+
+
+def _one_slip(word: bytes, other: bytes) -> bool:
+    """Return whether one letter added, left out or changed, or two neighbours exchanged, make these words equal."""
+    shorter, longer = sorted((word, other), key=len)
+    if len(shorter) < 2 or len(longer) - len(shorter) > 1:
+        return False
+    same = 0
+    while same < len(shorter) and shorter[same] == longer[same]:
+        same += 1
+    rest, other_rest = shorter[same:], longer[same:]
+    if len(shorter) < len(longer):
+        return rest == other_rest[1:]
+    return rest[1:] == other_rest[1:] or (rest[1::-1] == other_rest[:2] and rest[2:] == other_rest[2:])
+
+
+def choice(words: Collection[str]) -> str:
+    """Format alternatives: `IN, OUT or ALL`."""
+    *others, last = words
+    return f"{', '.join(others)} or {last}" if others else last

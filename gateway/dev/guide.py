@@ -31,7 +31,7 @@ def guide(folder: Path, nodes: Sequence[DevNode], pids: Mapping[str, int], leade
         "Try in another terminal:",
         f"  export SOCKPQ_SERVERS={servers}",
         f"  {pqctl} cluster status --watch",
-        f"  {pqctl} job put mail hello",
+        f"  {pqctl} job put notes hello",
         f"  {pqctl} queue list",
         f"  {pqctl} shell   # the protocol, typed by hand",
         f"  kill -9 {pids.get(leader, '')}   # the leader: another takes over, and this one is started again",

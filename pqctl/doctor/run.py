@@ -7,8 +7,8 @@ import sys
 import textwrap
 from typing import TYPE_CHECKING
 
-from sockpqd.pqctl.doctor import cluster_checks, machine_checks
-from sockpqd.pqctl.doctor.check import SKIP, Check, exit_code
+from sockpqd.pqctl.doctor import cluster_checks, lease_checks, machine_checks
+from sockpqd.pqctl.doctor.check import FAIL, SKIP, Check, exit_code
 from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.output.text import printable
 
@@ -22,6 +22,8 @@ def show(call: Call, data_dir: str | None) -> int:
     """Run the checks and print them; returns the exit code."""
     directory = None if data_dir is None else machine_checks.data_directory(data_dir)
     checks = cluster_checks.look(call.servers, call.timeout, call.access)
+    if all(check.state != FAIL for check in checks):
+        checks += lease_checks.look(call.servers, call.timeout, call.access)
     if directory is None:
         checks.append(Check(SKIP, "this machine", "disk and limits were not checked", "give --data-dir on a node"))
     else:

@@ -17,7 +17,6 @@ from typing import Any
 import click
 import pytest
 import yaml
-from sockpq import Client
 from sockpq.configuration import configuration
 from sockpq.testing import Server
 from sockpq.worker.program.options import KEYS, parse, read_config
@@ -25,12 +24,12 @@ from sockpq.worker.program.options import KEYS, parse, read_config
 from sockpqd.gateway.config import read
 from sockpqd.pqctl.program import pqctl as pqctl_program
 from tests.packaging.blocks import ROOT, Block, blocks, commands, documents
-from tests.waiting import until
 
 BIN = Path(sys.executable).parent
 PATIENCE_S = 200
 ALL = [block for document in documents() for block in blocks(document)]
 
+PAGE_ON_WORKERS = "docs/WORKERS.md"         # tests/worker/program/test_page.py runs its programs and its commands
 # Blocks that other tests run or that nothing runs: by document and beginning.
 ELSEWHERE = {
     ("docs/PROTOCOL.md", ""): "tests/gateway/test_documentation.py",
@@ -79,7 +78,7 @@ def is_shell(block: Block) -> bool:
 
 
 REST = [block for block in ALL if not listed(block)]
-PYTHON = [block for block in REST if is_python(block) and block.document != "docs/WORKERS.md"]
+PYTHON = [block for block in REST if is_python(block) and block.document != PAGE_ON_WORKERS]
 SHELL = [block for block in REST if is_shell(block)]
 DATA = [block for block in REST if not is_python(block) and not is_shell(block)]
 
@@ -111,38 +110,6 @@ def test_a_program_runs_as_it_stands(block: Block, server: Server, tmp_path: Pat
     done = subprocess.run([sys.executable, "app.py"], cwd=tmp_path, env=environment(server, tmp_path),
                           capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 0, f"{block}\n{done.stderr}"
-
-
-def test_the_app_of_the_page_on_workers_does_what_its_lines_ask_for(server: Server, tmp_path: Path) -> None:
-    pytest.importorskip("cronsim")
-    page = [block for block in ALL if block.document == "docs/WORKERS.md"]
-    (tmp_path / "app.py").write_text("\n".join(block.text for block in page if block.language == "python"))
-    lines = [line for block in page if block.language == "bash" for line in commands(block)]
-    started = [line for line in lines if line.startswith("pqworker app:app")]
-    asked = [line for line in lines if line.startswith("python -c")]
-    steered = [line for line in lines if line.startswith("pqctl worker")]
-    assert (len(started), len(asked), len(steered)) == (1, 2, 3)
-    around: dict[str, Any] = {"cwd": tmp_path, "env": environment(server, tmp_path), "text": True}
-    with (tmp_path / "log").open("w") as log, subprocess.Popen(
-        [*shlex.split(started[0]), "--name", "mail-1"], stdout=subprocess.PIPE, stderr=log, **around
-    ) as pool, Client(server.address) as client:
-        try:
-            for line in asked:
-                done = subprocess.run(line, shell=True, capture_output=True, timeout=PATIENCE_S, check=False, **around)
-                assert done.returncode == 0, (line, done.stderr, (tmp_path / "log").read_text())
-            subprocess.run([sys.executable, "-c", "from app import *; nightly.put()"], timeout=PATIENCE_S, check=True,
-                           **around)
-            client.put("orders", "17")
-            client.put("reports", json=[1, 2], group="anna")
-            until(lambda: client.total("orders").jobs + client.total("reports").jobs == 0 and not client.running())
-            for line in steered:
-                subprocess.run(line, shell=True, stdout=subprocess.PIPE, timeout=PATIENCE_S, check=True, **around)
-        finally:
-            pool.terminate()
-            said, _ = pool.communicate(timeout=PATIENCE_S)
-        assert "cleaning up for" in said
-        assert "sending hi to ann" in said
-        assert [queue.name for queue in client.queues() if queue.dead or queue.name.endswith("_dead")] == []
 
 
 # lines for a shell
@@ -233,7 +200,7 @@ def test_every_line_for_a_shell_is_one_that_works_here() -> None:
     for block in SHELL:
         for line in commands(block):
             for part in re.split(r" && ", line.removesuffix("&").strip()):
-                if part.startswith("python -c "):       # of docs/WORKERS.md: above
+                if part.startswith("python -c "):       # tests/worker/program/test_page.py
                     continue
                 try:
                     check(part)

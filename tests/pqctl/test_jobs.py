@@ -162,9 +162,10 @@ def test_running_jobs(servers: list[str], capsys: pytest.CaptureFixture[str]) ->
     _, told = ask(capsys, servers, "job", "running", "--queue", "b")
     assert [list(job) for job in told["jobs"]] == [["id", "queue", "priority", "expires_at"]]
     _, out, _ = run(capsys, "--servers", servers[0], "job", "running", "--data")
-    head, first, _ = (line.split() for line in out.splitlines())
+    head, first, _, mark = (line.split() for line in out.splitlines())
     assert head == ["id", "queue", "priority", "lease", "ends", "bytes"]
-    assert first[1:] == ["a", "0", "never", "3"]
+    assert first[1:] == ["a", "0", "no", "lease", "3"]
+    assert mark[:3] == ["no", "lease:", "it"]
 
 
 def test_queues_are_listed_and_counted(servers: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -162,6 +162,8 @@ def running(call: Call, queue: str | None, data: bool) -> int:
                    Column("lease ends")]
         columns += [Column("bytes", figures=True)] if data else []
         print_rows(call, columns, [_row(job) for job in jobs])
+        if any(job.expires_at is None for job in jobs):
+            call.print("no lease: it runs until a client ends it, or its session; `pqctl job later ID` puts it back")
     return DONE
 
 
@@ -175,5 +177,5 @@ def _as_json(job: RunningJob) -> dict[str, object]:
 
 
 def _row(job: RunningJob) -> list[str]:
-    ends = "never" if job.expires_at is None else local_time(job.expires_at)
+    ends = "no lease" if job.expires_at is None else local_time(job.expires_at)
     return [str(job.id), job.queue, str(job.priority), ends, *([] if job.data is None else [f"{len(job.data):,}"])]

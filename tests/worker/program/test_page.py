@@ -1,4 +1,4 @@
-"""Every block of docs/WORKERS.md, as a newcomer would type it: programs, commands, configurations."""
+"""Every block of docs/WORKERS.md as a newcomer types it. How it is installed: tests/packaging/test_blocks.py."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def terminal(one_server: Server, client: Client, tmp_path: Path) -> Terminal:
 
 
 def test_the_first_steps_and_the_other_tasks_of_the_page(terminal: Terminal, client: Client) -> None:
-    start, *others = blocks("bash")[0].splitlines()
+    start, *others = blocks("bash")[1].splitlines()
     with terminal.worker(start) as process:
         until(lambda: len(children_of(process.pid)) == 4)
         assert [terminal.type(line) for line in others] == ["", "2\n"]
@@ -92,6 +92,10 @@ def test_the_first_steps_and_the_other_tasks_of_the_page(terminal: Terminal, cli
         until(lambda: client.total("invoices").jobs == 1)
         until(lambda: client.queue_stat("cron")["delayed"] == 1)
         assert "app.nightly" in terminal.type("pqctl cron list")
+        terminal.type("python -c 'from app import nightly; nightly.put()'")      # as if it was due
+        until(lambda: "cleaning up for" in terminal.log)
+        until(lambda: client.total("cron").running == 0)
+        assert [queue.name for queue in client.queues() if queue.dead or queue.name.endswith("_dead")] == []
 
 
 def test_the_slices_of_the_page(terminal: Terminal, client: Client) -> None:
@@ -103,7 +107,7 @@ def test_the_slices_of_the_page(terminal: Terminal, client: Client) -> None:
 
 
 def test_a_program_for_each_job(terminal: Terminal, client: Client) -> None:
-    (line,) = blocks("bash")[1].splitlines()
+    (line,) = blocks("bash")[2].splitlines()
     client.put("thumbs", b"a picture", key="cat")
     with terminal.worker(line):
         until((terminal.folder / "out/cat.png").exists)
@@ -119,7 +123,7 @@ def test_the_configuration_and_the_commands_of_an_operator(
     with terminal.worker("pqworker --config mail.toml") as process:
         until(lambda: len(children_of(process.pid)) == 3)
         until(lambda: bool(client.workers()))
-        listed, wider, pause = blocks("bash")[2].splitlines()
+        listed, wider, pause = blocks("bash")[3].splitlines()
         assert "mail-1" in terminal.type(listed)
         terminal.type(wider)
         until(lambda: len(children_of(process.pid)) == 5)
@@ -143,6 +147,6 @@ def test_the_inventory_has_variables_of_the_role_and_options_of_the_program(tmp_
 
 def test_every_block_is_one_of_these() -> None:
     kinds = re.findall(r"^```(\w+)$", PAGE, re.MULTILINE)
-    assert sorted(kinds) == ["bash"] * 3 + ["python"] * 4 + ["toml", "yaml"]
+    assert sorted(kinds) == ["bash"] * 4 + ["python"] * 4 + ["toml", "yaml"]
     prose = re.sub(r"^```.*?^```$", "", PAGE, flags=re.MULTILINE | re.DOTALL)
     assert not re.search(r"^    \S", prose, re.MULTILINE)       # nor is there one without a fence

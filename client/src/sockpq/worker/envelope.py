@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 from sockpq._protocol.arguments import Codec
 from sockpq.worker.errors import BadJob, BadResult, TaskFailed
 
+NO_CALL = 'this is no call of a task: the body should be {"task": .., "args": .., "kwargs": ..}'
+
 
 class JsonCodec:
     """Values as JSON, in UTF-8. Tuples become lists; what JSON does not have is a TypeError."""
@@ -45,9 +47,9 @@ def opened(data: bytes, codec: Codec) -> Envelope:
     try:
         fields = codec.decode(data)
     except Exception as error:      # whatever a codec raises: these bytes are not its own
-        raise BadJob(f"the body cannot be decoded: {error}") from error
+        raise BadJob(f"{NO_CALL}, and it cannot be decoded: {error}") from error
     if not isinstance(fields, dict):
-        raise BadJob("the body is not an object with the fields task, args and kwargs")
+        raise BadJob(NO_CALL)
     task, args, kwargs = fields.get("task"), fields.get("args", []), fields.get("kwargs", {})
     if not isinstance(task, str) or not isinstance(args, list | tuple) or not isinstance(kwargs, dict):
         raise BadJob("the body needs a task (a name), args (a list) and kwargs (an object)")

@@ -6,7 +6,10 @@ from sockpq.errors import BadArguments, SockpqError
 
 
 class Retry(Exception):
-    """Put the job back: it is tried again after `delay` seconds, by default after the task's back-off."""
+    """Put the job back: it is tried again after `delay` seconds, by default after the task's back-off.
+
+    That counts as an attempt, unlike SlowDown and Sleep: after `tries` of them the job is given up.
+    """
 
     def __init__(self, message: str = "", *, delay: float | None = None) -> None:
         super().__init__(message)

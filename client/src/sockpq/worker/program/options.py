@@ -245,7 +245,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="pqworker", description="Runs the tasks of an app, or a program for each job.", allow_abbrev=False,
         epilog="Signals: TERM finishes what runs and gives back the rest; a second TERM, or QUIT, stops at once; HUP "
-        "reads --config again.",
+        "reads --config again. What an app says of a task by @app.task, with its defaults: the lease, renewed while "
+        f"the task runs (expire={EXPIRE_S:g}), how often it is tried (tries={TRIES}), and the first pause after a "
+        f"failure and the longest (backoff=({BACKOFF_S[0]:g}, {BACKOFF_S[1]:g})).",
     )
     parser.add_argument("--version", action="version", version=f"pqworker, version {__version__}")
     parser.add_argument("--config", metavar="FILE", help="options in TOML, called as here; the command line goes first")

@@ -145,12 +145,10 @@ class GiveBack(Struct, array_like=True, tag=17, frozen=True, gc=False):
     undelivered: tuple[int, ...] = ()
 
 
-# Calls whose results are small, so that both can be sent to the node that executes them.
-Travelling = (
-    Put | Reserve | ReserveJob | Delete | Release | Bury | Touch | Peek | PeekFirst | Kick | KickJob | Pause | JobStats
-    | TubeStats | GiveBack
-)
-Call = Travelling | Tubes | Totals
+Change = Put | Reserve | ReserveJob | Delete | Release | Bury | Touch | Kick | KickJob | Pause | GiveBack
+Lookup = Peek | PeekFirst | JobStats | TubeStats        # small results, which can be sent to another node
+Survey = Tubes | Totals                                 # of all tubes
+Call = Change | Lookup | Survey
 
 
 class Number(Struct, array_like=True, tag=101, frozen=True, gc=False):
@@ -231,7 +229,7 @@ Result = Number | Reserved | Found | JobFigures | TubeFigures | Names | Sums | N
 Done = Callable[[Result | Failure], None]
 
 
-class Seat(Protocol):
+class Backend(Protocol):
     """Executes the calls of one connection, one at a time."""
 
     def execute(self, call: Call, done: Done) -> None:

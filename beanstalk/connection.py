@@ -7,7 +7,7 @@ import asyncio
 import logging
 from typing import Protocol, cast
 
-from sockpqd.beanstalk.calls import Seat
+from sockpqd.beanstalk.calls import Backend
 from sockpqd.beanstalk.conversation import Conversation
 from sockpqd.beanstalk.server import Server
 
@@ -49,9 +49,9 @@ class Connection(asyncio.Protocol):
     _stay: Stay
     stranger = False                                # nobody proves here who they are
 
-    def __init__(self, server: Server, seat: Seat, host: Host) -> None:
+    def __init__(self, server: Server, backend: Backend, host: Host) -> None:
         self._server = server
-        self._seat = seat
+        self._backend = backend
         self._host = host
         self._paused = False
         self._lost = False
@@ -66,7 +66,7 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
             return
         self._stay = stay
-        self._conversation = Conversation(self._server, self._seat, self, self._host.no_room)
+        self._conversation = Conversation(self._server, self._backend, self, self._host.no_room)
 
     def data_received(self, data: bytes) -> None:
         """Bytes have come; no more are read while too many are unexecuted."""

@@ -1,6 +1,6 @@
 """The conversation with one client: its commands in their order, one at a time, and their answers.
 
-It has no sockets and no timers. What a command asks of the queue goes to a seat (calls.py); its result becomes the
+It has no sockets and no timers. What a command asks of the queue goes to a backend (calls.py); its result becomes the
 answer, or leads to another call.
 """
 
@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from sockpqd.beanstalk import answers, calls
 from sockpqd.beanstalk.calls import (
+    Backend,
     Call,
     Failure,
     Found,
@@ -22,7 +23,6 @@ from sockpqd.beanstalk.calls import (
     Number,
     Reserved,
     Result,
-    Seat,
     Sums,
     TubeFigures,
 )
@@ -89,14 +89,16 @@ _FAILURES = {
 class Conversation:
     """One connection; all calls come from one thread."""
 
-    def __init__(self, server: Server, seat: Seat, link: Link, no_room: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self, server: Server, backend: Backend, link: Link, no_room: Callable[[], bool] = lambda: False,
+    ) -> None:
         """`no_room`: whether a body that has yet to arrive cannot be kept."""
         self.producer = self.worker = self.waiting = False
         self.held = Reservations()
         self.reader = Reader(server.body_bytes_max, no_room)
         self.closed = False                         # no more answers are sent
         self._server = server
-        self._seat = seat
+        self._backend = backend
         self._link = link
         self._turns = server.turns
         self._tubes = Tubes(server.tubes)
@@ -269,7 +271,7 @@ class Conversation:
         self._asking = step
         if self.waiting:
             self._flush()
-        self._seat.execute(step.call, self._done)
+        self._backend.execute(step.call, self._done)
 
     def _tell(self) -> bool:
         """Send the next piece of a long answer."""
@@ -334,7 +336,7 @@ class Conversation:
         if (self.held or (self._asking is not None and not long)) and not busy:
             self._server.begin_leaving(self)
         if self.waiting or (long and self.closed and self._is_in_vain()):
-            self._seat.cancel()
+            self._backend.cancel()
 
     def _is_in_vain(self) -> bool:
         """Whether a long call of a connection that is gone need not end: it only reads, or others wait for its jobs."""
@@ -361,7 +363,7 @@ class Conversation:
         handles = self.held.handles()
         if handles or self._undelivered:
             self._server.begin_leaving(self)
-            self._seat.execute(calls.GiveBack(handles, self._undelivered), self._gone)
+            self._backend.execute(calls.GiveBack(handles, self._undelivered), self._gone)
         else:
             self._gone(None)
 
@@ -372,7 +374,7 @@ class Conversation:
         if not self.closed:
             self.closed = True
             self._link.close()
-        self._seat.leave()
+        self._backend.leave()
         self._server.left(self)
 
     # ---- commands about jobs

@@ -19,8 +19,8 @@ from sockpq import ForeignCluster, SockpqError
 from sockpq.aio import Client
 
 from sockpqd.beanstalk import BODY_BYTES_MAX, Connection, Server
+from sockpqd.beanstalk_proxy.backend import ClientBackend, Cluster
 from sockpqd.beanstalk_proxy.door import Door, DoorLimits
-from sockpqd.beanstalk_proxy.seat import ClientSeat, Cluster
 
 log = logging.getLogger("sockpq-beanstalkd")
 
@@ -90,7 +90,7 @@ async def _serve(
     async with Client(servers, **access) as client:
         cluster = Cluster(client, leave)
         server = Server(secrets.token_hex(8), body_bytes_max=job_bytes_max, draining=draining.is_set)
-        await door.open(host, port, lambda: Connection(server, ClientSeat(cluster, draining.is_set), door))
+        await door.open(host, port, lambda: Connection(server, ClientBackend(cluster, draining.is_set), door))
         log.info("listening on %s:%d", host, port)
         await stopping.wait()
         door.close()

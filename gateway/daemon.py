@@ -28,7 +28,7 @@ from sockpqd.core import Then
 from sockpqd.gateway import audit
 from sockpqd.gateway.auth.authenticator import Access
 from sockpqd.gateway.auth.users_file import users_of
-from sockpqd.gateway.beanstalkd import BeanstalkdListener, do_errand
+from sockpqd.gateway.beanstalkd import BeanstalkdListener, execute_call
 from sockpqd.gateway.config import Config, split_address
 from sockpqd.gateway.dashboard import Dashboard, execute
 from sockpqd.gateway.monitoring import HttpPages, HttpServer, LoopLag, OwnHosts, Sources
@@ -105,7 +105,7 @@ async def _run(
         loop.add_signal_handler(signal.SIGHUP, manager.reload, lambda: _reload(certificates, hub.access, logs))
         node = ClusterNode(settings(config, bootstrap=bootstrap, certificates=certificates), hub)
         hub.attach(node)
-        hub.execute, hub.do_errand = partial(execute, hub), partial(do_errand, hub)
+        hub.execute, hub.call_executor = partial(execute, hub), partial(execute_call, hub)
         hub.empty_export_dir()
         await node.start()
         beanstalkd = await _listen(server, hub, config, certificates)

@@ -36,7 +36,7 @@ ORDER = {
     "visits": (
         "addresses", "limits", "places", "timeouts", "memory_account", "tcp", "listener", "visit", "house",
     ),
-    "beanstalk_proxy": ("leases", "shared_sums", "seat", "door", "main"),
+    "beanstalk_proxy": ("leases", "shared_sums", "backend", "door", "main"),
     "pqctl": (
         "output", "access", "health", "settings", "parameters", "report", "snapshot_file", "invocation", "connect",
         "doctor", "actions", "importing", "live", "shell", "commands", "program", "main",

@@ -1,4 +1,4 @@
-"""Listens for clients of beanstalkd, and does the errands of nodes that do."""
+"""Listens for clients of beanstalkd, and executes the calls that other nodes forward."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ import msgspec
 from sockpqd.beanstalk import Connection, Failure, Server, Stay
 from sockpqd.cluster import CALL_BYTES_MAX
 from sockpqd.cluster.api import RunningCall
-from sockpqd.gateway.beanstalkd.errand_account import CountedErrand, held_by
-from sockpqd.gateway.beanstalkd.fast_path import FastPath
-from sockpqd.gateway.beanstalkd.order_execution import OrderExecution, Principal, Services
-from sockpqd.gateway.beanstalkd.orders import Order, Outcome, decode_order, encode
-from sockpqd.gateway.beanstalkd.seat import NodeSeat
+from sockpqd.gateway.beanstalkd.backend import NodeBackend
+from sockpqd.gateway.beanstalkd.call_account import CountedCall, held_by
+from sockpqd.gateway.beanstalkd.execution import OperationExecution
+from sockpqd.gateway.beanstalkd.lookups import look_up
+from sockpqd.gateway.beanstalkd.remote import Outcome, Remote, RemoteRead, decode_remote, encode
+from sockpqd.gateway.beanstalkd.services import NodeServices, Principal
 from sockpqd.gateway.beanstalkd.sessions import NodeSessions
 from sockpqd.gateway.server.doors import BEANSTALKD, Door, Doors
 from sockpqd.gateway.server.hub import Hub
@@ -34,43 +35,45 @@ KEEP_S = 3.0                    # how often the sessions of this node are used
 END_S = 2.0                     # for which the end of the node waits for jobs to go back
 
 
-def do_errand(
+def execute_call(
     hub: Hub, user: str | None, address: str, data: bytes, told: Callable[[bytes | None], None],
 ) -> RunningCall:
-    """Execute an order that another node has received.
+    """Execute what another node has received.
 
     It takes its share of the turn, as a command of a client here does. An outcome too large for the link between the
     nodes is OUT_OF_MEMORY.
     """
     hub.budget -= 1
     try:
-        order = decode_order(data)
+        remote = decode_remote(data)
     except msgspec.MsgspecError:
-        log.warning("%s: an order of a newer version was not understood", address)
+        log.warning("%s: cannot decode a forwarded call from another version", address)
         told(encode(Failure.GONE))
         return Ended()
-    held_bytes = held_by(order, data)
+    held_bytes = held_by(remote, data)
     if not held_bytes:
-        return _do(hub, Principal(user, address), order, told)
-    counted = CountedErrand(hub.account, held_bytes, told)
-    return counted.done_by(_do(hub, Principal(user, address), order, counted.tell))
+        return _execute(hub, Principal(user, address), remote, told)
+    counted = CountedCall(hub.account, held_bytes, told)
+    return counted.done_by(_execute(hub, Principal(user, address), remote, counted.tell))
 
 
-def _do(services: Services, principal: Principal, order: Order, told: Callable[[bytes | None], None]) -> RunningCall:
-    def tell(outcome: Outcome) -> None:
+def _execute(
+    services: NodeServices, principal: Principal, remote: Remote, told: Callable[[bytes | None], None],
+) -> RunningCall:
+    def report(outcome: Outcome) -> None:
         data = encode(outcome)
         told(data if len(data) <= CALL_BYTES_MAX else encode(Failure.OUT_OF_MEMORY))
 
-    fast_path = FastPath(services, principal, tell, tell)
-    if order.first and services.cluster.serving and fast_path.take(order):
-        return fast_path
-    execution = OrderExecution(services, principal, order, tell)
-    execution.begin()
+    if isinstance(remote, RemoteRead):
+        report(look_up(services, principal, remote.call))
+        return Ended()
+    execution = OperationExecution(services, principal, report)
+    execution.begin(remote.operation, remote.wait_ms, first=remote.first)
     return execution
 
 
 class Ended:
-    """An errand that has its outcome already."""
+    """A forwarded call that has its outcome already."""
 
     def cancel(self) -> None:
         """See RunningCall."""
@@ -82,7 +85,7 @@ class BeanstalkdConnection(Connection):
     def __init__(self, listener: BeanstalkdListener) -> None:
         self._listener = listener
         self._principal = Principal(listener.port.user, "")
-        super().__init__(listener.server, listener.seat(self._principal), listener)
+        super().__init__(listener.server, listener.backend(self._principal), listener)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client has come; it is closed at once if its network or the limits do not allow it."""
@@ -112,7 +115,7 @@ class BeanstalkdListener:
         )
         self._hub = hub
         self._doors = doors
-        self._services: Services = hub
+        self._services: NodeServices = hub
         self._cluster = cluster
         self._address = address
         self._context = context
@@ -138,9 +141,9 @@ class BeanstalkdListener:
                 while self.server.connections:
                     await asyncio.sleep(0.01)
 
-    def seat(self, principal: Principal) -> NodeSeat:
-        """A place for a new connection."""
-        return NodeSeat(self._services, self._sessions, principal)
+    def backend(self, principal: Principal) -> NodeBackend:
+        """Return the backend of a new connection."""
+        return NodeBackend(self._services, self._sessions, principal)
 
     # ---- Host
 
@@ -195,7 +198,7 @@ class BeanstalkdListener:
             await asyncio.sleep(KEEP_S)
             for portion in self._sessions.portions():
                 kept = asyncio.Event()
-                NodeSeat(self._services, self._sessions, Principal(None, "")).keep(portion, kept.set)
+                NodeBackend(self._services, self._sessions, Principal(None, "")).keep(portion, kept.set)
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(KEEP_S):
                         await kept.wait()

@@ -108,8 +108,9 @@ class Hub:
         self.slow = SlowCommands()
         self.on_serving: Callable[[], None] = lambda: None
         self.new_secret: Callable[[], int] = lambda: secrets.randbits(64)       # for a session
-        # Does an errand of another node's (Cluster.forward_call).
-        self.do_errand: Callable[[str | None, str, bytes, Callable[[bytes | None], None]], RunningCall] | None = None
+        # Executes a call forwarded by another node (Cluster.forward_call).
+        self.call_executor: (
+            Callable[[str | None, str, bytes, Callable[[bytes | None], None]], RunningCall] | None) = None
         # Executes a command of the protocol as this user, for another node; returns the answer.
         self.execute: Callable[[str | None, str, bytes], Awaitable[bytes]] | None = None
         self._export_dir = export_dir
@@ -143,9 +144,9 @@ class Hub:
     def execute_call(
         self, user: str | None, address: str, data: bytes, told: Callable[[bytes | None], None],
     ) -> RunningCall:
-        """Do an errand of another node's."""
-        assert self.do_errand is not None
-        return self.do_errand(user, address, data, told)
+        """Execute a call forwarded by another node."""
+        assert self.call_executor is not None
+        return self.call_executor(user, address, data, told)
 
     # ---- ClusterListener
 

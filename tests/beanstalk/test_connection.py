@@ -9,7 +9,7 @@ import pytest
 
 from sockpqd.beanstalk import Connection, Server
 from tests.beanstalk.helpers.host import OpenHost
-from tests.beanstalk.helpers.memory import MemorySeat, Queue
+from tests.beanstalk.helpers.memory import MemoryBackend, Queue
 
 BIG = b"put 0 0 60 1000000\r\n" + b"x" * 300_000       # of a job that is too big, whose end is still to come
 
@@ -49,7 +49,7 @@ def held_back_by_answers(connection: Connection, _: Server) -> Callable[[], None
 
 def held_back_by_another(_: Connection, server: Server) -> Callable[[], None]:
     """Another connection has ended, and its jobs are not back yet."""
-    other = Connection(server, MemorySeat(Queue()), OpenHost())
+    other = Connection(server, MemoryBackend(Queue()), OpenHost())
     other.connection_made(Transport())
     server.begin_leaving(other._conversation)
     return lambda: server.left(other._conversation)
@@ -61,7 +61,7 @@ def test_reading_goes_on_when_what_was_held_back_is_dropped(
 ) -> None:
     async def test() -> None:
         server, transport = Server("i"), Transport()
-        connection = Connection(server, MemorySeat(Queue()), OpenHost())
+        connection = Connection(server, MemoryBackend(Queue()), OpenHost())
         connection.connection_made(transport)
         let_go = hold_back(connection, server)
         connection.data_received(BIG)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from sockpqd.beanstalk import Connection, Server
 from tests.beanstalk.helpers.host import OpenHost
-from tests.beanstalk.helpers.memory import MemorySeat, Queue
+from tests.beanstalk.helpers.memory import MemoryBackend, Queue
 from tests.beanstalk.test_connection import Transport
 
 TUBES = 5000
@@ -22,7 +22,7 @@ class World:
         self.connection = self.connect(self.transport)
 
     def connect(self, transport: Transport) -> Connection:
-        connection = Connection(self.server, MemorySeat(self.queue), self.host)
+        connection = Connection(self.server, MemoryBackend(self.queue), self.host)
         connection.connection_made(transport)
         return connection
 

@@ -10,7 +10,7 @@ import pytest
 from sockpq.aio import Client
 
 from sockpqd.beanstalk import Failure, Result, calls
-from sockpqd.beanstalk_proxy.seat import ClientSeat, Cluster
+from sockpqd.beanstalk_proxy.backend import ClientBackend, Cluster
 from tests.client.hasty_proxy import HastyProxy
 from tests.client.real_server import RealServer
 
@@ -40,7 +40,8 @@ def test_a_job_that_comes_when_a_reserve_ends_is_reserved(server: RealServer, pr
     async def test() -> None:
         async with Client(proxy.address) as client, asyncio.timeout(30):
             result: asyncio.Future[Result | Failure] = asyncio.get_running_loop().create_future()
-            ClientSeat(Cluster(client, pytest.fail), lambda: False).execute(calls.Reserve(("q",), 1), result.set_result)
+            backend = ClientBackend(Cluster(client, pytest.fail), lambda: False)
+            backend.execute(calls.Reserve(("q",), 1), result.set_result)
             number = await put(server)
             reserved = await result
             assert proxy.lost.is_set()
@@ -54,11 +55,11 @@ def test_a_job_that_comes_when_its_client_goes_away_is_ready_again(server: RealS
     async def test() -> None:
         async with Client(proxy.address) as client, asyncio.timeout(30):
             result: asyncio.Future[Result | Failure] = asyncio.get_running_loop().create_future()
-            seat = ClientSeat(Cluster(client, pytest.fail), lambda: False)
-            seat.execute(calls.Reserve(("q",), None), result.set_result)
+            backend = ClientBackend(Cluster(client, pytest.fail), lambda: False)
+            backend.execute(calls.Reserve(("q",), None), result.set_result)
             await put(server)
             assert await asyncio.to_thread(proxy.lost.wait, 20)
-            seat.cancel()
+            backend.cancel()
             assert await result is None
             assert server.ready_and_running("q") == (1, 0)
 

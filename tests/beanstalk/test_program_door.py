@@ -10,7 +10,7 @@ import uvloop
 
 from sockpqd.beanstalk import Connection, Server
 from sockpqd.beanstalk_proxy.door import Door, DoorLimits
-from tests.beanstalk.helpers.memory import MemorySeat, Queue
+from tests.beanstalk.helpers.memory import MemoryBackend, Queue
 
 HOST = "127.0.0.1"
 PATIENCE_S = 20.0
@@ -46,7 +46,7 @@ def at_door(
     async def run() -> None:
         queue = Queue()
         door, server = Door(limits, held_bytes_max), Server("i", now=queue.now)
-        port = await door.open(HOST, 0, lambda: Connection(server, MemorySeat(queue), door))
+        port = await door.open(HOST, 0, lambda: Connection(server, MemoryBackend(queue), door))
         program = Program(door, server, queue, port)
         try:
             await test(program)

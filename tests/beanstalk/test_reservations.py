@@ -85,14 +85,14 @@ def test_the_jobs_are_back_when_the_connection_has_ended() -> None:
             b < RESERVED 1 0
             b <
         """)
-        assert world.client("a").seat.left
+        assert world.client("a").backend.left
 
 
 def test_nobody_goes_on_before_they_are_back() -> None:
     world = World()
     world.play(RESERVED.format(ttr=60))
     held = []
-    world.client("a").seat.execute = lambda call, done: held.append((call, done))
+    world.client("a").backend.execute = lambda call, done: held.append((call, done))
     world.play("""
         a .
         b > reserve-with-timeout 0
@@ -139,7 +139,7 @@ def test_a_half_closed_connection_waits_no_more() -> None:
 
 def without_results(world: World, name: str) -> None:
     """No call of this client ends."""
-    world.client(name).seat.execute = lambda call, done: None
+    world.client(name).backend.execute = lambda call, done: None
 
 
 def test_a_half_closed_connection_that_has_commands_left_holds_nobody_up() -> None:
@@ -325,9 +325,9 @@ def test_a_thousand_reserved_jobs_go_back_in_one_call() -> None:
         world.queue.take(job)
         conversation.held.add(number, job.handle, "default", 100, world.queue.time)
         assert conversation.held.soon(world.queue.time) == world.queue.time + 99
-    seat = world.client("a").seat
-    execute = seat.execute
-    seat.execute = lambda call, done: (executed.append(call), execute(call, done))
+    backend = world.client("a").backend
+    execute = backend.execute
+    backend.execute = lambda call, done: (executed.append(call), execute(call, done))
     conversation.lost()
     assert len(executed) == 1
     assert all(job.state == "ready" for job in world.queue.jobs.values())

@@ -10,20 +10,20 @@ from sockpqd.beanstalk import Call, Done, Failure, Result, calls
 from sockpqd.beanstalk.conversation import COSTS, Conversation
 from sockpqd.beanstalk.limits import PER_PIECE
 from sockpqd.core import Kick
-from sockpqd.gateway.beanstalkd.order_execution import Principal
-from sockpqd.gateway.beanstalkd.orders import encode
-from sockpqd.gateway.beanstalkd.reading import Reading
+from sockpqd.gateway.beanstalkd.remote import encode
+from sockpqd.gateway.beanstalkd.services import Principal
+from sockpqd.gateway.beanstalkd.surveys import SurveyReader
 from sockpqd.gateway.limits import LINES_PER_PIECE
-from tests.beanstalk.helpers.memory import MemorySeat
+from tests.beanstalk.helpers.memory import MemoryBackend
 from tests.beanstalk.helpers.transcript import World
-from tests.beanstalk.test_node_seat import NOTHING, Place, inner, put
+from tests.beanstalk.test_node_backend import NOTHING, Place, inner, put
 from tests.gateway.helpers.memory import MemoryGateway, with_gateway
 
 TUBES = 4 * PER_PIECE
 
 
-class SlowSeat(MemorySeat):
-    """A seat whose long calls last until the test ends them."""
+class SlowBackend(MemoryBackend):
+    """A backend whose long calls last until the test ends them."""
 
     done: Done | None = None
     cancelled = False
@@ -46,14 +46,14 @@ class SlowSeat(MemorySeat):
         done(result)
 
 
-def slow(world: World, name: str) -> SlowSeat:
-    """The seat of a new client."""
+def slow(world: World, name: str) -> SlowBackend:
+    """The backend of a new client."""
     client = world.client(name)
-    client.seat = seat = SlowSeat(world.queue)
+    client.backend = backend = SlowBackend(world.queue)
     client.conversation.lost()
-    client.conversation = Conversation(world.server, seat, client)
+    client.conversation = Conversation(world.server, backend, client)
     client.closed = False
-    return seat
+    return backend
 
 
 def test_one_budget_holds_for_all_connections() -> None:
@@ -196,7 +196,7 @@ def test_a_cancelled_kick_ends_with_a_portion() -> None:
         for _ in range(2500):
             place.do(calls.Put("q", 0, 1000, 60, b""))
         place.call(calls.Kick("q", 2500))
-        place.seat.cancel()
+        place.backend.cancel()
         gateway.cluster.commit()
         assert place.result is None
         kicks = [inner(operation) for entry in gateway.cluster.log for operation in entry]
@@ -252,7 +252,7 @@ def test_many_tubes_are_read_in_pieces() -> None:
         pieces: list[object] = []
         results: list[object] = []
         gateway.hub.do_piece = lambda piece, lines=0: pieces.append(piece)      # type: ignore[method-assign]
-        Reading(gateway.hub, Principal(None, ""), calls.Tubes(), results.append).begin(0)
+        SurveyReader(gateway.hub, Principal(None, ""), calls.Tubes(), results.append).begin(0)
         while pieces:
             assert not results
             pieces.pop()()                                          # type: ignore[operator]

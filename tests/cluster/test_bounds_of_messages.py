@@ -10,7 +10,7 @@ from typing import get_args
 
 import pytest
 
-from sockpqd.beanstalk import calls
+from sockpqd.beanstalk import U32_MAX, calls
 from sockpqd.beanstalk.limits import WATCHED_MAX
 from sockpqd.cluster import limits
 from sockpqd.cluster.wire.messages import (
@@ -39,10 +39,11 @@ from sockpqd.cluster.wire.messages import (
     Vote,
     encode,
 )
-from sockpqd.core import EVENT_TYPES, OPERATION_BYTES_MAX
+from sockpqd.core import EVENT_TYPES, OPERATION_BYTES_MAX, Operation, Request, TouchSession
 from sockpqd.core.limits import NAME_CHARS_MAX
-from sockpqd.gateway.beanstalkd.orders import Keep, Order
-from sockpqd.gateway.beanstalkd.orders import encode as encode_order
+from sockpqd.gateway.beanstalkd.call_operations import CALL_OPERATIONS
+from sockpqd.gateway.beanstalkd.remote import RemoteRequest
+from sockpqd.gateway.beanstalkd.remote import encode as encode_remote
 from sockpqd.gateway.beanstalkd.sessions import KEPT_MAX
 from sockpqd.gateway.dashboard.forms import FORM_BYTES_MAX
 from sockpqd.gateway.limits import CHANNELS_TOLD_MAX, DATA_BYTES_CEILING, NOTIFY_BYTES_MAX
@@ -82,7 +83,7 @@ LARGEST: dict[type, Callable[[], Message]] = {
     # A command that the dashboard makes of a form; its page shows one line of the answer (test_questions.py).
     ForwardedCommand: lambda: ForwardedCommand(MOST, NAME, ADDRESS, bytes(2 * FORM_BYTES_MAX)),
     CommandAnswer: lambda: CommandAnswer(MOST, bytes(limits.ANSWER_BYTES_MAX), executed=True),
-    # test_forwarded_calls.py, and tests/beanstalk/test_node_seat.py for what becomes of those that would be larger.
+    # test_forwarded_calls.py, and tests/beanstalk/test_node_backend.py for what becomes of those that would be larger.
     ForwardedCall: lambda: ForwardedCall(MOST, NAME, ADDRESS, bytes(limits.CALL_BYTES_MAX)),
     CallOutcome: lambda: CallOutcome(MOST, bytes(limits.CALL_BYTES_MAX)),
 }
@@ -106,15 +107,17 @@ def test_the_largest_greeting_is_accepted() -> None:
     assert len(encode(hello)) <= limits.HELLO_BYTES_MAX
 
 
-@pytest.mark.parametrize("order", [
-    Order(calls.Put(NAME, MOST, MOST, MOST, bytes(DATA_BYTES_CEILING)), MOST, MOST, True),
-    Order(calls.Reserve((NAME,) * WATCHED_MAX, SECONDS), MOST, MOST, True),
-    Order(Keep((MOST,) * KEPT_MAX)),
+@pytest.mark.parametrize("operation", [
+    *(Request(MOST, MOST, b"", 0, True, operation) for operation in (
+        *CALL_OPERATIONS[calls.Put](calls.Put(NAME, U32_MAX, U32_MAX, U32_MAX, bytes(DATA_BYTES_CEILING)), MOST),
+        *CALL_OPERATIONS[calls.Reserve](calls.Reserve((NAME,) * WATCHED_MAX, SECONDS), MOST),
+    )),
+    TouchSession((MOST,) * KEPT_MAX),
 ], ids=["put", "reserve", "keep"])
-def test_the_orders_of_clients_are_small_enough_for_an_errand(order: Order) -> None:
-    assert len(encode_order(order)) <= limits.CALL_BYTES_MAX
+def test_the_requests_of_clients_are_small_enough_to_forward(operation: Operation) -> None:
+    assert len(encode_remote(RemoteRequest(operation, MOST, True))) <= limits.CALL_BYTES_MAX
 
 
 def test_the_largest_job_is_small_enough_for_an_outcome() -> None:
     job = calls.Reserved(MOST, MOST, NAME, SECONDS, bytes(DATA_BYTES_CEILING))
-    assert len(encode_order(job)) <= limits.CALL_BYTES_MAX
+    assert len(encode_remote(job)) <= limits.CALL_BYTES_MAX

@@ -39,7 +39,7 @@ class Queue:
         self.jobs: dict[int, Job] = {}
         self.draining = False
         self.pauses: dict[str, float] = {}
-        self.waiting: list[MemorySeat] = []
+        self.waiting: list[MemoryBackend] = []
         self.handed_out: list[tuple[Done, Result]] = []     # while `slow`
         self.slow = False                                   # what is handed out waits in `handed_out`
         self._numbers = itertools.count(1)
@@ -60,9 +60,9 @@ class Queue:
             if job.state in ("delayed", "reserved") and job.at <= self.time + 1e-6:
                 job.counts["timeouts"] += job.state == "reserved"
                 job.state, job.handle = "ready", None
-        for seat in list(self.waiting):
-            if seat in self.waiting:
-                seat.look()
+        for backend in list(self.waiting):
+            if backend in self.waiting:
+                backend.look()
 
     def take(self, job: Job) -> calls.Reserved:
         job.state, job.handle, job.at = "reserved", next(self._handles), self.time + job.ttr_s
@@ -192,8 +192,8 @@ class Queue:
         return None
 
 
-class MemorySeat:
-    """A seat at such a queue. With `later` no call ends before `settle` is called."""
+class MemoryBackend:
+    """A backend at such a queue. With `later` no call ends before `settle` is called."""
 
     def __init__(self, queue: Queue) -> None:
         self._queue = queue

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from sockpqd.beanstalk import Connection, Server
 from tests.beanstalk.helpers.host import OpenHost
-from tests.beanstalk.helpers.memory import MemorySeat, Queue
+from tests.beanstalk.helpers.memory import MemoryBackend, Queue
 
 LOOK_S = 0.02
 
@@ -34,7 +34,7 @@ async def _serve(ready: threading.Event, ends: threading.Event, ports: list[int]
     queue.time = time.monotonic()
     server = Server("memory", now=queue.now)
     listening = await asyncio.get_running_loop().create_server(
-        lambda: Connection(server, MemorySeat(queue), OpenHost()), "127.0.0.1", 0)
+        lambda: Connection(server, MemoryBackend(queue), OpenHost()), "127.0.0.1", 0)
     ports.append(listening.sockets[0].getsockname()[1])
     ready.set()
     while not ends.is_set():

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sockpqd.beanstalk import Conversation, Server
-from tests.beanstalk.helpers.memory import MemorySeat, Queue
+from tests.beanstalk.helpers.memory import MemoryBackend, Queue
 
 
 class HandTurns:
@@ -35,8 +35,8 @@ class Client:
         self.got = b""
         self.closed = False
         self.turns = turns.line
-        self.seat = MemorySeat(queue)
-        self.conversation = Conversation(server, self.seat, self)
+        self.backend = MemoryBackend(queue)
+        self.conversation = Conversation(server, self.backend, self)
 
     def write(self, data: bytes) -> None:
         self.got += data

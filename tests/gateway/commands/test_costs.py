@@ -31,8 +31,8 @@ from sockpqd.core import (
     PutNumbered,
     PutWith,
 )
-from sockpqd.gateway.beanstalkd.order_execution import Principal
-from sockpqd.gateway.beanstalkd.seat import NodeSeat
+from sockpqd.gateway.beanstalkd.backend import NodeBackend
+from sockpqd.gateway.beanstalkd.services import Principal
 from sockpqd.gateway.beanstalkd.sessions import NodeSessions
 from sockpqd.gateway.commands.catalog import LIST, LOOK, PLAIN, VERBS
 from sockpqd.gateway.protocol.command import Row
@@ -203,7 +203,7 @@ async def beanstalkd(gateway: MemoryGateway) -> list[str]:
 
     def connect() -> tuple[Conversation, Link]:
         link = Link()
-        return Conversation(server, NodeSeat(gateway.hub, sessions, Principal(None, "h:1")), link), link
+        return Conversation(server, NodeBackend(gateway.hub, sessions, Principal(None, "h:1")), link), link
 
     crowd = [connect()[0] for _ in range(CONNECTIONS)]
     for number, conversation in enumerate(crowd):

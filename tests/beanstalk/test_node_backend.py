@@ -9,15 +9,26 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from sockpqd.beanstalk import Call, Conversation, Failure, Result, Server, calls
-from sockpqd.core import Delete, Get, GetNumber, GetWith, Operation, Put, PutNumbered, PutWith, Request
+from sockpqd.core import (
+    Delete,
+    Get,
+    GetNumber,
+    GetWith,
+    Operation,
+    Put,
+    PutNumbered,
+    PutWith,
+    Request,
+    encode_operation,
+)
 from sockpqd.gateway.auth.users_file import Account
-from sockpqd.gateway.beanstalkd import do_errand, listener, seat
-from sockpqd.gateway.beanstalkd.order_execution import Principal
-from sockpqd.gateway.beanstalkd.orders import Order, decode_outcome, encode
-from sockpqd.gateway.beanstalkd.seat import NodeSeat
+from sockpqd.gateway.beanstalkd import execute_call, listener
+from sockpqd.gateway.beanstalkd.backend import NodeBackend
+from sockpqd.gateway.beanstalkd.call_operations import CALL_OPERATIONS, MS
+from sockpqd.gateway.beanstalkd.remote import RemoteRead, RemoteRequest, decode_outcome, decode_remote, encode
+from sockpqd.gateway.beanstalkd.services import Principal
 from sockpqd.gateway.beanstalkd.sessions import NodeSessions
 from sockpqd.gateway.rights import of_words
 from tests.gateway.helpers.memory import MemoryGateway, with_gateway
@@ -48,20 +59,20 @@ class Clock:
 
 
 class Place:
-    """A seat with its own time, and the result of its last call."""
+    """A backend with its own time, and the result of its last call."""
 
     def __init__(self, gateway: MemoryGateway, sessions: NodeSessions | None = None, user: str | None = None) -> None:
         self.clock = Clock()
         self.sessions = sessions or NodeSessions()
         self.cluster = gateway.cluster
-        self.seat = NodeSeat(gateway.hub, self.sessions, Principal(user, "10.0.0.9:1"))
-        self.seat._loop = self.clock        # type: ignore[assignment]
+        self.backend = NodeBackend(gateway.hub, self.sessions, Principal(user, "10.0.0.9:1"))
+        self.backend._loop = self.clock        # type: ignore[assignment]
         self.result: Result | Failure | object = NOTHING
 
     def call(self, call: Call) -> None:
         """Begin a call."""
         self.result = NOTHING
-        self.seat.execute(call, self._done)
+        self.backend.execute(call, self._done)
 
     def do(self, call: Call) -> Any:
         """Execute a call; returns its result."""
@@ -98,6 +109,13 @@ def kinds(gateway: MemoryGateway) -> list[type]:
 def running(gateway: MemoryGateway, queue: str = "q") -> int:
     counts = gateway.cluster.machine.counts(queue)
     return 0 if counts is None else counts.running
+
+
+def forwarded(call: Call, session: int, number: int, *, first: bool = True) -> bytes:
+    """What a follower sends to the leader for this call."""
+    wait_s = call.wait_s if isinstance(call, calls.Reserve) else 0
+    request = Request(session, number, b"", 0, wait_s != 0, CALL_OPERATIONS[type(call)](call, session)[0])  # type: ignore[arg-type]
+    return encode(RemoteRequest(request, None if wait_s is None else round(wait_s * MS), first))
 
 
 def beside_a_job(gateway: MemoryGateway) -> Place:
@@ -203,7 +221,7 @@ def test_a_job_handed_out_by_an_earlier_attempt_is_told_when_the_client_has_gone
         worker = beside_a_job(gateway)
         worker.begin_unseen(calls.Reserve(("q",), None))
         worker.clock.pass_time(1)
-        worker.seat.cancel()
+        worker.backend.cancel()
         gateway.cluster.neglect()
         for _ in range(20):
             worker.clock.pass_time(1)
@@ -236,7 +254,7 @@ def test_a_session_to_which_a_job_may_be_bound_is_not_used_again() -> None:
         gateway.cluster.follow(None)
         worker.clock.pass_time(40)
         assert worker.result is Failure.GONE
-        worker.seat.leave()
+        worker.backend.leave()
         assert worker.sessions.portions() == []
         assert worker.sessions.take() is None
         gateway.cluster.lead()
@@ -252,7 +270,7 @@ def test_a_session_is_used_again_when_all_is_known() -> None:
         for _ in range(3):
             place = Place(gateway, sessions)
             place.do(put())
-            place.seat.leave()
+            place.backend.leave()
         (numbers,) = sessions.portions()
         assert len(numbers) == 1
     with_gateway(test, automatic=False)
@@ -305,7 +323,7 @@ def test_who_waits_is_closed_after_thirty_seconds_without_a_leader() -> None:
     async def test(gateway: MemoryGateway) -> None:
         place, link = Place(gateway), Link()
         server = Server("i", now=place.clock.time)
-        conversation = Conversation(server, place.seat, link)
+        conversation = Conversation(server, place.backend, link)
         conversation.receive(b"reserve\r\n")
         gateway.cluster.commit()                        # the session is opened
         place.clock.pass_time(100)
@@ -327,12 +345,12 @@ def test_who_waits_is_closed_after_thirty_seconds_without_a_leader() -> None:
     with_gateway(test, automatic=False)
 
 
-# ---- errands of other nodes
+# ---- calls forwarded by other nodes
 
-def test_an_order_that_is_not_understood_ends_the_connection_and_nothing_else() -> None:
+def test_a_forwarded_call_that_is_not_understood_ends_the_connection_and_nothing_else() -> None:
     async def test(gateway: MemoryGateway) -> None:
         told: list[bytes | None] = []
-        do_errand(gateway.hub, None, "n2", b"\xc1", told.append).cancel()
+        execute_call(gateway.hub, None, "n2", b"\xc1", told.append).cancel()
         assert told == [encode(Failure.GONE)]
         assert gateway.cluster.in_flight == []
     with_gateway(test, automatic=False)
@@ -344,16 +362,17 @@ def test_a_reserve_that_was_given_up_takes_no_job_when_the_one_in_its_place_has_
         for wait_s in (5, None):
             worker = Place(gateway)
             worker.do(calls.Reserve(("other",), 0))                 # which opened the session
-            session = worker.seat._session
+            session = worker.backend._session
             assert session is not None
-            order = Order(calls.Reserve(("q",), wait_s), session.number, session.next_number(), True)
+            number = session.next_number()
             told: list[bytes | None] = []
-            given_up = do_errand(gateway.hub, None, "n2", encode(order), told.append)
+            given_up = execute_call(
+                gateway.hub, None, "n2", forwarded(calls.Reserve(("q",), wait_s), session.number, number), told.append)
             assert len(gateway.hub.waiters) == 1
             given_up.cancel()
             told.clear()
-            again = replace(order, call=calls.Reserve(("q",), 0), first=False)
-            do_errand(gateway.hub, None, "n2", encode(again), told.append)
+            again = forwarded(calls.Reserve(("q",), 0), session.number, number, first=False)
+            execute_call(gateway.hub, None, "n2", again, told.append)
             gateway.cluster.commit()
             assert told == [encode(None)]
             number = producer.do(put()).number
@@ -363,28 +382,28 @@ def test_a_reserve_that_was_given_up_takes_no_job_when_the_one_in_its_place_has_
     with_gateway(test, automatic=False)
 
 
-def test_what_an_errand_holds_is_in_the_account_until_it_has_its_outcome() -> None:
+def test_what_a_forwarded_call_holds_is_in_the_account_until_it_has_its_outcome() -> None:
     async def test(gateway: MemoryGateway) -> None:
         account = gateway.hub.account
         place = Place(gateway)
         place.do(calls.Reserve(("other",), 0))
-        session = place.seat._session
+        session = place.backend._session
         assert session is not None
         told: list[bytes | None] = []
 
-        def errand(call: Call) -> None:
-            order = Order(call, session.number, session.next_number(), True)
-            do_errand(gateway.hub, None, "n2", encode(order), told.append)
+        def execute(call: Call) -> None:
+            data = forwarded(call, session.number, session.next_number())
+            execute_call(gateway.hub, None, "n2", data, told.append)
 
-        errand(calls.Put("q", 0, 0, 60, bytes(50_000)))
+        execute(calls.Put("q", 0, 0, 60, bytes(50_000)))
         assert account.held_bytes >= 50_000
         gateway.cluster.commit()
         assert account.held_bytes == 0
-        errand(calls.Put("q", 0, 0, 60, b"small"))
+        execute(calls.Put("q", 0, 0, 60, b"small"))
         assert account.held_bytes == 0, "which costs no more than a native command"
         gateway.cluster.commit()
         told.clear()
-        errand(calls.Reserve(tuple(f"{number:0100}" for number in range(500)), None))
+        execute(calls.Reserve(tuple(f"{number:0100}" for number in range(500)), None))
         gateway.cluster.commit()
         assert account.held_bytes >= 500 * 200
         assert told == []
@@ -432,32 +451,29 @@ def test_an_outcome_too_large_for_the_link_is_out_of_memory(monkeypatch: pytest.
     async def test(gateway: MemoryGateway) -> None:
         number = Place(gateway).do(calls.Put("q", 0, 0, 60, b"x" * 1000)).number
         answers: list[bytes | None] = []
-        order = encode(Order(calls.Peek(number), first=True))
-        do_errand(gateway.hub, None, "10.0.0.9:1", order, answers.append)
+        peek = encode(RemoteRead(calls.Peek(number)))
+        execute_call(gateway.hub, None, "10.0.0.9:1", peek, answers.append)
         monkeypatch.setattr(listener, "CALL_BYTES_MAX", len(answers[0] or b"") - 1)
-        do_errand(gateway.hub, None, "10.0.0.9:1", order, answers.append)
+        execute_call(gateway.hub, None, "10.0.0.9:1", peek, answers.append)
         full, refused = (decode_outcome(answer or b"") for answer in answers)
         assert full == calls.Found(number, b"x" * 1000)
         assert refused is Failure.OUT_OF_MEMORY
     with_gateway(test, automatic=False)
 
 
-def test_an_errand_too_large_for_the_link_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_giving_back_any_number_of_jobs_is_small_to_forward() -> None:
     async def test(gateway: MemoryGateway) -> None:
         place = Place(gateway)
         place.do(put())
         gateway.cluster.serving = False
         sent: list[bytes] = []
         gateway.cluster.forward_call = lambda user, address, data, told: sent.append(data)
-        monkeypatch.setattr(seat, "CALL_BYTES_MAX", 1000)
         place.call(calls.GiveBack(tuple(range(10_000))))
-        assert (place.result, sent) == (Failure.OUT_OF_MEMORY, [])
-        place.call(calls.Peek(1))
-        assert len(sent) == 1
+        assert [len(data) < 100 for data in sent] == [True]
     with_gateway(test, automatic=False)
 
 
-def test_an_order_is_not_sent_without_end_to_a_leader_that_never_tells_its_outcome() -> None:
+def test_a_request_is_not_sent_without_end_to_a_leader_that_never_tells_its_outcome() -> None:
     async def test(gateway: MemoryGateway) -> None:
         gateway.cluster.serving = False
         for call in (calls.Tubes(), calls.Peek(1), put()):
@@ -478,3 +494,50 @@ def test_an_order_is_not_sent_without_end_to_a_leader_that_never_tells_its_outco
             assert place.result is Failure.GONE
             assert len(times) <= 20
     with_gateway(test, automatic=False)
+
+
+def test_what_travels_is_an_operation_of_core_in_a_request_of_the_session() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        place = Place(gateway)
+        place.do(put())
+        session = place.backend._session
+        assert session is not None
+        gateway.cluster.serving = False
+        sent: list[bytes] = []
+        gateway.cluster.forward_call = lambda user, address, data, told: sent.append(data)
+        for call in (put(), calls.Reserve(("q",), 2), calls.Release(7, 3, 0)):
+            place.call(call)
+            remote = decode_remote(sent[-1])
+            assert isinstance(remote, RemoteRequest)
+            assert encode_operation(remote.operation) in sent[-1]
+            assert isinstance(remote.operation, Request)
+            assert remote.operation.session == session.number
+            assert (remote.operation.operation,) == CALL_OPERATIONS[type(call)](call, session.number)
+            assert remote.first
+            assert remote.wait_ms == (2000 if isinstance(call, calls.Reserve) else 0)
+    with_gateway(test, automatic=False)
+
+
+def test_an_operation_that_no_call_needs_is_not_executed_for_another_node() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        told: list[bytes | None] = []
+        for operation in (Get(("q",)), Put("q", 0, b"x")):
+            execute_call(gateway.hub, None, "n2", encode(RemoteRequest(operation, None, first=True)), told.append)
+        assert told == [encode(Failure.GONE)] * 2
+        assert gateway.cluster.in_flight == []
+    with_gateway(test, automatic=False)
+
+
+def test_a_connection_has_one_guard_for_all_its_waits() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        worker, producer = Place(gateway, user="ann"), Place(gateway, user="ann")
+        guards = []
+        for _ in range(3):
+            worker.call(calls.Reserve(("q",), None))
+            gateway.cluster.commit()
+            guards.append(worker.backend._execution.guard)
+            producer.do(put())
+            gateway.cluster.commit()
+            assert isinstance(worker.result, calls.Reserved)
+        assert guards[0] is guards[1] is guards[2] is worker.backend._execution.guard
+    with_gateway(test, automatic=False, users={"ann": Account(of_words(["put", "get"]), None)})

@@ -1,4 +1,4 @@
-"""Reading what there may be much of, at the node of the client: the names of all tubes, and the sums of their jobs.
+"""Reads what there may be much of, at the node of the client: the names of all tubes, and the sums of their jobs.
 
 The state is gone through in pieces, each of which has a turn of its own (gateway/server/hub.py), and nothing of it
 travels: a follower reads its own state, once that is as new as the leader's was when the client asked.
@@ -11,20 +11,20 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
 from sockpqd.beanstalk import Failure, Result, calls
-from sockpqd.gateway.beanstalkd.order_execution import Principal, Services
+from sockpqd.gateway.beanstalkd.services import NodeServices, Principal
 from sockpqd.gateway.limits import LINES_PER_PIECE
 
-LOOK_S = 0.005                  # how often it is looked whether the state is new enough
+LOOK_S = 0.005                  # how often the state is compared with the index
 LOOKS_MAX = 2000
 
 Pieces = Iterator[None]         # goes on with each piece; returns the result
 
 
-class Reading:
+class SurveyReader:
     """One call; `done` is called once, perhaps before `begin` returns."""
 
     def __init__(
-        self, services: Services, principal: Principal, call: calls.Tubes | calls.Totals,
+        self, services: NodeServices, principal: Principal, call: calls.Survey,
         done: Callable[[Result | Failure], None],
     ) -> None:
         self._services = services
@@ -47,13 +47,12 @@ class Reading:
             else:
                 asyncio.get_running_loop().call_later(LOOK_S, self.begin, index)
             return
-        access, user = self._services.access, self._principal.user
-        if access.required:
-            account = None if user is None else access.account(user)
-            if account is None:
+        if self._services.access.required:
+            rights = self._principal.guard(self._services).rights
+            if rights is None:
                 self._end(Failure.FORBIDDEN)
                 return
-            self._seen = account.rights.seen
+            self._seen = rights.seen
         pieces = self._names() if type(self._call) is calls.Tubes else self._sums()
         if self._machine.total(None).queues + len(self._beside) <= LINES_PER_PIECE:
             for _ in pieces:
@@ -63,7 +62,7 @@ class Reading:
             self._services.do_piece(lambda: self._go_on(pieces))
 
     def cancel(self) -> None:
-        """Nobody wants to know any more."""
+        """Stop reading."""
         self._end(None)
 
     def _go_on(self, pieces: Pieces) -> bool:

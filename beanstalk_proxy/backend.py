@@ -48,7 +48,7 @@ class Cluster:
         self.sums = SharedSums(client)
 
 
-class ClientSeat:
+class ClientBackend:
     """One connection's place at the cluster; it has no state there but the jobs it was handed out."""
 
     def __init__(self, cluster: Cluster, draining: Callable[[], bool]) -> None:
@@ -57,7 +57,7 @@ class ClientSeat:
         self._task: asyncio.Task[Result] | None = None
 
     def execute(self, call: Call, done: Done) -> None:
-        """See Seat."""
+        """See Backend."""
         if type(call) is calls.Put and self._draining():
             done(Failure.DRAINING)
             return
@@ -65,12 +65,12 @@ class ClientSeat:
         self._task.add_done_callback(lambda task: done(_outcome(self._cluster, call, task)))
 
     def cancel(self) -> None:
-        """See Seat: the client library gives back what was handed out meanwhile."""
+        """See Backend: the client library gives back what was handed out meanwhile."""
         if self._task is not None:
             self._task.cancel()
 
     def leave(self) -> None:
-        """See Seat."""
+        """See Backend."""
 
 
 def _outcome(cluster: Cluster, call: Call, task: asyncio.Task[Result]) -> Result | Failure:

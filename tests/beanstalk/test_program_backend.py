@@ -10,7 +10,7 @@ import pytest
 from sockpq import JobNotFound, Number, Unavailable
 
 from sockpqd.beanstalk import Failure, Result, calls
-from sockpqd.beanstalk_proxy.seat import ClientSeat, Cluster
+from sockpqd.beanstalk_proxy.backend import ClientBackend, Cluster
 
 NUMBER = 1 << 41
 
@@ -35,15 +35,15 @@ class FakeClient:
 
 
 class Place:
-    """A seat, and the result of its last call."""
+    """A backend, and the result of its last call."""
 
     def __init__(self) -> None:
         self.client = FakeClient()
-        self.seat = ClientSeat(Cluster(cast(Any, self.client), pytest.fail), lambda: False)
+        self.backend = ClientBackend(Cluster(cast(Any, self.client), pytest.fail), lambda: False)
 
     async def begin(self, call: calls.Call) -> asyncio.Future[Result | Failure]:
         result: asyncio.Future[Result | Failure] = asyncio.get_running_loop().create_future()
-        self.seat.execute(call, result.set_result)
+        self.backend.execute(call, result.set_result)
         async with asyncio.timeout(20):
             await self.client.asked.wait()
         return result
@@ -55,7 +55,7 @@ def test_a_reserved_job_whose_time_is_not_known_is_told_of(event: str) -> None:
         place = Place()
         result = await place.begin(calls.Reserve(("q",), None))
         if event == "cancelled":
-            place.seat.cancel()
+            place.backend.cancel()
         else:
             place.client.told.set_exception(Unavailable("x") if event == "disconnected" else JobNotFound("x"))
         reserved = await result

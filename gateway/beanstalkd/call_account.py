@@ -1,22 +1,24 @@
-"""The share of an errand in the memory account: what another node's client has it hold here."""
+"""The share of a forwarded call in the memory account: what another node's client has it hold here."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from sockpqd.beanstalk import Failure, calls
+from sockpqd.beanstalk import Failure
 from sockpqd.cluster.api import RunningCall
-from sockpqd.gateway.beanstalkd.orders import Order, encode
+from sockpqd.core import Get, GetWith, Request
+from sockpqd.gateway.beanstalkd.execution import queues_of
+from sockpqd.gateway.beanstalkd.remote import Remote, RemoteRequest, encode
 from sockpqd.gateway.limits import KIB, WAITER_QUEUE_BYTES
 from sockpqd.visits import Account
 
-COUNTED_BYTES_MIN = 2 * KIB     # a smaller errand costs no more than a waiting command of a native client
+COUNTED_BYTES_MIN = 2 * KIB     # a smaller call costs no more than a waiting command of a native client
 _NONE = encode(None)
 _GONE = encode(Failure.GONE)
 
 
-class CountedErrand:
-    """An errand that is being done (RunningCall), as a holder of the account.
+class CountedCall:
+    """A forwarded call that is being executed (RunningCall), as a holder of the account.
 
     When it is evicted, what waits ends, and so does the connection of the client at the other node. What is proposed
     has its outcome in a moment.
@@ -29,7 +31,7 @@ class CountedErrand:
         self._evicted = False
         account.hold(self, held_bytes)
 
-    def done_by(self, doing: RunningCall) -> CountedErrand:
+    def done_by(self, doing: RunningCall) -> CountedCall:
         """Say what does it; returns itself."""
         self._doing = doing
         if self._evicted:
@@ -54,9 +56,13 @@ class CountedErrand:
         self.cancel()
 
 
-def held_by(order: Order, data: bytes) -> int:
-    """Return what an order of so many bytes takes in memory; 0 for a small one."""
+def held_by(remote: Remote, data: bytes) -> int:
+    """Return how much memory a forwarded call of these bytes takes; 0 for a small one."""
     if len(data) < COUNTED_BYTES_MIN:
         return 0
-    call = order.call
-    return 2 * len(data) + (WAITER_QUEUE_BYTES * len(call.tubes) if isinstance(call, calls.Reserve) else 0)
+    held_bytes = 2 * len(data)
+    if isinstance(remote, RemoteRequest) and isinstance(remote.operation, Request):
+        get = remote.operation.operation
+        if isinstance(get, Get | GetWith):
+            held_bytes += WAITER_QUEUE_BYTES * len(queues_of(get))
+    return held_bytes

@@ -7,10 +7,10 @@ from typing import Any
 from sockpqd.beanstalk import Failure, calls
 from sockpqd.core import Delete, DoneLast, Get, PutNumbered
 from sockpqd.gateway.auth.users_file import Account
-from sockpqd.gateway.beanstalkd import do_errand
-from sockpqd.gateway.beanstalkd.orders import Order, decode_outcome, encode
+from sockpqd.gateway.beanstalkd import execute_call
+from sockpqd.gateway.beanstalkd.remote import decode_outcome
 from sockpqd.gateway.rights import of_words
-from tests.beanstalk.test_node_seat import NOTHING, Place, inner, kinds, put, running
+from tests.beanstalk.test_node_backend import NOTHING, Place, forwarded, inner, kinds, put, running
 from tests.gateway.helpers.memory import MemoryGateway, with_gateway
 
 
@@ -103,9 +103,9 @@ def test_a_job_whose_time_has_ended_is_deleted_if_nobody_has_it() -> None:
         before = len(gateway.cluster.log)
         assert place.do(calls.Delete(job.number, job.handle)) == calls.Names(("q",))
         requests: list[Any] = [operation for entry in gateway.cluster.log[before:] for operation in entry]
-        assert [type(inner(request)) for request in requests] == [DoneLast, DoneLast, Delete]
+        assert [type(inner(request)) for request in requests] == [DoneLast, Delete]
         assert len({request.number for request in requests}) == 1
-        assert [request.part for request in requests] == [0, 0, 1]
+        assert [request.part for request in requests] == [0, 1]
         assert gateway.cluster.machine.counts("q") is None
     with_gateway(test, automatic=False)
 
@@ -180,12 +180,12 @@ def test_a_client_that_has_gone_gets_nothing_but_what_was_on_its_way() -> None:
         place = Place(gateway)
         place.do(put())
         place.call(calls.Reserve(("q",), None))
-        place.seat.cancel()
+        place.backend.cancel()
         gateway.cluster.commit()
         assert isinstance(place.result, calls.Reserved)
         place.do(put())
         place.call(calls.Reserve(("q",), None))
-        place.seat.cancel()
+        place.backend.cancel()
         gateway.cluster._in_flight.insert(0, (Get(("q",)), Ignored()))
         gateway.cluster.commit()
         assert place.result is None
@@ -219,25 +219,25 @@ def test_nothing_is_kept_of_an_order_that_has_ended() -> None:
         for end in (gateway.cluster.commit, gateway.cluster.neglect, gateway.cluster.lose):
             place.call(put())
             end()
-            assert place.seat._fast_path._order is None
+            assert place.backend._execution._operation is place.backend._execution._proposed is None
             place.clock.pass_time(1)
             gateway.cluster.commit()
         gateway.cluster.full = True
         place.do(put())
-        assert place.seat._fast_path._order is None
+        assert place.backend._execution._operation is place.backend._execution._proposed is None
     with_gateway(test, automatic=False)
 
 
-def test_errands_of_other_nodes_go_this_way() -> None:
+def test_forwarded_calls_go_this_way() -> None:
     async def test(gateway: MemoryGateway) -> None:
         place = Place(gateway)
         place.do(put("other"))
         told: list[bytes | None] = []
         session = gateway.cluster.machine.sessions()[0].number
         for number, call in ((100, put()), (101, put()), (102, calls.Reserve(("q",), None))):
-            do_errand(gateway.hub, None, "n2", encode(Order(call, session, number, first=True)), told.append)
+            execute_call(gateway.hub, None, "n2", forwarded(call, session, number), told.append)
             gateway.cluster.commit()
-        do_errand(gateway.hub, None, "n2", encode(Order(put(), session, 101)), told.append)     # given again
+        execute_call(gateway.hub, None, "n2", forwarded(put(), session, 101, first=False), told.append)  # again
         gateway.cluster.commit()
         outcomes = [decode_outcome(data) for data in told if data is not None]
         assert [type(outcome) for outcome in outcomes] == [calls.Number, calls.Number, calls.Reserved, calls.Number]

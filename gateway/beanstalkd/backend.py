@@ -1,0 +1,243 @@
+"""One connection's backend: its session, and how the operations of its calls reach the current leader."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from typing import Any, cast
+
+from msgspec.structs import replace
+
+from sockpqd.beanstalk import Call, Done, Failure, Result, calls
+from sockpqd.cluster.api import Cluster
+from sockpqd.core import OpenSession, Operation, Request, TouchSession
+from sockpqd.gateway.beanstalkd.call_operations import CALL_OPERATIONS, MS, OUTSIDE_SESSION
+from sockpqd.gateway.beanstalkd.execution import OperationExecution
+from sockpqd.gateway.beanstalkd.lookups import look_up
+from sockpqd.gateway.beanstalkd.remote import (
+    RETRY,
+    Outcome,
+    Remote,
+    RemoteRead,
+    RemoteRequest,
+    Retry,
+    SessionLost,
+    decode_outcome,
+    encode,
+)
+from sockpqd.gateway.beanstalkd.services import NodeServices, Principal
+from sockpqd.gateway.beanstalkd.sessions import NodeSession, NodeSessions
+from sockpqd.gateway.beanstalkd.surveys import SurveyReader
+
+SILENT_S = 30.0                 # without a leader or an outcome for this long the connection is closed
+PAUSE_S = 0.02                  # before a retry, at first
+PAUSE_S_MAX = 0.2
+REACHED_S = 1.0                 # a Reserve that was in flight for this long had reached a leader
+SESSION_TTL_MS = 10_000         # of silence of the node, after which the jobs of its connections go back
+NO_DIGEST = b""                 # of requests: a node never uses a number for another command
+
+
+class NodeBackend:
+    """Executes the calls of one connection, one at a time (beanstalk.Backend)."""
+
+    def __init__(self, services: NodeServices, sessions: NodeSessions, principal: Principal) -> None:
+        self._services = services
+        self._cluster: Cluster = services.cluster
+        self._sessions = sessions
+        self._principal = principal
+        self._loop = asyncio.get_running_loop()
+        self._execution = OperationExecution(services, principal, self._report)
+        self._session: NodeSession | None = None
+        self._unsure = False                # a job may be bound to the session unknown to the client
+        self._call: Call | None = None
+        self._done: Done | None = None
+        self._operations: tuple[Operation, ...] = ()        # of the call, which are the parts of a request
+        self._number = 0                    # of the request
+        self._part = 0
+        self._sent: Operation | RemoteRead | None = None    # what is executed now
+        self._attempts = 0                  # how often that was tried
+        self._cancelled = False
+        self._recall: Callable[[], None] | None = None      # cancels what is in flight
+        self._sent_at: float | None = None  # when a call that waits was sent
+        self._failing_since: float | None = None
+        self._until: float | None = None    # of a reserve: how long it may wait
+        self._timer: asyncio.TimerHandle | None = None
+
+    # ---- Backend
+
+    def execute(self, call: Call, done: Done) -> None:
+        """See Backend."""
+        if type(call) is calls.Put and not self._cluster.online:
+            done(Failure.DRAINING)
+            return
+        self._call, self._done, self._cancelled, self._failing_since = call, done, False, None
+        if type(call) is calls.Reserve:
+            self._until = None if call.wait_s is None else self._loop.time() + call.wait_s
+        self._begin()
+
+    def cancel(self) -> None:
+        """See Backend."""
+        self._cancelled = True
+        if self._recall is not None:
+            self._recall()
+
+    def leave(self) -> None:
+        """See Backend."""
+        if self._unsure:
+            self._forget_session()          # it ends, as it is not used any more, and the job goes back
+        elif self._session is not None:
+            self._sessions.give_back(self._session)
+            self._session = None
+
+    def keep(self, sessions: tuple[int, ...], done: Callable[[], None]) -> None:
+        """Use these sessions of this node."""
+        self._done = lambda _: done()
+        self._send(TouchSession(sessions))
+
+    # ---- attempts
+
+    def _begin(self) -> None:
+        """Send the first operation of the call, in a session; open one if there is none."""
+        call, session = self._call, self._session
+        operations = CALL_OPERATIONS.get(type(call))
+        if operations is None:
+            self._send(RemoteRead(call if isinstance(call, calls.Lookup) else None))
+            return
+        if session is None:
+            session = self._session = self._sessions.take()
+            if session is None:
+                secret = secrets.randbits(64)
+                self._send(OpenSession(secret, SESSION_TTL_MS, address=self._cluster.name))
+                return
+        self._number, self._part = session.next_number(), 0
+        self._operations = operations(call, session.number)
+        self._send_part(session)
+
+    def _send_part(self, session: NodeSession) -> None:
+        operation: Any = self._operations[self._part]
+        if type(operation) in OUTSIDE_SESSION:
+            self._send(operation)
+            return
+        wait_ms = self._wait_ms() if type(self._call) is calls.Reserve else 0
+        self._send(
+            Request(session.number, self._number, NO_DIGEST, self._part, wait_ms != 0, operation), wait_ms)
+
+    def _send(self, what: Operation | RemoteRead, wait_ms: int | None = 0) -> None:
+        self._sent, self._attempts = what, 0
+        self._send_now(what, wait_ms)
+
+    def _retry(self) -> None:
+        self._timer, what = None, self._sent
+        wait_ms: int | None = 0
+        assert what is not None
+        if type(self._call) is calls.Reserve and type(what) is Request:
+            wait_ms = self._wait_ms()
+            self._sent = what = replace(what, keep_waiting=wait_ms != 0)
+        self._send_now(what, wait_ms)
+
+    def _send_now(self, what: Operation | RemoteRead, wait_ms: int | None) -> None:
+        """Have it executed by the leader, here or elsewhere."""
+        self._attempts = attempts = self._attempts + 1
+        self._sent_at = None if wait_ms == 0 else self._loop.time()
+        if not self._cluster.serving:
+            self._forward(what if isinstance(what, RemoteRead) else RemoteRequest(what, wait_ms, attempts == 1))
+        elif isinstance(what, RemoteRead):
+            self._report(look_up(self._services, self._principal, what.call))
+        else:
+            self._recall = self._execution.cancel
+            self._execution.begin(what, wait_ms, first=attempts == 1)
+
+    def _forward(self, remote: Remote) -> None:
+        number = self._cluster.forward_call(self._principal.user, self._principal.peer, encode(remote), self._receive)
+        if number is None:
+            self._report(RETRY)
+        else:
+            self._recall = lambda: self._cluster.cancel_call(number)
+
+    def _wait_ms(self) -> int | None:
+        if self._cancelled:
+            return 0
+        return None if self._until is None else max(round((self._until - self._loop.time()) * MS), 0)
+
+    # ---- outcomes
+
+    def _receive(self, data: bytes | None) -> None:
+        self._report(RETRY if data is None else decode_outcome(data))
+
+    def _report(self, outcome: Outcome) -> None:
+        """Go on with the outcome of what was sent."""
+        self._recall = None
+        kind = type(outcome)
+        if kind is Retry:
+            self._retry_soon()
+        elif kind is SessionLost:
+            self._lose_session()
+        elif kind is calls.Number and type(self._sent) is not Request:
+            self._go_on(cast(calls.Number, outcome).number)
+        elif self._part + 1 < len(self._operations) and (
+            outcome is Failure.NOT_FOUND or type(self._call) is calls.GiveBack
+        ):
+            assert self._session is not None
+            self._part += 1
+            self._send_part(self._session)
+        else:
+            self._end(cast(Result | Failure, outcome))
+
+    def _go_on(self, number: int) -> None:
+        """Go on with what is needed first: a session, or the index of the newest state."""
+        if isinstance(self._call, calls.Survey):
+            reader = SurveyReader(self._services, self._principal, self._call, self._end)
+            self._recall = reader.cancel
+            reader.begin(number)
+        else:
+            self._session = self._sessions.opened(number)
+            self._begin()
+
+    def _retry_soon(self) -> None:
+        """Retry, unless it has failed for too long.
+
+        A call that waits may fail at any number of leaders, after a while at each.
+        """
+        now = self._loop.time()
+        waited = self._sent_at is not None and now - self._sent_at > REACHED_S
+        if self._failing_since is None or waited:
+            self._failing_since = now
+        if now - self._failing_since > SILENT_S:
+            self._end(Failure.GONE)
+            return
+        pause_s = min(PAUSE_S * 2 ** min(self._attempts - 1, 10), PAUSE_S_MAX)
+        self._timer = self._loop.call_later(pause_s, self._retry)
+
+    def _lose_session(self) -> None:
+        """Begin again: the session has ended, as this node was silent for too long, and its jobs have gone back.
+
+        Nobody knows any more whether an earlier attempt was executed: this shows only for a job that was put, by
+        closing the connection. The others may be executed twice without harm.
+        """
+        assert self._session is not None
+        self._sessions.lost(self._session)
+        self._session, self._unsure = None, False
+        if type(self._call) is calls.GiveBack:
+            self._end(None)
+        elif type(self._call) is calls.Put and self._attempts > 1:
+            self._end(Failure.GONE)
+        else:
+            self._begin()
+
+    def _forget_session(self) -> None:
+        if self._session is not None:
+            self._sessions.ended(self._session)
+            self._session = None
+        self._unsure = False
+
+    def _end(self, result: Result | Failure) -> None:
+        done, call = self._done, self._call
+        self._call = self._sent = self._done = self._recall = None
+        self._operations = ()
+        if type(call) is calls.GiveBack and call.handles:
+            self._forget_session()          # it has ended with them
+        elif self._attempts > 1 and isinstance(result, Failure):
+            self._unsure = True
+        assert done is not None
+        done(result)

@@ -1,0 +1,382 @@
+"""Executes operations of beanstalkd's clients at the serving leader: checks rights, proposes, and converts replies.
+
+The usual put, reserve and delete of a reserved job take the same way as everything else: the operation is proposed, and
+its reply is the result. A Get that finds a job ready claims it and needs no JobWaiter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import UNSET
+
+from sockpqd.beanstalk import U32_MAX, Failure, calls
+from sockpqd.core import (
+    Accepted,
+    BadSetting,
+    BuryHere,
+    CloseSession,
+    DataTooLarge,
+    Delete,
+    DoneLast,
+    Empty,
+    Finished,
+    Get,
+    GetNumber,
+    GetWith,
+    Handed,
+    JobRunning,
+    JobView,
+    Kick,
+    LaterWith,
+    NotFound,
+    Number,
+    OpenSession,
+    Operation,
+    PauseQueue,
+    PutNumbered,
+    QueueFull,
+    QueueNotFound,
+    QueuePaused,
+    Removed,
+    Reply,
+    Request,
+    Return,
+    SessionNotFound,
+    SessionOpened,
+    StoredNumber,
+    Touch,
+    TouchSession,
+)
+from sockpqd.gateway.auth.authorizer import Guard
+from sockpqd.gateway.beanstalkd.call_operations import MS
+from sockpqd.gateway.beanstalkd.lookups import find_job, may
+from sockpqd.gateway.beanstalkd.remote import RETRY, Outcome, SessionLost
+from sockpqd.gateway.beanstalkd.services import NodeServices, Principal
+from sockpqd.gateway.protocol.responses import BUSY
+from sockpqd.gateway.rights import Rights
+from sockpqd.gateway.waiting.job_waiter import JobWaiter
+from sockpqd.gateway.waiting.slots import NoReply
+from sockpqd.gateway.waiting.wait_request import WaitRequest
+
+LASTING_S = float(U32_MAX)      # the time of a job that has none
+OVERLOADED_S = 0.1              # before an operation that had no turn is proposed again
+
+
+class OperationExecution:
+    """Executes one operation at a time; `report` is called once with its outcome, perhaps before `begin` returns."""
+
+    __slots__ = (
+        "_claimed", "_cluster", "_count", "_first", "_operation", "_principal", "_proposed", "_queue", "_reply",
+        "_report", "_services", "_wait_ms", "_waiter", "ended",
+    )
+
+    def __init__(self, services: NodeServices, principal: Principal, report: Callable[[Outcome], None]) -> None:
+        self.ended = False                          # WaitingClient: whether the client waits no more
+        self._services = services
+        self._cluster = services.cluster
+        self._principal = principal
+        self._report = report
+        self._reply: Callable[[OperationExecution, Any], None] = OperationExecution._done
+        self._operation: Any = None                 # without the Request around it; None: nothing is being executed
+        self._proposed: Operation | None = None
+        self._wait_ms: int | None = 0
+        self._first = True                          # nothing of it can have been executed before
+        self._claimed: str | None = None            # the queue of the job that a Get in flight will take
+        self._waiter: JobWaiter | None = None
+        self._queue: str | None = None              # that of the job to be deleted
+        self._count = 0                             # of jobs kicked so far
+
+    @property
+    def guard(self) -> Guard:
+        """WaitingClient: what the user may do."""
+        return self._principal.guard(self._services)
+
+    def begin(self, operation: Operation, wait_ms: int | None, *, first: bool) -> None:
+        """Execute an operation. `wait_ms`, `first`: see RemoteRequest."""
+        self.ended = False
+        self._proposed, self._wait_ms, self._first = operation, wait_ms, first
+        self._operation = inner = operation.operation if type(operation) is Request else operation
+        right, state, propose, self._reply = _RULES.get(type(inner), _NO_RULE)
+        if right is not None and self._services.access.required:
+            rights = self.guard.rights
+            if rights is None or not right(self, inner, rights):
+                self._end_unlogged(Failure.FORBIDDEN)
+                return
+        if state is not None:
+            failure = state(self, inner)
+            if failure is not None:
+                self._end_unlogged(failure)
+                return
+        propose(self)
+
+    def cancel(self) -> None:
+        """Stop waiting. A job handed out in the meantime is still reported. A kick ends early."""
+        self.ended = True
+        waiter = self._waiter
+        if waiter is not None and waiter.outcome is None:
+            waiter.leave()
+            if waiter.outcome is not None:
+                self._end(None)
+
+    # ---- rights
+
+    def _may_put(self, put: PutNumbered, rights: Rights) -> bool:
+        return may(rights, "put", put.job.put.queue)
+
+    def _may_get(self, get: Get | GetWith, rights: Rights) -> bool:
+        return all(may(rights, "get", queue) for queue in queues_of(get))
+
+    def _may_get_number(self, get: GetNumber, rights: Rights) -> bool:
+        job = self._find(get.selector)
+        return job is None or may(rights, "get", job.queue)
+
+    def _may_end(self, end: DoneLast | LaterWith | BuryHere | Touch, rights: Rights) -> bool:
+        queue = self._cluster.machine.queue_of(end.id)
+        return queue is None or may(rights, "get", queue)
+
+    def _may_change(self, change: Delete | Kick | PauseQueue, rights: Rights) -> bool:
+        selector = None if isinstance(change, PauseQueue) else change.selector
+        if isinstance(change, Kick | PauseQueue) and selector is None:
+            return may(rights, "queue", change.queue)
+        job = self._find(selector)
+        return job is None or may(rights, "queue", job.queue)
+
+    def _find(self, selector: Any) -> JobView | None:
+        return find_job(self._cluster.machine, selector.number) if type(selector) is Number else None
+
+    # ---- refusals by the state
+
+    def _has_room(self, put: PutNumbered) -> Failure | None:
+        return Failure.OUT_OF_MEMORY if self._cluster.full and self._first else None    # else it may have been put
+
+    def _exists(self, get: GetNumber) -> Failure | None:
+        return Failure.NOT_FOUND if self._find(get.selector) is None else None
+
+    def _existed(self, change: Delete | Kick) -> Failure | None:
+        """A job that is gone was perhaps changed by an earlier attempt, as only the log can tell."""
+        self._count = 0
+        if change.selector is None:
+            return None
+        job = self._find(change.selector)
+        self._queue = None if job is None else job.queue
+        return Failure.NOT_FOUND if job is None and self._first else None
+
+    # ---- proposals
+
+    def _propose(self) -> None:
+        assert self._proposed is not None
+        self._cluster.propose_for(self, self._proposed, self)
+
+    def _put(self) -> None:
+        """Propose a put, and the Get of a client that waits for its job right behind it."""
+        put = self._operation.job
+        self._propose()
+        if put.when is None:
+            self._services.waiters.follow(put.put, self)
+
+    def _get(self) -> None:
+        if self._first:
+            self._claimed = self._services.waiters.claim_for_get(queues_of(self._operation))
+        if self._claimed is not None or self._wait_ms == 0:
+            self._propose()
+        else:
+            self._wait()
+
+    def _wait(self) -> None:
+        get, waiters = self._operation, self._services.waiters
+        if type(self._proposed) is not Request:     # of a node of another version
+            self._refuse()
+            return
+        plain, pick = (get, None) if type(get) is Get else (get.get, get)
+        waiter = self._waiter = JobWaiter(self, waiters, WaitRequest(plain, pick=pick, request=self._proposed))
+        if self._wait_ms is not None:
+            waiters.limit(waiter, self._wait_ms)
+        waiters.add(waiter, propose_now=not self._first)
+
+    def _refuse(self) -> None:
+        self._end(Failure.GONE)
+
+    # ---- replies
+
+    def _stored(self, reply: Reply) -> None:
+        self._end(calls.Number(reply.number) if type(reply) is StoredNumber else failure_of(reply))
+
+    def _handed(self, reply: Reply) -> None:
+        if type(reply) is Handed:
+            self._end(self._reserved(reply))
+        elif type(reply) is Empty and self._waiter is None and self._wait_ms != 0 and not self.ended:
+            self._first = False                     # another one has taken the job, and the number is used
+            self._wait()
+        elif isinstance(reply, Empty | QueueNotFound):
+            self._end(None)
+        else:
+            self._end(failure_of(reply))
+
+    def _reserved(self, reply: Handed) -> calls.Reserved:
+        """Convert a job that was handed out. One put natively has no number but that of this hand-out."""
+        job = self._cluster.machine.running_job(reply.id)
+        number, ttr_s = reply.id, LASTING_S
+        if job is not None:
+            extras = job.extras
+            if extras is not None and extras.counts is not None:
+                number = job.seq
+            if extras is not None and extras.lease_ms:
+                ttr_s = extras.lease_ms / MS                    # as the client counts it, from when it hears of the job
+            elif job.deadline_ms is not None:
+                ttr_s = max(job.deadline_ms - self._cluster.time_ms, 0) / MS
+        return calls.Reserved(number, reply.id, reply.queue, ttr_s, reply.data)
+
+    def _ended(self, reply: Reply) -> None:
+        self._end(Failure.NOT_FOUND if type(reply) is NotFound else None)
+
+    def _deleted(self, reply: Reply) -> None:
+        if type(reply) is not Finished:
+            self._end(failure_of(reply))
+        else:
+            self._end(None if self._queue is None else calls.Names((self._queue,)))
+
+    def _kicked(self, reply: Reply) -> None:
+        kick = self._operation
+        if type(reply) is not Removed:
+            self._end(failure_of(reply))
+            return
+        self._count += reply.count
+        if kick.selector is not None:
+            self._end(None)
+        elif not reply.more or self._count >= kick.count:
+            self._end(calls.Number(self._count))
+        elif self.ended:
+            self._end(None)
+        else:                                       # outside the session, as repeating it does no harm
+            buried = None if reply.buried is UNSET else reply.buried
+            self._proposed = Kick(kick.queue, kick.count - self._count, here=True, buried=buried)
+            self._propose()
+
+    def _accepted(self, reply: Reply) -> None:
+        self._end(None if isinstance(reply, Accepted | QueueNotFound) else failure_of(reply))
+
+    def _opened(self, reply: Reply) -> None:
+        if type(reply) is SessionOpened:
+            self._end(calls.Number(int(reply.sid.partition("_")[0])))
+        else:
+            self._end(Failure.OUT_OF_MEMORY)
+
+    def _done(self, reply: Reply) -> None:
+        self._end(None)
+
+    # ---- WaitingClient
+
+    def wake(self) -> None:
+        """Note that the waiter has its outcome."""
+        waiter = self._waiter
+        if waiter is None or waiter.outcome is None:
+            return
+        outcome = waiter.outcome
+        if outcome == waiter.timeout_answer:
+            self._end(None)
+        elif outcome == BUSY:                       # its last Get had no turn
+            self._end(RETRY)
+        elif isinstance(outcome, bytes):            # the user may not have the jobs any more
+            self._end(Failure.FORBIDDEN)
+        elif outcome is NoReply.CANCELLED:          # an earlier Get may have got a job, which only the log can tell
+            self._end(None if self._first else RETRY)
+        elif isinstance(outcome, NoReply):
+            self._end(RETRY)
+        else:
+            self.applied(outcome)       # type: ignore[arg-type]  # all other outcomes are replies
+
+    # ---- ClientPending
+
+    def applied(self, reply: Reply) -> None:
+        """Note that the operation was executed."""
+        claimed = self._claimed
+        if claimed is not None:
+            self._claimed = None
+            self._services.waiters.settle_claim(claimed, reply)
+        if type(reply) is SessionNotFound:
+            self._end(SessionLost())
+        else:
+            self._reply(self, reply)
+
+    def refused(self) -> None:
+        """Note that the operation was not executed: this node does not lead any more."""
+        self._give_up()
+
+    def unknown(self) -> None:
+        """Note that it is unknown whether the operation was executed: its number will tell."""
+        self._give_up()
+
+    def overdue(self) -> None:
+        """Note that the operation had no turn: there is too much to do at the moment, so a new put is refused."""
+        claimed, self._claimed = self._claimed, None
+        if claimed is not None:
+            self._services.waiters.settle_claim(claimed, None)
+        if not self._first:
+            asyncio.get_running_loop().call_later(OVERLOADED_S, self._propose)
+        else:
+            self._end(Failure.OUT_OF_MEMORY if type(self._operation) is PutNumbered else RETRY)
+
+    # ---- the end
+
+    def _give_up(self) -> None:
+        claimed, self._claimed = self._claimed, None
+        if claimed is not None:
+            self._services.waiters.drop_claim(claimed)
+        self._end(RETRY)
+
+    def _end_unlogged(self, failure: Failure) -> None:
+        """End with what the state says, which counts if no other node can lead at this moment."""
+        self._end(failure if self._cluster.holds_lease else RETRY)
+
+    def _end(self, outcome: Outcome) -> None:
+        if self._operation is not None:
+            self._operation = self._proposed = self._waiter = None
+            self._report(outcome)
+
+
+def queues_of(get: Get | GetWith) -> tuple[str, ...]:
+    """Return the queues that a Get takes jobs of."""
+    return (get if type(get) is Get else get.get).queues or ()      # type: ignore[union-attr]
+
+
+def failure_of(reply: Reply) -> Failure:
+    """Return why a call fails, after this reply to its operation."""
+    if isinstance(reply, NotFound | JobRunning | QueueNotFound):
+        return Failure.NOT_FOUND
+    if isinstance(reply, QueueFull | QueuePaused):
+        return Failure.DRAINING
+    if isinstance(reply, DataTooLarge | BadSetting):
+        return Failure.FORBIDDEN
+    return Failure.OUT_OF_MEMORY
+
+
+# How an operation is executed: who may, what the state says against it, how it is proposed, what becomes of the reply.
+_Rule = tuple[
+    Callable[[OperationExecution, Any, Rights], bool] | None,
+    Callable[[OperationExecution, Any], Failure | None] | None,
+    Callable[[OperationExecution], None],
+    Callable[[OperationExecution, Any], None],
+]
+_NO_RULE: _Rule = None, None, OperationExecution._refuse, OperationExecution._done       # no call needs this operation
+_GET: _Rule = OperationExecution._may_get, None, OperationExecution._get, OperationExecution._handed
+_END: _Rule = OperationExecution._may_end, None, OperationExecution._propose, OperationExecution._ended
+_CHANGE = OperationExecution._may_change, OperationExecution._existed
+_RULES: dict[type, _Rule] = {
+    PutNumbered: (
+        OperationExecution._may_put, OperationExecution._has_room, OperationExecution._put, OperationExecution._stored),
+    Get: _GET, GetWith: _GET,
+    GetNumber: (
+        OperationExecution._may_get_number, OperationExecution._exists, OperationExecution._propose,
+        OperationExecution._handed),
+    DoneLast: _END, LaterWith: _END, BuryHere: _END, Touch: _END,
+    Delete: (*_CHANGE, OperationExecution._propose, OperationExecution._deleted),
+    Kick: (*_CHANGE, OperationExecution._propose, OperationExecution._kicked),
+    PauseQueue: (OperationExecution._may_change, None, OperationExecution._propose, OperationExecution._accepted),
+    Return: (None, None, OperationExecution._propose, OperationExecution._done),
+    CloseSession: (None, None, OperationExecution._propose, OperationExecution._done),
+    OpenSession: (None, None, OperationExecution._propose, OperationExecution._opened),
+    TouchSession: (None, None, OperationExecution._propose, OperationExecution._done),
+}

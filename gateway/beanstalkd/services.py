@@ -1,0 +1,43 @@
+"""What operations of beanstalkd's clients are executed with, and for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from sockpqd.cluster.api import Cluster
+from sockpqd.gateway.auth.authenticator import Access
+from sockpqd.gateway.auth.authorizer import Guard
+from sockpqd.gateway.waiting.job_waiters import JobWaiters
+
+
+class NodeServices(Protocol):
+    """The node's parts that are needed."""
+
+    cluster: Cluster
+    waiters: JobWaiters
+    access: Access
+    budget: int                     # see beanstalk.turns
+
+    def do_in_line(self, do: Callable[[], None]) -> None:
+        """See beanstalk.turns."""
+
+    def do_piece(self, piece: Callable[[], bool]) -> None:
+        """See beanstalk.turns."""
+
+
+class Principal:
+    """The user and the address of a client, as the authorizer asks for them."""
+
+    __slots__ = ("_guard", "peer", "user")
+
+    def __init__(self, user: str | None, address: str) -> None:
+        self.user = user
+        self.peer = address
+        self._guard: Guard | None = None
+
+    def guard(self, services: NodeServices) -> Guard:
+        """Return the client's guard, which is made when it is needed for the first time."""
+        if self._guard is None:
+            self._guard = Guard(services.access, services.cluster, self)
+        return self._guard

@@ -69,12 +69,12 @@ def find_access(options: Options) -> Access:
         raise click.UsageError("--no-tls and --ca exclude each other")
     ca = options.ca or _variable(CA) or _beside(file, settings.get("ca"))
     user = options.user if options.user is not None else _variable(USER) or settings.get("user")
-    secret = _secret(options, _beside(file, settings.get("secret_file")))
+    secret, secret_file = _secret(options, _beside(file, settings.get("secret_file")))
     if user is not None and secret is None:
         raise click.UsageError(f"user {user} has a secret: give --secret-file FILE, or set {SECRET_FILE} or {SECRET}")
     if user is None and secret is not None:
         raise click.UsageError(f"whose secret is it? Give --user NAME or set {USER}")
-    return Access((ca or True) if _wants_tls(options, settings) else None, user, secret)
+    return Access((ca or True) if _wants_tls(options, settings) else None, user, secret, secret_file)
 
 
 def user_file() -> Path:
@@ -98,13 +98,16 @@ def read_secret(name: str) -> str:
     return secret
 
 
-def _secret(options: Options, of_file: str | None) -> str | None:
-    if options.secret_file is not None:
-        return read_secret(options.secret_file)
-    if _variable(SECRET):
-        return os.environ[SECRET]
-    name = _variable(SECRET_FILE) or of_file
-    return None if name is None else read_secret(name)
+def _secret(options: Options, of_file: str | None) -> tuple[str | None, str | None]:
+    """The secret, and the file that it was read from if that can be read again."""
+    name = options.secret_file
+    if name is None:
+        if _variable(SECRET):
+            return os.environ[SECRET], None
+        name = _variable(SECRET_FILE) or of_file
+    if name is None:
+        return None, None
+    return read_secret(name), name if os.path.isfile(name) else None
 
 
 def _wants_tls(options: Options, settings: dict[str, Any]) -> bool:

@@ -62,9 +62,9 @@ class Conversation:
         except OSError as error:
             raise Unavailable(f"{servers.addresses[0]}: {error}") from error
         self._stay()
-        access = self._call.access
-        if access.user is not None and not self._ask(f"AUTH {access.user} {access.secret}".encode()).startswith(b"200"):
-            raise AuthError(f"{servers.addresses[0]} does not accept user {access.user}")
+        user, secret = self._call.access.user, self._call.access.present_secret
+        if user is not None and not self._ask(f"AUTH {user} {secret}".encode()).startswith(b"200"):
+            raise AuthError(f"{servers.addresses[0]} does not accept user {user}")
         if self._session is not None:
             self._ask(b"SESSION " + self._session)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -63,15 +63,40 @@ def test_the_first_that_is_there_counts(
     write(settings.SYSTEM_FILE, "ca = '/ca'\nuser = 'system'\nsecret_file = 'beside'")
     write(settings.SYSTEM_FILE.with_name("beside"), "of-the-system\n")
     settings.SYSTEM_FILE.with_name("beside").chmod(0o600)
-    assert find_access(Options()) == Access("/ca", "system", "of-the-system")
+    assert find_access(Options()) == Access(
+        "/ca", "system", "of-the-system", str(settings.SYSTEM_FILE.with_name("beside")))
     monkeypatch.setenv("SOCKPQ_SECRET_FILE", secret_file)
     monkeypatch.setenv("SOCKPQ_CA", "/other")
     monkeypatch.setenv("SOCKPQ_USER", "variable")
-    assert find_access(Options()) == Access("/other", "variable", SECRET)
+    assert find_access(Options()) == Access("/other", "variable", SECRET, secret_file)
     monkeypatch.setenv("SOCKPQ_SECRET", "itself")
     assert find_access(Options()) == Access("/other", "variable", "itself")
     options = Options(ca="/option", user="option", secret_file=secret_file)
-    assert find_access(options) == Access("/option", "option", SECRET)
+    assert find_access(options) == Access("/option", "option", SECRET, secret_file)
+
+
+def test_what_goes_on_for_long_finds_a_new_secret_in_its_file(
+    secure: FakeCluster, ca: str, secret_file: str
+) -> None:
+    access = find_access(Options(ca=ca, user="ann", secret_file=secret_file, tls=True))
+    assert SECRET not in repr(access)
+    with access.client(secure.addresses, timeout=5.0) as client:
+        client.put("q", b"before")
+        assert secure.users
+        secure.users.in_file["ann"] = "another"
+        Path(secret_file).write_text("another\n")
+        secure.lead(secure.servers[1])
+        client.put("q", b"after")
+    assert [view.error for view in access.survey(secure.addresses, 5.0)] == [None] * len(secure.addresses)
+    assert access.present_secret == "another"
+
+
+@pytest.mark.parametrize("damage", [lambda file: file.unlink(), lambda file: file.write_bytes(b"\xff"),
+                                    lambda file: file.write_text("")], ids=["gone", "no text", "empty"])
+def test_a_file_without_a_secret_leaves_the_one_before_in_use(secret_file: str, damage: Callable[[Path], None]) -> None:
+    access = find_access(Options(user="ann", secret_file=secret_file))
+    damage(Path(secret_file))
+    assert access.present_secret == SECRET
 
 
 @pytest.mark.parametrize(("file", "variable", "options", "expected"), [

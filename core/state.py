@@ -325,15 +325,15 @@ class State:
         if self.undo is not None:
             self.undo.removed(job)
 
-    def drop_page(self, queue: Queue, run: PagedRun, page: Page) -> None:
-        """The READY jobs of this page of a run end, unread: they are plain, and not the first of the run.
-
-        There must be no groups of FAIR.
-        """
+    def drop_pages(self, queue: Queue, pages: list[tuple[PagedRun, Page]]) -> None:
+        """The READY jobs of these pages end, unread; none is the first of its run."""
         assert self.undo is None        # what drops many jobs is not part of a batch
-        rank = run.first.rank
-        run.drop_page(page)
-        self.queues.uncount_page(queue, rank, page.count, page.data_bytes)
+        for run, page in pages:
+            rank = run.first.rank
+            run.drop_page(page)
+            self.queues.uncount_page(queue, rank, page.count, page.data_bytes)
+        if self.fair is not None:
+            self.fair.dropped(queue, sum([page.count for _, page in pages]))
         self.watch(queue.name, queue.settings)
 
     def _take_out(self, queue: Queue, job: Job) -> None:

@@ -47,6 +47,11 @@ class OwnJobs(Struct, gc=False, eq=False):
             near = self.ready.near(job, NEAR) if self.size else ()
             self._first = next((one for one in near if _is_own(one)), None)
 
+    def drop(self, jobs: int) -> None:
+        """So many jobs are gone, whichever they were."""
+        self.size -= jobs
+        self._first = None
+
     def _find(self) -> Job:
         """The first job. A block has none if its last job is as far behind as all jobs up to there were foreign."""
         foreign = _Walk(self.foreign)

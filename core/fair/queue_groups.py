@@ -99,6 +99,15 @@ class QueueGroups(Struct, gc=False, eq=False):
         if not self.foreign_ready:
             self.ready = None
 
+    def drop_own(self, jobs: int) -> None:
+        """So many of the queue's own jobs, none of them the first of the queue, were dropped from its list unread."""
+        if self.ready is None:
+            return
+        own: OwnJobs = self.ready[self.queue.name]
+        own.drop(jobs)
+        if not own.size:
+            del self.ready[self.queue.name]
+
     def restore(self, foreign: list[Job]) -> None:
         """These jobs that could be handed out, in their order, are of foreign groups, and no other ones."""
         by_group: dict[str, list[Job]] = {}

@@ -93,8 +93,9 @@ class FairScheduler:
         if group == name and groups.ready is None and queue.ready.size:
             self._firsts.changed(groups, group)
             return                      # nearly always
-        account = self._account(group)
+        account = self.accounts.get(group)      # None: the jobs of the queue are older than the first use
         if group != name:
+            assert account is not None
             groups.foreign_ready -= 1
             groups.foreign_waiting -= 1
             account.waiting -= 1
@@ -102,18 +103,32 @@ class FairScheduler:
                 groups.withhold(group, -1)
         if not blocked:
             groups.remove(job, group)
-        if group != name and not groups.jobs_of(group):
+        if account is not None and group != name and not groups.jobs_of(group):
             del account.queues[name]
-        if account.offered and not self.has_ready(account):
-            if self._held is None:
-                self.withdraw(account)
-            else:
-                self._held[group] = None
+        self._left_by_ready(account)
         if not blocked:
             self._firsts.changed(groups, group)
         if groups.empty:
             del self.queue_groups[name]
-        self._left[group] = None
+
+    def dropped(self, queue: Queue, jobs: int) -> None:
+        """So many READY jobs without a GROUP, none of them the first of the queue, were dropped unread."""
+        name = queue.name
+        groups = self._groups_of(queue)
+        groups.drop_own(jobs)
+        self._left_by_ready(self.accounts.get(name))
+        self._firsts.changed(groups, name)
+
+    def _left_by_ready(self, account: GroupAccount | None) -> None:
+        """READY jobs of the group are gone."""
+        if account is None:
+            return
+        if account.offered and not self.has_ready(account):
+            if self._held is None:
+                self.withdraw(account)
+            else:
+                self._held[account.name] = None
+        self._left[account.name] = None
 
     def hold(self) -> None:
         """READY jobs are about to be replaced: no group leaves its level before `release`."""

@@ -170,7 +170,7 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
         self.size -= page.count
         self.paged -= page.count
         self.paged_bytes -= page.data_bytes
-        self.pages.free(page)
+        self.pages.drop_page(page)
 
     def find(self, seq: int) -> Job | None:
         """The job of this seq, in a list that is sorted by them."""

@@ -155,16 +155,20 @@ class Pages:
         """The jobs of the page, which is not needed any more. Raises PageLost."""
         jobs = self.look(page)
         self.come(jobs)
-        self._free(page, jobs)
-        return jobs
-
-    def free(self, page: Page) -> None:
-        """The page is not needed any more. One with numbered jobs is read: the index has each. Raises PageLost."""
-        self._free(page, self.look(page) if isinstance(page, NumberedPage) else [])
-
-    def _free(self, page: Page, jobs: list[Job]) -> None:
         if isinstance(page, NumberedPage):
             self.index.remove(_numbers(jobs))
+        self.free(page)
+        return jobs
+
+    def drop_page(self, page: Page) -> None:
+        """The jobs of the page end, unread."""
+        if isinstance(page, NumberedPage):
+            self.index.drop(page.number, page.numbered)
+        self.free(page)
+
+    def free(self, page: Page) -> None:
+        """The page is not needed any more; the index does not have its jobs any more."""
+        if isinstance(page, NumberedPage):
             del self._numbered[page.number]
             self.indexed -= page.numbered
         self._space.free(page.number)
@@ -191,8 +195,9 @@ class Pages:
 
     def find(self, number: int) -> Job | None:
         """The READY job of this number, if it is in a page. Raises PageLost."""
-        page = self.index.find(number)
-        return None if page is None else next(job for job in self.look(self._numbered[page]) if job.seq == number)
+        found = self.index.find(number)
+        page = None if found is None else self._numbered.get(found)
+        return None if page is None else next(job for job in self.look(page) if job.seq == number)
 
     def adopt_delayed(
         self, reference: bytes, count: int, data_bytes: int, due_ms: int, seq: int, first: tuple[int, int],

@@ -1,28 +1,42 @@
 """Where jobs are that are not in memory: the number of the page of each seq, in 12 bytes.
 
 Seqs begin with the time of a Put; those of two seconds share an array, so a new one moves few others.
+
+The seqs in a page that is dropped unread are not known. They stay here as dead ones until there are more of them than
+of others; then each further page that is dropped clears some spans, so that no step takes long.
 """
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Collection, Iterator, Set
 
 SPAN_BITS = 21
+CLEARED = 4             # seqs that are looked at for each that is dropped, while dead ones are cleared
 _LOW = (1 << SPAN_BITS) - 1
+_Span = tuple["array[int]", "array[int]"]
 
 
 class SeqIndex:
-    """Pages by seq."""
+    """Pages by seq. A page that `find` returns may be one that was dropped."""
 
-    __slots__ = ("_spans",)
+    __slots__ = ("_alive", "_clearing", "_dead", "_dropped", "_sought", "_spans")
 
     def __init__(self) -> None:
-        self._spans: dict[int, tuple[array[int], array[int]]] = {}      # seq >> SPAN_BITS -> its other bits, pages
+        self._nothing()
 
-    def add(self, seqs: Iterable[int], page: int) -> None:
+    def _nothing(self) -> None:
+        self._spans: dict[int, _Span] = {}      # seq >> SPAN_BITS -> its other bits, pages
+        self._alive = 0
+        self._dead = 0                          # seqs that are still here though their pages were dropped,
+        self._dropped: set[int] = set()         # these pages,
+        self._sought: set[int] = set()          # those of which the seqs are being looked for,
+        self._clearing: list[int] = []          # and the spans in which they still may be
+
+    def add(self, seqs: Collection[int], page: int) -> None:
         """The jobs of these seqs, which are not here, are in this page."""
+        self._alive += len(seqs)
         spans = self._spans
         for seq in seqs:
             span = spans.get(seq >> SPAN_BITS)
@@ -38,7 +52,7 @@ class SeqIndex:
                 lows.insert(at, low)
                 pages.insert(at, page)
 
-    def remove(self, seqs: Iterable[int]) -> None:
+    def remove(self, seqs: Collection[int]) -> None:
         """The jobs of these seqs, which are here, are in no page any more."""
         for seq in seqs:
             lows, pages = self._spans[seq >> SPAN_BITS]
@@ -47,6 +61,41 @@ class SeqIndex:
             del lows[at], pages[at]
             if not lows:
                 del self._spans[seq >> SPAN_BITS]
+        self._alive -= len(seqs)
+        if self._dead and not self._alive:
+            self._nothing()
+
+    def drop(self, page: int, count: int) -> None:
+        """The page is gone, with so many jobs that are here; none of their seqs will be added again."""
+        self._alive -= count
+        self._dead += count
+        self._dropped.add(page)
+        if not self._alive:
+            self._nothing()
+        elif self._clearing or self._dead > self._alive:
+            self._clear(CLEARED * count)
+
+    def _clear(self, seqs_min: int) -> None:
+        """Forget dead seqs in so many spans that at least `seqs_min` seqs are looked at."""
+        if not self._clearing:
+            self._clearing = list(self._spans)
+            self._sought, self._dropped = self._dropped, set()
+        while self._clearing and seqs_min > 0:
+            number = self._clearing.pop()
+            span = self._spans.get(number)
+            if span is not None:
+                seqs_min -= len(span[0])
+                self._clear_span(number, span)
+        if not self._clearing:
+            self._sought = set()
+
+    def _clear_span(self, number: int, span: _Span) -> None:
+        kept = _without(span, self._sought)
+        self._dead -= len(span[0]) - len(kept[0])
+        if kept[0]:
+            self._spans[number] = kept
+        else:
+            del self._spans[number]
 
     def find(self, seq: int) -> int | None:
         """The page with the job of this seq; None: it is in none."""
@@ -58,21 +107,15 @@ class SeqIndex:
         return pages[at] if at < len(lows) and lows[at] == seq & _LOW else None
 
     def __len__(self) -> int:
-        return sum(len(lows) for lows, _ in self._spans.values())
+        return self._alive
 
-    def without(self, gone: Container[int]) -> SeqIndex:
-        """The same without the jobs that are in these pages."""
-        other = SeqIndex()
-        for number, (lows, pages) in self._spans.items():
-            kept = [at for at, page in enumerate(pages) if page not in gone]
-            if kept:
-                other._spans[number] = array("I", [lows[at] for at in kept]), array("Q", [pages[at] for at in kept])
-        return other
-
-    def spans(self) -> Iterator[tuple[int, bytes, bytes]]:
-        """All that is here, for `restore`."""
-        for span, (lows, pages) in self._spans.items():
-            yield span, lows.tobytes(), pages.tobytes()
+    def spans(self, without: Set[int] = frozenset()) -> Iterator[tuple[int, bytes, bytes]]:
+        """All that is here, for `restore`; not the jobs in the pages `without`."""
+        gone = self._dropped | self._sought | without
+        for number, span in self._spans.items():
+            lows, pages = _without(span, gone) if gone else span
+            if lows:
+                yield number, lows.tobytes(), pages.tobytes()
 
     def restore(self, span: int, lows: bytes, pages: bytes) -> None:
         """What `spans` has yielded. Raises ValueError if it is none of that."""
@@ -80,3 +123,10 @@ class SeqIndex:
         if span in self._spans or len(seqs) != len(numbers) or not seqs:
             raise ValueError("not a span of an index")
         self._spans[span] = seqs, numbers
+        self._alive += len(seqs)
+
+
+def _without(span: _Span, gone: Set[int]) -> _Span:
+    lows, pages = span
+    kept = [at for at, page in enumerate(pages) if page not in gone]
+    return array("I", [lows[at] for at in kept]), array("Q", [pages[at] for at in kept])

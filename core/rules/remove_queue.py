@@ -31,14 +31,15 @@ def has_jobs(state: State, name: str) -> bool:
 class Chosen:
     """Jobs that are to be removed: single ones, and pages of which all are. `more`: there are others."""
 
-    __slots__ = ("_before_seq", "_jobs", "_pages", "_portion", "_state", "more", "size")
+    __slots__ = ("_before_seq", "_jobs", "_pages", "_portion", "_queue", "_state", "more", "size")
 
-    def __init__(self, state: State, before_seq: int | None, jobs_max: int) -> None:
+    def __init__(self, state: State, queue: Queue | None, before_seq: int | None, jobs_max: int) -> None:
         self._state = state
+        self._queue = queue
         self._before_seq = before_seq
         self._portion = Portion(jobs_max)
         self._jobs: dict[int, _Waiting] = {}
-        self._pages: list[tuple[Queue, PagedRun, Page]] = []
+        self._pages: list[tuple[PagedRun, Page]] = []
         self.size = 0
         self.more = False
 
@@ -56,12 +57,12 @@ class Chosen:
     def add_ready(self, queue: Queue) -> None:
         """The same of the READY jobs of the queue: pages of which all jobs are chosen are not read.
 
-        Nearly always, that is: the groups of FAIR look at each job, and with many priorities it may be kept in which
-        run each one is. Which nodes have to read is not known, but whether one may have to is part of the state.
+        Nearly always, that is: with many priorities it may be kept in which run each job is. Which nodes have to read
+        is not known, but whether one may have to is part of the state.
         """
         pages = None if self._state.pager is None else self._state.pager.pages
-        read = self._state.fair is not None or len(queue.ranks) > limits.SCANNED_RUNS_MAX // 2
-        if pages is None or not pages.jobs or self._state.fair is not None:
+        read = len(queue.ranks) > limits.SCANNED_RUNS_MAX // 2
+        if pages is None or not pages.jobs:
             self.add(queue.all_ready(), read=read)
             return
         for run in queue.ready.runs():
@@ -78,7 +79,7 @@ class Chosen:
             if isinstance(block, Page):
                 whole = before_seq is None or block.seq < before_seq
                 if whole and self._portion.take(block.data_bytes if read else 0, block.count):
-                    self._pages.append((queue, run, block))
+                    self._pages.append((run, block))
                     self.size += block.count
                     continue
                 block = run.open(number)        # of which only a part is chosen; the next portion finds it in memory
@@ -89,8 +90,9 @@ class Chosen:
 
     def drop(self) -> None:
         """End these jobs. Pages first: what is behind the front of a run would be read when that is gone."""
-        for queue, run, page in self._pages:
-            self._state.drop_page(queue, run, page)
+        if self._pages:
+            assert self._queue is not None
+            self._state.drop_pages(self._queue, self._pages)
         for job in self._jobs.values():
             drop(self._state, job)
 
@@ -100,7 +102,7 @@ def not_running(
 ) -> Chosen:
     """A portion of the queue's jobs in this state (None: any but RUNNING), only those put before `before_seq`."""
     queue = state.queues.find(name)
-    chosen = Chosen(state, before_seq, jobs_max)
+    chosen = Chosen(state, queue, before_seq, jobs_max)
 
     def asked(its_state: JobState) -> bool:
         return (which is None or which is its_state) and not chosen.more

@@ -127,7 +127,7 @@ def _waiting_frames(
     state: State, names: list[str], bodies: _Bodies, by_reference: bool,
 ) -> Iterator[frames.Frame]:
     if by_reference and state.pager is not None:
-        yield from _index_frames(_number_index(state, state.pager.pages.index), frames.NumberIndex)
+        yield from _index_frames(state.pager.pages.index, frames.NumberIndex, _unnamed(state))
     for name in names:
         queue = state.queues.by_name[name]
         for part in _parts(state, queue) if by_reference else (queue.all_ready(),):
@@ -147,7 +147,7 @@ def _delayed_frames(
 ) -> Iterator[frames.Frame]:
     outside = state.delays.outside if by_reference else None
     if isinstance(outside, DelayedPages):
-        yield from _index_frames(outside.index, frames.PageIndex)
+        yield from _index_frames(outside.index, frames.PageIndex, set())
     for name in names:
         jobs: Iterable[DelayedJob] = state.queues.by_name[name].delayed or ()
         if by_reference and isinstance(jobs, PagedDelays):
@@ -171,10 +171,10 @@ def _buried_frames(queues: list[Queue], bodies: _Bodies) -> Iterator[frames.Fram
             ]))
 
 
-def _index_frames(index: SeqIndex, frame: type[_Index]) -> Iterator[_Index]:
+def _index_frames(index: SeqIndex, frame: type[_Index], without: set[int]) -> Iterator[_Index]:
     rows: list[tuple[int, bytes, bytes]] = []
     size = 0
-    for row in index.spans():
+    for row in index.spans(without):
         rows.append(row)
         size += len(row[1]) + len(row[2])
         if size >= limits.FRAME_DATA_BYTES or len(rows) >= limits.FRAME_JOBS_MAX:
@@ -231,14 +231,13 @@ def _may_be_named(queue: Queue) -> bool:
     return queue.blocked is None and not queue.ready.searched_by_seq
 
 
-def _number_index(state: State, index: SeqIndex) -> SeqIndex:
-    """In which of the pages that are named the numbered READY jobs are."""
+def _unnamed(state: State) -> set[int]:
+    """The pages with numbered READY jobs that are not named."""
     others = [queue for queue in state.queues.by_name.values() if not _may_be_named(queue)]
-    unnamed = {
+    return {
         block.number for queue in others for run in queue.ready.runs() if isinstance(run, PagedRun)
         for block in run.blocks() if isinstance(block, NumberedPage)
     }
-    return index.without(unnamed) if unnamed else index
 
 
 class _Named:

@@ -177,9 +177,10 @@ def test_a_page_that_is_dropped_unread_leaves_no_number() -> None:
     store = MemoryStore()
     machine = filled(store, 100)
     pages = pages_of(machine)
+    read = pages.read
     for page in list(pages._numbered.values()):
-        pages.free(page)
-    assert (len(pages.index), pages.indexed, pages.jobs) == (0, 0, 0)
+        pages.drop_page(page)
+    assert (len(pages.index), pages.indexed, pages.jobs, pages.read) == (0, 0, 0, read)
 
 
 def test_a_snapshot_by_reference_names_pages_of_numbered_jobs() -> None:

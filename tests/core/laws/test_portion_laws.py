@@ -23,6 +23,8 @@ from sockpqd.core import (
     Policy,
     PurgeQueue,
     Put,
+    PutGrouped,
+    PutNumbered,
     PutWith,
     Removed,
     Tick,
@@ -49,8 +51,11 @@ def removal(random: Random, machine: Machine, queue: str) -> Operation:
     ])
 
 
-def removing_log(seed: int, length: int) -> list[LogEntry]:
-    """A log with long queues of jobs of all states, which are filled and then removed, and now and then both."""
+def removing_log(seed: int, length: int, *, numbered: bool = False, fair: bool = False) -> list[LogEntry]:
+    """A log with long queues of jobs of all states, which are filled and then removed, and now and then both.
+
+    `numbered`: many of them are; `fair`: many have groups.
+    """
     random, machine = Random(seed), Machine(KNOWN_LEVEL)
     log: list[LogEntry] = []
     ids: list[int] = []
@@ -64,7 +69,13 @@ def removing_log(seed: int, length: int) -> list[LogEntry]:
             put = Put(queue, random.choice([0, 0, 0, 7, -7]), random.randbytes(random.randrange(30)))
             if kind < (0.9 if fills else 0.2):
                 later = PutWith(put, when=Due(random.choice([10, 500, 90_000])))
-                operations.append(random.choice([put, put, put, later, PutWith(put, key=f"k{len(log)}")]))
+                grouped = PutGrouped(put, random.choice(["x", "y", *QUEUES]))
+                operations.append(random.choice([
+                    put, put, put, later, PutWith(put, key=f"k{len(log)}"),
+                    *([PutNumbered(PutWith(put), True), PutNumbered(later, True)] * numbered), *[grouped] * fair]))
+            elif kind < (0.91 if fills else 0.3) and fair:
+                operations.append(random.choice([
+                    Configure(policy=Policy.FAIR), Get((queue,)), GetWith(Get((queue,)), 2)]))
             elif kind < 0.93:
                 operations.append(random.choice([
                     Get((queue,)), GetWith(Get((queue,)), 3), Tick(),
@@ -79,17 +90,20 @@ def removing_log(seed: int, length: int) -> list[LogEntry]:
     return log
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(("seed", "kinds"), [
+    *[(seed, {}) for seed in range(6)], (0, {"numbered": True}), (1, {"numbered": True}), (0, {"fair": True}),
+    (1, {"fair": True}), (2, {"fair": True, "numbered": True}),
+])
 @pytest.mark.parametrize(("jobs_max", "bytes_max"), [(7, 1 << 20), (30, 90)])
 def test_paging_shows_nowhere_in_what_is_done_in_portions(
-    seed: int, jobs_max: int, bytes_max: int, monkeypatch: pytest.MonkeyPatch,
+    seed: int, jobs_max: int, bytes_max: int, kinds: dict[str, bool], monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     small_collections(monkeypatch)
     monkeypatch.setattr(limits, "PORTION_MAX", jobs_max)
     monkeypatch.setattr(limits, "PORTION_BYTES_MAX", bytes_max)
     if seed % 2:
         monkeypatch.setattr("sockpqd.core.store.ready.SCANNED_RUNS_MAX", 2)     # so that the runs have their index
-    assert assert_law(removing_log(seed, 400), seed, full=0.02) > 100
+    assert assert_law(removing_log(seed, 400, **kinds), seed, full=0.02) > 60
 
 
 class Reading:
@@ -134,16 +148,27 @@ def jobs(count: int, size: int, when: Due | None = None) -> list[Any]:
     return puts if when is None else [PutWith(put, when=when) for put in puts]
 
 
+def numbered(puts: list[Any]) -> list[Any]:
+    return [PutNumbered(PutWith(put), True) for put in puts]
+
+
+GROUPS = [Configure(policy=Policy.FAIR), *[PutGrouped(Put("q", 0, b""), "other") for _ in range(3)], Get(("q",))]
+
+
+@pytest.mark.parametrize("puts", [
+    jobs(5000, SMALL), numbered(jobs(5000, SMALL)), [*GROUPS[:1], *jobs(5000, SMALL)],
+    [*GROUPS, *jobs(4998, SMALL)], [*GROUPS, *numbered(jobs(4998, SMALL))],
+], ids=["plain", "numbered", "fair", "groups", "numbered groups"])
 @pytest.mark.parametrize("operation", [PurgeQueue("q", None), DeleteQueue("q", force=True)], ids=["purge", "delete"])
-def test_pages_are_dropped_unread(operation: Operation, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_are_dropped_unread(operation: Operation, puts: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "PAGE_BYTES_MIN", 0)
-    reading = Reading(jobs(5000, SMALL))
+    reading = Reading(puts)
     assert reading.machine.on_disk("q").jobs > 4000
     for _ in range(4):
         reply, = reading.do([operation])
         assert reply == Removed(1000, more=True)
-        assert reading.bytes <= 2 * 40 * (SMALL + 50), "the page that the portion ends in, and the new front"
-    reading.do([operation])
+        assert reading.bytes <= 3 * 40 * (SMALL + 90), "the page that the portion ends in, and the new front"
+    reading.do([operation, operation])
     assert reading.machine.total(None).jobs == 0
     assert reading.store.pages == 0
 
@@ -158,16 +183,10 @@ def test_the_last_pages_before_a_seq_are_dropped_unread(monkeypatch: pytest.Monk
     assert reading.machine.total(None).jobs == 4550
 
 
-PUTS = {
-    "delayed": jobs(100, LARGE, Due(60_000)),
-    "ready for FAIR": [Configure(policy=Policy.FAIR), *jobs(100, LARGE)],
-}
-
-
-@pytest.mark.parametrize("puts", [PUTS["delayed"], PUTS["ready for FAIR"]], ids=["delayed", "fair"])
 @pytest.mark.parametrize("operation", [
     PurgeQueue("q", None), DeleteQueue("q", force=True)], ids=["purge", "delete"])
-def test_a_portion_that_may_have_to_be_read_is_bounded_in_bytes(operation: Operation, puts: list[Any]) -> None:
+def test_a_portion_that_may_have_to_be_read_is_bounded_in_bytes(operation: Operation) -> None:
+    puts = jobs(100, LARGE, Due(60_000))
     reading = Reading(puts)
     plain = Machine(KNOWN_LEVEL)
     plain.apply(1, 1000, 7, puts)

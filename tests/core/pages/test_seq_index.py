@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from sockpqd.core.pages.seq_index import SPAN_BITS, SeqIndex
+from sockpqd.core.pages.seq_index import CLEARED, SPAN_BITS, SeqIndex
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -31,6 +31,49 @@ def test_it_finds_what_was_added_and_not_removed(seed: int) -> None:
             assert index.find(seq) == known.get(seq)
     index.remove(list(known))
     assert list(index.spans()) == []
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_it_forgets_pages_that_were_dropped(seed: int) -> None:
+    random = Random(seed)
+    index = SeqIndex()
+    seqs = [(number % 40 << SPAN_BITS) + number for number in range(8000)]
+    random.shuffle(seqs)
+    pages = {page: seqs[page * 20:page * 20 + 20] for page in range(400)}
+    for page, its_seqs in pages.items():
+        index.add(its_seqs, page)
+    order = random.sample(sorted(pages), len(pages))
+    for number, page in enumerate(order[:-1]):
+        if random.random() < 0.2:
+            index.remove(pages.pop(page))
+        else:
+            index.drop(page, len(pages.pop(page)))
+        assert len(index) == 20 * len(pages)
+        if number % 50 == 0:
+            index = again(index)
+            assert held(index) == len(index)
+        assert held(index) <= 3 * len(index) + 400, "dead ones do not pile up"
+    kept, = pages
+    assert all(index.find(seq) == kept for seq in pages[kept])
+    index.remove(pages[kept])
+    assert list(index.spans()) == []
+    assert held(index) == 0
+
+
+def held(index: SeqIndex) -> int:
+    """How many seqs are in memory, dead ones too."""
+    return sum(len(lows) for lows, _ in index._spans.values())
+
+
+def test_no_drop_looks_at_all_seqs() -> None:
+    index = SeqIndex()
+    for page in range(1000):
+        index.add(range(page << SPAN_BITS, (page << SPAN_BITS) + 10), page)
+    before = held(index)
+    for page in range(999):
+        index.drop(page, 10)
+        before, after = held(index), before
+        assert after - before <= 10 * CLEARED
 
 
 def again(index: SeqIndex) -> SeqIndex:

@@ -16,7 +16,9 @@ _arguments \
     '--time-limit[kill a child that works on one job for longer]:S:' \
     '--soft-time-limit[raise SoftTimeLimit in a task after this long]:S:' \
     '--name[the workers name in `pqctl worker list`; by default host and process]:NAME:' \
-    '--log-format[json (default) or text]:FORMAT:(json text)' \
+    '--log-format[json, text, or auto (default)\: text on a terminal]:FORMAT:(auto json text)' \
+    '--verbose[a line in the log for each job that is done]' \
+    '--check[only tell what it would do, and whether the cluster answers]' \
     '--metrics[serve Prometheus metrics there]:HOST\:PORT:' \
     '--progress[show what is going on, on a terminal]' \
     '--exec[run a program for each job\: its body on standard input; %k key, %q queue, %i id]:LINE:' \

@@ -217,5 +217,6 @@ def test_log_lines() -> None:
     told = json.loads(line)
     assert (told["message"], told["queue"], told["level"]) == ("a job failed", "q", "WARNING")
     text = TextLines().format(record)
-    assert text.count("\n") == 0
-    assert json.loads(text[text.index("{"):]) == record.fields
+    assert text.endswith("a job failed queue=q\nline\nline")
+    record.fields = {"error_message": "\x1b[2J", "key": None}
+    assert TextLines().format(record).endswith("a job failed error_message=\\x1b[2J")

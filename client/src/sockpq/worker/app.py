@@ -180,6 +180,13 @@ class App:
     # clients
 
     @property
+    def servers(self) -> str:
+        """The servers that it talks to, with commas between them."""
+        if self.stand_in:
+            return "none"
+        return ",".join(map(str, self.client._executor.addresses))
+
+    @property
     def client(self) -> Client:
         """The blocking client; safe in threads and in forked children."""
         if self.stand_in:

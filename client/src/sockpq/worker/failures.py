@@ -1,4 +1,4 @@
-"""The log lines of workers: one JSON object in a line, a failure with its traceback in one of them."""
+"""The log lines of workers: one JSON object in a line, a failure with its traceback in one of them; or text."""
 
 from __future__ import annotations
 
@@ -13,10 +13,15 @@ from sockpq.worker.outcome import Outcome
 LOG = logging.getLogger("sockpq.worker")
 
 
-def log_failure(job: GivenJob, outcome: Outcome) -> None:
-    """Tell once what went wrong with this attempt, if anything did."""
+def log_attempt(job: GivenJob, outcome: Outcome) -> None:
+    """Tell once what went wrong with this attempt, or on the level of debugging that nothing did."""
     failure = outcome.failure
     if failure is None:
+        if LOG.isEnabledFor(logging.DEBUG):
+            LOG.debug("a job is done", extra={"fields": {
+                "queue": job.queue, "id": job.id, "key": job.meta.key if job.meta else None,
+                "attempt": attempt_of(job), "outcome": outcome.kind, "run_s": round(outcome.run_s, 3),
+            }})
         return
     fields: dict[str, Any] = {
         "queue": job.queue, "id": job.id, "key": job.meta.key if job.meta else None, "attempt": attempt_of(job),
@@ -44,7 +49,7 @@ class JsonLines(logging.Formatter):
 
 
 class TextLines(logging.Formatter):
-    """Records for people; a failure is one JSON object here as well, behind its message."""
+    """Records for people: what a failure is about stands behind its message, its traceback below."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(message)s")
@@ -52,5 +57,12 @@ class TextLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The lines, without the end of the last."""
         text = super().format(record)
-        fields = getattr(record, "fields", None)
-        return f"{text} {json.dumps(fields, ensure_ascii=False, default=str)}" if fields else text
+        fields = dict(getattr(record, "fields", {}))
+        trace = fields.pop("traceback", "")
+        words = [f"{name}={value}" for name, value in fields.items() if value is not None]
+        return "\n".join(map(_printable, [" ".join([text, *words]), *str(trace).splitlines()]))
+
+
+def _printable(line: str) -> str:
+    """The line without what a terminal would obey."""
+    return "".join(one if one.isprintable() or one == "\n" else ascii(one)[1:-1] for one in line)

@@ -17,7 +17,7 @@ from sockpq.errors import JobExists, NoOutput
 from sockpq.model import Meta, Stored
 from sockpq.worker.app import App
 from sockpq.worker.execution import run
-from sockpq.worker.failures import log_failure
+from sockpq.worker.failures import log_attempt
 from sockpq.worker.outcome import Outcome
 
 RUNS_MAX = 10_000       # tasks that put each other for ever
@@ -144,7 +144,7 @@ class Inline:
     def _attempt(self, job: InlineJob, await_: Callable[[Any], Any]) -> Ran:
         job.meta = job.meta._replace(attempt=job.meta.attempt + 1)
         ran = Ran(job, run(self.app, job, lambda given, work: given, await_))
-        log_failure(job, ran.outcome)
+        log_attempt(job, ran.outcome)
         if ran.outcome.kind == "dead":
             self.dead.append(ran)
         return ran

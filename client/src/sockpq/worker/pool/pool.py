@@ -25,7 +25,7 @@ from sockpq.worker.app import App
 from sockpq.worker.children.child import Result, Usage
 from sockpq.worker.children.spawning import Spawner, spawner
 from sockpq.worker.execution import lost
-from sockpq.worker.failures import log_failure
+from sockpq.worker.failures import log_attempt
 from sockpq.worker.outcome import Outcome
 from sockpq.worker.pool.autoscale import Autoscaler
 from sockpq.worker.pool.balancing import to_ask
@@ -427,7 +427,7 @@ class Pool:
     def _account(self, job: Handed, outcome: Outcome) -> None:
         """Count what became of a job, and have the server told."""
         self.counters.ended(job.queue, outcome.kind, outcome.run_s)
-        log_failure(job, outcome)
+        log_attempt(job, outcome)
         if outcome.kind == "ended":
             self._leases.end(job.id)
         elif outcome.kind == "done" and outcome.result is None:

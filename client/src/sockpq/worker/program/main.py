@@ -19,6 +19,7 @@ from sockpq.worker.program.loading import load
 from sockpq.worker.program.metrics import MetricsServer
 from sockpq.worker.program.metrics import check as check_metrics
 from sockpq.worker.program.options import Options, parse, pool_settings
+from sockpq.worker.program.overview import banner, check
 from sockpq.worker.program.progress import check as check_progress
 from sockpq.worker.program.progress import show
 from sockpq.worker.program.signals import Signals
@@ -43,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             check_metrics(options.get("metrics"))
         if options.get("progress"):
             check_progress()
-        handler = _log_to_stderr(options.get("log-format", "json"))
+        handler = _log_to_stderr(options.get("log-format", "auto"), options.get("verbose", False))
     except BadArguments as error:
         print(f"pqworker: {error} (see `pqworker --help`)", file=sys.stderr)
         return MISUSED
@@ -52,6 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BadArguments as error:
         print(f"pqworker: {error}", file=sys.stderr)
         return MISUSED
+    if options.get("check"):
+        return _check(app, settings)
+    if sys.stderr.isatty():
+        sys.stderr.write(banner(app, settings))
     try:
         asyncio.run(_work(app, options, settings, given, handler))
     except BadArguments as error:
@@ -62,6 +67,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FAILED
     except Exception:
         LOG.exception("the worker has failed")
+        return FAILED
+    finally:
+        app.close()
+    return 0
+
+
+def _check(app: App, settings: PoolSettings) -> int:
+    """Tell what the worker would do; returns the exit code."""
+    try:
+        sys.stdout.write(check(app, settings))
+    except SockpqError as error:
+        sys.stdout.write(banner(app, settings))
+        print(f"pqworker: {error}", file=sys.stderr)
         return FAILED
     finally:
         app.close()
@@ -98,7 +116,8 @@ async def _work(
         await asyncio.gather(*helpers, return_exceptions=True)
         metrics.close()
         await voice.close()
-    LOG.info("worker %s has ended after %d jobs", settings.name, pool.counters.total)
+    total = pool.counters.total
+    LOG.info("worker %s has ended after %d %s", settings.name, total, "job" if total == 1 else "jobs")
 
 
 async def keep(work: Callable[[], Coroutine[Any, Any, None]], pause_s: float = FAULT_PAUSE_S) -> None:
@@ -141,12 +160,13 @@ def _reload(pool: Pool, options: Options, given: list[str]) -> None:
     LOG.info("read %s again", options.config)
 
 
-def _log_to_stderr(form: str) -> logging.StreamHandler[Any]:
+def _log_to_stderr(form: str, verbose: bool) -> logging.StreamHandler[Any]:
     handler: logging.StreamHandler[Any] = logging.StreamHandler()
-    handler.setFormatter(JsonLines() if form == "json" else TextLines())
+    as_text = sys.stderr.isatty() if form == "auto" else form == "text"
+    handler.setFormatter(TextLines() if as_text else JsonLines())
     root = logging.getLogger()
     root.addHandler(handler)
     root.setLevel(logging.INFO)
     logging.getLogger("sockpq").setLevel(logging.WARNING)       # each reconnect of the client is no news here
-    LOG.setLevel(logging.INFO)
+    LOG.setLevel(logging.DEBUG if verbose else logging.INFO)
     return handler

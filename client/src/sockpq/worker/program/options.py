@@ -21,7 +21,7 @@ from sockpq.worker.pool.request import POLICIES
 from sockpq.worker.pool.settings import ALSO_CALLED, KINDS, STRATEGIES, PoolSettings
 
 WORKER_NAME_MAX = 64
-LOG_FORMATS = ("json", "text")
+LOG_FORMATS = ("auto", "json", "text")
 
 
 class Options(NamedTuple):
@@ -213,7 +213,9 @@ KEYS: dict[str, Option] = {
     "time-limit": Option(_seconds, "S", "kill a child that works on one job for longer"),
     "soft-time-limit": Option(_seconds, "S", "raise SoftTimeLimit in a task after this long"),
     "name": Option(_name, "NAME", "the worker's name in `pqctl worker list`; by default host and process"),
-    "log-format": Option(_one_of(*LOG_FORMATS), "FORMAT", "json (default) or text"),
+    "log-format": Option(_one_of(*LOG_FORMATS), "FORMAT", "json, text, or auto (default): text on a terminal"),
+    "verbose": Option(_flag, "", "a line in the log for each job that is done", "-v"),
+    "check": Option(_flag, "", "only tell what it would do, and whether the cluster answers"),
     "metrics": Option(_text, "HOST:PORT", "serve Prometheus metrics there"),
     "progress": Option(_flag, "", "show what is going on, on a terminal"),
     "exec": Option(_text, "LINE", "run a program for each job: its body on standard input; %%k key, %%q queue, %%i id"),

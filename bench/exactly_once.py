@@ -35,7 +35,7 @@ TELL_S = 5.0
 
 
 class SharedCount:
-    """What all clients have done together; shared by the threads."""
+    """The sums of all clients; shared by the threads."""
 
     def __init__(self, jobs: int) -> None:
         self.jobs = jobs

@@ -37,7 +37,7 @@ def main(
     servers: str | None, nodes: int, record_to: Path | None,
     many: int, few: int, jobs: int, size: int, pipeline: int, repeat: int,
 ) -> None:
-    """Compare the throughput of many clients with that of few."""
+    """Compare the throughput of many clients with the throughput of few."""
     console = make_console()
     with target(servers, nodes, console) as measured:
         made = Jobs([QUEUE], size, stamped=True)

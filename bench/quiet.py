@@ -1,4 +1,4 @@
-"""What a cluster costs that nobody asks for anything.
+"""The cost of an idle cluster.
 
     python -m bench.quiet [--nodes 3] [--seconds 30]
 

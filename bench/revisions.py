@@ -1,12 +1,12 @@
-"""Benchmarks here and as they were at another commit, in turn: what became of every figure.
+"""Runs benchmarks of this tree and of another commit in turn, and compares every figure.
 
     python -m bench.revisions COMMIT [--rounds 5] [--at-most FIGURE=RATIO] -- bench.latency --seconds 20
     python -m bench.revisions COMMIT --only cpu_us_per_command --into docs/BENCHMARKS.md \\
         -- bench.load put --connections 1 -- bench.load put --connections 100
 
 The other commit is unpacked into a temporary folder and runs with the packages of this environment; its own benchmark
-starts its own nodes. A ratio is that of two runs that followed one another, so a machine whose speed changes does not
-matter much; what is printed, or written between <!-- revisions --> and <!-- /revisions -->, is the median of them.
+starts its own nodes. A ratio compares two consecutive runs, so a machine whose speed changes does not matter much;
+the medians of them are printed, or written between <!-- revisions --> and <!-- /revisions -->.
 """
 
 from __future__ import annotations

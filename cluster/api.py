@@ -114,7 +114,10 @@ class ClusterListener(Protocol):
     def execute_call(
         self, user: str | None, address: str, data: bytes, told: Callable[[bytes | None], None],
     ) -> RunningCall:
-        """Execute a call for a client of another node, as the leader; `told` gets the outcome once, perhaps at once."""
+        """Execute a call for a client of another node, as the leader.
+
+        `told` is called once with the outcome, possibly before this returns.
+        """
 
     def turn_ended(self) -> None:
         """The turn's entries have been sent to the other nodes: write the answers to committed operations now."""
@@ -271,11 +274,11 @@ class Cluster(Protocol):
         """Types of events that are subscribed on this node: all nodes record them from now on, this one at once."""
 
     def listen(self, channels: list[Channels]) -> None:
-        """Channels of NOTIFY that subscribers of this node listen to: the others are told (spec/events 5)."""
+        """Announce to the other nodes the channels of NOTIFY that this node's subscribers hear (spec/events 5)."""
 
     @property
     def listening_known(self) -> bool:
-        """Whether the leader knows what `listen` said last."""
+        """Return whether the leader knows the channels last announced by `listen`."""
 
     def notify(self, channel: str, data: bytes) -> int:
         """Hand a message to all who listen, on this node and the others; returns how many, as far as is known.

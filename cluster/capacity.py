@@ -1,4 +1,4 @@
-"""What a node still accepts: everything while there is room, then no jobs, then nothing from clients.
+"""Decides what a node still accepts: everything while there is room, then no jobs, then nothing from clients.
 
 The disk is full when the journal cannot create its next segment; the room left in the present one decides what happens
 (segments.py). When it gets scarce PUT is refused, as beyond the watermarks of memory and disk (watermarks.py). At last
@@ -31,7 +31,7 @@ log = logging.getLogger("sockpqd.cluster")
 
 
 class Holders(NamedTuple):
-    """Who holds the disk of the data directory, in bytes."""
+    """The bytes on the disk of the data directory, by holder."""
 
     journal: int
     snapshots: int
@@ -43,7 +43,7 @@ class Holders(NamedTuple):
 
 
 class Capacity:
-    """The room of one node. `marked`: beyond a watermark of memory or disk; `disk_marked`: beyond that of the disk.
+    """The room of one node. `marked`: beyond a watermark of memory or disk; `disk_marked`: beyond the disk's.
 
     `free_bytes`: last measured, of the disk, which has `disk_bytes` (0: not known). `short`: room should be made.
     `exhausted`: commands of clients cannot be logged. `stuck`: not even the changes of the last turn can.
@@ -120,7 +120,7 @@ class Capacity:
             self._pages.make_room()
 
     def holders(self) -> Holders:
-        """Who holds the disk now."""
+        """Return the present holders of the disk."""
         pages, store = self._pages, self._store
         own = self._journal.segments.disk_bytes, store.newest_bytes + store.older_bytes
         held = 0 if pages is None else pages.held_bytes

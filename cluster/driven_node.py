@@ -1,4 +1,4 @@
-"""A node as its own gateway sees it: what cluster.api.Cluster asks of the driver, whoever runs the driver's turns.
+"""A node as its own gateway sees it: implements cluster.api.Cluster on a driver, independent of the event loop.
 
 On a real event loop that is node.py; a simulation does it in its own time.
 """

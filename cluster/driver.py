@@ -446,9 +446,9 @@ class Driver:
         return "FOLLOWER" if self.transport.elections.leader_alive() else "CANDIDATE"
 
     def age_s(self) -> float:
-        """Seconds since this node knew that it has applied all that was committed; inf: it never did.
+        """Return the seconds since this node last knew that it had applied all committed entries, inf if it never did.
 
-        A leader knows it while it serves, a follower whenever it has applied what its leader said was committed.
+        A leader knows it while it serves, a follower whenever it has applied what its leader reported as committed.
         """
         return 0.0 if self.leadership.serving else max(0.0, self._clock.monotonic() - self._level_at)
 

@@ -16,10 +16,10 @@ log = logging.getLogger("sockpqd.cluster")
 
 
 class Execution:
-    """What the Raft library calls for each committed entry; extends the chain of hashes by it."""
+    """Executes committed entries for the Raft library, and extends the chain of hashes by each."""
 
     def __init__(self, machine: Machine, chain: Chain, told: Callable[[list[Event]], None]) -> None:
-        """`told` gets the events of each entry that has some of a recorded type."""
+        """`told` is called with the events of each entry that has any of a recorded type."""
         self._told = told
         self._machine = machine
         self._chain = chain

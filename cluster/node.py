@@ -221,7 +221,7 @@ class ClusterNode(DrivenNode):
             self._loop.call_soon_threadsafe(self._wake)
 
     def _to_scrub(self) -> list[FileToRead]:
-        """What the scrubber is to read; called in its thread, and found out by the loop's."""
+        """Return the files that the scrubber reads; it calls this in its thread, and the loop's thread finds them."""
         found: Future[list[FileToRead]] = Future()
         store = self._driver.store
 

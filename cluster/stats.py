@@ -70,7 +70,7 @@ def _disk_held(driver: Driver) -> tuple[tuple[str, int], ...]:
 
 
 def _paging(driver: Driver) -> PagingFigures | None:
-    """Those of the jobs on the disk; None: all jobs are in memory."""
+    """Return the figures of the jobs on the disk, None if all jobs are in memory."""
     pages, files = driver.machine.pages, driver.paging.files
     if pages is None or files is None:
         return None

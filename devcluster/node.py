@@ -31,7 +31,7 @@ def program() -> Path:
 
 
 class Process(Protocol):
-    """What a node needs of its process: a part of subprocess.Popen."""
+    """The part of subprocess.Popen that a node uses."""
 
     @property
     def pid(self) -> int: ...

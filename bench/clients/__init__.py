@@ -1,1 +1,1 @@
-"""What a Python program gets: sockpq beside the usual clients of other queues, in rates and in CPU of the program."""
+"""Compares sockpq with the usual Python clients of other queues: rates, and processor time of the program."""

@@ -10,7 +10,7 @@ Figures = dict[str, Any]
 
 
 class ClientsCase(NamedTuple):
-    """How the tasks are put and worked off. `in_tasks`: by a hundred tasks of an asyncio client in each process."""
+    """The way in which tasks are put and processed. `in_tasks`: by a hundred asyncio tasks in each process."""
 
     processes: int
     prefetch: int = 1

@@ -14,7 +14,7 @@ ASYNCIO_TASKS = 100
 
 
 class Took(NamedTuple):
-    """What all processes together did."""
+    """The sums of all processes."""
 
     tasks: int
     wall_s: float
@@ -32,7 +32,7 @@ class Took(NamedTuple):
 
 
 class One(NamedTuple):
-    """What one process did; times on the machine's monotonic clock."""
+    """The work of one process; times on the machine's monotonic clock."""
 
     tasks: int
     begun: float

@@ -58,7 +58,7 @@ def main(libraries: tuple[str, ...], rounds: int, record: Path, into: Path | Non
 
 
 def lines(measured: list[Figures]) -> Iterator[str]:
-    """The lines of the table, of medians; the ratio is that of the work to pika's."""
+    """Return the lines of the table, of medians; the ratio compares the processor time with pika's."""
     found: dict[tuple[bool, int, int], dict[str, list[Figures]]] = defaultdict(lambda: defaultdict(list))
     for figures in measured:
         found[figures["asyncio"], figures["prefetch"], figures["processes"]][figures["library"]].append(figures)

@@ -82,7 +82,7 @@ def _chosen(names: str, known: Iterable[str]) -> list[str]:
 def measure(
     generator: Path, systems: list[str], workloads: list[str], rounds: int, seconds: float, warm_s: float,
 ) -> Iterator[dict[str, Any]]:
-    """All runs, each with its workload, system and surroundings. One that fails is told and left out."""
+    """Yield all runs, each with its workload, system and environment. A run that fails is reported and left out."""
     present = [name for name in systems if SYSTEMS[name].installed()]
     versions = (f"{SYSTEMS[name].title} {SYSTEMS[name].version()}" for name in present if SYSTEMS[name].nodes > 1)
     surroundings = {

@@ -7,7 +7,7 @@ It is not part of this repository. Any program will do that is called
 
 and prints a JSON object. SYSTEM: sockpq, rabbit, nats. MODE: produce, consume, pc, latency, fill (put COUNT jobs),
 admin (with --arg declare: make a durable quorum queue, RabbitMQ). The first host leads. -P: connections that put, -C:
-that get and finish, -W: puts under way on each, -B: jobs at once. The object has `rate` (operations a second; of a
+that get and finish, -W: puts in flight on each, -B: jobs at once. The object has `rate` (operations a second; of a
 worker's two the finished job counts), `srv_us_op` (processor time of the processes PID for each, microseconds),
 `put_us` and `dlv_us` (p50, p99, .. of a put, and from put to delivery). It may end before its time when nearly all
 jobs of PRELOAD are finished. With LG_SOCKPQ_PIPE=1 a worker of ours that takes one job at a time sends DONE and its
@@ -30,7 +30,7 @@ SLACK_S = 60.0                  # beyond the time that a run takes
 
 
 class GeneratorError(Exception):
-    """The generator failed; the message has what it said."""
+    """The generator failed; the message has its output."""
 
 
 def descendants(of: int) -> list[int]:

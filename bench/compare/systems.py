@@ -36,9 +36,9 @@ NATS_CONSUMER = {
 
 
 class ComparedSystem(NamedTuple):
-    """One of them. `library`: whose servers bench.clients starts; `protocol`: the generator's name of the system.
+    """One system. `library`: bench.clients starts its servers; `protocol`: its name for the generator.
 
-    `durable`: where an acknowledged job is; `version()`: the program's, that is told beside the figures.
+    `durable`: where an acknowledged job is stored; `version()`: the program's version, for the tables.
     """
 
     title: str

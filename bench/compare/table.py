@@ -68,7 +68,7 @@ def _cpu(runs: Sequence[Run]) -> str:
 
 
 def _rates(workload: str, of: Mapping[str, Sequence[Run]]) -> tuple[str, str]:
-    """The ratio of rates, or that of the times to delivery, and its aim."""
+    """Return the ratio of the rates, or of the times to delivery, and its aim."""
     known = WORKLOADS[workload]
     aim = "" if known.rate is None else f"{known.rate:g}"
     if known.p50 is not None:

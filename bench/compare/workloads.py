@@ -10,8 +10,8 @@ BYTES = 100                     # of a job, unless said
 class Workload(NamedTuple):
     """One row of the tables. `preload`: jobs a second and worker that must be waiting before it begins.
 
-    `rate`: the aim for the ratio of our rate to RabbitMQ's, at least; `p50` and `cpu`: for those of the median time to
-    delivery and of the processor time, at most. None: there is no aim.
+    `rate`: the aim for the ratio of our rate to RabbitMQ's, at least; `p50` and `cpu`: for the ratios of the median
+    time to delivery and of the processor time, at most. None: no aim.
     """
 
     title: str

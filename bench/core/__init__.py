@@ -1,1 +1,1 @@
-"""What the state machine alone costs, without nodes, disks or sockets."""
+"""The costs of the state machine alone, without nodes, disks or sockets."""

@@ -1,4 +1,4 @@
-"""What a GET of any queue costs by each policy, with few and with many queues; the state machine alone.
+"""The cost of a GET of any queue by each policy, with few and with many queues; the state machine alone.
 
     python -m bench.core.choices [--few 10] [--many 10000] [--choices 20000] [--record FILE]
 

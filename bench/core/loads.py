@@ -16,7 +16,7 @@ NOW_MS = 1_000_000
 
 
 class CoreAlone:
-    """What is measured, for the record."""
+    """The name of the measurement, for the record."""
 
     kind = "The state machine alone"
     cluster = None

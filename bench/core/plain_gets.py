@@ -1,4 +1,4 @@
-"""What plain commands cost in the state machine, in this tree and in another one, for example that of an older commit.
+"""The cost of plain commands in the state machine, in this tree and in another one, for example of an older commit.
 
     git worktree add /tmp/before COMMIT
     python -m bench.core.plain_gets --before /tmp/before [--rounds 10]

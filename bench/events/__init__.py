@@ -1,1 +1,1 @@
-"""What events cost, and how soon and in what number they are heard."""
+"""The costs of events, their delays, and how many subscribers get them."""

@@ -1,4 +1,4 @@
-"""What events cost, and how soon they are heard.
+"""The costs of events, and the time until subscribers get them.
 
     python -m bench.events cost [--subscribers 1000] [--rate 1000] [--seconds 20] [--rounds 3] [--apart]
     python -m bench.events notify [--seconds 10]

@@ -1,5 +1,5 @@
-"""What FAIR was made for, simulated in replicated time beside FIFO and PRIORITY: `python -m bench.fairness`.
+"""Compares FAIR with FIFO and PRIORITY under its typical loads, in simulated time: `python -m bench.fairness`.
 
-`cases` the work, `simulation` workers that do it, `tables` and `pictures` what came out. Nothing waits: the program
-drives the state machine itself, so the same numbers come out on every machine.
+`cases` has the work, `simulation` the workers that do it, `tables` and `pictures` the results. Nothing waits: the
+program drives the state machine itself, so the results are the same on every machine.
 """

@@ -18,7 +18,7 @@ WINDOW_MS = 60_000
 
 
 def courses() -> Figure:
-    """Which worker did what when: ten queries by one worker and by two."""
+    """A chart of the work of each worker over time: ten queries by one worker and by two."""
     figure, panels = pictures.new_figure(2, "Ten queries, the first of 10 s: who is served when", width=5.0, rows=3)
     figure.set_size_inches(10, 5)
     for number, discipline in enumerate((FIFO, PRIORITY, FAIR)):

@@ -1,4 +1,4 @@
-"""Workers that do the queries of a case by a policy. Nothing waits: time is that of the state machine."""
+"""Workers that do the queries of a case by a policy. Nothing waits: time is the state machine's."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Slice(Struct, frozen=True):
 
 
 class Course(Struct, frozen=True):
-    """What happened: each run, and when each query was done, in ms since it had arrived."""
+    """The result: each run, and when each query was done, in ms since its arrival."""
 
     case: Case
     runs: list[Slice]

@@ -28,7 +28,7 @@ def latencies(case_of: CaseOf, workers: tuple[int, ...]) -> str:
 
 
 def levels() -> str:
-    """Which share of the workers' time each level had: in parts of the hour by FAIR, in all of it by the others."""
+    """Return the share of the workers' time of each level: by FAIR in parts of the hour, by the others in all of it."""
     parts = FULL_MS // PART_MS
     bounds = [f"{low} to {high} s" for low, high in pairwise(NARROW_S)] + [f"above {NARROW_S[-1]} s"]
     lines = ["| | " + " | ".join(bounds) + " |", "|---" * (len(bounds) + 1) + "|"]

@@ -126,7 +126,7 @@ def memory_bytes(pid: int) -> int:
 
 
 def cpu_us(pid: int) -> int:
-    """The CPU time of a process so far, including the kernel's and that of its children, which write snapshots."""
+    """Return the CPU time of a process so far, with the kernel's and with its children's, which write snapshots."""
     stat, children = Path(f"/proc/{pid}/stat"), Path(f"/proc/{pid}/task/{pid}/children")
     used_us = sum(int(field) for field in stat.read_text().rpartition(")")[2].split()[11:15]) * TICK_US
     for child in children.read_text().split():

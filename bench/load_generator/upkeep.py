@@ -1,4 +1,4 @@
-"""What many waiting jobs cost a cluster besides rates: memory, disk, a snapshot, the start of a node that was killed.
+"""The costs of many waiting jobs besides rates: memory, disk, a snapshot, the start of a node that was killed.
 
 Only of a cluster that was started for it. The small client puts one job after the other, each when the last one is
 answered: it feels every pause of the leader.

@@ -114,7 +114,7 @@ def tails(records: list[Record]) -> Figure:
 
 
 def failover(records: list[Record]) -> Figure:
-    """Which share of the trials was over when."""
+    """A chart of the share of trials that had ended, over time."""
     figure, (axes,) = new_figure(1, "From the end of a leader to the next acknowledged PUT")
     for record, colour in zip(records, COLOURS, strict=False):
         gaps = sorted(gap for _, gap in record.curves["gaps"])

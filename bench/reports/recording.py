@@ -23,7 +23,7 @@ NOT_OPTIONS = ("servers", "record_to", "before", "directory")        # places: t
 
 
 class Measured(Protocol):
-    """What was measured: a cluster, or a part of the program alone. `cluster`: None if it was not started for it."""
+    """The measured system: a cluster, or a part of the program alone. `cluster`: None if not started here."""
 
     @property
     def kind(self) -> str:

@@ -1,10 +1,11 @@
-"""How many turns of a pulse a second and what each costs, and what pulses cost others.
+"""The rate and the cost of turns of a pulse, and the cost of pulses for other clients.
 
     python -m bench.turns [rate] [together] [beside] [entries] [--clients 1000] [--seconds 12]
 
 A local cluster of three nodes, which shares the machine with the clients. `rate`: turns a second, and the processor
-time of each. `together`: how close together those of one period are. `beside`: the time of commands for a queue beside
-a flooded one with a rate. `entries`: what a thousand slow pulses write into the log. All of it, unless some are named.
+time of each. `together`: how close together the turns of one period are. `beside`: the time of commands for a queue
+while another one with a rate is flooded. `entries`: what a thousand slow pulses write into the log. All are measured,
+unless some are named.
 """
 
 from __future__ import annotations

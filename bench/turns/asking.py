@@ -15,7 +15,7 @@ GOT = re.compile(rb"200 OK \S+ (\d+) ")        # a ticket or a job
 
 
 class Want(NamedTuple):
-    """What a client asks for, and what it tells, with the number it got, before it asks again."""
+    """A client's request, and the result that it reports, with the number that it got, before the next request."""
 
     ask: bytes
     tell: bytes = b""

@@ -1,4 +1,4 @@
-"""What is measured, each with a cluster that is there."""
+"""The measurements, each with a running cluster."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def say(cluster: LocalCluster, line: str) -> str:
 
 
 def rate(cluster: LocalCluster, clients: int, seconds: float) -> Iterator[str]:
-    """All clients wait at the leader, and wait again as soon as they were told to go."""
+    """Let all clients wait at the leader, and wait again as soon as they have had a turn."""
     leader = cluster.wait_for_leader()
     assert say(cluster, "PULSE CREATE fast RATE 100000 PER 1") == "200 OK"
     pids = {name: pid for name in cluster.names if (pid := cluster.pid(name)) is not None}

@@ -2,8 +2,8 @@
 
     python -m bench.workers.compare [--redis URL] [--rabbitmq URL] [--tasks 2000] [--rounds 3]
 
-Counted is the processor time of a worker with all its processes, not that of its broker, for all alike. Brokers must
-run already, and be as durable as they can (bench/README.md says how); sockpqd, three nodes, is started here.
+The processor time of a worker counts with all its processes, but without its broker. Brokers must be running already,
+and be as durable as they can be (see bench/README.md); sockpqd, three nodes, is started here.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _measure(
 
 
 def table(figures: Figures) -> list[str]:
-    """Medians, with the lowest and the highest; the ratios are those of the medians to the first program."""
+    """Return medians, with the lowest and the highest; the ratios compare the medians with the first program's."""
     names = list(dict.fromkeys(name for name, _ in figures))
     lines = [
         "| | CPU µs, no-op | x | tasks/s, no-op | CPU µs, 1 ms | x | tasks/s, 1 ms | longest wait of a short one |",

@@ -61,7 +61,7 @@ class WorkerRun:
             )
 
     def over(self) -> int:
-        """How many tasks are over."""
+        """Return the number of tasks that have ended."""
         return self._count.stat().st_size
 
     def waits(self, seconds: float) -> list[float]:

@@ -1,4 +1,4 @@
-"""What a node does about damage of its own files: it comes back without them, and looks for damage while it runs.
+"""Detects damage of the node's own files while it runs, repairs it, and starts the node without damaged files.
 
 May use cluster.storage, cluster.journal and cluster.snapshots.
 """

@@ -117,7 +117,7 @@ def _damaged_pages(disk: Disk, folder: Path, snapshots: list[_Snapshot]) -> dict
 
 
 def _of_snapshots(snapshots: list[_Snapshot], damaged: dict[bytes, str]) -> Iterator[FileCheck]:
-    """What each snapshot is worth, and which one a start takes."""
+    """Check each snapshot, and find the one that a start would use."""
     whole = [one.last for one in snapshots if not one.error and not any(page in damaged for page in one.pages)]
     if not snapshots:
         yield FileCheck(OK, "snapshots", "there is none yet: a start reads the whole journal")
@@ -145,7 +145,7 @@ def _of_snapshots(snapshots: list[_Snapshot], damaged: dict[bytes, str]) -> Iter
 def _of_pages(
     disk: Disk, folder: Path, snapshots: list[_Snapshot], damaged: dict[bytes, str],
 ) -> Iterator[FileCheck]:
-    """What is wrong with which pages, and the files that no snapshot needs."""
+    """Return the damaged pages with their errors, and the files that no snapshot needs."""
     named = {Reference.unpacked(page).segment for one in snapshots for page in one.pages}
     told = sorted(set(damaged.values()))
     for what in told[:DESCRIBED]:
@@ -173,7 +173,7 @@ def _is_page_file(name: str) -> bool:
 
 
 def _bytes(disk: Disk, folder: Path, names: list[str] | set[str]) -> int:
-    """The size of those of the files that are there."""
+    """Return the total size of the files that exist."""
     total = 0
     for name in names:
         try:

@@ -48,7 +48,7 @@ class Rejoin:
     """Sets damaged files aside. `waiting`: see RejoinRecord."""
 
     def __init__(self, disk: Disk, settings: NodeSettings, now_s: Callable[[], int]) -> None:
-        """Read the file; one that cannot be understood counts as that of a waiting node. `now_s()`: Unix time.
+        """Read the file; an unreadable one counts as the file of a waiting node. `now_s()`: Unix time.
 
         Raises OSError.
         """
@@ -184,5 +184,5 @@ class Rejoin:
 
 
 def _what(error: StorageDamaged) -> str:
-    """What is damaged, without what an operator would have to do about it."""
+    """Return the part of the message that names the damage, without the advice for operators."""
     return str(error).removesuffix(START_EMPTY).rstrip()

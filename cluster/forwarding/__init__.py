@@ -1,1 +1,1 @@
-"""What nodes pass on to each other beside the log: commands for the leader, and events for subscribers elsewhere."""
+"""Messages between nodes outside the log: commands for the leader, and events for subscribers of other nodes."""

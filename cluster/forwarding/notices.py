@@ -1,9 +1,9 @@
-"""Messages of NOTIFY, which go beside the log: from the leader to the nodes whose subscribers want them, at most once.
+"""Sends messages of NOTIFY outside the log: from the leader to the nodes whose subscribers hear them, at most once.
 
-Each node tells the others which channels its subscribers listen to. So the leader knows where a message must go, and a
-message that nobody wants goes nowhere. They travel over the links between the nodes, in order. What a peer that is
-behind cannot take is dropped; a node whose subscribers may have missed something, because of that, because its link to
-the leader broke, or because another node leads, says so (spec/events 5).
+Each node announces the channels of its subscribers to the others. So the leader knows where to send a message, and does
+not send one without subscribers. Messages travel over the links between the nodes, in order. If a peer falls behind,
+messages for it are dropped. A node whose subscribers may have missed a message reports that to them: after a drop, when
+its link to the leader broke, and when another node leads (spec/events 5).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sockpqd.cluster.wire.messages import Heard, Listening, Notice
 
 
 class NoticeListener(Protocol):
-    """Who hands messages on to the subscribers of this node."""
+    """Delivers messages to the subscribers of this node."""
 
     def notice(self, channel: str, data: bytes) -> None:
         """A message has come."""
@@ -29,7 +29,7 @@ class NoticeListener(Protocol):
 
 
 class Notices:
-    """What is listened to on this node and on the others."""
+    """The channels that subscribers of this node and of the others hear."""
 
     def __init__(
         self, name: str, network: Network, peers: dict[str, Peer], leader: Callable[[], str | None],
@@ -61,7 +61,7 @@ class Notices:
 
     @property
     def known(self) -> bool:
-        """Whether the leader knows what is listened to here."""
+        """Return whether the leader knows the channels of this node."""
         leader = self._leader()
         return leader == self._name or (leader is not None and self._heard.get(leader) == self._number)
 
@@ -128,7 +128,7 @@ class Notices:
             self._heard[name] = message.number
 
     def link_changed(self, name: str) -> None:
-        """The connection to this peer began or ended: what was under way is lost."""
+        """Note that the connection to this peer began or ended: messages in flight are lost."""
         self._told.pop(name, None)
         self._heard.pop(name, None)
         self._lost.pop(name, None)
@@ -138,7 +138,7 @@ class Notices:
             self._listener.notices_lost()
 
     def _drop(self) -> None:
-        """A message is dropped; the subscribers are told once until they hear the next one."""
+        """Drop a message; subscribers are notified of the loss once, until they get the next message."""
         if not self._dropping:
             self._dropping = True
             self._listener.notices_lost()

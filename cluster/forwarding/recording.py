@@ -1,7 +1,7 @@
-"""Which types of events this node records: those that are subscribed on any node, and for a while after.
+"""Selects the types of events that this node records: any type with a subscription on some node, or until recently.
 
-So a client that loses its node can go on at another one. The nodes tell each other in Info what is subscribed on them.
-What is recorded is no part of the state: see Machine.record.
+So a client that loses its node can continue at another one. The nodes announce the types of their subscriptions in
+Info. Recorded events are not part of the state: see Machine.record.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Recording:
 
     @property
     def active(self) -> bool:
-        """Whether anything is recorded: somebody listens, here or elsewhere."""
+        """Return whether anything is recorded: some node has a subscription."""
         return bool(self._recorded)
 
     def subscribed(self, types: Iterable[str], now: float) -> None:
@@ -35,7 +35,7 @@ class Recording:
         self.update(now)
 
     def heard(self, types: Iterable[str], now: float) -> None:
-        """Another node has told what is subscribed on it."""
+        """Note the types that have subscriptions on another node."""
         if types:
             self._extend(types, now)
             self.update(now)

@@ -419,7 +419,7 @@ class Journal(LogView):
         self._state.apply(kind, a, b, body)
 
     def _acknowledgements(self) -> list[JournalRecord]:
-        """What is known and not in the journal yet, and what is there and no longer known."""
+        """Return records of what changed: indexes that the journal does not have yet, and ones that it should drop."""
         known, written, records = self._acknowledged, self._state.acknowledged, []
         for name in dict.fromkeys((*written, *known)):
             index, body = known.get(name, 0), name.encode()

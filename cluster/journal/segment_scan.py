@@ -15,7 +15,7 @@ Replay = Callable[[int, bytes, Header, list[PlacedRecord]], None]
 
 
 class Files(Protocol):
-    """What a scan needs of the segments; see segments.py."""
+    """The part of the segments (segments.py) that a scan uses."""
 
     journal_id: bytes
     sequence: int               # of the last valid frame
@@ -61,7 +61,7 @@ class Scan:
         return len(data)
 
     def _check_header(self, number: int, position: int, header: Header) -> None:
-        """Check that a valid header is that of the next frame of this journal."""
+        """Check that a valid header belongs to the next frame of this journal."""
         segments = self._segments
         if header.version > journal_format.VERSION:
             raise JournalTooNew(

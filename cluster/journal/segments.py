@@ -69,7 +69,7 @@ class Segments:
 
     @property
     def exhausted(self) -> bool:
-        """Is the remaining room reserved for entries under way and for Raft itself?"""
+        """Return whether the remaining room is reserved for entries in flight and for Raft itself."""
         return self.room_bytes < self._segment_bytes * limits.JOURNAL_EXHAUSTED
 
     @property
@@ -89,7 +89,7 @@ class Segments:
 
     @property
     def disk_bytes(self) -> int:
-        """What all segments take on the disk, about."""
+        """Return the approximate size of all segments on the disk."""
         return (self.active - self._oldest) * self._segment_bytes + self.active_bytes + self._spare_bytes
 
     def written(self) -> list[tuple[int, int]]:
@@ -148,7 +148,7 @@ class Segments:
         return self._disk.read(file, self._disk.size(file), 0)
 
     def _never_used(self, numbers: list[int]) -> None:
-        """Start anew after a crash before the first frame was synced, which leaves one file without a frame."""
+        """Start from scratch after a crash before the first sync, which leaves one file without a frame."""
         if numbers != [1]:
             self.damaged(numbers[-1], 0, "it holds no frame, and the segments before it are missing")
         self._unlink(1)

@@ -183,7 +183,7 @@ class ClientQueues:
         return taken
 
     def clear(self) -> list[OfClient]:
-        """Remove and return all operations, those of each client in their order."""
+        """Remove and return all operations; each client's are in order."""
         taken = [queued for own in self._clients.values() for queued in own.waiting]
         self._forget()
         return taken

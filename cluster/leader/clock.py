@@ -113,7 +113,7 @@ class ReplicatedTime:
         self._go_on(now, 1 + max(-SLEW, min(SLEW, -error_s / SETTLE_S)))
 
     def ahead_ms(self, clocks_ms: Sequence[int]) -> int:
-        """How far it is ahead of the median of these wall clocks (at least one); negative when behind."""
+        """Return how far it is ahead of the median of these wall clocks (at least one), negative if it is behind."""
         return int(_distance_ms(self._now(), clocks_ms))
 
     def reach(self, replicated_ms: int) -> None:

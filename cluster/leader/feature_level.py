@@ -1,8 +1,8 @@
-"""The feature levels of the members: what they tell each other, and when the leader raises that of the cluster.
+"""The feature levels of the members: how they are exchanged, and when the leader raises the cluster's level.
 
-core/levels.py says what a level is, spec/cluster 12.2 what this does. Only what a member told on the connection that is
-up counts: whoever was away may have come back with an older program. The entry names the members that were counted, so
-it changes nothing if one has joined meanwhile.
+core/levels.py defines levels, spec/cluster 12.2 how they are raised. Only the level that a member reported on its
+present connection counts, because a member that was away may have returned with an older program. The entry names the
+members that were counted, so it changes nothing if another one has joined in between.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ log = logging.getLogger("sockpqd.cluster")
 
 
 class FeatureLevel(Pending):
-    """What this node knows and allows; on the leader also when to raise the level, and what to refuse until then."""
+    """The level that this node knows and allows; on the leader also when to raise it, and what to refuse until then."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class FeatureLevel(Pending):
         return peer.info.raise_to if peer is not None and peer.up and peer.info is not None else 0
 
     def _refuses(self, operation: Operation) -> bool:
-        """Whether the cluster's level is too low for this operation; says once who holds it back."""
+        """Return whether the cluster's level is too low for this operation; logs once which members hold it back."""
         level = level_of(operation)
         if level <= self._machine.level:
             return False

@@ -22,7 +22,7 @@ FRAGMENTS = frozenset({Fragment, LastFragment})
 
 
 class _Nobody:
-    """Nobody waits for the outcome of a fragment: if it is not there, that of the last one says so."""
+    """The Pending of a fragment, which needs no outcome: if one is missing, the outcome of the last shows it."""
 
     def applied(self, reply: Reply) -> None:
         """See Pending."""
@@ -38,7 +38,7 @@ _NOBODY = _Nobody()
 
 
 class _Whole:
-    """Who waits for the outcome of the operation, as that of its last fragment."""
+    """The Pending of the whole operation, which gets the outcome of its last fragment."""
 
     def __init__(self, pending: Pending) -> None:
         self._pending = pending
@@ -54,7 +54,7 @@ class _Whole:
 
 
 class Cut:
-    """An operation on its way into the log in fragments. `number`: unlike that of the operation before."""
+    """An operation that is being logged in fragments. `number`: differs from the previous operation's."""
 
     def __init__(self, number: int, queued: OfClient) -> None:
         self._number = number
@@ -78,7 +78,7 @@ class Cut:
         return last, _Whole(pending), size, work, held, False, max(1, charge - start)
 
     def _length(self, now: float) -> int:
-        """How many bytes are next: more of them the longer the ones before took."""
+        """Return the size of the next fragment, which is larger if the ones before took long."""
         before, self._given_at = self._given_at, now
         if before is None:
             return limits.FRAGMENT_BYTES

@@ -14,7 +14,7 @@ log = logging.getLogger("sockpqd.cluster")
 
 
 class Handover:
-    """Which peer could lead, and the offers made to them; leadership.py decides when this node should hand over."""
+    """Finds a peer that could lead, and offers it the leadership; leadership.py decides when to hand over."""
 
     def __init__(self, transport: RaftTransport, members: Members, proposer: Proposer) -> None:
         self._transport = transport

@@ -1,4 +1,4 @@
-"""The members as this node knows them, and how a learner becomes a voter.
+"""The members as this node knows them, and the promotion of learners to voters.
 
 The replicated membership decides which nodes belong to the cluster. It changes by one voter at a time, takes effect
 when it is applied, and a leader proposes a change only after applying the one before, which a compare-and-swap on the
@@ -6,7 +6,7 @@ number of the configuration ensures. So a node with the next change in its log k
 committed, and applies that before it campaigns; and majorities of neighbouring configurations have a node in common. A
 removed leader keeps counting the old voters until another node leads.
 
-Until there is a replicated membership, that of the configuration file applies. Addresses in the file take precedence
+Until there is a replicated membership, the configuration file's applies. Addresses in the file take precedence
 over replicated ones, because a node may need another route. Clients find a member that has moved where it says.
 """
 

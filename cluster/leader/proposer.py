@@ -199,7 +199,7 @@ class Proposer:
         return len(self._flying) < limits.ENTRIES_IN_FLIGHT_MAX or self._one_more()
 
     def _one_more(self) -> bool:
-        """May one more than usual be under way, behind one that leaves no operations to it (_leave_out)?"""
+        """Return whether one more entry may be in flight, after one that leaves no operations out (_leave_out)."""
         least = limits.OVERLAP_OPERATIONS_MIN
         flying = self._flying
         return (
@@ -328,9 +328,9 @@ class Proposer:
     def _leave_out(self, batch: _Batch, pendings: list[Pending], executed: int) -> None:
         """Deal with the operations that an entry left out (Machine.apply).
 
-        They are put back, unless a later entry is under way already, in which the same clients may have some: then they
-        are refused, as behind those they would be executed in another order than they were proposed in. An entry of
-        Puts, which alone is followed by another, leaves hardly ever any out.
+        They are put back, unless a later entry with operations of the same clients may be in flight already. Then they
+        are refused, because after those they would be executed in another order than they were proposed in. Only an
+        entry of Puts is followed by another, and it hardly ever leaves any out.
         """
         if not batch.overtaken:
             self._put_back(batch.operations[executed:], pendings[executed:], batch.begun)

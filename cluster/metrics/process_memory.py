@@ -1,7 +1,7 @@
-"""How much memory of this process is in use, which counts against the mark.
+"""Estimates the memory of this process that is in use, which counts against the watermark.
 
 Resident memory does not show it. Python allocates small objects in arenas of a megabyte and returns an arena only when
-it is completely empty. The few objects that the journal keeps of each entry lie between those of its jobs: after
+it is completely empty. The few objects that the journal keeps of each entry lie between the objects of its jobs: after
 400,000 small jobs were put and done, not one of 104 arenas was returned although 99% of their contents was free
 (measured). Such a node would refuse PUT for ever with nearly all of its memory ready for new jobs.
 

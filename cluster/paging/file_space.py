@@ -83,7 +83,7 @@ class PageSegments(Protocol):
         """A page could not be written. Raises the error if it is more than a lack of room."""
 
     def wrote(self, count: int) -> None:
-        """So many bytes were written."""
+        """Note that `count` bytes were written."""
 
     def remove(self, segment: Segment) -> None:
         """The state does not need the segment any more."""
@@ -96,7 +96,7 @@ class FileSpace:
     """The pages of one state."""
 
     def __init__(self, files: PageSegments, first: int) -> None:
-        """`first`: its first number, beyond those of all pages that it may adopt."""
+        """`first`: its first number, greater than the numbers of all pages that it may adopt."""
         self._files = files
         self._disk = files.disk
         self._places: dict[int, int] = {}               # page -> where it is, see _packed
@@ -233,7 +233,7 @@ class FileSpace:
             raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)} for pages of jobs")
 
     def doubt(self, numbers: Collection[int]) -> None:
-        """Give up those of these segments that are not synced."""
+        """Give up the segments among these that are not synced."""
         for number in numbers:
             segment = self._segments.get(number)
             if segment is None or segment.synced >= segment.written:
@@ -342,7 +342,7 @@ class FileSpace:
 
     @property
     def rewriting(self) -> int:
-        """How many segments are being given up."""
+        """The number of segments that are being given up."""
         return len(self._sparse)
 
     def drop(self) -> None:

@@ -93,7 +93,7 @@ class PageFiles:
 
     @property
     def nameable(self) -> bool:
-        """Whether a snapshot may name pages: there are some, and all can be made durable."""
+        """Return whether a snapshot may name pages: there are some, and all can be made durable."""
         segments = self.segments.values()
         return bool(segments) and not any(segment.doubtful for segment in segments)
 
@@ -162,7 +162,7 @@ class PageFiles:
 
     @property
     def rewriting(self) -> int:
-        """How many files are being given up, because little of them is needed."""
+        """The number of files that are being given up, because little of them is needed."""
         return sum(space.rewriting for space in self._spaces)
 
     @property
@@ -230,7 +230,7 @@ class PageFiles:
                         "disk space.", error)
 
     def wrote(self, count: int) -> None:
-        """So many bytes were written."""
+        """Note that `count` bytes were written."""
         self.bytes_total += count
         self.written_bytes += count
         self.room_bytes -= count

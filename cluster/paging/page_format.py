@@ -51,7 +51,7 @@ def path_of(directory: Path, segment: int) -> Path:
 
 
 def header_of(number: int, data: bytes) -> tuple[bytes, int]:
-    """What stands before the data of a page, and the CRC in it."""
+    """The header of a page, and the CRC in it."""
     crc = crc32(data, crc32(_CHECKED.pack(number, len(data))))
     return HEADER.pack(number, len(data), crc), crc
 

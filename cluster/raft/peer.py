@@ -96,7 +96,7 @@ class Peer:
 
 
 class Context:
-    """What the parts of the transport share; RaftTransport.bind sets `replica` before anything runs."""
+    """The state that the parts of the transport share; RaftTransport.bind sets `replica` before anything runs."""
 
     replica: Replica
 

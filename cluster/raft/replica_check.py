@@ -19,7 +19,7 @@ log = logging.getLogger("sockpqd.cluster")
 
 
 class Diverged(FailStop):
-    """This node's state differs from that of a majority of the others."""
+    """The state of this node differs from the state of a majority of the others."""
 
 
 class ReplicaCheck:

@@ -1,4 +1,4 @@
-"""The steady lane: what a leader and its followers do with an entry while everything is in order.
+"""The steady lane: the path of an entry through leader and followers while everything is in order.
 
 pysyncobj's tick looks at everything that could be out of order, at every entry. Here an entry goes straight through:
 the leader appends and sends it, counts who has synced it, commits, applies and answers; a follower appends what
@@ -7,7 +7,7 @@ snapshots, a peer that lags, a log that differs.
 
 The lane has no state of its own, so nothing is handed over when it changes. The log, the term and the indexes are the
 library's fields, and one of the two changes them at a time: the lane by the steps that pysyncobj_adapter.py offers, the
-library in its tick and when it is given a message. Which lane takes a step is decided anew each time:
+library in its tick and when it is given a message. Which of the two takes a step is decided each time:
 
     LIBRARY    the library was given something since its last tick (a message, a connection, an order to compact), or it
                is the turn for housekeeping

@@ -333,7 +333,7 @@ class RaftTransport(WatchedTransport):
 
 
 def _restarted(info: messages.Info, hello: messages.Hello) -> messages.Info:
-    """What was known of a peer, updated by its new greeting."""
+    """Update the known facts about a peer by its new greeting."""
     return messages.Info(
         role="FOLLOWER", term=info.term, applied=info.applied, lag=info.lag, online=info.online, voter=hello.voter,
         empty=hello.empty, full=info.full, wall_ms=hello.wall_ms, version=hello.version,

@@ -31,7 +31,7 @@ TURN_S_MAX = 0.2                # a node that stood still for longer did not wai
 
 
 class VotingRight:
-    """Whether this node votes and counts. Positions in the log are (term, index) of an entry."""
+    """Decides whether this node votes and counts. Positions in the log are (term, index) of an entry."""
 
     def __init__(self, context: Context, quorum: Quorum) -> None:
         self._context = context

@@ -63,8 +63,8 @@ class StateMachine(Protocol):
 class SnapshotStore:
     """The snapshots of a node, newest and older.
 
-    `load_error` is the exception of deserialize(), which pysyncobj logs and forgets, or that of a page of jobs that
-    could not be read for a snapshot, or of its directory that could not be synced: the driver must stop the node.
+    `load_error` is the exception of deserialize(), which pysyncobj logs and ignores, or of reading a page of jobs for a
+    snapshot, or of syncing its directory: the driver must stop the node.
     `newest_index` and `newest_bytes` describe the newest snapshot, both 0 if there is none.
     """
 
@@ -186,7 +186,7 @@ class SnapshotStore:
 
     @property
     def names_pages(self) -> bool:
-        """Whether snapshots of now name pages of jobs instead of reading them."""
+        """Return whether a snapshot taken now names pages of jobs instead of reading them."""
         return self._pages is not None and self._pages.nameable
 
     @property

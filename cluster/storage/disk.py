@@ -32,7 +32,7 @@ _NOT_OURS = frozenset((errno.EACCES, errno.EPERM, errno.EROFS, errno.EINVAL, err
 
 
 class SyncFailed(OSError):
-    """Nobody knows what of a file is on the disk: it still shows all that was written, and another sync may succeed.
+    """It is unknown which bytes of a file are on the disk: it still shows all, and another sync may succeed.
 
     With ENOSPC, too: file systems and devices that find space only when they write have lost the bytes then.
     """
@@ -209,7 +209,7 @@ class Disk:
         return self._preparer.submit(self.prepare, file, size, names)
 
     def prepare(self, file: int, size: int, names: int) -> None:
-        """What prepare_in_background() does in its thread; closes `names`, a descriptor of the directory."""
+        """Do the work of prepare_in_background() in its thread; closes `names`, a descriptor of the directory."""
         try:
             self.allocate(file, size)
             Disk.sync(self, file)               # not one that is timed
@@ -220,9 +220,9 @@ class Disk:
     def trust(self, directory: Path, names: Iterable[str]) -> None:
         """Let these files of an earlier process show what is on the disk. Before that nothing in them may be believed.
 
-        That process may have ended because a sync failed, and Linux shows what it wrote all the same. So the directory
-        and the files are synced, as what is still to be written stays in the page cache, and dropped from it. What is
-        read afterwards survives a loss of power. Nobody else may write these files. Raises OSError.
+        That process may have ended because a sync failed, and Linux still shows what it wrote. So the directory and the
+        files are synced first, because unwritten data stays in the page cache, and then dropped from the cache. What is
+        read after that survives a loss of power. No other process may write these files. Raises OSError.
         """
         self.sync_directory(directory)
         for name in names:
@@ -267,7 +267,7 @@ class Disk:
         os.unlink(path)
 
     def unlink_in_background(self, path: Path) -> None:
-        """The same in a thread, as giving back a large file takes long; nobody is told if that fails."""
+        """Do the same in a thread, because freeing a large file takes long. Failures are ignored."""
         if self._remover is None:
             self._remover = ThreadPoolExecutor(1, "unlink")
         self._remover.submit(self.unlink, path)

@@ -25,7 +25,7 @@ class DiskNeeds(NamedTuple):
 
 
 def disk_needs(hot_bytes: int, disk_free_bytes_min: int) -> DiskNeeds:
-    """What a node needs with these settings to do without hindrance."""
+    """Return the bytes of disk that a node with these settings needs to run without hindrance."""
     return DiskNeeds(
         journal=2 * limits.COMPACTION_BYTES_MIN + 2 * limits.SEGMENT_BYTES,
         snapshots=2 * hot_bytes,

@@ -61,8 +61,8 @@ class Info(Struct, tag="info", frozen=True):
     """A node's description of itself, a few times a second: for CLUSTER STATUS, admission, and replicated time.
 
     `wall_ms`: its wall clock; `time_ms`: replicated time as it knows it, 0 if unknown; both at the time of sending.
-    `level`: the feature level that it knows; `raise_to`: up to which it lets that of the cluster be raised, which is
-    `cluster_level` where it has come to.
+    `level`: the feature level that it knows; `raise_to`: the highest level to which it lets the cluster's be raised;
+    `cluster_level`: the cluster's level as far as it has applied the log.
     """
 
     role: str
@@ -217,7 +217,7 @@ class Heard(Struct, tag="heard", frozen=True):
 
 
 class Notice(Struct, tag="notice", frozen=True):
-    """A message of NOTIFY, beside the log. `lost`: instead of it, that some were dropped."""
+    """A message of NOTIFY, sent outside the log. `lost`: instead of a message, reports that some were dropped."""
 
     channel: str
     data: bytes

@@ -20,7 +20,7 @@ log = logging.getLogger("sockpqd.peers")
 
 
 class Addresses:
-    """Where a node may be dialled: as configured, and as the node itself has told last."""
+    """Return the addresses at which a node may be dialled: the configured one, and the one it last reported itself."""
 
     def __init__(self, name: str, configured: str) -> None:
         """`configured`: "host:port", "" if unknown."""
@@ -45,7 +45,7 @@ class Addresses:
         return hello if self._moved and self.told == hello.address else msgspec.structs.replace(hello, client="")
 
     def missed(self) -> None:
-        """Nobody answered with its name at the present address: try the other one, if there is one."""
+        """No node with its name answered at the present address: try the other one, if there is one."""
         other = self._configured if self._moved else self.told
         if other and other != self.present:
             self._moved = not self._moved

@@ -39,7 +39,7 @@ ASIDE = ForwardedCall | CallOutcome | ForwardedCommand | CommandAnswer
 
 
 class LinkConnection(Protocol):
-    """What a link needs of each of its two connections; see peer_connection.py."""
+    """The part of each of its two connections (peer_connection.py) that a link uses."""
 
     transport: asyncio.Transport | None     # as long as it is connected
     greeting: Hello | None
@@ -92,7 +92,7 @@ class PeerLink:
     def add(self, message: Message) -> None:
         """Queue a message for the next flush. One that the peer would not accept is dropped, with an error in the log.
 
-        Whoever makes messages bounds them; without the link nobody would be served.
+        Messages are bounded where they are made; without the link no client would be served.
         """
         if type(message) is Ack:
             self._late.append(whole(encode(message)))

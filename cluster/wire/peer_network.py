@@ -5,7 +5,7 @@ dialled. A link is up while both are established, and when one ends the other is
 connection is never mistaken for a new one. Anything but a message of a known peer ends the connection with one line in
 the log.
 
-With TLS both sides present certificates, each for the name of its node. A node that cannot do that is told nothing, not
+With TLS both sides present certificates, each for the name of its node. A node that cannot do that gets no answer, not
 even the reason.
 """
 

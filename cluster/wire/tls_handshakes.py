@@ -35,7 +35,7 @@ class Handshake(Protocol):
 
 
 class Handshakes:
-    """The handshakes under way, at most `limit`, each at most `timeout_s` seconds long."""
+    """The handshakes in progress, at most `limit`, each at most `timeout_s` seconds long."""
 
     def __init__(self, limit: int, timeout_s: float, refused: Callable[[Any, str], None]) -> None:
         """`refused(address, why)` is called when a connection is refused, in its handshake or later."""

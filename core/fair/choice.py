@@ -1,4 +1,4 @@
-"""Which group is next: the choice by FAIR among those offered that have a job for a command (spec/fair 4)."""
+"""Finds the group that is next: the choice by FAIR among offered groups with a job for a command (spec/fair 4)."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class FairSettings(Struct, gc=False, frozen=True):
 
 
 def allowed(settings: FairSettings) -> bool:
-    """Whether these are settings: 2 to 16 thresholds that rise from 0, and numbers in their ranges."""
+    """Return whether these are settings: 2 to 16 thresholds that rise from 0, and numbers in their ranges."""
     thresholds_s = settings.thresholds_s
     rising = all(before < after for before, after in pairwise(thresholds_s))
     known = 2 <= len(thresholds_s) <= limits.LEVELS_MAX and thresholds_s[0] == 0
@@ -60,7 +60,7 @@ class GroupAccount(Struct, gc=False, eq=False):
 
 
 class Levels(Struct, gc=False, eq=False):
-    """What each level has had; there are places for as many as there may ever be."""
+    """The time that each level has used; there is room for as many levels as there may ever be."""
 
     settings: FairSettings = FairSettings()
     time_us: list[int] = field(default_factory=lambda: [0] * LEVELS_MAX)
@@ -69,7 +69,7 @@ class Levels(Struct, gc=False, eq=False):
     standing: list[int] = field(default_factory=lambda: [0] * LEVELS_MAX)               # groups of each level
 
     def in_use(self) -> list[int]:
-        """The levels that there are: those of the settings, and others on which a group still stands."""
+        """The levels in use: the levels of the settings, and any others that still have a group."""
         count = len(self.settings.thresholds_s)
         return [level for level in range(LEVELS_MAX) if level < count or self.standing[level]]
 
@@ -84,7 +84,7 @@ class Levels(Struct, gc=False, eq=False):
         return most
 
     def before(self, one: int, other: int, level0_us: int) -> bool:
-        """Whether level `one` lags further behind its target than `other`; of equal ones the lower level does."""
+        """Return whether level `one` lags further behind its target than `other`; if equal, the lower level does."""
         one_us, other_us, multiplier = self.time_us[one], self.time_us[other], self.settings.multiplier
         left = level0_us // multiplier**one * other_us if one_us and other_us else int(one_us > 0)
         right = level0_us // multiplier**other * one_us if one_us and other_us else int(other_us > 0)

@@ -1,7 +1,7 @@
 """The READY jobs of a queue that have no GROUP of another name, while there are others that do.
 
-They have no list of their own: they are what is in the queue's list and not among the foreign jobs. So those of a long
-queue can stay outside memory, and nothing is to be made when the first foreign job comes.
+They have no list of their own: they are the jobs of the queue's list that are not among the foreign ones. So the jobs
+of a long queue can stay outside memory, and nothing has to be built when the first foreign job arrives.
 """
 
 from __future__ import annotations

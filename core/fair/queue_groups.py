@@ -1,9 +1,9 @@
-"""Which READY jobs of a queue belong to which group, and which group of the queue is next in each level.
+"""Keeps the READY jobs of a queue by group, and finds the group of the queue that is next in each level.
 
-A queue in which every job belongs to the group of its own name, as most do, needs no lists: its jobs are the queue's.
-From the first job with another GROUP on, each such group has a list of those that could be handed out, and the group
-of the queue's name has what is left in the queue's list. Only where there are many groups are those offered kept in
-their order; among a few one looks at all.
+Most queues have only jobs of the group of their own name. They need no lists: all jobs are in the queue's own. Once
+there is a job with another GROUP, each such group has a list of the jobs that could be handed out, and the group of the
+queue's name has the remaining jobs of the queue's list. The offered groups are kept in order only where there are many;
+among a few, all are compared.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Place = tuple[int, int, str]        # of a READY job: rank, seq, queue
 
 
 def group_of(job: AnyJob) -> str:
-    """The group of a job: that of its PUT, otherwise the queue in which it lies."""
+    """Return the group of a job: the GROUP of its PUT, or else the name of its queue."""
     extras = job.extras
     return job.queue if extras is None or extras.group is None else extras.group
 
@@ -46,7 +46,7 @@ class QueueGroups(Struct, gc=False, eq=False):
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing to keep."""
+        """Return whether there is nothing to keep."""
         return not (self.queue.ready_count or self.foreign_waiting or self.foreign_running)
 
     def jobs_of(self, group: str) -> int:

@@ -25,7 +25,7 @@ from sockpqd.core.store.queues import Queue, Queues
 
 
 class Scalars(Struct, gc=False, frozen=True):
-    """What an account was before a batch: see FairScheduler.undo."""
+    """The values of an account before a batch: see FairScheduler.undo."""
 
     used_us: int
     level: int
@@ -36,7 +36,7 @@ class Scalars(Struct, gc=False, frozen=True):
 
 
 class FairScheduler:
-    """All groups."""
+    """The groups of one state, with the time that each has used and its place in its level."""
 
     __slots__ = (
         "_firsts", "_held", "_idle", "_left", "_queues", "_saved", "_saved_levels", "accounts", "levels", "looked",
@@ -250,7 +250,7 @@ class FairScheduler:
         return waiting, running
 
     def _not_reached(self, account: GroupAccount, groups: QueueGroups) -> bool:
-        """Whether the first use has not offered this group yet, although it has had a READY job since then."""
+        """Return whether the first use has not offered this group yet, although it has had a READY job since then."""
         own = self._queues.by_name.get(account.name)
         if own is None or _paused(own) or self._own_ready(account.name) <= (groups.queue is own):
             return False
@@ -267,7 +267,7 @@ class FairScheduler:
         self.note_idle()
 
     def note_idle(self) -> None:
-        """What is due before an entry is done, or the entry: groups that have no job left are idle from now on."""
+        """Note that an entry, or what was due before it, has been executed: groups without any job are idle now."""
         for group in self._left:
             account = self.accounts.get(group)
             if account is not None and account.idle_ms is None and self.counts(group) == (0, 0):
@@ -290,7 +290,7 @@ class FairScheduler:
         return len(self.accounts) - len(self._idle)
 
     def is_over(self, account: GroupAccount, clock_ms: int) -> bool:
-        """Whether the group has had no unfinished job for long, so that it begins anew if it comes back."""
+        """Return whether the group has had no unfinished job for so long that it starts afresh when it returns."""
         return account.idle_ms is not None and account.idle_ms + self.levels.settings.keep_ms <= clock_ms
 
     def next_due_ms(self, clock_ms: int) -> int | None:
@@ -344,11 +344,11 @@ class FairScheduler:
 
     @property
     def any_paused(self) -> bool:
-        """Whether some queue is paused."""
+        """Return whether some queue is paused."""
         return self._queues.paused > 0
 
     def all_paused(self, account: GroupAccount) -> bool:
-        """Whether all READY jobs of the group are in queues that are paused."""
+        """Return whether all READY jobs of the group are in queues that are paused."""
         if self._own_ready(account.name) and not _paused(self._queues.by_name[account.name]):
             return False
         return all(_paused(self._queues.by_name[name]) for name in account.queues)
@@ -401,11 +401,11 @@ class FairScheduler:
         return len(account.ranked)
 
     def has_ready(self, account: GroupAccount) -> bool:
-        """Whether the group has a READY job."""
+        """Return whether the group has a READY job."""
         return bool(account.queues) or self._own_ready(account.name) > 0
 
     def _returns(self, group: str) -> bool:
-        """Whether the group is to be offered."""
+        """Return whether the group is to be offered."""
         account = self.accounts.get(group)
         if account is None:
             return self._own_ready(group) > 0 and not _paused(self._queues.by_name[group])

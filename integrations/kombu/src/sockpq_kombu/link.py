@@ -1,4 +1,4 @@
-"""What the channels of one connection share: the client, its threads, and what is known about queues."""
+"""Shared by the channels of one connection: the client, its threads, and the known queues."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class Link:
         self._has_news = False
         self._wake: Callable[[], None] | None = None
 
-    # what is said to the server
+    # what is sent to the server
 
     def send(self, call: Callable[[], Any]) -> None:
-        """Call this, now; in an event loop soon, and a refusal is only logged.
+        """Make this call now, or soon if in an event loop, where a refusal is only logged.
 
-        Behind all that was said before, but for acknowledgements, on which nothing depends that is said.
+        It is made after all earlier calls, but not necessarily after earlier acknowledgements of DONE.
         """
         if must_not_block():
             self._later.append(call)
@@ -65,13 +65,13 @@ class Link:
             call()
 
     def call(self, question: Callable[[], T]) -> T:
-        """Call this, behind all that was said before, and wait for the answer in any thread."""
+        """Make this call after all earlier ones, and wait for the answer in any thread."""
         self.flush()
         with errors_of_kombu():
             return question()
 
     def end(self, call: Callable[[], Any]) -> None:
-        """Call this behind all that was said before, however that fails."""
+        """Make this call after all earlier ones, even if they failed."""
         if must_not_block():
             self._outbox.call(call)
         else:
@@ -119,7 +119,7 @@ class Link:
     # what has come
 
     def notify(self) -> None:
-        """There may be something to deliver. Called from any thread."""
+        """Note that there may be something to deliver. Called from any thread."""
         with self._news:
             first, self._has_news = not self._has_news, True
             self._news.notify_all()
@@ -132,7 +132,7 @@ class Link:
         self.notify()
 
     def clear_news(self) -> None:
-        """What has come until now is being looked at. Raises why there will be no more."""
+        """Note that everything received so far is being processed. Raises the failure of the connection, if any."""
         with self._news:
             self._has_news = False
         failure, self._failure = self._failure, None
@@ -145,14 +145,14 @@ class Link:
             return self._news.wait_for(lambda: self._has_news, seconds)
 
     def wake_by(self, wake: Callable[[], None] | None) -> None:
-        """What is called besides when something comes; it must not block."""
+        """Set another callback for news; it must not block."""
         with self._news:
             self._wake = wake
 
     # the end
 
     def close(self, said: bool) -> None:
-        """End it; unless `said`, as in a forked child, without a word to the servers."""
+        """End it; unless `said`, as in a forked child, without sending anything to the servers."""
         if said:
             for local in list(self.local_queues.values()):
                 local.close()

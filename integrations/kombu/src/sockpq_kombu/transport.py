@@ -71,7 +71,7 @@ class Transport(virtual.Transport):
         return super().establish_connection()
 
     def verify_connection(self, connection: Any) -> bool:
-        """The client connects anew by itself."""
+        """Do nothing: the client reconnects by itself."""
         return True
 
     def close_connection(self, connection: Any) -> None:
@@ -92,10 +92,11 @@ class Transport(virtual.Transport):
                 raise TimeoutError
 
     def _deliver(self, seconds: float = math.inf) -> bool:
-        """Deliver what is here, for this long at most; False when there was nothing. Raises why there will be no more.
+        """Deliver what has been received, for this long at most; returns False if there was nothing.
 
-        What is told comes first, on whatever channel, also between two messages of queues: a task that was revoked
-        before it was sent is not begun, however long the one before it takes, as in the solo pool.
+        Messages of NOTIFY are delivered first, on whatever channel, also between two messages of queues: a task that
+        was revoked before it was sent is not started, however long the one before it takes, as in the solo pool.
+        Raises the failure of the connection, if any.
         """
         self.link.clear_news()
         until = monotonic() + seconds

@@ -1,1 +1,1 @@
-"""What threads do behind the program's back, so that an event loop never waits: fetch jobs, and say what happened."""
+"""Background threads that fetch jobs and send acknowledgements, so that an event loop never blocks."""

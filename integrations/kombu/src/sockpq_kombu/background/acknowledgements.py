@@ -16,7 +16,7 @@ logger = get_logger("kombu.transport.sockpq")
 
 
 class AckAction(Enum):
-    """What is to become of a job."""
+    """The way in which a job is acknowledged."""
 
     DONE = "done"
     BACK = "back"
@@ -27,18 +27,18 @@ class AckAction(Enum):
 class Acknowledgements:
     """The jobs of one connection that were finished, or put back. Any thread may add to them."""
 
-    def __init__(self, client: Client, outbox: Outbox, told: Callable[[], None]) -> None:
-        """`told`: called in the thread of the outbox when there are fewer that the server does not know."""
+    def __init__(self, client: Client, outbox: Outbox, sent: Callable[[], None]) -> None:
+        """`sent`: called in the thread of the outbox when some acknowledgements have been sent."""
         self.unsent = 0
         self.unsent_visible = 0          # of these, what others may take then, or find among the dead
         self._counting = threading.Lock()
-        self._told = told
+        self._sent = sent
         self._client = client
         self._outbox = outbox
         self._send: dict[AckAction, Send] = {action: partial(self._tell, action) for action in AckAction}
 
     def add(self, action: AckAction, *jobs: int) -> None:
-        """Tell this soon."""
+        """Send this acknowledgement soon."""
         self._count(action, len(jobs))
         self._outbox.add(self._send[action], *jobs)
 
@@ -53,7 +53,7 @@ class Acknowledgements:
             self._say(action, jobs)
         finally:
             self._count(action, -len(jobs))
-            self._told()
+            self._sent()
 
     def _say(self, action: AckAction, jobs: list[int]) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Which thread must not be held up, because an event loop of kombu's runs in it."""
+"""Recognises threads that must not block, because an event loop of kombu runs in them."""
 
 from __future__ import annotations
 

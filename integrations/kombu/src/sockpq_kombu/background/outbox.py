@@ -1,4 +1,4 @@
-"""What is said to the server behind the program's back: in order, by a thread that lives while there is something."""
+"""Sends commands to the server in the background: in order, by a thread that lives while there are any."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Outbox:
         self.add(lambda items: call(), None)
 
     def flush(self, seconds: float) -> bool:
-        """Wait until all is said, for this long at most; False when it is not."""
+        """Wait until everything is sent, for this long at most; returns False if it is not."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._waiting and not self._busy, seconds)
 

@@ -1,4 +1,4 @@
-"""A channel: kombu's calls, said to the server."""
+"""A kombu channel: translates kombu's calls into commands."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class Channel(virtual.Channel):
-    """Publishes and declares at once; messages to consume are fetched by a thread, acknowledgements told by another."""
+    """Publishes and declares at once; one thread fetches messages to consume, another one sends acknowledgements."""
 
     QoS = QoS
     connection: Any
@@ -187,7 +187,7 @@ class Channel(virtual.Channel):
 
     def queue_unbind(self, queue: str, exchange: str | None = None, routing_key: str = "",
                      arguments: dict[str, Any] | None = None, **kwargs: Any) -> None:
-        """Take that back."""
+        """Undo `queue_bind`."""
         exchange = exchange or "amq.direct"
         self.state.binding_delete(queue, exchange, routing_key)
         if local := self._link.local_queues.get(queue):
@@ -228,8 +228,8 @@ class Channel(virtual.Channel):
     def basic_publish(self, message: Raw, exchange: str, routing_key: str, **kwargs: Any) -> None:
         """On return it is on the disks of a majority; in a transient exchange it goes to current listeners.
 
-        In an event loop, which cannot wait, it is on its way: a refusal is logged, and the loss of all servers for as
-        long as the options say is that of the connection.
+        In an event loop, which cannot wait, it is only queued then: a refusal is logged, and if all servers are
+        unreachable for as long as the options allow, the connection is lost.
         """
         self._inplace_augment_message(message, exchange, routing_key)
         if not exchange:
@@ -368,7 +368,7 @@ class Channel(virtual.Channel):
         self._deliveries.poll()
 
     def bury(self, message: Any) -> None:
-        """Nobody can read this message, which was delivered: it goes among the dead jobs of its queue."""
+        """Reject a delivered message that cannot be read: it goes among the dead jobs of its queue."""
         message._state = "REJECTED"
         self.qos.bury(message.delivery_tag)
 
@@ -387,7 +387,7 @@ class Channel(virtual.Channel):
         return self._deliveries.deliver_one()
 
     def close(self) -> None:
-        """Messages that were not acknowledged go back to their places. In a forked child nothing is said."""
+        """Messages that were not acknowledged go back to their places. In a forked child nothing is sent."""
         if self.closed:
             return
         self.closed = True

@@ -1,4 +1,4 @@
-"""What comes for the consumers of a channel: jobs that a thread has fetched, and messages of local queues."""
+"""Deliveries to the consumers of a channel: jobs that a thread has fetched, and messages of local queues."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Deliveries:
 
         `room`: how many more may be taken, None for any number.
 
-        `room` is given how many lie here, and how many were acknowledged and the server was not told yet.
+        `room` gets the number of undelivered messages, and of acknowledgements that were not sent yet.
         """
         self._link = link
         self._session_ttl = session_ttl

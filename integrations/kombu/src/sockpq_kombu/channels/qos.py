@@ -11,7 +11,7 @@ from sockpq_kombu.background.acknowledgements import AckAction
 
 
 class Ending(Protocol):
-    """What a channel offers to these."""
+    """The part of a channel that QoS uses."""
 
     bury_rejected: bool
 
@@ -26,10 +26,10 @@ class QoS(virtual.QoS):
     free: Callable[[], int] | None = None       # a limit besides: how many more its user could begin at once
 
     def room(self, undelivered: int, unsent: int) -> int | None:
-        """How many messages more may be taken; None: any number.
+        """Return how many more messages may be taken, None for any number.
 
-        The server counts a message until it is told of its end: with these it never counts more than twice the limit,
-        however slow it is.
+        The server counts a message until it gets the acknowledgement. With this it never counts more than twice the
+        limit, however slow it is.
         """
         limit: int = self.prefetch_count
         room = None if self.free is None else max(self.free() - undelivered, 0)

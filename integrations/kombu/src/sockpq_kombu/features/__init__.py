@@ -1,1 +1,1 @@
-"""What Celery and Flower do for brokers that they know by name, done for this one: each when its module is imported."""
+"""Features that Celery and Flower have only for brokers known by name: each is added when its module is imported."""

@@ -16,7 +16,7 @@ ANSWER_S = 2.0
 
 
 def broker_page(module: ModuleType) -> None:
-    """Let Flower find the queues of a cluster as it finds those of others, by the scheme of the URL."""
+    """Let Flower find the queues of a cluster by the scheme of the URL, as it does for other brokers."""
     others = module.Broker.__new__
 
     def new(cls: type, broker_url: str, *args: Any, **kwargs: Any) -> Any:
@@ -37,7 +37,7 @@ class SockpqQueues:
         self._ssl = ssl or None
 
     async def queues(self, names: Iterable[str]) -> list[dict[str, Any]]:
-        """What these queues have, but for those that there are not."""
+        """Return the figures of these queues, without the queues that do not exist."""
         return await asyncio.to_thread(self._look, sorted(names))
 
     def _look(self, names: list[str]) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ DEFAULT_PORT = 11361
 
 
 class Access(NamedTuple):
-    """What sockpq.Client is given."""
+    """The arguments of sockpq.Client."""
 
     servers: list[str]
     tls: Any

@@ -1,4 +1,4 @@
-"""Which errors of sockpq mean the connection, and how the others reach the program."""
+"""Maps errors of sockpq to kombu's: those that end the connection, and those that the program sees."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class BadMessage(Exception):
 
 
 class Field(NamedTuple):
-    """What a part of a message may be, where it is not missing."""
+    """The types that a part of a message may have, if it is present."""
 
     name: str
     kinds: tuple[type, ...]

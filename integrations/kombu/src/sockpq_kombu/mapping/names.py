@@ -33,7 +33,7 @@ def pattern_of(key: str) -> str:
 
 
 def prefix_of(virtual_host: str | None, prefix: str = "") -> str:
-    """What all names of a virtual host begin with."""
+    """Return the prefix of all names of a virtual host."""
     host = (virtual_host or "").strip("/")
     return prefix + (f"{_escaped(host)}." if host else "")
 

@@ -1,4 +1,4 @@
-"""Which queue of several is served next: kombu's word for it in the server's."""
+"""Translates kombu's order of queues into the server's policy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ POLICIES: dict[str, QueuePolicy] = {
 
 
 def policy_of(strategy: Any) -> QueuePolicy | None:
-    """The server's policy for `queue_order_strategy`; None: what the cluster is told. Raises ValueError."""
+    """Return the server's policy for `queue_order_strategy`, None for the cluster's own. Raises ValueError."""
     if strategy is None:
         return None
     if not isinstance(strategy, str) or strategy not in POLICIES:

@@ -11,7 +11,7 @@ TEMPORARY_S = 3600.0        # a queue of one program, without x-expires, ends wh
 
 
 def settings_of(arguments: Mapping[str, Any], temporary: bool) -> QueueSettings:
-    """`arguments`: those of queue_declare; `temporary`: it is to go when its program does."""
+    """`arguments`: as in queue_declare; `temporary`: the queue is removed when its program ends."""
     settings: QueueSettings = {}
     if (ttl := arguments.get("x-message-ttl")) is not None:
         settings["ttl"] = max(float(ttl) / 1000, 0.001)

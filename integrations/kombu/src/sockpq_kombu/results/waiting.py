@@ -123,7 +123,7 @@ class ResultConsumer(BaseResultConsumer):
 
 
 def _ancestors(result: Any) -> list[Any]:
-    """What had to be done before, the oldest first."""
+    """Return the earlier work, the oldest first."""
     found: list[Any] = []
     while (result := result.parent) is not None:
         found.insert(0, result)

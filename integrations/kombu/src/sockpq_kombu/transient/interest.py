@@ -1,4 +1,4 @@
-"""Whether anybody hears what is told, so that nothing is told to nobody again and again."""
+"""Tracks whether a channel has subscribers, so that messages without any are not sent."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from time import monotonic
 
 
 class Interest:
-    """Who hears messages of a channel, as far as is known: none is sent for some time where nobody did."""
+    """The known subscribers of a channel: after a message without any, none is sent for some time."""
 
     ASK_AGAIN_S = 10.0
 

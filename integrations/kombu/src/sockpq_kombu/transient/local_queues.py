@@ -1,7 +1,7 @@
-"""Queues that exist in this program only: what is told to them now, by NOTIFY, and is of no use later.
+"""Queues that exist only in this program, for messages of NOTIFY that are of no use later.
 
-Celery's events and remote control, and the replies to it, go this way: nothing of them is in the log, on a disk, or
-left behind, and only those that are there hear them.
+Celery's events and remote control, and the replies to it, use them: none of these messages is logged, written to a
+disk or left behind, and only programs that are subscribed at the time get them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BEGIN_S = 5.0           # what the servers may take to begin to tell
 
 
 class LocalQueue:
-    """What one queue has heard, of all exchanges that it is bound to."""
+    """The messages of one queue, from all exchanges that it is bound to."""
 
     def __init__(self, came: Callable[[], None]) -> None:
         """`came`: called, in another thread, when there is something."""
@@ -106,12 +106,12 @@ class Binding:
 
 
 def channel_of(prefix: str, exchange: str, key: str) -> str:
-    """What a message to this exchange is told on."""
+    """Return the channel for messages to this exchange."""
     return name_of(prefix, f"{exchange}.") + route_of(key)
 
 
 def channels(prefix: str, exchange: str, kind: str, key: str) -> str:
-    """What a queue that is bound with this key subscribes to."""
+    """Return the channels to which a queue bound with this key subscribes."""
     return channel_of(prefix, exchange, key) if kind == "direct" else name_of(prefix, f"{exchange}.") + "*"
 
 

@@ -41,7 +41,7 @@ class Notices:
             self._outbox.call(lambda: self._notify(channel, data))
 
     def subscribe(self, start: Callable[[], None]) -> None:
-        """Start a subscription, before anything is told that its program might be answered to."""
+        """Start a subscription, before its program sends anything that may be answered."""
         if must_not_block():
             self._outbox.call(start)
         else:

@@ -1,0 +1,68 @@
+"""Docstrings are written as an English engineer writes them, in the packages that are listed here."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+DONE = ("cluster", "core/fair", "devcluster", "bench", "integrations")      # others follow
+
+# Words of a translation, with what to write instead.
+WORDS = {
+    r"anew": "again, from scratch, re-",
+    r"whoever": "a client that, any node that",
+    r"for want of": "because there is no",
+    r"told": "reported, notified, sent",
+    r"said": "reported, sent",
+    r"under way": "in flight, in progress",
+    r"beside the (?:loop|log|program)": "in the background, outside",
+    r"all the same": "still, nevertheless",
+    r"so (?:many|much) \w+ (?:is|are|was|were)": "the number of",
+    r"what becomes of": "the outcome of",
+    r"(?:that|those) of (?:the|a|an|its|their)": "repeat the noun, or 's",
+}
+DENIED = re.compile(rf"\b(?:{'|'.join(WORDS)})\b", re.IGNORECASE)
+
+# A first line names the thing, or begins with a verb.
+CLAUSE = re.compile(r"(?:What|Which|Whose|Who|Whether|Nobody|Somebody)\b")
+CODE = re.compile(r"`[^`]*`")
+
+
+def docstrings(source: str) -> Iterator[tuple[int, str]]:
+    """The docstrings in a module, with the lines on which they begin."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            text = ast.get_docstring(node)
+            if text is not None:
+                yield node.body[0].lineno, text
+
+
+def translated(source: str) -> list[tuple[int, str]]:
+    """The words, and the first lines, of docstrings that are not English, each with its line."""
+    found = []
+    for line, text in docstrings(source):
+        if CLAUSE.match(text):
+            found.append((line, text.splitlines()[0]))
+        found += [(line, word) for word in DENIED.findall(CODE.sub("", text))]
+    return found
+
+
+@pytest.mark.parametrize("package", DONE)
+def test_docstrings_are_english(package: str) -> None:
+    files = sorted((ROOT / package).rglob("*.py"))
+    assert files
+    found = {path.relative_to(ROOT).as_posix(): translated(path.read_text()) for path in files}
+    assert {path: words for path, words in found.items() if words} == {}
+
+
+def test_each_kind_is_found() -> None:
+    assert translated('"""What is there."""\n') == [(1, "What is there.")]
+    assert translated('def f():\n    """Begin anew, and that is\n\n    Told to all."""\n') == [(2, "anew"), (2, "Told")]
+    assert translated('def f(told):\n    """`told` is called; Whatever else."""\n') == []
+    assert translated('"""Its length, and that of the other."""') == [(1, "that of the")]

@@ -208,7 +208,7 @@ class Leadership:
     def propose_alone(self, operation: Operation, pending: Pending) -> None:
         """Propose an operation of the cluster itself as an entry of its own, even while this node does not serve."""
         if self.grace_due and type(operation) not in (Lead, Resume):
-            log.info("nothing could be logged for a while: leases and sessions are extended")
+            log.info("the log was unavailable for a while: leases and sessions were extended")
             self._resume()
         self._proposer.propose_alone(operation, pending, self._clock.monotonic())
 
@@ -223,7 +223,7 @@ class Leadership:
         if serving:
             self._time.reach(self._machine.clock_ms)
             if self.grace_due:
-                log.info("nothing could be logged for a while: leases and sessions are extended")
+                log.info("the log was unavailable for a while: leases and sessions were extended")
                 self._resume()
             self._proposer.accepting = True
         else:

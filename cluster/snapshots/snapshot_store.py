@@ -391,7 +391,7 @@ class SnapshotStore:
         self._task_path = temporary = self._files.temporary(self._files.path(index).name)
         self._task = self._start_task(lambda: self._write_whole(temporary, index))
         self._makes_whole = True
-        log.info("the snapshot up to entry %d names pages of this node: it is made whole for another one", index)
+        log.info("the snapshot up to entry %d refers to local pages: writing a complete copy for another node", index)
 
     def _write_whole(self, temporary: Path, index: int) -> None:
         assert self._pages is not None

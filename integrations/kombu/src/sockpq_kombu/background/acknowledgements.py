@@ -68,7 +68,7 @@ class Acknowledgements:
             return
         lost = [job for job, there in zip(jobs, found, strict=True) if not there]
         if lost:
-            logger.warning("acknowledged too late, others have these messages by now: %s", lost)
+            logger.warning("acknowledged after their leases expired, these messages are delivered again: %s", lost)
 
     def _bury(self, job: int, reason: str) -> bool:
         try:

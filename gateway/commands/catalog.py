@@ -28,6 +28,7 @@ from sockpqd.gateway.commands import (
 from sockpqd.gateway.commands.context.audited import audited
 from sockpqd.gateway.protocol.command import InTransaction, Kind, Row
 from sockpqd.gateway.protocol.grammar import events as event_lines
+from sockpqd.gateway.protocol.grammar import help as help_lines
 from sockpqd.gateway.protocol.grammar import jobs, lists, puts, queues, sched, selectors, servers, take, users
 from sockpqd.gateway.protocol.grammar import pulses as pulse_lines
 from sockpqd.gateway.protocol.grammar import sessions as session_lines
@@ -210,6 +211,8 @@ ROWS = (
     Row(b"ONLINE",           alone,                       may.admin,        audited(admin.online), ALONE,   PLAIN),
     Row(b"SHUTDOWN",         alone,                       may.admin,        audited(immediate.shut_down), ALONE, PLAIN),
     Row(b"CAPS",             alone,                       may.anybody,      immediate.caps,        AT_ONCE, PLAIN,
+        in_transaction=AS_EVER),
+    Row(b"HELP",             help_lines.help_,            may.anybody,      immediate.help_,       AT_ONCE, LOOK,
         in_transaction=AS_EVER),
     Row(b"QUIT",             alone,                       may.anybody,      immediate.quit_,       ALONE,   PLAIN,
         in_transaction=CLOSES, while_subscribed=True),

@@ -1,4 +1,4 @@
-"""Commands answered immediately: refusals, CAPS, CLUSTER ID, QUIT and SHUTDOWN."""
+"""Commands answered immediately: refusals, CAPS, HELP, CLUSTER ID, QUIT and SHUTDOWN."""
 
 from __future__ import annotations
 
@@ -22,6 +22,11 @@ def say_last(client: Client, command: Command) -> None:
 def caps(client: Client, command: Command) -> None:
     """CAPS: list the features of the protocol."""
     client.say(responses.caps(client.hub.cluster.machine.level))
+
+
+def help_(client: Client, command: Command) -> None:
+    """HELP: show how commands are written."""
+    client.say(responses.help_lines(command.arguments))
 
 
 def cluster_id(client: Client, command: Command) -> None:

@@ -79,12 +79,12 @@ CLUSTER_ID_BYTES = 8            # of the 16 random ones: no two clusters that an
 REFUSAL = b"4"                  # sorts above every successful answer (2xx, 334) and below every error
 
 OK = b"200 OK\r\n"
-# The words of PROTOCOL "PING, CAPS" by the feature level that a cluster needs for them (core/levels.py), all complete.
+# The words of PROTOCOL "PING, CAPS, HELP" by the feature level that they need (core/levels.py), all complete.
 FEATURES: dict[int, tuple[bytes, ...]] = {1: (
     b"batch", b"within", b"meta", b"itemfilter", b"delay", b"ttl", b"every", b"after", b"touch", b"keys", b"change",
     b"move", b"seq", b"transaction", b"queues", b"policy", b"fair", b"idle", b"deadletter", b"session", b"bound",
     b"fanout",
-    b"workers", b"pulse", b"events", b"notify", b"number", b"cluster", b"auth",
+    b"workers", b"pulse", b"events", b"notify", b"number", b"cluster", b"auth", b"help",
 )}
 EXISTS = b"200 OK EXISTS\r\n"
 REPLACED = b"200 OK REPLACED\r\n"
@@ -345,6 +345,12 @@ def caps(level: int) -> bytes:
     """The answer to CAPS in a cluster of this feature level."""
     words = [word for needed, words in FEATURES.items() if needed <= level for word in words]
     return number(sum(len(word) + 1 for word in words)) + b"".join(word + b"\n" for word in words)
+
+
+@functools.lru_cache(maxsize=256)
+def help_lines(lines: tuple[str, ...]) -> bytes:
+    """The answer to HELP."""
+    return number(len(lines)) + "".join([f"{line}\r\n" for line in lines]).encode()
 
 
 def total(totals: JobTotals) -> bytes:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sockpqd.pqctl.shell.keyboard import Keyboard
 
 WELCOME = """Commands go to the leader. Data may stand in the line: PUT mail 0 "hello", or PUT mail 0 <FILE.
-Tab completes, Ctrl-C gives up waiting, Ctrl-D ends."""
+HELP or ? shows how commands are written. Tab completes, Ctrl-C gives up waiting, Ctrl-D ends."""
 
 
 class Input(Protocol):

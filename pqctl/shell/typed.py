@@ -6,6 +6,8 @@ The protocol wants the length of the data in the line and the data behind it. Th
     PUT mail 0 <letter.txt      so does the name of a file
     PUT mail 0 5                the data is asked for
 
+`?` stands for HELP.
+
 Sources: docs/PROTOCOL.md, "Lines, data, values".
 """
 
@@ -55,6 +57,8 @@ class Typed(NamedTuple):
 def understand(text: str, read_file: ReadFile, *, part: bool = False) -> Typed:
     """Return what to send for a line; `part`: it is one of PUTS, without a verb. Raises Mistyped."""
     text = text.strip()
+    if text.startswith("?") and not part:
+        text = f"HELP {text[1:]}".strip()
     line, data = _with_length(text, read_file)
     if data is not None:
         return Typed(line, data)

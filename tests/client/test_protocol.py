@@ -75,6 +75,7 @@ CASES: list[tuple[Command[Any], bytes, Any]] = [
     (cluster.INTERCONNECT, b"200 OK 2147483647\r\n", 2147483647),
     (cluster.CAPS, b"200 OK 0\r\n", ()),
     (cluster.CAPS, b"200 OK 12\r\nbatch\ndelay\n", ("batch", "delay")),
+    (cluster.help_lines("queue list"), b"200 OK 1\r\nQUEUE LIST [<prefix>*]\r\n", ("QUEUE LIST [<prefix>*]",)),
     (cluster.CLUSTER_LEADER, b"404 No Leader\r\n", None),
     (cluster.CLUSTER_LEADER, b"200 OK 3 10.0.0.3 11361\r\n", Leader(3, "10.0.0.3:11361")),
     (cluster.CLUSTER_LEADER, b"200 OK 3 - -\r\n", Leader(3, None)),

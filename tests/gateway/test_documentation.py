@@ -14,6 +14,7 @@ import pytest
 from sockpqd.gateway.commands.catalog import VERBS
 from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.protocol.command import InTransaction
+from tests.gateway.helpers.parsing import read_line
 from tests.gateway.helpers.sockets import Gateway
 from tests.gateway.helpers.transcript import Transcript
 
@@ -64,6 +65,34 @@ def test_the_index_says_what_goes_with_req_and_in_a_transaction() -> None:
 def test_every_verb_is_described() -> None:
     for row in VERBS.rows:
         assert re.search(rf"^    {row.word.decode()}\b", TEXT, re.MULTILINE) or row.word == b"SYNC", row.word
+
+
+def synopsis() -> list[str]:
+    """The forms of commands in the document, without their answers; a line that begins with an option goes on."""
+    forms: list[str] = []
+    last = 0
+    for at, line in enumerate(TEXT.splitlines()):
+        if re.match(r"    [A-Z][A-Z|]*( |$)", line):
+            forms.append(re.split(r" +->| +and the data", line)[0])
+            last = at
+        elif forms and at == last + 1 and re.match(r"     +\[", line):
+            forms[-1] += line
+    return list(dict.fromkeys(" ".join(form.split()) for form in forms))
+
+
+def test_help_shows_the_synopsis_of_the_document() -> None:
+    assert list(read_line("HELP").arguments) == synopsis()
+
+
+def test_help_knows_every_verb_of_the_catalog_and_no_other() -> None:
+    verbs = {row.word.decode() for row in VERBS.rows if row.counter}
+    for verb in verbs | {"REQ"}:
+        shown = read_line(f"HELP {verb.lower()}").arguments
+        assert shown, verb
+        assert all(set(verb.split()) <= set(re.split(r"[ |]", form)) for form in shown), (verb, shown)
+    for form in synopsis():
+        words = form.split()
+        assert verbs & {words[0], *words[0].split("|"), " ".join(words[:2])} or words[0] == "REQ", form
 
 
 def test_every_answer_is_described() -> None:

@@ -82,6 +82,8 @@ def test_no_command_names_what_is_not_the_user_s() -> None:
             for arguments in ARGUMENTS:
                 line = f"{row.word.decode()}{arguments}\r\n"
                 answer = await execute(found.hub, "max", f"{HOST}:1", line.encode())
+                if answer.startswith(b"400 Bad Arguments"):
+                    answer = re.sub(rb"'[^']*'", b"", answer)       # a word of the line itself
                 assert HIDDEN.encode() not in answer, line
                 looked += answer.startswith(b"200")
         assert looked > 10

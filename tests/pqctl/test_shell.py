@@ -45,6 +45,7 @@ def read(name: str) -> bytes:
     ("PULSE SET p 3", Typed("PULSE SET p 3", missing_bytes=3)),
     ("GET mail EXPIRE 60", Typed("GET mail EXPIRE 60")),
     ("REQ", Typed("REQ")),
+    ("?", Typed("HELP")), ("?put", Typed("HELP put")), (" ? queue list", Typed("HELP  queue list")),
     ("", Typed("")),
 ])
 def test_what_is_typed_becomes_what_is_sent(text: str, typed: Typed) -> None:

@@ -1125,6 +1125,16 @@ class Client:
         """The protocol extensions the server has."""
         return run(self._executor.run_where(cluster.caps(), server, timeout=timeout))
 
+    def help_lines(
+        self,
+        verb: str | None = None,
+        *,
+        server: str | None = None,
+        timeout: float | None = None,
+    ) -> tuple[str, ...]:
+        """How the server wants commands to be written, a line for each form: those of this verb, or all."""
+        return run(self._executor.run_where(cluster.help_lines(verb), server, timeout=timeout))
+
     def cluster_id(self, server: str | None = None, *, timeout: float | None = None) -> ClusterId:
         """Which cluster this server belongs to."""
         return run(self._executor.run_where(cluster.cluster_id(), server, timeout=timeout))

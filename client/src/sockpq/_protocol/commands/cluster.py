@@ -29,6 +29,7 @@ from sockpq.model import ClusterId, Leader, NodeStatus, SessionInfo, StateHash, 
 
 _HASH = re.compile(r"[0-9a-f]{1,128}")
 _SECONDS = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?")
+_VERB = re.compile(r"[A-Za-z]{1,32}(?: [A-Za-z]{1,32})?")
 _ROLES = ("LEADER", "FOLLOWER", "CANDIDATE", "LEARNER", "DOWN")
 
 
@@ -44,6 +45,16 @@ def ping() -> Command[None]:
 def caps() -> Command[tuple[str, ...]]:
     """The protocol extensions the server has."""
     return CAPS
+
+
+@call("any")
+def help_lines(verb: str | None = None) -> Command[tuple[str, ...]]:
+    """How the server wants commands to be written, a line for each form: those of this verb, or all."""
+    if verb is None:
+        return Command(b"HELP\r\n", b"", _help, Repeat.FREELY, needs=("help",))
+    if not _VERB.fullmatch(verb):
+        raise BadArguments(f"verb {verb!r}: it is one word or two, like PUT or QUEUE LIST")
+    return Command(f"HELP {verb}\r\n".encode(), b"", _help, Repeat.FREELY, needs=("help",))
 
 
 @call("any")
@@ -232,6 +243,10 @@ _switched_on = partial(accepted_with, "200 OK Switched to Online Mode")
 def _words() -> Reader[tuple[str, ...]]:
     """The features, one per line of the body."""
     return tuple(as_text((yield from data_block())).split())
+
+
+def _help() -> Reader[tuple[str, ...]]:
+    return tuple((yield from lines_of_list()))
 
 
 def _state_hash(text: str) -> StateHash:

@@ -1,0 +1,147 @@
+"""The grammar of HELP, and what it shows: the synopsis of docs/PROTOCOL.md, a line for each form of a command."""
+
+from __future__ import annotations
+
+from sockpqd.gateway.protocol.arguments import ArgumentError
+from sockpqd.gateway.protocol.command import Command, Words
+from sockpqd.gateway.protocol.reasons import shown, suggestion
+
+SYNOPSIS = (
+    "PUT <queue> <priority> <length> [IS <item> | NEW] [options]",
+    "PUT <queue>|<queue>... <priority> <length> [IS <item>] [options]",
+    "PUT @<topic> <priority> <length> [IS <item>] [ROUTE <key>] [options]",
+    "TOPIC BIND <topic> <queue> [PATTERN <pattern>]",
+    "TOPIC UNBIND <topic> <queue> [PATTERN <pattern>]",
+    "TOPIC LIST [<prefix>*]",
+    "TOPIC DELETE <topic>",
+    "PUTS <n>",
+    "GET [<queues> | *] [EXPIRE <seconds> [THEN LATER | THEN DONE | THEN DEAD]]",
+    "GETB [<queues> | *] [EXPIRE <seconds> [THEN LATER | THEN DONE | THEN DEAD]]",
+    "GETBE [<queues> | *] [EXPIRE <seconds> [THEN LATER | THEN DONE | THEN DEAD]]",
+    "GET NUMBER <n> [EXPIRE <seconds> [THEN ..]] [META] [BOUND]",
+    "GET|GETB|GETBE (<queues> | *) [options]",
+    "POLICY <policy>",
+    "DONE <id>",
+    "DONE <id> LAST",
+    "DONE <id> <id> ...",
+    "LATER <id> <id> ...",
+    "LATER <id> [options]",
+    "LATER <id> <id>... [FIRST]",
+    "TOUCH <id> [EXPIRE <seconds> [THEN LATER | THEN DONE | THEN DEAD]] [RAN <seconds>]",
+    "TOUCH <id> <id>... [EXPIRE ..]",
+    "PUT <queue> <priority> <length> (IS <item> | NEW) WAIT <queue2> [EXPIRE <seconds> [THEN LATER "
+    "| THEN DONE | THEN DEAD]] [options]",
+    "JOB STAT NUMBER <n>",
+    "CHANGE <job> [options]",
+    "DELETE <job>",
+    "DELETE NUMBER <n> UNTAKEN",
+    "PEEK <job>",
+    "PEEK <queue> (READY | DELAYED | RUNNING | DEAD | BURIED) [COUNT <n>] [SEQ]",
+    "MOVE <id> <queue> [PRI <priority>] [DELAY <seconds> | AT <unix time>] [DATA <length>]",
+    "BEGIN",
+    "COMMIT",
+    "ROLLBACK",
+    "BURY <id> [REASON <word>]",
+    "BURY <id> HERE [PRI <priority>] [REASON <word>]",
+    "KICK <queue> <n>",
+    "KICK <queue> <n> HERE",
+    "KICK JOB NUMBER <n>",
+    "SESSION [TTL <seconds>]",
+    "SESSION <sid>",
+    "SESSION CLOSE [RELEASE [FIRST]]",
+    "SESSION KEEP <sid> <sid>..",
+    "SESSION LIST",
+    "SESSION END <number>",
+    "REQ <number> <command>",
+    "GET|GETB|GETBE (<queues> | *) [options] [BOUND]",
+    "TAKEN",
+    "WORKER <name> <slots> <busy>",
+    "WORKER LIST",
+    "WORKER SET <name> [MAX <n>] [MIN <n>] [STATE (RUN | PAUSE | STOP)]",
+    "TOTAL [<queue>]",
+    "QUEUE LIST [<prefix>*]",
+    "QUEUE STAT <queue>",
+    "RUNLIST",
+    "RUNLIST DATA",
+    "SNAPSHOT [USERS]",
+    "CLONE <length>",
+    "PING",
+    "CAPS",
+    "HELP [<verb>]",
+    "SUBSCRIBE <types> [<names>] [FROM <seq>]",
+    "UNSUBSCRIBE",
+    "NOTIFY <channel> <length>",
+    "QUEUE CREATE <queue> [settings]",
+    "QUEUE CONFIG <queue> <settings>",
+    "QUEUE CONFIG <queue>",
+    "QUEUE PAUSE <queue> (IN | OUT | ALL)",
+    "QUEUE PAUSE <queue> OUT FOR <seconds>",
+    "QUEUE RESUME <queue>",
+    "QUEUE PURGE <queue> (READY | DELAYED | DEAD | BURIED | ALL)",
+    "QUEUE DELETE <queue> [FORCE]",
+    "SCHED SHOW",
+    "SCHED GROUP <group>",
+    "SCHED CONFIG",
+    "SCHED CONFIG <setting> <value> ...",
+    "CONFIG <setting> <value>",
+    "CONFIG",
+    "PULSE CREATE <name> [RATE <n>] [PER <seconds>] [STEP <seconds>] [MAXPAUSE <seconds>] [MAXRUN "
+    "<seconds>] [TOGETHER [MAXWAIT <seconds>]] [SPREAD]",
+    "PULSE CONFIG <name> [RATE <n>] [PER <seconds>] [STEP <seconds>] [MAXPAUSE <seconds>] [MAXRUN "
+    "<seconds>] [MAXWAIT <seconds>] [SPREAD ON|OFF]",
+    "PULSE DELETE <name>",
+    "PULSE SET <name> <length> [DENY]",
+    "PULSE WAIT <name> [WITHIN <seconds>]",
+    "PULSE RESULT <ticket> OK|FAIL|SLOW [REASON <word>]",
+    "PULSE RESULT <ticket> SLEEP <seconds> [REASON <word>]",
+    "PULSE LIST",
+    "PULSE STAT <name>",
+    "AUTH <user> <secret>",
+    "AUTH <user>",
+    "AUTH <answer>",
+    "USER SET <user> <rights> <key>",
+    "USER DELETE <user>",
+    "USER LIST",
+    "INTERCONNECT",
+    "CLUSTER LEADER",
+    "CLUSTER STATUS",
+    "CLUSTER HASH",
+    "CLUSTER ID",
+    "CLUSTER ADD <name> <peer ip> <peer port> <ip> <port>",
+    "CLUSTER REMOVE <name>",
+    "CLUSTER TRANSFER [<name>]",
+    "CLUSTER OFFLINE",
+    "CLUSTER ONLINE",
+    "CLUSTER SNAPSHOT",
+    "OFFLINE",
+    "ONLINE",
+    "SHUTDOWN",
+    "QUIT",
+)
+
+
+def _by_verb() -> dict[bytes, tuple[str, ...]]:
+    """The lines of each verb, by its first word and by its two words."""
+    found: dict[bytes, tuple[str, ...]] = {}
+    for line in SYNOPSIS:
+        first, *more = line.encode().split()
+        for word in first.split(b"|"):
+            verbs = [word, b" ".join((word, more[0]))] if more and more[0].isalpha() else [word]
+            for verb in verbs:
+                found[verb] = (*found.get(verb, ()), line)
+    return found
+
+
+_LINES = _by_verb()
+
+
+def help_(words: Words) -> Command:
+    """HELP [<verb>]. Arguments: the lines to show."""
+    if len(words) == 1:
+        return Command(arguments=SYNOPSIS)
+    if len(words) > 3:
+        raise ArgumentError("HELP takes a verb of one or two words, or nothing")
+    verb = b" ".join(words[1:]).upper()
+    if verb not in _LINES:
+        raise ArgumentError(f"no command {shown(b' '.join(words[1:]))}{suggestion(verb, _LINES)}")
+    return Command(arguments=_LINES[verb])

@@ -86,7 +86,7 @@ class Machine:
         client's mistake, and leaves the state undefined: the node must stop.
 
         When the entry would take too long, because more was handed out or done than could be foreseen, the rest of its
-        operations are not executed, on any node: they get no reply and belong at the head of the next entry. The first
+        operations are not executed, on any node: they get no reply and are proposed again. The first
         one is always executed, and so is a hand-out directly behind its Put.
         """
         state = self._state

@@ -7,22 +7,33 @@ at once, and a new queue starts one turn before it. So a client that sends one s
 served by the next entry, however much the others pipeline and however expensive that is. The others share the rest, and
 a turn is large enough that its answers leave in one write. A large operation has one turn for each of its fragments,
 and only one such operation is cut at a time.
+
+What an operation costs may be known only when it was executed, as it is with a PUT to a topic. An entry then leaves out
+those behind it (Machine.apply): they go back to the heads of their queues, and the client whose operation cost so much
+is charged with an entry. So those of its operations that wait are no burden to the others.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from sockpqd.cluster import limits
-from sockpqd.cluster.leader.fragments import Cut, OfClient, Queued
+from sockpqd.cluster.leader.fragments import Cut, OfClient, Part, Queued
 
 # Places in what is queued.
 _SIZE: Final = 2
+_WORK: Final = 3
 _BEHIND: Final = 5
 _CHARGE: Final = 6
+_CLIENT: Final = 7
+
+
+def charge_of(size: int, work: int) -> int:
+    """What an operation of so many bytes and so much work is charged with."""
+    return max(size, limits.CLIENT_WORK_BYTES * work)
 
 
 class _ClientQueue:
@@ -64,9 +75,7 @@ class ClientQueues:
 
     def add(self, client: object, queued: OfClient) -> None:
         """Queue an operation of this client."""
-        own = self._clients.get(client)
-        if own is None:
-            own = self._clients[client] = _ClientQueue(client, self._time - limits.CLIENT_QUANTUM_BYTES)
+        own = self._of(client)
         if not own.waiting:
             own.time = max(own.time, self._time - limits.CLIENT_QUANTUM_BYTES)
             own.since = self._monotonic()
@@ -74,6 +83,60 @@ class ClientQueues:
         own.waiting.append(queued)
         own.charge += queued[6]
         self.count += 1
+
+    def _of(self, client: object) -> _ClientQueue:
+        own = self._clients.get(client)
+        if own is None:
+            own = self._clients[client] = _ClientQueue(client, self._time - limits.CLIENT_QUANTUM_BYTES)
+        return own
+
+    def put_back(self, left: Iterable[Queued], filled: object) -> None:
+        """Put operations that were given and not executed, in their order, at the heads of their clients' queues.
+
+        `filled`: the client, if it is one, whose operation has filled the entry, which counts as its turn.
+        """
+        if filled is not None:
+            last = self._of(filled)
+            last.served = True
+            last.time += charge_of(0, limits.ENTRY_WORK_MAX)
+            self._empty.append(last)
+        changed: dict[_ClientQueue, None] = {}
+        for queued in reversed(list(left)):
+            pending = queued[1]
+            if isinstance(pending, Part):
+                own = self._take_back_fragment(pending.cut, queued)
+                if own is None:
+                    continue
+            else:
+                own = self._of(queued[_CLIENT])
+                charge = queued[_CHARGE] or charge_of(queued[_SIZE], queued[_WORK])
+                self._put_first(own, (*queued[:_CHARGE], charge, queued[_CLIENT]))     # type: ignore[arg-type]
+                own.charge += charge
+            own.time -= queued[_CHARGE]
+            changed[own] = None
+        for own in reversed(changed):
+            self._line_up(own, own.waiting[0])
+        if not self.count:
+            self._forget()
+
+    def _put_first(self, own: _ClientQueue, queued: OfClient) -> None:
+        if not own.waiting:
+            own.since = self._monotonic()
+        own.waiting.appendleft(queued)
+        self.count += 1
+
+    def _take_back_fragment(self, cut: Cut, queued: Queued) -> _ClientQueue | None:
+        """The next fragment will be this one again; returns the queue, or None if its operation was withdrawn."""
+        own = self._of(queued[_CLIENT])
+        if cut.complete:
+            self._put_first(own, cut.queued)
+        elif not own.waiting or own.waiting[0] is not cut.queued:
+            self._empty.append(own)
+            return None
+        cut.take_back()
+        own.charge += queued[_CHARGE]
+        self._cutting = (own, cut) if cut.begun else None
+        return own
 
     def sated(self, client: object) -> bool:
         """Return whether this client may hold more than its share of the memory of all queues."""

@@ -13,16 +13,20 @@ from sockpqd.cluster.api import ClientPending, Pending
 from sockpqd.core import Fragment, FragmentsMissing, LastFragment, Operation, Reply, cost, encode_operation
 
 # An operation, its pending, encoded bytes, work (core/handlers/cost.py), bytes of memory, whether it must stay right
-# behind the one before, and its charge: its bytes, or CLIENT_WORK_BYTES for each unit of its work if that is more.
-Queued = tuple[Operation, Pending, int, int, int, bool, int]
-OfClient = tuple[Operation, ClientPending, int, int, int, bool, int]
+# behind the one before, its charge (its bytes, or CLIENT_WORK_BYTES for each unit of its work if that is more; 0 if it
+# needed no turn), and its client; None is the node itself.
+Queued = tuple[Operation, Pending, int, int, int, bool, int, object]
+OfClient = tuple[Operation, ClientPending, int, int, int, bool, int, object]
 
 
 FRAGMENTS = frozenset({Fragment, LastFragment})
 
 
-class _Nobody:
-    """The Pending of a fragment, which needs no outcome: if one is missing, the outcome of the last shows it."""
+class Part:
+    """The Pending of a fragment of `cut`, which needs no outcome: if one is missing, that of the last shows it."""
+
+    def __init__(self, cut: Cut) -> None:
+        self.cut = cut
 
     def applied(self, reply: Reply) -> None:
         """See Pending."""
@@ -34,23 +38,23 @@ class _Nobody:
         """See Pending."""
 
 
-_NOBODY = _Nobody()
-
-
-class _Whole:
+class _LastPart(Part):
     """The Pending of the whole operation, which gets the outcome of its last fragment."""
-
-    def __init__(self, pending: Pending) -> None:
-        self._pending = pending
-        self.refused = pending.refused
-        self.unknown = pending.unknown
 
     def applied(self, reply: Reply) -> None:
         """See Pending."""
         if type(reply) is FragmentsMissing:
-            self._pending.refused()
+            self.cut.queued[1].refused()
         else:
-            self._pending.applied(reply)
+            self.cut.queued[1].applied(reply)
+
+    def refused(self) -> None:
+        """See Pending."""
+        self.cut.queued[1].refused()
+
+    def unknown(self) -> None:
+        """See Pending."""
+        self.cut.queued[1].unknown()
 
 
 class Cut:
@@ -58,24 +62,30 @@ class Cut:
 
     def __init__(self, number: int, queued: OfClient) -> None:
         self._number = number
-        self._queued = queued
+        self.queued = queued
         self._data = memoryview(encode_operation(queued[0]))
         self._offset = 0
+        self._taken: list[int] = []     # where the fragments begin
         self._given_at: float | None = None
 
     def next(self, now: float) -> Queued:
         """The next fragment, at this monotonic time (s); the last one has what is left of the operation's charge."""
-        start, end = self._offset, self._offset + self._length(now)
+        start, end = self._offset, min(self._offset + self._length(now), len(self._data))
         data = bytes(self._data[start:end])
+        self._taken.append(start)
         self._offset = end
         if end < len(self._data):
             fragment = Fragment(self._number, start, data)
             size, work = cost(fragment)
-            return fragment, _NOBODY, size, work, 0, False, len(data)
-        _, pending, _, work, held, _, charge = self._queued
+            return fragment, Part(self), size, work, 0, False, len(data), self.queued[7]
+        _, _, _, work, held, _, charge, client = self.queued
         last = LastFragment(self._number, start, data)
         size, _ = cost(last)
-        return last, _Whole(pending), size, work, held, False, max(1, charge - start)
+        return last, _LastPart(self), size, work, held, False, max(1, charge - start), client
+
+    def take_back(self) -> None:
+        """What next() returned last was not executed: it will be the next one again."""
+        self._offset = self._taken.pop()
 
     def _length(self, now: float) -> int:
         """Return the size of the next fragment, which is larger if the ones before took long."""
@@ -88,3 +98,8 @@ class Cut:
     def complete(self) -> bool:
         """Was the last fragment taken?"""
         return self._offset >= len(self._data)
+
+    @property
+    def begun(self) -> bool:
+        """Was one taken?"""
+        return self._offset > 0

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from sockpqd.cluster import limits
 from sockpqd.cluster.api import ClientPending, Pending
-from sockpqd.cluster.leader.client_queues import ClientQueues
+from sockpqd.cluster.leader.client_queues import ClientQueues, charge_of
 from sockpqd.cluster.leader.fragments import FRAGMENTS, Queued
 from sockpqd.cluster.metrics.histogram import Histogram
 from sockpqd.cluster.raft.pysyncobj_adapter import NOT_EXECUTED, SUCCESS, Callback
@@ -37,7 +37,8 @@ log = logging.getLogger("sockpqd.cluster")
 
 NOT_YET = NotYet()
 _random = Random()              # seeded by the operating system
-_BYTES, _WORK = itemgetter(2), itemgetter(3)    # of what is queued
+_BYTES, _WORK, _HELD = itemgetter(2), itemgetter(3), itemgetter(4)     # of what is queued
+_CLIENT = 7
 
 
 def _held_bytes(size: int, work: int) -> int:
@@ -58,13 +59,15 @@ class _Batch:
     """The operations of an entry in flight."""
 
     __slots__ = ("begun", "deadline", "held", "launched", "number", "open", "operations",
-                 "overtaken", "pendings", "whole")
+                 "overtaken", "pendings", "taken", "whole")
 
     def __init__(
-        self, operations: list[Operation], pendings: list[Pending], held: int, begun: float, launched: float,
+        self, operations: list[Operation], pendings: list[Pending], taken: list[Queued], held: int, begun: float,
+        launched: float,
     ) -> None:
         self.operations = operations
         self.pendings = pendings
+        self.taken = taken          # the same as they were queued
         self.held = held            # bytes of memory
         self.begun = begun          # when its first operation was proposed, monotonic seconds
         self.launched = launched    # when it was handed to Raft
@@ -123,7 +126,7 @@ class Proposer:
         self._work += work
         if not self._queue and not self._clients.count:
             self._since = self._monotonic()
-        self._queue.append((operation, pending, size, work, held, False, 0))
+        self._queue.append((operation, pending, size, work, held, False, 0, None))
 
     def propose_for(
         self, client: object, operation: Operation, pending: ClientPending, behind: bool = False,
@@ -148,16 +151,15 @@ class Proposer:
                 or self._bytes > limits.ENTRY_BYTES_MAX or self._work > limits.ENTRY_WORK_MAX
             )
         ):
-            charge = limits.CLIENT_WORK_BYTES * work
             if not queue and not clients.count:
                 self._since = self._monotonic()
-            clients.add(client, (operation, pending, size, work, held, behind, charge if charge > size else size))
+            clients.add(client, (operation, pending, size, work, held, behind, charge_of(size, work), client))
             return backlog > limits.QUEUED_BYTES_MAX and (backlog > limits.BACKLOG_BYTES_MAX or clients.sated(client))
         self._bytes += size
         self._work += work
         if not queue:
             self._since = self._monotonic()
-        queue.append((operation, pending, size, work, held, False, 0))
+        queue.append((operation, pending, size, work, held, behind, 0, client))
         return backlog > limits.BACKLOG_BYTES_MAX
 
     @property
@@ -170,7 +172,7 @@ class Proposer:
 
         Hand-outs for other clients' blocked commands among them are proposed again by those clients.
         """
-        for _, pending, _, _, held, _, _ in self._clients.withdraw(client):
+        for _, pending, _, _, held, _, _, _ in self._clients.withdraw(client):
             self.backlog_bytes -= held
             pending.overdue()
 
@@ -179,7 +181,7 @@ class Proposer:
         if self.refuses is not None and self.refuses(operation):
             pending.applied(NOT_YET)
             return
-        self._launch(_Batch([operation], [pending], 0, now, now))
+        self._launch(_Batch([operation], [pending], [], 0, now, now))
 
     @property
     def idle(self) -> bool:
@@ -264,16 +266,16 @@ class Proposer:
         self._bytes = sum(map(_BYTES, queue))
         self._work = sum(map(_WORK, queue))
         if not taken:
-            return _Batch([], [], 0, self._since, now)
-        operations, pendings, _, _, held, _, _ = zip(*taken, strict=True)
-        return _Batch(list(operations), list(pendings), sum(held), self._since, now)
+            return _Batch([], [], [], 0, self._since, now)
+        operations, pendings, _, _, held, _, _, _ = zip(*taken, strict=True)
+        return _Batch(list(operations), list(pendings), taken, sum(held), self._since, now)
 
     def _fill(self, taken: list[Queued], now: float) -> None:
         """Add operations to those taken until the entry is full: the last ones, where each must be looked at."""
         queue = self._queue
         total, total_work = sum(map(_BYTES, taken)), sum(map(_WORK, taken))
         while queue or self._clients.give(queue, now):
-            operation, pending, size, work, held, _, _ = queue[0]
+            operation, pending, size, work, held, _, _, _ = queue[0]
             total_work += work
             if (
                 len(taken) >= limits.ENTRY_OPERATIONS_MAX
@@ -315,6 +317,7 @@ class Proposer:
                 if executed < len(pendings):
                     self._leave_out(batch, pendings, executed)
                 self.answered = AnsweredEntry(executed, self.queued, batch.number, now - batch.launched)
+            batch.taken = []
             for pending, reply in zip(pendings, applied.replies, strict=False):
                 pending.applied(reply)
             self._effects(applied.effects)
@@ -332,29 +335,25 @@ class Proposer:
         are refused, because after those they would be executed in another order than they were proposed in. Only an
         entry of Puts is followed by another, and it hardly ever leaves any out.
         """
-        if not batch.overtaken:
-            self._put_back(batch.operations[executed:], pendings[executed:], batch.begun)
-            return
-        for pending in pendings[executed:]:
-            pending.refused()
-
-    def _put_back(self, operations: Sequence[Operation], pendings: Sequence[Pending], begun: float) -> None:
-        """Put operations at the head of the queue, so that they are executed in the order of their proposal.
-
-        If this node no longer accepts operations they are refused.
-        """
-        if not self.accepting:
-            for pending in pendings:
+        if batch.overtaken or not self.accepting:
+            for pending in pendings[executed:]:
                 pending.refused()
             return
-        for operation, pending in zip(reversed(operations), reversed(pendings), strict=True):
-            size, work = cost(operation)
-            held = _held_bytes(size, work)
-            self.backlog_bytes += held
-            self._bytes += size
-            self._work += work
-            self._queue.appendleft((operation, pending, size, work, held, False, 0))
-        self._since = begun
+        taken, self._since = batch.taken, batch.begun
+        self._put_back(taken[executed:], taken[executed - 1][_CLIENT] if executed else None)
+
+    def _put_back(self, left: Sequence[Queued], filled: object) -> None:
+        """Put operations back: the node's own at the head of the queue, the others into those of their clients.
+
+        Each is executed in the order of its proposal, but not before others' of which the turn comes first. What the
+        queue has of clients, which came later, follows into theirs. `filled`: see ClientQueues.put_back.
+        """
+        self.backlog_bytes += sum(map(_HELD, left))
+        queue = self._queue
+        self._clients.put_back([one for one in (*left, *queue) if one[_CLIENT] is not None], filled)
+        self._queue = deque(one for one in (*left, *queue) if one[_CLIENT] is None)
+        self._bytes = sum(map(_BYTES, self._queue))
+        self._work = sum(map(_WORK, self._queue))
 
     def _close(self, batch: _Batch) -> list[Pending]:
         """Remove the batch from those in flight; returns the pendings that still wait for an outcome."""
@@ -377,7 +376,7 @@ class Proposer:
         queued = [*self._queue, *self._clients.clear()]
         self._queue.clear()
         self._bytes = self._work = 0
-        for _, pending, _, _, held, _, _ in queued:
+        for _, pending, _, _, held, _, _, _ in queued:
             self.backlog_bytes -= held
             pending.refused()
 
@@ -386,6 +385,6 @@ class Proposer:
         while self._flying and self._flying[0].deadline <= now:
             for pending in self._close(self._flying[0]):
                 pending.unknown()
-        for _, pending, _, _, held, _, _ in self._clients.overdue(now):
+        for _, pending, _, _, held, _, _, _ in self._clients.overdue(now):
             self.backlog_bytes -= held
             pending.overdue()

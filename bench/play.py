@@ -9,6 +9,7 @@ of any node. Ctrl-C ends everything.
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import os
 import random
@@ -38,6 +39,8 @@ LEASE_S = 10.0
 STOP_S = 10.0
 TELL_EVERY_S = 10.0
 SERVERS = "export SOCKPQ_SERVERS="      # in what sockpqd prints
+PR_SET_PDEATHSIG = 1        # prctl(2)
+PRCTL = ctypes.CDLL(None).prctl
 
 
 app = App()
@@ -65,7 +68,7 @@ class Celery:
         for name, *arguments in self.COMMANDS:
             self._running.append(subprocess.Popen(
                 [Path(sys.executable).with_name(name), *arguments], cwd=ROOT / "examples" / "celery",
-                env={**os.environ, "SOCKPQ_SERVERS": self._servers},
+                env={**os.environ, "SOCKPQ_SERVERS": self._servers}, process_group=0, preexec_fn=_end_with_parent,
             ))
 
     def stop(self) -> None:
@@ -92,7 +95,8 @@ class Play:
         os.environ["SOCKPQ_SERVERS"] = self._servers        # which the app reads
         self._worker = subprocess.Popen(
             [program().with_name("pqworker"), "bench.play:app", "-c", str(WORKERS)],
-            cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, process_group=0,
+            preexec_fn=_end_with_parent,
         )
         for run in (self._produce, self._tell):
             threading.Thread(target=_telling_errors, args=(run,), daemon=True).start()
@@ -114,6 +118,11 @@ class Play:
             time.sleep(TELL_EVERY_S)
             done = self._client.queue_stat(QUEUE)["total_done"] - self._done_before
             _say(f"producer: {self._put} jobs put into {QUEUE}; workers: {done} done")
+
+
+def _end_with_parent() -> None:
+    """In a new process: it gets no Ctrl-C of the terminal, and ends also when its parent is killed."""
+    PRCTL(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -146,9 +155,13 @@ def main(folder: Path, celery: bool) -> None:
         command = [str(program()), "--dev", "--nodes", str(NODES)]
     except NodeError as error:
         raise click.UsageError(str(error)) from None
-    cluster = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
+    # Groups of their own: Ctrl-C is for this process alone, which ends workers before nodes, so that none misses them.
+    cluster = subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.PIPE, text=True, process_group=0, preexec_fn=_end_with_parent,
+    )
     assert cluster.stdout is not None
-    signal.signal(signal.SIGTERM, lambda *_: cluster.terminate())       # at whose end all ends
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
     play: Play | Celery | None = None
     while True:
         try:
@@ -160,9 +173,11 @@ def main(folder: Path, celery: bool) -> None:
             if play is not None:
                 play.stop()
             sys.exit(cluster.wait())
-        except KeyboardInterrupt:       # the cluster has had it too, and ends
+        except KeyboardInterrupt:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
             if play is not None:
                 play.stop()
+            cluster.send_signal(signal.SIGINT)
 
 
 if __name__ == "__main__":

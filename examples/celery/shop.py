@@ -8,6 +8,7 @@ The servers are those of SOCKPQ_SERVERS, or 127.0.0.1:11361.
 
 import os
 import time
+from contextlib import suppress
 
 from celery import Celery, chord
 
@@ -49,4 +50,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with suppress(KeyboardInterrupt):
+        main()

@@ -39,7 +39,8 @@ public final class Client {
 
     /** To the leader, and to our session; tries until it works. */
     private void connect() throws InterruptedException {
-        for (;; Thread.sleep(100)) {
+        boolean said = false;
+        for (long begun = System.nanoTime();; Thread.sleep(100)) {
             long best = Long.MAX_VALUE;
             String leader = null;
             for (String server : servers) { // the leader has the smallest number
@@ -53,7 +54,12 @@ public final class Client {
                 } catch (IOException error) { /* it does not answer */ }
                 hangUp();
             }
-            if (leader == null) continue;
+            if (leader == null) {
+                if (!said) System.err.println("no server answers at " + String.join(",", servers));
+                said = true;
+                if (System.nanoTime() - begun >= PATIENCE_MS * 1_000_000L) System.exit(1);
+                continue;
+            }
             try {
                 dial(leader);
                 String[] words = ask(("SESSION " + session).strip() + "\r\n", new byte[0]);
@@ -97,6 +103,11 @@ public final class Client {
     }
 
     public static void main(String[] arguments) throws Exception {
+        String what = arguments.length < 3 ? "" : arguments[1];
+        if (!what.equals("put") && (!what.equals("work") || arguments.length < 4)) {
+            System.err.println("usage: Client.java SERVERS put QUEUE | SERVERS work QUEUE COUNT");
+            System.exit(64);
+        }
         Client queue = new Client();
         queue.servers = arguments[0].split(",");
         if (arguments[1].equals("put")) {

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { PATIENCE_S = 10, SERVERS_MAX = 16, LINE_MAX_ = 1024 }; /* no answer takes longer: GETB is told to wait for 5 s */
@@ -56,7 +57,8 @@ static int ask(const char *line, const char *data, size_t length) {
 }
 
 static void connect_to_leader(void) { /* and to our session; tries until it works */
-    for (;; usleep(100000)) {
+    time_t begun = time(NULL);
+    for (int said = 0;; usleep(100000)) {
         long best = -1, id;
         const char *leader = NULL;
         for (int i = 0; i < server_count; i++) { /* the leader has the smallest number */
@@ -74,6 +76,8 @@ static void connect_to_leader(void) { /* and to our session; tries until it work
             }
         }
         hang_up();
+        if (!leader && !said++) fputs("no server answers there\n", stderr);
+        if (!leader && time(NULL) - begun >= PATIENCE_S) exit(1);
     }
 }
 
@@ -94,7 +98,8 @@ static int call(const char *command, const char *data, size_t length, char **bod
 }
 
 int main(int argc, char **argv) {
-    if (argc < 4) return fputs("usage: client SERVERS put QUEUE | SERVERS work QUEUE COUNT\n", stderr), 64;
+    if (argc < 4 || (strcmp(argv[2], "put") && (strcmp(argv[2], "work") || argc < 5)))
+        return fputs("usage: client SERVERS put QUEUE | SERVERS work QUEUE COUNT\n", stderr), 64;
     signal(SIGPIPE, SIG_IGN);
     for (char *server = strtok(argv[1], ","); server && server_count < SERVERS_MAX; server = strtok(NULL, ","))
         servers[server_count++] = server;
@@ -109,7 +114,7 @@ int main(int argc, char **argv) {
         }
         return 0;
     }
-    for (long left = argc > 4 ? atol(argv[4]) : 0; left > 0;) {
+    for (long left = atol(argv[4]); left > 0;) {
         snprintf(command, sizeof command, "GETB %s EXPIRE 60 THEN LATER WITHIN 5", argv[3]);
         if (!call(command, NULL, 0, &text, &length, &id)) continue; /* 404: none for 5 seconds */
         snprintf(command, sizeof command, "DONE %lu", id);

@@ -50,7 +50,8 @@ func (q *Queue) Call(line string, data string) ([]string, string) {
 
 // connect goes to the leader and to our session, unless we are there; it tries until it works.
 func (q *Queue) connect() {
-	for ; q.connection == nil; time.Sleep(100 * time.Millisecond) {
+	said := false
+	for begun := time.Now(); q.connection == nil; time.Sleep(100 * time.Millisecond) {
 		best, leader := -1, ""
 		for _, server := range q.servers { // the leader has the smallest number
 			if q.dial(server) == nil {
@@ -60,6 +61,12 @@ func (q *Queue) connect() {
 				}
 				q.hangUp()
 			}
+		}
+		if leader == "" && !said {
+			said = true
+			fmt.Fprintln(os.Stderr, "no server answers at", strings.Join(q.servers, ","))
+		} else if leader == "" && time.Since(begun) >= patience {
+			os.Exit(1)
 		}
 		if leader == "" || q.dial(leader) != nil {
 			continue
@@ -98,6 +105,10 @@ func (q *Queue) ask(text string) ([]string, error) {
 }
 
 func main() {
+	if len(os.Args) < 4 || os.Args[2] != "put" && (os.Args[2] != "work" || len(os.Args) < 5) {
+		fmt.Fprintln(os.Stderr, "usage: client SERVERS put QUEUE | SERVERS work QUEUE COUNT")
+		os.Exit(64)
+	}
 	queue, name := &Queue{servers: strings.Split(os.Args[1], ",")}, os.Args[3]
 	if os.Args[2] == "put" {
 		for input := bufio.NewScanner(os.Stdin); input.Scan(); {

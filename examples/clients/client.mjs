@@ -74,7 +74,8 @@ class Queue {
 
   /** To the leader, and to our session; tries until it works. */
   async #connect() {
-    for (;; await pause(100)) {
+    let said = false;
+    for (const begun = Date.now();; await pause(100)) {
       const ids = await Promise.all(this.servers.map(async (server) => {
         const connection = new Connection(server);
         const words = await connection.ask("INTERCONNECT\r\n").catch(() => []);
@@ -82,7 +83,12 @@ class Queue {
         return words[0] === "200" ? Number(words[2]) : Infinity;
       }));
       const best = Math.min(...ids); // the leader has the smallest number
-      if (best === Infinity) continue;
+      if (best === Infinity) {
+        if (!said) console.error(`no server answers at ${this.servers}`);
+        said = true;
+        if (Date.now() - begun >= PATIENCE_MS) process.exit(1);
+        continue;
+      }
       const connection = new Connection(this.servers[ids.indexOf(best)]);
       const words = await connection.ask(`SESSION ${this.#session}`.trim() + "\r\n").catch(() => []);
       if (words[0] === "200") {
@@ -96,6 +102,10 @@ class Queue {
 }
 
 const [servers, what, name, count] = process.argv.slice(2);
+if (!name || !(what === "put" || (what === "work" && count))) {
+  console.error("usage: client.mjs SERVERS put QUEUE | SERVERS work QUEUE COUNT");
+  process.exit(64);
+}
 const queue = new Queue(servers.split(","));
 if (what === "put") {
   for await (const text of readline.createInterface({ input: process.stdin })) {

@@ -46,7 +46,7 @@ final class Queue
     /** To the leader, and to our session; tries until it works. */
     private function connect(): void
     {
-        while (true) {
+        for ($begun = time(), $said = false; true; usleep(100_000)) {
             $best = PHP_INT_MAX;
             $leader = null;
             foreach ($this->servers as $server) {       // the leader has the smallest number
@@ -62,10 +62,12 @@ final class Queue
                     return;
                 }
                 if ($words[0] === '404') {
-                    exit("the session is lost: nobody knows what was executed\n");
+                    quit('the session is lost: nobody knows what was executed');
                 }
+            } elseif ($leader === null) {
+                $said = $said || fwrite(STDERR, 'no server answers at ' . implode(',', $this->servers) . "\n");
+                time() - $begun < PATIENCE || exit(1);
             }
-            usleep(100_000);
         }
     }
 
@@ -99,16 +101,25 @@ final class Queue
     }
 }
 
-[, $servers, $what, $name] = $argv;
+function quit(string $why, int $code = 1): never
+{
+    fwrite(STDERR, "$why\n");
+    exit($code);
+}
+
+[, $servers, $what, $name, $count] = $argv + array_fill(0, 5, null);
+if ($name === null || ($what !== 'put' && ($what !== 'work' || $count === null))) {
+    quit('usage: client.php SERVERS put QUEUE | SERVERS work QUEUE COUNT', 64);
+}
 $queue = new Queue(explode(',', $servers));
 if ($what === 'put') {
     while (($text = fgets(STDIN)) !== false) {
         $text = rtrim($text, "\n");
         [$words] = $queue->call("PUT $name 0 " . strlen($text), $text);
-        $words[0] === '200' || exit(implode(' ', $words) . "\n");
+        $words[0] === '200' || quit(implode(' ', $words));
     }
 } else {
-    for ($count = (int) $argv[4]; $count > 0;) {
+    for ($count = (int) $count; $count > 0;) {
         [$words, $body] = $queue->call("GETB $name EXPIRE 60 THEN LATER WITHIN 5");
         if ($words[0] === '200' && $queue->call("DONE {$words[3]}")[0][0] === '200') {     // 404: none for 5 seconds
             echo "$body\n";

@@ -9,6 +9,10 @@ use IO::Socket::INET;
 use IO::Select;
 
 my ($servers, $what, $queue, $count) = @ARGV;
+unless (@ARGV >= 3 && ($what eq 'put' || $what eq 'work' && defined $count)) {
+    print STDERR "usage: client.pl SERVERS put QUEUE | SERVERS work QUEUE COUNT\n";
+    exit 64;
+}
 my @servers  = split /,/, $servers;
 my $patience = 10;      # seconds; no answer takes longer, as GETB is told to wait for 5
 my ($socket, $buffer, $session, $number) = (undef, '', undef, 0);
@@ -50,6 +54,7 @@ sub ask {               # sends, and returns the first line of the answer
 }
 
 sub connect_to_leader { # and to our session; tries until it works
+    my ($begun, $said) = (time, 0);
     while (1) {
         my ($best, $leader);
         for my $server (@servers) {     # the leader has the smallest number
@@ -63,6 +68,10 @@ sub connect_to_leader { # and to our session; tries until it works
             die "the session is lost: nobody knows what was executed\n" if $answer =~ /^404/;
         }
         $socket = undef;
+        if (!$leader) {
+            print STDERR "no server answers at @servers\n" unless $said++;
+            exit 1 if time - $begun >= $patience;
+        }
         select undef, undef, undef, 0.1;
     }
 }

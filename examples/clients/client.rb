@@ -38,6 +38,7 @@ class SockQueue
 
   # To the leader, and to our session; tries until it works.
   def connect
+    begun = Time.now
     loop do
       leader = @servers.filter_map { |server| (id = number_of(server)) && [id, server] }.min # the smallest number
       begin
@@ -54,6 +55,10 @@ class SockQueue
         nil
       end
       hang_up
+      unless leader
+        @said ||= warn("no server answers at #{@servers.join(",")}") || true
+        exit 1 if Time.now - begun >= PATIENCE
+      end
       sleep 0.1
     end
   end
@@ -98,6 +103,10 @@ end
 
 $stdout.sync = true
 servers, what, name, count = ARGV
+unless name && (what == "put" || (what == "work" && count))
+  warn "usage: client.rb SERVERS put QUEUE | SERVERS work QUEUE COUNT"
+  exit 64
+end
 queue = SockQueue.new(servers.split(","))
 if what == "put"
   $stdin.each_line(chomp: true) do |text|

@@ -3,6 +3,7 @@
 #
 #   client.sh HOST:PORT,HOST:PORT,.. put QUEUE           puts each line of standard input
 #   client.sh HOST:PORT,HOST:PORT,.. work QUEUE COUNT    does COUNT jobs: prints their bodies
+[[ $# -ge 3 && ( $2 == put || $2 == work && $# -ge 4 ) ]] || { echo "usage: client.sh SERVERS put QUEUE | SERVERS work QUEUE COUNT" >&2; exit 64; }
 set -u
 export LC_ALL=C                 # lengths are in bytes
 IFS=, read -r -a servers <<< "$1"
@@ -10,7 +11,7 @@ patience=10                     # seconds; no answer takes longer, as GETB is to
 session="" number=0 connected=""
 
 connect() {                     # to the leader, and to our session; tries until it works
-    local server id best address answer
+    local server id best address answer begun=$SECONDS said=""
     while true; do
         best="" address=""
         for server in "${servers[@]}"; do       # the leader has the smallest number
@@ -29,6 +30,11 @@ connect() {                     # to the leader, and to our session; tries until
                 esac
             fi
             exec 3>&-
+        fi
+        if [[ -z $address ]]; then
+            [[ $said ]] || echo "no server answers at ${servers[*]}" >&2
+            said=yes
+            [[ $((SECONDS - begun)) -lt $patience ]] || exit 1
         fi
         sleep 0.1
     done

@@ -22,6 +22,7 @@ from sockpqd.gateway.dev.guide import guide, program
 from sockpqd.gateway.dev.ports import HOST
 from tests.gateway.helpers.program import PATIENCE_S, SOCKPQD, sockpqd
 from tests.waiting import gone, until
+from tests.worker.program.running import children_of
 
 ROOT = Path(__file__).parents[2]
 CLUSTER = (str(SOCKPQD), "--dev", "--nodes", "3")
@@ -231,7 +232,7 @@ def test_play_has_a_producer_and_workers_and_goes_on_without_its_leader(tmp_path
         until(lambda: told(running.text[behind:])[1] > before, lambda: running.text)
         put, done = told(running.text)
         assert done <= put
-        assert running.end(signal.SIGINT) == 0
+        assert running.end(signal.SIGTERM) == 0
         assert "Traceback" not in running.text
     finally:
         running.end(signal.SIGKILL)
@@ -242,18 +243,11 @@ def test_play_ends_with_all_that_it_has_started(tmp_path: Path) -> None:
     try:
         pids = [pid for _, pid in nodes(running).values()]
         running.wait_for("order 2")
-        running.process.terminate()
-        running.process.wait(PATIENCE_S)
+        pids += children_of(running.process.pid)
+        os.killpg(running.process.pid, signal.SIGINT)       # as Ctrl-C does
+        assert running.process.wait(PATIENCE_S) == 0
         wait_until_gone(pids)
-        until(lambda: not in_group(running.process.pid))
+        assert "Traceback" not in running.text
+        assert "no server" not in running.text              # workers end first
     finally:
         running.end(signal.SIGKILL)
-
-
-def in_group(group: int) -> bool:
-    """Is a process of this group left?"""
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from sockpq import Client
 from devcluster.cluster import LocalCluster
 
 FOLDER = Path(__file__).parents[2] / "examples" / "clients"
-LINES_MAX = 120
+LINES_MAX = 130
 JOBS = 60
 PATIENCE_S = 60.0
 BODIES = [f"letter {number} \u00fc" if number % 2 else f"x{number}" * number for number in range(JOBS)]
@@ -102,3 +103,26 @@ def test_there_is_one_for_each_language_and_each_is_short() -> None:
         assert len((FOLDER / name).read_text().splitlines()) <= LINES_MAX, name
     text = (FOLDER / "README.md").read_text()
     assert all(f"[{name}]({name})" in text for name in files)
+
+
+def test_each_says_how_it_is_used_and_when_nobody_listens(tmp_path: Path) -> None:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))           # and does not listen
+        server = f"127.0.0.1:{nobody.getsockname()[1]}"
+        running = []
+        for name, words in RUNS.items():        # all at once, as each gives up after ten seconds
+            if shutil.which((COMPILERS.get(name) or words)[0]) is None:
+                continue
+            folder = tmp_path / name
+            folder.mkdir()
+            for arguments, code, said in (([], 64, "usage: "), ([server, "steal", "q", "1"], 64, "usage: "),
+                                          ([server, "work", "q", "1"], 1, "no server answers")):
+                running.append((name, code, said, subprocess.Popen(
+                    [*command(name, folder), *arguments], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                )))
+        for name, code, said, process in running:
+            with process:
+                _, told = process.communicate(timeout=PATIENCE_S)
+            assert process.returncode == code, (name, told)
+            assert told.startswith(said), (name, told)
+            assert told.count("\n") == 1, (name, told)

@@ -48,7 +48,7 @@ class OwnJobs(Struct, gc=False, eq=False):
             self._first = next((one for one in near if _is_own(one)), None)
 
     def drop(self, jobs: int) -> None:
-        """So many jobs are gone, whichever they were."""
+        """Note that this many jobs were removed, any of them."""
         self.size -= jobs
         self._first = None
 

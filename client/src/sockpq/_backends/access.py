@@ -43,7 +43,7 @@ class Login:
 
 
 class Access:
-    """What every connection of a client begins with. What was given as a file is read again when that has changed."""
+    """The opening of every connection of a client. Anything given as a file is read again when that has changed."""
 
     def __init__(
         self, tls: Tls = None, user: str | None = None, secret: str | None = None,

@@ -35,7 +35,7 @@ async def run(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def at_once(coroutine: Coroutine[Any, Any, T], instead: str) -> T:
-    """What a property would have to wait for, which it cannot in asyncio: raises BadArguments, which says `instead`."""
+    """Refuse a property that would have to wait: raises BadArguments, which names `instead`."""
     coroutine.close()
     raise BadArguments(f"asyncio: {instead}")
 
@@ -126,7 +126,7 @@ class LoopNetwork:
     def when_abandoned(
         self, loop: object, leave: Callable[[BaseException], Coroutine[Any, Any, None]]
     ) -> None:
-        """What to do when nobody goes on with an `async for`: asyncio ends its generator some time later.
+        """Clean up after an abandoned `async for`: asyncio ends its generator some time later.
 
         settle() waits for it, so that close() is not faster.
         """

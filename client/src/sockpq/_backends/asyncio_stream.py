@@ -78,7 +78,7 @@ class TransportStream(asyncio.Protocol):
     # what the library calls
 
     def fileno(self) -> int:
-        """See Connected. What is closing is not told: its descriptor may be another file's by now."""
+        """See Connected. A closing connection is left out: its descriptor may belong to another file by now."""
         if self._transport.is_closing():
             return -1
         return cast(int, self._transport.get_extra_info("socket").fileno())
@@ -105,7 +105,7 @@ class TransportStream(asyncio.Protocol):
         return size - 1
 
     async def receive(self, timeout: float) -> bytes:
-        """What comes next."""
+        """Return the next bytes."""
         if not self._received and not self._at_end:
             await self._wait(timeout)
         data = self.arrived()
@@ -114,7 +114,7 @@ class TransportStream(asyncio.Protocol):
         return data
 
     def arrived(self) -> bytes | None:
-        """What has come."""
+        """Return the bytes received so far."""
         if self._received:
             data = self._received[0] if len(self._received) == 1 else b"".join(self._received)
             self._received.clear()

@@ -1,4 +1,4 @@
-"""What this library needs of the outside world, as an interface: connections, time, waiting, several things at once.
+"""The interface of this library to the outside world: connections, time, waiting, several things at once.
 
 Every decision (what to send to whom, how long to wait, when to try again) is a coroutine over this interface and stands
 once, for both clients. sync.py implements it with calls that block and never suspend, so that `run` there takes a
@@ -27,7 +27,7 @@ KEEPALIVE = (                   # a host that vanished while this client was blo
 
 
 def cause_of(error: SockpqError) -> BaseException | None:
-    """What callers are to see as the cause of an error: of a batch the refusal of one of its jobs, and ForeignCluster.
+    """The causes of errors that callers see: of a batch the refusal of one of its jobs, and ForeignCluster.
 
     All others say in their message what has led to them.
     """
@@ -41,7 +41,7 @@ def is_numeric(host: str) -> bool:
 
 
 def share_s(timeout: float, addresses: int) -> float:
-    """What each of the addresses of a name may take to connect, so that one that is silent does not use up all."""
+    """Return the time limit for each address of a name, so that a silent one does not use up all of it."""
     return max(timeout / addresses, min(timeout, SHARE_S_MIN))
 
 
@@ -56,11 +56,11 @@ class Stream(Protocol):
         ...
 
     async def receive(self, timeout: float) -> bytes:
-        """What comes next, at least one byte, b"" at the end; raises TimeoutError after `timeout` seconds, OSError."""
+        """Return the next bytes, at least one, b"" at the end. Raises TimeoutError after `timeout` seconds, OSError."""
         ...
 
     def arrived(self) -> bytes | None:
-        """What has come, without waiting; None when nothing has, b"" at the end."""
+        """Return the bytes received so far, without waiting; None if there are none, b"" at the end."""
         ...
 
     def quiet(self) -> bool:
@@ -112,7 +112,7 @@ class Race(Protocol, Generic[T_co]):
         ...
 
     def stop(self) -> None:
-        """What has not ended is of no interest any more."""
+        """Abandon everything that has not ended."""
         ...
 
 
@@ -142,7 +142,7 @@ class Network(Protocol):
 
     @property
     def access(self) -> Access:
-        """What every connection begins with."""
+        """The opening of every connection."""
         ...
 
     async def connect(self, address: Address, timeout: float) -> Stream:

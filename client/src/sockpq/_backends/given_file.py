@@ -1,4 +1,4 @@
-"""A file that a program was given for its whole life, such as that of a CA or of a secret: its content may change."""
+"""A file that a program uses for its whole life, such as a CA or a secret: its content may change."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class GivenFile(Generic[T]):
         return True
 
     def _look(self) -> Seen | None:
-        """What tells one state of the file from another, None when it is no regular file."""
+        """Return a value that differs between states of the file, None if it is no regular file."""
         found = os.stat(self._path)
         if not stat.S_ISREG(found.st_mode):
             return None

@@ -36,7 +36,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def at_once(coroutine: Coroutine[Any, Any, T], instead: str) -> T:
-    """What a property waits for; `instead`: what one does in asyncio, where that is impossible."""
+    """Wait for the value of a property; `instead`: the alternative in asyncio, where a property cannot wait."""
     return run(coroutine)
 
 
@@ -149,12 +149,12 @@ class SocketStream:
         return sent
 
     async def receive(self, timeout: float) -> bytes:
-        """What comes next."""
+        """Return the next bytes."""
         self._limit(timeout)
         return self._socket.recv(READ_BYTES)
 
     def arrived(self) -> bytes | None:
-        """What has come."""
+        """Return the bytes received so far."""
         self._limit(0)
         try:
             return self._socket.recv(READ_BYTES)

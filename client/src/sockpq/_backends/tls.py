@@ -94,7 +94,7 @@ class TlsStream:
         return sent
 
     async def receive(self, timeout: float) -> bytes:
-        """What comes next."""
+        """Return the next bytes."""
         begun = self._now()
         left = timeout
         while True:
@@ -113,7 +113,7 @@ class TlsStream:
             left = max(left, TINY_S)
 
     def arrived(self) -> bytes | None:
-        """What has come, without waiting."""
+        """Return the bytes received so far, without waiting."""
         came = self._stream.arrived()
         if came is None:
             return None

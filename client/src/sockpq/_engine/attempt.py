@@ -53,7 +53,7 @@ class Alone:
 
 
 class Attempt:
-    """What one call does on one connection."""
+    """One attempt of a call, on one connection."""
 
     def __init__(self, connection: Connection, limits: Limits, watch: Watch, now: Callable[[], float]) -> None:
         """`now`: the monotonic clock all deadlines are on."""
@@ -177,7 +177,7 @@ class Attempt:
                     retry.settled()
 
     async def _owed(self, deadline: float) -> list[Answer]:
-        """What comes next from a server that owes an answer; raises Lost when nothing does, or without end."""
+        """Return the next bytes from a server that owes an answer. Raises Lost if none come, or if they never end."""
         begun = self._now()
         until = begun + self._patience(deadline)
         while True:
@@ -193,7 +193,7 @@ class Attempt:
                 raise self._connection.lost("silent, and another server serves now")
 
     async def _blocked(self, wait_until: float) -> list[Answer] | None:
-        """What comes next from a server that may be silent; None when nothing did in time. Raises Lost."""
+        """Return the next bytes from a server that may be silent, None if none came in time. Raises Lost."""
         while True:
             try:
                 return await self._connection.receive(self._patience(wait_until))
@@ -204,7 +204,7 @@ class Attempt:
                 raise self._connection.lost("the server no longer serves, or no longer answers")
 
     async def _withdraw(self) -> Answer:
-        """Take back a blocked command: half-close, and take the answer that may be on its way all the same."""
+        """Cancel a blocked command: half-close, and take the answer that may already be in flight."""
         waiting = self._connection.protocol.waiting
         until = self._now() + self._limits.server_timeout
         self._connection.finish()

@@ -46,7 +46,7 @@ class Batch:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """What the server must know."""
+        """The words of CAPS that the server must have."""
         return self._commands[0].needs
 
     @property

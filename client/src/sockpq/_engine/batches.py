@@ -65,7 +65,7 @@ async def _get_singly(
 async def end_many(
     executor: Executor, parts: Sequence[Part], singles: Sequence[Command[Any]], timeout: float | None
 ) -> list[object]:
-    """What came for each job: its value or JobNotFound; raises any other error."""
+    """Return the value or JobNotFound for each job. Raises any other error."""
     try:
         found = await _run_parts(executor, parts, timeout)
     except NotSupported:

@@ -65,7 +65,7 @@ class Call(Generic[T]):
         A numbered call whose wait is over takes its number with a GET that does not block. Either that is executed, and
         then the first command can no longer be, whatever still waits somewhere. Or the number is used: then the first
         command has got something, and gets it again. If nothing comes, what it got no longer runs, and the command
-        waits anew. It is taken back by a half-close then if the job is sure to be in its queue again (`bound`).
+        waits again. It is cancelled by a half-close then if the job is sure to be in its queue again (`bound`).
         """
         self.wait_until = self.wait_until or now + self.wait
         if self.number and self.command.unblocked and self.retry.attempts and now >= self.wait_until:
@@ -211,9 +211,9 @@ class CallRunner:
     async def _take_back(
         self, slot: Slot, before: Call[Any] | None, call: Call[T], put_back: PutBack[T], error: BaseException,
     ) -> None:
-        """A call ends by `error`: what it has taken all the same goes back, as far as that is quick.
+        """Return jobs that a call has taken although it ends with `error`, as far as that is quick.
 
-        When it is an interruption, such as the cancellation of a task, `before` is executed all the same.
+        After an interruption, such as the cancellation of a task, `before` is still executed.
         """
         if before and not isinstance(error, Exception):
             await self._cancel(slot, before)

@@ -1,6 +1,7 @@
-"""Which server serves: found by asking all that are known, remembered until it fails, shared by all calls of a client.
+"""Finds the serving leader by asking all known servers, and remembers it, for all calls of a client, until it fails.
 
-One address of a cluster is enough: whoever answers tells the others, which are kept, so that the first ones may vanish.
+One address of a cluster is enough: a server that answers reports the others. They are remembered, so the first ones
+may vanish.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ STRAGGLER_S = 0.1       # how long the answers of slower servers are waited for,
 class Discovery:
     """Knows the serving leader, or finds it. While one call asks, the others wait for its result.
 
-    It believes servers of the client's cluster only; before there is one, those of the leader's that it finds.
+    It believes only servers of the client's cluster; before that is known, of the cluster whose leader it finds.
     """
 
     leaderless = False
@@ -116,7 +117,7 @@ class Discovery:
         return not self._was_asked and len(self.addresses) == 1
 
     def learned(self, nodes: Sequence[NodeStatus]) -> None:
-        """It was asked, and told this."""
+        """Note the members that this server reported."""
         self._was_asked = True
         self._members = members_of(nodes)
 
@@ -167,7 +168,7 @@ class Discovery:
         return vanished if self._network.now() < valid_until else None
 
     async def _ask_others(self, address: Address) -> Address | None:
-        """Which other server claims to serve, if any?"""
+        """Return another server that claims to serve, if any does."""
         others = [other for other in self.addresses if other != address]
         responses = await ask_all(
             self._network, others, [INTERCONNECT, CLUSTER_LEADER], DOUBT_S, STRAGGLER_S, of_cluster=self._identity.check

@@ -223,7 +223,7 @@ class Executor:
             await self.network.sleep(min(pause_s(attempts), max(deadline - self.network.now(), 0)))
 
     async def status_of_best(self, timeout: float) -> list[NodeStatus]:
-        """What CLUSTER STATUS says at the best server of the client's cluster. Raises Unavailable, AuthError."""
+        """Return CLUSTER STATUS of the best server of the client's cluster. Raises Unavailable, AuthError."""
         return await status_of_best(self.network, self.addresses, timeout, self.identity.check)
 
     # for what lasts longer than a call (_streaming)
@@ -235,7 +235,7 @@ class Executor:
         return slot
 
     def give_back(self, slot: Slot) -> None:
-        """Nobody needs the slot any more."""
+        """Return a slot that is no longer used."""
         self._connections.give_back(slot)
 
     async def connect_to(self, slot: Slot, address: Address, deadline: float) -> Connection:

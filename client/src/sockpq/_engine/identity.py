@@ -1,4 +1,4 @@
-"""Which cluster a client speaks with: the first one that it used, and no other.
+"""Ties a client to one cluster: the first one that it used.
 
 Ids of jobs, sessions and numbers of requests mean something else in another cluster: a DONE would end somebody else's
 job there. So each connection begins with CLUSTER ID, and what changes anything waits for its answer.

@@ -72,10 +72,10 @@ class Pool:
         raise ClientClosed("the client was closed")
 
     def give_back(self, slot: Slot, now: float) -> None:
-        """The call is over. `now` in seconds on the monotonic clock.
+        """Take the slot back after a call. `now` in seconds on the monotonic clock.
 
         A connection with an unanswered command is closed: its late answer must never be taken for that to another one.
-        So is one that was told its end.
+        So is one of which the server has announced the end.
         """
         if slot.connection and not slot.connection.at_rest:
             slot.drop_connection()
@@ -105,7 +105,7 @@ class Pool:
             connection.close()
 
     def close(self) -> None:
-        """Close everything; calls under way in other threads end with an error."""
+        """Close everything; calls of other threads end with an error."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []

@@ -25,7 +25,7 @@ QUESTIONS: tuple[Command[Any], ...] = (INTERCONNECT, CLUSTER_LEADER, CLUSTER_STA
 
 
 class Response(NamedTuple):
-    """What one server answered: `answers` in the order of the commands, or why there are none.
+    """The answers of one server: `answers` in the order of the commands, or the reason why there are none.
 
     `expires_at`: when its certificate ends, in Unix time; `cluster`: the id of its cluster, None where it says none.
     """
@@ -71,7 +71,7 @@ async def view_all(
 async def status_of_best(
     network: Network, addresses: Sequence[Address], timeout: float, of_cluster: OfCluster
 ) -> list[NodeStatus]:
-    """What CLUSTER STATUS says at the best of these servers. Raises Unavailable when none answers, AuthError."""
+    """Return CLUSTER STATUS of the best of these servers. Raises Unavailable if none answers, AuthError."""
     views = await view_all(network, addresses, timeout, of_cluster)
     answered = [view for view in views if view.error is None]
     if not answered:
@@ -223,7 +223,7 @@ def claims_to_serve(response: Response) -> bool:
 
 
 def _of_leader(address: Address, responses: Mapping[Address, Response]) -> str:
-    """What this server says of a leader that does not answer itself; "" when it says nothing of the kind."""
+    """Return what this server reports of a leader that does not answer itself, "" if nothing."""
     answers = responses[address].answers
     if len(answers) < 2 or answers[1].error or not answers[1].value or not answers[1].value.client:
         return ""

@@ -1,4 +1,4 @@
-"""What to do when an attempt failed: try again, after how long, or give up with which error. No IO, no clock.
+"""Decides after a failed attempt: try again, after which pause, or give up with which error. No IO, no clock.
 
 An attempt can fail in three ways. *Final*: the server (or this library) refused the command; trying again would not
 help. *Not executed*: nobody could or would execute it; try again until the deadline. *Unknown*: it was sent and the
@@ -129,7 +129,7 @@ class Retry:
 
     @property
     def in_doubt(self) -> bool:
-        """May an attempt have been executed, and nobody has told?"""
+        """Return whether an attempt may have been executed without a known outcome."""
         return bool(self._unknown or self._open)
 
     def progress(self, deadline: float) -> None:
@@ -147,7 +147,7 @@ class Retry:
         self.deadline += seconds
 
     def settled(self) -> None:
-        """The session has told what became of every attempt so far."""
+        """Note that the session has reported the outcome of every attempt so far."""
         self._open = None
 
     def interrupted(self, failure: Exception) -> SockpqError:
@@ -160,13 +160,13 @@ class Retry:
         return isinstance(error.__cause__, JobNotFound) and (gone.always or self._retry_unknown)
 
     def _close(self) -> None:
-        """The session is lost: what it could have told will never be known."""
+        """Note that the session is lost, so the outcomes of earlier attempts will never be known."""
         failure, self._open = self._open, None
         if failure:
             self._doubt(failure)
 
     def _doubt(self, failure: Exception) -> None:
-        """The command was executed or was not; raises OutcomeUnknown unless it may be repeated all the same."""
+        """Note an unknown outcome. Raises OutcomeUnknown unless the command may be repeated anyway."""
         if self._repeat is not Repeat.FREELY:
             self._unknown = self._unknown or failure
         if is_final_wait(failure) or (self._repeat is Repeat.IF_ASKED and not self._retry_unknown):

@@ -1,4 +1,4 @@
-"""What a client has done so far: counts and latencies."""
+"""The statistics of a client: counts and latencies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class CallStats(NamedTuple):
 
 
 class Stats(NamedTuple):
-    """What Client.stats() returns. `calls`: by the command's word in the protocol, "PUT", "GETB", ..
+    """The result of Client.stats(). `calls`: by the command's word in the protocol, "PUT", "GETB", ..
 
     `retries`: attempts that failed and were followed by another one; `connects`: connections that were opened for
     calls; `leader_changes`: how often another server was found to serve.

@@ -62,7 +62,7 @@ class Tracing:
         return MARK + f"{carrier['traceparent']}{state}\n".encode() + body
 
     def unmark(self, data: bytes) -> tuple[bytes, dict[str, str]]:
-        """The body of a job without the line, and what the line said."""
+        """Return the body of a job without the line, and the content of the line."""
         end = data.find(b"\n", 0, LINE_BYTES_MAX) if data.startswith(MARK) else -1
         if end < 0:
             return data, {}

@@ -44,7 +44,7 @@ class BoundSession:
 
     @property
     def inherited(self) -> bool:
-        """Is it that of a parent of this process?"""
+        """Return whether the session belongs to a parent of this process."""
         return is_inherited(self._process)
 
     async def take(
@@ -80,7 +80,7 @@ class BoundSession:
                 connection.withdraw()
 
     async def beat(self) -> None:
-        """Keep the session alive, unless a call is under way, which does that."""
+        """Keep the session alive, unless a call is in flight, which does that."""
         if self._closed or self.inherited or not await self._lock.acquire(0):
             return
         try:

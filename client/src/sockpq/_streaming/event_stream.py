@@ -40,7 +40,7 @@ TOO_OLD = "409 Too Old"
 
 
 class EventStream:
-    """What one loop over events hears. For one user at a time."""
+    """The events of one loop. For one user at a time."""
 
     def __init__(
         self, executor: Executor, words: str, after: int | None, wait: float | None, timeout: float,
@@ -109,7 +109,7 @@ class EventStream:
             connection.abort()
 
     def leave(self) -> None:
-        """Close the connection. `next` begins anew behind the last event."""
+        """Close the connection. `next` continues after the last event."""
         slot, self._slot = self._slot, None
         if slot:
             slot.drop_connection()
@@ -233,7 +233,7 @@ class EventStream:
             raise error
 
     def _sort(self) -> None:
-        """What was heard becomes events, in their order."""
+        """Return the events received so far, in order."""
         heard = self._heard[:]
         self._heard.clear()
         for one in heard:

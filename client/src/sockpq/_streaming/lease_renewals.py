@@ -1,4 +1,4 @@
-"""Which leases are to be renewed when, and what the answers mean. Threads and tasks beat in `Heartbeat`."""
+"""Decides which leases to renew and when, and interprets the answers. Threads and tasks beat in `Heartbeat`."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 
 DONE = (
     "cluster", "core/fair", "devcluster", "bench", "integrations", "client/src/sockpq/_backends",
-    "client/src/sockpq/_engine", "client/src/sockpq/_streaming",
+    "client/src/sockpq/_engine", "client/src/sockpq/_streaming", "client/src/sockpq/worker",
 )       # others follow
 
 # Words of a translation, with what to write instead.

@@ -8,9 +8,19 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from sockpq import BadArguments
-from sockpq.worker.cron_times import NICKNAMES, check, next_time, times_between
+from sockpq.worker.cron_times import NICKNAMES, check, next_time
 
 BERLIN = "Europe/Berlin"
+
+
+def times_between(line: str, tz: str, after: int, until: int, times_max: int) -> list[int]:
+    """The times after `after` and not after `until`, at most this many."""
+    found: list[int] = []
+    at = next_time(line, tz, after)
+    while at <= until and len(found) < times_max:
+        found.append(at)
+        at = next_time(line, tz, at)
+    return found
 
 
 def at(text: str, tz: str = BERLIN, fold: int = 0) -> int:

@@ -155,7 +155,7 @@ def key(value: str | bytes) -> str:
 
 
 def rights(value: str | Iterable[str]) -> str:
-    """What a user may do, as the protocol writes it: "put:mail*,get", or "-" for nothing."""
+    """The rights of a user, as the protocol writes them: "put:mail*,get", or "-" for nothing."""
     given = value.split(",") if isinstance(value, str) and value != "-" else [] if value == "-" else list(value)
     for right in given:
         if not isinstance(right, str):
@@ -219,7 +219,7 @@ class Codec(Protocol):
 
 
 class Bodies(NamedTuple):
-    """What one client does with the bodies of all its jobs."""
+    """The way in which one client converts the bodies of all its jobs."""
 
     codec: Codec | None = None
     mark: Callable[[bytes], bytes] | None = None        # what stands before each of them
@@ -299,7 +299,7 @@ def number(job: Number | int) -> int:
 
 
 def selected_by(job: HeldJob | int | Key | Place | Number) -> tuple[str, ...]:
-    """What a server must know to find it."""
+    """The words of CAPS that a server needs to find it."""
     return ("seq",) if isinstance(job, Place) else ("number",) if isinstance(job, Number) else ()
 
 

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Repeat(Enum):
-    """What may be done with a command that was sent and whose answer was lost."""
+    """The rule for repeating a command that was sent and whose answer was lost."""
 
     FREELY = "it changes nothing"
     HARMLESS = "doing it twice does no harm: a lost job returns when its lease ends, an id is done only once"
@@ -29,7 +29,7 @@ class Blocks(Enum):
 
 
 class MissingJob(NamedTuple):
-    """What a command is worth whose repetition finds no such job, after an attempt whose answer was lost.
+    """The value of a command whose repetition finds no such job, after an attempt whose answer was lost.
 
     `always`: it does not matter which attempt did it; otherwise only for callers to whom at least once is good enough.
     """

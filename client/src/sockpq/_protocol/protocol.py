@@ -1,8 +1,8 @@
 """One connection's side of the protocol, without IO: commands become bytes, bytes become answers.
 
 The server answers strictly in the order of the commands, so the automaton is a queue: the reader of the oldest
-unanswered command gets the bytes; when it is finished the next one begins. Whoever moves the bytes calls `send` and
-`receive` and decides nothing about their meaning.
+unanswered command gets the bytes; when it is finished the next one begins. The caller that moves the bytes uses `send`
+and `receive`, and decides nothing about their meaning.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ REPLY_LINE_BYTES_MAX = 65_536
 
 
 class Answer(NamedTuple):
-    """What came for one command: its value, or the error the server answered."""
+    """The result of one command: its value, or the error that the server answered."""
 
     value: Any
     error: SockpqError | None = None
@@ -56,7 +56,7 @@ class Protocol:
     def send(self, command: Command[Any], number: int = 0) -> tuple[bytes, bytes]:
         """Expect the answer to `command`; returns the bytes to send, in two parts to spare large bodies a copy.
 
-        `number` is that of the request in the connection's session, 0 for one without.
+        `number`: the number of the request in the connection's session, 0 for a request without one.
         """
         self._unanswered.append(command)
         line = b"REQ %d %s" % (number, command.line) if number else command.line
@@ -117,7 +117,7 @@ class Protocol:
         self.waiting = None
 
     def _advance(self, chunk: bytes | None) -> int:
-        """What the reader needs next; StopIteration carries its value out."""
+        """The next need of the reader; StopIteration carries its value out."""
         assert self._reader is not None
         step = next(self._reader) if chunk is None else self._reader.send(chunk)
         while isinstance(step, Waiting):

@@ -166,7 +166,7 @@ class App:
         return tuple(dict.fromkeys([*(task.queue for task in self.tasks.values()), *self.handlers]))
 
     def policy_of(self, queue: str) -> Policy:
-        """What is agreed for jobs of this queue of which no more is known: that of its handler or its first task."""
+        """The default policy of a queue: its handler's, or else its first task's."""
         handler = self.handlers.get(queue)
         if handler:
             return handler.policy
@@ -217,7 +217,7 @@ class App:
             await client.close()
 
     def use_servers(self, servers: str) -> None:
-        """Talk to these servers from now on; what the program was told goes before what the app says."""
+        """Use these servers from now on; servers named in the program's options take precedence."""
         self._servers = servers
         self.close()
 

@@ -1,9 +1,9 @@
 """Periodic tasks without a scheduler: each run is a job with a key and a time, put by the worker of the run before.
 
-The key is `<task>.<unix time>`: whoever else puts the same run finds it there, also for a day after it was done (the
+The key is `<task>.<unix time>`: another worker that puts the same run finds it, also for a day after it was done (the
 queue's KEEP). The schedule travels in the body, so that workers of an older and of a newer program do not get into each
-other's way; what has changed is put right when a worker starts. What time it is the cluster says, as it hands runs out:
-a worker whose clock is ahead would take runs that are still to come for missed ones.
+other's way; what has changed is put right when a worker starts. The cluster's time counts, which comes with
+each run: a worker whose clock is ahead would take runs that are still to come for missed ones.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class CronJobs:
 
 
 def run_of(data: bytes, app: App) -> Run | None:
-    """Which run the body of a job is; None when it is none."""
+    """Return the run that the body of a job describes, None if it is none."""
     try:
         envelope = opened(data, app.codec)
     except BadJob:

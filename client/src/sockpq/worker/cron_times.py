@@ -36,16 +36,6 @@ def next_time(line: str, tz: str, after: int) -> int:
     raise BadArguments(f"{line!r} never comes")
 
 
-def times_between(line: str, tz: str, after: int, until: int, times_max: int) -> list[int]:
-    """The times after `after` and not after `until`, at most this many."""
-    found: list[int] = []
-    at = next_time(line, tz, after)
-    while at <= until and len(found) < times_max:
-        found.append(at)
-        at = next_time(line, tz, at)
-    return found
-
-
 def _times(line: str, tz: str, after: int) -> Iterator[int]:
     simulate, wrong = _cronsim()
     zone = UTC if tz == "UTC" else _zone(tz)        # for UTC it takes a shorter way

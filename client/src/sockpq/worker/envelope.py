@@ -43,7 +43,7 @@ class Envelope(NamedTuple):
 
 
 def opened(data: bytes, codec: Codec) -> Envelope:
-    """What the body says; raises BadJob."""
+    """Return the content of the body. Raises BadJob."""
     try:
         fields = codec.decode(data)
     except Exception as error:      # whatever a codec raises: these bytes are not its own

@@ -1,4 +1,4 @@
-"""What a task raises to say what becomes of its job, and what a caller sees of a task that failed."""
+"""Exceptions that a task raises to choose the outcome of its job, and the one that its caller gets if it failed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class GiveUp(Exception):
 
 
 class SlowDown(Exception):
-    """Put the job back, and let the pulse of its queue make hand-outs slower: a service said "too many requests"."""
+    """Put the job back, and let the pulse of its queue slow hand-outs down: a service answered "too many requests"."""
 
 
 class Sleep(Exception):
@@ -45,7 +45,7 @@ class BadJob(Exception):
 
 
 class BadResult(Exception):
-    """What the task has returned cannot be sent to its caller."""
+    """The result of the task cannot be sent to its caller."""
 
 
 class TaskFailed(SockpqError):

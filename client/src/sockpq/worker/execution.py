@@ -1,4 +1,4 @@
-"""A job is worked on: finds its function, calls it, and says what becomes of the job. For children of every kind."""
+"""Works on a job: finds its function, calls it, and returns the outcome. For children of every kind."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sockpq.worker.policy import Policy
 
 
 class GivenJob(Protocol):
-    """What is needed of a job as it came."""
+    """The part of a received job that is used here."""
 
     @property
     def id(self) -> int:
@@ -50,7 +50,7 @@ G = TypeVar("G", bound=GivenJob)
 
 
 class Work(NamedTuple):
-    """What is to be done for a job. `args` None: the function gets the job. `reply`: somebody waits for the result."""
+    """The work for a job. `args` None: the function gets the job. `reply`: a caller waits for the result."""
 
     function: Callable[..., Any]
     args: list[Any] | None
@@ -64,7 +64,7 @@ class Work(NamedTuple):
 
 
 def find(app: App, job: GivenJob) -> Work:
-    """What is to be called for this job; raises BadJob, UnknownTask."""
+    """Return the function to call for this job. Raises BadJob, UnknownTask."""
     handler = app.handlers.get(job.queue)
     if handler:
         return Work(handler.function, None, {}, handler.policy)
@@ -76,7 +76,7 @@ def find(app: App, job: GivenJob) -> Work:
 
 
 def policy_for(app: App, job: GivenJob) -> Policy:
-    """What is agreed about this job."""
+    """Return the policy for this job."""
     try:
         return find(app, job).policy
     except (BadJob, UnknownTask):
@@ -130,7 +130,7 @@ async def arun(
 
 
 def attempt_of(job: GivenJob) -> int:
-    """Which attempt this is: 1, 2, .."""
+    """The number of this attempt: 1, 2, .."""
     return max(job.meta.attempt, 1) if job.meta else 1
 
 
@@ -149,14 +149,14 @@ def _raised(app: App, job: GivenJob, held: Any, work: Work | None, error: BaseEx
 
 
 def with_error_result(app: App, outcome: Outcome, reply: bool) -> Outcome:
-    """The outcome with the body for whoever waits for the result of a job that is given up."""
+    """Return the outcome with the body for a caller that waits for the result of a job that is given up."""
     if not reply or outcome.kind != "dead" or outcome.failure is None:
         return outcome
     return outcome._replace(result=error_body(app.codec, outcome.failure.kind, outcome.failure.message))
 
 
 def lost(app: App, job: GivenJob, kind: str, message: str) -> Outcome:
-    """What becomes of a job whose child has ended under it."""
+    """Return the outcome of a job whose child has ended during it."""
     outcome = after_loss(kind, message, attempt_of(job), policy_for(app, job))
     if outcome.kind != "dead":
         return outcome

@@ -1,4 +1,4 @@
-"""What becomes of a job after it was worked on, as a value: it travels from a child to its pool. No IO."""
+"""The outcome of the work on a job, as a value: it travels from a child to its pool. No IO."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CALLERS = tuple(os.path.dirname(path) + os.sep for path in (__file__, asyncio.__
 
 
 class Failure(NamedTuple):
-    """What went wrong, for the log and for whoever waits for the result."""
+    """The failure, for the log and for a caller that waits for the result."""
 
     kind: str
     message: str
@@ -30,8 +30,8 @@ class Failure(NamedTuple):
 class Outcome(NamedTuple):
     """`kind`: "done"; "later", put back for `delay` seconds; "dead", given up; "ended", by the task itself.
 
-    `reason`: the word that is kept with the job. `slow`, `sleep`: what the pulse of its queue is told. `result`: the
-    body for whoever waits for it. `run_s`: how long it ran.
+    `reason`: the word that is kept with the job. `slow`, `sleep`: reported to the pulse of its queue. `result`: the
+    body for a caller that waits for it. `run_s`: how long it ran.
     """
 
     kind: Kind
@@ -45,7 +45,7 @@ class Outcome(NamedTuple):
 
 
 def after_error(error: BaseException, attempt: int, policy: Policy) -> Outcome:
-    """What becomes of a job whose attempt (1, 2, ..) ended with this error."""
+    """Return the outcome of a job whose attempt (1, 2, ..) ended with this error."""
     failure = Failure(type(error).__name__, _message(error), _trace(error))
     reason = reason_of(type(error).__name__)
     if isinstance(error, SlowDown):
@@ -62,7 +62,7 @@ def after_error(error: BaseException, attempt: int, policy: Policy) -> Outcome:
 
 
 def after_loss(kind: str, message: str, attempt: int, policy: Policy) -> Outcome:
-    """What becomes of a job whose child ended under it: it goes back at once, or is given up after its last try."""
+    """Return the outcome of a job whose child ended during it: put back at once, or given up after its last try."""
     failure = Failure(kind, message, "")
     return Outcome("dead" if attempt >= policy.tries else "later", reason=reason_of(kind), failure=failure)
 

@@ -1,4 +1,4 @@
-"""What is agreed about the jobs of a task: its lease, how often it is tried, and with which pauses. No IO."""
+"""The policy for the jobs of a task: its lease, the number of tries, and the pauses between them. No IO."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ RESULTS = ".results"        # added to the name of a task's queue
 
 
 class Home(Protocol):
-    """What a task needs of its app."""
+    """The part of an app that its tasks use."""
 
     codec: Codec
     eager: bool

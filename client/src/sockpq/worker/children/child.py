@@ -1,4 +1,4 @@
-"""What a pool knows of a child, of whatever kind, and what a child tells its pool."""
+"""The interfaces between a pool and its children, of every kind."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Child(Protocol):
 
 
 class Usage(NamedTuple):
-    """What a child uses: the most memory it ever had, in bytes; None where children share their process's."""
+    """The greatest memory that the child ever used, in bytes; None where children share their process's."""
 
     memory_bytes: int | None = None
 
@@ -50,7 +50,7 @@ class Result(NamedTuple):
 
 
 class Parent(Protocol):
-    """What a child tells its pool, in the thread of the pool."""
+    """The notifications of a child to its pool, in the thread of the pool."""
 
     def ready(self, child: int) -> None:
         """It can work."""

@@ -179,7 +179,7 @@ class ProcessChild:
             self._listen(True)
 
     def _exited(self) -> None:
-        """It has ended: read what it had said, and take its exit status, so that it leaves no zombie."""
+        """Note that it has ended: read its last messages, and take its exit status, so that it leaves no zombie."""
         self._loop.remove_reader(self._watch)
         os.close(self._watch)
         _, status = os.waitpid(self.pid, 0)

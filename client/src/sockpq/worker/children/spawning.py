@@ -1,4 +1,4 @@
-"""Makes the children of a pool, of the kind that it is told."""
+"""Makes the children of a pool, of the configured kind."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class TaskLoop:
 
 
 async def in_thread(function: Callable[[], Any]) -> Any:
-    """Call it in a thread of its own, which does not keep the program from ending, unlike those of an executor."""
+    """Call it in a thread of its own, which does not keep the program from ending, unlike an executor's."""
     loop = asyncio.get_running_loop()
     called: asyncio.Future[Any] = loop.create_future()
     context = contextvars.copy_context()

@@ -30,10 +30,10 @@ class Autoscaler:
         self.most = most
 
     def target(self, reserved: int, size: int, now: float, may_grow: bool = True) -> int:
-        """How many children there should be of which there are `size`; `reserved`: jobs the pool holds.
+        """Return how many children there should be instead of `size`; `reserved`: jobs that the pool holds.
 
         Asked at each message and each second. `may_grow`: the share of memory allows more children; the least number
-        is kept all the same.
+        is kept in any case.
         """
         if size > self.most:
             return self.most

@@ -1,4 +1,4 @@
-"""Which child gets the next job, and how many jobs a pool asks for. No IO, no clock."""
+"""Decides which child gets the next job, and how many jobs a pool asks for. No IO, no clock."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Charging:
         self._always = False
 
     def is_told(self, job: Handed, by: str | None) -> bool:
-        """Is its time told? `by`: how the pool asks the server to choose."""
+        """Return whether its run time is reported. `by`: how the pool asks the server to choose."""
         if by == FAIR or (by is None and self._always):
             return True
         return job.queue in self._fair or (job.meta is not None and job.meta.group is not None)

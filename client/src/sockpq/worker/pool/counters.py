@@ -1,4 +1,4 @@
-"""What a pool has done so far, for metrics and the live view."""
+"""The counters of a pool, for metrics and the live view."""
 
 from __future__ import annotations
 

@@ -32,9 +32,9 @@ LEAVE_S = 10.0          # how long the last words of a pool may take
 
 
 class Endings:
-    """Keeps the lease of a job until the server has heard of its end. `changed` is called when something is over.
+    """Keeps the lease of a job until its outcome has reached the server. `changed` is called after each report.
 
-    `is_timed`: is the server told how long the work on this job took?
+    `is_timed`: is the run time of this job reported to the server?
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Endings:
     # DONE
 
     def finish(self, job: Handed, run_s: float) -> None:
-        """The job is done, which took so long. That is said with the next GETB, or soon."""
+        """Report DONE, with the run time, together with the next GETB or soon."""
         if self._is_timed(job):
             self._timed.append((job.id, run_s))
         else:
@@ -73,7 +73,7 @@ class Endings:
             self._leases.end(job)
 
     def not_told(self, finished: list[int]) -> None:
-        """Nobody knows whether it knows: it is said again, which does no harm."""
+        """It is unknown whether the server got it; sending it again is harmless."""
         if finished:
             self._finished = finished + self._finished
             self._tell_soon(PAUSE_S)
@@ -188,7 +188,7 @@ class Endings:
             LOG.error("a fault of the worker itself", exc_info=error)
 
     async def last_words(self) -> None:
-        """Say all that is still to be said, for some seconds at most."""
+        """Flush outstanding reports, for at most LEAVE_S."""
         until = monotonic() + LEAVE_S
         if self._timer:
             self._timer.cancel()

@@ -48,7 +48,7 @@ def give_back(job: Handed, counts: bool = False, ran: float | None = None) -> Co
 
 
 def done(ids: list[int], hear: Callable[[Sequence[object]], None]) -> Command[list[Any]]:
-    """DONE of several jobs; for each a Finished, or JobNotFound, which `hear` is told as well."""
+    """DONE of several jobs; for each a Finished, or JobNotFound, which `hear` gets as well."""
     (part,) = batches.ends("DONE", ids)
     read = part.command.read
     return part.command._replace(read=lambda: _heard(read(), hear))

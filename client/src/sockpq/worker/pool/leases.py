@@ -1,4 +1,4 @@
-"""Which leases the pool must renew when. No IO; the time is given, a monotonic clock."""
+"""Decides which leases the pool must renew, and when. No IO; the time is given, a monotonic clock."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Leases:
         self._leases.pop(job, None)
 
     def take_due(self, now: float) -> list[Due]:
-        """What is to be renewed now.
+        """Return the leases to renew now.
 
         Each is due again after a third of its lease, whether or not the renewal succeeds.
         """

@@ -279,7 +279,7 @@ class Pool:
             self._waiting.append(job)
 
     async def _prepare(self, job: Handed) -> None:
-        """What must be done before the run of a periodic task; then it waits for a child as others do."""
+        """Do the work that precedes a run of a periodic task; the run then waits for a child like other jobs."""
         assert self._before_work
         try:
             work = await self._before_work(job, self.client)
@@ -425,7 +425,7 @@ class Pool:
         self._changed.set()
 
     def _account(self, job: Handed, outcome: Outcome) -> None:
-        """Count what became of a job, and have the server told."""
+        """Count the outcome of a job, and report it to the server."""
         self.counters.ended(job.queue, outcome.kind, outcome.run_s)
         log_attempt(job, outcome)
         if outcome.kind == "ended":
@@ -531,7 +531,7 @@ class Pool:
     # waking
 
     def _interrupt(self) -> None:
-        """Let the loop look anew, also while it waits for jobs."""
+        """Wake the loop, also while it waits for jobs."""
         if self._taking:
             self._taking.cancel()
         self._changed.set()

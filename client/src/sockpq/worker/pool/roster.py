@@ -28,7 +28,7 @@ class Member:
 
     @property
     def job(self) -> Handed | None:
-        """What it works on."""
+        """The jobs in progress."""
         return self.jobs[0] if self.jobs else None
 
 
@@ -119,7 +119,7 @@ class Roster:
         return len(numbers)
 
     def take_back(self, number: int) -> list[Handed]:
-        """What this child has not begun: it will not."""
+        """Remove and return the jobs that this child has not begun."""
         member = self._members[number]
         ids = member.child.take_back()
         if not ids:
@@ -130,7 +130,7 @@ class Roster:
         return back
 
     def take_back_queued(self) -> list[Handed]:
-        """What waits behind other jobs."""
+        """The jobs that wait for other ones."""
         return [
             job for number, member in self._members.items() if len(member.jobs) > 1 for job in self.take_back(number)
         ]
@@ -157,7 +157,7 @@ class Roster:
         return back
 
     def kill(self, number: int, why: str) -> None:
-        """Kill it; what was its job is told when it is gone."""
+        """Kill the child; the outcome of its job is reported when it has ended."""
         member = self._members.get(number)
         if member and member.killed is None:
             member.killed = why

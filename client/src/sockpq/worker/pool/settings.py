@@ -1,4 +1,4 @@
-"""What a pool is told."""
+"""The settings of a pool."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PREFETCH_MAX = 1000
 class PoolSettings(NamedTuple):
     """How a pool works; times in seconds.
 
-    `queues`: none means those of the app. `most`, `least`: children; equal without autoscaling; `keepalive`: no child
+    `queues`: none means the app's. `most`, `least`: children; equal without autoscaling; `keepalive`: no child
     is ended for so long after the last growth. `prefetch`: jobs taken for each idle child, 0 for all there are. `by`:
     how the server chooses among queues. `tasks_max`, `memory_bytes_max`: after this many tasks, or with so much memory,
     a child is replaced. `memory_share`: of all memory, 0 to 1; above it the pool does not grow. `name` and `kind` do

@@ -1,7 +1,7 @@
-"""The worker says what it is doing (WORKER), and hears what an operator wants of it: bounds, a pause, its end.
+"""Reports the state of the worker (WORKER), and follows the operator's orders: bounds, a pause, its end.
 
-The answer to a heartbeat says what is wanted. An event tells that it has changed, and has the next heartbeat said at
-once; where events are missed (an older server, a lost connection), the next heartbeat tells it.
+The answer to a heartbeat has the orders. An event announces a change, after which the next heartbeat is sent at once;
+where events are missed (an older server, a lost connection), the next regular heartbeat brings it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Steered(Protocol):
 
 
 class Heartbeat:
-    """Follows wishes as they change: what the worker was told by its own means in between stays."""
+    """Follows orders as they change; settings that the worker got by other means in between stay."""
 
     def __init__(self, pool: Steered, name: str) -> None:
         self._pool = pool
@@ -96,7 +96,7 @@ class Heartbeat:
             )
 
     async def _listen(self, client: Client) -> None:
-        """Have a heartbeat said when an operator says something."""
+        """Send a heartbeat when an operator has given an order."""
         while True:
             pause = LISTEN_PAUSE_S
             try:

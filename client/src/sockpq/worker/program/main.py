@@ -121,7 +121,7 @@ async def _work(
 
 
 async def keep(work: Callable[[], Coroutine[Any, Any, None]], pause_s: float = FAULT_PAUSE_S) -> None:
-    """Do this to its end; a fault, of whatever kind, is logged, and the work begun anew."""
+    """Run this to its end; any fault is logged, and the work restarted."""
     while True:
         try:
             await work()

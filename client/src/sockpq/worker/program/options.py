@@ -25,7 +25,7 @@ LOG_FORMATS = ("auto", "json", "text")
 
 
 class Options(NamedTuple):
-    """What the program was told. `given`: by option what was said, without defaults."""
+    """The options of the program. `given`: the values given on the command line, by option, without defaults."""
 
     app: str | None
     exec_line: str | None
@@ -33,7 +33,7 @@ class Options(NamedTuple):
     given: Mapping[str, Any]
 
     def get(self, key: str, default: Any = None) -> Any:
-        """What was said, or the default."""
+        """Return the value that was given, or the default."""
         return self.given.get(key, default)
 
 
@@ -60,7 +60,7 @@ def parse(arguments: Sequence[str]) -> Options:
 
 
 def read_config(path: str) -> dict[str, Any]:
-    """What the file says, by option; raises BadArguments."""
+    """Return the values of the file, by option. Raises BadArguments."""
     try:
         settings = tomllib.loads(Path(path).read_text("utf-8"))
     except OSError as error:
@@ -229,7 +229,7 @@ SIZES = {"concurrency", "autoscale"}     # either on the command line goes befor
 
 
 def _checked(key: str, value: Any, told: str) -> Any:
-    """The value; `told` is how it was said."""
+    """Return the value; `told` is the text that was given."""
     try:
         return KEYS[key].read(value)
     except BadArguments as error:

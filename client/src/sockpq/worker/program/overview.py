@@ -1,4 +1,4 @@
-"""What a worker is going to do: the banner on a terminal, and `--check`."""
+"""The summary of a worker's settings: the banner on a terminal, and `--check`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What signals mean to the worker program."""
+"""The signals of the worker program."""
 
 from __future__ import annotations
 

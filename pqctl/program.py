@@ -88,6 +88,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         with output():              # for output outside of commands: help, version, completion
             return pqctl.main(args=arguments, prog_name="pqctl", standalone_mode=False) or DONE
     except click.ClickException as error:
+        if _is_group_alone(error):
+            return _help_of(error.ctx)      # type: ignore[attr-defined]
         return _misused(error, sys.argv[1:] if arguments is None else arguments)
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
@@ -105,6 +107,20 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
         say(traceback.format_exc().rstrip())
         return BUG
+
+
+def _is_group_alone(error: click.ClickException) -> bool:
+    """Return whether a group of commands was called without one, such as `pqctl queue`."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return context is not None and isinstance(context.command, click.Group) and not context.args and (
+        error.message == "Missing command.")
+
+
+def _help_of(context: click.Context) -> int:
+    """Show the help page of a group, as `pqctl` alone shows its own."""
+    with output():
+        click.echo(context.get_help())
+    return DONE
 
 
 def _misused(error: click.ClickException, arguments: Sequence[str]) -> int:

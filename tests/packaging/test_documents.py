@@ -135,3 +135,7 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "site" / "index.html").exists()
     assert "https://fonts." not in (tmp_path / "site" / "index.html").read_text()
+    for page in (tmp_path / "site").rglob("*.html"):
+        text = page.read_text()
+        assert not re.search(r"<p>\|", text), f"a broken table in {page.name}"
+        assert "](" not in re.sub(r"<(pre|code)\b.*?</\1>", "", text, flags=re.DOTALL), f"a broken link in {page.name}"

@@ -129,7 +129,7 @@ def test_each_command_takes_servers_before_and_after_its_name(
 
 ADD = ("cluster", "add")
 BAD = [
-    ("--servers",), ("nonsense",), ("cluster",), ("cluster", "stattus"), ("--jsno",),
+    ("--servers",), ("nonsense",), ("cluster", "stattus"), ("--jsno",),
     ("cluster", "status", "--timeout", "0"), ("cluster", "status", "--timeout", "x"),
     ("cluster", "leader", "--timeout", "nan"), ("cluster", "status", "--jsno"),
     ("cluster", "status", "x"), ("cluster", "status", "--watch", "--interval", "0"), ("cluster", "status", "--json=1"),
@@ -139,7 +139,7 @@ BAD = [
     ("cluster", "remove"), ("cluster", "remove", "n1", "n2"), ("cluster", "remove", "n1\r\nQUIT"),
     ("cluster", "remove", "n1", "--force"), ("cluster", "transfer", "a", "b"), ("cluster", "transfer", "*"),
     ("cluster", "offline", "n1"), ("cluster", "online", "n1"), ("cluster", "snapshot", "a", "b"),
-    ("node",), ("node", "offline"), ("node", "online"), ("node", "shutdown"), ("node", "shutdown", "n1"),
+    ("node", "offline"), ("node", "online"), ("node", "shutdown"), ("node", "shutdown", "n1"),
     ("node", "snapshot"), ("node", "snapshot", "a", "b"),
     ("queue", "stat", "a", "b"), ("queue", "stat", "no such"), ("queue", "stat", ""), ("queue", "list", "a b"),
     ("queue", "stat", "a\nb\x1b[31m"),
@@ -175,7 +175,7 @@ BAD = [
     ("backup",), ("backup", "/nonexistent"), ("backup", "a\0b"), ("backup", __file__), ("backup", "/", "--keep", "0"),
     ("verify",), ("verify", "/nonexistent"), ("verify", "/"), ("verify", "/dev/zero"), ("verify", "a\0b"),
     ("restore",), ("restore", "/nonexistent", "--yes"), ("restore", "/", "--yes"), ("restore", "/dev/zero", "--yes"),
-    ("user",), ("user", "list", "x"), ("user", "delete"), ("user", "delete", "a b"), ("user", "set", "ann"),
+    ("user", "list", "x"), ("user", "delete"), ("user", "delete", "a b"), ("user", "set", "ann"),
     ("user", "set", "--rights", "put"), ("user", "set", "ann", "--rights", "putt"),
     ("user", "set", "a b", "--rights", "-"), ("user", "set", "ann", "--rights", ""),
     ("user", "set", "ann", "--rights", "put:mail"),
@@ -191,6 +191,13 @@ BAD = [
     ("doctor", "x"), ("doctor", "--data-dir", "/nonexistent"), ("doctor", "--data-dir", __file__),
     ("doctor", "--data-dir", "a\0b"), ("doctor", "--data-dir", ""),
 ]
+
+
+@pytest.mark.parametrize("group", ["cluster", "node", "queue", "job", "user", "pulse"])
+def test_a_group_alone_shows_its_help(group: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, group)
+    assert (code, err) == (0, "")
+    assert out == run(capsys, group, "--help")[1]
 
 
 @pytest.mark.parametrize("arguments", BAD, ids=lambda arguments: ascii(" ".join(arguments)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Protocol, cast
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -299,7 +299,7 @@ class Conversation:
             self.waiting = False
             self._server.tubes.wait_no_more(self._tubes.watched)
         if type(result) is not Failure:         # cheaper than isinstance() of an enumeration
-            step = b"" if self.closed and type(asking.call) in LONG else asking.then(cast(Result, result))
+            step = b"" if self.closed and type(asking.call) in LONG else asking.then(result)  # type: ignore[arg-type]
         elif asking.failed is not None:
             step = asking.failed(result)
         else:

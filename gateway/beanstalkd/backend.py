@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from msgspec.structs import replace
 
 from sockpqd.beanstalk import Call, Done, Failure, Result, calls
 from sockpqd.cluster.api import Cluster
 from sockpqd.core import OpenSession, Operation, Request, TouchSession
-from sockpqd.gateway.beanstalkd.call_operations import CALL_OPERATIONS, MS, OUTSIDE_SESSION
+from sockpqd.gateway.beanstalkd.call_operations import CALL_OPERATIONS, MS, OUTSIDE_SESSION, next_operation
 from sockpqd.gateway.beanstalkd.execution import OperationExecution
 from sockpqd.gateway.beanstalkd.lookups import look_up
 from sockpqd.gateway.beanstalkd.remote import (
@@ -35,6 +35,7 @@ PAUSE_S = 0.02                  # before a retry, at first
 PAUSE_S_MAX = 0.2
 REACHED_S = 1.0                 # a Reserve that was in flight for this long had reached a leader
 SESSION_TTL_MS = 10_000         # of silence of the node, after which the jobs of its connections go back
+NOT_FOUND = Failure.NOT_FOUND    # an attribute of an enumeration is slow
 NO_DIGEST = b""                 # of requests: a node never uses a number for another command
 
 
@@ -52,9 +53,8 @@ class NodeBackend:
         self._unsure = False                # a job may be bound to the session unknown to the client
         self._call: Call | None = None
         self._done: Done | None = None
-        self._operations: tuple[Operation, ...] = ()        # of the call, which are the parts of a request
         self._number = 0                    # of the request
-        self._part = 0
+        self._part = 0                      # of it: each operation of a call is one
         self._sent: Operation | RemoteRead | None = None    # what is executed now
         self._attempts = 0                  # how often that was tried
         self._cancelled = False
@@ -100,8 +100,8 @@ class NodeBackend:
     def _begin(self) -> None:
         """Send the first operation of the call, in a session; open one if there is none."""
         call, session = self._call, self._session
-        operations = CALL_OPERATIONS.get(type(call))
-        if operations is None:
+        first_operation = CALL_OPERATIONS.get(type(call))
+        if first_operation is None:
             self._send(RemoteRead(call if isinstance(call, calls.Lookup) else None))
             return
         if session is None:
@@ -111,21 +111,20 @@ class NodeBackend:
                 self._send(OpenSession(secret, SESSION_TTL_MS, address=self._cluster.name))
                 return
         self._number, self._part = session.next_number(), 0
-        self._operations = operations(call, session.number)
-        self._send_part(session)
+        self._send_part(session, first_operation(call, session.number))
 
-    def _send_part(self, session: NodeSession) -> None:
-        operation: Any = self._operations[self._part]
+    def _send_part(self, session: NodeSession, operation: Any) -> None:
         if type(operation) in OUTSIDE_SESSION:
             self._send(operation)
             return
         wait_ms = self._wait_ms() if type(self._call) is calls.Reserve else 0
-        self._send(
-            Request(session.number, self._number, NO_DIGEST, self._part, wait_ms != 0, operation), wait_ms)
+        request = Request(session.number, self._number, NO_DIGEST, self._part, wait_ms != 0, operation)
+        self._sent, self._attempts = request, 0
+        self._send_now(request, wait_ms)
 
-    def _send(self, what: Operation | RemoteRead, wait_ms: int | None = 0) -> None:
+    def _send(self, what: Operation | RemoteRead) -> None:
         self._sent, self._attempts = what, 0
-        self._send_now(what, wait_ms)
+        self._send_now(what, 0)
 
     def _retry(self) -> None:
         self._timer, what = None, self._sent
@@ -174,15 +173,11 @@ class NodeBackend:
         elif kind is SessionLost:
             self._lose_session()
         elif kind is calls.Number and type(self._sent) is not Request:
-            self._go_on(cast(calls.Number, outcome).number)
-        elif self._part + 1 < len(self._operations) and (
-            outcome is Failure.NOT_FOUND or type(self._call) is calls.GiveBack
-        ):
-            assert self._session is not None
-            self._part += 1
-            self._send_part(self._session)
+            self._go_on(outcome.number)         # type: ignore[union-attr]
+        elif outcome is NOT_FOUND or type(self._call) is calls.GiveBack:
+            self._go_on_with_next(outcome)      # type: ignore[arg-type]
         else:
-            self._end(cast(Result | Failure, outcome))
+            self._end(outcome)                  # type: ignore[arg-type]
 
     def _go_on(self, number: int) -> None:
         """Go on with what is needed first: a session, or the index of the newest state."""
@@ -193,6 +188,16 @@ class NodeBackend:
         else:
             self._session = self._sessions.opened(number)
             self._begin()
+
+    def _go_on_with_next(self, outcome: Result | Failure) -> None:
+        session, operation = self._session, None
+        if session is not None and isinstance(self._call, calls.Change):
+            self._part += 1
+            operation = next_operation(self._call, session.number, self._part, found=outcome is not NOT_FOUND)
+        if session is None or operation is None:
+            self._end(outcome)
+        else:
+            self._send_part(session, operation)
 
     def _retry_soon(self) -> None:
         """Retry, unless it has failed for too long.
@@ -234,7 +239,6 @@ class NodeBackend:
     def _end(self, result: Result | Failure) -> None:
         done, call = self._done, self._call
         self._call = self._sent = self._done = self._recall = None
-        self._operations = ()
         if type(call) is calls.GiveBack and call.handles:
             self._forget_session()          # it has ended with them
         elif self._attempts > 1 and isinstance(result, Failure):

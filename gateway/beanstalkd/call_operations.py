@@ -32,66 +32,71 @@ MS = 1000
 OUTSIDE_SESSION = frozenset({Return, CloseSession})     # repeating them does no harm, so they need no number
 
 
-def _put(call: calls.Put, session: int) -> tuple[Operation, ...]:
+def _put(call: calls.Put, session: int) -> Operation:
     put = PutWith(Put(call.tube, -call.priority, call.body), _due(call.delay_s))
-    return (PutNumbered(put, number=True, lease_ms=call.ttr_s * MS),)
+    return PutNumbered(put, number=True, lease_ms=call.ttr_s * MS)
 
 
-def _reserve(call: calls.Reserve, session: int) -> tuple[Operation, ...]:
+def _reserve(call: calls.Reserve, session: int) -> Operation:
     get = Get(call.tubes, session=session)
-    return (get if len(call.tubes) == 1 else GetWith(get, policy=Policy.PLACE),)
+    return get if len(call.tubes) == 1 else GetWith(get, policy=Policy.PLACE)
 
 
-def _reserve_job(call: calls.ReserveJob, session: int) -> tuple[Operation, ...]:
-    return (GetNumber(Number(call.number), session=session),)
+def _reserve_job(call: calls.ReserveJob, session: int) -> Operation:
+    return GetNumber(Number(call.number), session=session)
 
 
-def _delete(call: calls.Delete, session: int) -> tuple[Operation, ...]:
-    """The second one is for a job that is no longer reserved under the handle, and may be ready again."""
-    delete = Delete(Number(call.number), unless_running=True)
-    return (delete,) if call.handle is None else (DoneLast(call.handle), delete)
+def _delete(call: calls.Delete, session: int) -> Operation:
+    return Delete(Number(call.number), unless_running=True) if call.handle is None else DoneLast(call.handle)
 
 
-def _release(call: calls.Release, session: int) -> tuple[Operation, ...]:
+def _release(call: calls.Release, session: int) -> Operation:
     due = _due(call.delay_s)
-    return (LaterWith(call.handle, due, -call.priority, first=due is None),)
+    return LaterWith(call.handle, due, -call.priority, first=due is None)
 
 
-def _bury(call: calls.Bury, session: int) -> tuple[Operation, ...]:
-    return (BuryHere(call.handle, -call.priority),)
+def _bury(call: calls.Bury, session: int) -> Operation:
+    return BuryHere(call.handle, -call.priority)
 
 
-def _touch(call: calls.Touch, session: int) -> tuple[Operation, ...]:
-    return (Touch(call.handle),)
+def _touch(call: calls.Touch, session: int) -> Operation:
+    return Touch(call.handle)
 
 
-def _kick(call: calls.Kick, session: int) -> tuple[Operation, ...]:
-    return (Kick(call.tube, call.count, here=True),)
+def _kick(call: calls.Kick, session: int) -> Operation:
+    return Kick(call.tube, call.count, here=True)
 
 
-def _kick_job(call: calls.KickJob, session: int) -> tuple[Operation, ...]:
-    return (Kick("", 1, selector=Number(call.number)),)
+def _kick_job(call: calls.KickJob, session: int) -> Operation:
+    return Kick("", 1, selector=Number(call.number))
 
 
-def _pause(call: calls.Pause, session: int) -> tuple[Operation, ...]:
-    return (PauseQueue(call.tube, incoming=False, outgoing=True, pause_ms=call.seconds * MS),)
+def _pause(call: calls.Pause, session: int) -> Operation:
+    return PauseQueue(call.tube, incoming=False, outgoing=True, pause_ms=call.seconds * MS)
 
 
-def _give_back(call: calls.GiveBack, session: int) -> tuple[Operation, ...]:
+def _give_back(call: calls.GiveBack, session: int, part: int = 0) -> Operation | None:
     """The end of the session gives back any number of jobs at once."""
-    returns: list[Operation] = [Return(handle) for handle in call.undelivered]
-    if call.handles:
-        returns.append(CloseSession(session, release=True))
-    return tuple(returns)
+    if part < len(call.undelivered):
+        return Return(call.undelivered[part])
+    return CloseSession(session, release=True) if call.handles and part == len(call.undelivered) else None
+
+
+def next_operation(call: calls.Change, session: int, part: int, *, found: bool) -> Operation | None:
+    """Return the operation that follows one which `found` its job or did not, as this part of the request, if any."""
+    if type(call) is calls.GiveBack:
+        return _give_back(call, session, part)
+    if type(call) is calls.Delete and call.handle is not None and part == 1 and not found:
+        return Delete(Number(call.number), unless_running=True)     # its time has ended, and it may be ready again
+    return None
 
 
 def _due(delay_s: int) -> Due | None:
     return Due(delay_s * MS) if delay_s else None
 
 
-# A call's operations are the parts of one request of the session. Each one is executed if the one before it found no
-# job; all of them for a GiveBack.
-CALL_OPERATIONS: dict[type, Callable[[Any, int], tuple[Operation, ...]]] = {
+# The first operation of a call: part 0 of a request of the session.
+CALL_OPERATIONS: dict[type, Callable[[Any, int], Operation | None]] = {
     calls.Put: _put, calls.Reserve: _reserve, calls.ReserveJob: _reserve_job, calls.Delete: _delete,
     calls.Release: _release, calls.Bury: _bury, calls.Touch: _touch, calls.Kick: _kick, calls.KickJob: _kick_job,
     calls.Pause: _pause, calls.GiveBack: _give_back,

@@ -179,7 +179,9 @@ class OperationExecution:
 
     def _get(self) -> None:
         if self._first:
-            self._claimed = self._services.waiters.claim_for_get(queues_of(self._operation))
+            get = self._operation
+            queues: Any = get.queues if type(get) is Get else get.get.queues
+            self._claimed = self._services.waiters.claim_for_get(queues)
         if self._claimed is not None or self._wait_ms == 0:
             self._propose()
         else:

@@ -114,7 +114,7 @@ def running(gateway: MemoryGateway, queue: str = "q") -> int:
 def forwarded(call: Call, session: int, number: int, *, first: bool = True) -> bytes:
     """What a follower sends to the leader for this call."""
     wait_s = call.wait_s if isinstance(call, calls.Reserve) else 0
-    request = Request(session, number, b"", 0, wait_s != 0, CALL_OPERATIONS[type(call)](call, session)[0])  # type: ignore[arg-type]
+    request = Request(session, number, b"", 0, wait_s != 0, CALL_OPERATIONS[type(call)](call, session))  # type: ignore[arg-type]
     return encode(RemoteRequest(request, None if wait_s is None else round(wait_s * MS), first))
 
 
@@ -512,7 +512,7 @@ def test_what_travels_is_an_operation_of_core_in_a_request_of_the_session() -> N
             assert encode_operation(remote.operation) in sent[-1]
             assert isinstance(remote.operation, Request)
             assert remote.operation.session == session.number
-            assert (remote.operation.operation,) == CALL_OPERATIONS[type(call)](call, session.number)
+            assert remote.operation.operation == CALL_OPERATIONS[type(call)](call, session.number)
             assert remote.first
             assert remote.wait_ms == (2000 if isinstance(call, calls.Reserve) else 0)
     with_gateway(test, automatic=False)

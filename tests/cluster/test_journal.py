@@ -631,6 +631,43 @@ class TestAlign:
         assert journal.first_index == 7
 
 
+def test_a_segment_of_another_history_of_the_journal_is_damage() -> None:
+    disk = FaultyDisk()
+    journal = open_journal(disk)
+    journal.setCurrentTerm(1, None)
+    journal.close()
+    elsewhere = disk.clone()
+    for copy, vote in ((disk, "n1"), (elsewhere, "n2")):
+        journal = open_journal(copy)
+        journal.setCurrentTerm(1, vote)
+        fill(journal, 1, 20)
+        journal.close()
+    third = DIRECTORY / "journal-00000003"
+    disk.file(third)[:] = elsewhere.file(third)
+    with pytest.raises(JournalDamaged, match="does not continue"):
+        open_journal(disk)
+
+
+def test_the_acknowledgements_of_as_many_nodes_as_there_can_be_are_kept_the_highest_ones() -> None:
+    journal = open_journal(FaultyDisk())
+    names = [f"n{number}" for number in range(1, 17)]
+    for index, name in enumerate(names, start=10):
+        journal.acknowledge(name, index)
+    journal.acknowledge("n2", 100)              # known already: nobody is forgotten for it
+    assert [journal.acknowledged(name) for name in names] == [10, 100, *range(12, 26)]
+    journal.acknowledge("n17", 50)
+    assert [journal.acknowledged(name) for name in ("n1", "n2", "n17")] == [0, 100, 50]
+
+
+def test_nothing_is_removed_behind_the_end() -> None:
+    journal = open_journal(FaultyDisk())
+    fill(journal, 1, 4)
+    for position in (4, 7):
+        journal.deleteEntriesFrom(position)
+        assert (journal.last_index, len(journal), journal.durable_index, journal.bytes_total) == (4, 4, 4, 4 * 1002)
+        assert not journal.unsynced
+
+
 def test_damage_closes_what_was_opened() -> None:
     disk = FaultyDisk()
     journal = open_journal(disk)

@@ -271,10 +271,11 @@ class Journal(LogView):
 
     @property
     def empty(self) -> bool:
-        """Has this journal never held more than pysyncobj's first entry (index 1, term 0), and no term or vote?"""
-        if self.forgetful:
-            return False
-        return self.last_index <= 1 and self.last_term == 0 and self._state.term == 0 and self._state.vote is None
+        """Has this journal never held more than pysyncobj's first entry (index 1, term 0), nor any term?
+
+        No vote is given in term 0.
+        """
+        return not self.forgetful and self.last_index <= 1 and self._state.term == 0
 
     def has_room_for(self, entries: Sequence[Entry]) -> bool:
         """Is there room for these entries besides unsynced changes and the reserve for Raft itself?"""

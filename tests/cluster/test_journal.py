@@ -659,6 +659,26 @@ def test_the_acknowledgements_of_as_many_nodes_as_there_can_be_are_kept_the_high
     assert [journal.acknowledged(name) for name in ("n1", "n2", "n17")] == [0, 100, 50]
 
 
+def test_a_snapshot_is_worth_it_for_a_quarter_of_a_segment_that_is_not_the_only_one() -> None:
+    journal = open_journal(FaultyDisk())
+    for index in range(1, 41):
+        journal.add(b"x", index, 1)
+        journal.sync()
+    assert journal.segments.several
+    assert not journal.can_shrink
+    journal.add(bytes(8192 // 4 - 40 - 1), 41, 1)
+    assert not journal.can_shrink
+    journal.add(b"x", 42, 1)
+    assert journal.can_shrink
+
+
+def test_the_only_segment_is_not_worth_a_snapshot() -> None:
+    journal = open_journal(FaultyDisk())
+    fill(journal, 1, 4)
+    assert journal.bytes_total > 8192 // 4
+    assert not journal.can_shrink
+
+
 def test_nothing_is_removed_behind_the_end() -> None:
     journal = open_journal(FaultyDisk())
     fill(journal, 1, 4)

@@ -289,12 +289,15 @@ class PeerNetwork:
             host, port = _address(link.addresses.present)
             heard = False
             connection = PeerConnection(self, link)
+            protocol = self._protocol(connection)
             try:
-                protocol = self._protocol(connection)
                 async with asyncio.timeout(limits.DIAL_S):
                     transport, _ = await self._loop.create_connection(lambda: protocol, host, port)  # noqa: B023
             except (OSError, TimeoutError):
-                pass
+                protocol.connection_lost(None)
+            except asyncio.CancelledError:
+                protocol.connection_lost(None)  # which uvloop keeps to itself when it has just been made
+                raise
             else:
                 try:
                     heard = await self._until_closed(link, connection)

@@ -87,13 +87,15 @@ class Handshakes:
 
     def _work(self) -> None:
         until = self._loop.time() + SLICE_S
-        while self._queue:
-            self._queue.popleft().step()
-            if self._loop.time() > until:
-                break
-        self._scheduled = bool(self._queue)
-        if self._queue:
-            self._loop.call_soon(self._work)
+        try:
+            while self._queue:
+                self._queue.popleft().step()
+                if self._loop.time() > until:
+                    break
+        finally:                                # an error of one handshake, which the loop logs, stops no other
+            self._scheduled = bool(self._queue)
+            if self._queue:
+                self._loop.call_soon(self._work)
 
     def _sweep(self) -> None:
         self._sweeping = None

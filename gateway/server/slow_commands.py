@@ -21,7 +21,7 @@ from sockpqd.gateway.waiting.slots import NoReply, Outcome
 SLOW_S = 0.1
 KEPT_MAX = 1000
 ABOUT_MAX = 100             # characters
-NAMES = ("queue", "queues", "topic", "pulse", "channel", "id")     # what operations call what they are about
+NAMES = ("queue", "queues", "topic", "pulse", "channel", "ids", "id")     # what operations call what they are about
 
 
 class SlowCommand(Struct, gc=False, frozen=True):
@@ -66,7 +66,8 @@ def _about(command: Command) -> str:
     for name in NAMES:
         value = getattr(operation, name, None)
         if value is not None:
-            return (" ".join(value[:ABOUT_MAX]) if isinstance(value, tuple) else str(value))[:ABOUT_MAX]
+            several = value[:ABOUT_MAX] if isinstance(value, tuple) else (value,)
+            return " ".join(map(str, several))[:ABOUT_MAX]
     return ""
 
 

@@ -17,6 +17,8 @@ import uvloop
 from devcluster.authority import CLIENT, SERVER, Authority
 from sockpqd.cluster.settings import PeerTls
 from sockpqd.cluster.wire.messages import WIRE_FORMAT, Ack, Append, Heartbeat, Hello, Message, PreVote, encode
+from sockpqd.cluster.wire.peer_connection import PeerConnection
+from sockpqd.cluster.wire.peer_network import PeerNetwork
 from tests.cluster.test_peer_network import End, frame, members, until
 
 PATIENCE_S = 20.0
@@ -88,6 +90,49 @@ def test_messages_of_any_size_arrive_and_are_paced_as_without_tls(authority: Aut
             assert b.messages()[-1] == sent[0], "small ones need not wait for large ones"
             assert set(map(type, b.messages())) == {Append, PreVote, Heartbeat, Ack}
             assert a.network.buffered_bytes("n2") == 0
+    run(test)
+
+
+@pytest.mark.parametrize("encrypted", [True, False])
+def test_a_dial_given_up_just_when_it_is_connected_leaves_nothing_behind(
+    authority: Authority, encrypted: bool, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test() -> None:
+        errors: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
+        both = members(2)
+        a, b = (End(name, both, tls=node_tls(authority, name) if encrypted else None) for name in ("n1", "n2"))
+        given_up: list[PeerConnection] = []
+        made = PeerNetwork._protocol
+
+        def protocol(network: PeerNetwork, connection: PeerConnection) -> asyncio.Protocol:
+            real = made(network, connection)
+            if network is not a.network or given_up:
+                return real
+            given_up.append(connection)
+            connected = real.connection_made
+
+            def cancelled(transport: asyncio.BaseTransport) -> None:
+                connected(transport)
+                network._links["n2"].task.cancel()
+            real.connection_made = cancelled            # type: ignore[method-assign]
+            return real
+        monkeypatch.setattr(PeerNetwork, "_protocol", protocol)
+        try:
+            await b.network.start()
+            await a.network.start()
+            await until(lambda: given_up and a.network._links["n2"].task.done())
+            assert given_up[0].ended
+            link = a.network._links["n2"]
+            link.task = asyncio.create_task(a.network._dial(link))
+            await until(lambda: a.events and b.events)
+            a.network.send("n2", Heartbeat(1, 1, 0.5, 3))
+            a.network.flush()
+            await until(lambda: b.messages())
+            assert errors == []
+        finally:
+            await a.network.stop()
+            await b.network.stop()
     run(test)
 
 

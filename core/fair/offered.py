@@ -35,7 +35,7 @@ class OfferedGroups:
 
     def replace(self, account: GroupAccount, before: Key, *, runnable: bool) -> None:
         """Give the group, whose key was `before`, its new place in its level."""
-        keys = self._side(runnable)[account.level]
+        keys = (self.runnable if runnable else self.blocked)[account.level]
         keys.remove(before)
         keys.add(account.key)
 

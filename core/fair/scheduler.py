@@ -372,7 +372,8 @@ class FairScheduler:
         before = account.key
         account.priority_us, account.turn = priority_us, turn
         self.offered.replace(account, before, runnable=self._firsts.has(account.name))
-        self._firsts.moved(account)
+        if account.ranked:
+            self._firsts.moved(account)
 
     # ---- time
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from sockpq import Client, ServerView
 
 
-class Access(NamedTuple):
+class ClusterAccess(NamedTuple):
     """TLS and credentials. `tls`: None for none, a CA file, or True for the system's CAs.
 
     `secret_file`: a regular file from which the secret was read. It is read again by commands that go on for long.
@@ -49,4 +49,4 @@ class Access(NamedTuple):
         )
 
     def __repr__(self) -> str:
-        return f"Access(tls={self.tls!r}, user={self.user!r})"
+        return f"ClusterAccess(tls={self.tls!r}, user={self.user!r})"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sockpq import AuthError, Busy, NodeStatus, ServerView
 
-from sockpqd.pqctl.access import Access
+from sockpqd.pqctl.access import ClusterAccess
 
 HEALTHY, DEGRADED, NOT_SERVING = 0, 1, 2
 
@@ -73,7 +73,7 @@ class Health:
         return HEALTHY if all_well else DEGRADED
 
 
-def look(servers: Iterable[str], timeout: float, access: Access) -> Health:
+def look(servers: Iterable[str], timeout: float, access: ClusterAccess) -> Health:
     """Assess the health of the cluster these servers belong to; takes as long as `ask`.
 
     Raises AuthError if no server answers and one refuses the user, which says nothing about the cluster.
@@ -86,7 +86,7 @@ def look(servers: Iterable[str], timeout: float, access: Access) -> Health:
     return assess(views, given)
 
 
-def ask(servers: Iterable[str], timeout: float, access: Access) -> tuple[list[ServerView], int]:
+def ask(servers: Iterable[str], timeout: float, access: ClusterAccess) -> tuple[list[ServerView], int]:
     """Ask the servers, then members they name that were not asked yet; returns all views and how many were given.
 
     Takes at most 1.5 * `timeout` seconds, and slightly longer if servers refuse the user.

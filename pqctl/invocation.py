@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
     from rich.console import RenderableType
 
-    from sockpqd.pqctl.access import Access
+    from sockpqd.pqctl.access import ClusterAccess
 
 P = ParamSpec("P")
 
@@ -60,7 +60,7 @@ class Call:
         return servers
 
     @functools.cached_property
-    def access(self) -> Access:
+    def access(self) -> ClusterAccess:
         """How to connect to the servers; raises click.UsageError."""
         from sockpq import BadArguments
 

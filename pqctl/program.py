@@ -13,7 +13,7 @@ import click
 
 from sockpqd.pqctl.invocation import SERVERS_HELP, files
 from sockpqd.pqctl.output.exit_codes import BUG, DONE, INTERRUPTED, PIPE_CLOSED, USAGE_ERROR, Failure
-from sockpqd.pqctl.output.signals import Ended
+from sockpqd.pqctl.output.signals import EndedBySignal
 from sockpqd.pqctl.output.stdio import output, prepare, say
 from sockpqd.pqctl.output.text import one_line
 from sockpqd.pqctl.settings import Options
@@ -93,7 +93,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _misused(error, sys.argv[1:] if arguments is None else arguments)
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
-    except Ended as end:
+    except EndedBySignal as end:
         return end.exit_code
     except SystemExit:
         if sys.stdout is not stdout:    # click has noticed a closed pipe, and would exit with 1

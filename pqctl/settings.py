@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from sockpqd.pqctl.access import Access
+from sockpqd.pqctl.access import ClusterAccess
 from sockpqd.pqctl.output.files import read_stream
 from sockpqd.pqctl.output.stdio import say
 
@@ -62,7 +62,7 @@ def find_servers(option: str | None) -> Given:
     return Given(servers, str(file))
 
 
-def find_access(options: Options) -> Access:
+def find_access(options: Options) -> ClusterAccess:
     """Return the TLS setting and the credentials; raises click.UsageError."""
     file, settings = _file()
     if options.tls is False and options.ca is not None:
@@ -74,7 +74,7 @@ def find_access(options: Options) -> Access:
         raise click.UsageError(f"user {user} has a secret: give --secret-file FILE, or set {SECRET_FILE} or {SECRET}")
     if user is None and secret is not None:
         raise click.UsageError(f"whose secret is it? Give --user NAME or set {USER}")
-    return Access((ca or True) if _wants_tls(options, settings) else None, user, secret, secret_file)
+    return ClusterAccess((ca or True) if _wants_tls(options, settings) else None, user, secret, secret_file)
 
 
 def user_file() -> Path:

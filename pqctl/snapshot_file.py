@@ -33,7 +33,7 @@ class Damaged(Exception):
     """The file is no snapshot, or not as it was written; the message says how that is known."""
 
 
-class User(NamedTuple):
+class SnapshotUser(NamedTuple):
     """A user as the cluster keeps one."""
 
     name: str
@@ -88,7 +88,7 @@ def verify(file: BinaryIO) -> Contents:
     return contents._replace(users=sum(1 for _ in users_in(file)))
 
 
-def users_in(file: BinaryIO) -> Iterator[User]:
+def users_in(file: BinaryIO) -> Iterator[SnapshotUser]:
     """The users in a file that was verified; raises Damaged and OSError."""
     end = os.fstat(file.fileno()).st_size - CHECKSUM_BYTES
     place = len(MAGIC) + 4
@@ -98,7 +98,7 @@ def users_in(file: BinaryIO) -> Iterator[User]:
         if file.read(len(_USERS)) == _USERS:
             file.seek(place + 4)
             try:
-                _, users = msgspec.msgpack.decode(file.read(length), type=tuple[str, list[User]])
+                _, users = msgspec.msgpack.decode(file.read(length), type=tuple[str, list[SnapshotUser]])
             except (msgspec.MsgspecError, RecursionError) as error:
                 raise Damaged("this version does not know the format of its users") from error
             yield from users

@@ -12,8 +12,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 # their class names occur only once in the server's packages
-CHECKED = ("core", "cluster", "gateway/waiting", "gateway/pulses", "gateway/beanstalkd", "devcluster", "bench")
-PACKAGES = ("core", "cluster", "gateway", "devcluster", "bench")
+CHECKED = ("core", "cluster", "gateway/waiting", "gateway/pulses", "gateway/beanstalkd", "pqctl", "devcluster", "bench")
+PACKAGES = ("core", "cluster", "gateway", "pqctl", "devcluster", "bench")
 
 STILL_DOUBLED = {"Body"}    # to be renamed in the gateway
 

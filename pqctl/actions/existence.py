@@ -15,7 +15,7 @@ from sockpqd.pqctl.parameters import told
 SIMILAR_MAX = 3
 
 
-class Kind(NamedTuple):
+class EntityKind(NamedTuple):
     """Things with names."""
 
     called: str
@@ -24,21 +24,22 @@ class Kind(NamedTuple):
     names: Callable[[Client, str | None], Iterable[str]]
 
 
-QUEUE = Kind("queue", "404 Queue Not Found", "pqctl queue list",
-             lambda client, server: [queue.name for queue in client.queues(server=server)])
-TOPIC = Kind("topic", "404 Topic Not Found", "pqctl topic list",
-             lambda client, server: {binding.topic for binding in client.topic_list(server=server)})
-PULSE = Kind("pulse", "404 Pulse Not Found", "pqctl pulse list", lambda client, server: client.pulses(server=server))
-WORKERS = Kind("pool of workers", "404 Worker Not Found", "pqctl worker list",
-               lambda client, server: [pool.name for pool in client.workers(server=server)])
-USER = Kind("user", "404 User Not Found", "pqctl user list",
-            lambda client, server: [user.name for user in client.users()])
+QUEUE = EntityKind("queue", "404 Queue Not Found", "pqctl queue list",
+                   lambda client, server: [queue.name for queue in client.queues(server=server)])
+TOPIC = EntityKind("topic", "404 Topic Not Found", "pqctl topic list",
+                   lambda client, server: {binding.topic for binding in client.topic_list(server=server)})
+PULSE = EntityKind("pulse", "404 Pulse Not Found", "pqctl pulse list",
+                   lambda client, server: client.pulses(server=server))
+WORKERS = EntityKind("pool of workers", "404 Worker Not Found", "pqctl worker list",
+                     lambda client, server: [pool.name for pool in client.workers(server=server)])
+USER = EntityKind("user", "404 User Not Found", "pqctl user list",
+                  lambda client, server: [user.name for user in client.users()])
 
 NOT_RUNNING = "is not running (any more): `pqctl job running` shows those that are"
 
 
 @contextmanager
-def existing(client: Client, kind: Kind, name: str, server: str | None = None) -> Iterator[None]:
+def existing(client: Client, kind: EntityKind, name: str, server: str | None = None) -> Iterator[None]:
     """Turn the answer that there is none of this name into a Failure that says so."""
     try:
         yield
@@ -48,12 +49,12 @@ def existing(client: Client, kind: Kind, name: str, server: str | None = None) -
         raise missing(client, kind, name, server) from None
 
 
-def missing(client: Client, kind: Kind, name: str, server: str | None = None) -> Failure:
+def missing(client: Client, kind: EntityKind, name: str, server: str | None = None) -> Failure:
     """Return the failure for a name that does not exist."""
     return Failure(REFUSED, f"there is no {kind.called} {name} ({hint(client, kind, name, server)})")
 
 
-def hint(client: Client, kind: Kind, name: str, server: str | None = None) -> str:
+def hint(client: Client, kind: EntityKind, name: str, server: str | None = None) -> str:
     """Suggest similar names; if there are none, the command that lists all."""
     similar: list[str] = []
     with suppress(SockpqError):             # not everybody may list them

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from sockpq import AuthError, ServerView, Untrusted
 
-from sockpqd.pqctl.access import Access
+from sockpqd.pqctl.access import ClusterAccess
 from sockpqd.pqctl.doctor.check import FAIL, OK, WARN, Check
 from sockpqd.pqctl.health import complaint
 from sockpqd.pqctl.output.text import counted
@@ -18,7 +18,7 @@ PROBE_S = 1.0
 DAY_S = 86_400
 
 
-def look(views: Sequence[ServerView], access: Access) -> list[Check]:
+def look(views: Sequence[ServerView], access: ClusterAccess) -> list[Check]:
     """Run the checks that apply to this kind of access."""
     found = [certificates(views) if access.tls else plain(views), users(views, access)]
     return [check for check in found if check is not None]
@@ -46,7 +46,7 @@ def plain(views: Sequence[ServerView]) -> Check | None:
     return Check(FAIL, "tls", f"TLS is required by {', '.join(silent)}", "give --ca FILE, or --tls") if silent else None
 
 
-def users(views: Sequence[ServerView], access: Access) -> Check | None:
+def users(views: Sequence[ServerView], access: ClusterAccess) -> Check | None:
     """Check that the servers accept the user. None if that could not be tried."""
     refused = [complaint(view) for view in views if isinstance(view.error, AuthError)]
     if refused:

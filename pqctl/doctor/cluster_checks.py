@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sockpq import ServerView
 
-from sockpqd.pqctl.access import Access
+from sockpqd.pqctl.access import ClusterAccess
 from sockpqd.pqctl.doctor import access_checks
 from sockpqd.pqctl.doctor.check import FAIL, OK, SKIP, WARN, Check
 from sockpqd.pqctl.health import (
@@ -27,7 +27,7 @@ CLOCKS_APART_MS = 1000      # AT is in seconds
 CLOCKS_BLUR_MS = 100        # a message between two nodes can be delayed by this much
 
 
-def look(servers: Sequence[str], timeout: float, access: Access) -> list[Check]:
+def look(servers: Sequence[str], timeout: float, access: ClusterAccess) -> list[Check]:
     """Run all checks, ordered so that the first failure is likely to explain the others."""
     views, given = ask(servers, timeout, access)
     own = of_one_cluster(views, given)

@@ -7,7 +7,7 @@ from time import sleep
 
 from sockpq import BadArguments, Client, RunningJob, SockpqError
 
-from sockpqd.pqctl.access import Access
+from sockpqd.pqctl.access import ClusterAccess
 from sockpqd.pqctl.doctor.check import WARN, Check
 from sockpqd.pqctl.output.text import counted
 
@@ -15,7 +15,7 @@ LOOKS_APART_S = 1.0     # work that takes less is not worth a word
 NAMED = 3
 
 
-def look(servers: Sequence[str], timeout: float, access: Access) -> list[Check]:
+def look(servers: Sequence[str], timeout: float, access: ClusterAccess) -> list[Check]:
     """Look twice; no check if all have leases or belong to sessions, or if this user may not see."""
     try:
         with access.client(servers, timeout) as client:

@@ -11,7 +11,7 @@ from typing import NoReturn
 NUMBERS = (signal.SIGTERM, signal.SIGHUP)
 
 
-class Ended(BaseException):
+class EndedBySignal(BaseException):
     """One of NUMBERS was received. Like KeyboardInterrupt, it is not caught by error handlers."""
 
     def __init__(self, number: int) -> None:
@@ -19,12 +19,12 @@ class Ended(BaseException):
         self.exit_code = 128 + number       # as in shells
 
 
-INTERRUPTIONS = KeyboardInterrupt, Ended
+INTERRUPTIONS = KeyboardInterrupt, EndedBySignal
 
 
 @contextmanager
 def orderly() -> Iterator[None]:
-    """Within the block, signals raise Ended, so that cleanup code runs. Ignored signals (nohup) stay ignored."""
+    """Let signals raise EndedBySignal in the block, so that cleanup code runs. Ignored ones (nohup) stay ignored."""
     before = {number: signal.getsignal(number) for number in NUMBERS}
     for number, handler in before.items():
         if handler is signal.SIG_DFL:
@@ -49,4 +49,4 @@ def abrupt() -> Iterator[None]:
 
 
 def _end(number: int, _: FrameType | None) -> NoReturn:
-    raise Ended(number)
+    raise EndedBySignal(number)

@@ -13,7 +13,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.patch_stdout import patch_stdout
 
-from sockpqd.pqctl.shell.words import Words
+from sockpqd.pqctl.shell.completion import Words
 
 SECRETS = ("AUTH ", "USER SET ")        # beginnings of lines that are kept nowhere
 

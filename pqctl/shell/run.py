@@ -16,9 +16,9 @@ from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.output.exit_codes import DONE, Failure
 from sockpqd.pqctl.output.stdio import output, say
 from sockpqd.pqctl.output.text import printable, readable
-from sockpqd.pqctl.shell.leader import Conversation
-from sockpqd.pqctl.shell.typed import FILE_BYTES_MAX, Mistyped, Typed, bytes_of, understand
-from sockpqd.pqctl.shell.words import Words
+from sockpqd.pqctl.shell.completion import Words
+from sockpqd.pqctl.shell.input import FILE_BYTES_MAX, Mistyped, Typed, bytes_of, understand
+from sockpqd.pqctl.shell.leader_connection import LeaderConnection
 
 if TYPE_CHECKING:
     from sockpqd.pqctl.shell.keyboard import Keyboard
@@ -40,46 +40,46 @@ class Input(Protocol):
 def run(call: Call) -> int:
     """Run the shell on standard input and output."""
     screen = Screen(call)
-    conversation = Conversation(call, screen.show, say)
-    conversation.connect()
+    leader = LeaderConnection(call, screen.show, say)
+    leader.connect()
     try:
         if sys.stdin.isatty():
-            _at_terminal(call, conversation, screen)
+            _at_terminal(call, leader, screen)
         else:
             with contextlib.suppress(EOFError):
-                _loop(conversation, screen, Piped())
-            conversation.finish()
+                _loop(leader, screen, Piped())
+            leader.finish()
     finally:
-        conversation.close()
+        leader.close()
     screen.end_answer("")
     return DONE
 
 
-def _at_terminal(call: Call, conversation: Conversation, screen: Screen) -> None:
+def _at_terminal(call: Call, leader: LeaderConnection, screen: Screen) -> None:
     from sockpqd.pqctl.shell.keyboard import Keyboard
 
     keyboard = Keyboard(Words(lambda: _queue_names(call)))
-    call.print(f"{conversation.server}\n{WELCOME}")
+    call.print(f"{leader.server}\n{WELCOME}")
     with keyboard.undisturbed():
         while True:
             try:
-                _loop(conversation, screen, Typist(keyboard))
+                _loop(leader, screen, Typist(keyboard))
                 return
             except EOFError:
                 return
             except KeyboardInterrupt:
-                conversation.interrupt()
+                leader.interrupt()
 
 
-def _loop(conversation: Conversation, screen: Screen, source: Input) -> None:
+def _loop(leader: LeaderConnection, screen: Screen, source: Input) -> None:
     """Execute commands until QUIT. Raises EOFError at the end of the input."""
     while True:
-        text = source.command(f"{printable(conversation.server) or 'not connected'}> ")
+        text = source.command(f"{printable(leader.server) or 'not connected'}> ")
         if not text.strip():
             continue
         try:
             typed, rest = _complete(text, source)
-            more = conversation.execute(typed, rest)
+            more = leader.execute(typed, rest)
         except (Mistyped, Unavailable, ForeignCluster, Failure) as error:
             say(str(error))
             continue

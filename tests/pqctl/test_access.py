@@ -13,7 +13,7 @@ import trustme
 from sockpq import Client
 
 from sockpqd.pqctl import settings
-from sockpqd.pqctl.access import Access
+from sockpqd.pqctl.access import ClusterAccess
 from sockpqd.pqctl.settings import Options, find_access
 from tests.client.certificates import ca_file, server_tls
 from tests.client.fake_server import FakeCluster
@@ -59,20 +59,20 @@ def checks(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, di
 def test_the_first_that_is_there_counts(
     monkeypatch: pytest.MonkeyPatch, secret_file: str, tmp_path: Path
 ) -> None:
-    assert find_access(Options()) == Access()
+    assert find_access(Options()) == ClusterAccess()
     write(settings.SYSTEM_FILE, "ca = '/ca'\nuser = 'system'\nsecret_file = 'beside'")
     write(settings.SYSTEM_FILE.with_name("beside"), "of-the-system\n")
     settings.SYSTEM_FILE.with_name("beside").chmod(0o600)
-    assert find_access(Options()) == Access(
+    assert find_access(Options()) == ClusterAccess(
         "/ca", "system", "of-the-system", str(settings.SYSTEM_FILE.with_name("beside")))
     monkeypatch.setenv("SOCKPQ_SECRET_FILE", secret_file)
     monkeypatch.setenv("SOCKPQ_CA", "/other")
     monkeypatch.setenv("SOCKPQ_USER", "variable")
-    assert find_access(Options()) == Access("/other", "variable", SECRET, secret_file)
+    assert find_access(Options()) == ClusterAccess("/other", "variable", SECRET, secret_file)
     monkeypatch.setenv("SOCKPQ_SECRET", "itself")
-    assert find_access(Options()) == Access("/other", "variable", "itself")
+    assert find_access(Options()) == ClusterAccess("/other", "variable", "itself")
     options = Options(ca="/option", user="option", secret_file=secret_file)
-    assert find_access(options) == Access("/option", "option", SECRET, secret_file)
+    assert find_access(options) == ClusterAccess("/option", "option", SECRET, secret_file)
 
 
 def test_what_goes_on_for_long_finds_a_new_secret_in_its_file(

@@ -13,7 +13,7 @@ from sockpq import Client
 
 from devcluster.cluster import LocalCluster
 from sockpqd.pqctl.actions.benchmark.drain import drain
-from sockpqd.pqctl.actions.benchmark.load import Part
+from sockpqd.pqctl.actions.benchmark.load import LoadPart
 from sockpqd.pqctl.actions.benchmark.load import run as run_part
 from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNREACHED
 from tests.client.fake_server import FakeCluster, Fault
@@ -128,10 +128,10 @@ def test_calls_that_fail_are_counted_and_told(cluster: FakeCluster, capsys: pyte
 
 
 def test_percentiles_are_those_of_the_nearest_rank() -> None:
-    part = Part("x", latencies_s=array("d", [number / 1000 for number in range(1, 201)]))
+    part = LoadPart("x", latencies_s=array("d", [number / 1000 for number in range(1, 201)]))
     assert [part.percentile_ms(percent) for percent in (50, 90, 99, 100)] == pytest.approx([100, 180, 198, 200])
-    assert Part("x", latencies_s=array("d", [0.007])).percentile_ms(50) == pytest.approx(7)
-    assert Part("x").percentile_ms(50) is None
+    assert LoadPart("x", latencies_s=array("d", [0.007])).percentile_ms(50) == pytest.approx(7)
+    assert LoadPart("x").percentile_ms(50) is None
 
 
 def test_a_part_ends_when_nothing_is_left_or_the_limit_is_reached() -> None:
@@ -142,9 +142,9 @@ def test_a_part_ends_when_nothing_is_left_or_the_limit_is_reached() -> None:
             left[0] -= 1
             return left[0] >= 0
 
-    part = Part("x")
+    part = LoadPart("x")
     run_part(part, work, 60, connections=3)
     assert len(part.latencies_s) == 10
-    part = Part("x")
+    part = LoadPart("x")
     run_part(part, lambda: True, 60, connections=3, jobs_max=5)
     assert len(part.latencies_s) == 15

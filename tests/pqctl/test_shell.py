@@ -14,10 +14,10 @@ import pytest
 from devcluster.cluster import LocalCluster
 from sockpqd.gateway.commands.catalog import VERBS
 from sockpqd.pqctl.output.text import readable
-from sockpqd.pqctl.shell import words
+from sockpqd.pqctl.shell import completion
+from sockpqd.pqctl.shell.completion import Words
+from sockpqd.pqctl.shell.input import Mistyped, Typed, understand
 from sockpqd.pqctl.shell.keyboard import history_file
-from sockpqd.pqctl.shell.typed import Mistyped, Typed, understand
-from sockpqd.pqctl.shell.words import Words
 from tests.pqctl.running import PATIENCE_S, Terminal, execute
 
 
@@ -62,7 +62,7 @@ def test_a_string_that_is_none_is_told() -> None:
 
 
 def test_what_can_follow_is_completed_and_all_of_it_exists() -> None:
-    assert set(words.VERBS) - {"REQ"} <= {row.word.decode() for row in VERBS.rows}
+    assert set(completion.VERBS) - {"REQ"} <= {row.word.decode() for row in VERBS.rows}
     known = Words(lambda: ["mail", "mail_dead"])
     assert known.after("GE") == ["GET", "GETB", "GETBE"]
     assert known.after("cl") == ["CLONE", "CLUSTER"]

@@ -25,7 +25,7 @@ BUSY = 0.7                      # threads of one Python process share one CPU
 PERCENTILES = (50, 90, 99)
 
 
-class Load:
+class BenchmarkLoad:
     """The queue of a benchmark, with its three kinds of work. Each returns False when nothing is left to do."""
 
     def __init__(self, client: Client, queue: str, size: int, lease_s: float) -> None:
@@ -53,7 +53,7 @@ class Load:
 
 
 @dataclass
-class Part:
+class LoadPart:
     """The result of one part of the benchmark. `latencies_s`: of the jobs that succeeded; sorted after `run`."""
 
     name: str
@@ -76,7 +76,7 @@ class Part:
         return self.latencies_s[max(-(-count * percent // 100) - 1, 0)] * 1000        # nearest rank
 
 
-def run(part: Part, work: Callable[[], bool], seconds: float, connections: int, jobs_max: int = 2**63) -> None:
+def run(part: LoadPart, work: Callable[[], bool], seconds: float, connections: int, jobs_max: int = 2**63) -> None:
     """Run `work` in `connections` threads for `seconds`, until nothing is left, or for `jobs_max` jobs each."""
     stopping = threading.Event()
     lock = threading.Lock()
@@ -117,12 +117,12 @@ def run(part: Part, work: Callable[[], bool], seconds: float, connections: int, 
 def show(call: Call, seconds: float, connections: int, size: int) -> int:
     """Run the benchmark, drain its queue and print the result."""
     queue = f"pqctl-bench-{secrets.token_hex(6)}"
-    parts = [Part("put"), Part("get+done"), Part("put+get+done")]
+    parts = [LoadPart("put"), LoadPart("get+done"), LoadPart("put+get+done")]
     with cluster_of(call, serving=True, connections=connections) as (client, servers):
         servers.find(None)          # without a leader every call would wait for one
         if not call.as_json:
             call.print(f"queue {queue}: {counted(connections, 'connection')}, bodies of {counted(size, 'byte')}")
-        load = Load(client, queue, size, max(LEASE_S, 3 * call.timeout))
+        load = BenchmarkLoad(client, queue, size, max(LEASE_S, 3 * call.timeout))
         queued_max = max(min(QUEUED_JOBS_MAX, QUEUED_BYTES_MAX // max(size, 1)) // connections, 1)
         try:
             run(parts[0], load.put, seconds, connections, queued_max)
@@ -148,7 +148,7 @@ def _leave(client: Client, queue: str) -> int | None:
             say(f"{counted(left, 'job')} left in queue {queue}")
 
 
-def _tell(call: Call, parts: list[Part], queue: str, left: int | None, connections: int, size: int) -> int:
+def _tell(call: Call, parts: list[LoadPart], queue: str, left: int | None, connections: int, size: int) -> int:
     failed = left != 0 or any(part.errors for part in parts)
     if call.as_json:
         call.answer("", {
@@ -172,7 +172,7 @@ def _tell(call: Call, parts: list[Part], queue: str, left: int | None, connectio
     return REFUSED if failed else DONE
 
 
-def _as_json(part: Part) -> dict[str, object]:
+def _as_json(part: LoadPart) -> dict[str, object]:
     latency = {f"p{percent}": part.percentile_ms(percent) for percent in PERCENTILES}
     return {
         "part": part.name, "jobs": len(part.latencies_s), "errors": part.errors, "error": part.error,
@@ -181,7 +181,7 @@ def _as_json(part: Part) -> dict[str, object]:
     }
 
 
-def _row(part: Part) -> list[str]:
+def _row(part: LoadPart) -> list[str]:
     latencies = (part.percentile_ms(percent) for percent in (*PERCENTILES, 100))
     return [part.name, f"{len(part.latencies_s):,}", f"{part.rate:,.0f}",
             *("-" if value is None else f"{value:.2f}" for value in latencies), str(part.errors)]

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from sockpqd.pqctl.access import Access
+from sockpqd.pqctl.access import ClusterAccess
 
 QUIET_S = 0.03          # an answer has come when nothing more has for this long
 PIECE_BYTES = 65536
@@ -18,7 +18,7 @@ PIECE_BYTES = 65536
 class Line:
     """A connection. `got` is called with everything received, in a thread of its own."""
 
-    def __init__(self, server: str, access: Access, timeout: float, got: Callable[[bytes], None]) -> None:
+    def __init__(self, server: str, access: ClusterAccess, timeout: float, got: Callable[[bytes], None]) -> None:
         """Connect; raises OSError."""
         host, _, port = server.rpartition(":")
         host = host.removeprefix("[").removesuffix("]")

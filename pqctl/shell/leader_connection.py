@@ -16,8 +16,8 @@ from sockpq import AuthError, ForeignCluster, Unavailable
 
 from sockpqd.pqctl.connect import find
 from sockpqd.pqctl.invocation import Call
-from sockpqd.pqctl.shell.line import Line
-from sockpqd.pqctl.shell.typed import Typed
+from sockpqd.pqctl.shell.connection import Line
+from sockpqd.pqctl.shell.input import Typed
 
 OFFLINE = b"500 Offline Mode\r\n"
 PAUSE_S = 0.1
@@ -27,7 +27,7 @@ _CLUSTER = re.compile(rb"200 OK ([0-9a-f]+) ")
 _SESSION = re.compile(rb"200 OK SESSION (\S+) ")
 
 
-class Conversation:
+class LeaderConnection:
     """Commands and what comes back. `show` gets every byte of the answers; `tell` a sentence about the connection."""
 
     def __init__(self, call: Call, show: Callable[[bytes], None], tell: Callable[[str], None]) -> None:

@@ -11,12 +11,15 @@ from pathlib import Path
 import click
 from click.shell_completion import get_completion_class
 
+from sockpqd.beanstalk_proxy.main import main as sockpq_beanstalkd
 from sockpqd.gateway.main import main as sockpqd
 from sockpqd.pqctl.program import pqctl
 
 HERE = Path(__file__).parent
 REFERENCE = HERE.parents[1] / "docs" / "reference"
-PROGRAMS: dict[str, click.Command] = {"sockpqd": sockpqd, "pqctl": pqctl}
+PROGRAMS: dict[str, click.Command] = {
+    "sockpqd": sockpqd, "pqctl": pqctl, "sockpq-beanstalkd": sockpq_beanstalkd,
+}
 WIDTH = 76
 
 
@@ -66,14 +69,15 @@ def completion(name: str, program: click.Command, shell: str) -> str:
     """Return the script that completes a program's arguments in this shell."""
     made = get_completion_class(shell)
     assert made is not None
-    complete = made(program, {}, name, f"_{name.upper()}_COMPLETE")
+    complete = made(program, {}, name, f"_{name.upper().replace('-', '_')}_COMPLETE")
     return complete.source_template % complete.source_vars()
 
 
 def files() -> dict[str, str]:
     """Return the content of every file to write."""
     made = {f"{name}.1": page(name, program) for name, program in PROGRAMS.items()}
-    made["sockpqd.bash"] = completion("sockpqd", sockpqd, "bash")
+    for name in ("sockpqd", "sockpq-beanstalkd"):
+        made[f"{name}.bash"] = completion(name, PROGRAMS[name], "bash")
     for shell in ("bash", "zsh", "fish"):
         made[f"pqctl.{shell}"] = completion("pqctl", pqctl, shell)
     return made

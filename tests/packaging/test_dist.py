@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+PROGRAMS = "sockpqd", "pqctl", "sockpq-beanstalkd"
 PATIENCE_S = 280
 SOURCES = ROOT / "client", ROOT / "integrations" / "kombu", ROOT
 PIP = sys.executable, "-m", "pip", "--disable-pip-version-check"
@@ -90,7 +91,8 @@ def test_the_wheel_has_everything_and_nothing_else(built: Path) -> None:
     for package in ("core", "cluster", "beanstalk", "visits", "gateway", "beanstalk_proxy", "pqctl"):
         assert f"sockpqd/{package}/py.typed" in names
     shared = {name.partition(".data/data/")[2] for name in names if ".data/data/" in name}
-    assert {"share/man/man1/sockpqd.1", "share/man/man1/pqctl.1", "share/bash-completion/completions/pqctl"} <= shared
+    assert {f"share/man/man1/{program}.1" for program in PROGRAMS} <= shared
+    assert {f"share/bash-completion/completions/{program}" for program in PROGRAMS} <= shared
     (sources,) = built.glob("sockpqd-*.tar.gz")
     with tarfile.open(sources) as archive:
         assert not [name for name in archive.getnames() if "/tests/" in name or "/bench/" in name]

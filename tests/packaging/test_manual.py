@@ -53,14 +53,14 @@ def test_the_pages_have_every_command_and_every_option() -> None:
 
 
 @pytest.mark.skipif(shutil.which("man") is None, reason="man is not installed")
-@pytest.mark.parametrize("page", [FOLDER / "sockpqd.1", FOLDER / "pqctl.1", CLIENT / "pqworker.1"])
+@pytest.mark.parametrize("page", [*FOLDER.glob("*.1"), CLIENT / "pqworker.1"])
 def test_man_has_nothing_to_complain_of(page: Path) -> None:
     done = subprocess.run(["man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z", page],
                           capture_output=True, text=True, check=True)
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize("script", [FOLDER / "pqctl.bash", FOLDER / "sockpqd.bash", CLIENT / "pqworker.bash"])
+@pytest.mark.parametrize("script", [*FOLDER.glob("*.bash"), CLIENT / "pqworker.bash"])
 def test_bash_reads_the_completion(script: Path) -> None:
     subprocess.run(["bash", "-n", script], check=True)
 
@@ -75,3 +75,13 @@ def test_bash_completes_what_is_typed(typed: list[str], offered: list[str]) -> N
     script = f'. "$0"; COMP_WORDS=({words}); COMP_CWORD={len(typed)}; _pqworker; echo "${{COMPREPLY[@]}}"'
     done = subprocess.run(["bash", "-c", script, CLIENT / "pqworker.bash"], capture_output=True, text=True, check=True)
     assert done.stdout.split() == offered
+
+
+@pytest.mark.parametrize("program", ["sockpqd", "sockpq-beanstalkd"])
+def test_bash_completes_the_options_of_the_programs(program: str) -> None:
+    function = f"_{program.replace('-', '_')}_completion"
+    script = f'. "$0" 2>&-; COMP_WORDS=({program} --); COMP_CWORD=1; {function} "$1"; echo "${{COMPREPLY[@]}}"'
+    done = subprocess.run(
+        ["bash", "-c", script, FOLDER / f"{program}.bash", Path(sys.executable).parent / program],
+        capture_output=True, text=True, check=True)
+    assert "--version" in done.stdout.split()

@@ -42,6 +42,7 @@ ELSEWHERE = {
     ("docs/CONFIGURATION.md", "[node]"): "tests/gateway/config/test_config.py",
     ("docs/CONFIGURATION.md", "[tls]"): "tests/gateway/config/test_config.py",
     ("docs/CONFIGURATION.md", "[users.op]"): "tests/gateway/auth/test_users_file.py",
+    ("docs/OPERATIONS.md", "umask 077"): "tests/packaging/test_documents.py",
     ("docs/WORKERS.md", "pqworker_instances:"): "tests/worker/test_documentation.py",
     ("examples/clients/README.md", "S="): "tests/packaging/test_clients.py",
     ("client/README.md", "pip install"): "tests/packaging/test_beside_other_packages.py",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,12 +14,20 @@ import pytest
 from sockpq import Client
 
 from devcluster.cluster import LocalCluster
+from devcluster.ports import free_ports
 from sockpqd.gateway.dev.folder import CLIENT, HTTP, PEER, PORTS_STEP
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = ("README.md", "docs/TUTORIAL.md", "docs/HOWTO.md", "docs/CONCEPTS.md", "docs/CELERY.md", "docs/index.md")
 BIN = Path(sys.executable).parent
 PATIENCE_S = 200
+NODE_WITH_TLS = """
+node = {{name = "n1", data_dir = "{folder}/data"}}
+listen = {{client = "127.0.0.1:{port}", peer = "127.0.0.1:{peer}"}}
+cluster.members = [{{name = "n1", client = "127.0.0.1:{port}", peer = "127.0.0.1:{peer}"}}]
+tls = {{cert = "{folder}/n1.crt", key = "{folder}/n1.key", ca = "{folder}/ca.crt"}}
+auth.users_file = "{folder}/users.toml"
+"""
 
 
 def blocks(document: str, kind: str) -> list[str]:
@@ -87,6 +96,28 @@ def test_the_configuration_of_the_readme_is_good(tmp_path: Path) -> None:
     done = subprocess.run([BIN / "sockpqd", "--check-config", tmp_path / "n1.toml"], capture_output=True, text=True,
                           timeout=PATIENCE_S, check=True)
     assert "good; node n1 of 3" in done.stdout
+
+
+def test_the_recipe_for_certificates_and_users_makes_what_a_node_takes(tmp_path: Path) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed")
+    (recipe,) = [text for text in blocks("docs/OPERATIONS.md", "bash") if "openssl" in text]
+    recipe = re.sub(r"10\.0\.0\.\d", "127.0.0.1", recipe)
+    subprocess.run(["bash", "-eu"], input=recipe, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S,
+                   check=True)
+    port, peer = free_ports(2)
+    (tmp_path / "n1.toml").write_text(NODE_WITH_TLS.format(folder=tmp_path, port=port, peer=peer))
+    subprocess.run([BIN / "sockpqd", "--check-config", "n1.toml"], cwd=tmp_path, timeout=PATIENCE_S, check=True)
+    with (tmp_path / "log").open("wb") as log, subprocess.Popen(
+        [BIN / "sockpqd", "--config", "n1.toml"], cwd=tmp_path, stdout=log, stderr=log
+    ) as node:
+        try:
+            with Client(f"127.0.0.1:{port}", tls=str(tmp_path / "ca.crt"), user="operator",
+                        secret_file=tmp_path / "operator.secret", timeout=PATIENCE_S) as client:
+                client.put("mail", b"x")        # tried until the node serves
+                assert [user.name for user in client.users()] == ["operator"]
+        finally:
+            node.terminate()
 
 
 def test_the_status_of_the_readme_is_shown(cluster: LocalCluster) -> None:

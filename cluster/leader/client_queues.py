@@ -8,9 +8,9 @@ served by the next entry, however much the others pipeline and however expensive
 a turn is large enough that its answers leave in one write. A large operation has one turn for each of its fragments,
 and only one such operation is cut at a time.
 
-What an operation costs may be known only when it was executed, as it is with a PUT to a topic. An entry then leaves out
-those behind it (Machine.apply): they go back to the heads of their queues, and the client whose operation cost so much
-is charged with an entry. So those of its operations that wait are no burden to the others.
+The cost of some operations is known only when they are executed, for example of a PUT to a topic. An entry then leaves
+out the operations after it (Machine.apply): they go back to the heads of their queues, and the client of the expensive
+operation is charged with an entry. So its waiting operations are no burden to the others.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CLIENT: Final = 7
 
 
 def charge_of(size: int, work: int) -> int:
-    """What an operation of so many bytes and so much work is charged with."""
+    """Return the charge of an operation of this size and work."""
     return max(size, limits.CLIENT_WORK_BYTES * work)
 
 

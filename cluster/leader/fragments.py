@@ -23,7 +23,7 @@ FRAGMENTS = frozenset({Fragment, LastFragment})
 
 
 class Part:
-    """The Pending of a fragment of `cut`, which needs no outcome: if one is missing, that of the last shows it."""
+    """The Pending of a fragment of `cut`, which needs no outcome: if one is missing, the last fragment's shows it."""
 
     def __init__(self, cut: Cut) -> None:
         self.cut = cut
@@ -84,7 +84,7 @@ class Cut:
         return last, _LastPart(self), size, work, held, False, max(1, charge - start), client
 
     def take_back(self) -> None:
-        """What next() returned last was not executed: it will be the next one again."""
+        """Note that the last result of next() was not executed: it will be the next one again."""
         self._offset = self._taken.pop()
 
     def _length(self, now: float) -> int:

@@ -343,7 +343,7 @@ class Proposer:
         self._put_back(taken[executed:], taken[executed - 1][_CLIENT] if executed else None)
 
     def _put_back(self, left: Sequence[Queued], filled: object) -> None:
-        """Put operations back: the node's own at the head of the queue, the others into those of their clients.
+        """Put operations back: the node's own at the head of the queue, the others into their clients' queues.
 
         Each is executed in the order of its proposal, but not before others' of which the turn comes first. What the
         queue has of clients, which came later, follows into theirs. `filled`: see ClientQueues.put_back.

@@ -1,4 +1,4 @@
-"""What the commands return, as plain values."""
+"""The results of commands, as plain values."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ class Client:
         self._executor = Executor(self._network, parse_servers(servers), limits, codec, traced, cluster_of(cluster))
 
     async def close(self) -> None:
-        """End all connections. Calls under way elsewhere end with an error: ClientClosed, or OutcomeUnknown."""
+        """End all connections. Calls of other threads or tasks end with an error: ClientClosed, or OutcomeUnknown."""
         await run(self._network.settle(FAREWELL_S))
         self._executor.close()
         await run(self._network.drain(FAREWELL_S))
@@ -170,7 +170,7 @@ class Client:
         return self._executor.identity.cluster
 
     def stats(self) -> Stats:
-        """What this client has done so far: counts and latencies by command, retries, connections, leader changes."""
+        """Return statistics of this client: counts and latencies by command, retries, connections, leader changes."""
         return self._executor.counters.snapshot()
 
     def __repr__(self) -> str:
@@ -839,7 +839,7 @@ class Client:
         server: str | None = None,
         timeout: float | None = None,
     ) -> JobStat:
-        """What a job is and has gone through, by its number. Raises JobNotFound."""
+        """Return the state and the history of a job, by its number. Raises JobNotFound."""
         return await run(self._executor.run_where(jobs.job_stat(number), server, timeout=timeout))
 
     async def sched_levels(self, server: str | None = None, *, timeout: float | None = None) -> list[FairLevel]:
@@ -847,7 +847,7 @@ class Client:
         return await run(self._executor.run_where(queue_commands.sched_levels(), server, timeout=timeout))
 
     async def sched_group(self, group: str, *, server: str | None = None, timeout: float | None = None) -> FairGroup:
-        """What a group of jobs has used so far. Raises GroupNotFound; a `server` that is named may lag."""
+        """Return what a group of jobs has used so far. Raises GroupNotFound; a `server` that is named may lag."""
         return await run(self._executor.run_where(queue_commands.sched_group(group), server, timeout=timeout))
 
     async def sched_config(
@@ -909,7 +909,7 @@ class Client:
     ) -> int:
         """Write the whole state into a file that can be emptied again, piece by piece; how many bytes it is.
 
-        `users`: with the users of the cluster and their keys; clone() leaves users as they are all the same.
+        `users`: with the users of the cluster and their keys; clone() leaves users as they are in any case.
         """
         return await run(self._executor.run_where(
             queue_commands.snapshot_into(file, users=users), server, timeout=timeout
@@ -1135,7 +1135,7 @@ class Client:
         return await run(self._executor.run_where(cluster.help_lines(verb), server, timeout=timeout))
 
     async def cluster_id(self, server: str | None = None, *, timeout: float | None = None) -> ClusterId:
-        """Which cluster this server belongs to."""
+        """Return the cluster that this server belongs to."""
         return await run(self._executor.run_where(cluster.cluster_id(), server, timeout=timeout))
 
     async def interconnect(self, server: str | None = None, *, timeout: float | None = None) -> int:
@@ -1147,7 +1147,7 @@ class Client:
         return await run(self._executor.run_where(cluster.cluster_leader(), server, timeout=timeout))
 
     async def cluster_hash(self, server: str, *, timeout: float | None = None) -> StateHash:
-        """What this server has executed, as a hash: two that answer the same position answer the same hash."""
+        """Return a hash of all that this server has executed; at the same position all servers have the same."""
         return await run(self._executor.run_where(cluster.cluster_hash(), server, timeout=timeout))
 
     async def offline(self, server: str, *, timeout: float | None = None) -> None:
@@ -1302,7 +1302,7 @@ class Client:
         max_wait: float | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Change settings of a pulse; with `rate` or `per` it begins anew, at its full rate. Raises PulseNotFound."""
+        """Change settings of a pulse; with `rate` or `per` it starts again, at its full rate. Raises PulseNotFound."""
         await run(self._executor.run(
             pulses.pulse_config(pulse, given(rate=rate, per=per, step=step, max_pause=max_pause, max_run=max_run,
             together=together, spread=spread, max_wait=max_wait)), timeout=timeout
@@ -1320,7 +1320,7 @@ class Client:
         deny: bool = False,
         timeout: float | None = None,
     ) -> None:
-        """What comes with each turn from now on, up to 64 KiB; with `deny` turns raise Denied. Raises PulseNotFound."""
+        """Set the data of each turn from now on, up to 64 KiB; with `deny` turns raise Denied. Raises PulseNotFound."""
         await run(self._executor.run(pulses.pulse_set(pulse, payload, deny=deny), timeout=timeout))
 
     async def pulses(self, server: str | None = None, *, timeout: float | None = None) -> list[str]:

@@ -172,7 +172,7 @@ class Consumption:
             self._beat.begin(job)
 
     def _is_time(self) -> bool:
-        """Is it long since finished jobs were told, although there are others to work on?"""
+        """Return whether finished jobs have not been reported for long, although there are others to work on."""
         return bool(self._finished) and monotonic() - self._told_at >= TELL_S
 
     async def _turn_over(self) -> None:
@@ -217,7 +217,7 @@ class Consumption:
 
     @property
     def _unworked(self) -> float | None:
-        """What is told to have run of a job that was not begun."""
+        """The run time reported for a job that was never started."""
         return 0.0 if self._measures else None
 
     def _put_back_one(self, handed: Handed | None) -> list[Command[Any]]:

@@ -20,7 +20,7 @@ class Events:
 
     @property
     def position(self) -> int | None:
-        """The number of the newest event that was told, or came before; None before the first answer of a server."""
+        """The number of the newest event received, or of the one before; None before the first answer of a server."""
         return self._stream.position
 
     def __aiter__(self) -> Events:

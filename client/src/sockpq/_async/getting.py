@@ -1,4 +1,4 @@
-"""What get() and call() of the asyncio client return."""
+"""The results of get() and call() of the asyncio client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each server says of the cluster, for operators' programs."""
+"""The view of each server of the cluster, for operators' programs."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ class Client:
         self._executor = Executor(self._network, parse_servers(servers), limits, codec, traced, cluster_of(cluster))
 
     def close(self) -> None:
-        """End all connections. Calls under way elsewhere end with an error: ClientClosed, or OutcomeUnknown."""
+        """End all connections. Calls of other threads or tasks end with an error: ClientClosed, or OutcomeUnknown."""
         run(self._network.settle(FAREWELL_S))
         self._executor.close()
         run(self._network.drain(FAREWELL_S))
@@ -171,7 +171,7 @@ class Client:
         return self._executor.identity.cluster
 
     def stats(self) -> Stats:
-        """What this client has done so far: counts and latencies by command, retries, connections, leader changes."""
+        """Return statistics of this client: counts and latencies by command, retries, connections, leader changes."""
         return self._executor.counters.snapshot()
 
     def __repr__(self) -> str:
@@ -840,7 +840,7 @@ class Client:
         server: str | None = None,
         timeout: float | None = None,
     ) -> JobStat:
-        """What a job is and has gone through, by its number. Raises JobNotFound."""
+        """Return the state and the history of a job, by its number. Raises JobNotFound."""
         return run(self._executor.run_where(jobs.job_stat(number), server, timeout=timeout))
 
     def sched_levels(self, server: str | None = None, *, timeout: float | None = None) -> list[FairLevel]:
@@ -848,7 +848,7 @@ class Client:
         return run(self._executor.run_where(queue_commands.sched_levels(), server, timeout=timeout))
 
     def sched_group(self, group: str, *, server: str | None = None, timeout: float | None = None) -> FairGroup:
-        """What a group of jobs has used so far. Raises GroupNotFound; a `server` that is named may lag."""
+        """Return what a group of jobs has used so far. Raises GroupNotFound; a `server` that is named may lag."""
         return run(self._executor.run_where(queue_commands.sched_group(group), server, timeout=timeout))
 
     def sched_config(
@@ -910,7 +910,7 @@ class Client:
     ) -> int:
         """Write the whole state into a file that can be emptied again, piece by piece; how many bytes it is.
 
-        `users`: with the users of the cluster and their keys; clone() leaves users as they are all the same.
+        `users`: with the users of the cluster and their keys; clone() leaves users as they are in any case.
         """
         return run(self._executor.run_where(
             queue_commands.snapshot_into(file, users=users), server, timeout=timeout
@@ -1136,7 +1136,7 @@ class Client:
         return run(self._executor.run_where(cluster.help_lines(verb), server, timeout=timeout))
 
     def cluster_id(self, server: str | None = None, *, timeout: float | None = None) -> ClusterId:
-        """Which cluster this server belongs to."""
+        """Return the cluster that this server belongs to."""
         return run(self._executor.run_where(cluster.cluster_id(), server, timeout=timeout))
 
     def interconnect(self, server: str | None = None, *, timeout: float | None = None) -> int:
@@ -1148,7 +1148,7 @@ class Client:
         return run(self._executor.run_where(cluster.cluster_leader(), server, timeout=timeout))
 
     def cluster_hash(self, server: str, *, timeout: float | None = None) -> StateHash:
-        """What this server has executed, as a hash: two that answer the same position answer the same hash."""
+        """Return a hash of all that this server has executed; at the same position all servers have the same."""
         return run(self._executor.run_where(cluster.cluster_hash(), server, timeout=timeout))
 
     def offline(self, server: str, *, timeout: float | None = None) -> None:
@@ -1303,7 +1303,7 @@ class Client:
         max_wait: float | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Change settings of a pulse; with `rate` or `per` it begins anew, at its full rate. Raises PulseNotFound."""
+        """Change settings of a pulse; with `rate` or `per` it starts again, at its full rate. Raises PulseNotFound."""
         run(self._executor.run(
             pulses.pulse_config(pulse, given(rate=rate, per=per, step=step, max_pause=max_pause, max_run=max_run,
             together=together, spread=spread, max_wait=max_wait)), timeout=timeout
@@ -1321,7 +1321,7 @@ class Client:
         deny: bool = False,
         timeout: float | None = None,
     ) -> None:
-        """What comes with each turn from now on, up to 64 KiB; with `deny` turns raise Denied. Raises PulseNotFound."""
+        """Set the data of each turn from now on, up to 64 KiB; with `deny` turns raise Denied. Raises PulseNotFound."""
         run(self._executor.run(pulses.pulse_set(pulse, payload, deny=deny), timeout=timeout))
 
     def pulses(self, server: str | None = None, *, timeout: float | None = None) -> list[str]:

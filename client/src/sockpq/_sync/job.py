@@ -85,12 +85,12 @@ class Job:
 
     @property
     def reason(self) -> str | None:
-        """Why a worker put it back last, if that said it."""
+        """The reason why a worker put it back last, if it gave one."""
         return self._told.reason
 
     @property
     def _told(self) -> Meta:
-        """What get(meta=True) would have told."""
+        """The metadata, as of get(meta=True)."""
         if self.meta is None:
             peeked = at_once(self._executor.run(jobs.peek(self)), "take the job with meta=True to read this")
             if peeked is None:

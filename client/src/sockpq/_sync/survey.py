@@ -1,4 +1,4 @@
-"""What each server says of the cluster, for operators' programs."""
+"""The view of each server of the cluster, for operators' programs."""
 
 # Made from _async/survey.py by client/tools/faces.py: edit there.
 

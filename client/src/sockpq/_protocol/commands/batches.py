@@ -138,7 +138,7 @@ def get_batch(
 
 
 class TakeSource(NamedTuple):
-    """What is taken again and again: from where, and how."""
+    """The repeated request of a consumer: the queues, and the options."""
 
     queues: str | tuple[str, ...] | None
     block: Block

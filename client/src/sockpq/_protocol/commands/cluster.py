@@ -59,7 +59,7 @@ def help_lines(verb: str | None = None) -> Command[tuple[str, ...]]:
 
 @call("any")
 def cluster_id() -> Command[ClusterId]:
-    """Which cluster this server belongs to."""
+    """Return the cluster that this server belongs to."""
     return CLUSTER_ID
 
 
@@ -77,7 +77,7 @@ def cluster_leader() -> Command[Leader | None]:
 
 @call("one")
 def cluster_hash() -> Command[StateHash]:
-    """What this server has executed, as a hash: two that answer the same position answer the same hash."""
+    """Return a hash of all that this server has executed; at the same position all servers have the same."""
     return single("CLUSTER HASH", _state_hash, Repeat.FREELY)
 
 

@@ -1,4 +1,4 @@
-"""What a connection says for itself: AUTH, and which session it speaks for."""
+"""Commands about the connection itself: AUTH, and the session that it speaks for."""
 
 from __future__ import annotations
 

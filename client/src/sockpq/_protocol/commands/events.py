@@ -44,7 +44,7 @@ def notify(channel: str, data: Data = b"") -> Command[int]:
 
 
 def words_of(types: EventType | Iterable[EventType], names: str | Iterable[str] | None) -> str:
-    """What stands behind SUBSCRIBE; raises TypeError and BadArguments."""
+    """Return the arguments of SUBSCRIBE. Raises TypeError and BadArguments."""
     wanted = [types] if isinstance(types, str) else list(types)
     for one in wanted:
         if one not in TYPES:

@@ -233,7 +233,7 @@ def put_options(
 
 
 def put_marks(number: bool, every: float | None, lease: float | None) -> str:
-    """What only few jobs have, at the end of a PUT line: " NUMBER LEASE 60"; see put()."""
+    """Return the rare options at the end of a PUT line: " NUMBER LEASE 60"; see put()."""
     text = ""
     if arguments.switch(number, "number"):
         if every is not None:
@@ -494,7 +494,7 @@ def done(
 
 
 def finished(text: str) -> Finished:
-    """What the line of a DONE tells; raises what it means when it is none."""
+    """Return the content of the answer to DONE, or raise the error that it means."""
     found = _FINISHED.get(text)
     if found is not None:
         return found
@@ -541,13 +541,13 @@ def later(
 
 
 def untaken(handed: Handed | list[Handed] | None) -> list[Command[None]]:
-    """What gives back jobs that nobody was told of: to their places, as if they had not been taken."""
+    """Return the commands that give back unreported jobs: to their places, as if they had not been taken."""
     taken = handed if isinstance(handed, list) else [handed] if handed else []
     return [later(job, first=True, yielded=True) for job in taken]
 
 
 def feedback(slow: bool, sleep: float | None) -> str:
-    """What the end of a job says about the rate of its queue: " SLOW", " SLEEP 60" or nothing."""
+    """Return the feedback on the rate of its queue at the end of a job: " SLOW", " SLEEP 60" or nothing."""
     if arguments.switch(slow, "slow"):
         if sleep is not None:
             raise BadArguments("slow and sleep are two results of one job: not both")
@@ -744,7 +744,7 @@ def kick_job(number: Number | int) -> Command[int]:
 
 @call("any")
 def job_stat(number: Number | int) -> Command[JobStat]:
-    """What a job is and has gone through, by its number. Raises JobNotFound."""
+    """Return the state and the history of a job, by its number. Raises JobNotFound."""
     line = f"JOB STAT NUMBER {arguments.number(number)}\r\n"
     return Command(line.encode(), b"", _job_stat, Repeat.FREELY, needs=("number",))
 
@@ -787,7 +787,7 @@ def _peeked_many(count: int) -> Reader[list[PeekedJob]]:
 
 
 def _place(queue: str, fields: list[str]) -> Place | None:
-    """What `SEQ <n>` at the end of a line says."""
+    """Return the number of `SEQ <n>` at the end of a line."""
     return Place(queue, as_number(fields[-1])) if fields[-2] == "SEQ" else None
 
 

@@ -72,7 +72,7 @@ def pulse_create(pulse: str, settings: PulseSettings) -> Command[None]:
 
 @call()
 def pulse_config(pulse: str, settings: PulseSettings) -> Command[None]:
-    """Change settings of a pulse; with `rate` or `per` it begins anew, at its full rate. Raises PulseNotFound."""
+    """Change settings of a pulse; with `rate` or `per` it starts again, at its full rate. Raises PulseNotFound."""
     if "together" in settings:
         raise BadArguments("whether turns are given together is decided when a pulse is created")
     if not settings:
@@ -96,7 +96,7 @@ def pulse_delete(pulse: str) -> Command[None]:
 
 @call()
 def pulse_set(pulse: str, payload: Data = b"", *, deny: bool = False) -> Command[None]:
-    """What comes with each turn from now on, up to 64 KiB; with `deny` turns raise Denied. Raises PulseNotFound."""
+    """Set the data of each turn from now on, up to 64 KiB; with `deny` turns raise Denied. Raises PulseNotFound."""
     data = arguments.body(payload, PAYLOAD_BYTES_MAX)
     denied = " DENY" if arguments.switch(deny, "deny") else ""
     line = f"PULSE SET {_pulse(pulse)} {len(data)}{denied}"

@@ -130,7 +130,7 @@ def _levels() -> Reader[list[FairLevel]]:
 
 @call("any")
 def sched_group(group: str) -> Command[FairGroup]:
-    """What a group of jobs has used so far. Raises GroupNotFound; a `server` that is named may lag."""
+    """Return what a group of jobs has used so far. Raises GroupNotFound; a `server` that is named may lag."""
     return single(f"SCHED GROUP {arguments.any_group(group)}", _fair_group, Repeat.FREELY, needs=("fair",))
 
 
@@ -200,7 +200,7 @@ def snapshot() -> Command[bytes]:
 def snapshot_into(file: BinaryIO, *, users: bool = False) -> Command[int]:
     """Write the whole state into a file that can be emptied again, piece by piece; how many bytes it is.
 
-    `users`: with the users of the cluster and their keys; clone() leaves users as they are all the same.
+    `users`: with the users of the cluster and their keys; clone() leaves users as they are in any case.
     """
     return Command(b"SNAPSHOT USERS\r\n" if users else b"SNAPSHOT\r\n", b"", partial(_into, file), Repeat.FREELY)
 

@@ -166,6 +166,7 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "site" / "index.html").exists()
     assert "https://fonts." not in (tmp_path / "site" / "index.html").read_text()
+    assert "Put, take, finish" in (tmp_path / "site" / "CLIENT.html").read_text()
     for page in (tmp_path / "site").rglob("*.html"):
         text = page.read_text()
         assert not re.search(r"<p>\|", text), f"a broken table in {page.name}"

@@ -50,8 +50,10 @@ COMMANDS_PER_TURN_MAX = 1024
 # Commands of one connection before the next gets its turn.
 COMMANDS_PER_SLICE = 128
 
-# A long line is budgeted as one plain command per this many bytes.
+# A line longer than this is budgeted as more than one plain command: as one for so many bytes, in which there may be a
+# dozen names or ids. So is a job of a PUTS.
 LONG_LINE_BYTES = 256
+LINE_BYTES_PER_COMMAND = 64
 
 # Jobs per GET .. COUNT, PUTS, DONE or LATER: what one log entry can do without delaying heartbeats
 # (spec/state-machine 1.6). Fewer with REQ, so that the answer can be stored: 16 bytes each, within 64 KiB.

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from sockpqd.gateway.limits import (
     CLONE_CHUNK_BYTES_MAX,
     COMMANDS_PER_SLICE,
+    LINE_BYTES_PER_COMMAND,
     LONG_LINE_BYTES,
     SKIPPED_BYTES_MAX,
     Limits,
@@ -159,7 +160,7 @@ class Parser:
                 if complete is None:
                     return None
                 line = complete
-                self.extra_work += len(line) // LONG_LINE_BYTES
+                self.extra_work += len(line) // LINE_BYTES_PER_COMMAND
             self.lines += 1
             words = line.split()
             if not words:                                   # empty lines are ignored
@@ -289,7 +290,7 @@ class Parser:
         """Read the jobs of a PUTS, each a line with its block."""
         puts = self._puts
         assert puts is not None
-        jobs = 0
+        work = 0
         while True:
             if not puts.amid_job:
                 try:
@@ -308,6 +309,7 @@ class Parser:
                 if length is None:
                     return self._broken(puts.answer or TOO_LARGE)
                 self._left = length
+                work += 1 + len(line) // LINE_BYTES_PER_COMMAND
             while self._left and (piece := self._take(self._left)):
                 puts.take_data(piece)
                 self._left -= len(piece)
@@ -316,10 +318,10 @@ class Parser:
                 return None
             if puts.end_job():
                 self._block = self._puts = None
+                self.extra_work += work
                 return puts.command if puts.answer is None else self._refused(puts.answer)
-            jobs += 1
-            if jobs == COMMANDS_PER_SLICE:
-                self.extra_work += jobs
+            if work >= COMMANDS_PER_SLICE:
+                self.extra_work += work
                 return None
 
     def _wait_for_puts(self, puts: PutsSoFar) -> None:

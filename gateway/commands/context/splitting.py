@@ -19,6 +19,7 @@ from sockpqd.core import (
     DoneAll,
     LaterAll,
     LaterAllFirst,
+    Operation,
     Put,
     PutGrouped,
     PutMany,
@@ -26,13 +27,13 @@ from sockpqd.core import (
     PutTopic,
     PutWith,
     Reply,
-    Requested,
     Results,
     Touch,
     cost,
 )
 from sockpqd.gateway.commands.context.client import Client
 from sockpqd.gateway.protocol.request_id import Numbering
+from sockpqd.gateway.protocol.responses import BUSY
 from sockpqd.gateway.waiting.slots import NoReply, Outcome
 
 JobPut = Put | PutWith | PutGrouped | PutNumbered | PutMany | PutTopic
@@ -78,11 +79,9 @@ def propose_split(
     """Propose the operations of one command; its answer is what `tell` makes of all results."""
     slot = Several(client, tell, len(operations), [], numbering is not None)
     client.await_slot(slot)
-    for part, operation in enumerate(operations):
-        requested: Requested = operation
-        client.hub.cluster.propose(
-            requested if numbering is None else numbering.request(requested, part), slot,
-        )
+    for number, operation in enumerate(operations):
+        part = _Part(slot, operation if numbering is None else numbering.request(operation, number), number == 0)
+        client.hub.cluster.propose_for(client, part.operation, part)
 
 
 class Several(Struct, gc=False, eq=False):
@@ -91,23 +90,12 @@ class Several(Struct, gc=False, eq=False):
     client: Client
     tell: Callable[[Reply], Outcome]
     open: int                       # operations without an outcome
-    outcomes: list[Reply | NoReply]
+    outcomes: list[Reply | NoReply | bytes]
     numbered: bool = False
     outcome: Outcome | None = None
 
-    def applied(self, reply: Reply) -> None:
-        """Note that one of the operations was executed."""
-        self._settle(reply)
-
-    def refused(self) -> None:
-        """Note that one of the operations was not executed."""
-        self._settle(NoReply.REFUSED)
-
-    def unknown(self) -> None:
-        """Note that the outcome of one of the operations is unknown."""
-        self._settle(NoReply.UNKNOWN)
-
-    def _settle(self, outcome: Reply | NoReply) -> None:
+    def settle(self, outcome: Reply | NoReply | bytes) -> None:
+        """Note the outcome of the next operation."""
         self.outcomes.append(outcome)
         self.open -= 1
         if not self.open:
@@ -122,5 +110,32 @@ class Several(Struct, gc=False, eq=False):
             return self.tell(Results(tuple(replies)))
         first = outcomes[0]
         if not replies and all(outcome == first for outcome in outcomes) and first is not NoReply.UNKNOWN:
-            return first if isinstance(first, NoReply) else self.tell(first)
+            return first if isinstance(first, NoReply | bytes) else self.tell(first)
         return NoReply.UNKNOWN_REQUEST if self.numbered else NoReply.UNKNOWN
+
+
+class _Part(Struct, gc=False, eq=False):
+    """The Pending of one of the operations of `slot`."""
+
+    slot: Several
+    operation: Operation
+    first: bool
+
+    def applied(self, reply: Reply) -> None:
+        """Note that the operation was executed."""
+        self.slot.settle(reply)
+
+    def refused(self) -> None:
+        """Note that the operation was not executed."""
+        self.slot.settle(NoReply.REFUSED)
+
+    def overdue(self) -> None:
+        """Propose the operation again, unless the first one was not executed: half a command helps nobody."""
+        if self.first or BUSY in self.slot.outcomes:
+            self.slot.settle(BUSY)
+        else:
+            self.slot.client.hub.cluster.propose_for(self.slot.client, self.operation, self)
+
+    def unknown(self) -> None:
+        """Note that the outcome of the operation is unknown."""
+        self.slot.settle(NoReply.UNKNOWN)

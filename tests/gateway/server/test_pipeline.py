@@ -123,6 +123,8 @@ def test_clients_with_much_to_execute_take_turns_behind_those_with_little() -> N
 @pytest.mark.parametrize("commands", [
     b"PUTS 10000\r\n" + b"q 0 1\r\nx" * 10_000,
     (b"GET " + b"|".join(b"q%d" % number for number in range(8000)) + b"\r\n") * 20,
+    (b"PUTS 100\r\n" + b"q 0 1\r\nx" * 100) * 40,
+    b"PUTS 40\r\n" + (b"|".join(b"q%d" % number for number in range(1000)) + b" 0 1\r\nx") * 40,
 ])
 def test_commands_that_are_much_work_are_executed_in_slices(commands: bytes) -> None:
     async def test(gateway: MemoryGateway) -> None:
@@ -156,6 +158,40 @@ def test_a_client_that_had_no_turn_for_too_long_is_told_so_and_nothing_was_execu
         assert client.take() == b"200 OK\r\n"
         assert waiting.take() == b"200 OK q 1 0 1\r\nb"
         assert gateway.hub.tally.errors[b"503"] == 4
+    with_gateway(test, automatic=False)
+
+
+MANY_PUTS = b"PUTS 10000\r\n" + b"q 0 1\r\nx" * 10_000
+
+
+def test_a_command_of_several_operations_waits_for_its_turn_too() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = gateway.connect()
+        client.send(MANY_PUTS)
+        while not gateway.cluster.in_flight:
+            gateway.hub.turn_ended()
+        assert len(gateway.cluster.in_flight) > 1
+        gateway.cluster.neglect()
+        assert client.take() == b"503 Busy\r\n"
+        assert not gateway.cluster.in_flight
+    with_gateway(test, automatic=False)
+
+
+def test_a_command_of_several_operations_that_has_begun_is_not_given_up() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = gateway.connect()
+        client.send(MANY_PUTS)
+        while not gateway.cluster.in_flight:
+            gateway.hub.turn_ended()
+        count = len(gateway.cluster.in_flight)
+        begun = gateway.cluster._in_flight.pop(0)
+        gateway.cluster.neglect()
+        assert client.take() == b""
+        assert len(gateway.cluster.in_flight) == count - 1
+        gateway.cluster._in_flight.insert(0, begun)
+        while gateway.cluster.in_flight:
+            gateway.cluster.commit()
+        assert client.take() == b"200 OK 10000\r\n" + b"200 OK\r\n" * 10_000
     with_gateway(test, automatic=False)
 
 

@@ -8,11 +8,12 @@ from sockpqd.beanstalk import calls
 from sockpqd.beanstalk.calls import Backend, Call, Done, Failure, Result
 from sockpqd.beanstalk.connection import Connection, Host, Stay
 from sockpqd.beanstalk.conversation import Conversation, Link
-from sockpqd.beanstalk.limits import BODY_BYTES_MAX, U32_MAX
+from sockpqd.beanstalk.limits import BODY_BYTES_MAX, NAMES_PER_COMMAND, U32_MAX
 from sockpqd.beanstalk.server import Server
 
 __all__ = [
     "BODY_BYTES_MAX",
+    "NAMES_PER_COMMAND",
     "U32_MAX",
     "Backend",
     "Call",

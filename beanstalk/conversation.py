@@ -31,6 +31,7 @@ from sockpqd.beanstalk.limits import (
     COMMANDS_PER_TURN,
     COUNTED_BYTES_MIN,
     FEW,
+    NAMES_PER_COMMAND,
     OUTPUT_BYTES_PIECE,
     PER_PIECE,
     RESERVATION_BYTES,
@@ -633,7 +634,6 @@ COSTS = {
     "watch": 2, "ignore": 2, "stats-job": 2, "stats-tube": 2, "kick": 8, "list-tubes": 8, "stats": 8,
     "list-tubes-watched": 16,
 }
-NAMES_PER_COMMAND = 16      # so many tubes that a reserve watches cost as much as a command
 
 _DO: dict[str, Callable[[Conversation, Command], Step]] = {
     "put": Conversation._put,

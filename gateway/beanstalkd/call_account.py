@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sockpqd.beanstalk import Failure
+from sockpqd.beanstalk import NAMES_PER_COMMAND, Failure
 from sockpqd.cluster.api import RunningCall
 from sockpqd.core import Get, GetWith, Request
 from sockpqd.gateway.beanstalkd.execution import queues_of
@@ -56,13 +56,13 @@ class CountedCall:
         self.cancel()
 
 
-def held_by(remote: Remote, data: bytes) -> int:
-    """Return how much memory a forwarded call of these bytes takes; 0 for a small one."""
+def weight_of(remote: Remote, data: bytes) -> tuple[int, int]:
+    """Return how much memory a forwarded call of these bytes takes, 0 for a small one, and its cost in commands."""
     if len(data) < COUNTED_BYTES_MIN:
-        return 0
-    held_bytes = 2 * len(data)
+        return 0, 1
+    names = 0
     if isinstance(remote, RemoteRequest) and isinstance(remote.operation, Request):
         get = remote.operation.operation
         if isinstance(get, Get | GetWith):
-            held_bytes += WAITER_QUEUE_BYTES * len(queues_of(get))
-    return held_bytes
+            names = len(queues_of(get))
+    return 2 * len(data) + WAITER_QUEUE_BYTES * names, 1 + names // NAMES_PER_COMMAND

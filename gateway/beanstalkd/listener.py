@@ -16,7 +16,7 @@ from sockpqd.beanstalk import Connection, Failure, Server, Stay
 from sockpqd.cluster import CALL_BYTES_MAX
 from sockpqd.cluster.api import RunningCall
 from sockpqd.gateway.beanstalkd.backend import NodeBackend
-from sockpqd.gateway.beanstalkd.call_account import CountedCall, held_by
+from sockpqd.gateway.beanstalkd.call_account import CountedCall, weight_of
 from sockpqd.gateway.beanstalkd.execution import OperationExecution
 from sockpqd.gateway.beanstalkd.lookups import look_up
 from sockpqd.gateway.beanstalkd.remote import Outcome, Remote, RemoteRead, decode_remote, encode
@@ -40,21 +40,30 @@ def execute_call(
 ) -> RunningCall:
     """Execute what another node has received.
 
-    It takes its share of the turn, as a command of a client here does. An outcome too large for the link between the
-    nodes is OUT_OF_MEMORY.
+    It takes its share of the turn, as a command of a client here does, and waits for another one if this one is used
+    up. An outcome too large for the link between the nodes is OUT_OF_MEMORY.
     """
-    hub.budget -= 1
     try:
         remote = decode_remote(data)
     except msgspec.MsgspecError:
         log.warning("%s: cannot decode a forwarded call from another version", address)
         told(encode(Failure.GONE))
         return Ended()
-    held_bytes = held_by(remote, data)
+    held_bytes, cost = weight_of(remote, data)
+    principal = Principal(user, address)
     if not held_bytes:
-        return _execute(hub, Principal(user, address), remote, told)
+        return _in_turn(hub, cost, lambda: _execute(hub, principal, remote, told))
     counted = CountedCall(hub.account, held_bytes, told)
-    return counted.done_by(_execute(hub, Principal(user, address), remote, counted.tell))
+    return counted.done_by(_in_turn(hub, cost, lambda: _execute(hub, principal, remote, counted.tell)))
+
+
+def _in_turn(hub: Hub, cost: int, execute: Callable[[], RunningCall]) -> RunningCall:
+    if hub.budget > 0:
+        hub.budget -= cost
+        return execute()
+    queued = QueuedCall(hub, cost, execute)
+    hub.do_in_line(queued.begin)
+    return queued
 
 
 def _execute(
@@ -70,6 +79,30 @@ def _execute(
     execution = OperationExecution(services, principal, report)
     execution.begin(remote.operation, remote.wait_ms, first=remote.first)
     return execution
+
+
+class QueuedCall:
+    """A forwarded call that waits for another turn."""
+
+    def __init__(self, hub: Hub, cost: int, execute: Callable[[], RunningCall]) -> None:
+        self._hub = hub
+        self._cost = cost
+        self._execute = execute
+        self._running: RunningCall | None = None
+        self._cancelled = False
+
+    def begin(self) -> None:
+        """Execute it, as its turn has come."""
+        self._hub.budget -= self._cost
+        self._running = self._execute()
+        if self._cancelled:
+            self._running.cancel()
+
+    def cancel(self) -> None:
+        """See RunningCall."""
+        self._cancelled = True
+        if self._running is not None:
+            self._running.cancel()
 
 
 class Ended:

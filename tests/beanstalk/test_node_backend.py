@@ -541,3 +541,33 @@ def test_a_connection_has_one_guard_for_all_its_waits() -> None:
             assert isinstance(worker.result, calls.Reserved)
         assert guards[0] is guards[1] is guards[2] is worker.backend._execution.guard
     with_gateway(test, automatic=False, users={"ann": Account(of_words(["put", "get"]), None)})
+
+
+def test_forwarded_calls_take_their_share_of_the_turn_and_wait_for_another_one() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        place, hub = Place(gateway), gateway.hub
+        place.do(put())
+        session = place.backend._session
+        assert session is not None
+        told: list[bytes | None] = []
+
+        def execute(call: Call) -> Any:
+            return execute_call(
+                hub, None, "n2", forwarded(call, session.number, session.next_number()), told.append)
+
+        hub.budget = 200
+        for expected in (137, 74, 11, -52):
+            execute(calls.Reserve(tuple(f"{number:0100}" for number in range(999)), None))
+            assert hub.budget == expected, "so many names cost as much as 63 commands"
+        waiting = len(hub.waiters)
+        assert waiting == 4
+        given_up = execute(calls.Reserve(("r",), None))
+        execute(put("p"))
+        given_up.cancel()
+        assert (len(hub.waiters), gateway.cluster.in_flight, told) == (4, [], []), "the turn is used up"
+        hub.turn_ended()
+        gateway.cluster.commit()
+        assert told[0] == encode(None), "it was cancelled before it began"
+        assert isinstance(decode_outcome(told[1] or b""), calls.Number)
+        assert len(hub.waiters) == 4
+    with_gateway(test, automatic=False)

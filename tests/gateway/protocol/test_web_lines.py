@@ -29,7 +29,7 @@ def with_gateway(test: Callable[[MemoryGateway], Awaitable[None]], users: dict[s
 @pytest.mark.parametrize("request_line", [
     b"POST / HTTP/1.1", b"GET /?a=b HTTP/1.1", b"GET / HTTP/1.0", b"PUT /q HTTP/1.1", b"DELETE /q HTTP/1.1",
     b"OPTIONS * HTTP/1.1", b"PING / HTTP/1.1", b"AUTH / HTTP/1.1", b"POST /a b c HTTP/1.1", b"PRI * HTTP/2",
-    b"\r\n\r\nPOST / HTTP/1.1", b"QUEUE / HTTP/1.1",
+    b"\r\n\r\nPOST / HTTP/1.1", b"QUEUE / HTTP/1.1", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
 ])
 def test_a_request_line_ends_the_connection(request_line: bytes) -> None:
     async def test(gateway: MemoryGateway) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from sockpq.worker.pool.request import POLICIES
+from sockpq.worker.pool.fetch import POLICIES
 from sockpq.worker.pool.settings import KINDS, STRATEGIES
 from sockpq.worker.program.options import KEYS, LOG_FORMATS
 

@@ -1,5 +1,5 @@
-"""The pool of a worker: takes jobs, gives them to its children, keeps their leases, says what became of them.
+"""The pool of a worker: fetches jobs, dispatches them to its children, keeps their leases and reports the outcomes.
 
-What is decided (`balancing`, `autoscale`, `leases`, `memory`) stands apart from what is done (`request`, `endings`);
-`pool` puts them together with the children.
+Decisions (`balancing`, `autoscale`, `leases`, `memory`) are separate from actions (`fetch`, `outcome_sender`); `pool`
+puts them together with the children.
 """

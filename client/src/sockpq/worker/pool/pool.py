@@ -1,8 +1,8 @@
-"""The pool: one asyncio program that takes jobs, has its children work on them, and says what became of each.
+"""The pool: one asyncio program that fetches jobs, dispatches them to its children and reports each outcome.
 
-Everything happens in one event loop, so that between two awaits nothing else changes. Jobs go through these hands:
-taken (`_take_loop`), waiting (`_waiting`), with a child (`_roster`), at their ends (`_endings`). Their leases are kept
-until the server has heard of those.
+Everything happens in one event loop, so nothing else changes between two awaits. A job passes through these stages:
+fetched (`_take_loop`), waiting (`_waiting`), with a child (`_members`), ending (`_sender`). Its lease is kept until the
+server has the outcome.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from sockpq.worker.pool.autoscale import Autoscaler
 from sockpq.worker.pool.balancing import to_ask
 from sockpq.worker.pool.charging import Charging
 from sockpq.worker.pool.counters import PoolCounters
-from sockpq.worker.pool.endings import CALL_S, PAUSE_S, Endings
+from sockpq.worker.pool.fetch import WAIT_S, request
 from sockpq.worker.pool.leases import Due, Leases
+from sockpq.worker.pool.members import Members
 from sockpq.worker.pool.memory import MemoryShare
-from sockpq.worker.pool.request import WAIT_S, request
-from sockpq.worker.pool.roster import Roster
+from sockpq.worker.pool.outcome_sender import CALL_S, PAUSE_S, OutcomeSender
 from sockpq.worker.pool.settings import PoolSettings
 
 LOG = logging.getLogger("sockpq.worker")
@@ -76,10 +76,10 @@ class Pool:
         self.client = app.new_async_client()
         self._leases = Leases()
         self._charging = Charging()
-        self._endings = Endings(
+        self._sender = OutcomeSender(
             self.client._executor, self._leases, self.counters, self._changed.set, self._is_timed
         )
-        self._roster = Roster(
+        self._members = Members(
             lambda number: self._children.spawn(number, self, self.settings), settings.strategy, settings.inbox_max
         )
         self._lengths: dict[str, float] = {}        # of leases, by queue
@@ -96,17 +96,17 @@ class Pool:
     @property
     def size(self) -> int:
         """Children that work or will."""
-        return self._roster.size
+        return self._members.size
 
     @property
     def busy(self) -> int:
         """Children that work on a job."""
-        return self._roster.busy
+        return self._members.busy
 
     @property
     def held(self) -> int:
         """Jobs that were taken and not yet worked on to the end."""
-        return len(self._waiting) + self._roster.held
+        return len(self._waiting) + self._members.held
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -121,7 +121,7 @@ class Pool:
     def running(self) -> list[tuple[int, Handed, float]]:
         """Each busy child with its job, and for how many seconds it has worked on it."""
         now = monotonic()
-        return [(one.child.number, one.job, now - one.begun_at) for one in self._roster if one.job]
+        return [(one.child.number, one.job, now - one.begun_at) for one in self._members if one.job]
 
     def stop(self) -> None:
         """Finish what runs, give back the rest, end."""
@@ -139,8 +139,8 @@ class Pool:
         """Stop now: children are killed, their jobs go back."""
         self._halting = True
         self.stop()
-        for member in self._roster:
-            self._roster.kill(member.child.number, "halted")
+        for member in self._members:
+            self._members.kill(member.child.number, "halted")
 
     def pause(self, paused: bool = True) -> None:
         """Take no more jobs, or go on."""
@@ -165,7 +165,7 @@ class Pool:
             raise BadArguments(f"the app has no task and no handler for queue {', '.join(sorted(unknown))}")
         self.settings = settings
         self._scaler.keepalive = settings.keepalive
-        self._roster.configure(settings.strategy, settings.inbox_max)
+        self._members.configure(settings.strategy, settings.inbox_max)
         self._memory = MemoryShare(settings.memory_share)
         self._interrupt()
         self.set_bounds(settings.most, settings.least)
@@ -187,15 +187,15 @@ class Pool:
             tick.cancel()
             looker.cancel()
             taker.cancel()
-            for member in self._roster:
-                self._roster.kill(member.child.number, "the pool has ended")
+            for member in self._members:
+                self._members.kill(member.child.number, "the pool has ended")
             for helper in (tick, looker):
                 with suppress(asyncio.CancelledError):
                     await helper
-            while not self._roster.empty:
+            while not self._members.empty:
                 await self._wait(RETIRE_S)
             await self._give_back_waiting()
-            await self._endings.last_words()
+            await self._sender.last_words()
             self._children.close()
             await self.client.close()
         if self._foreign:
@@ -228,15 +228,15 @@ class Pool:
 
     async def _take(self, count: int) -> list[Handed]:
         """The next jobs; the DONEs of those that are finished ride with the request."""
-        await self._endings.tell_times()
-        finished, told = self._endings.take_finished(), False
+        await self._sender.tell_times()
+        finished, told = self._sender.take_finished(), False
 
         def put_back(taken: list[Handed]) -> list[Command[Any]]:
-            return [self._endings.giving_back(job) for job in taken]
+            return [self._sender.giving_back(job) for job in taken]
 
         try:
             taken = await self.client._executor.calls.run_behind(
-                self._endings.done(finished) if finished else None,
+                self._sender.done(finished) if finished else None,
                 request(self.queues, count, self._taken_for(), self.settings.by), put_back, timeout=CALL_S, wait=WAIT_S,
             )
             told = True
@@ -246,9 +246,9 @@ class Pool:
             raise
         finally:
             if told:
-                self._endings.told(finished)
+                self._sender.told(finished)
             else:
-                self._endings.not_told(finished)
+                self._sender.not_told(finished)
 
     def _taken_for(self) -> float:
         return min(self._length(queue) for queue in self.queues)
@@ -260,9 +260,9 @@ class Pool:
         return self._lengths[queue]
 
     def _to_ask(self) -> int:
-        room = self._scaler.most - self._roster.size if self._can_grow() else 0
+        room = self._scaler.most - self._members.size if self._can_grow() else 0
         return to_ask(
-            len(self._roster.idle) + max(room, 0), max(self._roster.ready + max(room, 0), 0), self.held,
+            len(self._members.idle) + max(room, 0), max(self._members.ready + max(room, 0), 0), self.held,
             len(self._waiting), self.settings.prefetch,
         )
 
@@ -274,7 +274,7 @@ class Pool:
             job.id, self._taken_for(), self._length(job.queue), monotonic(), uncharged=self._is_timed(job)
         )
         if job.queue in self._periodic:
-            self._endings.begin(self._prepare(job))
+            self._sender.begin(self._prepare(job))
         else:
             self._waiting.append(job)
 
@@ -285,12 +285,12 @@ class Pool:
             work = await self._before_work(job, self.client)
         except SockpqError as error:
             LOG.warning("the next run cannot be put: %s", error, extra={"fields": {"queue": job.queue, "id": job.id}})
-            self._endings.end(job, Outcome("later", delay=PREPARE_PAUSE_S))
+            self._sender.end(job, Outcome("later", delay=PREPARE_PAUSE_S))
             return
         if not work:
-            self._endings.finish(job, 0.0)
+            self._sender.finish(job, 0.0)
         elif self._stopping:
-            await self._endings.give_back([job])
+            await self._sender.give_back([job])
         else:
             self._waiting.append(job)
             self._dispatch()
@@ -302,23 +302,23 @@ class Pool:
         """Give waiting jobs to children; while one is idle, what waits behind a busy one as well."""
         if self._stopping:
             return
-        if not self._waiting and self.settings.strategy == "fair" and self._roster.idle:
-            self._waiting += self._roster.take_back_queued()
+        if not self._waiting and self.settings.strategy == "fair" and self._members.idle:
+            self._waiting += self._members.take_back_queued()
         if not self._waiting:
             return
         now = monotonic()
         good: list[Handed] = []
         until = math.inf
-        room = self._roster.room
+        room = self._members.room
         while self._waiting and len(good) < room:       # there may be thousands behind
             job = self._waiting.popleft()
             safe_until = self._leases.safe_until(job.id)
             if safe_until <= now:
-                self._endings.begin(self._verify(job))
+                self._sender.begin(self._verify(job))
             else:
                 good.append(job)
                 until = min(until, safe_until)
-        self._roster.deal(good, until)
+        self._members.deal(good, until)
 
     async def _verify(self, job: Handed) -> None:
         """The pool stood still for so long that another may have the job: begin it only if it is still ours."""
@@ -327,11 +327,11 @@ class Pool:
             ran = 0.0 if self._is_timed(job) else None
             await self.client._executor.run(jobs.touch(job, ran=ran), timeout=CALL_S)
         except SockpqError:
-            self._endings.lost(job.id)
+            self._sender.lost(job.id)
             return
         self._leases.renewed(job.id, asked_at)
         if self._stopping:
-            await self._endings.give_back([job])
+            await self._sender.give_back([job])
             return
         self._waiting.appendleft(job)
         self._dispatch()
@@ -341,24 +341,24 @@ class Pool:
         now = monotonic()
         if self._stopping:
             return
-        target = self._scaler.target(self.held, self._roster.size, now, self._memory.may_grow())
-        size = self._roster.size
-        is_short = self._roster.busy == size and self._scaler.least <= size < self._scaler.most
+        target = self._scaler.target(self.held, self._members.size, now, self._memory.may_grow())
+        size = self._members.size
+        is_short = self._members.busy == size and self._scaler.least <= size < self._scaler.most
         self._memory.report(size, self._scaler.most, is_short)
-        while self._roster.size < target and now >= self._may_start_at:
-            self._roster.start_one()
-        surplus = self._roster.size - target
-        for number in self._roster.idle[:surplus] if surplus > 0 else []:
+        while self._members.size < target and now >= self._may_start_at:
+            self._members.start_one()
+        surplus = self._members.size - target
+        for number in self._members.idle[:surplus] if surplus > 0 else []:
             self._retire(number)
 
     def _retire(self, number: int) -> None:
-        self._waiting.extendleft(reversed(self._roster.retire(number)))
+        self._waiting.extendleft(reversed(self._members.retire(number)))
 
     def ready(self, child: int) -> None:
         """A child can work. See Parent."""
         self._failed_starts = 0
         self._may_start_at = 0.0
-        self._roster.is_ready(child)
+        self._members.is_ready(child)
         self._dispatch()
         self._changed.set()
 
@@ -367,7 +367,7 @@ class Pool:
         worn = False
         late: list[Handed] = []
         for result in results:
-            job = self._roster.ended(child, result.job, result.outcome is not None)
+            job = self._members.ended(child, result.job, result.outcome is not None)
             if job is None:
                 continue
             if result.outcome is None:
@@ -384,7 +384,7 @@ class Pool:
 
     def _is_worn(self, child: int, usage: Usage) -> bool:
         """Has the child done so much, or got so large, that another takes its place?"""
-        member = self._roster.get(child)
+        member = self._members.get(child)
         if member is None or member.retiring:
             return False
         tasks_max, bytes_max = self.settings.tasks_max, self.settings.memory_bytes_max
@@ -394,7 +394,7 @@ class Pool:
 
     def gone(self, child: int, why: str) -> None:
         """A child is not there any more. See Parent."""
-        member = self._roster.gone(child)
+        member = self._members.gone(child)
         if member is None:
             return
         not_begun = member.child.take_back()
@@ -403,7 +403,7 @@ class Pool:
             if job.id in not_begun:
                 continue
             if self._halting:
-                self._endings.begin(self._endings.give_back([job], counts=True))
+                self._sender.begin(self._sender.give_back([job], counts=True))
                 continue
             timed_out = member.killed == "time limit"
             message = f"the time limit of {self.settings.time_limit:g} s is over" if timed_out else member.killed or why
@@ -416,8 +416,8 @@ class Pool:
             pause = min(first * 2 ** (self._failed_starts - 1), longest)
             self._may_start_at = monotonic() + pause
             LOG.error("a child ended before it was ready: %s; pause of %g s", member.killed or why, pause)
-            if not self._roster.ready:
-                self._endings.begin(self._give_back_waiting())
+            if not self._members.ready:
+                self._sender.begin(self._give_back_waiting())
         elif not member.retiring or member.killed:
             LOG.warning("a child has ended: %s", member.killed or why, extra={"fields": {"child": child}})
         self._dispatch()
@@ -431,9 +431,9 @@ class Pool:
         if outcome.kind == "ended":
             self._leases.end(job.id)
         elif outcome.kind == "done" and outcome.result is None:
-            self._endings.finish(job, outcome.run_s)
+            self._sender.finish(job, outcome.run_s)
         else:
-            self._endings.end(job, outcome)
+            self._sender.end(job, outcome)
 
     def _is_timed(self, job: Handed) -> bool:
         return self._charging.is_told(job, self.settings.by)
@@ -442,10 +442,10 @@ class Pool:
         """Put the jobs that no child has begun back to their places."""
         back = list(self._waiting)
         self._waiting.clear()
-        for member in self._roster:
-            back += self._roster.take_back(member.child.number)
+        for member in self._members:
+            back += self._members.take_back(member.child.number)
         if back:
-            await self._endings.give_back(back)
+            await self._sender.give_back(back)
 
     # what time brings
 
@@ -458,11 +458,11 @@ class Pool:
                 LOG.exception("a fault of the worker itself")
 
     def _look(self, now: float) -> None:
-        for member in self._roster:
+        for member in self._members:
             self._judge(member.child.number, now)
         if not self._touching and (due := self._leases.take_due(now)):
             self._touching = True
-            self._endings.begin(self._touch(due, now))
+            self._sender.begin(self._touch(due, now))
         self._dispatch()
         self._scale()
         self._changed.set()
@@ -475,17 +475,17 @@ class Pool:
 
     def _judge(self, number: int, now: float) -> None:
         """End a child that takes too long: to start, for its job, to end."""
-        member = self._roster.get(number)
+        member = self._members.get(number)
         if member is None or member.killed:
             return
         limit = self.settings.time_limit
         if member.retiring and not member.job:
             if now - member.retired_at > RETIRE_S:
-                self._roster.kill(number, "it did not end")
+                self._members.kill(number, "it did not end")
         elif not member.ready and now - member.started_at > self.settings.start_limit:
-            self._roster.kill(number, f"it did not report within {self.settings.start_limit:g} s of its start")
+            self._members.kill(number, f"it did not report within {self.settings.start_limit:g} s of its start")
         elif member.job and limit is not None and now - member.begun_at > limit:
-            self._roster.kill(number, "time limit")
+            self._members.kill(number, "time limit")
 
     async def _touch(self, due: list[Due], now: float) -> None:
         try:
@@ -508,24 +508,24 @@ class Pool:
 
     def _not_ours(self, job: int) -> None:
         """A lease has ended. What waits is dropped; what runs is not believed at its end; what is ended is ended."""
-        holder = next((member for member in self._roster if any(one.id == job for one in member.jobs)), None)
+        holder = next((member for member in self._members if any(one.id == job for one in member.jobs)), None)
         if holder:
-            self._waiting += self._roster.take_back(holder.child.number)
+            self._waiting += self._members.take_back(holder.child.number)
         waits = next((one for one in self._waiting if one.id == job), None)
         if waits:
             self._waiting.remove(waits)
         if waits or holder:
-            self._endings.lost(job)
+            self._sender.lost(job)
         self._dispatch()
 
     # ends of the pool
 
     async def _wind_up(self) -> None:
         """Wait until all children have ended what they do, and then themselves."""
-        while not self._roster.empty:
-            for member in self._roster:
+        while not self._members.empty:
+            for member in self._members:
                 if not member.retiring:
-                    self._roster.retire(member.child.number)
+                    self._members.retire(member.child.number)
             await self._wait(TICK_S)
 
     # waking

@@ -16,8 +16,8 @@ from sockpq._version import __version__
 from sockpq.errors import BadArguments
 from sockpq.worker.policy import BACKOFF_S, EXPIRE_S, TRIES
 from sockpq.worker.pool.autoscale import KEEPALIVE_S
+from sockpq.worker.pool.fetch import POLICIES
 from sockpq.worker.pool.memory import share_of, size_bytes
-from sockpq.worker.pool.request import POLICIES
 from sockpq.worker.pool.settings import ALSO_CALLED, KINDS, STRATEGIES, PoolSettings
 
 WORKER_NAME_MAX = 64

@@ -32,7 +32,7 @@ class Member:
         return self.jobs[0] if self.jobs else None
 
 
-class Roster:
+class Members:
     """All children that are there. `spawn` makes one with a number of its own."""
 
     def __init__(self, spawn: Callable[[int], Child], strategy: Strategy, inbox_max: int) -> None:

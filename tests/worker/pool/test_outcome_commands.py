@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sockpq.model import Handed
 from sockpq.worker.outcome import Outcome
-from sockpq.worker.pool.ends import _end, _plain, done, give_back
-from sockpq.worker.pool.request import request
+from sockpq.worker.pool.fetch import request
+from sockpq.worker.pool.outcome_commands import _end, _plain, done, give_back
 
 JOB = Handed(7, "q", 0, b"", None)
 

@@ -20,8 +20,8 @@ from sockpq.errors import JobNotFound, SockpqError
 from sockpq.model import Handed
 from sockpq.worker.outcome import Outcome
 from sockpq.worker.pool.counters import PoolCounters
-from sockpq.worker.pool.ends import done, end_job, give_back
 from sockpq.worker.pool.leases import Leases
+from sockpq.worker.pool.outcome_commands import done, end_job, give_back
 
 LOG = logging.getLogger("sockpq.worker")
 
@@ -31,7 +31,7 @@ PAUSE_S = 1.0           # after a call that failed
 LEAVE_S = 10.0          # how long the last words of a pool may take
 
 
-class Endings:
+class OutcomeSender:
     """Keeps the lease of a job until its outcome has reached the server. `changed` is called after each report.
 
     `is_timed`: is the run time of this job reported to the server?

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from sockpqd.cluster import limits
 from sockpqd.cluster.api import ClientPending, Pending
-from sockpqd.cluster.leader.client_queues import ClientQueues, charge_of
+from sockpqd.cluster.leader.client_queues import ClientQueues
 from sockpqd.cluster.leader.fragments import FRAGMENTS, Queued
 from sockpqd.cluster.metrics.histogram import Histogram
 from sockpqd.cluster.raft.pysyncobj_adapter import NOT_EXECUTED, SUCCESS, Callback
@@ -151,9 +151,12 @@ class Proposer:
                 or self._bytes > limits.ENTRY_BYTES_MAX or self._work > limits.ENTRY_WORK_MAX
             )
         ):
+            charge = limits.CLIENT_WORK_BYTES * work        # charge_of() without a call
             if not queue and not clients.count:
                 self._since = self._monotonic()
-            clients.add(client, (operation, pending, size, work, held, behind, charge_of(size, work), client))
+            if charge < size:
+                charge = size
+            clients.add(client, (operation, pending, size, work, held, behind, charge, client))
             return backlog > limits.QUEUED_BYTES_MAX and (backlog > limits.BACKLOG_BYTES_MAX or clients.sated(client))
         self._bytes += size
         self._work += work

@@ -440,8 +440,8 @@ class Journal(LogView):
         segments = self.segments
         commit, sequence = min(self._commit, self.last_index), segments.sequence + 1
         whole = None
-        if len(records) == 1 and records[0].kind == journal_format.ENTRY:
-            whole = journal_format.encode_entry(records[0], segments.journal_id, sequence, commit)
+        if len(records) == 1:
+            whole = journal_format.encode_small(records[0], segments.journal_id, sequence, commit)
         if whole is None:
             pieces, length = journal_format.encode(records, segments.journal_id, sequence, commit)
         else:

@@ -119,8 +119,8 @@ def encode(
     return [checked, _CRC_AND_MARK.pack(crc32(checked), _MARK), directory, *bodies, tail], length
 
 
-def encode_entry(record: JournalRecord, journal_id: bytes, sequence: int, commit_index: int) -> bytes | None:
-    """As encode() of a single small entry, in one piece; None if it is neither small nor free of runs of zeros."""
+def encode_small(record: JournalRecord, journal_id: bytes, sequence: int, commit_index: int) -> bytes | None:
+    """As encode() of a single small record, in one piece; None if it is neither small nor free of runs of zeros."""
     kind, index, term, body, crc = record
     if len(body) >= _SMALL_BYTES or _ZERO_RUN in body:
         return None

@@ -672,6 +672,48 @@ def test_a_snapshot_is_worth_it_for_a_quarter_of_a_segment_that_is_not_the_only_
     assert journal.can_shrink
 
 
+def test_a_snapshot_is_worth_it_when_entries_of_the_last_one_keep_a_segment() -> None:
+    journal = open_journal(FaultyDisk())
+    fill(journal, 1, 8)
+    journal.deleteEntriesTo(6)
+    journal.sync()
+    assert journal.bytes_total < 8192 // 4
+    assert journal.can_shrink
+
+
+def test_a_new_commit_index_alone_is_written_when_it_may_be() -> None:
+    disk = FaultyDisk()
+    journal = open_journal(disk)
+    fill(journal, 1, 3)
+    journal.setRaftCommitIndex(2)
+    journal.keep_commit()
+    steps = disk.steps
+    journal.sync(alone=False)
+    assert disk.steps == steps
+    journal.sync()
+    assert disk.steps > steps
+    journal.close()
+    assert open_journal(disk).getRaftCommitIndex() == 2
+
+
+def test_a_journal_with_entries_is_not_empty() -> None:
+    journal = open_journal(FaultyDisk())
+    journal.add(b"x", 1, 0)
+    journal.add(b"y", 2, 0)
+    assert not journal.empty
+
+
+def test_a_sync_in_progress_ends_before_the_files_are_closed() -> None:
+    disk = FaultyDisk()
+    journal = open_journal(disk)
+    disk.slow = True
+    journal.add(bytes(5000), 1, 1)
+    assert not journal.sync_in_background(from_bytes=1)
+    journal.close()
+    disk.crash(random.Random(1))
+    assert open_journal(disk).last_index == 1
+
+
 def test_the_only_segment_is_not_worth_a_snapshot() -> None:
     journal = open_journal(FaultyDisk())
     fill(journal, 1, 4)

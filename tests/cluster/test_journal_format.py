@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from zlib import crc32
 
 import pytest
 
@@ -60,9 +61,41 @@ def test_a_single_small_entry_is_written_as_any_other_frame(seed: int) -> None:
     index = rng.choice((1, 7, 1 << 40))
     record = JournalRecord(journal_format.ENTRY, index, rng.randrange(9), data, journal_format.body_crc(index, data))
     pieces, length = journal_format.encode([record], b"journal!", seed, 5)
-    whole = journal_format.encode_entry(record, b"journal!", seed, 5)
+    whole = journal_format.encode_small(record, b"journal!", seed, 5)
     if whole is None:
         assert len(data) >= 4096 or bytes(64) in data
     else:
         assert whole == b"".join(pieces)
         assert len(whole) == length
+
+
+def frame_of(data: bytes) -> bytes:
+    """A frame with one entry."""
+    record = JournalRecord(journal_format.ENTRY, 1, 1, data, journal_format.body_crc(1, data))
+    return b"".join(journal_format.encode([record], bytes(8), 1, 1)[0])
+
+
+def test_a_header_is_read_up_to_the_last_byte_and_no_further() -> None:
+    frame, size = frame_of(b"x"), journal_format.HEADER.size
+    assert journal_format.read_header(frame[:size], 0) == journal_format.read_header(frame, 0) is not None
+    assert journal_format.read_header(frame[:size - 1], 0) is None
+    assert journal_format.read_header(frame[:size], 1) is None
+
+
+def test_what_begins_with_another_magic_is_no_header_however_right_its_crc() -> None:
+    frame = bytearray(frame_of(b"x"))
+    frame[:4] = b"SPQP"
+    checked = journal_format._CHECKED.size
+    journal_format._CRC_AND_MARK.pack_into(frame, checked, crc32(frame[:checked]), journal_format._MARK)
+    assert journal_format.read_header(bytes(frame), 0) is None
+    frame[:4] = journal_format.MAGIC
+    journal_format._CRC_AND_MARK.pack_into(frame, checked, crc32(frame[:checked]), journal_format._MARK)
+    assert journal_format.read_header(bytes(frame), 0) is not None
+
+
+def test_a_sector_is_blank_when_all_of_it_is() -> None:
+    for at in (0, 1, SECTOR_BYTES - 1):
+        sector = bytearray(SECTOR_BYTES)
+        assert journal_format.is_blank(bytes(sector), 0)
+        sector[at] = 1
+        assert not journal_format.is_blank(bytes(sector), 0)

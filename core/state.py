@@ -214,7 +214,7 @@ class State:
         self.effects = Effects()
         self.finished_items: list[str] = []
         self.undo: UndoLog | None = None
-        # Of the present GetAllowed: how many grants are free, and the queues that are open meanwhile, by their pulse.
+        # Of the present GetWith: how many grants are free, and the queues that are open meanwhile, by their pulse.
         self.allowed: dict[str, int] = {}
         self.opened: dict[str, list[Queue]] = {}
 
@@ -451,7 +451,7 @@ class State:
     def hand_out(self, queue: Queue, job: Job, lease_ms: int | None, then: Then) -> RunningJob:
         """The job just taken out runs under a new id, leased for `lease_ms` or without limit.
 
-        In a queue with a rate it takes a grant, if it is taken by one (GetAllowed).
+        In a queue with a rate it takes a grant, if it is taken by one (GetWith.free).
         """
         number = self.next_id
         self.next_id = number + 1

@@ -27,15 +27,16 @@ from bench.reports.recording import Result, finish
 from sockpqd.core import (
     ConfigureQueue,
     Done,
-    DoneRan,
+    End,
     Get,
-    GetInTurn,
     GetWith,
     Handed,
+    How,
+    InTurn,
     Operation,
     Policy,
     Put,
-    PutGrouped,
+    PutWith,
     QueueChange,
     Tick,
 )
@@ -93,14 +94,14 @@ class Choices:
 
     def _put(self, name: str) -> Operation:
         data = name.encode()
-        return PutGrouped(Put("q", 0, data), name) if self._kind.in_groups else Put(name, 0, data)
+        return PutWith(Put("q", 0, data), group=name) if self._kind.in_groups else Put(name, 0, data)
 
     def _take(self, taken: list[Handed]) -> None:
         policy = self._kind.policy
         for _ in range(AT_ONCE):
             get: Operation = GetWith(Get(None), policy=policy)
             if policy in (Policy.RR, Policy.PRIORITY):
-                get = GetInTurn(Get(None), policy=policy, after=self._last)
+                get = GetWith(Get(None), policy=policy, turn=InTurn(self._last))
             (reply,) = self._driver.do(get).replies
             assert isinstance(reply, Handed)
             self._last = reply.queue
@@ -109,7 +110,9 @@ class Choices:
     def _give_back(self, taken: list[Handed]) -> None:
         fair = self._kind.policy is Policy.FAIR
         for job in taken:
-            self._driver.do(DoneRan(job.id, RAN_MS) if fair else Done(job.id), self._put(job.data.decode()))
+            self._driver.do(
+                End(job.id, How.DONE, ran_ms=RAN_MS) if fair else Done(job.id), self._put(job.data.decode()),
+            )
 
 
 def _just_do(call: Callable[[], object]) -> int:

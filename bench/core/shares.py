@@ -26,17 +26,16 @@ from sockpqd.core import (
     ConfigureFair,
     ConfigureQueue,
     Done,
-    DoneAll,
+    End,
     Get,
     GetWith,
     Handed,
     HandedMany,
+    How,
     Later,
-    LaterRan,
-    LaterWith,
     Policy,
     Put,
-    PutGrouped,
+    PutWith,
     QueueChange,
 )
 
@@ -57,7 +56,7 @@ def weights(choices: int, asked: tuple[str, ...] | None) -> Mapping[str, float]:
         (reply,) = driver.do(GetWith(Get(asked), AT_ONCE, Policy.WEIGHT)).replies
         assert isinstance(reply, HandedMany)
         counts.update(job.queue for job in reply.jobs)
-        driver.do(DoneAll(tuple(job.id for job in reply.jobs)), *[Put(job.queue, 0, b"") for job in reply.jobs])
+        driver.do(End(tuple(job.id for job in reply.jobs), How.DONE), *[Put(job.queue, 0, b"") for job in reply.jobs])
     return _percent(counts)
 
 
@@ -93,20 +92,20 @@ def levels(choices: int, count: int) -> Mapping[str, float]:
     by_order = GetWith(Get(("q",)), policy=Policy.ORDER)
     for level in range(count):
         name = f"level {level}"
-        driver.do(*[PutGrouped(Put("q", 0, name.encode()), name)] * 2)      # one waits while the other runs
+        driver.do(*[PutWith(Put("q", 0, name.encode()), group=name)] * 2)      # one waits while the other runs
         job = driver.do(by_order).replies[0]
         while isinstance(job, Handed) and job.data.decode() != name:
             driver.do(Later(job.id))
             job = driver.do(by_order).replies[0]
         assert isinstance(job, Handed)
-        driver.do(LaterRan(LaterWith(job.id), level * APART_S * 1000))
+        driver.do(End(job.id, How.LATER, ran_ms=level * APART_S * 1000))
     counts: Counter[str] = Counter()
     for number in range(-1000, choices):
         (job,) = driver.do(GetWith(Get(None), policy=Policy.FAIR)).replies
         assert isinstance(job, Handed)
         if number >= 0:                                                     # the first ones even out the beginning
             counts[job.data.decode()] += 1
-        driver.do(LaterRan(LaterWith(job.id, yielded=True), RAN_MS))
+        driver.do(End(job.id, How.LATER, yielded=True, ran_ms=RAN_MS))
     return _percent(counts)
 
 

@@ -13,16 +13,16 @@ from bench.fairness.cases import Case, Query
 from sockpqd.core import (
     ConfigureFair,
     Done,
+    End,
     Get,
     GetWith,
     Handed,
-    LaterRan,
-    LaterWith,
+    How,
     Machine,
     Operation,
     Policy,
     Put,
-    PutGrouped,
+    PutWith,
     Reply,
 )
 
@@ -146,7 +146,7 @@ class Simulation:
         priority = -query.kind if self._contender.policy is Policy.PRIORITY else 0
         put = Put("q", priority, b"%d" % number, f"query_{number}")
         after = tuple(f"query_{one}" for one in query.after)
-        self._do(PutGrouped(put, query.group or f"query_{number}", after=after))
+        self._do(PutWith(put, after=after, group=query.group or f"query_{number}"))
 
     def _begin(self, worker: int) -> bool:
         """The worker takes a job; returns whether there is one."""
@@ -167,7 +167,7 @@ class Simulation:
         self._free.append(worker)
         self._free.sort()
         if self._used_ms[number] < self._queries[number].run_ms:
-            self._do(LaterRan(LaterWith(job, yielded=True), run_ms))
+            self._do(End(job, How.LATER, yielded=True, ran_ms=run_ms))
             return
         self._do(Done(job))
         self.latency_ms[number] = self._now_ms - self._arrives_ms[number]

@@ -7,7 +7,7 @@ from sockpqd.core.handlers.dispatch import COSTS, REQUESTED
 from sockpqd.core.handlers.jobs.get import handed
 from sockpqd.core.ops import replies
 from sockpqd.core.ops.cluster import CloneEnd
-from sockpqd.core.ops.jobs import Get, GetAllowed, GetInTurn, GetNumber, GetWith, Put, PutGrouped, PutWith
+from sockpqd.core.ops.jobs import Get, GetWith, Put, PutWith
 from sockpqd.core.ops.pulses import TakeTurn
 from sockpqd.core.ops.replies import Empty, Handed, HandedMany, Reply, Stored, Turn
 from sockpqd.core.ops.sessions import Request
@@ -15,7 +15,7 @@ from sockpqd.core.sessions.session import Answer, AnsweredRequest, HandedOut, Ha
 from sockpqd.core.state import State
 
 _MISMATCH = replies.RequestMismatch()
-_ANSWERED_LATER = frozenset((Get, GetWith, GetInTurn, GetAllowed, GetNumber, TakeTurn))     # Empty may mean "not yet"
+_ANSWERED_LATER = frozenset((Get, GetWith, TakeTurn))     # Empty may mean "not yet"
 _TOO_OLD = replies.RequestTooOld()
 
 
@@ -82,9 +82,7 @@ def _again(state: State, operation: Request, answered: AnsweredRequest) -> Reply
     if not isinstance(answer, HandedOut | HandedOutMany):
         return answer
     requested = operation.operation
-    if isinstance(requested, GetAllowed):
-        requested = requested.taking
-    meta = isinstance(requested, GetWith | GetInTurn | GetNumber) and requested.meta
+    meta = isinstance(requested, GetWith) and requested.meta
     numbers = (answer.id,) if isinstance(answer, HandedOut) else answer.ids
     running = [state.running[number] for number in numbers if number in state.running]
     if not running:
@@ -101,7 +99,7 @@ def _again(state: State, operation: Request, answered: AnsweredRequest) -> Reply
 def _unexecuted(state: State, operation: Request, reply: Reply) -> Reply:
     """Reply without executing the operation, but let the hand-out behind a Put know its item, and end a CLONE."""
     requested = operation.operation
-    if isinstance(requested, Put | PutWith | PutGrouped):
+    if isinstance(requested, Put | PutWith):
         put = requested if isinstance(requested, Put) else requested.put
         stored = isinstance(reply, Stored)
         state.put_item = reply.item if isinstance(reply, Stored) and put.new_item else put.item if stored else None

@@ -23,7 +23,7 @@ from sockpqd.core.handlers import (
     workers,
 )
 from sockpqd.core.handlers.cluster import clone, leadership, members
-from sockpqd.core.handlers.jobs import batch, edit, finish, get, put, spread
+from sockpqd.core.handlers.jobs import batch, edit, finish, get, put
 from sockpqd.core.levels import FIRST_LEVEL
 from sockpqd.core.ops import cluster as cluster_ops
 from sockpqd.core.ops import fragments as fragment_ops
@@ -49,30 +49,12 @@ class Handler(NamedTuple):
 HANDLERS: dict[type[Any], Handler] = {
     job_ops.Put: Handler(put.put, put.put_cost, in_batch=True, in_request=True),
     job_ops.PutWith: Handler(put.put_with, put.put_with_cost, in_batch=True, in_request=True),
-    job_ops.PutMany: Handler(spread.put_many, spread.many_cost, in_batch=True, in_request=True),
-    job_ops.PutTopic: Handler(spread.put_topic, spread.topic_cost, in_batch=True, in_request=True),
-    job_ops.PutGrouped: Handler(put.put_with, put.put_grouped_cost, in_batch=True, in_request=True),
-    job_ops.PutNumbered: Handler(put.put_numbered, put.put_numbered_cost, in_batch=True, in_request=True),
     job_ops.Get: Handler(get.get, get.get_cost, in_request=True),
     job_ops.GetWith: Handler(get.get_with, get.get_with_cost, in_request=True),
-    job_ops.GetInTurn: Handler(get.get_in_turn, get.get_in_turn_cost, in_request=True),
-    job_ops.GetAllowed: Handler(get.get_allowed, get.get_allowed_cost, in_request=True),
-    job_ops.GetNumber: Handler(get.get_number, get.get_number_cost, in_request=True),
-    job_ops.EndWith: Handler(finish.end_with, finish.end_with_cost, in_batch=True, in_request=True),
+    job_ops.End: Handler(finish.end, finish.end_cost, in_batch=True, in_request=True),
     job_ops.Done: Handler(finish.done, cost.small, in_batch=True, in_request=True),
-    job_ops.DoneLast: Handler(finish.done_last, cost.small, in_batch=True, in_request=True),
-    job_ops.DoneRan: Handler(finish.done_ran, cost.small, in_batch=True, in_request=True),
-    job_ops.DoneAll: Handler(finish.done_all, finish.ids_cost, in_request=True),
     job_ops.Later: Handler(finish.later, cost.small, in_batch=True, in_request=True),
-    job_ops.LaterWith: Handler(finish.later_with, cost.small, in_batch=True, in_request=True),
-    job_ops.LaterRan: Handler(finish.later_ran, finish.later_ran_cost, in_batch=True, in_request=True),
-    job_ops.LaterAll: Handler(finish.later_all, finish.ids_cost, in_request=True),
     job_ops.Return: Handler(finish.return_, cost.small),
-    job_ops.Bury: Handler(finish.bury, cost.small, in_batch=True, in_request=True),
-    job_ops.LaterAllFirst: Handler(finish.later_all_first, finish.ids_cost, in_request=True),
-    job_ops.LaterWithReason: Handler(finish.later_with_reason, finish.reason_cost, in_batch=True, in_request=True),
-    job_ops.BuryWithReason: Handler(finish.bury_with_reason, finish.reason_cost, in_batch=True, in_request=True),
-    job_ops.BuryHere: Handler(finish.bury_here, finish.bury_here_cost, in_batch=True, in_request=True),
     job_ops.Touch: Handler(edit.touch, edit.touch_cost, in_batch=True, in_request=True),
     job_ops.Change: Handler(edit.change, edit.change_cost, in_batch=True, in_request=True),
     job_ops.Delete: Handler(edit.delete, edit.delete_cost, in_batch=True, in_request=True),

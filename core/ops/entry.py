@@ -19,12 +19,6 @@ Operation = (
     | jobs.Get
     | jobs.Return
     | jobs.GetWith
-    | jobs.GetInTurn
-    | jobs.GetAllowed
-    | jobs.GetNumber
-    | jobs.DoneAll
-    | jobs.LaterAll
-    | jobs.LaterAllFirst
     | jobs.Kick
     | jobs.Batch
     | queues.OnQueues

@@ -96,138 +96,137 @@ class Due(Logged, frozen=True):
     at_ms: int | None = None
 
 
+class ToQueues(Logged, tag=0, frozen=True):
+    """The queues into which a Put goes: all of them, or none."""
+
+    queues: tuple[str, ...]
+
+
+class ToTopic(Logged, tag=1, frozen=True):
+    """The same, named by what binds them: the queues of `topic` whose patterns match `route`."""
+
+    topic: str
+    route: str
+
+
 class PutWith(Logged, tag=22, frozen=True):
     """A Put with options; None: without this one.
 
     `ttl_ms`: the job is removed if it is not handed out within this time after it becomes active; None: the TTL of its
-    queue, DURATION_MS_MAX: none. `every_ms`: a Done
-    makes it active again at the next multiple. `after`: it stays DELAYED until each of these items was finished once.
-    `tries`: after this many attempts it is dead, instead of the number of its queue.
-    """
-
-    put: Put
-    when: Due | None = None
-    ttl_ms: int | None = None
-    every_ms: int | None = None
-    after: tuple[str, ...] = ()
-    key: str | None = None
-    on_dup: OnDup = OnDup.FAIL
-    tries: int | None = None
-
-
-class PutGrouped(Logged, tag=46, frozen=True):
-    """A PutWith for a group (spec/fair 1), with the same options."""
-
-    put: Put
-    group: str
-    when: Due | None = None
-    ttl_ms: int | None = None
-    every_ms: int | None = None
-    after: tuple[str, ...] = ()
-    key: str | None = None
-    on_dup: OnDup = OnDup.FAIL
-    tries: int | None = None
-
-
-class PutMany(Logged, tag=73, frozen=True):
-    """A Put into several queues, all or none: `job.put.queue` is not used, and nothing may be new or a duplicate.
-
-    Replies: Spread; the refusal of the first queue that refuses.
-    """
-
-    queues: tuple[str, ...]
-    job: PutWith | PutGrouped
-
-
-class PutTopic(Logged, tag=74, frozen=True):
-    """The same into all queues that are bound to `topic` and whose patterns match `route`."""
-
-    topic: str
-    route: str
-    job: PutWith | PutGrouped
-
-
-class PutNumbered(Logged, tag=79, frozen=True):
-    """A Put with what only few jobs have.
+    queue, DURATION_MS_MAX: none. `every_ms`: a Done makes it active again at the next multiple. `after`: it stays
+    DELAYED until each of these items was finished once. `tries`: after this many attempts it is dead, instead of the
+    number of its queue. `group`: see spec/fair 1.
 
     `number`: the job gets a number, which is that of its first place, and its place stays the same for life.
-    `lease_ms`: how long those may keep it who take it without EXPIRE (0: no limit), instead of what its queue says;
-    None: as the queue says. Replies: those of a Put, but StoredNumber instead of Stored if there is a number.
+    `lease_ms`: how long those may keep it who take it without EXPIRE (0: no limit), instead of what its queue says.
+    `targets`: it goes into these queues instead of `put.queue`, if nothing in it is new or a duplicate and it has
+    neither a number nor a lease, which are not read.
+
+    Replies: those of a Put, but StoredNumber instead of Stored if there is a number; with `targets` Spread, or the
+    refusal of the first queue that refuses.
     """
 
-    job: PutWith | PutGrouped
-    number: bool
+    put: Put
+    when: Due | None = None
+    ttl_ms: int | None = None
+    every_ms: int | None = None
+    after: tuple[str, ...] = ()
+    key: str | None = None
+    on_dup: OnDup = OnDup.FAIL
+    tries: int | None = None
+    group: str | None = None
+    number: bool = False
     lease_ms: int | None = None
+    targets: ToQueues | ToTopic | None = None
 
-    @property
-    def put(self) -> Put:
-        """The Put without options."""
-        return self.job.put
+
+class InTurn(Logged, frozen=True):
+    """By the turns of a connection (spec/state-machine 4.3), which the names in the Get are in the order of.
+
+    `after`: without names, the queue that gave the connection its last job by turns; the next one by name follows.
+    """
+
+    after: str | None = None
+
+
+class Allowance(Logged, frozen=True):
+    """So many grants of this pulse are free."""
+
+    pulse: str
+    count: int
 
 
 class GetWith(Logged, tag=23, frozen=True):
     """A Get with options: up to `count` jobs, a `policy`, attempt data.
 
-    Replies: Empty, or HandedMany with `count`, Handed without. With PRIORITY the order of `get.queues`, if any, decides
-    among equals, otherwise chance: clients get turns by GetInTurn.
+    With PRIORITY the order of `get.queues`, if any, decides among equals, otherwise chance. `turn`: by RR or PRIORITY,
+    where other than without it a queue that has given a job goes to the end for the next job of the same operation;
+    `Handed.turned` says which jobs turn the cycle. `free`: it may take jobs of queues with a rate, as many as grants of
+    these pulses are free (spec/pulse 5.1); any other Get sees such queues empty.
+
+    `number`: the job with this number, whether READY, DELAYED or BURIED, whatever keeps others from it; of the others
+    only `meta` and what `get` says of the lease and the session are read. A time of the job that is to come has come.
+
+    Replies: Empty, or HandedMany with `count`, Handed without; SessionNotFound; with `number` NotFound and JobRunning.
     """
 
     get: Get
     count: int | None = None
     policy: Policy | None = None        # None: as the cluster's setting says
     meta: bool = False                  # Handed.meta is filled in
+    turn: InTurn | None = None
+    free: tuple[Allowance, ...] | None = None
+    number: int | None = None
 
 
-class GetInTurn(Logged, tag=45, frozen=True):
-    """A GetWith by RR or PRIORITY, for a connection whose turns are these (spec/state-machine 4.3).
+class How(IntEnum):
+    """How a hand-out ends (End)."""
 
-    `get.queues`: in the order of the connection's cycle. `after`: without names, the queue that gave the connection its
-    last job by turns; the next one by name follows. Other than in a GetWith, a queue that has given a job goes to the
-    end for the next job of the same operation. `Handed.turned` says which jobs turn the cycle.
+    DONE = 0        # the job is removed
+    LATER = 1       # it goes back to its queue
+    BURY = 2        # it is dead (spec/state-machine 8.2)
+
+
+class Feedback(IntEnum):
+    """How what a grant of a pulse allowed has turned out (PULSE RESULT; options of DONE and LATER)."""
+
+    OK = 0
+    FAIL = 1        # an error that says nothing about the rate
+    SLOW = 2        # the rate was too high
+    SLEEP = 3       # no grants for a while
+
+
+class End(Logged, tag=24, frozen=True):
+    """DONE and LATER with options or of several jobs, and BURY.
+
+    `ids`: the running job, or several, each of which ends in this way. `when`, `priority`, `first`, `yielded`: of
+    LATER: active at that time, with another priority, at its old place, and the hand-out was no attempt. `last`: of
+    DONE: even a periodic job ends. `here`: of BURY: the job becomes BURIED in its own queue, with this `priority` if it
+    is given. `reason`: of LATER and BURY; it is kept with the job. `ran_ms`: its group is charged for that. `feedback`:
+    for the pulse that granted the hand-out, instead of FAIL for a BURY and OK otherwise; `sleep_ms` with SLEEP only.
+
+    Replies: those of Done and Later; of BURY Finished (of the queue), NotFound; of several jobs Results, with a reply
+    for each.
     """
 
-    get: Get
-    count: int | None = None
-    policy: Policy | None = None
-    meta: bool = False
-    after: str | None = None
-
-
-class DoneAll(Logged, tag=24, frozen=True):
-    """DONE of several jobs. Reply: Results, with a reply for each."""
-
-    ids: tuple[int, ...]
-
-
-class LaterAll(Logged, tag=25, frozen=True):
-    """LATER of several jobs. Reply: Results, with a reply for each."""
-
-    ids: tuple[int, ...]
-
-
-class LaterAllFirst(Logged, tag=67, frozen=True):
-    """LATER .. FIRST of several jobs: each to its old place. Reply: Results, with a reply for each."""
-
-    ids: tuple[int, ...]
-
-
-class DoneLast(Logged, tag=26, frozen=True):
-    """DONE .. LAST: even a periodic job ends."""
-
-    id: int
-
-
-class LaterWith(Logged, tag=27, frozen=True):
-    """A Later with options: active at `when`, with another `priority`.
-
-    `first`: to its old place. `yielded`: the hand-out was no attempt.
-    """
-
-    id: int
+    ids: int | tuple[int, ...]
+    how: How
     when: Due | None = None
     priority: int | None = None
     first: bool = False
     yielded: bool = False
+    last: bool = False
+    here: bool = False
+    reason: str | None = None
+    ran_ms: int | None = None
+    feedback: Feedback | None = None
+    sleep_ms: int = 0
+
+    @property
+    def id(self) -> int:
+        """The id of the only job."""
+        assert isinstance(self.ids, int)
+        return self.ids
 
 
 class Touch(Logged, tag=28, frozen=True):
@@ -248,37 +247,6 @@ class Touch(Logged, tag=28, frozen=True):
         """The id of the only job."""
         assert isinstance(self.ids, int)
         return self.ids
-
-
-class LaterWithReason(Logged, tag=68, frozen=True):
-    """A LaterWith whose `reason` is kept with the job (LATER .. REASON)."""
-
-    id: int
-    reason: str
-    when: Due | None = None
-    priority: int | None = None
-    first: bool = False
-    yielded: bool = False
-
-
-class DoneRan(Logged, tag=47, frozen=True):
-    """DONE .. RAN: the group is charged for `ran_ms`. `last`: see DoneLast."""
-
-    id: int
-    ran_ms: int
-    last: bool = False
-
-
-class LaterRan(Logged, tag=48, frozen=True):
-    """LATER .. RAN: the group is charged for `ran_ms`."""
-
-    later: LaterWith | LaterWithReason
-    ran_ms: int
-
-    @property
-    def id(self) -> int:
-        """The id of the running job."""
-        return self.later.id
 
 
 class Selector(Logged, tag=0, frozen=True):
@@ -330,20 +298,6 @@ class Delete(Logged, tag=30, frozen=True):
     unless_running: bool = False
 
 
-class GetNumber(Logged, tag=82, frozen=True):
-    """GET NUMBER: hand out the job with a number, whether READY, DELAYED or BURIED, whatever keeps others from it.
-
-    `expire_ms`, `then`, `session`: as those of a Get; `meta`: as that of a GetWith. A time of the job that is still to
-    come has come. Replies: Handed, NotFound, JobRunning, SessionNotFound.
-    """
-
-    selector: Number
-    expire_ms: int | None = None
-    then: Then = Then.DEFAULT
-    meta: bool = False
-    session: int | None = None
-
-
 class Move(Logged, tag=31, frozen=True):
     """MOVE (spec/state-machine 9.1): the running job is done here and put into `queue`, with its item, key and tries.
 
@@ -355,30 +309,6 @@ class Move(Logged, tag=31, frozen=True):
     priority: int | None = None
     when: Due | None = None
     data: bytes | None = None
-
-
-class Bury(Logged, tag=32, frozen=True):
-    """BURY (spec/state-machine 8.2): the running job is dead. Replies: Finished (of the queue), NotFound."""
-
-    id: int
-
-
-class BuryWithReason(Logged, tag=69, frozen=True):
-    """A Bury whose `reason` is kept with the job (BURY .. REASON)."""
-
-    id: int
-    reason: str
-
-
-class BuryHere(Logged, tag=83, frozen=True):
-    """BURY .. HERE: the running job becomes BURIED in its own queue. Replies: those of Bury.
-
-    `priority`, `reason`: None: unchanged.
-    """
-
-    id: int
-    priority: int | None = None
-    reason: str | None = None
 
 
 class Kick(Logged, tag=33, frozen=True):
@@ -399,53 +329,7 @@ class Kick(Logged, tag=33, frozen=True):
     selector: Number | None = None
 
 
-class Feedback(IntEnum):
-    """How what a grant of a pulse allowed has turned out (PULSE RESULT; options of DONE and LATER)."""
-
-    OK = 0
-    FAIL = 1        # an error that says nothing about the rate
-    SLOW = 2        # the rate was too high
-    SLEEP = 3       # no grants for a while
-
-
-class Allowance(Logged, frozen=True):
-    """So many grants of this pulse are free."""
-
-    pulse: str
-    count: int
-
-
-class GetAllowed(Logged, tag=60, frozen=True):
-    """A Get that may take jobs of queues with a rate: this many grants of these pulses are free (spec/pulse 5.1).
-
-    Any other Get sees such queues empty. Replies: those of `taking`.
-    """
-
-    taking: Get | GetWith | GetInTurn
-    free: tuple[Allowance, ...]
-
-
-class EndWith(Logged, tag=61, frozen=True):
-    """DONE and LATER with a result for the pulse that granted the hand-out. `sleep_ms`: read with SLEEP only.
-
-    Replies: those of `end`.
-    """
-
-    end: Done | DoneLast | DoneRan | Later | LaterWith | LaterWithReason | LaterRan
-    feedback: Feedback
-    sleep_ms: int = 0
-
-    @property
-    def id(self) -> int:
-        """The id of the running job."""
-        return self.end.id
-
-
-Atomic = (
-    Put | PutWith | PutGrouped | PutNumbered | PutMany | PutTopic | Done | DoneLast | DoneRan | Later | LaterWith
-    | LaterWithReason | LaterRan | Bury | BuryWithReason | BuryHere | EndWith | Touch | Move | Change
-    | Delete | Kick
-)
+Atomic = Put | PutWith | Done | Later | End | Touch | Move | Change | Delete | Kick
 
 
 class Batch(Logged, tag=34, frozen=True):
@@ -457,5 +341,5 @@ class Batch(Logged, tag=34, frozen=True):
     operations: tuple[Atomic, ...]
     atomic: bool
 
-PUTS = (Put, PutWith, PutGrouped)       # what puts one job
-Taking = Get | GetWith | GetInTurn      # what hands out jobs
+PUTS = (Put, PutWith)
+Taking = Get | GetWith      # what hands out jobs

@@ -172,7 +172,7 @@ class Removed(Struct, gc=False, frozen=True):
 
 
 class Results(Struct, gc=False, frozen=True):
-    """DoneAll, LaterAll, Batch: the replies one by one."""
+    """End or Touch of several jobs, Batch: the replies one by one."""
 
     replies: tuple[Reply, ...]
 
@@ -268,7 +268,7 @@ class TooManyUsers(Struct, gc=False, frozen=True):
 
 
 class Spread(Struct, gc=False, frozen=True):
-    """PutMany, PutTopic: the job is in this many queues."""
+    """PutWith with `targets`: the job is in this many queues."""
 
     queues: int
 

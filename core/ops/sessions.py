@@ -55,9 +55,8 @@ class TouchSession(Logged, tag=18, frozen=True):
 
 
 Requested = (
-    jobs.Atomic | jobs.Taking | jobs.GetAllowed | jobs.GetNumber | jobs.DoneAll | jobs.LaterAll | jobs.LaterAllFirst
-    | jobs.Kick | jobs.Batch | queues.OnQueues | pulses.OnPulses | workers.OnWorkers
-    | topics.OnTopics | CloneEnd
+    jobs.Atomic | jobs.Taking | jobs.Batch | queues.OnQueues | pulses.OnPulses | workers.OnWorkers | topics.OnTopics
+    | CloneEnd
 )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from sockpqd.core import limits
-from sockpqd.core.ops.jobs import LaterWith
+from sockpqd.core.ops.jobs import End, How
 from sockpqd.core.ops.queues import Order
 from sockpqd.core.ops.replies import FINISHED, Rearmed, Reply
 from sockpqd.core.rules import activate
@@ -28,8 +28,8 @@ from sockpqd.core.store.job import (
 from sockpqd.core.store.queues import DEAD, DONE, LATER, PUT
 
 DEAD_SUFFIX = "_dead"
-NO_OPTIONS = LaterWith(0)
-FIRST = LaterWith(0, first=True)
+NO_OPTIONS = End(0, How.LATER)
+FIRST = End(0, How.LATER, first=True)
 UNFINISHED = FINISHED[False, False]
 
 
@@ -77,21 +77,20 @@ def _retain_key(state: State, queue: str, key: str) -> None:
 
 
 def put_back(
-    state: State, job: RunningJob, options: LaterWith = NO_OPTIONS, *, expired: bool = False, reason: str | None = None,
-    released: bool = True,
+    state: State, job: RunningJob, options: End = NO_OPTIONS, *, expired: bool = False, released: bool = True,
 ) -> None:
     """The stopped job goes back to its queue, or is dead after its last attempt.
 
-    `reason`: why, as its worker says; it is kept with the job. `expired`: because its lease is over, for which
-    there is a counter and an event of its own. `released`: because its worker says so. Back at its old place with its
-    old priority it counts as released by nobody, as when the session of its worker ends.
+    `expired`: because its lease is over, for which there is a counter and an event of its own. `released`: because its
+    worker says so. Back at its old place with its old priority it counts as released by nobody, as when the session of
+    its worker ends.
     """
     unchanged = options.first and options.priority is None
     if released and not unchanged and not expired and is_numbered(job.extras):
         delay_ms = 0 if options.when is None else activate.moment(state, options.when) - state.clock_ms
         job = replace(job, extras=delayed_by(counted(job.extras, releases=1), delay_ms))
-    if reason is not None:
-        job = replace(job, extras=replace(job.extras or Extras(), reason=reason))
+    if options.reason is not None:
+        job = replace(job, extras=replace(job.extras or Extras(), reason=options.reason))
     queue = state.queues.by_name[job.queue]
     queue.counters[LATER] += not expired
     worn_out = not options.yielded and _worn_out(state, job)

@@ -6,7 +6,7 @@ from typing import Any
 
 from sockpqd.core import limits
 from sockpqd.core.fair.choice import FairChoice, take
-from sockpqd.core.ops.jobs import Get, GetNumber, Then
+from sockpqd.core.ops.jobs import Get, Then
 from sockpqd.core.state import State
 from sockpqd.core.store.items import ItemQueue
 from sockpqd.core.store.job import Job, RunningJob
@@ -40,7 +40,7 @@ def unfinished(state: State, queues: tuple[str, ...] | None, item_name: str | No
     return bool(existing) if queues is None else any(name in existing for name in queues)
 
 
-def lease(state: State, queue: Queue, operation: Get | GetNumber, job: Job) -> tuple[int | None, Then]:
+def lease(state: State, queue: Queue, operation: Get, job: Job) -> tuple[int | None, Then]:
     """The length of a lease in milliseconds (None: no limit) and what follows it, as operation, job or queue say."""
     expire_ms, then = operation.expire_ms, operation.then
     if expire_ms is None:

@@ -33,7 +33,7 @@ class Way(Struct, frozen=True):
     """How a queue is chosen."""
 
     policy: Policy
-    in_turn: bool = False           # GetInTurn: by the turns of a connection
+    in_turn: bool = False           # by the turns of a connection
     after: str | None = None        # without names: the queue that gave it the last job
 
 
@@ -283,7 +283,7 @@ class _Weighted:
 class _ByRank:
     """Jobs of some queues, or of an item, those of the highest priority first.
 
-    For a GetWith, which knows no turns, and for a GetInTurn of an item in any queue, where ties are decided by name.
+    For a GetWith without turns, and for one with turns of an item in any queue, where ties are decided by name.
     """
 
     found: FairChoice | None = None

@@ -560,7 +560,7 @@ class FragmentBytes(Struct, array_like=True, tag="fragments", forbid_unknown_fie
     data: bytes
 
 
-class End(Struct, array_like=True, tag="end", forbid_unknown_fields=True):
+class EndFrame(Struct, array_like=True, tag="end", forbid_unknown_fields=True):
     """The sums of jobs; only the checksum follows."""
 
     waiting: Counter        # READY or DELAYED
@@ -573,5 +573,5 @@ Frame = (
     Head | Settings | PulseTable | PulseRow | OldestIndex | QueueRows | Waiting | NumberIndex | Paged | NumberedPaged
     | PageIndex | PagedDelayed | Delayed | Buried | Running | BodiesFrame | Released | BindingRows | FairTable
     | FairRows | UsedRows | CountedRows | KeptRows | SessionTable | SessionRows | WorkerRows | UserRows | CloneFrame
-    | Chunk | FragmentBytes | End
+    | Chunk | FragmentBytes | EndFrame
 )

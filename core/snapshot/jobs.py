@@ -21,7 +21,7 @@ from sockpqd.core.snapshot.frames import (
     BodiesFrame,
     Buried,
     Delayed,
-    End,
+    EndFrame,
     ExtrasRow,
     Frame,
     NumberedPaged,
@@ -128,7 +128,7 @@ class JobBuilder:
                 self._add_buried(frame)
         check(not self._named, _NO_JOB)
 
-    def check_sums(self, end: End) -> None:
+    def check_sums(self, end: EndFrame) -> None:
         """Verify the sums after the last frame. Raises SnapshotError."""
         state = self._state
         check(all(len(set(part)) == len(part) for part in self._seqs), "two jobs have one place")

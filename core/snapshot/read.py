@@ -77,11 +77,11 @@ _ORDER: list[type[frames.Frame]] = [
     frames.CloneFrame,
     frames.Chunk,
     frames.FragmentBytes,
-    frames.End,
+    frames.EndFrame,
 ]
 _ONCE = (
     frames.Head, frames.Settings, frames.PulseTable, frames.OldestIndex, frames.FairTable, frames.SessionTable,
-    frames.CloneFrame, frames.End,
+    frames.CloneFrame, frames.EndFrame,
 )
 _WITH_DATA = (frames.Waiting, frames.Delayed, frames.Buried, frames.Running)
 _NEEDED: dict[type[frames.Frame], type[frames.Frame]] = {       # which must come before
@@ -159,7 +159,7 @@ class SnapshotReader:
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise SnapshotError(f"bad frame in snapshot: {error}") from None
         self._builder.add(frame)
-        if isinstance(frame, frames.End):
+        if isinstance(frame, frames.EndFrame):
             self._step, self._size = SnapshotReader._checksum, CHECKSUM_BYTES
         else:
             self._step, self._size = SnapshotReader._length, 4
@@ -420,7 +420,7 @@ class _Builder:
         check(not self._foreign or all(value <= limits.NUMBER_MAX for value in values if isinstance(value, int)),
               "counter is absurd")
 
-    def _check_sums(self, end: frames.End) -> None:
+    def _check_sums(self, end: frames.EndFrame) -> None:
         self._jobs.check_sums(end)
         self._end_fair()
         check(self._pulses == len(self.state.pulses.by_name), "pulses are missing")
@@ -478,5 +478,5 @@ class _Builder:
         frames.CloneFrame: _set_clone,
         frames.Chunk: _add_chunk,
         frames.FragmentBytes: _add_fragments,
-        frames.End: _check_sums,
+        frames.EndFrame: _check_sums,
     }

@@ -32,7 +32,7 @@ _PAGE_INDEX = _encoder.encode(frames.PageIndex([]))[:len("page index") + 2]
 _PAGED_DELAYED = _encoder.encode(frames.PagedDelayed("", [], []))[:len("delayed pages") + 2]
 _DELAYED = _encoder.encode(frames.Delayed("", []))[:len("delayed") + 2]
 _BODIES = _encoder.encode(frames.BodiesFrame([]))[:len("bodies") + 2]
-_END = _encoder.encode(frames.End(0, 0))[:len("end") + 2]
+_END = _encoder.encode(frames.EndFrame(0, 0))[:len("end") + 2]
 _PROLOGUE_BYTES = len(MAGIC) + 4
 
 

@@ -120,7 +120,7 @@ def _frames(state: State, users: bool, by_reference: bool) -> Iterator[frames.Fr
     yield from _fragment_frames(state)
     delayed_jobs = sum(queue.deferred for queue in state.queues.by_name.values())
     buried_jobs = sum(queue.buried.size for queue in buried if queue.buried is not None)
-    yield frames.End(state.queues.waiting, len(state.running), delayed_jobs, buried_jobs)
+    yield frames.EndFrame(state.queues.waiting, len(state.running), delayed_jobs, buried_jobs)
 
 
 def _waiting_frames(

@@ -20,8 +20,8 @@ nothing. "+": at the tail of its priority; "=": at its old place; "dead": READY 
       after its last attempt                                                    dead
     its session ends                                                            READY +, or dead
     Return                                                                      READY =
-    Bury; lease over, THEN DEAD                                                 dead
-    Bury here                                                                   BURIED
+    BURY; lease over, THEN DEAD                                                 dead
+    BURY .. HERE                                                                BURIED
     Kick                                                      READY +, from
                                                               the dead queue
     Kick here                                     READY +

@@ -118,7 +118,7 @@ class Queue(Struct, gc=False, eq=False):
 
     @property
     def closed(self) -> bool:
-        """Whether LIMIT, PAUSE or RATE forbid hand-outs; with a rate they do unless a grant is free (GetAllowed)."""
+        """Whether LIMIT, PAUSE or RATE forbid hand-outs; with a rate they do unless a grant is free (GetWith.free)."""
         settings = self.settings
         return settings is not None and (
             settings.paused_out or 0 < settings.limit <= self.running

@@ -17,12 +17,10 @@ from sockpqd.core import (
     Machine,
     Number,
     Put,
-    PutGrouped,
-    PutMany,
-    PutNumbered,
-    PutTopic,
     PutWith,
     Selector,
+    ToQueues,
+    ToTopic,
     WorkerPool,
 )
 from sockpqd.gateway.events.filters import MSG, OPEN, Filter
@@ -50,20 +48,19 @@ def admin(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
 
 def put(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     """Require `put` for the job's queue, and its items."""
-    operation: Put | PutWith | PutGrouped | PutNumbered | PutMany | PutTopic = command.operation
-    if isinstance(operation, PutNumbered):
-        operation = operation.job
-    if isinstance(operation, PutMany):
-        names, job = operation.queues, operation.job
-    elif isinstance(operation, PutTopic):
-        names, job = (f"@{operation.topic}",), operation.job
-    elif isinstance(operation, Put):
+    operation: Put | PutWith = command.operation
+    if isinstance(operation, Put):
         return None if operation.queue.startswith(rights.put) and _owns(rights, operation.item) else FORBIDDEN
+    targets = operation.targets
+    if isinstance(targets, ToQueues):
+        names = targets.queues
+    elif isinstance(targets, ToTopic):
+        names = (f"@{targets.topic}",)
     else:
-        names, job = (operation.put.queue,), operation
+        names = (operation.put.queue,)
     if not all(name.startswith(rights.put) for name in names):
         return FORBIDDEN
-    return None if all(_owns(rights, item) for item in (job.put.item, *job.after)) else FORBIDDEN
+    return None if all(_owns(rights, item) for item in (operation.put.item, *operation.after)) else FORBIDDEN
 
 
 def _owns(rights: Rights, item: str | None) -> bool:
@@ -95,7 +92,7 @@ def get(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
 
 def get_number(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
     """Require `get` for the queue in which the job lies."""
-    return _of_number(rights.get, command.operation.selector, cluster)
+    return _of_number(rights.get, Number(command.operation.number), cluster)
 
 
 def taking(rights: Rights, get: Get) -> bytes | None:

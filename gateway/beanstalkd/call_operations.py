@@ -7,22 +7,19 @@ from typing import Any
 
 from sockpqd.beanstalk import calls
 from sockpqd.core import (
-    BuryHere,
     CloseSession,
     Delete,
-    DoneLast,
     Due,
+    End,
     Get,
-    GetNumber,
     GetWith,
+    How,
     Kick,
-    LaterWith,
     Number,
     Operation,
     PauseQueue,
     Policy,
     Put,
-    PutNumbered,
     PutWith,
     Return,
     Touch,
@@ -33,8 +30,8 @@ OUTSIDE_SESSION = frozenset({Return, CloseSession})     # repeating them does no
 
 
 def _put(call: calls.Put, session: int) -> Operation:
-    put = PutWith(Put(call.tube, -call.priority, call.body), _due(call.delay_s))
-    return PutNumbered(put, number=True, lease_ms=call.ttr_s * MS)
+    put = Put(call.tube, -call.priority, call.body)
+    return PutWith(put, _due(call.delay_s), number=True, lease_ms=call.ttr_s * MS)
 
 
 def _reserve(call: calls.Reserve, session: int) -> Operation:
@@ -43,20 +40,22 @@ def _reserve(call: calls.Reserve, session: int) -> Operation:
 
 
 def _reserve_job(call: calls.ReserveJob, session: int) -> Operation:
-    return GetNumber(Number(call.number), session=session)
+    return GetWith(Get(None, session=session), number=call.number)
 
 
 def _delete(call: calls.Delete, session: int) -> Operation:
-    return Delete(Number(call.number), unless_running=True) if call.handle is None else DoneLast(call.handle)
+    if call.handle is None:
+        return Delete(Number(call.number), unless_running=True)
+    return End(call.handle, How.DONE, last=True)
 
 
 def _release(call: calls.Release, session: int) -> Operation:
     due = _due(call.delay_s)
-    return LaterWith(call.handle, due, -call.priority, first=due is None)
+    return End(call.handle, How.LATER, due, -call.priority, first=due is None)
 
 
 def _bury(call: calls.Bury, session: int) -> Operation:
-    return BuryHere(call.handle, -call.priority)
+    return End(call.handle, How.BURY, priority=-call.priority, here=True)
 
 
 def _touch(call: calls.Touch, session: int) -> Operation:

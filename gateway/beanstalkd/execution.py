@@ -16,27 +16,24 @@ from sockpqd.beanstalk import U32_MAX, Failure, calls
 from sockpqd.core import (
     Accepted,
     BadSetting,
-    BuryHere,
     CloseSession,
     DataTooLarge,
     Delete,
-    DoneLast,
     Empty,
+    End,
     Finished,
     Get,
-    GetNumber,
     GetWith,
     Handed,
     JobRunning,
     JobView,
     Kick,
-    LaterWith,
     NotFound,
     Number,
     OpenSession,
     Operation,
     PauseQueue,
-    PutNumbered,
+    PutWith,
     QueueFull,
     QueueNotFound,
     QueuePaused,
@@ -99,7 +96,7 @@ class OperationExecution:
         self.ended = False
         self._proposed, self._wait_ms, self._first = operation, wait_ms, first
         self._operation = inner = operation.operation if type(operation) is Request else operation
-        right, state, propose, self._reply = _RULES.get(type(inner), _NO_RULE)
+        right, state, propose, self._reply = _rule_of(inner)
         if right is not None and self._services.access.required:
             rights = self.guard.rights
             if rights is None or not right(self, inner, rights):
@@ -123,17 +120,17 @@ class OperationExecution:
 
     # ---- rights
 
-    def _may_put(self, put: PutNumbered, rights: Rights) -> bool:
-        return may(rights, "put", put.job.put.queue)
+    def _may_put(self, put: PutWith, rights: Rights) -> bool:
+        return may(rights, "put", put.put.queue)
 
     def _may_get(self, get: Get | GetWith, rights: Rights) -> bool:
         return all(may(rights, "get", queue) for queue in queues_of(get))
 
-    def _may_get_number(self, get: GetNumber, rights: Rights) -> bool:
-        job = self._find(get.selector)
+    def _may_get_number(self, get: GetWith, rights: Rights) -> bool:
+        job = self._numbered(get)
         return job is None or may(rights, "get", job.queue)
 
-    def _may_end(self, end: DoneLast | LaterWith | BuryHere | Touch, rights: Rights) -> bool:
+    def _may_end(self, end: End | Touch, rights: Rights) -> bool:
         queue = self._cluster.machine.queue_of(end.id)
         return queue is None or may(rights, "get", queue)
 
@@ -144,16 +141,20 @@ class OperationExecution:
         job = self._find(selector)
         return job is None or may(rights, "queue", job.queue)
 
+    def _numbered(self, get: GetWith) -> JobView | None:
+        assert get.number is not None
+        return find_job(self._cluster.machine, get.number)
+
     def _find(self, selector: Any) -> JobView | None:
         return find_job(self._cluster.machine, selector.number) if type(selector) is Number else None
 
     # ---- refusals by the state
 
-    def _has_room(self, put: PutNumbered) -> Failure | None:
+    def _has_room(self, put: PutWith) -> Failure | None:
         return Failure.OUT_OF_MEMORY if self._cluster.full and self._first else None    # else it may have been put
 
-    def _exists(self, get: GetNumber) -> Failure | None:
-        return Failure.NOT_FOUND if self._find(get.selector) is None else None
+    def _exists(self, get: GetWith) -> Failure | None:
+        return Failure.NOT_FOUND if self._numbered(get) is None else None
 
     def _existed(self, change: Delete | Kick) -> Failure | None:
         """A job that is gone was perhaps changed by an earlier attempt, as only the log can tell."""
@@ -172,7 +173,7 @@ class OperationExecution:
 
     def _put(self) -> None:
         """Propose a put, and the Get of a client that waits for its job right behind it."""
-        put = self._operation.job
+        put = self._operation
         self._propose()
         if put.when is None:
             self._services.waiters.follow(put.put, self)
@@ -319,7 +320,7 @@ class OperationExecution:
         if not self._first:
             asyncio.get_running_loop().call_later(OVERLOADED_S, self._propose)
         else:
-            self._end(Failure.OUT_OF_MEMORY if type(self._operation) is PutNumbered else RETRY)
+            self._end(Failure.OUT_OF_MEMORY if type(self._operation) is PutWith else RETRY)
 
     # ---- the end
 
@@ -364,16 +365,16 @@ _Rule = tuple[
 ]
 _NO_RULE: _Rule = None, None, OperationExecution._refuse, OperationExecution._done       # no call needs this operation
 _GET: _Rule = OperationExecution._may_get, None, OperationExecution._get, OperationExecution._handed
+_GET_NUMBER: _Rule = (
+    OperationExecution._may_get_number, OperationExecution._exists, OperationExecution._propose,
+    OperationExecution._handed)
 _END: _Rule = OperationExecution._may_end, None, OperationExecution._propose, OperationExecution._ended
 _CHANGE = OperationExecution._may_change, OperationExecution._existed
 _RULES: dict[type, _Rule] = {
-    PutNumbered: (
+    PutWith: (
         OperationExecution._may_put, OperationExecution._has_room, OperationExecution._put, OperationExecution._stored),
     Get: _GET, GetWith: _GET,
-    GetNumber: (
-        OperationExecution._may_get_number, OperationExecution._exists, OperationExecution._propose,
-        OperationExecution._handed),
-    DoneLast: _END, LaterWith: _END, BuryHere: _END, Touch: _END,
+    End: _END, Touch: _END,
     Delete: (*_CHANGE, OperationExecution._propose, OperationExecution._deleted),
     Kick: (*_CHANGE, OperationExecution._propose, OperationExecution._kicked),
     PauseQueue: (OperationExecution._may_change, None, OperationExecution._propose, OperationExecution._accepted),
@@ -382,3 +383,9 @@ _RULES: dict[type, _Rule] = {
     OpenSession: (None, None, OperationExecution._propose, OperationExecution._opened),
     TouchSession: (None, None, OperationExecution._propose, OperationExecution._done),
 }
+
+
+def _rule_of(operation: Operation) -> _Rule:
+    if type(operation) is GetWith and operation.number is not None:
+        return _GET_NUMBER
+    return _RULES.get(type(operation), _NO_RULE)

@@ -6,7 +6,7 @@ from itertools import chain
 
 from msgspec.structs import replace
 
-from sockpqd.core import Get, GetInTurn, GetWith, Policy, Taking
+from sockpqd.core import Get, GetWith, InTurn, Policy, Taking
 from sockpqd.gateway.commands.context.client import Client
 from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.protocol.command import Command
@@ -60,8 +60,8 @@ def _in_turn(client: Client, command: Get | GetWith, get: Get, policy: Policy) -
             return replace(command, policy=None) if isinstance(command, GetWith) else command
     state.turning = True
     if isinstance(command, GetWith):
-        return GetInTurn(get, command.count, policy, command.meta, after)
-    return GetInTurn(get, policy=policy, after=after)
+        return replace(command, get=get, policy=policy, turn=InTurn(after))
+    return GetWith(get, policy=policy, turn=InTurn(after))
 
 
 def known_empty(client: Client, get: Get) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 
-from sockpqd.core import Batch, Bury, BuryWithReason, Reply, Results
+from sockpqd.core import Batch, End, How, Reply, Results
 from sockpqd.gateway.commands.context.client import Client
 from sockpqd.gateway.commands.context.client_state import Run
 from sockpqd.gateway.commands.context.in_session import in_session
@@ -133,7 +133,8 @@ def _queue(client: Client, command: Command) -> None:
 
 def log_end(client: Client, command: Command) -> None:
     """Log why a job is done or was buried, for operators."""
-    what = "dead" if isinstance(command.operation, Bury | BuryWithReason) else "done"
+    operation = command.operation
+    what = "dead" if isinstance(operation, End) and operation.how is How.BURY else "done"
     log.info("%s: job %d is %s, %s", client.link.peer, command.operation.id, what, command.arguments[0])
 
 

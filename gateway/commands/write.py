@@ -12,19 +12,15 @@ from sockpqd.core import (
     Change,
     Finished,
     Get,
-    GetInTurn,
     GetWith,
     Move,
     Policy,
     Put,
-    PutGrouped,
-    PutMany,
-    PutNumbered,
-    PutTopic,
     PutWith,
     Rearmed,
     Reply,
     Results,
+    ToQueues,
 )
 from sockpqd.gateway.commands.choice import chosen, known_empty
 from sockpqd.gateway.commands.context.client import Client
@@ -66,13 +62,11 @@ def put(client: Client, command: Command) -> None:
         _follow(client, operation)
 
 
-def _follow(client: Client, put: Put | PutWith | PutGrouped | PutNumbered | PutMany | PutTopic) -> None:
+def _follow(client: Client, put: Put | PutWith) -> None:
     """Propose a waiter's Get right behind the PUT, if the job will be ready immediately."""
-    if isinstance(put, PutNumbered):
-        put = put.job
     if isinstance(put, Put):
         client.hub.waiters.follow(put, client)
-    elif isinstance(put, PutWith) and put.when is None and not put.after:
+    elif put.when is None and not put.after and put.group is None and put.targets is None:
         client.hub.waiters.follow(put.put, client)
 
 
@@ -98,7 +92,7 @@ def put_wait(client: Client, command: Command) -> None:
     _follow(client, put)
 
 
-def _may_find_output(client: Client, put: Put | PutWith | PutGrouped, wants: WaitRequest) -> bool:
+def _may_find_output(client: Client, put: Put | PutWith, wants: WaitRequest) -> bool:
     """Whether there can be an output as soon as the job is put: one that is there already, or the job itself."""
     get = wants.get
     queue = put.queue if isinstance(put, Put) else put.put.queue
@@ -113,7 +107,7 @@ def puts(client: Client, command: Command) -> None:
         client.say(responses.BUSY)
         return
     arguments = command.arguments
-    if any(type(job) is PutMany for job in arguments):
+    if any(type(job) is PutWith and job.targets is not None for job in arguments):
         arguments = _refuse_spread(arguments)
     lines = [job if isinstance(job, bytes) else b"" for job in arguments]
     jobs = tuple(job for job in arguments if not isinstance(job, bytes))
@@ -135,7 +129,8 @@ def _refuse_spread(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     left = SPREAD_JOBS_MAX
     checked: list[Any] = []
     for job in arguments:
-        names = len(set(job.queues)) if type(job) is PutMany else 0
+        targets = job.targets if isinstance(job, PutWith) else None
+        names = len(set(targets.queues)) if isinstance(targets, ToQueues) else 0
         if names > left:
             checked.append(responses.TOO_LARGE)
         else:
@@ -186,7 +181,7 @@ def _pick(client: Client, operation: Get | GetWith, numbering: Numbering | None)
         client.say(responses.QUEUE_EMPTY)
         return
     note: Callable[[Reply], Reply] | None = None
-    if round_robin is not None and type(taking) is GetInTurn:
+    if round_robin is not None and isinstance(taking, GetWith) and taking.turn is not None:
         note = partial(round_robin.note, named=get.queues is not None)
     rated, numbered = client.hub.cluster.machine.rate_limited_queues, numbering is not None
     if rated and (allowed := client.hub.grant_reservations.take(taking, numbered=numbered)) is not None:

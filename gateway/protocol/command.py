@@ -11,11 +11,10 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from sockpqd.core import Get, Put, PutGrouped, PutMany, PutNumbered, PutTopic, PutWith
+from sockpqd.core import Get, PutWith
 from sockpqd.gateway.protocol.request_id import Numbering
 
 Words = list[bytes]
-_WITH_PUT = (PutWith, PutGrouped)
 
 
 class Kind(Enum):
@@ -98,9 +97,6 @@ class Row(Struct, frozen=True, eq=False):
         return self.word.decode() if self.counted_as is None else self.counted_as
 
 
-_SPREADING = (PutMany, PutTopic)
-
-
 class Command(Struct, gc=False):
     """A client's command. The grammar creates it; the parser adds what comes before and after its line."""
 
@@ -122,13 +118,8 @@ class Command(Struct, gc=False):
         self.length = None
         operation = self.operation
         # The frozen operation is not shared yet, so it can be filled in instead of copied.
-        kind = type(operation)
-        if kind is not Put:
-            if kind in _SPREADING:
-                operation = operation.job
-            if kind is PutNumbered:
-                operation = operation.job
-            operation = operation.put if type(operation) in _WITH_PUT else operation
+        if type(operation) is PutWith:
+            operation = operation.put
         force_setattr(operation, "data", data)
         if self.number:
             assert isinstance(self.digest, blake2b)

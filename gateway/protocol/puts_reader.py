@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from hashlib import blake2b
 
-from sockpqd.core import Put, PutGrouped, PutMany, PutNumbered, PutTopic, PutWith
+from sockpqd.core import Put, PutWith
 from sockpqd.gateway.limits import BATCH_BYTES_MAX, BATCH_DATA_BYTES_MAX, COMMAND_BYTES, SKIPPED_BYTES_MAX
 from sockpqd.gateway.protocol.arguments import ArgumentError
 from sockpqd.gateway.protocol.command import Command, Words
@@ -38,7 +38,7 @@ class PutsSoFar:
         self._left = command.length or 0        # jobs still to come
         self._digest = command.digest if isinstance(command.digest, blake2b) else None
         # Bytes: the answer to an invalid job.
-        self._puts: list[Put | PutWith | PutGrouped | PutNumbered | PutMany | PutTopic | bytes] = []
+        self._puts: list[Put | PutWith | bytes] = []
         self._kept_bytes = 0                    # lines and data
         self._data_bytes = 0
         self._dropped_bytes = 0

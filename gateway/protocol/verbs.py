@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from sockpqd.core import DoneAll, GetWith, LaterAll, LaterAllFirst, Touch
+from sockpqd.core import End, GetWith, Touch
 from sockpqd.gateway.limits import NUMBERED_BATCH_JOBS_MAX
 from sockpqd.gateway.protocol.arguments import ArgumentError, WrongWord, unsigned
 from sockpqd.gateway.protocol.command import NO_BODY, Command, Row, Words
@@ -127,4 +127,4 @@ def _jobs(operation: object) -> int:
         return operation.count or 1
     if isinstance(operation, Touch):
         return 1 if isinstance(operation.ids, int) else 2 * len(operation.ids)
-    return len(operation.ids) if isinstance(operation, DoneAll | LaterAll | LaterAllFirst) else 1
+    return len(operation.ids) if isinstance(operation, End) and isinstance(operation.ids, tuple) else 1

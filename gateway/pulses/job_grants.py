@@ -14,9 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sockpqd.cluster.api import Cluster
-from sockpqd.core import Allowance, Get, GetAllowed, Handed, HandedMany, Reply, Return, Taking
+from sockpqd.core import Allowance, Get, GetWith, Handed, HandedMany, Reply, Return, Taking
 from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.protocol.request_id import Numbering
 from sockpqd.gateway.protocol.responses import AtWriting, answer
@@ -101,11 +102,12 @@ class GrantReservation:
         """Where Gets are proposed."""
         return self._reservations.cluster
 
-    def around(self, taking: Taking) -> Taking | GetAllowed:
+    def around(self, taking: Taking) -> Taking:
         """The Get with these grants."""
         if not self._taken:
             return taking
-        return GetAllowed(taking, tuple([Allowance(pulse, count) for pulse, (_, count) in self._taken.items()]))
+        free = tuple([Allowance(pulse, count) for pulse, (_, count) in self._taken.items()])
+        return GetWith(taking, free=free) if isinstance(taking, Get) else replace(taking, free=free)
 
     def release(self) -> None:
         """None of them was used."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from sockpqd.core import GetAllowed, Taking
+from sockpqd.core import Taking
 from sockpqd.gateway.waiting.slots import Outcome
 
 
 class ReservedGrants(Protocol):
     """Grants for one Get, until its outcome is known."""
 
-    def around(self, taking: Taking) -> Taking | GetAllowed:
+    def around(self, taking: Taking) -> Taking:
         """The Get with these grants."""
 
     def release(self) -> None:

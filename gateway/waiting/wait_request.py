@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sockpqd.core import Get, GetInTurn, GetWith, Operation, Request
+from sockpqd.core import Get, GetWith, Operation, Request
 from sockpqd.gateway.limits import FEW_QUEUES, WAITER_QUEUE_BYTES
 from sockpqd.gateway.waiting.rates import ReservedGrants
 
@@ -15,7 +15,7 @@ class WaitRequest(Struct, gc=False, eq=False):
 
     get: Get
     until_finished: bool = False        # GETBE
-    pick: GetWith | GetInTurn | None = None     # if it is more than a Get
+    pick: GetWith | None = None     # if it is more than a Get
     request: Request | None = None      # of a numbered command
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sockpqd.beanstalk import Failure, calls
-from sockpqd.core import Delete, DoneLast, Get, PutNumbered
+from sockpqd.core import Delete, End, Get, PutWith
 from sockpqd.gateway.auth.users_file import Account
 from sockpqd.gateway.beanstalkd import execute_call
 from sockpqd.gateway.beanstalkd.remote import decode_outcome
@@ -103,7 +103,7 @@ def test_a_job_whose_time_has_ended_is_deleted_if_nobody_has_it() -> None:
         before = len(gateway.cluster.log)
         assert place.do(calls.Delete(job.number, job.handle)) == calls.Names(("q",))
         requests: list[Any] = [operation for entry in gateway.cluster.log[before:] for operation in entry]
-        assert [type(inner(request)) for request in requests] == [DoneLast, Delete]
+        assert [type(inner(request)) for request in requests] == [End, Delete]
         assert len({request.number for request in requests}) == 1
         assert [request.part for request in requests] == [0, 1]
         assert gateway.cluster.machine.counts("q") is None
@@ -242,7 +242,7 @@ def test_forwarded_calls_go_this_way() -> None:
         outcomes = [decode_outcome(data) for data in told if data is not None]
         assert [type(outcome) for outcome in outcomes] == [calls.Number, calls.Number, calls.Reserved, calls.Number]
         assert outcomes[3] == outcomes[1]
-        assert len(gateway.cluster.operations(PutNumbered)) == 0, "all of them are requests"
+        assert len(gateway.cluster.operations(PutWith)) == 0, "all of them are requests"
         counts = gateway.cluster.machine.counts("q")
         assert counts is not None
         assert (counts.ready, counts.running) == (1, 1)

@@ -14,11 +14,9 @@ from sockpqd.beanstalk import Call, Conversation, Failure, Result, Server, calls
 from sockpqd.core import (
     Delete,
     Get,
-    GetNumber,
     GetWith,
     Operation,
     Put,
-    PutNumbered,
     PutWith,
     Request,
     encode_operation,
@@ -182,7 +180,7 @@ def test_a_job_that_nobody_has_is_deleted_by_one_operation() -> None:
         assert held.number == number
         assert place.do(calls.Delete(number)) is Failure.NOT_FOUND
         assert running(gateway) == 1
-        assert GetNumber not in kinds(gateway)
+        assert GetWith not in kinds(gateway)
     with_gateway(test, automatic=False)
 
 
@@ -425,7 +423,7 @@ def test_the_leader_looks_up_the_rights_of_the_user() -> None:
         ):
             before = kinds(gateway)
             assert place.do(call) is Failure.FORBIDDEN
-            assert not {PutNumbered, Get, GetWith, Put, PutWith} & set(kinds(gateway)[len(before):])
+            assert not {Get, GetWith, Put, PutWith} & set(kinds(gateway)[len(before):])
     with_gateway(test, automatic=False, users={"ann": Account(of_words(["put:a*", "get:a*"]), None)})
 
 

@@ -24,14 +24,14 @@ from sockpqd.core import (
     Batch,
     Change,
     Done,
-    DoneAll,
     Effects,
+    End,
     Finished,
     Get,
     GetWith,
+    How,
     JobState,
     Kick,
-    LaterAll,
     Move,
     Operation,
     PurgeQueue,
@@ -209,8 +209,8 @@ def test_an_entry_is_closed_by_size_and_a_larger_operation_travels_alone() -> No
     Move(1, "q", data=bytes(ENTRY_BYTES_MAX - 500)),
     Batch((Put("q", 0, bytes(ENTRY_BYTES_MAX // 2)), PutWith(Put("q", 0, bytes(ENTRY_BYTES_MAX // 2 - 500)))), False),
     Request(1, 1, bytes(16), 0, False, Batch((Put("q", 0, bytes(ENTRY_BYTES_MAX - 500)),), True)),
-    LaterAll(tuple(range(ENTRY_BYTES_MAX // 8 - 50))),
-    DoneAll(tuple(range(ENTRY_BYTES_MAX // 8 - 50))),
+    End(tuple(range(ENTRY_BYTES_MAX // 8 - 50)), How.LATER),
+    End(tuple(range(ENTRY_BYTES_MAX // 8 - 50)), How.DONE),
 ])
 def test_data_are_counted_in_whatever_operation_they_are(operation: Operation) -> None:
     log = Log()
@@ -222,8 +222,8 @@ def test_data_are_counted_in_whatever_operation_they_are(operation: Operation) -
 
 
 @pytest.mark.parametrize("operation", [
-    Batch((Put("q", 0, b""),) * 800, False), GetWith(Get(None), 800), DoneAll(tuple(range(800))),
-    LaterAll(tuple(range(800))), Kick("q", 800), PurgeQueue("q", JobState.READY),
+    Batch((Put("q", 0, b""),) * 800, False), GetWith(Get(None), 800), End(tuple(range(800)), How.DONE),
+    End(tuple(range(800)), How.LATER), Kick("q", 800), PurgeQueue("q", JobState.READY),
     Request(1, 1, bytes(16), 0, False, GetWith(Get(None), 800)),
 ], ids=lambda operation: type(operation).__name__)
 def test_an_entry_has_two_thousand_jobs_at_most(operation: Operation) -> None:
@@ -241,7 +241,7 @@ LONG = [
     Request(1, 1, bytes(16), 0, False, Get(tuple(f"{number:0254}" for number in range(256)))),
     Get(tuple(f"{number:03x}" for number in range(4096))),
     PutWith(Put("q" * 255, 0, b"", "i" * 255), after=tuple(f"{number:0255}" for number in range(100)), key="k" * 128),
-    DoneAll((2**64 - 1,) * 3000),
+    End((2**64 - 1,) * 3000, How.DONE),
     Change(Selector(0, "q" * 255, "k" * 128), item="i" * 255),
 ]
 

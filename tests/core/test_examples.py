@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from sockpqd.core import (
     Aborted,
     Accepted,
     Batch,
     BindQueue,
-    Bury,
     Change,
     CloseSession,
     Configure,
@@ -18,16 +18,16 @@ from sockpqd.core import (
     DataTooLarge,
     DeleteQueue,
     Done,
-    DoneAll,
-    DoneLast,
     Due,
     Empty,
+    End,
     ExpireQueue,
     Finished,
     Get,
     GetWith,
     Handed,
     HandedMany,
+    How,
     JobExists,
     JobIgnored,
     JobReplaced,
@@ -35,7 +35,6 @@ from sockpqd.core import (
     JobState,
     Kick,
     Later,
-    LaterWith,
     Leased,
     Machine,
     Move,
@@ -48,8 +47,6 @@ from sockpqd.core import (
     Policy,
     PurgeQueue,
     Put,
-    PutMany,
-    PutTopic,
     PutWith,
     QueueChange,
     QueueExists,
@@ -71,6 +68,8 @@ from sockpqd.core import (
     Then,
     Tick,
     TooManyBindings,
+    ToQueues,
+    ToTopic,
     Touch,
     UnbindQueue,
 )
@@ -140,7 +139,7 @@ def test_periodic_job_skips_what_was_missed_and_ends_with_last(machine: Machine)
     ask(machine, PutWith(Put("q", 0, b""), every_ms=100), GET, now_ms=1000)
     assert ask(machine, Done(1), now_ms=1350) == [Rearmed(1400)]
     assert ask(machine, GET, now_ms=1399) == [Empty(True)]
-    assert ask(machine, GET, DoneLast(2), now_ms=1400)[1] == Finished(queue_done=True)
+    assert ask(machine, GET, End(2, How.DONE, last=True), now_ms=1400)[1] == Finished(queue_done=True)
 
 
 def test_job_waits_until_each_of_its_items_was_finished_once(machine: Machine) -> None:
@@ -230,7 +229,7 @@ def test_batch_is_executed_whole_or_not_at_all(machine: Machine) -> None:
     assert machine.running()[0].id == 1
     assert not machine.unfinished("p")
     assert ask(machine, Batch(wrong, False)) == [Results((Finished(queue_done=True), Stored(), NotFound()))]
-    assert ask(machine, DoneAll((1, 2))) == [Results((NotFound(), NotFound()))]
+    assert ask(machine, End((1, 2), How.DONE)) == [Results((NotFound(), NotFound()))]
 
 
 # --- choice
@@ -308,7 +307,7 @@ def test_deleted_queue_takes_its_running_jobs_along(machine: Machine) -> None:
 def test_job_is_dead_after_its_attempts_and_kicked_back(machine: Machine) -> None:
     settings(machine, tries=2)
     ask(machine, PutWith(Put("q", 3, b"1", "x"), Due(0, 5), key="k"), GET, Return(1), now_ms=10)
-    ask(machine, GET, LaterWith(2, yielded=True), GET, Later(3), GET)
+    ask(machine, GET, End(2, How.LATER, yielded=True), GET, Later(3), GET)
     effects = run(machine, Later(4)).effects
     assert (list(effects.ended), list(effects.ready)) == (["q"], ["q_dead"])
     dead = machine.peek(Selector(queue="q_dead", key="k"))
@@ -323,7 +322,7 @@ def test_job_is_dead_after_its_attempts_and_kicked_back(machine: Machine) -> Non
 def test_buried_job_goes_to_the_dead_queue_that_is_set_and_loses_a_key_that_is_taken(machine: Machine) -> None:
     settings(machine, tries=0, dead="graves")
     ask(machine, PutWith(Put("graves", 0, b""), key="k"), PutWith(Put("q", 0, b"1"), key="k"), GET)
-    assert ask(machine, Bury(1)) == [Finished(queue_done=True)]
+    assert ask(machine, End(1, How.BURY)) == [Finished(queue_done=True)]
     counts = machine.counts("q")
     assert counts is not None
     assert counts.dead == 1
@@ -443,16 +442,24 @@ def bodies(machine: Machine) -> tuple[int, int]:
 
 def test_a_put_into_many_queues_is_all_or_nothing(machine: Machine) -> None:
     settings(machine, "b", capacity=1)
-    assert ask(machine, PutMany(("a", "b", "a"), SPREAD)) == [Spread(2)]
-    assert ask(machine, PutMany(("a", "b"), SPREAD)) == [QueueFull()]
-    assert ask(machine, PutMany(("c", "a"), PutWith(Put("", 0, b""), key="k"))) == [Spread(2)]
-    assert ask(machine, PutMany(("d", "c"), PutWith(Put("", 0, b""), key="k"))) == [JobExists()]
+    assert ask(machine, replace(SPREAD, targets=ToQueues(("a", "b", "a")))) == [Spread(2)]
+    assert ask(machine, replace(SPREAD, targets=ToQueues(("a", "b")))) == [QueueFull()]
+    assert ask(machine, PutWith(Put("", 0, b""), key="k", targets=ToQueues(("c", "a")))) == [Spread(2)]
+    assert ask(machine, PutWith(Put("", 0, b""), key="k", targets=ToQueues(("d", "c")))) == [JobExists()]
     assert [machine.ready(name) for name in "abcd"] == [2, 1, 1, 0]
 
 
+def test_copies_have_neither_a_number_nor_a_lease(machine: Machine) -> None:
+    put = replace(SPREAD, number=True, lease_ms=500, targets=ToQueues(("a", "b")))
+    assert ask(machine, put, Get(("a",))) == [Spread(2), Handed(1, "a", 0, SPREAD.put.data)]
+    (job,) = machine.running()
+    assert job.deadline_ms is None
+    assert job.extras is None or job.extras.counts is None
+
+
 def test_a_shared_body_is_there_once_in_memory_and_in_snapshots(machine: Machine) -> None:
-    ask(machine, PutMany(("a", "b", "c", "d"), SPREAD), Get(("a",)), Bury(1))
-    ask(machine, Get(("b",)), PutMany(("a", "b"), SPREAD), Get(("c",)), Move(3, "e"))
+    ask(machine, replace(SPREAD, targets=ToQueues(("a", "b", "c", "d"))), Get(("a",)), End(1, How.BURY))
+    ask(machine, Get(("b",)), replace(SPREAD, targets=ToQueues(("a", "b"))), Get(("c",)), Move(3, "e"))
     snapshot = b"".join(machine.snapshot())
     assert (snapshot.count(BODY), bodies(machine)) == (2, (6, 1))       # the second put is of the same bytes object
     again = Machine()
@@ -464,15 +471,17 @@ def test_a_shared_body_is_there_once_in_memory_and_in_snapshots(machine: Machine
 
 def test_spread_in_a_refused_batch_leaves_nothing(machine: Machine) -> None:
     before = b"".join(machine.snapshot())
-    assert ask(machine, Batch((PutMany(("a", "b"), SPREAD), Done(7)), True)) == [Aborted(2, NotFound())]
+    assert ask(
+        machine, Batch((replace(SPREAD, targets=ToQueues(("a", "b"))), Done(7)), True),
+    ) == [Aborted(2, NotFound())]
     assert machine.queue_names("") == []
     assert len(before) > 0
 
 
 def test_a_batch_puts_no_more_than_ten_thousand_jobs_into_several_queues(machine: Machine) -> None:
     ask(machine, *[BindQueue("t", f"q{number}") for number in range(4000)])
-    put = PutTopic("t", "", PutWith(Put("", 0, b"")))
-    (results,) = ask(machine, Batch((put, put, put, PutMany(("a",), SPREAD)), False))
+    put = PutWith(Put("", 0, b""), targets=ToTopic("t", ""))
+    (results,) = ask(machine, Batch((put, put, put, replace(SPREAD, targets=ToQueues(("a",)))), False))
     assert results == Results((Spread(4000), Spread(4000), DataTooLarge(), Spread(1)))
 
 
@@ -486,7 +495,7 @@ def test_a_binding_makes_its_queue_exist_and_goes_with_it(machine: Machine) -> N
     assert machine.queue_names("") == []
     ask(machine, Configure(autocreate=False))
     assert ask(machine, BindQueue("t", "q")) == [QueueNotFound()]
-    assert ask(machine, PutTopic("t", "", SPREAD)) == [Spread(0)]
+    assert ask(machine, replace(SPREAD, targets=ToTopic("t", ""))) == [Spread(0)]
 
 
 def test_a_topic_has_ten_thousand_bindings_at_most(machine: Machine) -> None:
@@ -497,17 +506,21 @@ def test_a_topic_has_ten_thousand_bindings_at_most(machine: Machine) -> None:
 def test_a_put_to_a_topic_is_refused_whose_key_would_take_too_long_to_match(machine: Machine) -> None:
     ask(machine, *[BindQueue("t", f"q{number}", f"#.{number}") for number in range(1000)], BindQueue("t", "all"))
     long = ".".join(["a"] * 61)
-    assert ask(machine, PutTopic("t", long[:-2], SPREAD), PutTopic("t", long, SPREAD)) == [Spread(1), DataTooLarge()]
+    assert ask(
+        machine, replace(SPREAD, targets=ToTopic("t", long[:-2])), replace(SPREAD, targets=ToTopic("t", long)),
+    ) == [Spread(1), DataTooLarge()]
     ask(machine, *[BindQueue("u", f"q{number}") for number in range(2000)])
-    assert ask(machine, PutTopic("u", long, SPREAD)) == [Spread(2000)]       # nothing is matched there
+    assert ask(machine, replace(SPREAD, targets=ToTopic("u", long))) == [Spread(2000)]       # nothing is matched there
 
 
 def test_a_put_with_options_reaches_fewer_queues(machine: Machine) -> None:
     ask(machine, *[BindQueue("t", f"q{number}") for number in range(5001)])
     keyed = PutWith(SPREAD.put, key="k")
-    assert ask(machine, PutTopic("t", "", keyed), PutTopic("t", "", SPREAD)) == [DataTooLarge(), Spread(5001)]
+    assert ask(
+        machine, replace(keyed, targets=ToTopic("t", "")), replace(SPREAD, targets=ToTopic("t", "")),
+    ) == [DataTooLarge(), Spread(5001)]
     ask(machine, UnbindQueue("t", "q7"))
-    assert ask(machine, PutTopic("t", "", keyed)) == [Spread(5000)]
+    assert ask(machine, replace(keyed, targets=ToTopic("t", ""))) == [Spread(5000)]
 
 
 @pytest.mark.parametrize(("pattern", "key", "matches"), [

@@ -8,23 +8,21 @@ from sockpqd.core import (
     Accepted,
     BadSetting,
     Batch,
-    Bury,
     Configure,
     ConfigureFair,
     ConfigureQueue,
     Done,
-    DoneRan,
     Empty,
+    End,
     FairGroup,
     FairSettings,
     Get,
     GetWith,
     Handed,
     HandedMany,
+    How,
     Kick,
     Later,
-    LaterRan,
-    LaterWith,
     Machine,
     Move,
     NotFound,
@@ -33,7 +31,6 @@ from sockpqd.core import (
     PauseQueue,
     Policy,
     Put,
-    PutGrouped,
     PutWith,
     QueueChange,
     Reply,
@@ -63,7 +60,7 @@ class Cluster:
 
     def put(self, group: str, count: int = 1, queue: str = "q", priority: int = 0) -> None:
         """Jobs of a group."""
-        self.do(*[PutGrouped(Put(queue, priority, group.encode()), group)] * count)
+        self.do(*[PutWith(Put(queue, priority, group.encode()), group=group)] * count)
 
     def get(self, operation: Operation = BY_FAIR) -> Handed:
         """One job."""
@@ -74,7 +71,7 @@ class Cluster:
     def run(self, ran_s: float, operation: Operation = BY_FAIR) -> str:
         """The next job runs for so long and goes back; returns its group, which is its data."""
         job = self.get(operation)
-        self.do(LaterRan(LaterWith(job.id, yielded=True), round(ran_s * 1000)))
+        self.do(End(job.id, How.LATER, yielded=True, ran_ms=round(ran_s * 1000)))
         return job.data.decode()
 
     def group(self, name: str) -> FairGroup:
@@ -109,7 +106,7 @@ def test_the_level_after_1_10_60_and_300_seconds(cluster: Cluster) -> None:
 
 def test_one_quantum_of_600_seconds_is_spread_over_the_levels_up_to_the_cap(cluster: Cluster) -> None:
     cluster.put("g")
-    cluster.do(DoneRan(cluster.get().id, 600_000))
+    cluster.do(End(cluster.get().id, How.DONE, ran_ms=600_000))
     assert cluster.times() == [1, 9, 20, 0, 0]
     assert cluster.group("g").level == 4
 
@@ -133,7 +130,7 @@ def test_shares_of_levels_that_are_always_full(cluster: Cluster, levels: tuple[i
         while job.data != b"g%d" % level:
             cluster.do(Later(job.id))
             job = cluster.get(GetWith(Get(("q",))))
-        cluster.do(LaterRan(LaterWith(job.id), starts_s[level] * 1000))
+        cluster.do(End(job.id, How.LATER, ran_ms=starts_s[level] * 1000))
         assert cluster.group(f"g{level}").level == level
     counts = dict.fromkeys(levels, 0)
     for _ in range(1000):
@@ -152,7 +149,7 @@ def test_quanta_of_10_and_20_ms_give_7_or_8_against_3_or_4_of_11_choices(cluster
     for _ in range(11):
         job = cluster.get()
         ran_ms = 10 if job.data == b"short" else 20
-        cluster.do(LaterRan(LaterWith(job.id), ran_ms))
+        cluster.do(End(job.id, How.LATER, ran_ms=ran_ms))
         chosen.append(job.data.decode())
     assert chosen.count("short") in (7, 8)
     assert chosen.count("long") in (3, 4)
@@ -184,7 +181,7 @@ def test_a_group_that_was_idle_for_ten_minutes_has_no_old_advantage(cluster: Clu
     for _ in range(4):
         cluster.run(0.05)
     job = cluster.get()
-    cluster.do(DoneRan(job.id, 10))
+    cluster.do(End(job.id, How.DONE, ran_ms=10))
     rest = "b" if job.data == b"a" else "a"
     for _ in range(10):
         assert cluster.run(0.05) == rest
@@ -208,7 +205,7 @@ def test_the_level_of_a_hung_job_waits_for_thirty_seconds_worth_of_share_and_no_
     cluster.do(ConfigureFair((0, 1000)))
     for name in ("hung", "other"):
         cluster.put(name, queue=name)
-        cluster.do(LaterRan(LaterWith(cluster.get().id), 1_000_000))
+        cluster.do(End(cluster.get().id, How.LATER, ran_ms=1_000_000))
     cluster.put("low", 2)
     for _ in range(100):
         cluster.run(1)
@@ -226,7 +223,7 @@ def test_a_charge_moves_all_jobs_of_the_group_before_the_next_choice(cluster: Cl
     cluster.put("b")
     first, other = cluster.get(), cluster.get()
     assert (first.data, other.data) == (b"a", b"b")
-    cluster.do(DoneRan(first.id, 5000))
+    cluster.do(End(first.id, How.DONE, ran_ms=5000))
     assert cluster.waiting() == [0, 1, 0, 0, 0]             # both jobs that are left, at once
     selected = [level.selected for level in cluster.machine.fair_levels()]
     assert cluster.get().data == b"a"
@@ -237,13 +234,13 @@ def test_a_charge_moves_all_jobs_of_the_group_before_the_next_choice(cluster: Cl
 # ---- groups
 
 def test_the_group_stays_with_the_job(cluster: Cluster) -> None:
-    cluster.do(PutGrouped(Put("q", 0, b"x"), "g", key="k"))
+    cluster.do(PutWith(Put("q", 0, b"x"), key="k", group="g"))
     job = cluster.get(GetWith(Get(("q",)), meta=True))
     assert job.meta
     assert job.meta.group == "g"
     cluster.do(Later(job.id))
     job = cluster.get(GetWith(Get(("q",)), meta=True))
-    cluster.do(Bury(job.id), Kick("q", 1))
+    cluster.do(End(job.id, How.BURY), Kick("q", 1))
     job = cluster.get(GetWith(Get(("q",)), meta=True))
     assert job.meta
     assert job.meta.group == "g"
@@ -259,8 +256,8 @@ def test_without_a_group_the_queue_is_the_group_and_both_meanings_share_one_acco
     cluster.do(Put("mail", 0, b"1"))
     cluster.put("mail", queue="other")
     assert (cluster.group("mail").waiting, cluster.group("mail").running) == (2, 0)
-    cluster.do(DoneRan(cluster.get().id, 500))
-    cluster.do(DoneRan(cluster.get().id, 700))
+    cluster.do(End(cluster.get().id, How.DONE, ran_ms=500))
+    cluster.do(End(cluster.get().id, How.DONE, ran_ms=700))
     assert cluster.group("mail") == FairGroup(1, 1_200_000, cluster.group("mail").priority_us, 0, 0)
 
 
@@ -274,7 +271,7 @@ def test_groups_of_one_priority_alternate_also_within_a_count(cluster: Cluster) 
 
 def test_in_a_group_the_first_job_by_priority_then_by_place(cluster: Cluster) -> None:
     for queue, priority in (("b", 0), ("a", 0), ("c", 5)):
-        cluster.do(PutGrouped(Put(queue, priority, b""), "g"))
+        cluster.do(PutWith(Put(queue, priority, b""), group="g"))
     assert [cluster.get().queue for _ in range(3)] == ["c", "b", "a"]
 
 
@@ -311,11 +308,13 @@ def test_hand_outs_under_way_at_the_first_use_are_charged_from_then_on(cluster: 
 
 
 @pytest.mark.parametrize(("use", "used"), [
-    (PutGrouped(Put("q", 0, b""), "g"), True), (BY_FAIR, True), (Configure(policy=Policy.FAIR), True),
+    (PutWith(Put("q", 0, b""), group="g"), True), (BY_FAIR, True), (Configure(policy=Policy.FAIR), True),
     (ConfigureQueue("q", QueueChange(sched=Sched.FIFO)), True), (ConfigureFair(cap_ms=1000), True),
-    (DoneRan(1, 5), True), (LaterRan(LaterWith(1), 5), True), (Touch(1, ran_ms=5), True), (DoneRan(7, 5), False),
+    (End(1, How.DONE, ran_ms=5), True), (
+        End(1, How.LATER, ran_ms=5), True,
+    ), (Touch(1, ran_ms=5), True), (End(7, How.DONE, ran_ms=5), False),
     (Done(1), False), (ConfigureFair(cap_ms=1), False),
-    (Batch((PutGrouped(Put("q", 0, b""), "g"), Done(9)), True), False),
+    (Batch((PutWith(Put("q", 0, b""), group="g"), Done(9)), True), False),
 ])
 def test_what_is_the_first_use(cluster: Cluster, use: Operation, used: bool) -> None:
     cluster.do(Put("q", 0, b""), Get(None))
@@ -342,7 +341,7 @@ def test_by_fair_among_named_queues_and_by_item(cluster: Cluster) -> None:
     fair = GetWith(Get(("x", "y", "nothing")), policy=Policy.FAIR)
     assert [cluster.get(fair).data for _ in range(4)] == [b"a", b"b", b"a", b"b"]
     assert isinstance(cluster.do(fair)[0], Empty)
-    cluster.do(PutGrouped(Put("z", -1, b"i", "item"), "d"), PutGrouped(Put("y", 0, b"j", "item"), "e"))
+    cluster.do(PutWith(Put("z", -1, b"i", "item"), group="d"), PutWith(Put("y", 0, b"j", "item"), group="e"))
     for _ in range(2):
         job = cluster.get(GetWith(Get(None, item="item"), policy=Policy.FAIR))
         assert job.data in (b"i", b"j")
@@ -368,7 +367,7 @@ def test_queues_at_their_limit_and_paused_are_passed_over(cluster: Cluster) -> N
 def test_an_item_at_its_limit_keeps_its_jobs_back_and_the_next_group_has_its_turn(cluster: Cluster) -> None:
     cluster.do(ConfigureQueue("q", QueueChange(item_limit=1)))
     for group, item in (("a", "i"), ("a", "i"), ("b", "j"), ("b", "i")):
-        cluster.do(PutGrouped(Put("q", 0, group.encode() + item.encode(), item), group))
+        cluster.do(PutWith(Put("q", 0, group.encode() + item.encode(), item), group=group))
     assert [cluster.get().data for _ in range(2)] == [b"ai", b"bj"]     # the other two wait for i
     assert isinstance(cluster.do(BY_FAIR)[0], Empty)
     cluster.do(Done(1))
@@ -380,7 +379,7 @@ def test_an_item_at_its_limit_keeps_its_jobs_back_and_the_next_group_has_its_tur
 
 def test_resume_offers_groups_in_portions(cluster: Cluster) -> None:
     names = [f"g{number:05}" for number in range(PORTION_MAX + 5)]
-    cluster.do(*[PutGrouped(Put("q", 0, b""), name) for name in names])
+    cluster.do(*[PutWith(Put("q", 0, b""), group=name) for name in names])
     cluster.do(PauseQueue("q", False, True))
     while isinstance(cluster.do(BY_FAIR)[0], Handed):
         pass
@@ -411,13 +410,13 @@ def test_the_first_use_offers_groups_in_portions(cluster: Cluster) -> None:
 
 def test_the_first_use_offers_also_the_group_of_the_job_that_it_replaces(cluster: Cluster) -> None:
     cluster.do(PutWith(Put("a", 0, b"1"), key="k"), Put("b", 0, b"2"))
-    cluster.do(PutGrouped(Put("a", 0, b"3"), "a", key="k", on_dup=OnDup.REPLACE))
+    cluster.do(PutWith(Put("a", 0, b"3"), key="k", on_dup=OnDup.REPLACE, group="a"))
     assert [cluster.get().data for _ in range(2)] == [b"3", b"2"]       # groups in sorted order
 
 
 def test_the_group_of_a_job_that_leaves_it_at_the_first_use_has_an_account(cluster: Cluster) -> None:
     cluster.do(PutWith(Put("a", 0, b"1"), key="k"))
-    cluster.do(PutGrouped(Put("a", 0, b"2"), "g", key="k", on_dup=OnDup.REPLACE))
+    cluster.do(PutWith(Put("a", 0, b"2"), key="k", on_dup=OnDup.REPLACE, group="g"))
     assert cluster.group("a") == FairGroup(0, 0, 0, 0, 0)
 
 
@@ -448,7 +447,7 @@ def test_a_level_above_the_new_ones_lives_until_its_last_group_was_charged(clust
 
 def test_groups_without_jobs_are_forgotten_after_their_time(cluster: Cluster) -> None:
     cluster.put("g")
-    cluster.do(DoneRan(cluster.get().id, 5000))
+    cluster.do(End(cluster.get().id, How.DONE, ran_ms=5000))
     cluster.now_ms += 599_000
     cluster.do(Tick())
     assert cluster.group("g").level == 1
@@ -465,7 +464,9 @@ def test_what_a_batch_did_to_groups_is_undone(cluster: Cluster) -> None:
     cluster.now_ms += 400
     before = snapshot_of(cluster.machine)
     cluster.do(Batch((
-        DoneRan(job.id, 5000), PutGrouped(Put("new", 0, b""), "c"), PutGrouped(Put("q", 7, b""), "a"),
+        End(
+            job.id, How.DONE, ran_ms=5000,
+        ), PutWith(Put("new", 0, b""), group="c"), PutWith(Put("q", 7, b""), group="a"),
         Touch(2, ran_ms=100), PutWith(Put("p", 0, b"")), Done(99),
     ), atomic=True))
     after = restored(snapshot_of(cluster.machine))
@@ -476,7 +477,7 @@ def test_what_a_batch_did_to_groups_is_undone(cluster: Cluster) -> None:
 
 
 def test_there_is_no_such_job(cluster: Cluster) -> None:
-    assert cluster.do(DoneRan(1, 1), LaterRan(LaterWith(1), 1), Touch(1, ran_ms=1)) == [NotFound()] * 3
+    assert cluster.do(End(1, How.DONE, ran_ms=1), End(1, How.LATER, ran_ms=1), Touch(1, ran_ms=1)) == [NotFound()] * 3
 
 
 def test_ask_is_not_needed(cluster: Cluster) -> None:

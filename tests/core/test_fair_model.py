@@ -12,27 +12,25 @@ import pytest
 
 from sockpqd.core import (
     Batch,
-    Bury,
     Configure,
     ConfigureFair,
     ConfigureQueue,
     Done,
-    DoneRan,
+    End,
     Get,
     GetWith,
     Handed,
     HandedMany,
+    How,
     Kick,
     Later,
-    LaterRan,
-    LaterWith,
     Machine,
     Move,
     Operation,
     PauseQueue,
     Policy,
     Put,
-    PutGrouped,
+    PutWith,
     QueueChange,
     ResumeQueue,
     Return,
@@ -58,16 +56,16 @@ def operation(random: Random, ids: list[int]) -> Operation:
     queue, group, number = random.choice(QUEUES), random.choice(GROUPS), random.choice(ids or [0])
     ran_ms, item = random.choice(RAN_MS), random.choice([None, None, "x"])
     put = Put(queue, random.choice([0, 0, 1]), b"", item)
-    grouped = PutGrouped(put, group)
+    grouped = PutWith(put, group=group)
     get = Get(random.choice(ASKED), random.choice([None, None, 5000]), item=random.choice([None, None, None, "x"]))
-    slice_ends = LaterRan(LaterWith(number, yielded=True, first=random.random() < 0.3), ran_ms)
+    slice_ends = End(number, How.LATER, first=random.random() < 0.3, yielded=True, ran_ms=ran_ms)
     kinds: list[tuple[int, list[Operation]]] = [
         (30, [grouped, grouped, put]),
         (30, [GetWith(get, random.choice([None, None, 3]), random.choice([Policy.FAIR] * 4 + [None, Policy.RANDOM]))]),
-        (10, [DoneRan(number, ran_ms), Done(number)]),
-        (10, [slice_ends, LaterRan(LaterWith(number), ran_ms), Later(number)]),
+        (10, [End(number, How.DONE, ran_ms=ran_ms), Done(number)]),
+        (10, [slice_ends, End(number, How.LATER, ran_ms=ran_ms), Later(number)]),
         (5, [Touch(number), Touch(number, ran_ms=ran_ms)]),
-        (3, [Return(number), Bury(number), Move(number, queue), Kick(queue, 2)]),
+        (3, [Return(number), End(number, How.BURY), Move(number, queue), Kick(queue, 2)]),
         (3, [PauseQueue(queue, False, True)]),
         (4, [ResumeQueue(queue)]),
         (4, [
@@ -81,7 +79,7 @@ def operation(random: Random, ids: list[int]) -> Operation:
             Configure(policy=random.choice([Policy.FAIR, Policy.RANDOM])),
         ]),
         (3, [
-            Batch((PutGrouped(put, "new"), DoneRan(number, 9000), slice_ends, last), atomic=True)
+            Batch((PutWith(put, group="new"), End(number, How.DONE, ran_ms=9000), slice_ends, last), atomic=True)
             for last in (Done(0), Touch(number))
         ]),
         (3, [Tick()]),

@@ -8,7 +8,6 @@ import pytest
 
 from sockpqd.core import (
     Batch,
-    Bury,
     Change,
     ConfigureQueue,
     CreateQueue,
@@ -16,12 +15,13 @@ from sockpqd.core import (
     DeleteQueue,
     Done,
     Due,
+    End,
     Get,
+    How,
     JobState,
     JobTotals,
     Kick,
     Later,
-    LaterWith,
     Machine,
     Move,
     Order,
@@ -60,7 +60,7 @@ def test_each_event_is_counted_where_it_happens() -> None:
     run(machine, CreateQueue("q", QueueChange(tries=2)), *[Put("q", 0, b"%d" % number) for number in range(6)])
     run(machine, PutWith(Put("q", 0, b"fades"), ttl_ms=50), *[Get(("q",), 30, Then.LATER)] * 6)
     assert past(machine) == (7, 6, 0, 0, 0, 0, 0)
-    run(machine, Done(1), Later(2), Bury(3), Move(4, "r"), Return(5), Done(99))
+    run(machine, Done(1), Later(2), End(3, How.BURY), Move(4, "r"), Return(5), Done(99))
     assert past(machine) == (7, 6, 2, 1, 0, 1, 0)
     assert (past(machine, "r"), past(machine, "q_dead")) == ((1, 0, 0, 0, 0, 0, 0), (0,) * 7)
     run(machine, Tick(), now_ms=100)
@@ -96,7 +96,7 @@ def test_what_is_taken_back_was_not_counted() -> None:
     run(machine, CreateQueue("s", QueueChange(tries=1)), *[Put(queue, 0, b"") for queue in "qsqs"], *[Get(None)] * 4)
     before = {queue: past(machine, queue) for queue in ("q", "s", "s_dead", "new")}
     state = snapshot_of(machine)
-    steps = (Done(1), Put("new", 0, b""), Later(2), Move(3, "s"), Bury(4), Put("q", 0, b""), Put("s", 0, b""))
+    steps = (Done(1), Put("new", 0, b""), Later(2), Move(3, "s"), End(4, How.BURY), Put("q", 0, b""), Put("s", 0, b""))
     ask(machine, Batch((*steps, Done(99)), atomic=True))
     assert {queue: past(machine, queue) for queue in before} == before
     run(machine, Batch(steps, atomic=True))
@@ -154,7 +154,7 @@ def test_the_age_is_that_of_the_place() -> None:
     assert age_ms(machine) == 0
     run(machine, Later(1), now_ms=6000)
     assert age_ms(machine, now_ms=8000) == 2000         # a new place
-    run(machine, LaterWith(2, first=True), now_ms=9000)
+    run(machine, End(2, How.LATER, first=True), now_ms=9000)
     assert age_ms(machine, now_ms=9500) == 8500         # its old one
     run(machine, Change(Selector(0, "q", "none"), 3), Get(("q",)), now_ms=9500)
     run(machine, Get(("q",)), now_ms=9500)

@@ -6,6 +6,7 @@ Beside it the right one, which is green. The notation is that of test_session_pr
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from sockpqd.core import (
     DURATION_MS_MAX,
@@ -14,8 +15,6 @@ from sockpqd.core import (
     Batch,
     BeatWorker,
     BindQueue,
-    Bury,
-    BuryWithReason,
     Change,
     CloseSession,
     Configure,
@@ -24,31 +23,23 @@ from sockpqd.core import (
     Delete,
     DeleteQueue,
     Done,
-    DoneAll,
-    DoneLast,
-    DoneRan,
     Due,
-    EndWith,
+    End,
     ExpireQueue,
     Feedback,
     Finished,
     Get,
-    GetAllowed,
-    GetInTurn,
     GetWith,
     Handed,
     HandedMany,
+    How,
+    InTurn,
     JobExists,
     JobReplaced,
     JobRunning,
     JobState,
     Kick,
     Later,
-    LaterAll,
-    LaterAllFirst,
-    LaterRan,
-    LaterWith,
-    LaterWithReason,
     Leased,
     Meta,
     Move,
@@ -60,10 +51,6 @@ from sockpqd.core import (
     Policy,
     PurgeQueue,
     Put,
-    PutGrouped,
-    PutMany,
-    PutNumbered,
-    PutTopic,
     PutWith,
     QueueChange,
     QueueNotEmpty,
@@ -78,6 +65,8 @@ from sockpqd.core import (
     StoredNumber,
     Then,
     Tick,
+    ToQueues,
+    ToTopic,
     Touch,
     TouchSession,
     UnbindQueue,
@@ -119,7 +108,7 @@ TRIES = (0, ConfigureQueue("q", QueueChange(tries=1)), OK)
 DEAD = [TRIES, STORED, GOT, (0, Later(1), OK)]
 
 
-COPIES = (0, PutMany(("q", "p"), PutWith(X)), Spread(2))
+COPIES = (0, PutWith(X, targets=ToQueues(("q", "p"))), Spread(2))
 GET_P = Get(("p",))
 GET_NONE = Get(("q",), item="none")
 BIND = (0, BindQueue("t", "q"), OK)
@@ -147,7 +136,7 @@ BROKEN: dict[str, tuple[list[Step], tuple[int, object], Reply, Reply, str]] = {
     "a job waits for the time it is put for": (
         [(0, PutWith(X, Due(at_ms=500)), Stored())], (400, GET), NOTHING, x(), "100 ms before its time"),
     "a job put back for later waits": (
-        [STORED, GOT, (0, LaterWith(1, Due(100)), OK)], (50, GET), NOTHING, x(2), "50 ms before its time"),
+        [STORED, GOT, (0, End(1, How.LATER, Due(100)), OK)], (50, GET), NOTHING, x(2), "50 ms before its time"),
     "a job moved for later waits": (
         [STORED, GOT, (0, Move(1, "p", when=Due(100)), Finished(True))],
         (50, GET), NOTHING, Handed(2, "p", 0, b"x"), "50 ms before its time"),
@@ -169,7 +158,7 @@ BROKEN: dict[str, tuple[list[Step], tuple[int, object], Reply, Reply, str]] = {
         [(0, EVERY, Stored()), GOT, (0, Done(1), Rearmed(100)), (100, GET, x(2))],
         (100, GET), NOTHING, x(3), "x is handed out as 3, and runs as 2"),
     "a periodic job ends at last": (
-        [(0, EVERY, Stored()), GOT], (0, DoneLast(1)), FIN, Rearmed(100), "the next time is None"),
+        [(0, EVERY, Stored()), GOT], (0, End(1, How.DONE, last=True)), FIN, Rearmed(100), "the next time is None"),
     "a periodic job whose lease is done with comes again": (
         [(0, EVERY, Stored()), (0, Get(None, 50, Then.DONE), x()), (70, Tick(), OK)],
         (99, GET), NOTHING, x(2), "1 ms before its time"),
@@ -209,12 +198,14 @@ BROKEN: dict[str, tuple[list[Step], tuple[int, object], Reply, Reply, str]] = {
         [STORED, (0, Y, Stored())], (0, MANY), HandedMany((x(), y(2))), HandedMany((x(), x(2))), "runs as 1"),
     "no more jobs are given than were asked for": (
         [STORED, (0, Y, Stored())], (0, GetWith(GET, 1)), HandedMany((x(),)), HandedMany((x(), y(2))), "is answered"),
-    "DONE ends several": (TWO, (0, DoneAll((1, 2))), Results((FIN, FIN)), Results((FIN, NotFound())), "the job runs"),
+    "DONE ends several": (
+        TWO, (0, End((1, 2), How.DONE)), Results((FIN, FIN)), Results((FIN, NotFound())), "the job runs",
+    ),
     "what several DONE ended has ended": (
-        [*TWO, (0, DoneAll((1, 2)), Results((FIN, FIN)))], (0, GET), NOTHING, y(3),
+        [*TWO, (0, End((1, 2), How.DONE), Results((FIN, FIN)))], (0, GET), NOTHING, y(3),
         "y is handed out as 3, and has ended"),
     "LATER puts several back": (
-        [*TWO, (0, LaterAll((1, 2)), Results((OK, OK)))], (0, Done(2)), NotFound(), FIN, "does not run"),
+        [*TWO, (0, End((1, 2), How.LATER), Results((OK, OK)))], (0, Done(2)), NotFound(), FIN, "does not run"),
     "several jobs are given again": (
         [OPENED, STORED, (0, Y, Stored()), (0, req(MANY), HandedMany((x(), y(2))))],
         (0, req(MANY)), HandedMany((x(), y(2))), HandedMany((x(),)), "was answered"),
@@ -226,44 +217,52 @@ BROKEN: dict[str, tuple[list[Step], tuple[int, object], Reply, Reply, str]] = {
         "was"),
 
     "so is one that was changed by its number": (
-        [OPENED, (0, PutNumbered(PutWith(X), True), StoredNumber(9)), (0, req(GET), x()),
+        [OPENED, (0, PutWith(X, number=True), StoredNumber(9)), (0, req(GET), x()),
          (0, Change(Number(9), 5), OK)], (0, req(GET)), Handed(1, "q", 5, b"x"), x(), "was"),
 
     "LATER .. FIRST puts several back": (
-        [*TWO, (0, LaterAllFirst((1, 2)), Results((OK, OK)))], (0, Done(2)), NotFound(), FIN, "does not run"),
+        [
+            *TWO, (0, End((1, 2), How.LATER, first=True), Results((OK, OK)))
+        ], (0, Done(2)), NotFound(), FIN, "does not run"),
     "a TOUCH lengthens several leases": (
         [STORED, (0, GETB, x())], (900, Touch((1,))), Results((Leased(1900),)), Results((Leased(1000),)),
         "right is 1900"),
 
     "a job of a group is there": (
-        [(0, PutGrouped(X, "g", key="k"), Stored())], (0, SECOND), JobExists(), Stored(), "both have key k"),
+        [(0, PutWith(X, key="k", group="g"), Stored())], (0, SECOND), JobExists(), Stored(), "both have key k"),
     "a job put to several queues is there": (
-        [(0, PutMany(("q",), KEYED), Spread(1))], (0, SECOND), JobExists(), Stored(), "both have key k"),
-    "a job is in all queues it was put to": ([], (0, PutMany(("q",), KEYED)), Spread(1), Spread(0), "is answered"),
+        [
+            (0, replace(KEYED, targets=ToQueues(("q",))), Spread(1)),
+        ], (0, SECOND), JobExists(), Stored(), "both have key k"),
+    "a job is in all queues it was put to": (
+        [], (0, replace(KEYED, targets=ToQueues(("q",)))), Spread(1), Spread(0), "is answered",
+    ),
     "a job is in the queue of its topic": (
-        [BIND, (0, PutTopic("t", "", PutWith(X)), Spread(1))], (0, Get(None)), x(), dead_x(1), "waits in q"),
+        [BIND, (0, PutWith(X, targets=ToTopic("t", "")), Spread(1))], (0, Get(None)), x(), dead_x(1), "waits in q"),
     "a job that reached no queue is not there": (
-        [(0, PutTopic("t", "", PutWith(X)), Spread(0))], (0, GET), NOTHING, x(), "was never put"),
+        [(0, PutWith(X, targets=ToTopic("t", "")), Spread(0))], (0, GET), NOTHING, x(), "was never put"),
     "a topic reaches the queue bound to it": (
-        [BIND], (0, PutTopic("t", "", PutWith(X))), Spread(1), Spread(2), "is answered"),
+        [BIND], (0, PutWith(X, targets=ToTopic("t", ""))), Spread(1), Spread(2), "is answered"),
     "a pattern keeps other routes out": (
         [(0, BindQueue("t", "q", "*.y"), OK), (0, BindQueue("t", "p", "#.y.#"), OK)],
-        (0, PutTopic("t", "y", PutWith(X))), Spread(1), Spread(2), "right is \\['p'\\]"),
+        (0, PutWith(X, targets=ToTopic("t", "y"))), Spread(1), Spread(2), "right is \\['p'\\]"),
     "a binding that is gone leads nowhere": (
         [BIND, (0, UnbindQueue("t", "q", None), OK)],
-        (0, PutTopic("t", "", PutWith(X))), Spread(0), Spread(1), "right is \\[\\]"),
+        (0, PutWith(X, targets=ToTopic("t", ""))), Spread(0), Spread(1), "right is \\[\\]"),
     "a copy is handed out once in each queue": (
         [COPIES, GOT], (0, Get(None)), x_of("p", 2), x(2), "runs as 1"),
     "a copy is done once in each queue": (
         [COPIES, GOT, (0, Done(1), FIN), (0, GET_P, x_of("p", 2)), (0, Done(2), FIN)],
         (0, Get(None)), NOTHING, x(3), "has ended"),
     "a job put into a queue that is named twice is there once": (
-        [(0, PutMany(("q", "q"), PutWith(X)), Spread(1)), GOT], (0, GET), NOTHING, x(2), "runs as 1"),
+        [(0, PutWith(X, targets=ToQueues(("q", "q"))), Spread(1)), GOT], (0, GET), NOTHING, x(2), "runs as 1"),
     "copies moved into one queue are two jobs": (
         [COPIES, (0, GET_P, x_of("p", 1)), (0, Move(1, "q"), FIN), (0, GET, x(2)), (0, GET, x(3))],
         (0, GET), NOTHING, x(4), "runs as 2|runs as 3"),
     "a copy that may be anywhere stays so when one is handed out where another waits": (
-        [TRIES, COPIES, (0, Y, Stored()), (0, MANY, HandedMany((x(), y(2)))), (0, LaterAll((1, 2)), Results((OK, OK))),
+        [TRIES, COPIES, (0, Y, Stored()), (0, MANY, HandedMany((x(), y(2)))), (
+            0, End((1, 2), How.LATER), Results((OK, OK)),
+        ),
          (0, Kick("q", 1), Removed(1)), (0, GET_P, x_of("p", 3)), (0, Done(3), FIN), (0, GET, x(4))],
         (0, GET_P), NOTHING, x_of("p", 5), "runs as 4"),
     "an idle queue is deleted with its jobs": (
@@ -277,7 +276,7 @@ BROKEN: dict[str, tuple[list[Step], tuple[int, object], Reply, Reply, str]] = {
         [OPENED, BOUND_QUEUE, STORED, (0, CloseSession(1, False), OK)], (0, GET), NOTHING, x(), "has ended"),
     "a queue that is gone is no longer bound to its topic": (
         [OPENED, BOUND_QUEUE, BIND, (LATE_MS, Tick(), OK)],
-        (LATE_MS, PutTopic("t", "", PutWith(X))), Spread(0), Spread(1), "right is \\[\\]"),
+        (LATE_MS, PutWith(X, targets=ToTopic("t", ""))), Spread(0), Spread(1), "right is \\[\\]"),
     "what was deleted by its place is gone": (
         [STORED, (0, Delete(FIRST), FIN)], (0, GET), NOTHING, x(), "has ended"),
     "what runs has no place to be deleted by": (
@@ -285,23 +284,27 @@ BROKEN: dict[str, tuple[list[Step], tuple[int, object], Reply, Reply, str]] = {
     "what runs has no place to be changed by": (
         [STORED, GOT], (0, Change(FIRST, 1)), NotFound(), OK, "no job waits there"),
     "a measured DONE ends a job": (
-        [STORED, GOT, (0, DoneRan(1, 5), FIN)], (0, GET), NOTHING, x(2), "x is handed out as 2, and has ended"),
+        [
+            STORED, GOT, (0, End(1, How.DONE, ran_ms=5), FIN),
+        ], (0, GET), NOTHING, x(2), "x is handed out as 2, and has ended"),
     "a measured LATER puts a job back": (
-        [STORED, GOT, (0, LaterRan(LaterWithReason(1, "why", Due(100)), 5), OK)],
+        [STORED, GOT, (0, End(1, How.LATER, Due(100), reason="why", ran_ms=5), OK)],
         (50, GET), NOTHING, x(2), "50 ms before its time"),
     "a measured TOUCH lengthens the lease": (
         [STORED, (0, GETB, x())], (900, Touch(1, ran_ms=5)), Leased(1900), Leased(1000), "right is 1900"),
     "an end with a result is one": (
-        [STORED, GOT, (0, EndWith(DoneLast(1), Feedback.SLOW), FIN)], (0, Done(1)), NotFound(), FIN, "does not run"),
+        [
+            STORED, GOT, (0, End(1, How.DONE, last=True, feedback=Feedback.SLOW), FIN),
+        ], (0, Done(1)), NotFound(), FIN, "does not run"),
     "a job is buried for a reason": (
-        [STORED, GOT, (0, BuryWithReason(1, "why"), FIN)], (0, Get(None)), dead_x(), x(2), "waits in q_dead"),
+        [STORED, GOT, (0, End(1, How.BURY, reason="why"), FIN)], (0, Get(None)), dead_x(), x(2), "waits in q_dead"),
     "a job is taken in turn": (
-        [STORED, (0, GetInTurn(GET, policy=Policy.RR), x())], (0, GET), NOTHING, x(2), "runs as 1"),
+        [STORED, (0, GetWith(GET, policy=Policy.RR, turn=InTurn()), x())], (0, GET), NOTHING, x(2), "runs as 1"),
     "a job is taken by a grant": (
-        [STORED, (0, GetAllowed(GET, ()), x())], (0, GET), NOTHING, x(2), "runs as 1"),
+        [STORED, (0, GetWith(GET, free=()), x())], (0, GET), NOTHING, x(2), "runs as 1"),
     "a job taken in turn is given again": (
-        [OPENED, STORED, (0, req(GetInTurn(GET, policy=Policy.RR)), x())],
-        (0, req(GetInTurn(GET, policy=Policy.RR))), x(), NOTHING, "was answered"),
+        [OPENED, STORED, (0, req(GetWith(GET, policy=Policy.RR, turn=InTurn())), x())],
+        (0, req(GetWith(GET, policy=Policy.RR, turn=InTurn()))), x(), NOTHING, "was answered"),
     "a queue created with more has a lease": (
         [(0, CreateQueue("q", QueueChange(expire_ms=100)), OK), STORED, GOT],
         (116, Done(1)), NotFound(), FIN, "does not run"),
@@ -329,10 +332,10 @@ BROKEN: dict[str, tuple[list[Step], tuple[int, object], Reply, Reply, str]] = {
         (1399, Done(1)), FIN, NotFound(), "the job runs"),
     "the end of the lease is told": ([STORED], (0, META), meta(1, 1000), meta(1, 900), "right is"),
     "a job may have a lease of its own": (
-        [(0, PutNumbered(PutWith(X), False, 300), Stored())], (0, GetWith(Get(("q",)), meta=True)), meta(1, 300),
+        [(0, PutWith(X, lease_ms=300), Stored())], (0, GetWith(Get(("q",)), meta=True)), meta(1, 300),
         meta(1, None), "right is"),
     "the job's own lease ends": (
-        [(0, PutNumbered(PutWith(X), False, 300), Stored()), GOT], (316, Done(1)), NotFound(), FIN, "does not run"),
+        [(0, PutWith(X, lease_ms=300), Stored()), GOT], (316, Done(1)), NotFound(), FIN, "does not run"),
     "attempts are counted": ([STORED], (0, META), meta(1, 1000), meta(0, 1000), "right is"),
 
     "a dead job is in the dead queue": (DEAD, (0, GET), NOTHING, x(2), "handed out of q, and waits in q_dead"),
@@ -341,10 +344,10 @@ BROKEN: dict[str, tuple[list[Step], tuple[int, object], Reply, Reply, str]] = {
     "a lease may end in the dead queue": (
         [STORED, (0, Get(None, 50, Then.DEAD), x()), (70, Tick(), OK)], (70, Get(None)), dead_x(), x(2),
         "waits in q_dead"),
-    "a job is buried": ([STORED, GOT, (0, Bury(1), FIN)], (0, Get(None)), dead_x(), x(2), "waits in q_dead"),
+    "a job is buried": ([STORED, GOT, (0, End(1, How.BURY), FIN)], (0, Get(None)), dead_x(), x(2), "waits in q_dead"),
     "a job is kicked": ([*DEAD, (0, Kick("q", 9), Removed(1))], (0, Get(None)), x(2), dead_x(), "waits in q"),
     "what does not count is no attempt": (
-        [TRIES, STORED, GOT, (0, LaterWith(1, yielded=True), OK)], (0, Get(None)), x(2), dead_x(), "waits in q"),
+        [TRIES, STORED, GOT, (0, End(1, How.LATER, yielded=True), OK)], (0, Get(None)), x(2), dead_x(), "waits in q"),
 
     "what was purged is gone": (
         [STORED, (0, PurgeQueue("q", None), Removed(1))], (0, GET), NOTHING, x(), "has ended"),
@@ -382,7 +385,7 @@ def test_what_waits_or_runs_is_left() -> None:
     assert left((0, IN_100, Stored()), (0, Y, Stored()), (0, GET, y(1))) == {"x": "waits", "y": "runs as 1"}
     assert left(*DEAD) == {"x": "waits"}
     assert left((0, EVERY, Stored()), GOT, (0, Done(1), Rearmed(100))) == {"x": "waits"}
-    assert left(*TWO, (0, DoneAll((1, 2)), Results((FIN, FIN)))) == {}
+    assert left(*TWO, (0, End((1, 2), How.DONE), Results((FIN, FIN)))) == {}
 
 
 def test_a_ttl_is_no_loss_when_it_is_over() -> None:

@@ -13,10 +13,6 @@ from sockpqd.core import (
     Get,
     Place,
     Put,
-    PutGrouped,
-    PutMany,
-    PutNumbered,
-    PutTopic,
     PutWith,
     Requested,
 )
@@ -66,8 +62,7 @@ def drawn() -> list[Requested]:
 
 
 def parts(operations: list[Requested]) -> list[Any]:
-    alone = [part for one in operations for part in (one.operations if isinstance(one, Batch) else (one,))]
-    return [one.job if isinstance(one, PutMany | PutTopic | PutNumbered) else one for one in alone]
+    return [part for one in operations for part in (one.operations if isinstance(one, Batch) else (one,))]
 
 
 def test_all_that_a_request_can_carry_is_asked_for() -> None:
@@ -78,7 +73,7 @@ def test_all_that_a_request_can_carry_is_asked_for() -> None:
 
 def test_no_two_jobs_have_the_same_data() -> None:
     operations = parts(drawn())
-    puts = [one.put if isinstance(one, PutWith | PutGrouped) else one for one in operations]
+    puts = [one.put if isinstance(one, PutWith) else one for one in operations]
     bodies = [getattr(one, "data", None) for one in puts]
     given = [body for body in bodies if body is not None]
     assert len(given) > DRAWN / 4
@@ -86,13 +81,13 @@ def test_no_two_jobs_have_the_same_data() -> None:
 
 
 def test_no_two_jobs_wait_for_each_other() -> None:
-    waiting = [one for one in parts(drawn()) if isinstance(one, PutWith | PutGrouped) and one.after]
+    waiting = [one for one in parts(drawn()) if isinstance(one, PutWith) and one.after]
     assert waiting
     assert not any(one.put.item or one.put.new_item for one in waiting)
 
 
 def test_what_is_put_for_tomorrow_has_a_key() -> None:
-    timed = [one for one in parts(drawn()) if isinstance(one, PutWith | PutGrouped) and one.when]
+    timed = [one for one in parts(drawn()) if isinstance(one, PutWith) and one.when]
     far = [one for one in timed if (one.when.at_ms or 0) >= FAR_MS]
     assert far
     assert all(one.key for one in far)

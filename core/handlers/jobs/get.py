@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from sockpqd.core import limits
 from sockpqd.core.handlers.cost import BASE_BYTES, ID_BYTES, JOB, JOB_WITH_EXTRAS, NAME_BYTES, Cost, of_names
-from sockpqd.core.ops.jobs import Get, GetAllowed, GetInTurn, GetNumber, GetWith, Policy
+from sockpqd.core.ops.jobs import Allowance, Get, GetWith, Policy
 from sockpqd.core.ops.queues import Sched
 from sockpqd.core.ops.replies import (
     EMPTY,
@@ -110,9 +107,27 @@ def get_cost(operation: Get) -> Cost:
 
 
 def get_with(state: State, operation: GetWith, seed: int) -> Reply:
-    """Hand out one job, or up to `count`, with a new choice of the queue for each."""
+    """Hand out one job, or up to `count`, with a new choice of the queue for each; or the one with a number."""
+    if operation.number is not None:
+        return _get_number(state, operation, operation.number)
+    if operation.free is None:
+        return _get_with(state, operation, seed)
+    _allow(state, operation.get.queues, operation.free, seed)
+    reply = _get_with(state, operation, seed)
+    for name in list(state.allowed):
+        state.disallow(name)
+    state.allowed.clear()
+    return reply
+
+
+def _get_with(state: State, operation: GetWith, seed: int) -> Reply:
+    turn = operation.turn
     policy = state.settings.policy if operation.policy is None else operation.policy
+    if turn is not None:
+        return _get_some(state, operation, Way(policy, in_turn=True, after=turn.after), seed)
     taking = operation.get
+    if operation.policy is None and operation.count is None and not operation.meta:     # a Get that may use grants
+        return get(state, taking, seed)
     queues = taking.queues
     if (
         queues is not None and operation.count is None and taking.item is None and not taking.item_of_put
@@ -152,13 +167,7 @@ def _get_by_place(state: State, operation: Get, names: tuple[str, ...], meta: bo
     return handed(job, meta)
 
 
-def get_in_turn(state: State, operation: GetInTurn, seed: int) -> Reply:
-    """The same, in the turns of a connection."""
-    policy = state.settings.policy if operation.policy is None else operation.policy
-    return _get_some(state, operation, Way(policy, in_turn=True, after=operation.after), seed)
-
-
-def _get_some(state: State, operation: GetWith | GetInTurn, way: Way, seed: int) -> Reply:
+def _get_some(state: State, operation: GetWith, way: Way, seed: int) -> Reply:
     get = operation.get
     session = None
     if get.session is not None:
@@ -188,21 +197,21 @@ def _get_some(state: State, operation: GetWith | GetInTurn, way: Way, seed: int)
     return HandedMany(tuple([handed(job, operation.meta, turned=True if job.id in turned else UNSET) for job in jobs]))
 
 
-def get_number(state: State, operation: GetNumber, seed: int) -> Reply:
-    """Hand out the job with a number, whatever keeps it from others."""
+def _get_number(state: State, operation: GetWith, number: int) -> Reply:
+    get = operation.get
     session = None
-    if operation.session is not None:
-        session = state.sessions.use(operation.session, state.clock_ms)
+    if get.session is not None:
+        session = state.sessions.use(get.session, state.clock_ms)
         if session is None:
             return SESSION_NOT_FOUND
-    job = by_number(state, operation.selector.number)
+    job = by_number(state, number)
     if job is None:
         return NOT_FOUND
     if isinstance(job, RunningJob):
         return JOB_RUNNING
     taken = _taken_out(state, job)
     queue = state.queues.get_or_create(job.queue)
-    running = state.hand_out(queue, taken, *lease(state, queue, operation, taken))
+    running = state.hand_out(queue, taken, *lease(state, queue, get, taken))
     if session is not None:
         session.bind(running)
     return handed(running, operation.meta)
@@ -225,16 +234,9 @@ def _taken_out(state: State, job: Job | DelayedJob | BuriedJob) -> Job:
     return now_due(state, taken)
 
 
-def get_number_cost(operation: GetNumber) -> Cost:
-    """Bytes and work of a GetNumber."""
-    return BASE_BYTES, JOB_WITH_EXTRAS
-
-
-def get_allowed(state: State, operation: GetAllowed, seed: int) -> Reply:
-    """The same where queues with a rate may give jobs too: as many as grants of their pulses are free."""
-    taking = operation.taking
-    names = taking.queues if isinstance(taking, Get) else taking.get.queues
-    for one in operation.free:
+def _allow(state: State, names: tuple[str, ...] | None, free: tuple[Allowance, ...], seed: int) -> None:
+    """Open the queues with a rate that give jobs for these grants."""
+    for one in free:
         name, count = one.pulse, one.count
         pulse = state.pulses.by_name.get(name)
         if pulse is None or pulse.deny or count <= 0 or state.clock_ms < pulse.sleep_until_ms:
@@ -248,40 +250,25 @@ def get_allowed(state: State, operation: GetAllowed, seed: int) -> Reply:
         state.spent += steps * limits.STEP * len(asked)
         by_name = state.queues.by_name
         state.allow(name, count, [by_name[queue] for queue in asked if queue in by_name])
-    reply = _TAKE[type(taking)](state, taking, seed)
-    for name in list(state.allowed):
-        state.disallow(name)
-    state.allowed.clear()
-    return reply
 
 
-def get_allowed_cost(operation: GetAllowed) -> Cost:
-    """Bytes and work of a GetAllowed."""
-    taking = operation.taking
-    size, work = (
-        get_cost(taking) if isinstance(taking, Get)
-        else get_with_cost(taking) if isinstance(taking, GetWith) else get_in_turn_cost(taking)
-    )
-    pulses = [one.pulse for one in operation.free]
-    queues = (taking if isinstance(taking, Get) else taking.get).queues or ()
-    work += JOB * len(pulses) + LISTED * len(queues)
-    return size + BASE_BYTES + of_names(*pulses) + ID_BYTES * len(pulses), work
-
-
-_TAKE: dict[type, Callable[[State, Any, int], Reply]] = {Get: get, GetWith: get_with, GetInTurn: get_in_turn}
-
-
-def get_in_turn_cost(operation: GetInTurn) -> Cost:
-    """Bytes and work of a GetInTurn."""
-    size, work = get_with_cost(operation)
-    return size + of_names(operation.after), work
-
-
-def get_with_cost(operation: GetWith | GetInTurn) -> Cost:
+def get_with_cost(operation: GetWith) -> Cost:
     """Bytes and work of a GetWith."""
     size, work = get_cost(operation.get)
-    count = operation.count
-    return size + ID_BYTES, work if count is None else work + max(0, min(JOB * count, limits.OPERATION_WORK_MAX))
+    count, turn, free = operation.count, operation.turn, operation.free
+    if operation.number is not None:
+        work = JOB_WITH_EXTRAS
+    else:
+        size += ID_BYTES
+        if count is not None:
+            work += max(0, min(JOB * count, limits.OPERATION_WORK_MAX))
+    if turn is not None:
+        size += of_names(turn.after)
+    if free is not None:
+        pulses = [one.pulse for one in free]
+        size += BASE_BYTES + of_names(*pulses) + ID_BYTES * len(pulses)
+        work += JOB * len(pulses) + LISTED * len(operation.get.queues or ())
+    return size, work
 
 
 def _by_group(state: State, name: str, way: Way) -> bool:

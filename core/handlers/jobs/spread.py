@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from sockpqd.core import limits
 from sockpqd.core.handlers.cost import JOB, JOB_WITH_EXTRAS, Cost, of_names
-from sockpqd.core.handlers.jobs.put import place, put_grouped_cost, put_with_cost
+from sockpqd.core.handlers.jobs.place import place
 from sockpqd.core.ops import replies
-from sockpqd.core.ops.jobs import Put, PutGrouped, PutMany, PutTopic, PutWith
+from sockpqd.core.ops.jobs import Put, PutWith, ToQueues, ToTopic
 from sockpqd.core.ops.replies import Reply
 from sockpqd.core.rules import activate
 from sockpqd.core.rules.admit import admitted, at_capacity, displaced, key_taken, rejects_puts
@@ -20,55 +20,43 @@ from sockpqd.core.store.queues import PUT
 from sockpqd.core.store.topics import Binding, Pattern
 
 
-def cost_of(job: PutWith | PutGrouped) -> Cost:
-    """Bytes and work of the Put inside."""
-    return put_grouped_cost(job) if isinstance(job, PutGrouped) else put_with_cost(job)
-
-
-def put_many(state: State, operation: PutMany, seed: int) -> Reply:
-    """The same job into each of the queues."""
-    return _spread(state, tuple(dict.fromkeys(operation.queues)), operation.job)
-
-
-def many_cost(operation: PutMany) -> Cost:
-    """Bytes and work of a PutMany: the body is there once."""
-    size, work = cost_of(operation.job)
-    queues = operation.queues
-    each = JOB if _plain(operation.job) else JOB_WITH_EXTRAS
-    return size + of_names(*queues), work + max(0, len(queues) - 1) * each
-
-
-def _plain(job: PutWith | PutGrouped) -> bool:
-    return job.key is None and job.when is None and not job.after and job.every_ms is None
-
-
-def _unmarked(job: PutWith | PutGrouped) -> bool:
-    put = job.put
-    return type(job) is PutWith and job == PutWith(Put(put.queue, put.priority, put.data))
-
-
-def put_topic(state: State, operation: PutTopic, seed: int) -> Reply:
-    """The same job into each queue that the routing key reaches."""
-    bindings = state.topics.by_name.get(operation.topic)
+def spread(state: State, operation: PutWith, targets: ToQueues | ToTopic) -> Reply:
+    """The same job into each of the queues, or into each that the routing key reaches."""
+    if operation.number or operation.lease_ms is not None:
+        operation = replace(operation, number=False, lease_ms=None)
+    if isinstance(targets, ToQueues):
+        return _spread(state, tuple(dict.fromkeys(targets.queues)), operation)
+    bindings = state.topics.by_name.get(targets.topic)
     if bindings is not None:
-        words = operation.route.count(".") + 1
+        words = targets.route.count(".") + 1
         if len(bindings) * words > limits.ROUTE_STEPS_MAX and _patterns(bindings) * words > limits.ROUTE_STEPS_MAX:
             return replies.DATA_TOO_LARGE
         state.spent += limits.STEP // 8 * len(bindings) * words
-    return _spread(state, state.topics.reached(operation.topic, operation.route), operation.job)
+    return _spread(state, state.topics.reached(targets.topic, targets.route), operation)
+
+
+def targets_cost(operation: PutWith, targets: ToQueues | ToTopic) -> Cost:
+    """Bytes and work that the targets add: the body is there once. How many a topic has counts when it is executed."""
+    if isinstance(targets, ToTopic):
+        return of_names(targets.topic, targets.route), 0
+    queues = targets.queues
+    return of_names(*queues), max(0, len(queues) - 1) * (JOB if _plain(operation) else JOB_WITH_EXTRAS)
+
+
+def _plain(job: PutWith) -> bool:
+    return job.key is None and job.when is None and not job.after and job.every_ms is None
+
+
+def _unmarked(job: PutWith) -> bool:
+    put = job.put
+    return job == PutWith(Put(put.queue, put.priority, put.data), targets=job.targets)
 
 
 def _patterns(bindings: Mapping[Binding, Pattern | None]) -> int:
     return sum(pattern is not None for pattern in bindings.values())
 
 
-def topic_cost(operation: PutTopic) -> Cost:
-    """Bytes and work of a PutTopic; how many queues it reaches counts when it is executed."""
-    size, work = cost_of(operation.job)
-    return size + of_names(operation.topic, operation.route), work
-
-
-def _spread(state: State, names: Sequence[str], operation: PutWith | PutGrouped) -> Reply:
+def _spread(state: State, names: Sequence[str], operation: PutWith) -> Reply:
     state.put_item = None
     settings = state.queues.settings
     many = len(names) > limits.SPREAD_MARKED_MAX
@@ -87,7 +75,7 @@ def _spread(state: State, names: Sequence[str], operation: PutWith | PutGrouped)
     return replies.Spread(len(names))
 
 
-def _refusal(state: State, name: str, operation: PutWith | PutGrouped) -> Reply | None:
+def _refusal(state: State, name: str, operation: PutWith) -> Reply | None:
     """Why this queue does not take the job; None: it does."""
     plain = name not in state.queues.settings and state.settings.autocreate     # then only the key can refuse
     refusal = None if plain else rejects_puts(state, name, len(operation.put.data))
@@ -96,7 +84,7 @@ def _refusal(state: State, name: str, operation: PutWith | PutGrouped) -> Reply 
     return refusal if plain else refusal or at_capacity(state, name)
 
 
-def _put_into(state: State, names: Sequence[str], operation: PutWith | PutGrouped) -> None:
+def _put_into(state: State, names: Sequence[str], operation: PutWith) -> None:
     """Put the job into each of the queues, all of which take it."""
     put = operation.put
     shared = len(names) > 1 and len(put.data) >= limits.SHARED_BYTES_MIN

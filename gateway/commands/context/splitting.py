@@ -16,15 +16,9 @@ from sockpqd.core import (
     OPERATION_BYTES_MAX,
     OPERATION_WORK_MAX,
     Batch,
-    DoneAll,
-    LaterAll,
-    LaterAllFirst,
+    End,
     Operation,
     Put,
-    PutGrouped,
-    PutMany,
-    PutNumbered,
-    PutTopic,
     PutWith,
     Reply,
     Results,
@@ -36,8 +30,8 @@ from sockpqd.gateway.protocol.request_id import Numbering
 from sockpqd.gateway.protocol.responses import BUSY
 from sockpqd.gateway.waiting.slots import NoReply, Outcome
 
-JobPut = Put | PutWith | PutGrouped | PutNumbered | PutMany | PutTopic
-Many = Batch | DoneAll | LaterAll | LaterAllFirst | Touch
+JobPut = Put | PutWith
+Many = Batch | End | Touch
 
 
 def split(operation: Many) -> list[Many]:

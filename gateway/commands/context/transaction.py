@@ -8,10 +8,6 @@ from sockpqd.core import (
     Move,
     Operation,
     Put,
-    PutGrouped,
-    PutMany,
-    PutNumbered,
-    PutTopic,
     PutWith,
     cost,
 )
@@ -31,9 +27,7 @@ def data_of(operation: Operation) -> bytes | None:
     """Return the data by which the operation takes up memory and disk space; None: it takes up none."""
     if isinstance(operation, Change | Move):
         return operation.data
-    if isinstance(operation, PutNumbered | PutMany | PutTopic):
-        operation = operation.job
-    if isinstance(operation, PutWith | PutGrouped):
+    if isinstance(operation, PutWith):
         operation = operation.put
     return operation.data if isinstance(operation, Put) else None
 

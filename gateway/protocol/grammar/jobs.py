@@ -7,21 +7,11 @@ from types import MappingProxyType
 from typing import Any
 
 from sockpqd.core import (
-    Bury,
-    BuryHere,
-    BuryWithReason,
     Done,
-    DoneAll,
-    DoneLast,
-    DoneRan,
-    EndWith,
+    End,
+    How,
     Kick,
     Later,
-    LaterAll,
-    LaterAllFirst,
-    LaterRan,
-    LaterWith,
-    LaterWithReason,
     Number,
     Touch,
 )
@@ -85,11 +75,9 @@ def done(words: Words) -> Command | None:
     if words[2] not in _DONE:
         return None
     number, found = unsigned(words[1], JOB_ID), read_options(words, 2, _DONE)
-    reason = found.get("reason")
-    end: Done | DoneLast | DoneRan = DoneLast(number) if "last" in found else Done(number)
-    if "ran_ms" in found:
-        end = DoneRan(number, found["ran_ms"], "last" in found)
-    return Command(_with_feedback(end, found), arguments=() if reason is None else (reason,))
+    reason = found.pop("reason", None)
+    end = _end(number, How.DONE, found) if found else Done(number)
+    return Command(end, arguments=() if reason is None else (reason,))
 
 
 USUAL_DONE = UsualLine(
@@ -97,17 +85,14 @@ USUAL_DONE = UsualLine(
 )
 
 
-def _with_feedback(
-    end: Done | DoneLast | DoneRan | Later | LaterWith | LaterWithReason | LaterRan, found: dict[str, Any],
-) -> Any:
-    """The end of a hand-out, with what it says about the pulse."""
-    feedback = found.get("feedback")
-    return end if feedback is None else EndWith(end, *feedback)
+def _end(number: int, how: How, found: dict[str, Any]) -> End:
+    feedback, sleep_ms = found.pop("feedback", (None, 0))
+    return End(number, how, feedback=feedback, sleep_ms=sleep_ms, **found)
 
 
 def done_many(words: Words) -> Command:
     """DONE <id> <id> .."""
-    return Command(DoneAll(_ids(words, _DONE)))
+    return Command(End(_ids(words, _DONE), How.DONE))
 
 
 def later(words: Words) -> Command | None:
@@ -122,19 +107,14 @@ def later(words: Words) -> Command | None:
     number, found = unsigned(words[1], JOB_ID), read_options(words, 2, _LATER)
     if "first" in found and "when" in found:        # contradictory: its old place, and another one
         raise ArgumentError(f"FIRST and {'AT' if b'AT' in words[2:] else 'DELAY'} exclude each other")
-    feedback = {"feedback": found.pop("feedback", None)}
-    ran_ms = found.pop("ran_ms", None)
-    end = LaterWithReason(number, **found) if "reason" in found else LaterWith(number, **found)
-    if ran_ms is not None:
-        return Command(_with_feedback(LaterRan(end, ran_ms), feedback))
-    return Command(_with_feedback(end if found else Later(number), feedback))
+    return Command(_end(number, How.LATER, found))
 
 
 def later_many(words: Words) -> Command:
     """LATER <id> <id> .. [FIRST]."""
     if words[-1] == b"FIRST":
-        return Command(LaterAllFirst(_ids(words[:-1])))
-    return Command(LaterAll(_ids(words, _LATER)))
+        return Command(End(_ids(words[:-1]), How.LATER, first=True))
+    return Command(End(_ids(words, _LATER), How.LATER))
 
 
 def _ids(words: Words, options: Table = MappingProxyType({})) -> tuple[int, ...]:
@@ -177,11 +157,9 @@ def bury(words: Words) -> Command:
     number, found = unsigned(words[1], JOB_ID), read_options(words, 2, _BURY)
     reason = found.get("reason")
     told = () if reason is None else (reason,)
-    if found.pop("here", False):
-        return Command(BuryHere(number, **found), arguments=told)
-    if "priority" in found:
+    if "priority" in found and "here" not in found:
         raise ArgumentError("PRI goes with HERE")
-    return Command(Bury(number) if reason is None else BuryWithReason(number, reason), arguments=told)
+    return Command(End(number, How.BURY, **found), arguments=told)
 
 
 def kick_number(words: Words) -> Command:

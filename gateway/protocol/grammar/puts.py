@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from sockpqd.core import DURATION_MS_MAX, Get, OnDup, Put, PutGrouped, PutMany, PutNumbered, PutTopic, PutWith
+from sockpqd.core import DURATION_MS_MAX, Get, OnDup, Put, PutWith, ToQueues, ToTopic
 from sockpqd.gateway.limits import AFTER_ITEMS_MAX, BATCH_JOBS_MAX, SETTING_MAX, SPREAD_QUEUES_MAX
 from sockpqd.gateway.protocol.arguments import (
     LENGTH,
@@ -114,13 +114,12 @@ def _spread(words: Words) -> Command:
         raise ArgumentError(_AFTER_ITSELF)
     route = found.pop("route", "")
     put = Put("", priority, b"", item)
-    job = PutGrouped(put, **found) if "group" in found else PutWith(put, **found)
     if topic:
-        return Command(PutTopic(name(first[1:]), route, job), length)
+        return Command(PutWith(put, **found, targets=ToTopic(name(first[1:]), route)), length)
     names = queues(first)
     if len(names) > SPREAD_QUEUES_MAX:
         raise ArgumentError(f"more than {SPREAD_QUEUES_MAX} queues")
-    return Command(PutMany(names, job), length)
+    return Command(PutWith(put, **found, targets=ToQueues(names)), length)
 
 
 def put_wait(words: Words) -> Command:
@@ -158,21 +157,15 @@ def _with_options(command: Command, words: Words, at: int) -> Command:
     found = read_options(words, at, _OPTIONS, _ELSEWHERE)
     put = command.operation
     command.within_ms = found.pop("within_ms", None)
-    number, lease_ms = found.pop("number", False), found.pop("lease_ms", None)
     if command.wait is None and command.within_ms is not None:
         raise ArgumentError("WITHIN is for PUT .. WAIT")
     if put.item is not None and put.item in found.get("after", ()):
         raise ArgumentError(_AFTER_ITSELF)
-    if number or lease_ms is not None:
-        if command.wait is not None:
-            raise ArgumentError(f"WAIT and {'NUMBER' if number else 'LEASE'} exclude each other")
-        if number and "every_ms" in found:
-            raise ArgumentError("NUMBER and EVERY exclude each other")
-        job = PutGrouped(put, **found) if "group" in found else PutWith(put, **found)
-        command.operation = PutNumbered(job, number, lease_ms)
-    elif "group" in found:
-        command.operation = PutGrouped(put, **found)
-    elif found:
+    if command.wait is not None and ("number" in found or "lease_ms" in found):
+        raise ArgumentError(f"WAIT and {'NUMBER' if 'number' in found else 'LEASE'} exclude each other")
+    if "number" in found and "every_ms" in found:
+        raise ArgumentError("NUMBER and EVERY exclude each other")
+    if found:
         command.operation = PutWith(put, **found)
     return command
 

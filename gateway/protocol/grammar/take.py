@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from sockpqd.core import Get, GetNumber, GetWith, Number, Then
+from sockpqd.core import Get, GetWith, Then
 from sockpqd.gateway.limits import BATCH_JOBS_MAX
 from sockpqd.gateway.protocol.arguments import (
     JOB_NUMBER,
@@ -50,7 +50,7 @@ def get_number(words: Words) -> Command:
     """GET NUMBER <n> [EXPIRE <sec> [THEN ..]] [META] [BOUND]."""
     found = read_options(words, 3, _OF_NUMBER)
     bound, meta = found.pop("bound", False), found.pop("meta", False)
-    return Command(GetNumber(Number(unsigned(words[2], JOB_NUMBER)), **found, meta=meta), bound=bound)
+    return Command(GetWith(Get(None, **found), meta=meta, number=unsigned(words[2], JOB_NUMBER)), bound=bound)
 
 
 def get(words: Words) -> Command | None:

@@ -25,9 +25,6 @@ from sockpqd.core import (
     Batch,
     BeatWorker,
     BindQueue,
-    Bury,
-    BuryHere,
-    BuryWithReason,
     Change,
     CloneBegin,
     CloneChunk,
@@ -44,31 +41,22 @@ from sockpqd.core import (
     DeleteTopic,
     DeleteUser,
     Done,
-    DoneAll,
-    DoneLast,
-    DoneRan,
     Due,
-    EndWith,
+    End,
     ExpireQueue,
     Feedback,
     Fragment,
     Get,
-    GetAllowed,
-    GetInTurn,
-    GetNumber,
     GetWith,
     GiveResult,
     Grant,
     HandedMany,
+    How,
+    InTurn,
     JobState,
     Kick,
     LastFragment,
     Later,
-    LaterAll,
-    LaterAllFirst,
-    LaterRan,
-    LaterWith,
-    LaterWithReason,
     Lead,
     Machine,
     Move,
@@ -85,10 +73,6 @@ from sockpqd.core import (
     PulseChange,
     PurgeQueue,
     Put,
-    PutGrouped,
-    PutMany,
-    PutNumbered,
-    PutTopic,
     PutWith,
     QueueChange,
     RaiseLevel,
@@ -105,6 +89,8 @@ from sockpqd.core import (
     SwitchService,
     TakeTurn,
     Tick,
+    ToQueues,
+    ToTopic,
     Touch,
     TouchSession,
     UnbindQueue,
@@ -280,7 +266,7 @@ def _parents(world: World) -> list[Operation]:
     queue = world.queue_of(20_000)
     world.apply_many([PutWith(Put("children", 0, b"x"), after=(f"{queue}_{at}",)) for at in range(20_000)])
     ids = world.taken(20_000, queue)
-    return [*[DoneAll(tuple(ids[at:at + 3000])) for at in range(0, 20_000, 3000)], *[Tick()] * COPIES]
+    return [*[End(tuple(ids[at:at + 3000]), How.DONE) for at in range(0, 20_000, 3000)], *[Tick()] * COPIES]
 
 
 def _one_parent(world: World) -> list[Operation]:
@@ -310,19 +296,19 @@ def _each(operation: Callable[[int], Operation]) -> Case:
     return lambda world: [operation(number) for number in world.taken(COPIES)]
 
 
-def _many(operation: Callable[[tuple[int, ...]], DoneAll | LaterAll | LaterAllFirst | Touch]) -> Case:
+def _many(operation: Callable[[tuple[int, ...]], End | Touch]) -> Case:
     return lambda world: [*split(operation(tuple(world.taken(MANY))))]
 
 
 def _kick(world: World) -> list[Operation]:
     queue = world.queue_of(5000)
-    world.apply(*map(Bury, world.taken(5000, queue)))
+    world.apply(*[End(number, How.BURY) for number in world.taken(5000, queue)])
     return [Kick(queue, MANY)] * 5
 
 
 def _kick_here(world: World) -> list[Operation]:
     queue = world.queue_of(5000)
-    world.apply(*map(BuryHere, world.taken(5000, queue)))
+    world.apply(*[End(number, How.BURY, here=True) for number in world.taken(5000, queue)])
     return [Kick(queue, MANY, here=True)] * 5
 
 
@@ -365,7 +351,7 @@ def _sessions_kept(world: World) -> list[Operation]:
 
 def _spread(job: PutWith, count: int) -> Case:
     """PUT to as many queues as one operation may name."""
-    return lambda world: [PutMany(_names(number)[:count], job) for number in range(4)]
+    return lambda world: [replace(job, targets=ToQueues(_names(number)[:count])) for number in range(4)]
 
 
 def _topic(job: PutWith, patterns: bool, bindings: int = MANY) -> Case:
@@ -375,7 +361,7 @@ def _topic(job: PutWith, patterns: bool, bindings: int = MANY) -> Case:
     def case(world: World) -> list[Operation]:
         topic = world.name()
         world.apply(*[BindQueue(topic, f"q{at}", f"#.a.#.no{at}.#" if patterns else None) for at in range(bindings)])
-        return [PutTopic(topic, key, job)] * 3
+        return [replace(job, targets=ToTopic(topic, key))] * 3
     return case
 
 
@@ -398,7 +384,7 @@ def _numbered(operation: Callable[[Number], Operation]) -> Case:
     """Of a queue with many of them."""
     def case(world: World) -> list[Operation]:
         first, queue = world.machine.next_seq, world.name()
-        put = PutNumbered(PutWith(Put(queue, 0, b"x")), True)
+        put = PutWith(Put(queue, 0, b"x"), number=True)
         world.apply_many([put] * COPIES)
         return [operation(Number(first + number)) for number in range(COPIES)]
     return case
@@ -408,9 +394,9 @@ def _buried(operation: Callable[[Number], Operation]) -> Case:
     """Of a queue in which many of them are buried."""
     def case(world: World) -> list[Operation]:
         first, queue = world.machine.next_seq, world.name()
-        put = PutNumbered(PutWith(Put(queue, 0, b"x")), True)
+        put = PutWith(Put(queue, 0, b"x"), number=True)
         world.apply_many([put] * COPIES)
-        world.apply(*map(BuryHere, world.taken(COPIES, queue)))
+        world.apply(*[End(number, How.BURY, here=True) for number in world.taken(COPIES, queue)])
         return [operation(Number(first + number)) for number in range(COPIES)]
     return case
 
@@ -429,16 +415,16 @@ def _gets_of_pulses(world: World) -> list[Operation]:
     pulse, names = _with_pulse(world, 1000, 10)
     free = (Allowance(pulse, MANY),)
     return [
-        GetAllowed(GetWith(Get(tuple(names)), MANY, Policy.PRIORITY), free), GetAllowed(GetWith(Get(None), MANY), free),
-        *[GetAllowed(Get(tuple(names)), free)] * 20,
+        GetWith(Get(tuple(names)), MANY, Policy.PRIORITY, free=free), GetWith(Get(None), MANY, free=free),
+        *[GetWith(Get(tuple(names)), free=free)] * 20,
     ]
 
 
 def _ends_with_results(world: World) -> list[Operation]:
     """Each hand-out was granted by a pulse."""
     pulse, (queue,) = _with_pulse(world, 1, COPIES)
-    (reply,) = world.apply(GetAllowed(GetWith(Get((queue,), LEASE_MS), COPIES), (Allowance(pulse, COPIES),)))
-    return [EndWith(LaterWith(job.id, Due(10**6), 3), Feedback.SLOW) for job in reply.jobs]
+    (reply,) = world.apply(GetWith(Get((queue,), LEASE_MS), COPIES, free=(Allowance(pulse, COPIES),)))
+    return [End(job.id, How.LATER, Due(10**6), 3, feedback=Feedback.SLOW) for job in reply.jobs]
 
 
 def _pulses(world: World) -> list[Operation]:
@@ -509,7 +495,9 @@ def _puts_of_groups(world: World) -> list[Operation]:
     queue = world.name()
     world.apply(ConfigureQueue(queue, QueueChange(sched=Sched.FAIR)))
     return [*split(Batch(tuple(
-        PutGrouped(Put(queue, number % 100, b"x", f"f{number}"), f"g{number}", ttl_ms=10**9, key=f"k{number}", tries=4)
+        PutWith(
+            Put(queue, number % 100, b"x", f"f{number}"), ttl_ms=10**9, key=f"k{number}", tries=4, group=f"g{number}",
+        )
         for number in range(MANY)
     ), False))]
 
@@ -532,7 +520,7 @@ def _gets_by_fair(queues: Callable[[int], tuple[str, ...] | None], count: int | 
     def case(world: World) -> list[Operation]:
         world.use_groups()
         names = [f"q{number}" for number in range(1000)]
-        world.apply_many([PutGrouped(Put(name, 9, b"x"), f"h{at}") for name in names for at in range(10)])
+        world.apply_many([PutWith(Put(name, 9, b"x"), group=f"h{at}") for name in names for at in range(10)])
         return [GetWith(Get(queues(number), LEASE_MS), count, Policy.FAIR) for number in range(20)]
     return case
 
@@ -546,7 +534,7 @@ def _gets_past_groups_kept_back(world: World) -> list[Operation]:
     world.apply(Put(paused, 0, b"x"), PauseQueue(paused, False, True))
     world.use_groups()              # in the order of their names, so that those are next
     names = [f"q{number}" for number in range(1000)]
-    world.apply_many([PutGrouped(Put(name, 9, b"x"), f"h{at}") for name in names for at in range(10)])
+    world.apply_many([PutWith(Put(name, 9, b"x"), group=f"h{at}") for name in names for at in range(10)])
     return [*[GetWith(Get(None, LEASE_MS), MANY, Policy.FAIR)] * 20, ResumeQueue(paused)]
 
 
@@ -554,19 +542,19 @@ def _group_in_many_queues(groups: int, queues: int) -> Case:
     """It moves to another level with each end; in each of its queues there are so many other groups."""
     def case(world: World) -> list[Operation]:
         group, names = world.name(), [world.name() for _ in range(queues)]
-        world.apply_many([PutGrouped(Put(name, 0, b"x"), f"{group}_{at}") for name in names for at in range(groups)])
-        world.apply_many([PutGrouped(Put(name, 9, b"x"), group) for name in names])
+        world.apply_many([PutWith(Put(name, 0, b"x"), group=f"{group}_{at}") for name in names for at in range(groups)])
+        world.apply_many([PutWith(Put(name, 9, b"x"), group=group) for name in names])
         world.settle()
         (given,) = world.apply(GetWith(Get(tuple(names[:5])), 5))
-        return [DoneRan(job.id, 10 ** (number + 2)) for number, job in enumerate(given.jobs)]
+        return [End(job.id, How.DONE, ran_ms=10 ** (number + 2)) for number, job in enumerate(given.jobs)]
     return case
 
 
 def _resume_of_many_groups(world: World) -> list[Operation]:
     """None of which has left its level; and one that has, behind all others."""
     queue = world.name()
-    world.apply_many([PutGrouped(Put(queue, 0, b"x"), f"{queue}_{number:05}") for number in range(30_000)])
-    world.apply(PauseQueue(queue, False, True), PutGrouped(Put(queue, 0, b"x"), f"{queue}_z"))
+    world.apply_many([PutWith(Put(queue, 0, b"x"), group=f"{queue}_{number:05}") for number in range(30_000)])
+    world.apply(PauseQueue(queue, False, True), PutWith(Put(queue, 0, b"x"), group=f"{queue}_z"))
     return [ResumeQueue(queue), *[Tick()] * COPIES]
 
 
@@ -627,7 +615,7 @@ CASES: dict[str, Case] = {
     "GET of many names BY PRIORITY COUNT": _picks(lambda number: Get(_names(number)), Policy.PRIORITY),
     "GET COUNT with BATCH": _picks_with_batch,
     "GET in turn": lambda world: [
-        GetInTurn(Get(names), count, policy, after=after)
+        GetWith(Get(names), count, policy, turn=InTurn(after))
         for names, after in ((None, "q5"), (_names(1), None)) for policy in (Policy.RR, Policy.PRIORITY)
         for count in (MANY, None)
     ],
@@ -635,21 +623,21 @@ CASES: dict[str, Case] = {
     "GET COUNT of all that jobs can have": _picks_of_all_that_jobs_can_have,
     "REQ GET COUNT, repeated": _repeated_picks,
     "DONE": _each(Done),
-    "DONE LAST": _each(DoneLast),
-    "DONE of many": _many(DoneAll),
+    "DONE LAST": _each(lambda number: End(number, How.DONE, last=True)),
+    "DONE of many": _many(lambda number: End(number, How.DONE)),
     "DONE with a result": _ends_with_results,
     "DONE of parents": _parents,
     "DONE of one parent of many": _one_parent,
     "LATER": _each(Later),
-    "LATER with options": _each(lambda number: LaterWith(number, Due(10**6), 3)),
-    "LATER of many": _many(LaterAll),
-    "LATER FIRST of many": _many(LaterAllFirst),
-    "LATER REASON": _each(lambda number: LaterWithReason(number, "r" * 255, Due(10**6), 3)),
+    "LATER with options": _each(lambda number: End(number, How.LATER, Due(10**6), 3)),
+    "LATER of many": _many(lambda number: End(number, How.LATER)),
+    "LATER FIRST of many": _many(lambda number: End(number, How.LATER, first=True)),
+    "LATER REASON": _each(lambda number: End(number, How.LATER, Due(10**6), 3, reason="r" * 255)),
     "RETURN": _each(Return),
     "TOUCH": _each(Touch),
     "TOUCH of many": _many(lambda ids: Touch(ids, 10**6)),
-    "BURY": _each(Bury),
-    "BURY REASON": _each(lambda number: BuryWithReason(number, "r" * 255)),
+    "BURY": _each(lambda number: End(number, How.BURY)),
+    "BURY REASON": _each(lambda number: End(number, How.BURY, reason="r" * 255)),
     "MOVE": _each(lambda number: Move(number, "q1", 3)),
     "CHANGE": _keyed(lambda selector: Change(selector, 7, None, "q", False, b"y")),
     "DELETE": _keyed(Delete),
@@ -658,13 +646,13 @@ CASES: dict[str, Case] = {
     "CHANGE of a number": _numbered(lambda number: Change(number, 7, None, "q", False, b"y")),
     "DELETE of a number": _numbered(Delete),
     "DELETE of a number, UNTAKEN": _numbered(lambda number: Delete(number, unless_running=True)),
-    "GET of a number": _numbered(lambda number: GetNumber(number, 10**6, meta=True)),
+    "GET of a number": _numbered(lambda number: GetWith(Get(None, 10**6), meta=True, number=number.number)),
     "PUT NUMBER": lambda world: [
-        PutNumbered(PutWith(Put(f"q{number}", 0, b"x", f"f{number}"), Due(10**6)), True, 10**6)
+        PutWith(Put(f"q{number}", 0, b"x", f"f{number}"), Due(10**6), number=True, lease_ms=10**6)
         for number in range(COPIES)
     ],
     "KICK": _kick,
-    "BURY HERE": _each(lambda number: BuryHere(number, 7, "r" * 255)),
+    "BURY HERE": _each(lambda number: End(number, How.BURY, priority=7, here=True, reason="r" * 255)),
     "KICK HERE": _kick_here,
     "KICK HERE of delayed jobs": lambda world: [Kick(world.queue_of(5000, when=Due(10**6)), MANY, here=True)] * 5,
     "KICK of a number": _buried(lambda number: Kick("", 1, selector=number)),
@@ -710,11 +698,11 @@ CASES: dict[str, Case] = {
     "CLUSTER ONLINE": _grace(SwitchService(True, 10_000)),
     "first use of groups": _first_use_of_groups,
     "PUT GROUP": lambda world: [
-        PutGrouped(Put(f"q{number}", 0, b"x", f"f{number}"), f"g{number}", Due(10**6)) for number in range(COPIES)
+        PutWith(Put(f"q{number}", 0, b"x", f"f{number}"), Due(10**6), group=f"g{number}") for number in range(COPIES)
     ],
     "PUTS GROUP": _puts_of_groups,
-    "DONE RAN": _each(lambda number: DoneRan(number, 10**6)),
-    "LATER RAN": _each(lambda number: LaterRan(LaterWith(number, Due(10**6), 3), 10**6)),
+    "DONE RAN": _each(lambda number: End(number, How.DONE, ran_ms=10**6)),
+    "LATER RAN": _each(lambda number: End(number, How.LATER, Due(10**6), 3, ran_ms=10**6)),
     "TOUCH RAN": _each(lambda number: Touch(number, 10**6, ran_ms=10**6)),
     "SCHED CONFIG": lambda world: [ConfigureFair((*range(16),), 10**6, 100, 10**6)] * COPIES,
     "GET * BY FAIR": _gets_by_fair(lambda number: None, None),

@@ -10,7 +10,6 @@ from sockpqd.core import (
     Delete,
     Finished,
     Get,
-    GetNumber,
     GetWith,
     Handed,
     HandedMany,
@@ -22,7 +21,6 @@ from sockpqd.core import (
     OpenSession,
     Operation,
     Put,
-    PutNumbered,
     PutWith,
     Reply,
     StoredNumber,
@@ -42,7 +40,7 @@ class Node:
     def __init__(self) -> None:
         self.machine = Machine()
         self.do(OpenSession(7, 10_000))
-        replies = self.do(*(PutNumbered(PutWith(Put("q", -(n % 7), b"%d" % n)), True) for n in range(JOBS)))
+        replies = self.do(*(PutWith(Put("q", -(n % 7), b"%d" % n), number=True) for n in range(JOBS)))
         self.numbers = [reply.number for reply in replies if isinstance(reply, StoredNumber)]
         self.in_order = [n for _, n in sorted((n % 7, n) for n in range(JOBS))]
         for _ in range(4):
@@ -92,9 +90,9 @@ def test_by_number_they_are_back_at_once(node: Node) -> None:
         assert job is not None
         assert (job.state, job.id, job.deadline_ms) == (JobState.READY, None, None)
     first, *others = node.do(
-        GetNumber(Number(last)), Delete(Number(other)), Kick(
+        GetWith(Get(None), number=last), Delete(Number(other)), Kick(
             "", 1, selector=Number(third),
-        ), GetNumber(Number(other)),
+        ), GetWith(Get(None), number=other),
     )
     assert isinstance(first, Handed)
     assert others == [Finished(False, False), NotFound(), NotFound()]
@@ -102,7 +100,7 @@ def test_by_number_they_are_back_at_once(node: Node) -> None:
 
 def test_in_the_same_entry_too(node: Node) -> None:
     number = node.numbers[node.in_order[-1]]
-    assert isinstance(node.do(CloseSession(1, release=True), GetNumber(Number(number)))[1], Handed)
+    assert isinstance(node.do(CloseSession(1, release=True), GetWith(Get(None), number=number))[1], Handed)
 
 
 def test_a_snapshot_on_the_way_goes_on_as_the_others(node: Node) -> None:

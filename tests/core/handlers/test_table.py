@@ -16,9 +16,10 @@ from sockpqd.core import (
     OPERATION_WORK_MAX,
     Batch,
     CloneChunk,
-    DoneAll,
+    End,
     Get,
     GetWith,
+    How,
     Kick,
     Operation,
     Put,
@@ -87,7 +88,7 @@ def test_names_items_ids_and_jobs_are_work() -> None:
     names = tuple(f"q{number}" for number in range(12_000))
     assert cost(Get(names))[1] > 12_000
     assert cost(PutWith(Put("q", 0, b""), after=names))[1] > 12_000
-    assert cost(DoneAll(tuple(range(3000))))[1] == 3000 * JOB
+    assert cost(End(tuple(range(3000)), How.DONE))[1] == 3000 * JOB
     assert cost(Batch((Put("q", 0, b""),) * 3000, False))[1] >= 3000 * JOB
     assert cost(GetWith(Get(None), 3000))[1] >= 3000 * JOB
     assert cost(GetWith(Get(None), 10**9))[1] <= OPERATION_WORK_MAX + JOB

@@ -14,9 +14,6 @@ from sockpqd.core import (
     Batch,
     BeatWorker,
     BindQueue,
-    Bury,
-    BuryHere,
-    BuryWithReason,
     Change,
     CloseSession,
     Configure,
@@ -27,25 +24,18 @@ from sockpqd.core import (
     DeleteQueue,
     DeleteTopic,
     Done,
-    DoneAll,
-    DoneLast,
-    DoneRan,
     Due,
+    End,
     ExpireQueue,
     Get,
-    GetInTurn,
-    GetNumber,
     GetWith,
     Handed,
     HandedMany,
+    How,
+    InTurn,
     JobState,
     Kick,
     Later,
-    LaterAll,
-    LaterAllFirst,
-    LaterRan,
-    LaterWith,
-    LaterWithReason,
     Machine,
     Move,
     Number,
@@ -59,10 +49,6 @@ from sockpqd.core import (
     Policy,
     PurgeQueue,
     Put,
-    PutGrouped,
-    PutMany,
-    PutNumbered,
-    PutTopic,
     PutWith,
     QueueChange,
     Request,
@@ -73,6 +59,8 @@ from sockpqd.core import (
     Selector,
     SetWorker,
     Then,
+    ToQueues,
+    ToTopic,
     Touch,
     UnbindQueue,
     WorkerState,
@@ -116,13 +104,12 @@ put_with = st.builds(
     st.sampled_from(OnDup),
     st.sampled_from([None, None, 0, 1, 2]),
 )
-_put_grouped = st.builds(
-    PutGrouped, _put, st.sampled_from(GROUPS), _maybe_when, key=st.sampled_from([None, None, *KEYS]),
-    on_dup=st.sampled_from(OnDup),
-)
+_put_grouped = st.builds(PutWith, _put, _maybe_when, key=st.sampled_from(
+    [None, None, *KEYS],
+), on_dup=st.sampled_from(OnDup), group=st.sampled_from(GROUPS))
 _put_numbered = st.builds(
-    PutNumbered, put_with | _put_grouped, st.sampled_from([True, True, True, False]),
-    st.sampled_from([None, None, 0, 20, 10**30]),
+    structs.replace, put_with | _put_grouped, number=st.sampled_from([True, True, True, False]),
+    lease_ms=st.sampled_from([None, None, 0, 20, 10**30]),
 )
 _ran_ms = st.sampled_from(RAN_MS)
 _get = st.builds(
@@ -137,14 +124,12 @@ _get = st.builds(
 pick = st.builds(
     GetWith, _get, st.sampled_from([None, 1, 2, 3, 10]), st.sampled_from([None, *Policy]), st.booleans()
 )
-pick_in_turn = st.builds(
-    GetInTurn, _get, st.sampled_from([None, 1, 2, 3, 10]),
-    st.sampled_from([None, Policy.RR, Policy.RR, Policy.PRIORITY, *Policy]), st.booleans(),
-    st.sampled_from([None, "", "a", "b", "zz"]),
-)
-later_with = st.builds(
-    LaterWith, _id, _maybe_when, st.none() | _priority, st.sampled_from([False, False, True]), st.booleans()
-)
+pick_in_turn = st.builds(GetWith, _get, st.sampled_from([None, 1, 2, 3, 10]), st.sampled_from(
+    [None, Policy.RR, Policy.RR, Policy.PRIORITY, *Policy],
+), st.booleans(), turn=st.builds(InTurn, st.sampled_from([None, "", "a", "b", "zz"])))
+later_with = st.builds(End, _id, st.just(How.LATER), _maybe_when, st.none() | _priority, first=st.sampled_from(
+    [False, False, True],
+), yielded=st.booleans())
 selector = st.builds(Selector, _id) | st.builds(Selector, st.just(0), _queue, _key)
 change = st.builds(
     Change,
@@ -172,24 +157,31 @@ _on_numbered: st.SearchStrategy[Atomic] = often(
     st.builds(Delete, _numbered_job, unless_running=st.just(True)),
 )
 _get_number = st.builds(
-    GetNumber, _numbered_job, st.sampled_from([None, None, 0, 20]), st.sampled_from(Then), st.booleans(),
-    st.sampled_from([None, None, None, 1]),
+    GetWith, st.builds(
+        Get, st.none(), st.sampled_from([None, None, 0, 20]), st.sampled_from(Then),
+        session=st.sampled_from([None, None, None, 1]),
+    ),
+    meta=st.booleans(), number=st.integers(0, 8),
 )
 _on_running: st.SearchStrategy[Atomic] = often(
     st.builds(Done, _id),
-    st.builds(DoneLast, _id),
+    st.builds(End, _id, st.just(How.DONE), last=st.just(True)),
     st.builds(Later, _id),
     later_with,
     later_with,
-    st.builds(Bury, _id),
-    st.builds(BuryWithReason, _id, st.just("broken")),
-    st.builds(BuryHere, _id, st.none() | _priority, st.sampled_from([None, None, "broken"])),
-    st.builds(BuryHere, _id),
-    st.builds(LaterWithReason, _id, st.sampled_from(["slow", "busy"]), _maybe_when, st.none() | _priority),
+    st.builds(End, _id, st.just(How.BURY)),
+    st.builds(End, _id, st.just(How.BURY), reason=st.just("broken")),
+    st.builds(End, _id, st.just(How.BURY), priority=st.none() | _priority, here=st.just(True), reason=st.sampled_from(
+        [None, None, "broken"],
+    )),
+    st.builds(End, _id, st.just(How.BURY), here=st.just(True)),
+    st.builds(
+        End, _id, st.just(How.LATER), _maybe_when, st.none() | _priority, reason=st.sampled_from(["slow", "busy"]),
+    ),
     st.builds(Touch, _id, st.sampled_from([None, None, 0, 20, 10**30]), st.sampled_from(Then)),
     st.builds(Move, _id, _queue, st.none() | _priority, _maybe_when, st.none() | _data),
-    st.builds(DoneRan, _id, _ran_ms, st.booleans()),
-    st.builds(LaterRan, later_with, _ran_ms),
+    st.builds(End, _id, st.just(How.DONE), last=st.booleans(), ran_ms=_ran_ms),
+    st.builds(lambda later, ran_ms: structs.replace(later, ran_ms=ran_ms), later_with, _ran_ms),
     st.builds(Touch, _id, st.sampled_from([None, 20]), ran_ms=_ran_ms),
 )
 _atomic: st.SearchStrategy[Atomic] = often(
@@ -199,7 +191,9 @@ _atomic: st.SearchStrategy[Atomic] = often(
 batch = st.builds(Batch, st.lists(_atomic, max_size=5).map(tuple), st.booleans())
 _ids = st.lists(_id, max_size=4).map(tuple)
 _many = often(
-    st.builds(DoneAll, _ids), st.builds(LaterAll, _ids), st.builds(LaterAllFirst, _ids),
+    st.builds(End, _ids, st.just(How.DONE)), st.builds(End, _ids, st.just(How.LATER)), st.builds(
+        End, _ids, st.just(How.LATER), first=st.just(True),
+    ),
     st.builds(Touch, _ids, st.sampled_from([None, 20]), st.sampled_from(Then)),
     st.builds(Kick, _queue, st.sampled_from([0, 1, 2, 10])),
     st.builds(Kick, _queue, st.sampled_from([0, 1, 2, 10]), buried=st.sampled_from(
@@ -243,8 +237,10 @@ _job = st.builds(
     key=st.sampled_from([None, None, *KEYS]),
 )
 _pattern = st.sampled_from([None, "a", "*", "a.#", "#", "#.b", "*.#.b"])
-spread: st.SearchStrategy[Atomic] = st.builds(PutMany, st.lists(_queue, max_size=3).map(tuple), _job) | st.builds(
-    PutTopic, st.sampled_from(["t", "u"]), st.sampled_from(["", "a", "a.b", "a.x.b", "b"]), _job
+spread: st.SearchStrategy[Atomic] = st.builds(
+    structs.replace, _job, targets=st.builds(ToQueues, st.lists(_queue, max_size=3).map(tuple)) | st.builds(
+        ToTopic, st.sampled_from(["t", "u"]), st.sampled_from(["", "a", "a.b", "a.x.b", "b"])
+    )
 )
 _on_topic: st.SearchStrategy[Requested] = often(
     st.builds(BindQueue, st.sampled_from(["t", "t", "u"]), _queue, _pattern),
@@ -334,9 +330,11 @@ def aimed(operation: Any, ids: list[int], found: list[Place]) -> Any:
                 changes["ids"] = tuple(ids[number % len(ids)] for number in value)
             elif 0 < value < 8:
                 changes["ids"] = ids[value % len(ids)]
+        elif field.name == "number" and isinstance(operation, GetWith) and value:
+            changes["number"] = found[value % len(found)].seq
         elif field.name == "operations":
             changes["operations"] = tuple(aimed(one, ids, found) for one in value)
-        elif field.name in ("selector", "operation", "later") and value is not None:
+        elif field.name in ("selector", "operation") and value is not None:
             changes[field.name] = aimed(value, ids, found)
     return structs.replace(operation, **changes)
 
@@ -390,7 +388,7 @@ def random_time_log(seed: int, length: int) -> list[LogEntry]:
                 Delete(place),
                 Change(place, random.randrange(-1, 2), _random_when(random, now_ms)),
                 Batch((Change(place, item="x"), Done(0)), random.random() < 0.7),
-                GetNumber(Number(place.seq)), GetNumber(Number(place.seq), 30, Then.DEFAULT, True),
+                GetWith(Get(None), number=place.seq), GetWith(Get(None, 30, Then.DEFAULT), meta=True, number=place.seq),
                 Kick("", 1, selector=Number(place.seq)), Change(Number(place.seq), 0, _random_when(random, now_ms)),
                 Batch((Kick("", 1, selector=Number(place.seq)), Done(0)), random.random() < 0.7),
             ]))
@@ -417,28 +415,30 @@ def random_time_operation(random: Random, ids: list[int], now_ms: int) -> Operat
             [None, None, None, *ITEMS]))
         count, policy, meta = random.choice([None, 1, 3]), random.choice([None, *Policy]), random.random() < 0.5
         if random.random() < 0.4:
-            return GetInTurn(get, count, policy, meta, random.choice([None, *QUEUES]))
+            return GetWith(get, count, policy, meta, turn=InTurn(random.choice([None, *QUEUES])))
         return GetWith(get, count, policy, meta)
     if kind < 0.9:
         when = _random_when(random, now_ms)
         one: list[Atomic] = [
-            Done(number), DoneLast(number), Later(number), LaterWith(number, when), LaterWith(number, first=True),
-            LaterWith(number, priority=1, yielded=True), Bury(number), BuryHere(number),
-            BuryHere(number, random.choice([None, 1]), random.choice([None, "broken"])),
+            Done(number), End(number, How.DONE, last=True), Later(number), End(number, How.LATER, when), End(
+                number, How.LATER, first=True,
+            ),
+            End(number, How.LATER, priority=1, yielded=True), End(number, How.BURY), End(number, How.BURY, here=True),
+            End(number, How.BURY, priority=random.choice([None, 1]), here=True, reason=random.choice([None, "broken"])),
             Touch(number, random.choice([None, 100])),
             Move(number, queue, None, when), Change(Selector(number), 1, when, random.choice(ITEMS)),
             Change(Selector(0, queue, random.choice(KEYS)), -1, when, data=b"changed"),
             Delete(Selector(0, queue, random.choice(KEYS))), _random_put(random, now_ms),
-            PutGrouped(Put(queue, 0, b"of a group", random.choice([None, *ITEMS])), random.choice(GROUPS)),
-            DoneRan(number, random.choice(RAN_MS)), Touch(number, ran_ms=random.choice(RAN_MS)),
-            LaterRan(LaterWith(number, when, yielded=True), random.choice(RAN_MS)),
+            PutWith(Put(queue, 0, b"of a group", random.choice([None, *ITEMS])), group=random.choice(GROUPS)),
+            End(number, How.DONE, ran_ms=random.choice(RAN_MS)), Touch(number, ran_ms=random.choice(RAN_MS)),
+            End(number, How.LATER, when, yielded=True, ran_ms=random.choice(RAN_MS)),
         ]
         if kind < 0.8:
             return random.choice(one)
         if kind < 0.86:
             return Batch(tuple(random.choices(one, k=3)), random.random() < 0.7)
         return random.choice([
-            DoneAll(tuple(random.choices(ids, k=2)) if ids else ()), LaterAll((number, 0)), Return(number),
+            End(tuple(random.choices(ids, k=2)) if ids else (), How.DONE), End((number, 0), How.LATER), Return(number),
             Kick(queue, 2), Later(number), Kick(queue, random.choice([1, 9]), here=True),
         ])
     return _random_on_queue(random, queue)
@@ -448,7 +448,7 @@ def _random_when(random: Random, now_ms: int) -> Due | None:
     return random.choice([None, None, Due(random.randrange(300)), Due(0, now_ms + random.randrange(-300, 300))])
 
 
-def _random_put(random: Random, now_ms: int) -> Put | PutWith | PutNumbered:
+def _random_put(random: Random, now_ms: int) -> Put | PutWith:
     item = random.choice([None, *ITEMS])
     put = Put(random.choice(QUEUES), random.randrange(-1, 2), random.randbytes(3), item, random.random() < 0.1)
     if random.random() < 0.3:
@@ -463,7 +463,7 @@ def _random_put(random: Random, now_ms: int) -> Put | PutWith | PutNumbered:
         random.choice(list(OnDup)),
         random.choice([None, None, 2]),
     )
-    return wish if random.random() < 0.6 else PutNumbered(wish, True, random.choice([None, 40]))
+    return wish if random.random() < 0.6 else structs.replace(wish, number=True, lease_ms=random.choice([None, 40]))
 
 
 def _random_on_queue(random: Random, queue: str) -> Operation:

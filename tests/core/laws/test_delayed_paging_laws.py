@@ -15,20 +15,19 @@ from sockpqd.core import (
     Delete,
     Done,
     Due,
+    End,
     Get,
     GetWith,
+    How,
     JobState,
     Kick,
     Later,
-    LaterWith,
-    LaterWithReason,
     Machine,
     Overflow,
     PageLost,
     Place,
     PurgeQueue,
     Put,
-    PutGrouped,
     PutWith,
     QueueChange,
     SnapshotError,
@@ -75,7 +74,7 @@ def operation(random: Random, machine: Machine, ids: list[int], puts: float) -> 
         if kind > 0.95:
             return PutWith(put, when=when, key=random.choice("kl"), after=random.choice([(), ("i",)]))
         if kind > 0.94:
-            return PutGrouped(put, random.choice(["g", "h"]), when=when)
+            return PutWith(put, when=when, group=random.choice(["g", "h"]))
         return PutWith(put, when=when) if kind > 0.1 else Put(queue, 0, b"", item=random.choice([None, None, "i"]))
     if kind < 0.3:
         return GetWith(Get(random.choice([None, (queue,)]), random.choice([None, 40])), random.choice([1, 3, 9]))
@@ -83,7 +82,7 @@ def operation(random: Random, machine: Machine, ids: list[int], puts: float) -> 
     seen = machine.peek_queue(queue, JobState.DELAYED, 200)
     place = Place(queue, random.choice(seen).seq + random.choice([0, 0, 0, 1]) if seen else 0)
     ones: list[Atomic] = [
-        Done(number), Later(number), LaterWith(number, when=when), LaterWithReason(number, "why", when=when),
+        Done(number), Later(number), End(number, How.LATER, when), End(number, How.LATER, when, reason="why"),
         Delete(place), Change(place, random.choice([None, 7]), data=b"changed"), PutWith(put, when=when),
         Change(place, when=random.choice([when, Due(0)])),
     ]

@@ -6,24 +6,23 @@ from random import Random
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sockpqd.core import (
     Atomic,
     Batch,
-    BuryHere,
     Change,
     Delete,
     DeleteQueue,
     Done,
     Due,
+    End,
     Get,
-    GetNumber,
     GetWith,
+    How,
     JobState,
     Kick,
     Later,
-    LaterWith,
-    LaterWithReason,
     Machine,
     Move,
     Number,
@@ -31,7 +30,6 @@ from sockpqd.core import (
     Place,
     PurgeQueue,
     Put,
-    PutNumbered,
     PutWith,
     Return,
     StoredNumber,
@@ -76,10 +74,11 @@ def operation(random: Random, machine: Machine, ids: list[int], numbers: list[in
     queue, kind = random.choice(QUEUES), random.random()
     when = random.choice([None, None, Due(random.choice([1, 100, 1000, random.randrange(20_000)]))])
     wish = PutWith(Put(queue, random.choice([0, 0, 0, 7, -7]), random.randbytes(random.randrange(30))), when=when)
-    put = PutNumbered(wish, True, random.choice([None, 40, 40_000]))
+    put = replace(wish, number=True, lease_ms=random.choice([None, 40, 40_000]))
     if random.random() < puts:
-        return put if kind > 0.15 else random.choice([wish, Put(queue, 0, b"plain"), PutNumbered(
-            PutWith(wish.put, key=random.choice("kl"), ttl_ms=random.choice([None, 50])), True)])
+        return put if kind > 0.15 else random.choice([wish, Put(queue, 0, b"plain"), PutWith(
+            wish.put, key=random.choice("kl"), ttl_ms=random.choice([None, 50]), number=True,
+        )])
     if kind < 0.3:
         return GetWith(Get(random.choice([None, (queue,)]), random.choice([None, 40])), random.choice([1, 3, 9]))
     id_ = random.choice(ids) if ids else 0
@@ -87,15 +86,15 @@ def operation(random: Random, machine: Machine, ids: list[int], numbers: list[in
     number = Number(random.choice([*numbers, *[view.seq for view in seen], 5]))
     place = Place(queue, random.choice(seen).seq if seen else 0)
     ones: list[Atomic] = [
-        Done(id_), Later(id_), LaterWith(id_, when=when, first=True), LaterWithReason(id_, "why", when=when),
-        Move(id_, queue), BuryHere(id_), Delete(number), Delete(
+        Done(id_), Later(id_), End(id_, How.LATER, when, first=True), End(id_, How.LATER, when, reason="why"),
+        Move(id_, queue), End(id_, How.BURY, here=True), Delete(number), Delete(
             number, unless_running=True,
         ), Kick("", 1, selector=number),
         Change(number, random.choice([None, 7]), data=random.choice([None, b"changed"])),
         Change(number, when=random.choice([when, Due(0)])), Delete(place), put,
     ]
     if kind < 0.8:
-        return random.choice([*ones, Return(id_), GetNumber(number, random.choice([None, 40]))])
+        return random.choice([*ones, Return(id_), GetWith(Get(None, random.choice([None, 40])), number=number.number)])
     if kind < 0.95:
         return Batch((*random.choices(ones, k=4), Done(random.choice([id_, 0]))), True)
     return random.choice([
@@ -117,7 +116,7 @@ def filled(store: MemoryStore, jobs: int, *, numbered: bool = True, delay_ms: in
     when = None if delay_ms is None else Due(delay_ms)
     for start in range(0, jobs, 1000):
         wishes = [PutWith(Put("q", 0, b"%d" % number), when=when) for number in range(start, min(start + 1000, jobs))]
-        puts = [PutNumbered(one, True) if numbered else one for one in wishes]
+        puts = [replace(one, number=True) if numbered else one for one in wishes]
         machine.apply(machine.index + 1, 1000 + start, 0, puts)
         while machine.page_out():
             pass
@@ -204,7 +203,7 @@ def test_jobs_that_come_without_their_pages_are_in_no_index(monkeypatch: pytest.
     machine = paged_machine(store)
     for index in range(1, 9):
         machine.apply(index, 1000 + index, 0, [
-            PutNumbered(PutWith(Put(queue, number % 6 if queue == "a" else 0, b"1")), True)
+            PutWith(Put(queue, number % 6 if queue == "a" else 0, b"1"), number=True)
             for number in range(30) for queue in QUEUES])
         while machine.page_out():
             pass

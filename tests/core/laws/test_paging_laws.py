@@ -22,11 +22,12 @@ from sockpqd.core import (
     Delete,
     Done,
     Due,
+    End,
     Get,
     GetWith,
+    How,
     JobState,
     Later,
-    LaterWith,
     Lead,
     Machine,
     Move,
@@ -39,7 +40,6 @@ from sockpqd.core import (
     Policy,
     PurgeQueue,
     Put,
-    PutGrouped,
     PutWith,
     QueueChange,
     Return,
@@ -115,7 +115,7 @@ def deep_operation(random: Random, machine: Machine, ids: list[int], puts: float
     put = Put(queue, random.choice([0, 0, 0, 7, -7]), random.randbytes(random.randrange(30)))
     if random.random() < puts:
         if random.random() < grouped:
-            return PutGrouped(put, random.choice(["g", "h", "a"]))
+            return PutWith(put, group=random.choice(["g", "h", "a"]))
         return put if kind < 0.95 else PutWith(put, key=random.choice("kl"), ttl_ms=random.choice([None, 50]))
     if kind < 0.4:
         return GetWith(Get(random.choice([None, (queue,)]), random.choice([None, 40])), random.choice([1, 3, 9]),
@@ -124,7 +124,7 @@ def deep_operation(random: Random, machine: Machine, ids: list[int], puts: float
     seen = machine.peek_queue(queue, JobState.READY, 100)
     place = Place(queue, random.choice(seen).seq if seen else 0)
     ones: list[Atomic] = [
-        Done(number), Later(number), LaterWith(number, first=True), Move(number, queue), Delete(place),
+        Done(number), Later(number), End(number, How.LATER, first=True), Move(number, queue), Delete(place),
         Change(place, random.choice([None, 7]), data=b"changed"), Change(place, when=Due(20)), put, put,
     ]
     if kind < 0.8:
@@ -155,7 +155,7 @@ def test_a_job_of_another_group_brings_no_page_back() -> None:
     machine = paged_machine(store)
     entries: list[list[Any]] = [
         [Configure(policy=Policy.FAIR), *[Put("q", 0, b"%d" % number) for number in range(600)]],
-        [PutGrouped(Put("q", number % 2, b"g%d" % number), f"g{number % 3}") for number in range(60)],
+        [PutWith(Put("q", number % 2, b"g%d" % number), group=f"g{number % 3}") for number in range(60)],
         [Put("q", number % 2, b"%d" % number) for number in range(300)],
     ]
     for number, operations in enumerate(entries, 1):

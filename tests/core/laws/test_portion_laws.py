@@ -9,13 +9,14 @@ import pytest
 
 from sockpqd.core import (
     Accepted,
-    Bury,
     Change,
     Configure,
     DeleteQueue,
     Due,
+    End,
     Get,
     GetWith,
+    How,
     JobState,
     Machine,
     Operation,
@@ -23,14 +24,12 @@ from sockpqd.core import (
     Policy,
     PurgeQueue,
     Put,
-    PutGrouped,
-    PutNumbered,
     PutWith,
     Removed,
     Tick,
     limits,
 )
-from sockpqd.core.ops.jobs import BuryHere, Kick
+from sockpqd.core.ops.jobs import Kick
 from sockpqd.core.pages.pager import Stage
 from tests.core.helpers.logs import KNOWN_LEVEL, LogEntry, lead
 from tests.core.helpers.paging import MemoryStore, page_out, paged_machine, small_collections
@@ -69,17 +68,18 @@ def removing_log(seed: int, length: int, *, numbered: bool = False, fair: bool =
             put = Put(queue, random.choice([0, 0, 0, 7, -7]), random.randbytes(random.randrange(30)))
             if kind < (0.9 if fills else 0.2):
                 later = PutWith(put, when=Due(random.choice([10, 500, 90_000])))
-                grouped = PutGrouped(put, random.choice(["x", "y", *QUEUES]))
+                grouped = PutWith(put, group=random.choice(["x", "y", *QUEUES]))
                 operations.append(random.choice([
                     put, put, put, later, PutWith(put, key=f"k{len(log)}"),
-                    *([PutNumbered(PutWith(put), True), PutNumbered(later, True)] * numbered), *[grouped] * fair]))
+                    *([PutWith(put, number=True), PutWith(put, later.when, number=True)] * numbered),
+                    *[grouped] * fair]))
             elif kind < (0.91 if fills else 0.3) and fair:
                 operations.append(random.choice([
                     Configure(policy=Policy.FAIR), Get((queue,)), GetWith(Get((queue,)), 2)]))
             elif kind < 0.93:
                 operations.append(random.choice([
                     Get((queue,)), GetWith(Get((queue,)), 3), Tick(),
-                    *([Bury(random.choice(ids)), BuryHere(random.choice(ids))] if ids else []),
+                    *([End(random.choice(ids), How.BURY), End(random.choice(ids), How.BURY, here=True)] if ids else []),
                 ]))
             else:
                 operations.append(removal(random, machine, queue))
@@ -149,10 +149,10 @@ def jobs(count: int, size: int, when: Due | None = None) -> list[Any]:
 
 
 def numbered(puts: list[Any]) -> list[Any]:
-    return [PutNumbered(PutWith(put), True) for put in puts]
+    return [PutWith(put, number=True) for put in puts]
 
 
-GROUPS = [Configure(policy=Policy.FAIR), *[PutGrouped(Put("q", 0, b""), "other") for _ in range(3)], Get(("q",))]
+GROUPS = [Configure(policy=Policy.FAIR), *[PutWith(Put("q", 0, b""), group="other") for _ in range(3)], Get(("q",))]
 
 
 @pytest.mark.parametrize("puts", [

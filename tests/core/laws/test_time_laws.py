@@ -16,7 +16,6 @@ from sockpqd.core import (
     Machine,
     OpenSession,
     Put,
-    PutNumbered,
     PutWith,
     Selector,
 )
@@ -37,7 +36,7 @@ def test_machine_equals_reference_model(log: list[LogEntry]) -> None:
 
 def test_no_release_of_a_numbered_job_is_counted_when_its_session_is_closed() -> None:
     """Its worker says nothing of the job."""
-    put = PutNumbered(PutWith(Put("q", 0, b"")), True)
+    put = PutWith(Put("q", 0, b""), number=True)
     assert_equal_to_model([
         LogEntry(0, 0, [OpenSession(7, 1000), put, Get(("q",), session=1), CloseSession(1, True, True)]),
     ], Machine(), Model())

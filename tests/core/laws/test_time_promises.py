@@ -13,14 +13,15 @@ from sockpqd.core import (
     Batch,
     Due,
     Empty,
+    End,
     Finished,
     Get,
     GetWith,
     Handed,
     HandedMany,
+    How,
     JobState,
     JobView,
-    LaterWith,
     Machine,
     Operation,
     Put,
@@ -172,7 +173,7 @@ def test_ready_is_what_gets_are_given_and_undone_hand_outs_leave_all_as_it_was(
     before = waiting(machine, counted=not first)
     taken = [job for reply in ask(machine, *[Get(None)] * 5) for job in given_out(reply)]
     for job in taken:
-        ask(machine, LaterWith(job.id, first=True, yielded=True) if first else Return(job.id))
+        ask(machine, End(job.id, How.LATER, first=True, yielded=True) if first else Return(job.id))
     assert waiting(machine, counted=not first) == before
 
 

@@ -7,22 +7,15 @@ from msgspec.structs import replace
 from sockpqd.core import (
     Accepted,
     AnySelector,
-    Bury,
-    BuryHere,
-    BuryWithReason,
     Change,
     DataTooLarge,
     Delete,
     Done,
-    DoneAll,
-    DoneLast,
+    End,
     Finished,
+    How,
     JobRunning,
     Later,
-    LaterAll,
-    LaterAllFirst,
-    LaterWith,
-    LaterWithReason,
     Leased,
     NotFound,
     Number,
@@ -38,27 +31,19 @@ from sockpqd.core import (
 from tests.core.model.jobs import ModelJob
 from tests.core.model.spread import ModelSpread
 
-OnRunning = Done | DoneLast | Later | LaterWith | Return | Bury | Touch | LaterWithReason | BuryWithReason | BuryHere
-OnMany = DoneAll | LaterAll | LaterAllFirst | Touch
+OnRunning = Done | Later | End | Return | Touch
+OnMany = End | Touch
 
 
 class ModelEnd(ModelSpread):
-    """Done, Later, Return, Bury, Touch, Change, Delete."""
+    """Done, Later, End, Return, Touch, Change, Delete."""
 
     def on_many(self, operation: OnMany) -> Reply:
         """Each as if it were alone."""
         replies = []
         assert isinstance(operation.ids, tuple)
         for number in operation.ids:
-            match operation:
-                case DoneAll():
-                    replies.append(self.on_running(Done(number)))
-                case LaterAllFirst():
-                    replies.append(self.on_running(LaterWith(number, first=True)))
-                case Touch():
-                    replies.append(self.on_running(replace(operation, ids=number)))
-                case LaterAll():
-                    replies.append(self.on_running(Later(number)))
+            replies.append(self.on_running(replace(operation, ids=number)))
             self.end_operation()
         return Results(tuple(replies))
 
@@ -67,41 +52,45 @@ class ModelEnd(ModelSpread):
         job = self.job(operation.id)
         if job is None:
             return NotFound()
-        queue, item = job.queue, job.item
         match operation:
-            case Done() | DoneLast():
-                self.tell("DONE", queue, job.priority, operation.id)
-                next_ms = self.done(job, isinstance(operation, DoneLast))
-                return self._finished(queue, item) if next_ms is None else Rearmed(next_ms)
+            case Done():
+                return self._done(job)
             case Later():
                 job.went_through(releases=1)
                 job.counts = replace(job.counts, delay_ms=0)
                 self.failed(job)
-            case LaterWithReason():
-                job.reason = operation.reason
-                options = LaterWith(job.id or 0, operation.when, operation.priority, operation.first, operation.yielded)
-                self._later(job, options)
-            case BuryWithReason():
-                job.reason = operation.reason
-                self.die(job)
-                return Finished(not self.unfinished(queue), False)
-            case LaterWith():
-                self._later(job, operation)
+            case End():
+                return self._end(job, operation)
             case Return():
                 self.undo(job)
-            case Bury():
-                self.die(job)
-                return Finished(not self.unfinished(queue), False)
-            case BuryHere():
-                return self._bury_here(job, operation)
             case Touch():
                 return self._touch(job, operation)
         return Accepted()
 
+    def _end(self, job: ModelJob, end: End) -> Reply:
+        if end.how is How.DONE:
+            return self._done(job, end.last)
+        if end.how is How.BURY and end.here:
+            return self._bury_here(job, end)
+        if end.reason is not None:
+            job.reason = end.reason
+        if end.how is How.BURY:
+            queue = job.queue
+            self.die(job)
+            return Finished(not self.unfinished(queue), False)
+        self._later(job, end)
+        return Accepted()
+
+    def _done(self, job: ModelJob, last: bool = False) -> Reply:
+        queue, item = job.queue, job.item
+        self.tell("DONE", queue, job.priority, job.id or 0)
+        next_ms = self.done(job, last)
+        return self._finished(queue, item) if next_ms is None else Rearmed(next_ms)
+
     def _finished(self, queue: str, item: str | None) -> Finished:
         return Finished(not self.unfinished(queue), item is not None and not self.has_item(item))
 
-    def _bury_here(self, job: ModelJob, bury: BuryHere) -> Reply:
+    def _bury_here(self, job: ModelJob, bury: End) -> Reply:
         self.count(job.queue, "dead")
         job.went_through(buries=1)
         self.tell("DEAD", job.queue, job.queue, bury.id)
@@ -116,7 +105,7 @@ class ModelEnd(ModelSpread):
         self.left_queue(job.queue)
         return Finished(not self.unfinished(job.queue), False)
 
-    def _later(self, job: ModelJob, later: LaterWith) -> None:
+    def _later(self, job: ModelJob, later: End) -> None:
         self.count(job.queue, "later")
         if not later.first or later.priority is not None:
             job.went_through(releases=1)

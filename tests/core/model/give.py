@@ -8,8 +8,6 @@ from msgspec.structs import replace
 from sockpqd.core import (
     Empty,
     Get,
-    GetInTurn,
-    GetNumber,
     GetWith,
     Handed,
     HandedMany,
@@ -60,7 +58,7 @@ class ModelGive(ModelTime):
         reply = self.pick(GetWith(get), bits, of_put=get.item_of_put)
         return replace(reply, turned=UNSET) if isinstance(reply, Handed) else reply
 
-    def pick(self, pick: GetWith | GetInTurn, bits: int, *, of_put: bool = False) -> Reply:
+    def pick(self, pick: GetWith, bits: int, *, of_put: bool = False) -> Reply:
         """One job, or several; of a PUT .. WAIT groups choose none."""
         get = pick.get
         if get.session is not None and not self.sessions.use(get.session, self.clock_ms):
@@ -76,7 +74,7 @@ class ModelGive(ModelTime):
         given: list[ModelJob] = []
         turned: list[ModelJob] = []
         order = list(dict.fromkeys(get.queues or ()))
-        after = pick.after if isinstance(pick, GetInTurn) else None
+        after = None if pick.turn is None else pick.turn.after
         room = PICK_BYTES - self.spent
         while len(given) < (1 if pick.count is None else pick.count):
             lists = self._candidates(get.queues, item, given)
@@ -84,7 +82,7 @@ class ModelGive(ModelTime):
             if policy is not Policy.FAIR:
                 name, by_turn = chosen_queue(
                     lists, None if get.queues is None else order, policy, (bits + len(given) * GOLDEN) % 2**64,
-                    in_turn=isinstance(pick, GetInTurn), after=after,
+                    in_turn=pick.turn is not None, after=after,
                     weights={name: self.settings_of(name).weight for name in lists}, of_item=item is not None,
                 )
                 lists = {} if name is None else {name: lists[name]}
@@ -102,7 +100,7 @@ class ModelGive(ModelTime):
             self.end_operation()
             given.append(job)
             turned += [job] * by_turn
-            if by_turn and isinstance(pick, GetInTurn):
+            if by_turn and pick.turn is not None:
                 after = job.queue
                 order = [one for one in order if one != after] + [after]
         if not given:
@@ -111,19 +109,20 @@ class ModelGive(ModelTime):
         jobs = tuple(self.handed(job, pick.meta, turned=True if job in turned else UNSET) for job in given)
         return jobs[0] if pick.count is None else HandedMany(jobs)
 
-    def get_number(self, get: GetNumber) -> Reply:
+    def get_number(self, asked: GetWith, number: int) -> Reply:
         """The job of this number."""
+        get = asked.get
         if get.session is not None and not self.sessions.use(get.session, self.clock_ms):
             return SessionNotFound()
-        job = self.selected(get.selector)
+        job = self.selected(Number(number))
         if job is None:
             return NotFound()
         if job.id is not None:
             return JobRunning()
         self.dig_up(job)
         job.delayed, job.due_ms, job.waits, job.told = False, None, [], []
-        self._hand_out(job, Get(None, get.expire_ms, get.then, session=get.session))
-        return self.handed(job, get.meta)
+        self._hand_out(job, get)
+        return self.handed(job, asked.meta)
 
     def dig_up(self, job: ModelJob) -> None:
         """It is neither buried nor delayed any more; its time has come, and its key may be another's by now."""

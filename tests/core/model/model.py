@@ -20,9 +20,6 @@ from sockpqd.core import (
     Batch,
     BeatWorker,
     BindQueue,
-    Bury,
-    BuryHere,
-    BuryWithReason,
     Change,
     CloneBegin,
     CloneChunk,
@@ -40,34 +37,25 @@ from sockpqd.core import (
     DeleteTopic,
     DeleteUser,
     Done,
-    DoneAll,
-    DoneLast,
-    DoneRan,
     Empty,
+    End,
     ExpireQueue,
     Finished,
     Fragment,
     FragmentsMissing,
     Get,
-    GetAllowed,
-    GetInTurn,
-    GetNumber,
     GetWith,
     GiveResult,
     Grant,
     Handed,
     HandedMany,
+    How,
     InvalidSnapshot,
     JobIgnored,
     JobReplaced,
     Kick,
     LastFragment,
     Later,
-    LaterAll,
-    LaterAllFirst,
-    LaterRan,
-    LaterWith,
-    LaterWithReason,
     Lead,
     Leased,
     Move,
@@ -78,10 +66,6 @@ from sockpqd.core import (
     PromoteLearner,
     PurgeQueue,
     Put,
-    PutGrouped,
-    PutMany,
-    PutNumbered,
-    PutTopic,
     PutWith,
     RaiseLevel,
     Rearmed,
@@ -105,6 +89,8 @@ from sockpqd.core import (
     TakeTurn,
     Tick,
     TooManyUsers,
+    ToQueues,
+    ToTopic,
     Touch,
     TouchSession,
     Turn,
@@ -117,7 +103,7 @@ from sockpqd.core import (
     WorkerState,
     decode_operation,
 )
-from tests.core.model.end import ModelEnd, OnRunning
+from tests.core.model.end import ModelEnd
 from tests.core.model.jobs import ModelApplied, note
 from tests.core.model.members import ModelMembers
 from tests.core.model.pulses import ModelPulses
@@ -260,21 +246,22 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
     def _requested(self, operation: Requested, bits: int, applied: ModelApplied) -> Reply:
         """What a Request can carry."""
         match operation:
-            case Put() | PutWith() | PutGrouped() | PutNumbered():
+            case PutWith(targets=ToQueues() | ToTopic() as targets):
+                return self.spread(operation, targets)
+            case Put() | PutWith():
                 return self.put(operation)
             case Get():
                 return self.get(operation, bits)
-            case GetWith() | GetInTurn():
+            case GetWith(number=int() as number):
+                return self.get_number(operation, number)
+            case GetWith():
                 return self.pick(operation, bits)
-            case (
-                Done() | DoneLast() | Later() | LaterWith() | Bury() | LaterWithReason() | BuryWithReason()
-                | BuryHere()
-            ):
+            case Done() | Later():
                 return self.on_running(operation)
-            case DoneAll() | LaterAll() | LaterAllFirst() | Touch(ids=tuple()):
+            case End(ids=tuple()) | Touch(ids=tuple()):
                 return self.on_many(operation)
-            case Touch() if operation.ran_ms is None:
-                return self.on_running(operation)
+            case End() | Touch():
+                return self._measured(operation)
             case Change():
                 return self.change_job(operation)
             case Delete():
@@ -283,14 +270,10 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
                 return self.move(operation)
             case Kick():
                 return self.kick(operation)
-            case GetNumber():
-                return self.get_number(operation)
             case Batch():
                 return self._batch(operation, bits, applied)
             case CloneEnd():
                 return self._clone(operation, applied)
-            case PutMany() | PutTopic():
-                return self.spread(operation)
             case BindQueue() | UnbindQueue() | DeleteTopic():
                 return self.on_topic(operation)
             case CreatePulse() | ConfigurePulse() | DeletePulse() | SetPulse() | TakeTurn() | GiveResult():
@@ -309,20 +292,11 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
                 return self.on_queue(operation)
             case ConfigureFair():
                 return self.configure_fair(operation)
-            case DoneRan() | LaterRan() | Touch():
-                return self._measured(operation)
 
-    def _measured(self, operation: DoneRan | LaterRan | Touch) -> Reply:
-        """The end of a hand-out, or not, that says how long it ran."""
-        self.ran_ms = min(max(operation.ran_ms or 0, 0), DURATION_MS_MAX)
-        match operation:
-            case DoneRan():
-                end: OnRunning = DoneLast(operation.id) if operation.last else Done(operation.id)
-            case LaterRan():
-                end = operation.later
-            case Touch():
-                end = operation
-        reply = self.on_running(end)
+    def _measured(self, operation: End | Touch) -> Reply:
+        """The end of a hand-out, or not, that may say how long it ran."""
+        self.ran_ms = None if operation.ran_ms is None else min(max(operation.ran_ms, 0), DURATION_MS_MAX)
+        reply = self.on_running(operation)
         self.ran_ms = None
         return reply
 
@@ -403,7 +377,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         bound = self.taken(close.session)
         for job in bound[:DUE_MAX]:
             before = job.counts
-            self.on_running(LaterWith(job.id or 0, first=True))
+            self.on_running(End(job.id or 0, How.LATER, first=True))
             # No worker has released it.
             job.counts = structs.replace(job.counts, releases=before.releases, delay_ms=before.delay_ms)
             self.end_operation()
@@ -418,7 +392,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         reply = SessionNotFound() if session is None else session.refusal(request) or self._known(session, request)
         operation = request.operation
         if reply is not None or session is None:
-            if isinstance(operation, Put | PutWith | PutGrouped | PutNumbered):
+            if isinstance(operation, Put | PutWith):
                 put = operation if isinstance(operation, Put) else operation.put
                 if not isinstance(reply, Stored | StoredNumber):
                     self.put_item = None
@@ -443,8 +417,7 @@ class Model(ModelView, ModelEnd, ModelPulses, ModelMembers):
         if not isinstance(answer, Handed | HandedMany):
             return answer
         asked = request.operation
-        taking = asked.taking if isinstance(asked, GetAllowed) else asked
-        meta = isinstance(taking, GetWith | GetInTurn | GetNumber) and taking.meta
+        meta = isinstance(asked, GetWith) and asked.meta
         ids = [answer.id] if isinstance(answer, Handed) else [one.id for one in answer.jobs]
         jobs = tuple(self.handed(job, meta) for number in ids if (job := self.job(number)) is not None)
         self.spent += sum(len(one.data) for one in jobs)

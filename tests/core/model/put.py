@@ -20,8 +20,6 @@ from sockpqd.core import (
     OnDup,
     Overflow,
     Put,
-    PutGrouped,
-    PutNumbered,
     PutWith,
     QueueFull,
     QueueNotFound,
@@ -43,11 +41,9 @@ class ModelPut(ModelGive):
         super().__init__()
         self.next_item = 1
 
-    def put(self, operation: Put | PutWith | PutGrouped | PutNumbered) -> Reply:
+    def put(self, operation: Put | PutWith) -> Reply:
         """A new job, unless it is refused or its key is there."""
-        marks = operation if isinstance(operation, PutNumbered) else None
-        asked = operation.job if isinstance(operation, PutNumbered) else operation
-        wish = PutWith(asked) if isinstance(asked, Put) else asked
+        wish = PutWith(operation) if isinstance(operation, Put) else operation
         put = wish.put
         self.put_item = None
         refusal = self._closed(put.queue, put.data)
@@ -68,20 +64,20 @@ class ModelPut(ModelGive):
         waits = [one for one in dict.fromkeys(wish.after) if self.has_item(one)]
         if twin is not None and twin.item is not None:
             self.left.append(twin.item)
-        if isinstance(wish, PutGrouped):
+        if wish.group is not None:
             self.use_fair()
         job = twin or ModelJob(put.queue, put.priority, self.new_seq(), put.data, item, self.next_seq)
         if twin is None:
             self.jobs.append(job)
-            job.numbered = marks is not None and marks.number
-        job.own_lease_ms = None if marks is None or marks.lease_ms is None else min(max(0, marks.lease_ms), LONGEST_MS)
+            job.numbered = wish.number
+        job.own_lease_ms = None if wish.lease_ms is None else min(max(0, wish.lease_ms), LONGEST_MS)
         job.priority, job.data, job.item = put.priority, put.data, item
         if twin is not None and twin.delayed:
             job.back_ms = self.clock_ms
         job.key, job.tries, job.every_ms = wish.key, wish.tries, wish.every_ms
         job.ttl_ms = self._ttl_ms(put.queue, wish.ttl_ms)
         job.waits, job.told, job.reason = waits, [], None
-        job.group = wish.group if isinstance(wish, PutGrouped) else None
+        job.group = wish.group
         if twin is None and wish.when is not None:
             job.counts = JobCounts(delay_ms=max(0, self.time_of(wish.when) - self.clock_ms))
         self._start(job, wish.when)

@@ -10,32 +10,32 @@ from sockpqd.core import (
     BindQueue,
     DeleteTopic,
     JobExists,
-    PutMany,
-    PutTopic,
+    PutWith,
     QueueFull,
     QueueNotFound,
     Reply,
     Spread,
     TopicNotFound,
+    ToQueues,
+    ToTopic,
     UnbindQueue,
 )
 from tests.core.model.put import ModelPut
 
 
 class ModelSpread(ModelPut):
-    """PutMany, PutTopic, and what topics are told."""
+    """Puts with targets, and what topics are told."""
 
-    def spread(self, operation: PutMany | PutTopic) -> Reply:
+    def spread(self, job: PutWith, targets: ToQueues | ToTopic) -> Reply:
         """Into all of them or none."""
-        if isinstance(operation, PutMany):
-            names = list(dict.fromkeys(operation.queues))
+        if isinstance(targets, ToQueues):
+            names = list(dict.fromkeys(targets.queues))
         else:
-            bindings = self.topics.get(operation.topic, [])
-            key = operation.route.split(".") if operation.route else []
+            bindings = self.topics.get(targets.topic, [])
+            key = targets.route.split(".") if targets.route else []
             reached = [queue for queue, pattern in bindings if pattern is None or fits(pattern.split("."), key)]
             names = list(dict.fromkeys(reached))
         self.put_item = None
-        job = operation.job
         for name in names:
             refusal = self._closed(name, job.put.data)
             if refusal is not None:
@@ -45,7 +45,7 @@ class ModelSpread(ModelPut):
             if self._refuses(name):
                 return QueueFull()
         for name in names:
-            self.put(structs.replace(job, put=structs.replace(job.put, queue=name)))
+            self.put(structs.replace(job, put=structs.replace(job.put, queue=name), targets=None))
         self.put_item = None
         return Spread(len(names))
 

@@ -9,34 +9,31 @@ import pytest
 
 from sockpqd.core import (
     Batch,
-    Bury,
-    BuryHere,
     Change,
     CloneBegin,
     CloneChunk,
     CloneEnd,
     Done,
     Due,
+    End,
     Get,
-    GetNumber,
+    GetWith,
     Handed,
+    How,
     JobState,
     Later,
     Machine,
     Move,
-    Number,
     Operation,
     PageLost,
     Pager,
     Pages,
     PurgeQueue,
     Put,
-    PutGrouped,
-    PutMany,
-    PutNumbered,
     PutWith,
     Selector,
     SnapshotError,
+    ToQueues,
     bytes_of,
     expanded,
     references,
@@ -86,10 +83,10 @@ def jobs_in_all_states(machine: Machine) -> int:
     ask(machine, Put("running", 0, body(0)), Put("buried", 0, body(1)), Put("dead", 0, body(2)))
     taken = ask(machine, Get(("running",)), Get(("buried",)), Get(("dead",)))
     ids = [reply.id for reply in taken if isinstance(reply, Handed)]
-    ask(machine, BuryHere(ids[1]), Bury(ids[2]))
+    ask(machine, End(ids[1], How.BURY, here=True), End(ids[2], How.BURY))
     ask(
         machine, PutWith(Put("keyed", 0, body(3)), key="k"), Put("item", 0, body(4), "i"),
-        PutGrouped(Put("group", 0, body(5)), "g"), PutNumbered(PutWith(Put("number", 0, body(6))), number=True),
+        PutWith(Put("group", 0, body(5)), group="g"), PutWith(Put("number", 0, body(6)), number=True),
         PutWith(Put("late", 0, body(7)), FAR, key="k"), Put("front", 0, body(8)),
     )
     return 9
@@ -263,7 +260,7 @@ def test_a_body_that_several_queues_share_is_written_once() -> None:
     machine, plain = holder(store), Machine(KNOWN_LEVEL)
     names = ("a", "b", "c")
     for one in (machine, plain):
-        ask(one, PutMany(names, PutWith(Put("", 0, body(1)))))
+        ask(one, PutWith(Put("", 0, body(1)), targets=ToQueues(names)))
     relieve(machine)
     assert store.pages == 1
     assert [machine.on_disk(name).jobs for name in names] == [1, 1, 1]
@@ -284,7 +281,9 @@ def test_small_data_that_several_queues_get_are_not_one_body_by_mistake(monkeypa
     monkeypatch.setattr("sockpqd.core.limits.BODY_BYTES_MIN", 1)
     store = MemoryStore()
     machine = holder(store)
-    ask(machine, PutMany(("a", "b", "c"), PutWith(Put("", 0, b"small"))), PutMany(("d",), PutWith(Put("", 0, b"one"))))
+    ask(machine, PutWith(
+        Put("", 0, b"small"), targets=ToQueues(("a", "b", "c")),
+    ), PutWith(Put("", 0, b"one"), targets=ToQueues(("d",))))
     relieve(machine)
     machine = restarted(machine, store)
     for name in ("a", "b", "c", "d"):
@@ -398,11 +397,11 @@ def test_a_state_that_was_given_up_frees_nothing_and_its_views_miss_their_bodies
 def test_a_view_keeps_its_body() -> None:
     store = MemoryStore()
     machine = holder(store)
-    ask(machine, PutNumbered(PutWith(Put("q", 0, body(1))), number=True))
+    ask(machine, PutWith(Put("q", 0, body(1)), number=True))
     relieve(machine)
     view, = machine.peek_queue("q", JobState.READY, 1)
     assert view.number is not None
-    reply, = ask(machine, GetNumber(Number(view.number)))
+    reply, = ask(machine, GetWith(Get(None), number=view.number))
     assert isinstance(reply, Handed)
     ask(machine, Done(reply.id))
     bodies_of(machine)

@@ -15,21 +15,20 @@ from sockpqd.core import (
     Accepted,
     Allowance,
     Batch,
-    BuryWithReason,
     ConfigurePulse,
     ConfigureQueue,
     CreatePulse,
     Delete,
     DeletePulse,
     Done,
-    EndWith,
+    End,
     Feedback,
     Get,
-    GetAllowed,
     GetWith,
     GiveResult,
     Grant,
     HandedMany,
+    How,
     Later,
     Machine,
     Move,
@@ -245,9 +244,9 @@ class History:
         count, lease = random.choice([1, 2, 5]), random.choice([None, None, 4800])
         names = None if everywhere else asked
         get = Get(names, lease, Then.DONE) if lease else Get(names)
-        reply = self.apply(GetAllowed(
-            GetWith(get, count, Policy.ORDER), tuple(Allowance(name, number) for name, number in free.items()),
-        ))
+        reply = self.apply(
+            GetWith(get, count, Policy.ORDER, free=tuple(Allowance(name, number) for name, number in free.items()))
+        )
         there = sorted({job.queue for job in self.model.waiting})
         given = self.model.take(there if everywhere else asked, count, free, lease)
         got = [(job.id, job.queue) for job in reply.jobs] if isinstance(reply, HandedMany) else []
@@ -262,10 +261,10 @@ class History:
         other = random.choice(QUEUES)
         operation, told, to = random.choice([
             (Done(number), OK, None), (Later(number), OK, queue), (Move(number, other), OK, other),
-            *2 * [(EndWith(Done(number), result, sleep), result, None)],
-            *2 * [(EndWith(Later(number), result, sleep), result, queue)],
+            *2 * [(End(number, How.DONE, feedback=result, sleep_ms=sleep), result, None)],
+            *2 * [(End(number, How.LATER, feedback=result, sleep_ms=sleep), result, queue)],
             (Done(number), OK, None) if queue.endswith("_dead") else
-            (BuryWithReason(number, "why"), FAIL, f"{queue}_dead"), (Delete(Selector(id=number)), None, None),
+            (End(number, How.BURY, reason="why"), FAIL, f"{queue}_dead"), (Delete(Selector(id=number)), None, None),
         ])
         if random.random() < 0.2:               # it is taken back
             self.apply(Batch((operation, Done(0)), atomic=True))

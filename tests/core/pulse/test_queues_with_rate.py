@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import FrameType
 
 import pytest
+from msgspec.structs import replace
 
 from sockpqd.core import (
     Aborted,
@@ -14,7 +15,6 @@ from sockpqd.core import (
     Allowance,
     BadSetting,
     Batch,
-    Bury,
     ConfigureQueue,
     CreatePulse,
     CreateQueue,
@@ -22,19 +22,16 @@ from sockpqd.core import (
     DeletePulse,
     DeleteQueue,
     Done,
-    DoneAll,
-    DoneLast,
     Empty,
-    EndWith,
+    End,
     Feedback,
     Get,
-    GetAllowed,
-    GetInTurn,
     GetWith,
     Handed,
     HandedMany,
+    How,
+    InTurn,
     Later,
-    LaterAll,
     Move,
     OpenSession,
     Operation,
@@ -60,8 +57,9 @@ def configured(queue: str, **more: object) -> ConfigureQueue:
     return ConfigureQueue(queue, QueueChange(**more))       # type: ignore[arg-type]
 
 
-def allowed(taking: Get | GetWith | GetInTurn, pulse: str = "queue:q", count: int = 1) -> GetAllowed:
-    return GetAllowed(taking, (Allowance(pulse, count),))
+def allowed(taking: Get | GetWith, pulse: str = "queue:q", count: int = 1) -> GetWith:
+    free = (Allowance(pulse, count),)
+    return GetWith(taking, free=free) if isinstance(taking, Get) else replace(taking, free=free)
 
 
 @pytest.fixture
@@ -117,7 +115,7 @@ def test_a_queue_whose_grants_another_one_has_taken_has_no_turn(item: str | None
     log(CreatePulse("p", PulseChange()))
     log(configured("a", pulse="p"), configured("c", pulse="p"))
     log(*[Put(queue, priority, b"", "i") for queue, priority in (("a", 2), ("b", 0), ("c", 2), ("d", 2), ("e", 0))])
-    reply = log(allowed(GetInTurn(Get(None, item=item), 9, Policy.PRIORITY), "p"))
+    reply = log(allowed(GetWith(Get(None, item=item), 9, Policy.PRIORITY, turn=InTurn()), "p"))
     assert isinstance(reply, HandedMany)
     turns = [(job.queue, job.turned is True) for job in reply.jobs]
     assert turns == [("a", True), ("d", False), ("b", True), ("e", False)]
@@ -132,16 +130,16 @@ def test_the_end_of_a_hand_out_is_its_result(log: Log) -> None:
         log(Tick(), after_ms=pulse.length_ms)
         log(end)
         return pulse.errors - errors, pulse.slow, pulse.failed
-    for end in (Later, Done, DoneLast):
+    for end in (Later, Done, lambda number: End(number, How.DONE, last=True)):
         assert results(end(taken(log))) == (0, False, False)
         assert pulse.period_ends_ms
     log(*[Put("q", 0, b"") for _ in range(9)])
-    assert results(LaterAll((taken(log),))) == (0, False, False)
-    assert results(DoneAll((taken(log),))) == (0, False, False)
+    assert results(End((taken(log),), How.LATER)) == (0, False, False)
+    assert results(End((taken(log),), How.DONE)) == (0, False, False)
     assert results(Move(taken(log), "other")) == (0, False, False)
-    assert results(Bury(taken(log))) == (1, False, True)
-    assert results(EndWith(Done(taken(log)), Feedback.SLOW)) == (1, True, False)
-    assert results(EndWith(Later(taken(log)), Feedback.SLEEP, 9000)) == (1, False, False)
+    assert results(End(taken(log), How.BURY)) == (1, False, True)
+    assert results(End(taken(log), How.DONE, feedback=Feedback.SLOW)) == (1, True, False)
+    assert results(End(taken(log), How.LATER, feedback=Feedback.SLEEP, sleep_ms=9000)) == (1, False, False)
     assert pulse.sleep_until_ms == log.now_ms + 9000
     log(Tick(), after_ms=9000)
     assert results(Delete(Selector(taken(log)))) == (0, False, False)
@@ -155,7 +153,7 @@ def test_a_lease_that_ends_is_no_result_and_a_long_job_counts_when_it_comes(log:
     assert (pulse.errors, pulse.period_ends_ms) == (0, 0)
     number = taken(log)
     log(Touch(number, 10**9))
-    log(EndWith(Done(number), Feedback.SLOW), after_ms=100_000)         # far beyond MAXRUN
+    log(End(number, How.DONE, feedback=Feedback.SLOW), after_ms=100_000)         # far beyond MAXRUN
     log(Tick(), after_ms=1000)
     assert pulse.now == 1
 
@@ -166,12 +164,12 @@ def test_a_result_goes_to_the_pulse_that_gave_the_grant() -> None:
     log(Put("q", 0, b""), Put("q", 0, b""))
     first, second = taken(log, "a"), taken(log, "a")
     log(configured("q", pulse="b"))
-    log(EndWith(Done(first), Feedback.SLOW))
+    log(End(first, How.DONE, feedback=Feedback.SLOW))
     assert (log.pulse("a").errors, log.pulse("b").errors) == (1, 0)
     assert log(DeletePulse("b")) == PulseInUse()
     assert log(configured("q", pulse="")) == Accepted()
     assert log(DeletePulse("a")) == Accepted()
-    assert log(EndWith(Done(second), Feedback.SLOW)) != Empty(True)     # accepted, and does nothing
+    assert log(End(second, How.DONE, feedback=Feedback.SLOW)) != Empty(True)     # accepted, and does nothing
     assert log.pulse("b").errors == 0
 
 
@@ -179,7 +177,7 @@ def test_a_denied_or_sleeping_pulse_gives_its_queues_nothing(log: Log) -> None:
     log(SetPulse("queue:q", b"", True))
     assert log(allowed(Get(("q",)))) == Empty(True)
     log(SetPulse("queue:q", b""))
-    log(EndWith(Done(taken(log)), Feedback.SLEEP, 500))
+    log(End(taken(log), How.DONE, feedback=Feedback.SLEEP, sleep_ms=500))
     assert log(allowed(Get(("q",)))) == Empty(True)
 
 
@@ -187,10 +185,10 @@ def test_a_refused_batch_takes_its_results_back(log: Log) -> None:
     number = taken(log)
     pulse = log.pulse("queue:q")
     for feedback in (Feedback.SLOW, Feedback.SLEEP):
-        batch = Batch((EndWith(Done(number), feedback, 9000), Done(99)), True)
+        batch = Batch((End(number, How.DONE, feedback=feedback, sleep_ms=9000), Done(99)), True)
         assert isinstance(log(batch), Aborted)
         assert pulse.results == (0, 0, 0, False, False)
-    log(EndWith(Done(number), Feedback.SLOW))       # it is a job of the pulse still
+    log(End(number, How.DONE, feedback=Feedback.SLOW))       # it is a job of the pulse still
     assert pulse.errors == 1
     assert isinstance(log(Batch((Done(taken(log)), Done(99)), True)), Aborted)
     assert (pulse.errors, pulse.slow) == (1, True)

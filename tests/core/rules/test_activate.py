@@ -6,16 +6,17 @@ import pytest
 
 from sockpqd.core import (
     Accepted,
-    Bury,
     ConfigureQueue,
     CreateQueue,
     Done,
     Due,
     Empty,
+    End,
     Get,
     GetWith,
     Handed,
     HandedMany,
+    How,
     JobState,
     Kick,
     Machine,
@@ -98,7 +99,7 @@ def test_purge_removes_a_thousand_and_tells_that_there_are_more(machine: Machine
     ask(machine, *[PutWith(Put("q", 0, b""), when)] * MANY)
     if state is JobState.DEAD:
         ask(machine, GetWith(Get(("q",)), MANY))
-        ask(machine, *[Bury(number + 1) for number in range(MANY)])
+        ask(machine, *[End(number + 1, How.BURY) for number in range(MANY)])
     purge = PurgeQueue("q", state)
     assert ask(machine, *[purge] * 3) == [Removed(1000, True), Removed(1000, True), Removed(500)]
     assert not machine.unfinished(None)
@@ -114,7 +115,7 @@ def test_purge_of_all_states_takes_them_in_turn(machine: Machine) -> None:
 
 def test_kick_moves_a_thousand(machine: Machine) -> None:
     ask(machine, *[Put("q", 0, b"")] * MANY, GetWith(Get(("q",)), MANY))
-    ask(machine, *[Bury(number + 1) for number in range(MANY)])
+    ask(machine, *[End(number + 1, How.BURY) for number in range(MANY)])
     assert ask(machine, Kick("q", 2000), Kick("q", 300), Kick("q", 10_000)) == [
         Removed(1000, True), Removed(300), Removed(1000, True),
     ]

@@ -7,8 +7,6 @@ from msgspec.structs import replace
 
 from sockpqd.core import (
     Batch,
-    Bury,
-    BuryHere,
     Change,
     CreateQueue,
     Delete,
@@ -16,22 +14,22 @@ from sockpqd.core import (
     Done,
     Due,
     Empty,
+    End,
     Finished,
     Get,
-    GetNumber,
+    GetWith,
     Handed,
+    How,
     JobRunning,
     JobState,
     Kick,
     Later,
-    LaterWith,
     Machine,
     NotFound,
     Number,
     PauseQueue,
     PurgeQueue,
     Put,
-    PutNumbered,
     PutWith,
     QueueChange,
     QueueNotEmpty,
@@ -55,9 +53,9 @@ class Yard(Cluster):
     def bury(self, data: bytes, **options: object) -> int:
         """A job that is buried; its number."""
         number = self.put(data, **options)
-        reply = self.do(GetNumber(Number(number)))[0]
+        reply = self.do(GetWith(Get(None), number=number))[0]
         assert isinstance(reply, Handed)
-        self.do(BuryHere(reply.id))
+        self.do(End(reply.id, How.BURY, here=True))
         return number
 
     def lie(self, queue: str = "q") -> list[bytes]:
@@ -76,7 +74,7 @@ def yard() -> Yard:
 def test_they_lie_in_the_order_of_burial_whatever_their_priority(yard: Yard) -> None:
     for data, priority in (b"a", 1), (b"b", 9), (b"c", 5):
         yard.do(Put("q", 0, data))
-        yard.do(BuryHere(yard.take().id, priority))
+        yard.do(End(yard.take().id, How.BURY, priority=priority, here=True))
     assert yard.lie() == [b"a", b"b", b"c"]
     assert [job.priority for job in yard.machine.peek_queue("q", JobState.BURIED, 9)] == [1, 9, 5]
     assert yard.do(Kick("q", 2, here=True)) == [Removed(2, False, True)]
@@ -85,7 +83,7 @@ def test_they_lie_in_the_order_of_burial_whatever_their_priority(yard: Yard) -> 
 
 def test_they_are_not_unfinished_in_their_queue(yard: Yard) -> None:
     yard.do(Put("q", 0, b"a", item="x"))
-    assert yard.do(BuryHere(yard.take().id), Get(("q",))) == [Finished(True, False), Empty(False)]
+    assert yard.do(End(yard.take().id, How.BURY, here=True), Get(("q",))) == [Finished(True, False), Empty(False)]
     assert not yard.machine.unfinished("q")
     assert not yard.machine.unfinished("q", "x")
     counts = yard.machine.counts("q")
@@ -97,7 +95,7 @@ def test_they_are_not_unfinished_in_their_queue(yard: Yard) -> None:
 def test_its_item_goes_on(yard: Yard) -> None:
     """As with a dead job: what comes after the item waits on."""
     yard.do(Put("q", 0, b"a", item="x"))
-    yard.do(BuryHere(yard.take().id), PutWith(Put("r", 0, b"b"), after=("x",)))
+    yard.do(End(yard.take().id, How.BURY, here=True), PutWith(Put("r", 0, b"b"), after=("x",)))
     assert yard.do(Get(("r",))) == [Empty(True)]
     assert yard.events(Kick("q", 1, here=True)) == ["PUT"]
     assert yard.events(Done(yard.take().id)) == ["FINQ", "FINI"]
@@ -106,7 +104,7 @@ def test_its_item_goes_on(yard: Yard) -> None:
 
 def test_what_is_told(yard: Yard) -> None:
     yard.put(b"a")
-    assert yard.events(BuryHere(yard.take().id)) == ["DEAD", "FINQ"]
+    assert yard.events(End(yard.take().id, How.BURY, here=True)) == ["DEAD", "FINQ"]
     assert yard.events(Kick("q", 1, here=True)) == ["PUT"]
 
 
@@ -116,7 +114,7 @@ def test_its_counters_live_as_long_as_it_lies_there(yard: Yard) -> None:
     assert yard.machine.history("q", yard.now_ms).dead == 1
     assert yard.do(Kick("", 1, selector=Number(number))) == [Removed(1)]
     assert yard.machine.history("q", yard.now_ms).put == 1     # it has come from nowhere
-    yard.do(BuryHere(yard.take().id))
+    yard.do(End(yard.take().id, How.BURY, here=True))
     assert yard.do(Delete(Number(number))) == [Finished(False, False)]
     assert yard.machine.counts("q") is None
     assert yard.machine.history("q", yard.now_ms).put == 0
@@ -143,7 +141,7 @@ def test_who_waits_for_items_is_not_kicked(yard: Yard) -> None:
     assert yard.do(
         Kick("q", 1, here=True), Kick("", 1, selector=Number(number)),
     ) == [Removed(0, False, False), NotFound()]
-    assert isinstance(yard.do(GetNumber(Number(number)))[0], Handed)
+    assert isinstance(yard.do(GetWith(Get(None), number=number))[0], Handed)
     yard.do(Done(yard.machine.next_id - 1))
     assert yard.machine.peek(Number(number)) is None
 
@@ -151,7 +149,7 @@ def test_who_waits_for_items_is_not_kicked(yard: Yard) -> None:
 def test_a_large_kick_goes_on_with_what_it_began(yard: Yard) -> None:
     for _ in range(PORTION_MAX + 2):
         yard.do(Put("q", 0, b"a"))
-        yard.do(BuryHere(yard.take().id))
+        yard.do(End(yard.take().id, How.BURY, here=True))
     yard.put(b"delayed", when=Due(5000))
     assert yard.do(Kick("q", 5000, here=True)) == [Removed(PORTION_MAX, True, True)]
     assert yard.do(Kick("q", 5000, here=True, buried=True)) == [Removed(2, False, True)]
@@ -173,12 +171,12 @@ def test_kick_by_number(yard: Yard) -> None:
 def test_it_is_taken_by_its_number(yard: Yard, before: str) -> None:
     number = yard.put(b"a", when=Due(60_000) if before == "delayed" else None)
     if before == "buried":
-        yard.do(BuryHere(yard.take().id))
+        yard.do(End(yard.take().id, How.BURY, here=True))
     yard.do(PauseQueue("q", False, True))
-    (reply,) = yard.do(GetNumber(Number(number), 10_000, meta=True))
+    (reply,) = yard.do(GetWith(Get(None, 10_000), meta=True, number=number))
     assert isinstance(reply, Handed)
     assert (reply.data, yard.machine.running()[0].deadline_ms) == (b"a", START_MS + 10_000)
-    assert yard.do(GetNumber(Number(number)), GetNumber(Number(7))) == [JobRunning(), NotFound()]
+    assert yard.do(GetWith(Get(None), number=number), GetWith(Get(None), number=7)) == [JobRunning(), NotFound()]
     yard.do(Later(reply.id))
     assert yard.ready() == [b"a"]
 
@@ -187,9 +185,9 @@ def test_a_limit_and_an_item_limit_do_not_keep_it(yard: Yard) -> None:
     yard.do(CreateQueue("q", QueueChange(limit=1, item_limit=1)))
     numbers = []
     for _ in range(3):
-        (reply,) = yard.do(PutNumbered(PutWith(Put("q", 0, b"a", "x")), True))
+        (reply,) = yard.do(PutWith(Put("q", 0, b"a", "x"), number=True))
         numbers.append(reply.number)  # type: ignore[union-attr]
-    ids = [reply.id for reply in yard.do(*(GetNumber(Number(one)) for one in numbers))]  # type: ignore[union-attr]
+    ids = [reply.id for reply in yard.do(*(GetWith(Get(None), number=one) for one in numbers))]  # type: ignore[union-attr]
     assert len(ids) == 3
     assert yard.do(*map(Later, ids), Get(("q",)), Get(("q",)))[-1] == Empty(True)
 
@@ -198,7 +196,7 @@ def test_it_takes_no_grant(yard: Yard) -> None:
     yard.do(CreateQueue("q", QueueChange(rate=1, per_ms=1000)))
     number = yard.put(b"a")
     assert yard.do(Get(("q",))) == [Empty(True)]
-    assert isinstance(yard.do(GetNumber(Number(number)))[0], Handed)
+    assert isinstance(yard.do(GetWith(Get(None), number=number))[0], Handed)
     assert yard.machine.pulses["queue:q"].granted == 0
     assert yard.do(Done(yard.machine.running()[0].id)) == [Finished(True, False)]
 
@@ -211,7 +209,7 @@ def test_its_key_is_free_meanwhile(yard: Yard) -> None:
     found = yard.machine.peek(Selector(queue="q", key="k"))
     assert found is not None
     assert found.data == b"b"
-    yard.do(GetNumber(Number(number)), BuryHere(yard.machine.next_id))
+    yard.do(GetWith(Get(None), number=number), End(yard.machine.next_id, How.BURY, here=True))
     other = yard.bury(b"c", key="l")
     yard.do(Kick("", 1, selector=Number(other)))
     assert yard.machine.peek(Selector(queue="q", key="l")) is not None
@@ -247,7 +245,7 @@ def test_an_aborted_batch_leaves_it_as_it_was(yard: Yard, alone: bool) -> None:
         yard.put(b"c")
         yard.take()
     before = snapshot_of(yard.machine)
-    running = [BuryHere(job.id, 4, "why") for job in yard.machine.running()]
+    running = [End(job.id, How.BURY, priority=4, here=True, reason="why") for job in yard.machine.running()]
     for steps in (
         (Kick("", 1, selector=Number(buried)),), (Delete(Number(buried)),), (*running,),
         (Change(Number(buried), item="x"), Kick("", 1, selector=Number(buried)), *running),
@@ -267,8 +265,8 @@ def _content(snapshot: bytes) -> object:
 def test_delay_of_the_last_put_or_later_is_kept(yard: Yard) -> None:
     number = yard.put(b"a", when=Due(5_000))
     assert yard.counts(number).delay_ms == 5_000
-    yard.do(GetNumber(Number(number)))
-    yard.do(LaterWith(yard.machine.running()[0].id, Due(2_000)))
+    yard.do(GetWith(Get(None), number=number))
+    yard.do(End(yard.machine.running()[0].id, How.LATER, Due(2_000)))
     assert yard.counts(number).delay_ms == 2_000
     yard.do(Kick("", 1, selector=Number(number)))
     assert yard.counts(number).delay_ms == 2_000
@@ -278,8 +276,8 @@ def test_delay_of_the_last_put_or_later_is_kept(yard: Yard) -> None:
 
 def test_a_dead_job_can_be_buried_in_the_dead_queue(yard: Yard) -> None:
     yard.put(b"a")
-    yard.do(Bury(yard.take().id))
-    yard.do(BuryHere(yard.take("q_dead").id))
+    yard.do(End(yard.take().id, How.BURY))
+    yard.do(End(yard.take("q_dead").id, How.BURY, here=True))
     assert (yard.lie("q_dead"), yard.do(Kick("q", 1))) == ([b"a"], [Removed(0)])
     yard.do(Kick("q_dead", 1, here=True))
     assert yard.do(Kick("q", 1)) == [Removed(1)]

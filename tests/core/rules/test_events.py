@@ -5,7 +5,6 @@ from __future__ import annotations
 from sockpqd.core import (
     EVENT_TYPES,
     Batch,
-    Bury,
     Change,
     CloneBegin,
     CloneChunk,
@@ -15,13 +14,13 @@ from sockpqd.core import (
     Delete,
     DeleteQueue,
     Done,
-    DoneAll,
     Due,
+    End,
     Get,
     GetWith,
+    How,
     Kick,
     Later,
-    LaterWith,
     Lead,
     Machine,
     Move,
@@ -71,7 +70,7 @@ def test_numbers_count_from_the_beginning() -> None:
 
 def test_later_tells_the_priority_with_which_the_job_waits() -> None:
     machine = listening(Put("q", 1, b""), Get(None))
-    assert said(machine, LaterWith(1, priority=9)) == ["LATER q 9 1"]
+    assert said(machine, End(1, How.LATER, priority=9)) == ["LATER q 9 1"]
 
 
 def test_a_returned_hand_out_tells_nothing() -> None:
@@ -86,7 +85,7 @@ def test_move_tells_done_and_put_and_the_end_of_the_old_queue() -> None:
 
 def test_last_attempt_tells_later_then_dead() -> None:
     machine = listening(CreateQueue("q", QueueChange(tries=1)), Put("q", 3, b"", "i"), Get(None))
-    assert said(machine, LaterWith(1, priority=9)) == ["LATER q 3 1", "DEAD q q_dead 1", "FINQ q"]
+    assert said(machine, End(1, How.LATER, priority=9)) == ["LATER q 3 1", "DEAD q q_dead 1", "FINQ q"]
     assert said(machine, Kick("q", 10)) == ["PUT q 3", "FINQ q_dead"]
 
 
@@ -103,7 +102,7 @@ def test_expiry_of_the_last_attempt() -> None:
 
 def test_bury_tells_dead() -> None:
     machine = listening(Put("q", 0, b"", "i"), Get(None))
-    assert said(machine, Bury(1)) == ["DEAD q q_dead 1", "FINQ q"]
+    assert said(machine, End(1, How.BURY)) == ["DEAD q q_dead 1", "FINQ q"]
 
 
 def test_end_of_a_ttl() -> None:
@@ -134,7 +133,7 @@ def test_each_job_of_several_is_an_operation_of_its_own() -> None:
         ["TAKE a 0 1", "TAKE b 0 2"], ["TAKE b 0 1", "TAKE a 0 2"],
     )
     first = machine.running()[0].queue
-    assert said(machine, DoneAll((1, 2)))[:2] == [f"DONE {first} 0 1", f"FINQ {first}"]
+    assert said(machine, End((1, 2), How.DONE))[:2] == [f"DONE {first} 0 1", f"FINQ {first}"]
     machine = listening(Put("a", 0, b""), Put("b", 0, b""), Get(("a",)), Get(("b",)))
     assert said(machine, Batch((Done(1), Done(2)), atomic=True)) == ["DONE a 0 1", "FINQ a", "DONE b 0 2", "FINQ b"]
 

@@ -10,23 +10,22 @@ import pytest
 from sockpqd.core import (
     Accepted,
     Batch,
-    Bury,
     Change,
     Delete,
     Done,
     Due,
     Empty,
+    End,
     Finished,
     Get,
     GetWith,
     Handed,
+    How,
     JobCounts,
     JobRunning,
     JobState,
     Kick,
     Later,
-    LaterAllFirst,
-    LaterWith,
     Machine,
     Move,
     NotFound,
@@ -34,7 +33,6 @@ from sockpqd.core import (
     OnDup,
     Operation,
     Put,
-    PutNumbered,
     PutWith,
     Reply,
     Return,
@@ -58,7 +56,7 @@ class Cluster:
         return self.machine.apply(self.machine.index + 1, self.now_ms, 1, list(operations)).replies
 
     def put(self, data: bytes, **options: object) -> int:
-        (reply,) = self.do(PutNumbered(PutWith(Put("q", 0, data), **options), True))  # type: ignore[arg-type]
+        (reply,) = self.do(PutWith(Put("q", 0, data), **options, number=True))  # type: ignore[arg-type]
         assert isinstance(reply, StoredNumber)
         return reply.number
 
@@ -88,15 +86,15 @@ def test_numbers_rise(cluster: Cluster) -> None:
 
 
 def test_without_a_number_there_is_none(cluster: Cluster) -> None:
-    assert cluster.do(PutNumbered(PutWith(Put("q", 0, b"a")), False, 60_000)) == [Stored()]
+    assert cluster.do(PutWith(Put("q", 0, b"a"), lease_ms=60_000)) == [Stored()]
     (job,) = cluster.machine.peek_queue("q", JobState.READY, 1)
     assert job.number is None
     assert cluster.machine.peek(Number(job.seq)) is None
 
 
 @pytest.mark.parametrize("back", [
-    lambda job: [Later(job)], lambda job: [LaterWith(job, yielded=True)], lambda job: [Return(job)],
-    lambda job: [Move(job, "q")], lambda job: [Bury(job), Kick("q", 1)],
+    lambda job: [Later(job)], lambda job: [End(job, How.LATER, yielded=True)], lambda job: [Return(job)],
+    lambda job: [Move(job, "q")], lambda job: [End(job, How.BURY), Kick("q", 1)],
 ])
 def test_it_comes_back_to_its_old_place(cluster: Cluster, back: object) -> None:
     number = cluster.put(b"first")
@@ -111,7 +109,7 @@ def test_after_its_time_it_stands_where_its_number_says(cluster: Cluster) -> Non
     cluster.do(Put("q", 0, b"second"))
     cluster.do(Tick(), after_ms=100)
     assert cluster.ready() == [b"first", b"second"]
-    cluster.do(LaterWith(cluster.take().id, Due(50)), after_ms=1)
+    cluster.do(End(cluster.take().id, How.LATER, Due(50)), after_ms=1)
     delayed = cluster.machine.peek(Number(number))
     assert delayed is not None
     assert delayed.state is JobState.DELAYED
@@ -134,7 +132,7 @@ def test_it_is_found_in_every_state_and_queue(cluster: Cluster) -> None:
     assert seen() == ("q", JobState.RUNNING)
     cluster.do(Move(job, "r"))
     assert seen() == ("r", JobState.READY)
-    cluster.do(Bury(cluster.take("r").id))
+    cluster.do(End(cluster.take("r").id, How.BURY))
     assert seen() == ("r_dead", JobState.READY)
     cluster.do(Kick("r", 1))
     assert seen() == ("r", JobState.READY)
@@ -177,23 +175,23 @@ def test_what_it_has_gone_through_is_counted(cluster: Cluster) -> None:
     cluster.do(Later(cluster.take().id))
     cluster.do(Get(("q",), 100))
     cluster.do(Tick(), after_ms=200)
-    cluster.do(Bury(cluster.take().id), Kick("q", 1))
+    cluster.do(End(cluster.take().id, How.BURY), Kick("q", 1))
     assert cluster.counts(number) == JobCounts(reserves=3, timeouts=1, releases=1, buries=1, kicks=1)
 
 
 def test_a_job_that_goes_back_as_it_was_counts_as_released_by_nobody(cluster: Cluster) -> None:
     number = cluster.put(b"a")
-    cluster.do(LaterWith(cluster.take().id, first=True))
-    cluster.do(LaterAllFirst((cluster.take().id,)))
-    cluster.do(LaterWith(cluster.take().id, first=True, yielded=True))
+    cluster.do(End(cluster.take().id, How.LATER, first=True))
+    cluster.do(End((cluster.take().id,), How.LATER, first=True))
+    cluster.do(End(cluster.take().id, How.LATER, first=True, yielded=True))
     assert cluster.counts(number) == JobCounts(reserves=3)
-    cluster.do(LaterWith(cluster.take().id, priority=0, first=True))
+    cluster.do(End(cluster.take().id, How.LATER, priority=0, first=True))
     assert cluster.counts(number) == JobCounts(reserves=4, releases=1)
 
 
 def test_an_aborted_batch_leaves_no_number(cluster: Cluster) -> None:
     number = cluster.put(b"a")
-    numbered = PutNumbered(PutWith(Put("q", 0, b"b")), True)
+    numbered = PutWith(Put("q", 0, b"b"), number=True)
     cluster.do(Batch((numbered, Delete(Number(number)), Done(999)), atomic=True))
     assert cluster.ready() == [b"a"]
     assert cluster.machine.peek(Number(number)) is not None
@@ -207,7 +205,7 @@ def test_a_job_has_a_lease_of_its_own(cluster: Cluster, many: int | None) -> Non
         (job,) = cluster.machine.running()
         cluster.do(Later(job.id))
         return job.deadline_ms
-    cluster.do(PutNumbered(PutWith(Put("q", 0, b"a")), False, 7_000))
+    cluster.do(PutWith(Put("q", 0, b"a"), lease_ms=7_000))
     assert deadline() == START_MS + 7_000
     assert deadline(1_000) == START_MS + 1_000
     assert deadline(0) is None
@@ -226,5 +224,5 @@ def _traced(puts: Iterable[Operation]) -> int:
 def test_a_number_takes_at_most_300_bytes() -> None:
     jobs = 2000
     plain = _traced([Put("q", 0, b"x" * 100) for _ in range(jobs)])
-    numbered = _traced([PutNumbered(PutWith(Put("q", 0, b"x" * 100)), True, 60_000) for _ in range(jobs)])
+    numbered = _traced([PutWith(Put("q", 0, b"x" * 100), number=True, lease_ms=60_000) for _ in range(jobs)])
     assert (numbered - plain) / jobs <= 300

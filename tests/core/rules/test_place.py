@@ -18,7 +18,6 @@ from sockpqd.core import (
     PauseQueue,
     Policy,
     Put,
-    PutNumbered,
     PutWith,
     QueueChange,
     ResumeQueue,
@@ -35,7 +34,7 @@ def cluster() -> Cluster:
 
 def _put(cluster: Cluster, queue: str, data: bytes, priority: int = 0, delay_ms: int | None = None) -> None:
     when = None if delay_ms is None else Due(delay_ms)
-    cluster.do(PutNumbered(PutWith(Put(queue, priority, data), when), True))
+    cluster.do(PutWith(Put(queue, priority, data), when, number=True))
 
 
 def _taken(cluster: Cluster, queues: tuple[str, ...], count: int, item: str | None = None) -> list[bytes]:
@@ -89,7 +88,7 @@ def test_one_job_is_the_same_as_the_first_of_some(meta: bool) -> None:
     chance, one, some = random.Random(7), Cluster(), Cluster()
     for _ in range(600):
         names = tuple(chance.choices("abcd", k=chance.randrange(1, 4)))
-        put = PutNumbered(PutWith(Put(names[0], chance.randrange(3), b"x")), chance.random() < 0.7)
+        put = PutWith(Put(names[0], chance.randrange(3), b"x"), number=chance.random() < 0.7)
         pause = chance.choice((PauseQueue(names[0], incoming=False, outgoing=True), ResumeQueue(names[0])))
         get = Get(names)
         match chance.randrange(5):

@@ -8,15 +8,15 @@ import pytest
 
 from sockpqd.core import (
     ConfigureQueue,
-    DoneAll,
     Due,
+    End,
     Get,
-    GetInTurn,
     GetWith,
     Handed,
     HandedMany,
+    How,
+    InTurn,
     Later,
-    LaterWith,
     Machine,
     Policy,
     Put,
@@ -36,7 +36,7 @@ def filled(**jobs: int) -> Machine:
     return machine
 
 
-def queues(machine: Machine, operation: GetWith | GetInTurn) -> str:
+def queues(machine: Machine, operation: GetWith) -> str:
     """The queues of the jobs that this hands out."""
     (reply,) = ask(machine, operation)
     assert isinstance(reply, HandedMany | Handed)
@@ -48,7 +48,7 @@ def queues(machine: Machine, operation: GetWith | GetInTurn) -> str:
 ])
 def test_rr_takes_turns_and_skips_the_empty(asked: tuple[str, ...] | None, after: str | None, expected: str) -> None:
     machine = filled(a=2, b=3, c=2) if asked is None else filled(a=1, b=3, c=2)
-    assert queues(machine, GetInTurn(Get(asked), 6, Policy.RR, after=after))[:4] == expected[:4]
+    assert queues(machine, GetWith(Get(asked), 6, Policy.RR, turn=InTurn(after)))[:4] == expected[:4]
 
 
 def test_order_drains_the_first_name_and_sorted_the_least() -> None:
@@ -62,11 +62,11 @@ def test_ties_of_priority_take_turns_and_only_these_turn() -> None:
     machine = filled(a=2, b=2)
     ask(machine, Put("b", 5, b""))
     for asked in (("a", "b"), None):
-        (reply,) = ask(machine, GetInTurn(Get(asked), 3, Policy.PRIORITY))
+        (reply,) = ask(machine, GetWith(Get(asked), 3, Policy.PRIORITY, turn=InTurn()))
         assert isinstance(reply, HandedMany)
         assert [(job.queue, job.turned is True) for job in reply.jobs] == [("b", False), ("a", True), ("b", True)]
         ask(machine, *[Later(job.id) for job in reply.jobs[1:]], Later(reply.jobs[0].id))
-    assert queues(machine, GetInTurn(Get(None), 3, Policy.PRIORITY, after="a")) == "bba"
+    assert queues(machine, GetWith(Get(None), 3, Policy.PRIORITY, turn=InTurn("a"))) == "bba"
 
 
 @pytest.mark.parametrize("item", [None, "i"])
@@ -76,15 +76,15 @@ def test_ties_among_all_queues_go_on_by_name_behind_the_last_turn(item: str | No
         ("a", 2), ("a", 0), ("b", 2), ("b", 0), ("c", 1), ("c", 0),
     )])
     twin = restored(snapshot_of(machine))
-    get = GetInTurn(Get(None, item=item), 6, Policy.PRIORITY, after="b")
+    get = GetWith(Get(None, item=item), 6, Policy.PRIORITY, turn=InTurn("b"))
     (reply,) = ask(machine, get)
     assert isinstance(reply, HandedMany)
     turns = [(job.queue, job.turned is True) for job in reply.jobs]
     assert turns == [("a", True), ("b", False), ("c", False), ("b", True), ("c", True), ("a", False)]
     one_by_one: list[tuple[str, bool]] = []
     for _ in turns:
-        last = next((queue for queue, turned in reversed(one_by_one) if turned), get.after)
-        (reply,) = ask(twin, GetInTurn(get.get, policy=Policy.PRIORITY, after=last))
+        last = next((queue for queue, turned in reversed(one_by_one) if turned), "b")
+        (reply,) = ask(twin, GetWith(get.get, policy=Policy.PRIORITY, turn=InTurn(last)))
         assert isinstance(reply, Handed)
         one_by_one.append((reply.queue, reply.turned is True))
     assert one_by_one == turns
@@ -102,7 +102,7 @@ def test_a_job_that_comes_back_to_its_old_place_has_not_been_ready_since_then() 
     machine = Machine()
     machine.apply(1, 1000, 0, [Put("a", 0, b""), Get(("a",))])
     machine.apply(2, 2000, 0, [Put("b", 0, b""), GetWith(Get(None), policy=Policy.OLDEST), Later(2)])
-    machine.apply(3, 3000, 0, [LaterWith(1, first=True), Put("c", 0, b"")])
+    machine.apply(3, 3000, 0, [End(1, How.LATER, first=True), Put("c", 0, b"")])
     machine = restored(snapshot_of(machine))
     assert queues(machine, GetWith(Get(None), 3, Policy.OLDEST)) == "bac"
 
@@ -142,7 +142,9 @@ def shares(machine: Machine, asked: tuple[str, ...] | None, draws: int) -> dict[
         assert isinstance(reply, HandedMany)
         assert len(reply.jobs) == 1000
         counts.update(job.queue for job in reply.jobs)
-        ask(machine, DoneAll(tuple(job.id for job in reply.jobs)), *[Put(job.queue, 0, b"") for job in reply.jobs])
+        ask(machine, End(
+            tuple(job.id for job in reply.jobs), How.DONE
+        ), *[Put(job.queue, 0, b"") for job in reply.jobs])
     return {queue: count * 100 / draws for queue, count in counts.items()}
 
 
@@ -173,7 +175,7 @@ def test_weights_of_1_and_3_with_limits_hold_both() -> None:
         running.append(reply)
         if len(running) == 4:
             ended = running.pop(0)
-            ask(machine, DoneAll((ended.id,)), Put(ended.queue, 0, b""))
+            ask(machine, End((ended.id,), How.DONE), Put(ended.queue, 0, b""))
     assert free.total() > 5000
     assert abs(100 * free["b"] / free.total() - 75) < 2
 

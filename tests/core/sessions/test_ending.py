@@ -11,9 +11,10 @@ from sockpqd.core import (
     Batch,
     Change,
     Done,
-    DoneLast,
+    End,
     Get,
     GetWith,
+    How,
     JobState,
     Lead,
     Machine,
@@ -52,7 +53,7 @@ def entries(machine: Machine) -> Iterator[LogEntry]:
         if left:
             one, other, third = (random.choice(left) for _ in range(3))
             yield LogEntry(now_ms, 1, [
-                Batch((Done(one), Done(other), Done(10**6)), True), DoneLast(third),
+                Batch((Done(one), Done(other), Done(10**6)), True), End(third, How.DONE, last=True),
                 Change(Selector(id=random.choice(left)), priority=random.randrange(10)),
             ])
             now_ms += 20

@@ -15,15 +15,16 @@ from sockpqd.core import (
     CloneEnd,
     ConfigureFair,
     ConfigureQueue,
-    DoneRan,
+    End,
     Get,
     GetWith,
+    How,
     InvalidSnapshot,
     Machine,
     PauseQueue,
     Policy,
     Put,
-    PutGrouped,
+    PutWith,
     QueueChange,
     Touch,
 )
@@ -44,11 +45,11 @@ def example_snapshot() -> bytes:
     machine = Machine()
     run(machine, lead(), now_ms=1000)
     ask(machine, ConfigureFair((0, 1, 10)), *[
-        PutGrouped(Put(queue, 0, b"x"), group) for queue, group in (("q", "a"), ("r", "a"), ("q", "b"), ("p", "c"))
+        PutWith(Put(queue, 0, b"x"), group=group) for queue, group in (("q", "a"), ("r", "a"), ("q", "b"), ("p", "c"))
     ], Put("r", 0, b"x"), now_ms=1000)
     ask(machine, PauseQueue("p", False, True), ConfigureQueue("q", QueueChange(limit=1)), now_ms=1000)
     get = GetWith(Get(("r",), 60_000), policy=Policy.FAIR)
-    ask(machine, get, Touch(1, ran_ms=12_000), get, DoneRan(2, 10**12), now_ms=2000)
+    ask(machine, get, Touch(1, ran_ms=12_000), get, End(2, How.DONE, ran_ms=10**12), now_ms=2000)
     ask(machine, *[Touch(1, ran_ms=10**15)] * BEYOND_63_BITS, now_ms=3000)
     return snapshot_of(machine)
 

@@ -10,9 +10,10 @@ from sockpqd.core import (
     ConfigureQueue,
     DeleteQueue,
     Done,
-    DoneAll,
+    End,
     Get,
     GetWith,
+    How,
     JobExists,
     Machine,
     Put,
@@ -37,7 +38,7 @@ def finish(machine: Machine, *keys: str, now_ms: int, queue: str = "q") -> None:
     first = machine.next_id
     while machine.total(queue).jobs:
         run(machine, GetWith(Get((queue,)), len(keys)), now_ms=now_ms)
-    run(machine, DoneAll(tuple(range(first, first + len(keys)))), now_ms=now_ms)
+    run(machine, End(tuple(range(first, first + len(keys))), How.DONE), now_ms=now_ms)
     assert machine.total(queue).jobs == machine.total(queue).running == 0
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from sockpqd.core import Get, JobState, Machine, Number, Operation, Put, PutGrouped, PutNumbered, PutWith, Return
+from sockpqd.core import Get, JobState, Machine, Number, Operation, Put, PutWith, Return
 from tests.core.helpers.logs import ask, restored
 
 PLAIN = Put("q", 0, b"")
 KINDS: tuple[tuple[Operation, Operation], ...] = (
-    (PutGrouped(PLAIN, "ann"), PutGrouped(PLAIN, "bob")),
+    (PutWith(PLAIN, group="ann"), PutWith(PLAIN, group="bob")),
     (PutWith(PLAIN, tries=3), PutWith(PLAIN, tries=4)),
-    (PutNumbered(PutWith(PLAIN), True, 5000), PutNumbered(PutWith(PLAIN), True, 6000)),
-    (PutNumbered(PutWith(PLAIN), False, 5000), PutNumbered(PutWith(PLAIN), True, 5000)),
+    (PutWith(PLAIN, number=True, lease_ms=5000), PutWith(PLAIN, number=True, lease_ms=6000)),
+    (PutWith(PLAIN, lease_ms=5000), PutWith(PLAIN, number=True, lease_ms=5000)),
 )
 
 
@@ -34,8 +34,8 @@ def test_jobs_of_one_kind_have_one_record(kinds: tuple[Operation, Operation]) ->
 
 def test_numbered_jobs_of_one_kind_have_one_record_while_they_run_for_the_first_time() -> None:
     machine = Machine()
-    short, long = (PutNumbered(PutWith(PLAIN), True, lease_ms) for lease_ms in (5000, 6000))
-    keyed = PutNumbered(PutWith(PLAIN, key="k"), True, 5000)
+    short, long = (PutWith(PLAIN, number=True, lease_ms=lease_ms) for lease_ms in (5000, 6000))
+    keyed = PutWith(PLAIN, key="k", number=True, lease_ms=5000)
     ask(machine, short, long, short, long, keyed, *[Get(("q",))] * 5)
     found = [job.extras for job in machine.running()]
     assert found[0] is found[2]
@@ -50,7 +50,7 @@ def test_numbered_jobs_of_one_kind_have_one_record_while_they_run_for_the_first_
 
 def test_a_job_is_known_by_its_number_and_its_key_while_it_is_handed_out() -> None:
     machine = Machine()
-    ask(machine, PutNumbered(PutWith(PLAIN, key="k"), True), PutNumbered(PutWith(PLAIN), True))
+    ask(machine, PutWith(PLAIN, key="k", number=True), PutWith(PLAIN, number=True))
     numbers = [job.seq for job in machine._state.queues.by_name["q"].ready]
     ask(machine, Get(("q",)), Get(("q",)))
     for number, running in zip(numbers, machine.running(), strict=True):

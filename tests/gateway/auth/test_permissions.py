@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from sockpqd.core import Get, Put, PutNumbered, PutWith, StoredNumber
+from sockpqd.core import Get, Put, PutWith, StoredNumber
 from sockpqd.gateway import rights
 from sockpqd.gateway.auth.permissions import anybody
 from sockpqd.gateway.commands.catalog import VERBS as CATALOG
@@ -133,7 +133,7 @@ KINDS = ("put", "get", "queue", "admin")
 def cluster() -> FakeCluster:
     """With job 1 of `mail` running, and job number 2 waiting there."""
     cluster = FakeCluster()
-    numbered = PutNumbered(PutWith(Put("mail", 0, b"")), True)
+    numbered = PutWith(Put("mail", 0, b""), number=True)
     applied = cluster.machine.apply(1000, 0, 0, [Put("mail", 0, b""), Get(("mail",)), numbered])
     assert applied.replies[2] == StoredNumber(2)
     cluster.serving = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec import UNSET
 
-from sockpqd.core import Get, GetInTurn, GetWith, Handed, HandedMany, Operation, Policy, Put
+from sockpqd.core import Get, GetWith, Handed, HandedMany, InTurn, Operation, Policy, Put
 from sockpqd.gateway.limits import ROTATION_QUEUES_MAX
 from sockpqd.gateway.waiting.round_robin import RoundRobin
 from tests.gateway.helpers.fake_cluster import FakeCluster
@@ -48,15 +48,15 @@ def test_not_more_queues_are_remembered_than_may_be() -> None:
 
 @pytest.mark.parametrize(("said", "proposed"), [
     (b"GET a|b\r\n", Get(("a", "b"))),
-    (b"GET a|b BY PRIORITY\r\n", GetInTurn(Get(("a", "b")), policy=Policy.PRIORITY)),
-    (b"POLICY PRIORITY\r\nGET a|b\r\n", GetInTurn(Get(("a", "b")), policy=Policy.PRIORITY)),
-    (b"POLICY RR\r\nGETB a|b WITHIN 0\r\n", GetInTurn(Get(("a", "b")), policy=Policy.RR)),
+    (b"GET a|b BY PRIORITY\r\n", GetWith(Get(("a", "b")), policy=Policy.PRIORITY, turn=InTurn())),
+    (b"POLICY PRIORITY\r\nGET a|b\r\n", GetWith(Get(("a", "b")), policy=Policy.PRIORITY, turn=InTurn())),
+    (b"POLICY RR\r\nGETB a|b WITHIN 0\r\n", GetWith(Get(("a", "b")), policy=Policy.RR, turn=InTurn())),
     (b"POLICY RR\r\nGET a|b BY RANDOM\r\n", GetWith(Get(("a", "b")), policy=Policy.RANDOM)),
-    (b"POLICY PRIORITY\r\nGET a|b COUNT 3\r\n", GetInTurn(Get(("a", "b")), 3, Policy.PRIORITY)),
+    (b"POLICY PRIORITY\r\nGET a|b COUNT 3\r\n", GetWith(Get(("a", "b")), 3, Policy.PRIORITY, turn=InTurn())),
     (b"POLICY PRIORITY\r\nGET a\r\n", Get(("a",))),
-    (b"POLICY RR\r\nGET a\r\n", GetInTurn(Get(("a",)), policy=Policy.RR)),
+    (b"POLICY RR\r\nGET a\r\n", GetWith(Get(("a",)), policy=Policy.RR, turn=InTurn())),
     (b"POLICY WEIGHT\r\nGET a\r\n", Get(("a",))),
-    (b"POLICY RR\r\nGET\r\n", GetInTurn(Get(None), policy=Policy.RR)),
+    (b"POLICY RR\r\nGET\r\n", GetWith(Get(None), policy=Policy.RR, turn=InTurn())),
     (b"POLICY OLDEST\r\nGET\r\n", GetWith(Get(None), policy=Policy.OLDEST)),
     (b"POLICY RANDOM\r\nGET\r\n", GetWith(Get(None), policy=Policy.RANDOM)),
 ])
@@ -75,7 +75,7 @@ def test_without_turns_names_are_left_as_they_are() -> None:
         client.send(b"GET a|b BY RR\r\n")         # the connection has an order from now on
         gateway.cluster.commit()
         client.send(b"GET a|b\r\nGET a|b BY RR\r\n")
-        assert gateway.cluster.in_flight == [Get(("a", "b")), GetInTurn(Get(("b", "a")), policy=Policy.RR)]
+        assert gateway.cluster.in_flight == [Get(("a", "b")), GetWith(Get(("b", "a")), policy=Policy.RR, turn=InTurn())]
     with_gateway(test, automatic=False)
 
 

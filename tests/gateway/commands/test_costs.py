@@ -27,8 +27,6 @@ from sockpqd.core import (
     Policy,
     PulseChange,
     Put,
-    PutGrouped,
-    PutNumbered,
     PutWith,
 )
 from sockpqd.gateway.beanstalkd.backend import NodeBackend
@@ -252,8 +250,8 @@ async def answered(gateway: MemoryGateway, client: MemoryClient | Link) -> None:
 
 def fill(gateway: MemoryGateway) -> None:
     """All there may be many of: queues are called q0, q1 .., groups g0 .., workers w0 .. and so on."""
-    apply(gateway, (PutGrouped(Put(f"q{number}", 0, b"x"), f"g{number}") for number in range(QUEUES)))
-    apply(gateway, (PutNumbered(PutWith(Put("q9", 0, b"x")), number=True) for _ in range(1000)))
+    apply(gateway, (PutWith(Put(f"q{number}", 0, b"x"), group=f"g{number}") for number in range(QUEUES)))
+    apply(gateway, (PutWith(Put("q9", 0, b"x"), number=True) for _ in range(1000)))
     apply(gateway, (Put("many", number % 500, b"x") for number in range(JOBS)))
     apply(gateway, (Get((f"q{number}",)) for number in range(QUEUES // 2, QUEUES // 2 + RUNNING)))
     apply(gateway, (OpenSession(number, 86_400_000, "", f"h{number}") for number in range(SESSIONS)))

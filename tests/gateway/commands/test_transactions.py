@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from sockpqd.core import Batch, BuryWithReason, Done, Put, Request
+from sockpqd.core import Batch, Done, End, How, Put, Request
 from sockpqd.gateway.limits import BATCH_DATA_BYTES_MAX, MIB, TRANSACTION_COMMANDS_MAX
 from tests.gateway.helpers.memory import MemoryGateway, attached, with_gateway
 
@@ -20,7 +20,7 @@ def test_a_transaction_is_one_operation_and_nothing_before_its_commit() -> None:
         client.send(BEGIN + b"PUT q 0 1\r\naDONE 7\r\nBURY 8 REASON x\r\n")
         assert gateway.cluster.in_flight == []
         client.send(COMMIT + b"PUT q 0 1\r\nb")
-        batch = Batch((Put("q", 0, b"a"), Done(7), BuryWithReason(8, "x")), atomic=True)
+        batch = Batch((Put("q", 0, b"a"), Done(7), End(8, How.BURY, reason="x")), atomic=True)
         assert gateway.cluster.in_flight == [batch, Put("q", 0, b"b")]
     with_gateway(test, automatic=False)
 

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import pytest
 
-from sockpqd.core import BindQueue, CreatePulse, PulseChange, Put, PutGrouped, PutWith
+from sockpqd.core import BindQueue, CreatePulse, PulseChange, Put, PutWith
 from sockpqd.gateway.dashboard import site
 from sockpqd.gateway.dashboard.forms import FORM_BYTES_MAX, fields_of
 from sockpqd.gateway.dashboard.history import SAMPLES, FigureHistory, Samples
@@ -59,7 +59,7 @@ def filled(found: Site) -> View:
     operations += [CreatePulse(f"p{number}", PulseChange(rate=10)) for number in range(1000)]
     operations += [BindQueue(f"t{number}", "q00001", None) for number in range(1000)]
     operations += [BindQueue("wide", f"q{number:05}", None) for number in range(1000)]
-    operations += [PutGrouped(Put("q00001", 0, bytes(200)), f"g{number}") for number in range(1000)]
+    operations += [PutWith(Put("q00001", 0, bytes(200)), group=f"g{number}") for number in range(1000)]
     operations += [PutWith(Put("bodies", 0, content), key=key) for key, content in (
         ("json", body), ("control", b"\x01" * 40_000), ("wide", "\u202e".encode() * 10_000),
         ("deep", b"[" * 900 + b"]" * 900),

@@ -12,7 +12,7 @@ import pytest
 import uvloop
 from prometheus_client.parser import text_string_to_metric_families
 
-from sockpqd.core import Bury, BuryHere, Done, Due, Get, Operation, PauseQueue, Put, PutGrouped, PutWith
+from sockpqd.core import Done, Due, End, Get, How, Operation, PauseQueue, Put, PutWith
 from sockpqd.gateway import rights
 from sockpqd.gateway.auth.users_file import Account
 from sockpqd.gateway.limits import Limits
@@ -276,7 +276,7 @@ def test_every_state_is_counted_and_the_others_are_the_rest() -> None:
         machine = watched.cluster.machine
         machine.apply(1_000_000, watched.cluster.now_ms, 1, operations)
         machine.apply(1_000_001, watched.cluster.now_ms, 1, [
-            Bury(machine.next_id - 1), BuryHere(machine.next_id - 2),
+            End(machine.next_id - 1, How.BURY), End(machine.next_id - 2, How.BURY, here=True),
         ])
         found = await watched.samples()
         jobs = {labels: value for (name, labels), value in found.items() if name == "sockpqd_jobs"}
@@ -328,7 +328,7 @@ def test_levels_and_groups_of_fair_are_shown() -> None:
         }
         assert found["sockpqd_fair_groups", ()] == 2        # a and r; b has no job any more
         before = len(found)
-        put = [PutGrouped(Put("q", 0, b""), f"group_{number}") for number in range(2000)]
+        put = [PutWith(Put("q", 0, b""), group=f"group_{number}") for number in range(2000)]
         watched.cluster.machine.apply(1_000_000, watched.cluster.now_ms, 1, put)
         found = await watched.samples()
         assert len(found) == before

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sockpqd.core import GetAllowed
+from sockpqd.core import GetWith
 from sockpqd.gateway.limits import UNSURE_S
 from tests.gateway.helpers.fake_cluster import returned
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway, attached, with_gateway
@@ -77,7 +77,7 @@ def test_a_plain_queue_costs_what_it_did() -> None:
         assert await gateway.talk(b"PUT p 0 1\r\nxGET p\r\n") == b"200 OK\r\n200 OK p 1 0 1\r\nx"
         await filled(gateway, b"1 PER 60", 1)
         assert await gateway.talk(b"PUT p 0 1\r\nxGET p\r\n") == b"200 OK\r\n200 OK p 2 0 1\r\nx"
-        assert not gateway.cluster.operations(GetAllowed)
+        assert not gateway.cluster.operations(GetWith)
     with_gateway(test)
 
 
@@ -121,7 +121,7 @@ def test_a_grant_that_finds_no_job_is_free_again() -> None:
         client.send(b"QUEUE PURGE q ALL\r\n")
         await gateway.settle()
         first = gateway.cluster.in_flight
-        assert sum(isinstance(operation, GetAllowed) for operation in first) == 1
+        assert sum(isinstance(operation, GetWith) for operation in first) == 1
         gateway.cluster.commit()
         await gateway.settle()
         assert gateway.hub.grant_waiters.window("queue:q").in_flight == 0

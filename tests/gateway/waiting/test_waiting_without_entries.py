@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from sockpqd.cluster.api import Cluster
-from sockpqd.core import Get, GetInTurn, Put, PutWith, Request
+from sockpqd.core import Get, GetWith, Put, PutWith, Request
 from sockpqd.gateway.limits import Limits
 from sockpqd.gateway.waiting.pending_puts import PendingPuts
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway, attached, with_gateway
@@ -202,7 +202,7 @@ def test_when_the_one_that_was_sent_takes_another_job_the_next_gets_this_one() -
         producer.send(b"PUT p 5 1\r\ny")
         both.send(b"GETB q|p BY PRIORITY\r\n")      # sent for q, and takes the job of p
         only.send(b"GETB q\r\n")
-        assert [type(operation) for operation in gateway.cluster.in_flight] == [Put, GetInTurn]
+        assert [type(operation) for operation in gateway.cluster.in_flight] == [Put, GetWith]
         await commit_all(gateway)
         assert both.take() == b"200 OK p 1 5 1\r\ny"
         assert only.take() == b"200 OK q 2 0 1\r\nx"

@@ -16,9 +16,6 @@ from sockpqd.core import (
     Batch,
     BeatWorker,
     BindQueue,
-    Bury,
-    BuryHere,
-    BuryWithReason,
     Change,
     Configure,
     ConfigureFair,
@@ -31,26 +28,17 @@ from sockpqd.core import (
     DeleteQueue,
     DeleteTopic,
     Done,
-    DoneAll,
-    DoneLast,
-    DoneRan,
     Due,
-    EndWith,
+    End,
     Feedback,
     Get,
-    GetAllowed,
-    GetInTurn,
-    GetNumber,
     GetWith,
     GiveResult,
+    How,
+    InTurn,
     JobState,
     Kick,
     Later,
-    LaterAll,
-    LaterAllFirst,
-    LaterRan,
-    LaterWith,
-    LaterWithReason,
     Move,
     Number,
     OnDup,
@@ -61,10 +49,6 @@ from sockpqd.core import (
     PulseChange,
     PurgeQueue,
     Put,
-    PutGrouped,
-    PutMany,
-    PutNumbered,
-    PutTopic,
     PutWith,
     QueueChange,
     Requested,
@@ -76,6 +60,8 @@ from sockpqd.core import (
     TakeTurn,
     Taking,
     Then,
+    ToQueues,
+    ToTopic,
     Touch,
     UnbindQueue,
     WorkerState,
@@ -85,7 +71,7 @@ if TYPE_CHECKING:
     from tests.sim.clients.without_session import Client
 
 # Not covered by any run, because no oracle here could judge it:
-# - Queues with a rate, so that GetAllowed and EndWith amount to plain GET, DONE and LATER: a model of its own has them
+# - Queues with a rate, so that grants and feedback amount to plain GET, DONE and LATER: a model of its own has them
 #   (tests/core/pulse/test_pulse_model.py).
 # - Changing the time or the data of a job by its place: the reply does not say which job it was.
 QUEUES = ("a", "b", "c")
@@ -169,50 +155,47 @@ class RandomCommands:
         get = Get(queues, rng.choice(EXPIRES_MS), rng.choice(sorted(Then)), rng.choice((None, None, None, "i")))
         return GetWith(get, rng.choice((None, 1, 2, 5)), rng.choice((None, *sorted(Policy))), rng.random() < 0.5)
 
-    def _take(self) -> Taking | GetAllowed | GetNumber:
+    def _take(self) -> Taking:
         if self._rng.random() < 0.05:
             rng = self._rng
-            return GetNumber(Number(self._client.number()), rng.choice(EXPIRES_MS), meta=rng.random() < 0.5)
+            number, expire_ms = self._client.number(), rng.choice(EXPIRES_MS)
+            return GetWith(Get(None, expire_ms), meta=rng.random() < 0.5, number=number)
         pick, draw = self._pick(), self._rng.random()
         if draw < 0.8:
             return pick
         if draw < 0.9:
-            return GetAllowed(pick, ())
+            return replace(pick, free=())
         policy = self._rng.choice((Policy.RR, Policy.PRIORITY))
-        return GetInTurn(pick.get, pick.count, policy, pick.meta, self._rng.choice((None, *self._client.queues)))
+        return replace(pick, policy=policy, turn=InTurn(self._rng.choice((None, *self._client.queues))))
 
-    def _put_elsewhere(self) -> PutGrouped | PutMany | PutTopic:
+    def _put_elsewhere(self) -> PutWith:
         """A job with a group, or into one queue that is named in another way."""
         rng = self._rng
         wish = self._put_with()
-        grouped = PutGrouped(
-            wish.put, rng.choice(GROUPS), wish.when, wish.ttl_ms, wish.every_ms, wish.after, wish.key, wish.on_dup,
-            wish.tries,
-        )
+        grouped = replace(wish, group=rng.choice(GROUPS))
         if rng.random() < 0.5:
             return grouped
         job = rng.choice((wish, grouped))
         put = Put(wish.put.queue, wish.put.priority, wish.put.data, wish.put.item)
         job = replace(job, put=put, on_dup=OnDup.FAIL)
-        return PutMany((put.queue,), job) if rng.random() < 0.5 else PutTopic(put.queue, rng.choice(ROUTES), job)
+        named = rng.random() < 0.5
+        return replace(job, targets=ToQueues((put.queue,)) if named else ToTopic(put.queue, rng.choice(ROUTES)))
 
-    def _put_numbered(self) -> PutNumbered:
+    def _put_numbered(self) -> PutWith:
         wish = self._put_with()
-        job = wish if self._rng.random() < 0.7 else PutGrouped(
-            wish.put, self._rng.choice(GROUPS), wish.when, wish.ttl_ms, wish.every_ms, wish.after, wish.key,
-            wish.on_dup, wish.tries,
-        )
+        if self._rng.random() >= 0.7:
+            wish = replace(wish, group=self._rng.choice(GROUPS))
         number = self._rng.random() < 0.9
-        return PutNumbered(job, number, None if number else 5000)
+        return replace(wish, number=number, lease_ms=None if number else 5000)
 
-    def _put_to_several(self) -> PutMany | PutTopic:
+    def _put_to_several(self) -> PutWith:
         """Copies of a job: no others have the same data."""
         rng, wish = self._rng, self._put_with()
         put = Put(wish.put.queue, wish.put.priority, wish.put.data, wish.put.item)
         job = replace(wish, put=put, on_dup=OnDup.FAIL)
         if rng.random() < 0.5:
-            return PutTopic(TOPIC, rng.choice(ROUTES), job)
-        return PutMany(tuple(rng.choices((*self._client.queues, *TIED), k=rng.randrange(2, 5))), job)
+            return replace(job, targets=ToTopic(TOPIC, rng.choice(ROUTES)))
+        return replace(job, targets=ToQueues(tuple(rng.choices((*self._client.queues, *TIED), k=rng.randrange(2, 5)))))
 
     def _end_some(self) -> Requested:
         rng = self._rng
@@ -220,7 +203,9 @@ class RandomCommands:
         draw = rng.random()
         if draw < 0.15:
             return Touch(ids, rng.choice((None, 1000)))
-        return DoneAll(ids) if draw < 0.6 else LaterAll(ids) if draw < 0.9 else LaterAllFirst(ids)
+        return End(ids, How.DONE) if draw < 0.6 else End(ids, How.LATER) if draw < 0.9 else End(
+            ids, How.LATER, first=True,
+        )
 
     def _part(self) -> Atomic:
         """One command of a transaction."""
@@ -234,9 +219,11 @@ class RandomCommands:
         """What is done to one job."""
         rng, client = self._rng, self._client
         kinds: tuple[Callable[[], Atomic], ...] = (
-            lambda: Done(client.release()), lambda: DoneLast(client.release()), lambda: Later(client.release()),
+            lambda: Done(client.release()), lambda: End(
+                client.release(), How.DONE, last=True,
+            ), lambda: Later(client.release()),
             self._later, self._later, self._touch, self._touch, self._change, self._change, self._move, self._move,
-            lambda: Bury(client.release()), lambda: Delete(self._selector()),
+            lambda: End(client.release(), How.BURY), lambda: Delete(self._selector()),
             self._rarer, self._rarer, self._rarer,
         )
         return rng.choice(kinds)()
@@ -246,12 +233,12 @@ class RandomCommands:
         rng, client = self._rng, self._client
         kinds: tuple[Callable[[], Atomic], ...] = (
             self._put_elsewhere, self._put_elsewhere, self._put_elsewhere,
-            lambda: BuryWithReason(client.release(), "why"), self._later_with_reason,
-            lambda: DoneRan(client.release(), rng.choice(RAN_MS), rng.random() < 0.2),
-            lambda: LaterRan(rng.choice((self._later, self._later_with_reason))(), rng.choice(RAN_MS)),
+            lambda: End(client.release(), How.BURY, reason="why"), self._later_with_reason,
+            lambda: End(client.release(), How.DONE, ran_ms=rng.choice(RAN_MS), last=rng.random() < 0.2),
+            lambda: replace(rng.choice((self._later, self._later_with_reason))(), ran_ms=rng.choice(RAN_MS)),
             lambda: replace(self._touch(), ran_ms=rng.choice(RAN_MS)),
-            lambda: EndWith(Done(client.release()), rng.choice(sorted(Feedback)), 50),
-            lambda: EndWith(self._later(), rng.choice(sorted(Feedback)), 50),
+            lambda: End(client.release(), How.DONE, feedback=rng.choice(sorted(Feedback)), sleep_ms=50),
+            lambda: replace(self._later(), feedback=rng.choice(sorted(Feedback)), sleep_ms=50),
             lambda: Delete(client.place()),
             lambda: Change(client.place(), rng.randrange(3), no_item=rng.random() < 0.2),
             lambda: Change(Number(client.number()), rng.randrange(3), no_item=rng.random() < 0.2),
@@ -259,21 +246,22 @@ class RandomCommands:
             lambda: Kick("", 1, selector=Number(client.number())), lambda: Delete(
                 Number(client.number()), unless_running=True,
             ),
-            lambda: BuryHere(client.release(), rng.choice((None, 1)), rng.choice((None, "why"))),
-            lambda: BuryHere(client.release()),
+            lambda: End(
+                client.release(), How.BURY, priority=rng.choice((None, 1)), here=True, reason=rng.choice((None, "why")),
+            ),
+            lambda: End(client.release(), How.BURY, here=True),
             self._put_numbered, self._put_numbered,
         )
         return rng.choice(kinds)()
 
-    def _later_with_reason(self) -> LaterWithReason:
-        later = self._later()
-        return LaterWithReason(later.id, "why", later.when, later.priority, later.first, later.yielded)
+    def _later_with_reason(self) -> End:
+        return replace(self._later(), reason="why")
 
-    def _later(self) -> LaterWith:
+    def _later(self) -> End:
         rng = self._rng
         kind = rng.random()
-        return LaterWith(
-            self._client.release(), self._when() if kind < 0.6 else None, rng.choice((None, 0, 2)),
+        return End(
+            self._client.release(), How.LATER, self._when() if kind < 0.6 else None, rng.choice((None, 0, 2)),
             first=kind > 0.8, yielded=rng.random() < 0.3,
         )
 

@@ -8,7 +8,7 @@ everybody does at the end.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from msgspec.structs import replace
 
@@ -183,13 +183,13 @@ class SessionClient(Client):
                 operation = Later(operation.id)
             if isinstance(operation, Requested):
                 behind = isinstance(operation, Get) and operation.item_of_put
-                if isinstance(operation, Get | GetWith) and rng.random() < BOUND and not behind:
+                if _may_wait(operation) and rng.random() < BOUND and not behind:
                     operation = self._bound(operation)
                 if isinstance(operation, BeatWorker):
                     operation = replace(operation, session=self._session)
                 if self.passing and isinstance(operation, CreateQueue) and rng.random() < QUEUE_BOUND:
                     operation = replace(operation, session=self._session)
-                waits = behind or (blocked and isinstance(operation, Get | GetWith | TakeTurn))
+                waits = behind or (blocked and (_may_wait(operation) or isinstance(operation, TakeTurn)))
                 operations.append(
                     Request(self._session, number, digest, int(behind), waits, operation, until_finished and not behind)
                 )
@@ -260,3 +260,10 @@ class SessionClient(Client):
         self._pending = {}
         self._commands.clear()
         self._answered.clear()
+
+
+def _may_wait(operation: Requested) -> TypeGuard[Get | GetWith]:
+    """Whether it is a GET that also those send who wait for a job: without turns, grants or a number."""
+    if isinstance(operation, GetWith):
+        return operation.turn is None and operation.free is None and operation.number is None
+    return isinstance(operation, Get)

@@ -12,16 +12,18 @@ from msgspec.structs import replace
 
 from sockpqd.core import (
     Accepted,
-    DoneAll,
     Due,
+    End,
     ExpireQueue,
     Finished,
-    LaterAll,
-    PutMany,
-    PutTopic,
+    How,
+    PutWith,
     Reply,
     Results,
     Spread,
+    ToQueues,
+    ToTopic,
+    Touch,
     limits,
     state,
 )
@@ -82,18 +84,20 @@ def promise_the_next_time(patch: pytest.MonkeyPatch) -> None:
 
 def end_only_the_first(patch: pytest.MonkeyPatch) -> None:
     """DONE of several jobs finishes one, and says that it has finished all."""
-    real, model = EXECUTE[DoneAll], Model.on_many
+    real, model = EXECUTE[End], Model.on_many
 
-    def done_all(state: State, operation: DoneAll, seed: int) -> Reply:
+    def end(state: State, operation: End, seed: int) -> Reply:
+        if operation.how is not How.DONE or isinstance(operation.ids, int):
+            return real(state, operation, seed)
         return _all(real(state, replace(operation, ids=operation.ids[:1]), seed), len(operation.ids))
 
-    def as_well(self: Model, operation: DoneAll | LaterAll) -> Reply:
-        if isinstance(operation, LaterAll):
+    def as_well(self: Model, operation: End | Touch) -> Reply:
+        if isinstance(operation, Touch) or operation.how is not How.DONE or isinstance(operation.ids, int):
             return model(self, operation)
         return _all(model(self, replace(operation, ids=operation.ids[:1])), len(operation.ids))
     requested: dict[Any, Any] = REQUESTED
-    patch.setitem(TABLE, DoneAll, done_all)
-    patch.setitem(requested, DoneAll, done_all)
+    patch.setitem(TABLE, End, end)
+    patch.setitem(requested, End, end)
     patch.setattr(Model, "on_many", as_well)
 
 
@@ -103,27 +107,30 @@ def _all(reply: Any, count: int) -> Reply:
 
 def leave_out_a_copy(patch: pytest.MonkeyPatch) -> None:
     """A PUT into several queues forgets one of them, and says that it has not."""
-    real, model = EXECUTE[PutMany], Model.spread
+    real, model = EXECUTE[PutWith], Model.spread
 
-    def put_many(state: State, operation: PutMany, seed: int) -> Reply:
-        return _counted(real(state, _fewer(operation), seed), operation)
+    def put_with(state: State, operation: PutWith, seed: int) -> Reply:
+        targets = operation.targets
+        if not isinstance(targets, ToQueues):
+            return real(state, operation, seed)
+        return _counted(real(state, replace(operation, targets=_fewer(targets)), seed), targets)
 
-    def spread(self: Model, operation: PutMany | PutTopic) -> Reply:
-        if isinstance(operation, PutTopic):
-            return model(self, operation)
-        return _counted(model(self, _fewer(operation)), operation)
+    def spread(self: Model, job: PutWith, targets: ToQueues | ToTopic) -> Reply:
+        if isinstance(targets, ToTopic):
+            return model(self, job, targets)
+        return _counted(model(self, job, _fewer(targets)), targets)
     requested: dict[Any, Any] = REQUESTED
-    patch.setitem(TABLE, PutMany, put_many)
-    patch.setitem(requested, PutMany, put_many)
+    patch.setitem(TABLE, PutWith, put_with)
+    patch.setitem(requested, PutWith, put_with)
     patch.setattr(Model, "spread", spread)
 
 
-def _fewer(operation: PutMany) -> PutMany:
-    return replace(operation, queues=operation.queues[:1])
+def _fewer(targets: ToQueues) -> ToQueues:
+    return ToQueues(targets.queues[:1])
 
 
-def _counted(reply: Reply, operation: PutMany) -> Reply:
-    return Spread(len(set(operation.queues))) if isinstance(reply, Spread) else reply
+def _counted(reply: Reply, targets: ToQueues) -> Reply:
+    return Spread(len(set(targets.queues))) if isinstance(reply, Spread) else reply
 
 
 def delete_a_queue_in_use(patch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sockpqd.core import (
-    GetAllowed,
+    GetWith,
     Grant,
     Granted,
     Handed,
@@ -116,7 +116,7 @@ class GrantMonitor:
     def decided(self, node: GatewayNode, operation: Operation, pending: Any) -> Any:
         """A node proposes an operation; returns who is to hear of its outcome."""
         inner = operation.operation if isinstance(operation, Request) else operation
-        if isinstance(inner, Grant | GetAllowed) or (isinstance(inner, TakeTurn) and inner.free):
+        if isinstance(inner, Grant) or (isinstance(inner, TakeTurn | GetWith) and inner.free):
             return _Proposal(self, node, pending, self.moment)
         if isinstance(operation, Request):              # its answer may be one that was given before
             return _Proposal(self, node, pending, None)

@@ -26,8 +26,6 @@ from sockpqd.core import (
     Operation,
     PromoteLearner,
     Put,
-    PutGrouped,
-    PutNumbered,
     PutWith,
     RaiseLevel,
     Reply,
@@ -241,7 +239,7 @@ class Checks:
             operation = outcome.operation
             if isinstance(operation, Request):
                 operation = operation.operation
-            if isinstance(operation, PutWith | PutGrouped | PutNumbered):
+            if isinstance(operation, PutWith):
                 operation = operation.put
             stored = isinstance(operation, Put) and isinstance(outcome.reply, Stored | StoredNumber)
             if stored and operation.data in left:

@@ -16,22 +16,19 @@ from sockpqd.core import (
     Aborted,
     Accepted,
     Batch,
-    Bury,
-    BuryHere,
     Change,
     Delete,
     DeleteQueue,
     Done,
-    DoneAll,
-    DoneLast,
     Due,
+    End,
     ExpireQueue,
     Finished,
     Get,
-    GetNumber,
     GetWith,
     Handed,
     HandedMany,
+    How,
     JobExists,
     JobIgnored,
     JobReplaced,
@@ -39,9 +36,6 @@ from sockpqd.core import (
     JobState,
     Kick,
     Later,
-    LaterAll,
-    LaterAllFirst,
-    LaterWith,
     Leased,
     Move,
     NotFound,
@@ -50,9 +44,6 @@ from sockpqd.core import (
     Place,
     PurgeQueue,
     Put,
-    PutMany,
-    PutNumbered,
-    PutTopic,
     PutWith,
     Rearmed,
     Removed,
@@ -65,18 +56,20 @@ from sockpqd.core import (
     Stored,
     StoredNumber,
     Then,
+    ToQueues,
+    ToTopic,
     Touch,
 )
 from tests.sim.oracles.deadlines import Deadline
 from tests.sim.oracles.job_states import JobStates
-from tests.sim.oracles.plain_forms import plain, with_options
+from tests.sim.oracles.plain_forms import plain
 from tests.sim.oracles.settings_in_force import Rules
 from tests.sim.oracles.unfinished_jobs import Life, Run
 from tests.sim.world.trace import Violation
 
-Severals = DoneAll | LaterAll | LaterAllFirst | Touch | Batch
-OnRunning = Done | DoneLast | Later | LaterWith | Return | Bury | Touch | Move | BuryHere
-OnNumbered = Change | Delete | GetNumber
+Severals = End | Touch | Batch
+OnRunning = Done | Later | End | Return | Touch | Move
+OnNumbered = Change | Delete | GetWith
 
 
 class JobReplies(JobStates):
@@ -90,15 +83,19 @@ class JobReplies(JobStates):
         """An operation and its reply."""
         operation = plain(operation)
         match operation:
+            case PutWith(targets=ToQueues() | ToTopic() as targets):
+                self._spread(operation, targets, reply)
+            case PutWith() if operation.number or operation.lease_ms is not None:
+                self._put_numbered(operation, reply)
             case Put() | PutWith():
                 self._put(operation if isinstance(operation, PutWith) else PutWith(operation), reply)
+            case GetWith(number=int() as number):
+                self._on_numbered(operation, Number(number), reply)
             case Get() | GetWith():
                 self._hand(operation if isinstance(operation, GetWith) else GetWith(operation), reply)
-            case Done() | DoneLast() | Later() | LaterWith() | Return() | Bury() | Move() | BuryHere():
+            case Done() | Later() | End(ids=int()) | Return() | Move() | Touch(ids=int()):
                 self._on_running(operation, reply)
-            case Touch(ids=int()):
-                self._on_running(operation, reply)
-            case Change(selector=Number()) | Delete(selector=Number()) | GetNumber():
+            case Change(selector=Number()) | Delete(selector=Number()):
                 self._on_numbered(operation, operation.selector, reply)
             case Change(selector=Place() as place):
                 self._at_place(operation, place, reply)
@@ -107,11 +104,7 @@ class JobReplies(JobStates):
                     self.remove(self._waits_in(place.queue), 1, operation)
             case Change() | Delete():
                 self._on_selected(operation, reply)
-            case PutMany() | PutTopic():
-                self._spread(operation, reply)
-            case PutNumbered():
-                self._put_numbered(operation, reply)
-            case DoneAll() | LaterAll() | LaterAllFirst() | Touch() | Batch():
+            case End() | Touch() | Batch():
                 self._several(operation, reply)
             case Kick():
                 if isinstance(reply, Removed):
@@ -132,12 +125,9 @@ class JobReplies(JobStates):
         self.seen["transactions executed"] += isinstance(operation, Batch) and operation.atomic
         if isinstance(operation, Batch):
             parts: list[Operation] = list(operation.operations)
-        elif isinstance(operation, Touch):
+        else:
             assert isinstance(operation.ids, tuple)
             parts = [replace(operation, ids=number) for number in operation.ids]
-        else:
-            one = Done if isinstance(operation, DoneAll) else Later
-            parts = [one(number) for number in operation.ids]
         if not isinstance(reply, Results) or len(reply.replies) != len(parts):
             raise Violation(f"{operation} is answered {reply}")
         for part, its_reply in zip(parts, reply.replies, strict=True):
@@ -179,24 +169,24 @@ class JobReplies(JobStates):
                 if put.queue not in self.rules.keepers:
                     self._twin(wish, reply)
 
-    def _put_numbered(self, operation: PutNumbered, reply: Reply) -> None:
+    def _put_numbered(self, operation: PutWith, reply: Reply) -> None:
         if operation.number != isinstance(reply, StoredNumber) and isinstance(reply, Stored | StoredNumber):
             raise Violation(f"{operation} is answered {reply}")
         if not isinstance(reply, StoredNumber):
-            self.executed(operation.job, reply)
+            self._put(operation, reply)
             if isinstance(reply, Stored | JobReplaced):
                 self._take_lease(operation)
             return
         if reply.number <= max(self.numbered, default=0) and not self.lives.blind:
             raise Violation(f"{operation} is answered {reply}, and a greater number was given before")
-        self.executed(operation.job, Stored(reply.item))
+        self._put(operation, Stored(reply.item))
         self._take_lease(operation)
         put = operation.put
         life = self.lives.of(put.data, put.queue, self.clock_ms)
         if life is not None:
             self.numbered[reply.number] = life
 
-    def _take_lease(self, operation: PutNumbered) -> None:
+    def _take_lease(self, operation: PutWith) -> None:
         life = self.lives.of(operation.put.data, operation.put.queue, self.clock_ms)
         if life is not None:
             life.lease_ms = operation.lease_ms
@@ -233,8 +223,8 @@ class JobReplies(JobStates):
             return
         life = self._of_number(operation, selector, reply)
         if life is None:
-            if isinstance(operation, GetNumber) and isinstance(reply, Handed):
-                self.hand(with_options(operation), reply)
+            if isinstance(operation, GetWith) and isinstance(reply, Handed):
+                self.hand(operation, reply)
             return
         if isinstance(operation, Delete) and isinstance(reply, Finished):
             if operation.unless_running and life.run is not None:
@@ -247,13 +237,13 @@ class JobReplies(JobStates):
         elif isinstance(reply, JobRunning):
             if life.run is None and not self.blind:
                 raise Violation(f"{operation} is answered {reply}, and {life} waits")
-        elif isinstance(operation, GetNumber) and isinstance(reply, Handed):
+        elif isinstance(operation, GetWith) and isinstance(reply, Handed):
             self.seen["jobs taken by number"] += 1
             if reply.data != life.body and not self.blind:
                 raise Violation(f"{operation} is answered {reply}, and {life} has this number")
             if life.run is None:
                 self.dig_up(life, kicked=False)
-            self.hand(with_options(operation), reply)
+            self.hand(operation, reply)
 
     def _stored(self, wish: PutWith, queues: Sequence[str]) -> None:
         """There is such a job in each of the queues, one or several."""
@@ -276,21 +266,20 @@ class JobReplies(JobStates):
             for life in others:
                 life.unsure = True
 
-    def _spread(self, wish: PutMany | PutTopic, reply: Reply) -> None:
+    def _spread(self, wish: PutWith, targets: ToQueues | ToTopic, reply: Reply) -> None:
         """Into all that are named, or bound to the topic, or none."""
         if not isinstance(reply, Spread):
             return
-        if isinstance(wish, PutMany):
-            queues = list(dict.fromkeys(wish.queues))
+        if isinstance(targets, ToQueues):
+            queues = list(dict.fromkeys(targets.queues))
         else:
-            queues = self.rules.topics.reached(wish.topic, wish.route)
+            queues = self.rules.topics.reached(targets.topic, targets.route)
         if reply.queues != len(queues):
             raise Violation(f"{wish} is answered {reply}, right is {queues}")
         self.seen["jobs spread"] += reply.queues
         self.seen["jobs put into several queues"] += reply.queues > 1
-        job = plain(wish.job)
         if queues:
-            self._stored(job if isinstance(job, PutWith) else PutWith(job), queues)     # type: ignore[arg-type]
+            self._stored(wish, queues)
 
     def _ttl_ms(self, queue: str, asked_ms: int | None) -> int | None:
         if asked_ms is None:
@@ -331,37 +320,35 @@ class JobReplies(JobStates):
         if run is None:
             return
         match operation:
-            case Done() | DoneLast():
+            case Done() | End(how=How.DONE):
                 self._done(operation, run, reply)
             case Later():
                 self.fail(number)
-            case LaterWith():
+            case End(how=How.LATER):
                 self._later(operation, run.life)
             case Return():
                 life = self.stop(number)
                 life.attempts -= 1
                 life.not_before_ms = 0
-            case Bury():
-                self.bury(number)
-            case BuryHere():
-                self.bury_here(number)
+            case End():
+                (self.bury_here if operation.here else self.bury)(number)
             case Touch():
                 self._touch(operation, run, reply)
             case Move():
                 if isinstance(reply, Finished):
                     self._move(operation, run.life)
 
-    def _done(self, operation: Done | DoneLast, run: Run, reply: Reply) -> None:
+    def _done(self, operation: Done | End, run: Run, reply: Reply) -> None:
         loose, number = run.life.loose, operation.id
         if loose and isinstance(reply, Rearmed):
             self.put_off(self.stop(number), reply.next_ms)
             return
-        next_ms = self.done(number, last=isinstance(operation, DoneLast) or loose)
+        next_ms = self.done(number, last=loose or (isinstance(operation, End) and operation.last))
         right = isinstance(reply, Finished) if next_ms is None else reply == Rearmed(next_ms)
         if not right:
             raise Violation(f"{operation} is answered {reply}, and the next time is {next_ms}")
 
-    def _later(self, later: LaterWith, life: Life) -> None:
+    def _later(self, later: End, life: Life) -> None:
         if later.yielded:
             life.attempts -= 1
         elif self.worn_out(life):

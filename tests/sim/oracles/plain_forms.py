@@ -5,22 +5,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from sockpqd.core import (
-    Bury,
-    BuryWithReason,
-    Done,
-    DoneLast,
-    DoneRan,
-    EndWith,
-    Get,
-    GetAllowed,
-    GetInTurn,
-    GetNumber,
+    End,
     GetWith,
-    LaterRan,
-    LaterWith,
-    LaterWithReason,
     Operation,
-    PutGrouped,
     PutWith,
     Touch,
 )
@@ -29,10 +16,10 @@ from sockpqd.core import (
 def unrated(operation: Operation) -> Operation:
     """The same without a pulse. That decides nothing while no queue has a rate, as in all runs."""
     match operation:
-        case EndWith():
-            return operation.end
-        case GetAllowed():
-            return operation.taking
+        case End():
+            return replace(operation, feedback=None, sleep_ms=0)
+        case GetWith():
+            return replace(operation, free=None)
     return operation
 
 
@@ -40,18 +27,9 @@ def unmeasured(operation: Operation) -> Operation:
     """The same also without the time that a group used: it decides which job comes next, not what is done to one."""
     bare = unrated(operation)
     match bare:
-        case DoneRan():
-            return DoneLast(bare.id) if bare.last else Done(bare.id)
-        case LaterRan():
-            return bare.later
-        case Touch():
+        case End() | Touch():
             return replace(bare, ran_ms=None)
     return bare
-
-
-def with_options(operation: GetNumber) -> GetWith:
-    """The hand-out of one job, as far as it decides its lease and what is told of it."""
-    return GetWith(Get(None, operation.expire_ms, operation.then, session=operation.session), meta=operation.meta)
 
 
 def plain(operation: Operation) -> Operation:
@@ -59,14 +37,10 @@ def plain(operation: Operation) -> Operation:
     """
     bare = unmeasured(operation)
     match bare:
-        case PutGrouped():
-            return PutWith(
-                bare.put, bare.when, bare.ttl_ms, bare.every_ms, bare.after, bare.key, bare.on_dup, bare.tries,
-            )
-        case LaterWithReason():
-            return LaterWith(bare.id, bare.when, bare.priority, bare.first, bare.yielded)
-        case BuryWithReason():
-            return Bury(bare.id)
-        case GetInTurn():
-            return GetWith(bare.get, bare.count, bare.policy, bare.meta)
+        case PutWith():
+            return replace(bare, group=None)
+        case End():
+            return replace(bare, reason=None)
+        case GetWith():
+            return replace(bare, turn=None)
     return bare

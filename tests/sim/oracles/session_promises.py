@@ -31,7 +31,6 @@ from sockpqd.core import (
     DeleteTopic,
     Empty,
     Get,
-    GetNumber,
     GetWith,
     Handed,
     HandedMany,
@@ -57,7 +56,7 @@ from sockpqd.core import (
 )
 from tests.sim.oracles.deadlines import Deadline
 from tests.sim.oracles.job_replies import JobReplies
-from tests.sim.oracles.plain_forms import plain, with_options
+from tests.sim.oracles.plain_forms import plain
 from tests.sim.oracles.settings_in_force import Rules
 from tests.sim.world.trace import Violation
 
@@ -150,7 +149,7 @@ class SessionPromises:
         match operation:
             case BeatWorker():
                 self._use(operation.session, operation, reply)
-            case Get() | GetWith() | GetNumber():
+            case Get() | GetWith():
                 get = operation.get if isinstance(operation, GetWith) else operation
                 if get.session is not None:
                     self._use(get.session, operation, reply)
@@ -283,7 +282,6 @@ class SessionPromises:
     def _handed_again(self, request: Request, reply: Reply, first: Handed | HandedMany) -> bool | None:
         """Are these the jobs that were given, as far as they run? None: none of them does."""
         operation = plain(request.operation)
-        operation = with_options(operation) if isinstance(operation, GetNumber) else operation
         pick = operation if isinstance(operation, GetWith) else GetWith(operation)    # type: ignore[arg-type]
         given, again = [job.id for job in _jobs(first)], _jobs(reply)
         if self.jobs.blind and again and all(job.id in given for job in again):

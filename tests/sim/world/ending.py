@@ -9,9 +9,10 @@ from sockpqd.core import (
     Change,
     Configure,
     Done,
-    DoneLast,
     Due,
+    End,
     Get,
+    How,
     Kick,
     Operation,
     Put,
@@ -187,7 +188,7 @@ class Ending:
     def _finish(self, job: RunningJob) -> Operation:
         """A periodic job would come again."""
         extras = job.extras
-        return Done(job.id) if extras is None or extras.every_ms is None else DoneLast(job.id)
+        return Done(job.id) if extras is None or extras.every_ms is None else End(job.id, How.DONE, last=True)
 
     def _returns_soon(self, session: int | None) -> bool:
         """Is the job bound to a session that ends soon? Then nobody needs to do anything."""

@@ -10,8 +10,8 @@ from sockpqd.core import (
     Batch,
     CloseSession,
     DeleteQueue,
-    DoneAll,
-    LaterAll,
+    End,
+    How,
     Put,
     PutWith,
     Request,
@@ -34,11 +34,11 @@ STORED = b"200 OK %d\r\n" % JOBS + b"200 OK\r\n" * JOBS
     Batch((PutWith(Put("q", 0, b""), after=tuple(f"i{number}" for number in range(100))),) * 10_000, False),
     Batch((Put("q", 0, bytes(8 << 20)),) * 3, False),
     Batch((Put("q", 0, bytes(1 << 20)), *[Put("q", 0, bytes(1500))] * 9999), False),
-    DoneAll(tuple(range(10_000))),
-    LaterAll((2**64 - 1,) * 7001),
-    DoneAll((7,)),
+    End(tuple(range(10_000)), How.DONE),
+    End((2**64 - 1,) * 7001, How.LATER),
+    End((7,), How.DONE),
 ], ids=lambda operation: type(operation).__name__)
-def test_no_part_costs_too_much_and_together_they_are_the_whole(operation: Batch | DoneAll | LaterAll) -> None:
+def test_no_part_costs_too_much_and_together_they_are_the_whole(operation: Batch | End) -> None:
     parts = split(operation)
     for part in parts:
         size, work = cost(part)
@@ -92,7 +92,7 @@ def test_done_and_later_of_many_have_one_answer() -> None:
         assert answer == b"200 OK 9000\r\n" + b"200 OK\r\n" * 9000
         answer = await client_says(gateway, client, b"DONE " + ids + b"\r\n")
         assert answer == b"200 OK 9000\r\n" + b"404 Job Not Found\r\n" * 9000
-        assert len(gateway.cluster.operations(DoneAll)) > 1
+        assert len(gateway.cluster.operations(End)) > 1
     with_gateway(test, automatic=False)
 
 

@@ -1,0 +1,95 @@
+"""The job of a Put with options, and how it comes into its queue (spec/state-machine 6)."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from sockpqd.core import limits
+from sockpqd.core.ops.jobs import PutWith
+from sockpqd.core.rules import activate
+from sockpqd.core.rules.admit import ttl_ms
+from sockpqd.core.state import State
+from sockpqd.core.store.body import Data
+from sockpqd.core.store.job import (
+    NEW_COUNTS,
+    NO_EXTRAS,
+    DelayedJob,
+    Extras,
+    Job,
+    JobCounts,
+    extras_of_many,
+)
+from sockpqd.core.store.queues import Queue
+
+
+def place(
+    state: State, operation: PutWith, queue: Queue, item: str | None, seq: int,
+    replaced: Job | DelayedJob | None = None, body: int | None = None, data: Data | None = None,
+) -> Job:
+    """Put the job of this operation into the queue. `body`: the number of `data`, which it shares with other jobs.
+
+    Returns it as it was before it was READY or DELAYED.
+    """
+    put = operation.put
+    if operation.group is not None:
+        state.use_fair()
+    at_ms = None if operation.when is None else activate.moment(state, operation.when)
+    every_ms = None if operation.every_ms is None else _bounded(operation.every_ms, limits.DURATION_MS_MAX) or None
+    if every_ms is not None and at_ms is None:
+        at_ms = state.clock_ms
+    extras = _extras(state, operation, queue, at_ms, every_ms, replaced, body)
+    job = Job(
+        rank=-put.priority,
+        when=0,
+        seq=seq,
+        queue=queue.name,
+        data=state.held(put.data) if data is None else data,
+        item=None if item is None else state.items.open(item).name,
+        attempts=0 if replaced is None else replaced.attempts,
+        at_ms=at_ms,
+        extras=None if extras == NO_EXTRAS else extras,
+    )
+    activate.place(state, queue, job, active_ms=at_ms, replaces=isinstance(replaced, Job))
+    return job
+
+
+def _extras(
+    state: State, operation: PutWith, queue: Queue, at_ms: int | None, every_ms: int | None,
+    replaced: Job | DelayedJob | None, body: int | None,
+) -> Extras:
+    """The rare attributes of the job of this operation, which is put for `at_ms` if that is given."""
+    counts = NEW_COUNTS if operation.number and replaced is None else None
+    if counts is not None and at_ms is not None and at_ms > state.clock_ms:
+        counts = JobCounts(delay_ms=at_ms - state.clock_ms)
+    if replaced is not None and replaced.extras is not None:
+        counts = replaced.extras.counts
+    extras = extras_of_many(
+        None if operation.tries is None else _bounded(operation.tries, limits.NUMBER_MAX),
+        ttl_ms(queue, operation.ttl_ms), every_ms, operation.group, lease_of(operation),
+    )
+    if operation.key is not None or operation.after or body is not None or counts is not None:
+        extras = replace(
+            extras,
+            key=operation.key,
+            origin=None if replaced is None or replaced.extras is None else replaced.extras.origin,
+            after=activate.unfinished_items(state, operation.after) if operation.after else (),
+            ready_ms=state.clock_ms if isinstance(replaced, DelayedJob) else _ready_ms(replaced),
+            body=body,
+            counts=counts,
+        )
+    return extras
+
+
+def lease_of(operation: PutWith) -> int | None:
+    """The lease that the job brings along."""
+    return None if operation.lease_ms is None else _bounded(operation.lease_ms, limits.DURATION_MS_MAX)
+
+
+def _ready_ms(replaced: Job | None) -> int | None:
+    """A READY job that is replaced has been READY for as long as before."""
+    return None if replaced is None or replaced.extras is None else replaced.extras.ready_ms
+
+
+def _bounded(value: int, most: int) -> int:
+    """A number that a snapshot can hold, whatever the client sent."""
+    return min(max(value, 0), most)

@@ -2,7 +2,7 @@
 
 from sockpqd.core.fair.levels import FairSettings
 from sockpqd.core.handlers.dispatch import COSTS, cost, level_of
-from sockpqd.core.levels import FIRST_LEVEL
+from sockpqd.core.levels import FEATURE_LEVEL, FIRST_LEVEL
 from sockpqd.core.limits import (
     DURATION_MS_MAX,
     GRANT_WRITTEN_MS_MAX,
@@ -197,6 +197,7 @@ __all__ = [
     "COSTS",
     "DURATION_MS_MAX",
     "EVENT_TYPES",
+    "FEATURE_LEVEL",
     "FIRST_LEVEL",
     "GAP",
     "GRANTS_MAX",

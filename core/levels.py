@@ -9,8 +9,10 @@ When all nodes know more the leader raises it (RaiseLevel, cluster/leader/featur
 
 Whoever adds to what a log or a state may hold raises FEATURE_LEVEL, once for each release, and adds a line above. Then
 
-* a new operation says its level in its row (handlers/table.py). A new form of an old one is an operation of its own:
-  programs that know fewer fields would ignore the others, and replicas would differ;
+* a new operation says its level in its row (handlers/table.py);
+* a new option of an operation is a field at its end, with a default, and its level is in FIELD_LEVELS. Below that level
+  the leader refuses operations in which it differs from the default, and leaves it out of all others, because programs
+  that do not know it refuse longer records;
 * an old operation that is to be executed or answered differently asks `State.level`, also for a new reply;
 * a snapshot holds what is new only in a state of that level: a new kind of frame, fields at the end of rows, or a new
   format (snapshot/write.py);
@@ -20,3 +22,5 @@ Whoever adds to what a log or a state may hold raises FEATURE_LEVEL, once for ea
 
 FIRST_LEVEL = 1                 # of states and nodes that say nothing of levels
 FEATURE_LEVEL = 1               # what this program knows
+
+FIELD_LEVELS: dict[tuple[str, str], int] = {}       # of fields above the first level, by the operation and the field

@@ -22,6 +22,7 @@ from typing import Final
 
 from sockpqd.cluster import limits
 from sockpqd.cluster.leader.fragments import Cut, OfClient, Part, Queued
+from sockpqd.core import FEATURE_LEVEL
 
 # Places in what is queued.
 _SIZE: Final = 2
@@ -66,6 +67,7 @@ class ClientQueues:
         self._time = 0
         self._places = 0
         self.count = 0                  # operations in all of them
+        self.level = FEATURE_LEVEL      # of the cluster: fragments are cut from what its programs read
         self._looked_at = 0.0
 
     @property
@@ -206,7 +208,7 @@ class ClientQueues:
         waiting = own.waiting
         if self._cutting is None:
             self._cuts += 1
-            self._cutting = own, Cut(self._cuts, waiting[0])
+            self._cutting = own, Cut(self._cuts, waiting[0], self.level)
         cut = self._cutting[1]
         queue.append(cut.next(now))
         given = queue[-1][_CHARGE]

@@ -48,9 +48,10 @@ class FeatureLevel(Pending):
         return min(known, self._max) if self._max else known
 
     def tick(self, leading: bool) -> None:
-        """Refuse what is above the cluster's level; `leading`: raise it once all members allow that."""
+        """Refuse and leave out what is above the cluster's level; `leading`: raise it once all members allow that."""
         machine = self._machine
         self._proposer.refuses = self._refuses if machine.level < machine.known_level else None
+        self._proposer.write_as_of(machine.level)
         if machine.level != self._seen:
             self._seen = machine.level
             log.info("the cluster has feature level %d", machine.level)

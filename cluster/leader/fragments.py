@@ -60,10 +60,10 @@ class _LastPart(Part):
 class Cut:
     """An operation that is being logged in fragments. `number`: differs from the previous operation's."""
 
-    def __init__(self, number: int, queued: OfClient) -> None:
+    def __init__(self, number: int, queued: OfClient, level: int) -> None:
         self._number = number
         self.queued = queued
-        self._data = memoryview(encode_operation(queued[0]))
+        self._data = memoryview(encode_operation(queued[0], level))
         self._offset = 0
         self._taken: list[int] = []     # where the fragments begin
         self._given_at: float | None = None

@@ -21,6 +21,7 @@ from sockpqd.cluster.metrics.histogram import Histogram
 from sockpqd.cluster.raft.pysyncobj_adapter import NOT_EXECUTED, SUCCESS, Callback
 from sockpqd.core import (
     COSTS,
+    FEATURE_LEVEL,
     OPERATION_BYTES_MAX,
     Applied,
     Effects,
@@ -107,6 +108,7 @@ class Proposer:
         self.answered: AnsweredEntry | None = None      # the last entry whose replies were delivered
         self.accepting = False
         self.refuses: Callable[[Operation], bool] | None = None     # what is above the cluster's feature level
+        self._level = FEATURE_LEVEL                     # of the cluster, as far as this program knows levels
         self.backlog_bytes = 0                          # memory of all operations without an outcome
         self.latencies = Histogram()
         self.failure: BaseException | None = None       # raised by a Pending or listener, which is a bug
@@ -295,11 +297,15 @@ class Proposer:
             taken.append(queue.popleft())
             total += size
 
+    def write_as_of(self, level: int) -> None:
+        """Write entries as programs of this feature level read them."""
+        self._level = self._clients.level = level
+
     def _launch(self, batch: _Batch) -> None:
         self.entries += 1
         batch.number = self.entries
         self._flying.append(batch)
-        entry = encode_entry(self._stamp(), _random.getrandbits(64), batch.operations)
+        entry = encode_entry(self._stamp(), _random.getrandbits(64), batch.operations, self._level)
         self._submit(entry, lambda applied, reason: self._landed(batch, applied, reason))
 
     def _landed(self, batch: _Batch, applied: Applied | None, reason: int) -> None:

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import fields
 
 from sockpqd.core.handlers.cost import Cost
-from sockpqd.core.levels import FIRST_LEVEL
+from sockpqd.core.levels import FIELD_LEVELS, FIRST_LEVEL
 from sockpqd.core.ops.entry import Operation
 from sockpqd.core.ops.replies import Reply
 from sockpqd.core.state import State
@@ -38,9 +39,19 @@ def level_of(operation: object) -> int:
     """
     level = LEVELS.get(type(operation), FIRST_LEVEL)
     if isinstance(operation, Struct):
+        level = max(level, _level_of_fields(operation))
         inside = [getattr(operation, field) for field in operation.__struct_fields__]
     elif isinstance(operation, tuple):
         inside = list(operation)
     else:
         return level
     return max(level, *map(level_of, inside), FIRST_LEVEL)
+
+
+def _level_of_fields(operation: Struct) -> int:
+    """The highest level of the fields that differ from their defaults."""
+    name = type(operation).__name__
+    return max([
+        FIELD_LEVELS.get((name, field.name), FIRST_LEVEL)
+        for field in fields(operation) if getattr(operation, field.name) != field.default
+    ], default=FIRST_LEVEL)

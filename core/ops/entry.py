@@ -7,9 +7,12 @@ it does not know. The tag of an operation is its number on disk: numbers are nev
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 from msgspec import Struct
 
+from sockpqd.core.levels import FEATURE_LEVEL, FIELD_LEVELS, FIRST_LEVEL
 from sockpqd.core.ops import cluster, fragments, jobs, pulses, queues, sessions, topics, users, workers
 
 ENTRY_FORMAT = 2
@@ -64,8 +67,13 @@ _decoder = msgspec.msgpack.Decoder(Entry)
 _operation_decoder: msgspec.msgpack.Decoder[Operation] = msgspec.msgpack.Decoder(Operation)
 
 
-def encode_entry(now_ms: int, seed: int, operations: list[Operation]) -> bytes:
-    """Bytes of one log entry. `now_ms`: Unix time in milliseconds; `seed`: 64 random bits."""
+def encode_entry(now_ms: int, seed: int, operations: list[Operation], level: int = FEATURE_LEVEL) -> bytes:
+    """Bytes of one log entry, as programs of this feature level read it.
+
+    `now_ms`: Unix time in milliseconds; `seed`: 64 random bits.
+    """
+    if level < FEATURE_LEVEL and FIELD_LEVELS:
+        return _encoder.encode([ENTRY_FORMAT, now_ms, seed, _as_of(level, operations)])
     return _encoder.encode(Entry(ENTRY_FORMAT, now_ms, seed, operations))
 
 
@@ -78,9 +86,23 @@ def decode_entry(data: bytes) -> Entry:
     return entry
 
 
-def encode_operation(operation: Operation) -> bytes:
+def encode_operation(operation: Operation, level: int = FEATURE_LEVEL) -> bytes:
     """Bytes of an operation by itself, for its fragments."""
-    return _encoder.encode(operation)
+    return _encoder.encode(_as_of(level, operation) if level < FEATURE_LEVEL and FIELD_LEVELS else operation)
+
+
+def _as_of(level: int, value: Any) -> Any:
+    """The arrays of which this consists, without the fields that are of a higher level."""
+    if isinstance(value, list | tuple):
+        return [_as_of(level, one) for one in value]
+    if not isinstance(value, Struct):
+        return value
+    kind = type(value)
+    names = [
+        name for name in kind.__struct_fields__ if FIELD_LEVELS.get((kind.__name__, name), FIRST_LEVEL) <= level
+    ]
+    tag = kind.__struct_config__.tag
+    return [*([] if tag is None else [tag]), *[_as_of(level, getattr(value, name)) for name in names]]
 
 
 def decode_operation(data: bytes | bytearray) -> Operation:

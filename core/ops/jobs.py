@@ -1,8 +1,7 @@
 """The operations on jobs: what commands of workers and producers ask of the state machine.
 
-A plain PUT, GET, DONE or LATER is an operation of its own and as small as can be. Options are fields of others. All
-fields of an operation are written, so a node of an older version refuses an entry as soon as an operation has got a
-field more.
+A plain PUT, GET, DONE or LATER is an operation of its own and as small as can be. Options are fields of others; one
+that a later release adds stands at the end and has a feature level (core/levels.py).
 """
 
 from __future__ import annotations

@@ -12,10 +12,13 @@ import pytest
 
 from sockpqd.cluster.errors import EntryTooNew
 from sockpqd.cluster.exit_codes import restart_cures
+from sockpqd.cluster.leader import proposer
 from sockpqd.cluster.leader.feature_level import FeatureLevel
 from sockpqd.cluster.wire.messages import WIRE_FORMAT, Hello, Info, encode, incompatible
-from sockpqd.core import Accepted, AddLearner, NotFound, NotYet, Put, RaiseLevel, Touch
+from sockpqd.core import Accepted, AddLearner, NotFound, NotYet, Put, RaiseLevel, Stored, Touch
 from sockpqd.core.handlers import dispatch
+from sockpqd.core.levels import FIELD_LEVELS
+from sockpqd.core.ops import entry
 from tests.cluster.helpers.small_cluster import Outcome, SmallCluster, SmallNode
 
 LEVELS: dict[Any, int] = dispatch.LEVELS
@@ -236,3 +239,31 @@ def test_jobs_are_put_whatever_the_level() -> None:
     world = cluster(2, 1, 2)
     outcome = world.leader().propose(Put("q", 0, b"x"))
     world.run_until(lambda: outcome.state == "applied")
+
+
+def test_an_option_of_the_next_level_is_left_out_until_all_know_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entry, "FEATURE_LEVEL", 2)
+    monkeypatch.setitem(FIELD_LEVELS, ("Put", "new_item"), 2)
+    written: list[bytes] = []
+
+    def encode_entry(*arguments: Any) -> bytes:
+        written.append(entry.encode_entry(*arguments))
+        return written[-1]
+    monkeypatch.setattr(proposer, "encode_entry", encode_entry)
+
+    def put(operation: Put) -> object:
+        outcome = world.leader().propose(operation)
+        world.run_until(lambda: outcome.state != "open")
+        return outcome.reply
+    world = cluster(2, 2, 2, n3=1)
+    old, new = Put("q", 0, b"old"), Put("q", 0, b"new", None, True)
+    assert put(old) == Stored()
+    assert put(new) == NotYet()
+    assert any(b"old" in data for data in written)
+    assert not any(msgspec.msgpack.encode(old) in data or b"new" in data for data in written)
+    world["n3"].feature_level_max = 0
+    upgrade(world, "n3")
+    world.run_until(lambda: levels(world) == {2})
+    world.run(2)
+    assert isinstance(put(new), Stored)
+    assert any(msgspec.msgpack.encode(new) in data for data in written)

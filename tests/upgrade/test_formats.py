@@ -7,14 +7,15 @@ messages, further fields at the end of messages, all of them of a higher feature
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
 
 from sockpqd.cluster.journal import journal_format
 from sockpqd.cluster.wire import messages
-from sockpqd.core.ops.entry import ENTRY_FORMAT
+from sockpqd.core.levels import FIELD_LEVELS
+from sockpqd.core.ops.entry import ENTRY_FORMAT, Operation
 from tests.upgrade.formats import FORMATS, JOURNAL_ID, KINDS, frame, operations, samples
 
 NAMES = sorted(path.stem for path in FORMATS.glob("*.json"))
@@ -37,9 +38,12 @@ def test_no_number_has_changed(recorded: dict[str, Any]) -> None:
 
 
 def test_each_operation_has_its_tag_and_its_fields_in_their_order(recorded: dict[str, Any]) -> None:
-    """An older program ignores further fields, and replicas would differ: a new form is a new operation."""
-    today = operations()
-    assert {tag: today.get(int(tag)) for tag in recorded["operations"]} == recorded["operations"]
+    """Further fields stand behind them, and have a level."""
+    today, names = operations(), {kind.__struct_config__.tag: kind.__name__ for kind in get_args(Operation)}
+    for tag, fields in recorded["operations"].items():
+        found = today[int(tag)]
+        assert found[:len(fields)] == fields
+        assert [field for field in found[len(fields):] if (names[int(tag)], field) not in FIELD_LEVELS] == []
 
 
 def test_each_message_is_understood(recorded: dict[str, Any]) -> None:

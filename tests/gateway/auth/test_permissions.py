@@ -78,14 +78,14 @@ def test_a_number_to_come_is_not_found_only_by_a_leader_with_its_lease(line: byt
 
 def test_before_auth_only_this_is_open() -> None:
     assert {row.word for row in CATALOG.rows if row.right is anybody} == {
-        b"QUIT", b"PING", b"CAPS", b"AUTH", b"CLUSTER ID",
+        b"QUIT", b"PING", b"CAPS", b"HELP", b"AUTH", b"CLUSTER ID",
     }
 
 
 # Everything that a user without any right may do (of events, hear what needs none); whatever else there is, or will be,
 # is refused.
 FREE = {
-    b"TOTAL", b"INTERCONNECT", b"SESSION", b"TAKEN", b"PING", b"CAPS", b"QUIT", b"AUTH", b"CLUSTER STATUS",
+    b"TOTAL", b"INTERCONNECT", b"SESSION", b"TAKEN", b"PING", b"CAPS", b"HELP", b"QUIT", b"AUTH", b"CLUSTER STATUS",
     b"CLUSTER LEADER", b"CLUSTER HASH", b"CLUSTER ID", b"SYNC", b"DONE", b"LATER", b"SNAPSHOT",
     b"BEGIN", b"COMMIT", b"ROLLBACK",
     b"POLICY", b"CONFIG", b"TOUCH", b"BURY", b"DELETE", b"CHANGE", b"PEEK", b"SUBSCRIBE", b"UNSUBSCRIBE",

@@ -194,7 +194,8 @@ class OperationExecution:
             self._refuse()
             return
         plain, pick = (get, None) if type(get) is Get else (get.get, get)
-        waiter = self._waiter = JobWaiter(self, waiters, WaitRequest(plain, pick=pick, request=self._proposed))
+        waiter = self._waiter = JobWaiter(
+            self, waiters, wants=WaitRequest(plain, pick=pick, request=self._proposed))
         if self._wait_ms is not None:
             waiters.limit(waiter, self._wait_ms)
         waiters.add(waiter, propose_now=not self._first)

@@ -34,7 +34,7 @@ def configure_queue(client: Client, command: Command) -> None:
 def wait(client: Client, command: Command) -> None:
     """PULSE WAIT: block until there is a grant."""
     waiters = client.hub.grant_waiters
-    waiter = GrantWaiter(client, waiters, command.arguments[0], command.numbering)
+    waiter = GrantWaiter(client, waiters, pulse=command.arguments[0], numbering=command.numbering)
     client.block(waiter)
     waiters.add(waiter, command.within_ms)
 

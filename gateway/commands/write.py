@@ -80,8 +80,8 @@ def put_wait(client: Client, command: Command) -> None:
     wants = WaitRequest(wait)
     if numbering is not None:
         wants.request = numbering.request(wait, part=1, keep_waiting=True)
-    waiter = JobWaiter(client, hub.waiters, wants, timeout_answer=responses.WAIT_TIMEOUT)
-    slot = PutWaitSlot(client, waiter=waiter)
+    waiter = JobWaiter(client, hub.waiters, wants=wants, timeout_answer=responses.WAIT_TIMEOUT)
+    slot = PutWaitSlot(client, waiter=waiter, waiters=hub.waiters)
     client.await_slot(slot)
     client.block(waiter)
     if command.within_ms is not None:
@@ -207,7 +207,7 @@ def blocking_get(client: Client, command: Command) -> None:
     wants = WaitRequest(get, until_finished, pick)
     if numbering is not None:
         wants.request = numbering.request(taking, keep_waiting=True, until_finished=until_finished)
-    waiter = JobWaiter(client, hub.waiters, wants, round_robin=client.state.round_robin)
+    waiter = JobWaiter(client, hub.waiters, wants=wants, round_robin=client.state.round_robin)
     client.block(waiter)
     if command.within_ms is not None:
         hub.waiters.limit(waiter, command.within_ms)

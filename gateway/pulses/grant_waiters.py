@@ -29,14 +29,14 @@ from sockpqd.core import (
     Pulse,
     PulseNotFound,
     Reply,
-    TouchSession,
     Turn,
 )
 from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.protocol.responses import AtWriting
 from sockpqd.gateway.pulses.grant_waiter import GrantWaiter, PendingGrant
 from sockpqd.gateway.pulses.window import GrantId, Window
-from sockpqd.gateway.waiting.slots import IGNORED, NoReply, Outcome
+from sockpqd.gateway.waiting.line import Line
+from sockpqd.gateway.waiting.slots import NoReply, Outcome
 
 log = logging.getLogger("sockpqd.gateway")
 
@@ -76,15 +76,14 @@ class _GrantProposal:
         self._waiters.take_back(self._pulse, self._window, self._count)
 
 
-class GrantWaiters:
+class GrantWaiters(Line[GrantWaiter]):
     """All clients of this node that wait for grants, and the windows of all pulses."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+        super().__init__(cluster)
         self._loop = asyncio.get_running_loop()
-        self._first_number = self._last_number = 0
+        self._first_number = 0
         self._lines: dict[str, PulseLine] = {}
-        self._requests: dict[tuple[int, int], GrantWaiter] = {}      # session, request: who waits in a line
         self._windows: dict[str, Window] = {}
         self._term = -1                             # of the Lead entry that the windows begin with
         self._due: dict[str, None] = {}             # pulses to look at in this round
@@ -119,7 +118,7 @@ class GrantWaiters:
 
     def free(self, pulse: Pulse) -> int:
         """How many grants of this pulse may be proposed now."""
-        if self._cluster.time_ms < pulse.sleep_until_ms:
+        if self.cluster.time_ms < pulse.sleep_until_ms:
             return 0
         return self.window(pulse.name).free(pulse, self._loop.time())
 
@@ -128,15 +127,15 @@ class GrantWaiters:
 
         Those that are written again may be more than the pulse gives at once by now: then for all of that.
         """
-        pulse = self._cluster.machine.pulses.get(name)
-        if pulse is None or not self._cluster.serving:
+        pulse = self.cluster.machine.pulses.get(name)
+        if pulse is None or not self.cluster.serving:
             return True                         # nothing is counted, or nothing will be written
         free = self.window(name).free(pulse, self._loop.time(), own)
         return free >= min(len(self._needing_room(pulse, numbers)), pulse.at_once)
 
     def beyond(self, name: str, numbers: tuple[GrantId, ...]) -> list[GrantId]:
         """Those of these grants that can never be written together with the others: the pulse gives fewer by now."""
-        pulse = self._cluster.machine.pulses.get(name)
+        pulse = self.cluster.machine.pulses.get(name)
         return [] if pulse is None else self._needing_room(pulse, numbers)[pulse.at_once:]
 
     def _needing_room(self, pulse: Pulse, numbers: tuple[GrantId, ...]) -> list[GrantId]:
@@ -151,12 +150,12 @@ class GrantWaiters:
         """
         if self._windows.get(name, window) is not window:
             return False
-        pulse, now = self._cluster.machine.pulses.get(name), self._loop.time()
+        pulse, now = self.cluster.machine.pulses.get(name), self._loop.time()
         if pulse is not None and pulse.spread and not window.keeps_gap(pulse, now):
             again = bool(numbers) and all(window.holds(number, pulse, now) for number in numbers)
             if not again:
                 return False
-        return self._cluster.holds_lease and self._cluster.time_ms - stamp_ms <= WRITTEN_MS_MAX
+        return self.cluster.holds_lease and self.cluster.time_ms - stamp_ms <= WRITTEN_MS_MAX
 
     def written(self, pulse: str, window: Window, count: int, numbers: tuple[GrantId, ...] = ()) -> None:
         """Note that grants under way are being written in this round; see Window."""
@@ -194,10 +193,10 @@ class GrantWaiters:
             self._feed_later(pulse)
 
     def _feed_later(self, name: str) -> None:
-        pulse, now = self._cluster.machine.pulses.get(name), self._loop.time()
+        pulse, now = self.cluster.machine.pulses.get(name), self._loop.time()
         if pulse is None or (pulse.deny and name not in self._held):
             return                              # until it is changed
-        asleep_s = (pulse.sleep_until_ms - self._cluster.time_ms) / 1000
+        asleep_s = (pulse.sleep_until_ms - self.cluster.time_ms) / 1000
         if asleep_s > 0 and name not in self._held:     # these were granted before
             pause_s: float | None = asleep_s
         else:
@@ -218,23 +217,21 @@ class GrantWaiters:
     # ---- arriving and leaving
 
     def add(self, waiter: GrantWaiter, within_ms: int | None) -> None:
-        """A client waits, for this long at most."""
-        if within_ms == 0:
-            waiter.timed_out = True
-        elif within_ms is not None:
-            waiter.timer = self._loop.call_later(within_ms / 1000, self._time_out, waiter)
-        pulse = self._cluster.machine.pulses.get(waiter.pulse)
-        if waiter.numbering is not None:
+        """Let a client wait, for this long at most."""
+        if within_ms is not None:
+            self.limit(waiter, within_ms)
+        pulse = self.cluster.machine.pulses.get(waiter.pulse)
+        if waiter.numbered:
             line = self._lines.get(waiter.pulse)
             if pulse is not None and line is None and not pulse.together and self.free(pulse):
                 self._claim(waiter)
             self.repropose(waiter)
         elif pulse is None:                     # it may be created by a command before this one
             self.repropose(waiter)
-        elif self._cluster.serving:
-            self._enqueue(waiter)
+        elif self.cluster.serving:
+            self.enqueue(waiter)
         else:
-            waiter.end(NoReply.REFUSED)
+            self.finish(waiter, NoReply.REFUSED)
 
     def _claim(self, waiter: GrantWaiter) -> None:
         waiter.claimed = self.window(waiter.pulse)
@@ -242,44 +239,32 @@ class GrantWaiters:
 
     def repropose(self, waiter: GrantWaiter) -> None:
         """Propose the waiter's operation."""
-        self._cluster.propose_for(waiter.client, waiter.operation, waiter)
+        self.cluster.propose_for(waiter.client, waiter.operation, waiter)
 
-    def _enqueue(self, waiter: GrantWaiter, *, ahead: bool = False) -> None:
-        """Add the waiter to its line, at its old place if it was there before. `ahead`: it has a ticket already."""
+    def enqueue(self, waiter: GrantWaiter, *, ahead: bool = False) -> None:
+        """Put the waiter in the line of its pulse, at its old place if it has one; `ahead` if it has a ticket."""
         if ahead:
             self._first_number -= 1
             waiter.number = self._first_number
-        elif not waiter.number:
-            self._last_number += 1
-            waiter.number = self._last_number
-        request = waiter.numbering
-        if request is not None:
-            first = self._requests.get((request.session, request.number))
-            if first is not None:               # its client has given it up
-                waiter.number = first.number
-                self._remove(first)
-                first.end(NoReply.CANCELLED)
-            self._requests[request.session, request.number] = waiter
+        for first in self.same_request(waiter):     # its client has given that up
+            waiter.number = first.number
+            self.remove(first)
+            self.finish(first, NoReply.CANCELLED)
+        super().enqueue(waiter)
         line = self._lines.get(waiter.pulse)
         if line is None:
             line = self._lines[waiter.pulse] = PulseLine(SortedDict(), {})
         line.standing[waiter.number] = waiter
-        waiter.was_queued = True
         line.timed_out |= waiter.timed_out
         self.look_at(waiter.pulse)
 
-    def _remove(self, waiter: GrantWaiter) -> None:
-        """Take a waiter out of its line, where it stands or is sent for."""
+    def remove(self, waiter: GrantWaiter) -> None:
+        """Take a waiter out of its line, also if a grant is in flight for it."""
+        super().remove(waiter)
         line = self._lines[waiter.pulse]
         if line.sent.pop(waiter.number, None) is None:
             del line.standing[waiter.number]
-        self._forget_request(waiter)
         self._close(waiter.pulse, line)
-
-    def _forget_request(self, waiter: GrantWaiter) -> None:
-        request = waiter.numbering
-        if request is not None:
-            del self._requests[request.session, request.number]
 
     def _close(self, pulse: str, line: PulseLine) -> None:
         """Forget a line without clients."""
@@ -288,37 +273,28 @@ class GrantWaiters:
                 line.timer.cancel()
             self._lines.pop(pulse, None)
 
-    def _in_line(self, waiter: GrantWaiter) -> bool:
-        line = self._lines.get(waiter.pulse)
-        return line is not None and (
-            line.standing.get(waiter.number) is waiter or line.sent.get(waiter.number) is waiter
-        )
+    def last_chance(self, waiter: GrantWaiter) -> None:
+        """End a waiter whose time is up, unless a grant is in flight for it."""
+        if waiter.number in self._lines[waiter.pulse].standing:
+            self.remove(waiter)
+            self.finish(waiter, responses.WAIT_TIMEOUT)
 
-    def _time_out(self, waiter: GrantWaiter) -> None:
-        waiter.timer = None
-        waiter.timed_out = True
-        line = self._lines.get(waiter.pulse)
-        if line is not None and line.standing.get(waiter.number) is waiter:
-            self._remove(waiter)
-            waiter.end(responses.WAIT_TIMEOUT)
+    def end_of_input(self, waiter: GrantWaiter) -> None:
+        """Wait no longer: the client has sent its last byte."""
+        self.cancel(waiter)
 
     def cancel(self, waiter: GrantWaiter) -> None:
         """Remove the waiter of a client that is gone. A grant that was not written goes to the next."""
         pending, waiter.pending = waiter.pending, None
-        if self._in_line(waiter):
-            self._remove(waiter)
+        if self.is_queued(waiter):
+            self.remove(waiter)
         elif pending is not None:
             pending.drop()
-        waiter.end(NoReply.CANCELLED)
-
-    def touch_session(self, session: int) -> None:
-        """Let the session of a waiting client know that it is used."""
-        self._cluster.propose(TouchSession(session), IGNORED)
+        self.finish(waiter, NoReply.CANCELLED)
 
     def stop(self) -> None:
-        """Refuse all waiters, as this node no longer serves."""
-        for pulse in list(self._lines):
-            self._end_line(pulse, NoReply.REFUSED)
+        """Refuse all waiters: this node no longer serves."""
+        super().stop()
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
@@ -331,14 +307,14 @@ class GrantWaiters:
         if line.timer is not None:
             line.timer.cancel()
         for waiter in (*line.sent.values(), *line.standing.values()):
-            self._forget_request(waiter)
-            waiter.end(outcome)
+            super().remove(waiter)
+            self.finish(waiter, outcome)
 
     # ---- what happens
 
     def serve(self) -> None:
         """This node serves. Under a new Lead entry all that the state counts was written now, for all we know."""
-        machine = self._cluster.machine
+        machine = self.cluster.machine
         if machine.term == self._term:
             return                              # it has served before in this leadership, and nobody else has
         self._term = machine.term
@@ -353,7 +329,7 @@ class GrantWaiters:
             self._restored()
         for name in effects.pulses or ():
             self.feed(name)
-            if name in self._cluster.machine.pulses:
+            if name in self.cluster.machine.pulses:
                 self.look_at(name)
             else:
                 self._windows.pop(name, None)
@@ -365,7 +341,7 @@ class GrantWaiters:
         for name in [*self._hungry, *self._held]:
             self.feed(name)
         now = self._loop.time()
-        pulses = self._cluster.machine.pulses
+        pulses = self.cluster.machine.pulses
         self._windows = {
             name: self._windows.get(name) or Window(sum(count for _, count in pulse.window), now)
             for name, pulse in pulses.items()
@@ -385,8 +361,8 @@ class GrantWaiters:
     def _look(self) -> None:
         due, self._due = self._due, {}
         for name in due:
-            line, pulse = self._lines.get(name), self._cluster.machine.pulses.get(name)
-            if line is None or pulse is None or not self._cluster.serving:
+            line, pulse = self._lines.get(name), self.cluster.machine.pulses.get(name)
+            if line is None or pulse is None or not self.cluster.serving:
                 continue
             count = self._releasable(line, pulse)
             if count:
@@ -417,17 +393,17 @@ class GrantWaiters:
         anonymous = 0
         for _ in range(count):
             number, waiter = line.standing.popitem(0)
-            if waiter.numbering is None:
+            if not waiter.numbered:
                 line.sent[number] = waiter
                 anonymous += 1
             else:
-                self._forget_request(waiter)
-                if not waiter.refused_meanwhile():
+                super().remove(waiter)
+                if not self._refused(waiter):
                     self._claim(waiter)
                     self.repropose(waiter)
         if anonymous:
             window.claim(anonymous, self._loop.time())
-            self._cluster.propose(Grant(pulse.name, anonymous), _GrantProposal(self, pulse.name, window, anonymous))
+            self.cluster.propose(Grant(pulse.name, anonymous), _GrantProposal(self, pulse.name, window, anonymous))
 
     def _end_late(self, line: PulseLine) -> None:
         """Those who would not wait have had their chance."""
@@ -436,8 +412,8 @@ class GrantWaiters:
         line.timed_out = False
         for waiter in [waiter for waiter in line.standing.values() if waiter.timed_out]:
             del line.standing[waiter.number]
-            self._forget_request(waiter)
-            waiter.end(responses.WAIT_TIMEOUT)
+            super().remove(waiter)
+            self.finish(waiter, responses.WAIT_TIMEOUT)
 
     def _wake_later(self, line: PulseLine, pulse: Pulse) -> None:
         """Look again when a grant becomes free by time."""
@@ -447,7 +423,7 @@ class GrantWaiters:
         if not line.standing:
             return
         now, window = self._loop.time(), self.window(pulse.name)
-        asleep_s = (pulse.sleep_until_ms - self._cluster.time_ms) / 1000
+        asleep_s = (pulse.sleep_until_ms - self.cluster.time_ms) / 1000
         if asleep_s > 0:
             pause_s: float | None = asleep_s
         elif line.free_since is not None:
@@ -463,7 +439,7 @@ class GrantWaiters:
 
     def hand_out(self, pulse: str, window: Window, granted: Granted) -> None:
         """Give these grants to the clients for whom they were asked, or to those that wait now."""
-        stamp_ms = self._cluster.machine.clock_ms
+        stamp_ms = self.cluster.machine.clock_ms
         for ticket in range(granted.first, granted.first + granted.count):
             self._pass_on(PendingGrant(self, pulse, window, ticket, stamp_ms))
 
@@ -480,9 +456,10 @@ class GrantWaiters:
             self._close(pulse, line)
 
     def _next(self, line: PulseLine) -> GrantWaiter | None:
-        """Take the first client out of the line that still may have a turn."""
+        """Take the first client out of the line that still may have a grant."""
         while (waiter := self._first(line)) is not None:
-            if not waiter.refused_meanwhile():
+            super().remove(waiter)
+            if not self._refused(waiter):
                 return waiter
         return None
 
@@ -490,20 +467,27 @@ class GrantWaiters:
         if line.sent:
             return line.sent.pop(next(iter(line.sent)))
         for number, waiter in line.standing.items():
-            if waiter.numbering is None:
+            if not waiter.numbered:
                 del line.standing[number]
                 found: GrantWaiter = waiter
                 return found
         return None
 
+    def _refused(self, waiter: GrantWaiter) -> bool:
+        """End the waiter if its client may not have a grant any more; returns whether that is so."""
+        refusal = waiter.refusal
+        if refusal is not None:
+            self.finish(waiter, refusal)
+        return refusal is not None
+
     def _go(self, waiter: GrantWaiter, pending: PendingGrant) -> None:
         pending.numbered, pending.over = waiter.numbered, False
         waiter.pending = pending
-        waiter.end(AtWriting(pending.write, pending.drop))
+        self.finish(waiter, AtWriting(pending.write, pending.drop))
 
-    def write(self, pending: PendingGrant) -> bytes:
+    def write_grant(self, pending: PendingGrant) -> bytes:
         """The answer that gives this grant, if this node may still write it."""
-        pulse = self._cluster.machine.pulses.get(pending.pulse)
+        pulse = self.cluster.machine.pulses.get(pending.pulse)
         numbers = (_number(pending.ticket),) if pending.numbered else ()
         if pulse is None or not self.may_write(pending.stamp_ms, pending.pulse, pending.window, numbers):
             self.free_again(pending.pulse, pending.window, 1)
@@ -511,7 +495,7 @@ class GrantWaiters:
         self.written(pending.pulse, pending.window, 1, numbers)
         return responses.turn(pending.ticket, pulse)
 
-    def drop(self, pending: PendingGrant) -> None:
+    def drop_grant(self, pending: PendingGrant) -> None:
         """Give the grant to the next: it was not written. That of a numbered command stays its own."""
         if pending.numbered:
             self.free_again(pending.pulse, pending.window, 1)
@@ -540,39 +524,35 @@ class GrantWaiters:
             claimed.claim(1, self._loop.time())
         if (
             isinstance(reply, Turn) and claimed is not None and waiter.outcome is None
-            and not waiter.refused_meanwhile()
+            and not self._refused(waiter)
         ):
-            self._go(waiter, PendingGrant(self, waiter.pulse, claimed, reply.ticket, self._cluster.machine.clock_ms))
+            self._go(waiter, PendingGrant(self, waiter.pulse, claimed, reply.ticket, self.cluster.machine.clock_ms))
             return
         if claimed is not None:
             self.free_again(waiter.pulse, claimed, 1)
         if waiter.outcome is not None:
             return
         if not isinstance(reply, Empty | Granted | Turn):
-            waiter.end(responses.PULSE_NOT_FOUND if isinstance(reply, PulseNotFound) else reply)
-        elif waiter.client.ended:
-            waiter.end(NoReply.CANCELLED)
-        elif not self._cluster.serving:
-            waiter.end(NoReply.REFUSED)
+            self.finish(waiter, responses.PULSE_NOT_FOUND if isinstance(reply, PulseNotFound) else reply)
+        elif isinstance(reply, Turn) and self.cluster.serving and not waiter.client.ended:
+            self.enqueue(waiter, ahead=True)
         else:
-            self._enqueue(waiter, ahead=isinstance(reply, Turn))
+            self.enqueue_or_end(waiter)
 
     def _may_repeat(self, name: str, ticket: int) -> bool:
         """Whether a ticket that was given before may be told again at once."""
-        pulse, now = self._cluster.machine.pulses.get(name), self._loop.time()
+        pulse, now = self.cluster.machine.pulses.get(name), self._loop.time()
         if pulse is None:
             return True
         window = self.window(name)
         room = not pulse.together and window.free(pulse, now) > 0
         return room or window.holds(_number(ticket), pulse, now)
 
-    def give_up(self, waiter: GrantWaiter, outcome: Outcome) -> None:
-        """End a waiter whose operation was not executed, or whose outcome is unknown."""
+    def release(self, waiter: GrantWaiter) -> None:
+        """Free the grant that the operation of this waiter claims."""
         claimed, waiter.claimed = waiter.claimed, None
         if claimed is not None:
             self.free_again(waiter.pulse, claimed, 1)
-        if waiter.outcome is None:
-            waiter.end(outcome)
 
 
 def _number(ticket: int) -> GrantId:

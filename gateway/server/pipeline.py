@@ -33,6 +33,7 @@ from sockpqd.gateway.waiting.slots import (
     NEVER,
     Awaited,
     ImmediateSlot,
+    MappedRequestSlot,
     MappedSlot,
     NoReply,
     OperationSlot,
@@ -83,7 +84,7 @@ class Pipeline:
         self, operation: Requested, tell: Callable[[Reply], Outcome], numbering: Numbering | None = None,
     ) -> None:
         """Propose an operation whose answer is what `tell` makes of the reply."""
-        slot = MappedSlot(self, tell, numbering is not None)
+        slot = (MappedSlot if numbering is None else MappedRequestSlot)(self, tell=tell)
         self._slots.append((slot, self._began, self._taking))
         self._sated = self._cluster.propose_for(
             self, operation if numbering is None else numbering.request(operation), slot)

@@ -29,15 +29,15 @@ at once, and so is a session that would end before the waiter uses it again.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 
 from sockpqd.cluster.api import Cluster
-from sockpqd.core import Effects, Empty, Handed, HandedMany, Operation, Put, Reply, Request, Return, TouchSession
+from sockpqd.core import Effects, Empty, Handed, HandedMany, Operation, Put, Reply, Return
 from sockpqd.gateway.waiting.claims import Claims
 from sockpqd.gateway.waiting.finish_watch import Watchers
 from sockpqd.gateway.waiting.idle_queues import IdleQueues
 from sockpqd.gateway.waiting.job_waiter import JobWaiter
+from sockpqd.gateway.waiting.line import Line
 from sockpqd.gateway.waiting.pending_puts import PendingPuts
 from sockpqd.gateway.waiting.rates import GrantSource
 from sockpqd.gateway.waiting.slots import IGNORED, NoReply, Outcome
@@ -45,23 +45,17 @@ from sockpqd.gateway.waiting.wait_lists import WaitLists
 from sockpqd.gateway.waiting.wait_request import WaitRequest
 
 
-class JobWaiters:
+class JobWaiters(Line[JobWaiter]):
     """All waiters of this node, first come first served; those for an item before the others."""
 
-    def __init__(self, cluster: Cluster, rates: GrantSource) -> None:
-        self._cluster = cluster
-        self._rates = rates
-        self._last_number = 0
-        self._queued: dict[int, JobWaiter] = {}
+    def __init__(self, cluster: Cluster, grant_source: GrantSource) -> None:
+        super().__init__(cluster)
+        self._grant_source = grant_source
         self._wait_lists = WaitLists()
         self._claims = Claims()
-        self._requests: dict[tuple[int, int], dict[int, JobWaiter]] = {}   # session, request: numbered waiters
         self._watchers = Watchers()
         self.pending_puts = PendingPuts(cluster)
         self.idle_queues = IdleQueues(cluster, self.waiting)
-
-    def __len__(self) -> int:
-        return len(self._queued)
 
     def waiting(self, queue: str) -> int:
         """Return how many clients wait for this queue by name."""
@@ -78,8 +72,7 @@ class JobWaiters:
 
         `propose_now`: in any case, because its number may be that of a command in flight: only the log can tell.
         """
-        self._last_number += 1
-        waiter.number = self._last_number
+        self.arrive(waiter)
         wants = waiter.wants
         if propose_now or self._must_propose(waiter):
             self._propose(waiter)
@@ -88,7 +81,7 @@ class JobWaiters:
         if queue is None:
             self._add_to_queue(waiter)
         elif self._others_come_first(queue, wants.get.item):
-            self._enqueue(waiter)                 # within an entry: its effects have not been told yet
+            self.enqueue(waiter)                 # within an entry: its effects have not been told yet
         else:
             self._claim(waiter, queue, free)
             self._propose(waiter)
@@ -96,9 +89,9 @@ class JobWaiters:
     def _add_to_queue(self, waiter: JobWaiter) -> None:
         """Stand in line; but behind a PUT whose entry is not closed yet, the Get goes into that one."""
         get = waiter.wants.get
-        queue = None if self._cluster.machine.rate_limited_queues else self.pending_puts.queue_for(get)
+        queue = None if self.cluster.machine.rate_limited_queues else self.pending_puts.queue_for(get)
         if queue is None or self._others_come_first(queue, get.item):
-            self._enqueue(waiter)
+            self.enqueue(waiter)
         else:
             self.pending_puts.take(queue, get.item)
             self._claim(waiter, queue, 1)
@@ -109,7 +102,7 @@ class JobWaiters:
 
         None: there is none, or others come first, so it has to `come`. Ends by `settle_claim` or `drop_claim`.
         """
-        machine = self._cluster.machine
+        machine = self.cluster.machine
         if machine.rate_limited_queues:
             return None
         for queue in queues:
@@ -131,10 +124,9 @@ class JobWaiters:
 
     def add_with_put(self, waiter: JobWaiter) -> None:
         """Propose the Get of a PUT .. WAIT right behind its PUT, which has just been proposed."""
-        self._last_number += 1
-        waiter.number = self._last_number
+        self.arrive(waiter)
         waiter.in_flight = True
-        self._cluster.propose_for(waiter.client, waiter.wants.operation, waiter, behind=True)
+        self.cluster.propose_for(waiter.client, waiter.wants.operation, waiter, behind=True)
 
     def add_after_put(self, waiter: JobWaiter) -> None:
         """Let the waiter of a PUT .. WAIT come, now that its PUT is done, unless its client is gone."""
@@ -151,7 +143,7 @@ class JobWaiters:
 
     def _must_propose(self, waiter: JobWaiter) -> bool:
         """Whether the log has to answer now although there may be no job."""
-        cluster, wants = self._cluster, waiter.wants
+        cluster, wants = self.cluster, waiter.wants
         if waiter.timed_out or waiter.client.ended or not cluster.serving:
             return True
         request = wants.request
@@ -168,11 +160,11 @@ class JobWaiters:
     def _free_jobs_for(self, wants: WaitRequest) -> tuple[str | None, int]:
         """A queue that could hand out jobs to which nobody was sent, and how many; None and 0: there is none."""
         item = wants.get.item
-        for queue in self._cluster.machine.offering(wants.get.queues, item):
+        for queue in self.cluster.machine.offering(wants.get.queues, item):
             free = self._free(queue, item)
             if free > 0 or not self._claims:
                 return queue, free
-        if self._cluster.machine.rate_limited_queues:
+        if self.cluster.machine.rate_limited_queues:
             for queue in self._with_rate(wants.get.queues):
                 free = self._free(queue, item)
                 if free > 0:
@@ -182,12 +174,12 @@ class JobWaiters:
     def _with_rate(self, queues: tuple[str, ...] | None) -> Iterable[str]:
         """Those of the queues (None: of all with a READY job) that have a rate."""
         if queues is not None:
-            return (queue for queue in queues if self._rates.pulse_of(queue) is not None)
-        return (queue for of_pulse in self._cluster.machine.ready_of_pulse.values() for queue in of_pulse)
+            return (queue for queue in queues if self._grant_source.pulse_of(queue) is not None)
+        return (queue for of_pulse in self.cluster.machine.ready_of_pulse.values() for queue in of_pulse)
 
     def _free(self, queue: str, item: str | None) -> int:
         """How many jobs of the queue (of the item) could be handed out and are not claimed."""
-        machine = self._cluster.machine
+        machine = self.cluster.machine
         if item is None:
             free = machine.ready(queue) - self._claims.of(queue)
         else:
@@ -196,30 +188,21 @@ class JobWaiters:
 
     def _granted(self, queue: str, free: int) -> int:
         """How many of the free jobs a grant is free for; if there are fewer, look again when there may be more."""
-        pulse = self._rates.pulse_of(queue)
+        pulse = self._grant_source.pulse_of(queue)
         if pulse is None:
             return free
-        granted = self._rates.free(pulse)
+        granted = self._grant_source.free(pulse)
         if granted < free:
-            self._rates.starve(pulse, queue)
+            self._grant_source.starve(pulse, queue)
         return min(free, granted)
 
     def _others_come_first(self, queue: str, item: str | None) -> bool:
         lists = self._wait_lists
         return (lists.first(queue) if item is None else lists.first_of_item(queue, item)) is not None
 
-    def limit(self, waiter: JobWaiter, within_ms: int) -> None:
-        """Limit how long the waiter waits, from now on."""
-        if within_ms:
-            waiter.timer = asyncio.get_running_loop().call_later(within_ms / 1000, self._time_out, waiter)
-        else:
-            waiter.timed_out = True
-
-    def _time_out(self, waiter: JobWaiter) -> None:
-        waiter.timer = None
-        waiter.timed_out = True
-        if waiter.number in self._queued:
-            self._send(waiter, None)
+    def last_chance(self, waiter: JobWaiter) -> None:
+        """Propose the Get of a queued waiter whose time is up: its outcome is the answer."""
+        self._send(waiter, None)
 
     def settle(self, waiter: JobWaiter, reply: Reply) -> None:
         """Handle the reply to a waiter's Get: the waiter gets its answer, or joins the lines."""
@@ -227,23 +210,17 @@ class JobWaiters:
         refusal = waiter.refusal if isinstance(reply, Handed | HandedMany) else None
         if refusal is not None:
             self._give_back(reply)
-            waiter.end(refusal)
+            self.finish(waiter, refusal)
         elif waiter.suppressed:
-            waiter.end(b"")
+            self.finish(waiter, b"")
         elif type(reply) is not Empty or (waiter.wants.until_finished and not reply.unfinished):
-            waiter.end(reply)
-        elif waiter.client.ended:
-            waiter.end(NoReply.CANCELLED)
-        elif waiter.timed_out:
-            waiter.end(waiter.timeout_answer)
-        elif not self._cluster.serving:
-            waiter.end(NoReply.REFUSED)
+            self.finish(waiter, reply)
+        elif waiter.timed_out and not waiter.client.ended:
+            self.finish(waiter, waiter.timeout_answer)
         else:
-            self._enqueue(waiter)
-        if waiter.outcome is not None:
-            waiter.client.wake()
+            self.enqueue_or_end(waiter)
         if waiter.wants.request is not None:
-            self._request_settled(waiter, waiter.wants.request)
+            self._request_settled(waiter)
             taken = 0
         else:
             taken = _taken(reply, queue)
@@ -252,7 +229,7 @@ class JobWaiters:
 
     def _give_back(self, reply: Reply) -> None:
         for job in reply.jobs if isinstance(reply, HandedMany) else (reply,) if isinstance(reply, Handed) else ():
-            self._cluster.propose(Return(job.id), IGNORED)
+            self.cluster.propose(Return(job.id), IGNORED)
 
     def _claim_ended(self, waiter: JobWaiter, queue: str) -> None:
         """Send others for jobs of the queue that the waiter had claimed and did not take."""
@@ -260,23 +237,16 @@ class JobWaiters:
             self.item_ready(queue, waiter.wants.get.item)
         self.job_ready(queue)
 
-    def _request_settled(self, waiter: JobWaiter, request: Request) -> None:
+    def _request_settled(self, waiter: JobWaiter) -> None:
         """Send the other waiters of a numbered command that has its answer: they get the same one."""
-        if waiter.number not in self._queued and not isinstance(waiter.outcome, NoReply):
-            for same in list(self._requests.get((request.session, request.number), {}).values()):
+        if not self.is_queued(waiter) and not isinstance(waiter.outcome, NoReply):
+            for same in self.same_request(waiter):
                 self._send(same, None)
-
-    def give_up(self, waiter: JobWaiter, outcome: Outcome) -> None:
-        """End a waiter whose Get was not executed, or whose outcome is unknown."""
-        self._unclaim(waiter)
-        waiter.end(outcome)
-        waiter.client.wake()
 
     def drop(self, waiter: JobWaiter, outcome: Outcome) -> None:
         """End a waiter whose Get had no turn; this node still serves the others."""
         queue, _ = self._unclaim(waiter)
-        waiter.end(outcome)
-        waiter.client.wake()
+        self.finish(waiter, outcome)
         if queue is not None:
             self._claim_ended(waiter, queue)
 
@@ -284,43 +254,34 @@ class JobWaiters:
         """Propose a waiter's Get again: it had no turn."""
         self._propose(waiter)
 
-    def propose_granted(self, waiter: JobWaiter) -> None:
-        """Propose a waiter's Get with the grants that it has."""
-        assert waiter.allowed is not None
-        waiter.in_flight = True
-        self._cluster.propose_for(waiter.client, waiter.wants.within(waiter.allowed), waiter)
+    def release(self, waiter: JobWaiter) -> None:
+        """Drop the claim of a Get that is no longer in flight."""
+        self._unclaim(waiter)
 
     def end_of_input(self, waiter: JobWaiter) -> None:
         """Handle that the client has sent its last byte, while commands before this one have no answer yet.
 
         They may make the job that this one would get, so it is asked for once, as if it stood right behind them.
         """
-        if waiter.number in self._queued:
+        if self.is_queued(waiter):
             self._send(waiter, None)
 
     def cancel(self, waiter: JobWaiter) -> None:
         """Remove the waiter of a client that is gone. If its Get is in flight, its pipeline gives the jobs back."""
-        if waiter.number in self._queued:
-            self._remove(waiter)
+        if self.is_queued(waiter):
+            self.remove(waiter)
             waiter.end(NoReply.CANCELLED)
         elif not waiter.in_flight and waiter.outcome is None:       # the PUT before it is in flight
             waiter.end(NoReply.CANCELLED)
-
-    def stop(self) -> None:
-        """Refuse all waiters, as this node no longer serves."""
-        for waiter in list(self._queued.values()):
-            self._remove(waiter)
-            waiter.end(NoReply.REFUSED)
-            waiter.client.wake()
 
     # ---- reasons to send a waiter's Get
 
     def keep_session(self, waiter: JobWaiter) -> None:
         """Propose the waiter's Get although nothing has happened, because that counts as a use of its session."""
-        if waiter.number in self._queued:
+        if self.is_queued(waiter) and waiter.wants.in_session:
             self._send(waiter, None)
-        elif not waiter.in_flight and waiter.wants.request is not None:       # there is no room for its answer yet
-            self._cluster.propose(TouchSession(waiter.wants.request.session), IGNORED)
+        elif not waiter.in_flight:              # there is no room for its answer yet
+            super().keep_session(waiter)
 
     def follow(self, put: Put, client: object) -> None:
         """Propose a waiter's Get right behind a `put` just proposed for this client, whose job will be ready
@@ -336,13 +297,13 @@ class JobWaiters:
             number = self._wait_lists.first(put.queue)
         if number is None:
             self.pending_puts.note(put)
-        elif not self._cluster.machine.rate_limited_queues or self._grants(put.queue):
+        elif not self.cluster.machine.rate_limited_queues or self._grants(put.queue):
             self._send(self._queued[number], put.queue, behind=client)
 
     def _grants(self, queue: str) -> bool:
         """Whether the queue could hand out a job as far as its rate is concerned."""
-        pulse = self._rates.pulse_of(queue)
-        return pulse is None or self._rates.free(pulse) > 0
+        pulse = self._grant_source.pulse_of(queue)
+        return pulse is None or self._grant_source.free(pulse) > 0
 
     def effects(self, effects: Effects) -> None:
         """Send the waiters that an applied entry concerns."""
@@ -355,7 +316,7 @@ class JobWaiters:
             self.job_ready(queue)
         for queue in effects.reopened:
             self.reopened(queue)
-        for waiter in self._watchers.after(effects, self._cluster.machine):
+        for waiter in self._watchers.after(effects, self.cluster.machine):
             self._watch(waiter)
         if effects.restored:
             self._restored()
@@ -384,9 +345,9 @@ class JobWaiters:
 
     def _restored(self) -> None:
         """Check all queues again after the state was replaced (CLONE)."""
-        for queue in (*self._cluster.machine.nonempty(), *self._with_rate(None)):
+        for queue in (*self.cluster.machine.nonempty(), *self._with_rate(None)):
             self.reopened(queue)
-        for waiter in self._watchers.restored(self._cluster.machine):
+        for waiter in self._watchers.restored(self.cluster.machine):
             self._watch(waiter)
 
     # ---- lines
@@ -397,10 +358,9 @@ class JobWaiters:
         `behind`: the client whose operation it follows. Returns how many of the jobs it claims: none if its client may
         not have them any more.
         """
-        self._remove(waiter)
+        self.remove(waiter)
         if (refusal := waiter.refusal) is not None:
-            waiter.end(refusal)
-            waiter.client.wake()
+            self.finish(waiter, refusal)
             return 0
         claimed = 0 if queue is None else self._claim(waiter, queue, free)
         self._propose(waiter, behind)
@@ -418,22 +378,22 @@ class JobWaiters:
         waiter.in_flight = True
         if waiter.numbered:             # a job handed out to a number stays with it, so its client must hear of it
             waiter.was_queued = False
-        operation = self._allowed(waiter) if self._cluster.machine.rate_limited_queues else waiter.wants.operation
+        operation = self._with_grants(waiter) if self.cluster.machine.rate_limited_queues else waiter.wants.operation
         if behind is None:
-            self._cluster.propose_for(waiter.client, operation, waiter)
+            self.cluster.propose_for(waiter.client, operation, waiter)
         else:
-            self._cluster.propose_for(behind, operation, waiter, behind=True)
+            self.cluster.propose_for(behind, operation, waiter, behind=True)
 
-    def _allowed(self, waiter: JobWaiter) -> Operation:
+    def _with_grants(self, waiter: JobWaiter) -> Operation:
         """The waiter's operation, with the grants that are free for queues with a rate."""
-        if waiter.allowed is not None:          # it had no turn
-            waiter.allowed.release()
-            waiter.allowed = None
+        if waiter.grants is not None:          # it had no turn
+            waiter.grants.release()
+            waiter.grants = None
         wants, queue = waiter.wants, waiter.claimed_queue
-        if queue is not None and not waiter.numbered and self._rates.pulse_of(queue) is None:
+        if queue is not None and not waiter.numbered and self._grant_source.pulse_of(queue) is None:
             return wants.operation
-        waiter.allowed = self._rates.take(wants.pick or wants.get, queue, numbered=waiter.numbered)
-        return wants.operation if waiter.allowed is None else wants.within(waiter.allowed)
+        waiter.grants = self._grant_source.take(wants.pick or wants.get, queue, numbered=waiter.numbered)
+        return wants.operation if waiter.grants is None else wants.within(waiter.grants)
 
     def _unclaim(self, waiter: JobWaiter) -> tuple[str | None, int]:
         """Drop the claim of a Get no longer in flight; returns the queue it was sent for and how many it claimed."""
@@ -443,38 +403,30 @@ class JobWaiters:
             self._claims.end(queue, waiter.wants.get.item, waiter.claimed)
         return queue, waiter.claimed
 
-    def _enqueue(self, waiter: JobWaiter) -> None:
-        """Add the waiter to its lines, at its place in the order of arrival."""
-        waiter.was_queued = True
-        self._queued[waiter.number] = waiter
-        self._wait_lists.add(waiter.wants.get, waiter.number)
-        request = waiter.wants.request
-        if request is not None:
-            self._requests.setdefault((request.session, request.number), {})[waiter.number] = waiter
-        if waiter.wants.until_finished:
+    def enqueue(self, waiter: JobWaiter) -> None:
+        """Put the waiter in the lines of its queues, at its place in the order of arrival."""
+        super().enqueue(waiter)
+        wants = waiter.wants
+        self._wait_lists.add(wants.get, waiter.number)
+        if wants.until_finished:
             self._watch(waiter)
-        if waiter.allowed is not None:
-            allowed, waiter.allowed = waiter.allowed, None
-            allowed.release()
+        if waiter.grants is not None:
+            grants, waiter.grants = waiter.grants, None
+            grants.release()
 
-    def _remove(self, waiter: JobWaiter) -> None:
-        number = waiter.number
-        del self._queued[number]
-        self._wait_lists.remove(waiter.wants.get, number)
-        if self._cluster.machine.expiring:
-            self.idle_queues.waited(waiter.wants.get.queues)
-        request = waiter.wants.request
-        if request is not None:
-            same = self._requests[request.session, request.number]
-            del same[number]
-            if not same:
-                del self._requests[request.session, request.number]
-        if waiter.wants.until_finished:
+    def remove(self, waiter: JobWaiter) -> None:
+        """Take the waiter out of the lines of its queues."""
+        super().remove(waiter)
+        wants = waiter.wants
+        self._wait_lists.remove(wants.get, waiter.number)
+        if self.cluster.machine.expiring:
+            self.idle_queues.waited(wants.get.queues)
+        if wants.until_finished:
             self._watchers.unwatch(waiter)
 
     def _watch(self, waiter: JobWaiter) -> None:
         """GETBE: watch something unfinished; if there is nothing, propose the Get, whose reply will end the wait."""
-        if not self._watchers.watch(waiter, self._cluster.machine):
+        if not self._watchers.watch(waiter, self.cluster.machine):
             self._send(waiter, None)
 
 

@@ -79,7 +79,7 @@ class OperationSlot(Struct, gc=False, eq=False):
 
     def unknown(self) -> None:
         """Note that the outcome is unknown."""
-        self.outcome = NoReply.UNKNOWN
+        self.outcome = NoReply.UNKNOWN_REQUEST if self.numbered else NoReply.UNKNOWN
         self.client.wake()
 
 
@@ -88,39 +88,22 @@ class RequestSlot(OperationSlot):
 
     numbered: ClassVar[bool] = True
 
-    def unknown(self) -> None:
-        """Note that the outcome is unknown."""
-        self.outcome = NoReply.UNKNOWN_REQUEST
-        self.client.wake()
 
-
-class MappedSlot(Struct, gc=False, eq=False):
+class MappedSlot(OperationSlot, kw_only=True):
     """A command that is a single operation; its outcome is what `tell` makes of the reply."""
 
-    client: WaitingClient
     tell: Callable[[Reply], Outcome]
-    numbered: bool = False
-    outcome: Outcome | None = None
 
     def applied(self, reply: Reply) -> None:
         """Note that the operation was executed."""
         self.outcome = self.tell(reply)
         self.client.wake()
 
-    def refused(self) -> None:
-        """Note that the operation was not executed."""
-        self.outcome = NoReply.REFUSED
-        self.client.wake()
 
-    def overdue(self) -> None:
-        """Note that the operation was dropped: the node is overloaded."""
-        self.outcome = responses.BUSY
-        self.client.wake()
+class MappedRequestSlot(MappedSlot):
+    """The same for a numbered command."""
 
-    def unknown(self) -> None:
-        """Note that the outcome is unknown."""
-        self.outcome = NoReply.UNKNOWN_REQUEST if self.numbered else NoReply.UNKNOWN
-        self.client.wake()
+    numbered: ClassVar[bool] = True
 
 
 class IgnoredOutcome:

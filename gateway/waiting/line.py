@@ -1,0 +1,216 @@
+"""A line of blocked commands, in order of arrival: what waiting for jobs and waiting for grants have in common.
+
+GETB, GETBE and PUT .. WAIT wait for jobs (job_waiters.py), PULSE WAIT waits for grants (pulses/grant_waiters.py). A
+waiter that arrives is queued, or something is proposed for it at once. While its operation is in flight it is not in
+line, and if that brings nothing it returns to its old place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
+
+from sockpqd.cluster.api import Cluster
+from sockpqd.core import Reply, TouchSession
+from sockpqd.gateway.protocol import responses
+from sockpqd.gateway.waiting.interfaces import WaitingClient
+from sockpqd.gateway.waiting.slots import IGNORED, NoReply, Outcome
+
+RequestKey = tuple[int, int]        # a session, and the number of a command in it
+
+
+class Waiter(Struct, gc=False, eq=False):
+    """A blocked command: the slot of its answer, which receives the outcome of the operation proposed for it."""
+
+    client: WaitingClient
+    line: Line[Any]
+    outcome: Outcome | None = None
+    number: int = 0                             # order of arrival; 0: not known yet
+    was_queued: bool = False                    # it has been in line
+    timer: asyncio.TimerHandle | None = None    # of WITHIN
+    timed_out: bool = False                     # the operation in flight is its last chance
+
+    @property
+    def request_key(self) -> RequestKey | None:
+        """The session and number of a numbered command, None for other commands."""
+        raise NotImplementedError
+
+    @property
+    def numbered(self) -> bool:
+        """Whether it is a command with REQ."""
+        return self.request_key is not None
+
+    @property
+    def unknown_outcome(self) -> NoReply:
+        """The outcome of the command if that of its operation is unknown."""
+        return NoReply.UNKNOWN_REQUEST if self.numbered else NoReply.UNKNOWN
+
+    def end(self, outcome: Outcome) -> None:
+        """Set its answer and stop its timer."""
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+        self.outcome = outcome
+
+    def end_of_input(self) -> None:
+        """Handle that the client has sent its last byte, while commands before this one have no answer yet."""
+        self.line.end_of_input(self)
+
+    def leave(self) -> None:
+        """Stop waiting: the client is gone."""
+        self.line.cancel(self)
+
+    def keep_session(self) -> None:
+        """Use its session, which must not end while it waits."""
+        self.line.keep_session(self)
+
+    # ---- the outcome of its operation
+
+    def applied(self, reply: Reply) -> None:
+        """Handle the reply."""
+        self.line.settle(self, reply)
+
+    def refused(self) -> None:
+        """End it: this node no longer serves."""
+        self.line.give_up(self, NoReply.REFUSED)
+
+    def unknown(self) -> None:
+        """End it: nobody knows what its operation has done."""
+        self.line.give_up(self, self.unknown_outcome)
+
+    def overdue(self) -> None:
+        """Propose its operation again, which had no turn for too long, unless its time is up."""
+        if self.timed_out:
+            self.line.drop(self, responses.BUSY)
+        else:
+            self.line.repropose(self)
+
+
+T = TypeVar("T", bound=Waiter)
+
+
+class Line(ABC, Generic[T]):
+    """The blocked commands of this node that wait for one kind of thing, first come first served."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._last_number = 0
+        self._queued: dict[int, T] = {}                             # by number
+        self._requests: dict[RequestKey, dict[int, T]] = {}         # the numbered commands among them
+
+    def __len__(self) -> int:
+        return len(self._queued)
+
+    def is_queued(self, waiter: T) -> bool:
+        """Return whether the waiter is in line."""
+        return self._queued.get(waiter.number) is waiter
+
+    def arrive(self, waiter: T) -> None:
+        """Give the waiter its place in the order of arrival."""
+        self._last_number += 1
+        waiter.number = self._last_number
+
+    def enqueue(self, waiter: T) -> None:
+        """Put the waiter in line, at its old place if it has one."""
+        if not waiter.number:
+            self.arrive(waiter)
+        waiter.was_queued = True
+        self._queued[waiter.number] = waiter
+        key = waiter.request_key
+        if key is not None:
+            self._requests.setdefault(key, {})[waiter.number] = waiter
+
+    def remove(self, waiter: T) -> None:
+        """Take the waiter out of the line."""
+        number = waiter.number
+        del self._queued[number]
+        key = waiter.request_key
+        if key is not None:
+            same = self._requests[key]
+            del same[number]
+            if not same:
+                del self._requests[key]
+
+    def same_request(self, waiter: T) -> list[T]:
+        """Return the queued waiters of the same numbered command, on other connections of its client."""
+        key = waiter.request_key
+        return [] if key is None else list(self._requests.get(key, {}).values())
+
+    def enqueue_or_end(self, waiter: T) -> None:
+        """Put a waiter that got nothing in line, unless its client or this node no longer waits."""
+        if waiter.client.ended:
+            self.finish(waiter, NoReply.CANCELLED)
+        elif not self.cluster.serving:
+            self.finish(waiter, NoReply.REFUSED)
+        else:
+            self.enqueue(waiter)
+
+    def limit(self, waiter: T, within_ms: int) -> None:
+        """Limit how long the waiter waits, starting now."""
+        if within_ms:
+            waiter.timer = asyncio.get_running_loop().call_later(within_ms / 1000, self._time_out, waiter)
+        else:
+            waiter.timed_out = True
+
+    def _time_out(self, waiter: T) -> None:
+        waiter.timer = None
+        waiter.timed_out = True
+        if self.is_queued(waiter):
+            self.last_chance(waiter)
+
+    def finish(self, waiter: T, outcome: Outcome) -> None:
+        """Give a waiter its answer."""
+        waiter.end(outcome)
+        if waiter.outcome is not None:          # else it may not be written yet
+            waiter.client.wake()
+
+    def give_up(self, waiter: T, outcome: Outcome) -> None:
+        """End a waiter whose operation was not executed, or has an unknown outcome."""
+        self.release(waiter)
+        if waiter.outcome is None:
+            self.finish(waiter, outcome)
+
+    def drop(self, waiter: T, outcome: Outcome) -> None:
+        """End a waiter whose operation had no turn, while this node still serves the others."""
+        self.give_up(waiter, outcome)
+
+    def stop(self) -> None:
+        """Refuse all queued waiters: this node no longer serves."""
+        for waiter in list(self._queued.values()):
+            self.remove(waiter)
+            self.finish(waiter, NoReply.REFUSED)
+
+    def keep_session(self, waiter: T) -> None:
+        """Use the session of a numbered command."""
+        key = waiter.request_key
+        if key is not None:
+            self.cluster.propose(TouchSession(key[0]), IGNORED)
+
+    # ---- what differs
+
+    @abstractmethod
+    def settle(self, waiter: T, reply: Reply) -> None:
+        """Handle the reply to the waiter's operation."""
+
+    @abstractmethod
+    def repropose(self, waiter: T) -> None:
+        """Propose the waiter's operation again."""
+
+    @abstractmethod
+    def release(self, waiter: T) -> None:
+        """Free what the operation of this waiter claims, which is no longer in flight."""
+
+    @abstractmethod
+    def last_chance(self, waiter: T) -> None:
+        """End a queued waiter whose time is up, or propose its operation a last time."""
+
+    @abstractmethod
+    def end_of_input(self, waiter: T) -> None:
+        """Handle that the waiter's client has sent its last byte."""
+
+    @abstractmethod
+    def cancel(self, waiter: T) -> None:
+        """Remove the waiter of a client that is gone."""

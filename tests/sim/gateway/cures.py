@@ -76,8 +76,8 @@ def repeat_at_once(patch: pytest.MonkeyPatch) -> None:
 
 def serve_the_last_first(patch: pytest.MonkeyPatch) -> None:
     """Whoever comes goes to the head of the line."""
-    enqueue = GrantWaiters._enqueue
-    patch.setattr(GrantWaiters, "_enqueue", lambda self, waiter, ahead=False: enqueue(self, waiter, ahead=True))
+    enqueue = GrantWaiters.enqueue
+    patch.setattr(GrantWaiters, "enqueue", lambda self, waiter, ahead=False: enqueue(self, waiter, ahead=True))
 
 
 def release_one_after_the_other(patch: pytest.MonkeyPatch) -> None:
@@ -90,6 +90,11 @@ def release_one_after_the_other(patch: pytest.MonkeyPatch) -> None:
         else:
             go(its, waiter, pending)
     patch.setattr(GrantWaiters, "_go", late)
+
+
+def spread_at_any_distance(patch: pytest.MonkeyPatch) -> None:
+    """Grants with SPREAD come as soon as there is room for them."""
+    patch.setattr(Window, "keeps_gap", lambda self, pulse, now: True)
 
 
 def continue_anywhere(patch: pytest.MonkeyPatch) -> None:
@@ -112,6 +117,7 @@ CURES = (
     Cure(repeat_at_once, RUN, red=2),
     Cure(serve_the_last_first, RUN, red=1),
     Cure(release_one_after_the_other, RUN, red=0),
+    Cure(spread_at_any_distance, {**RUN, "spread": True}, red=0),
     Cure(continue_anywhere, RUN, red=15),
     Cure(lose_messages_in_silence, RUN, red=1),
 )

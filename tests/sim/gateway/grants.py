@@ -6,6 +6,8 @@ grant is under way: one that was right at some moment between its proposal and i
 session asks for again is under way anew: from the proposal that has a grant for it, otherwise from the reply, when the
 node decides whether there is room.
 
+With SPREAD two grants are P / NOW apart as well, except those that a session asks for again.
+
 An answer that a session asks for again is the same grant: its client acts on it once. So in each window it counts once
 as long as it is there, however often it was written, and from its last time on; when it has left the window it needs
 room like any other. To let it wait for room in any case would count bytes better and keep the promise of sessions
@@ -83,6 +85,7 @@ class GrantMonitor:
         self._fast = fast
         self._pulse_of: dict[bytes, str] = {}           # a queue -> its pulse
         self._together: set[str] = set()
+        self._spread: set[str] = set()
         self._speeds: dict[str, deque[Speed]] = {}
         self._changes = 0
         self._begun: dict[tuple[str, int], Moment] = {}     # ("ticket" or "job", number) -> under way since when
@@ -105,6 +108,8 @@ class GrantMonitor:
             speeds = self._speeds.setdefault(name, deque())
             if pulse.together:
                 self._together.add(name)
+            if pulse.spread:
+                self._spread.add(name)
             if not speeds or (speeds[-1].now, speeds[-1].length_s) != (pulse.now, pulse.length_ms / 1000):
                 self._changes += 1
                 speeds.append(Speed(self.moment, pulse.now, pulse.length_ms / 1000))
@@ -172,6 +177,8 @@ class GrantMonitor:
             )
         if pulse in self._together and not again:
             self._one_group(pulse, written, min(speeds, key=lambda speed: speed.length_s))
+        if pulse in self._spread and not again:
+            self._apart(pulse, written, min(speed.length_s / speed.now for speed in speeds))
 
     def _since(self, pulse: str, moment: Moment) -> list[Speed]:
         """The speeds that were in force from this moment on."""
@@ -209,6 +216,20 @@ class GrantMonitor:
             if apart_s - (last.waited_s - one.waited_s) > MOMENT_S:
                 raise Violation(f"two grants of a group of {pulse} come {apart_s:.4f} s after each other")
             self._seen["grants together"] += one is not last
+
+    def _apart(self, pulse: str, written: deque[Written], gap_s: float) -> None:
+        """Each grant keeps a gap from the one before, by the fastest clock; what is told again goes along with any."""
+        last = written[-1]
+        before = next((one for one in islice(reversed(written), 1, None) if not one.again), None)
+        if before is None:
+            return
+        apart_s = last.at - before.at
+        if apart_s < gap_s / self._fast - ROUNDING_S:
+            raise Violation(
+                f"{last.node} writes {last.number[0]} {last.number[1]} of {pulse} {apart_s:.4f} s after the grant"
+                f" before, and they are to be {gap_s:.4f} s apart"
+            )
+        self._seen["grants apart"] += 1
 
 
 class _Proposal:

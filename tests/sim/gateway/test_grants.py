@@ -23,11 +23,12 @@ PER_S, STEP_S = 1.0, 0.5
 class History:
     """One pulse with `now` grants in `PER_S` seconds, and one node that writes its grants."""
 
-    def __init__(self, fast: float = 1.0, now: int = 1, *, together: bool = False) -> None:
+    def __init__(self, fast: float = 1.0, now: int = 1, *, together: bool = False, spread: bool = False) -> None:
         self._events = Events()
         self.monitor = GrantMonitor(self._events, Counter(), fast)
         self._pulse = Pulse(
-            "p", rate=1, now=now, per_ms=int(PER_S * 1000), step_ms=int(STEP_S * 1000), together=together)
+            "p", rate=1, now=now, per_ms=int(PER_S * 1000), step_ms=int(STEP_S * 1000), together=together,
+            spread=spread)
         self._node: Any = SimpleNamespace(name="n1", has_grants=False, waited_s=0.0)
         self._changed()
         self.pass_s(PER_S)
@@ -145,3 +146,27 @@ def test_a_disk_may_hold_up_a_part_of_a_group() -> None:
     history.give(Grant("p", 2), Granted(1, 2), 1)
     history.wait_for_the_disk(PER_S / 2)
     history.write(2)
+
+
+@pytest.mark.parametrize(("apart_s", "right"), [(0.499, False), (0.5, True)])
+def test_grants_that_are_spread_keep_their_gap(apart_s: float, right: bool) -> None:
+    history = History(now=2, spread=True)
+    history.give(Grant("p", 1), FIRST, 1)
+    history.pass_s(apart_s)
+    with nullcontext() if right else pytest.raises(Violation, match=r"after the grant before, and .* 0\.5000 s apart"):
+        history.give(Grant("p", 1), SECOND, 2)
+
+
+def test_a_fast_clock_makes_the_gap_shorter() -> None:
+    history = History(fast=1.25, now=2, spread=True)
+    history.give(Grant("p", 1), FIRST, 1)
+    history.pass_s(0.4)
+    history.give(Grant("p", 1), SECOND, 2)
+
+
+def test_what_is_asked_for_again_keeps_no_gap() -> None:
+    history = History(now=2, spread=True)
+    history.give(Grant("p", 1), FIRST, 1)
+    history.pass_s(0.5)
+    history.give(Grant("p", 1), SECOND, 2)
+    history.give(WITHOUT, FIRST, 1)

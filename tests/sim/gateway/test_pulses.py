@@ -40,6 +40,7 @@ def test_leaders_failed_and_grants_were_written(report: campaign.GatewayReport) 
     assert report.seen["grants written again"] > 5
     assert report.seen["full windows"] > 100
     assert report.seen["grants together"] > 20
+    assert report.seen["grants apart"] > 20
     assert report.seen["answers from the lease"] > 50 * len(SEEDS)
 
 

@@ -30,6 +30,7 @@ MOODS = (0.0, 0.0, 0.02, 0.15)  # so many results are complaints
 FAST = ((1, 0.5), (3, 1.0), (5, 1.0), (10, 1.0), (25, 2.0))     # grants in so many seconds
 SLOW = ((1, 1.5), (2, 3.0), (3, 4.0), (5, 6.0), (8, 10.0))      # windows are longer than most failovers take
 CLOCKS_ARE_SET = 0.3            # in so many runs all wall clocks are wrong together now and then
+SPREAD = 0.3                    # in so many runs grants are given at even distances
 BUSY = 0.1                      # so many runs have fast pulses and many clients
 QUIET: dict[str, Any] = {
     "spares": 0, "weights": {}, "clients": 0, "sessions": 0.0, "extended": 0.0, "clones": 0.0, "subscribed": False,
@@ -47,9 +48,12 @@ class NoTimePromises(TimePromises):
 class GatewayWorld(World):
     """A run of so many seconds with so many failovers. `fixed` overrides fields of the seed's plan."""
 
-    def __init__(self, seed: int, *, seconds: float = 120.0, failovers: int = 5, **fixed: Any) -> None:
+    def __init__(
+        self, seed: int, *, seconds: float = 120.0, failovers: int = 5, spread: bool | None = None, **fixed: Any,
+    ) -> None:
         draw = random.Random(seed + 3)
         self.secrets = random.Random(seed + 4)
+        self._spread = random.Random(seed + 5).random() < SPREAD if spread is None else spread
         self.seconds = seconds
         self.failovers = failovers
         self.prepared = False               # pulses and queues have their settings
@@ -106,13 +110,13 @@ class GatewayWorld(World):
     def _lives(self) -> list[Any]:
         more = 2 if self.busy else 1
         (turns, turns_s), (group, group_s), (shared, shared_s), (own, own_s) = self.rates
-        law = "STEP 0.2 MAXPAUSE 1 MAXRUN 20"
+        law, spread = "STEP 0.2 MAXPAUSE 1 MAXRUN 20", " SPREAD" if self._spread else ""
         return [
             operates([
-                f"PULSE CREATE turns RATE {turns} PER {turns_s} {law}",
+                f"PULSE CREATE turns RATE {turns} PER {turns_s} {law}{spread}",
                 f"PULSE CREATE group RATE {group} PER {group_s} {law} TOGETHER MAXWAIT 0.4",
-                f"PULSE CREATE shared RATE {shared} PER {shared_s} {law}",
-                f"QUEUE CONFIG own RATE {own} PER {own_s}",
+                f"PULSE CREATE shared RATE {shared} PER {shared_s} {law}{spread}",
+                f"QUEUE CONFIG own RATE {own} PER {own_s}{spread}",
                 "QUEUE CONFIG work PULSE shared", "PULSE SET turns 3\r\nabc", "CONFIG FASTEMPTY ON",
             ]),
             *(takes_turns("turns", numbered=number % 3 == 0) for number in range(4 * more)),

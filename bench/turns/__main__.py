@@ -1,11 +1,12 @@
 """The rate and the cost of turns of a pulse, and the cost of pulses for other clients.
 
-    python -m bench.turns [rate] [together] [beside] [entries] [--clients 1000] [--seconds 12]
+    python -m bench.turns [rate] [together] [beside] [entries] [shared] [--clients 1000] [--seconds 12]
 
 A local cluster of three nodes, which shares the machine with the clients. `rate`: turns a second, and the processor
 time of each. `together`: how close together the turns of one period are. `beside`: the time of commands for a queue
-while another one with a rate is flooded. `entries`: what a thousand slow pulses write into the log. All are measured,
-unless some are named.
+while another one with a rate is flooded. `entries`: what a thousand slow pulses write into the log. `shared`: what a
+limited API refuses to twenty clients of a pulse, and to a program that takes no turns. All are measured, unless some
+are named.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from collections.abc import Callable, Iterator
 import click
 
 from bench.turns import measures
+from bench.turns.shared_api import shared
 from devcluster.cluster import LocalCluster
 
-PARTS = ("rate", "together", "beside", "entries")
+PARTS = ("rate", "together", "beside", "entries", "shared")
 
 
 @click.command()
@@ -31,6 +33,7 @@ def main(parts: tuple[str, ...], clients: int, seconds: float) -> None:
         "together": lambda cluster: measures.together(cluster, seconds),
         "beside": lambda cluster: measures.beside(cluster, 2 * seconds),
         "entries": lambda cluster: measures.entries(cluster, max(seconds, 2.0 * measures.PER_S)),
+        "shared": lambda cluster: shared(cluster, seconds),
     }
     with LocalCluster(3) as cluster:
         cluster.wait_until_level()

@@ -9,7 +9,7 @@ from msgspec import Struct
 from sockpqd.core import Grant, Operation, TakeTurn
 from sockpqd.gateway.protocol.request_id import Numbering
 from sockpqd.gateway.pulses.window import Window
-from sockpqd.gateway.waiting.line import RequestKey, Waiter
+from sockpqd.gateway.waiting.waiting_line import RequestKey, Waiter
 
 
 class PendingGrant(Struct, gc=False, eq=False):

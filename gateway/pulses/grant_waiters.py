@@ -35,8 +35,8 @@ from sockpqd.gateway.protocol import responses
 from sockpqd.gateway.protocol.responses import AtWriting
 from sockpqd.gateway.pulses.grant_waiter import GrantWaiter, PendingGrant
 from sockpqd.gateway.pulses.window import GrantId, Window
-from sockpqd.gateway.waiting.line import Line
 from sockpqd.gateway.waiting.slots import NoReply, Outcome
+from sockpqd.gateway.waiting.waiting_line import WaitingLine
 
 log = logging.getLogger("sockpqd.gateway")
 
@@ -76,7 +76,7 @@ class _GrantProposal:
         self._waiters.take_back(self._pulse, self._window, self._count)
 
 
-class GrantWaiters(Line[GrantWaiter]):
+class GrantWaiters(WaitingLine[GrantWaiter]):
     """All clients of this node that wait for grants, and the windows of all pulses."""
 
     def __init__(self, cluster: Cluster) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from sockpqd.core import Reply
 from sockpqd.gateway.protocol import responses
-from sockpqd.gateway.waiting.line import RequestKey, Waiter
 from sockpqd.gateway.waiting.rates import ReservedGrants
 from sockpqd.gateway.waiting.round_robin import RoundRobin
 from sockpqd.gateway.waiting.slots import NoReply, Outcome
 from sockpqd.gateway.waiting.wait_request import WaitRequest
+from sockpqd.gateway.waiting.waiting_line import RequestKey, Waiter
 
 
 class JobWaiter(Waiter, gc=False, eq=False, kw_only=True):

@@ -37,15 +37,15 @@ from sockpqd.gateway.waiting.claims import Claims
 from sockpqd.gateway.waiting.finish_watch import Watchers
 from sockpqd.gateway.waiting.idle_queues import IdleQueues
 from sockpqd.gateway.waiting.job_waiter import JobWaiter
-from sockpqd.gateway.waiting.line import Line
 from sockpqd.gateway.waiting.pending_puts import PendingPuts
 from sockpqd.gateway.waiting.rates import GrantSource
 from sockpqd.gateway.waiting.slots import IGNORED, NoReply, Outcome
 from sockpqd.gateway.waiting.wait_lists import WaitLists
 from sockpqd.gateway.waiting.wait_request import WaitRequest
+from sockpqd.gateway.waiting.waiting_line import WaitingLine
 
 
-class JobWaiters(Line[JobWaiter]):
+class JobWaiters(WaitingLine[JobWaiter]):
     """All waiters of this node, first come first served; those for an item before the others."""
 
     def __init__(self, cluster: Cluster, grant_source: GrantSource) -> None:

@@ -26,7 +26,7 @@ class Waiter(Struct, gc=False, eq=False):
     """A blocked command: the slot of its answer, which receives the outcome of the operation proposed for it."""
 
     client: WaitingClient
-    line: Line[Any]
+    line: WaitingLine[Any]
     outcome: Outcome | None = None
     number: int = 0                             # order of arrival; 0: not known yet
     was_queued: bool = False                    # it has been in line
@@ -92,7 +92,7 @@ class Waiter(Struct, gc=False, eq=False):
 T = TypeVar("T", bound=Waiter)
 
 
-class Line(ABC, Generic[T]):
+class WaitingLine(ABC, Generic[T]):
     """The blocked commands of this node that wait for one kind of thing, first come first served."""
 
     def __init__(self, cluster: Cluster) -> None:

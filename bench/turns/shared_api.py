@@ -9,7 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 
-from sockpq import aio
+from sockpq.aio import Client
 
 from devcluster.cluster import LocalCluster
 
@@ -31,7 +31,11 @@ class Api:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request."""
-        who = (await reader.readuntil(b"\r\n\r\n")).split()[1].decode()
+        try:
+            who = (await reader.readuntil(b"\r\n\r\n")).split()[1].decode()
+        except asyncio.IncompleteReadError:         # a client that was cancelled before it asked
+            writer.close()
+            return
         status = 200 if self._admit(time.monotonic(), self._running) else 429
         self.seen[who, status] += 1
         if status == 200:
@@ -99,7 +103,7 @@ async def _share(server: str, api: Api, *, spread: bool, seconds: float) -> Coun
     http = await asyncio.start_server(api.serve, "127.0.0.1", 0)
     port = http.sockets[0].getsockname()[1]
     async with AsyncExitStack() as stack:
-        clients = [await stack.enter_async_context(aio.Client([server])) for _ in range(CLIENTS)]
+        clients = [await stack.enter_async_context(Client([server])) for _ in range(CLIENTS)]
         await clients[0].pulse_create("shared", rate=RATE, spread=spread)
         tasks = [asyncio.ensure_future(_take_turns(client, port)) for client in clients]
         tasks.append(asyncio.ensure_future(_take_none(port)))
@@ -115,7 +119,7 @@ async def _share(server: str, api: Api, *, spread: bool, seconds: float) -> Coun
     return seen
 
 
-async def _take_turns(client: aio.Client, port: int) -> None:
+async def _take_turns(client: Client, port: int) -> None:
     while True:
         async with client.pulse("shared").turn():
             await _request(port, "turns")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sockpqd.cluster.snapshots import snapshot_file
-from sockpqd.cluster.snapshots.snapshot_file import Contents, SnapshotDamaged, SnapshotFile, SnapshotTooNew
+from sockpqd.cluster.snapshots.snapshot_file import SnapshotContents, SnapshotDamaged, SnapshotFile, SnapshotTooNew
 from tests.cluster.helpers.faulty_disk import FaultyDisk
 
 PATH = Path("/snapshots/snapshot")
@@ -24,9 +24,9 @@ def chunks(rng: random.Random) -> Iterator[bytes]:
         yield rng.choice((rng.randbytes(rng.randrange(3000)), bytes(rng.randrange(3000))))
 
 
-def written(rng: random.Random) -> tuple[FaultyDisk, Contents, bytes]:
+def written(rng: random.Random) -> tuple[FaultyDisk, SnapshotContents, bytes]:
     disk = FaultyDisk()
-    contents = Contents((rng.randbytes(rng.randrange(300)), 100, 7), (b"", 99, 6), ["n1", "n2", "n3"])
+    contents = SnapshotContents((rng.randbytes(rng.randrange(300)), 100, 7), (b"", 99, 6), ["n1", "n2", "n3"])
     stream = list(chunks(rng))
     snapshot_file.write(disk, PATH, contents, iter(stream))
     return disk, contents, b"".join(stream)
@@ -44,7 +44,7 @@ def test_what_was_written_is_read() -> None:
 
 def test_an_empty_stream_is_a_snapshot_too() -> None:
     disk = FaultyDisk()
-    snapshot_file.write(disk, PATH, Contents((b"a", 2, 1), (b"b", 1, 0), []), iter(()))
+    snapshot_file.write(disk, PATH, SnapshotContents((b"a", 2, 1), (b"b", 1, 0), []), iter(()))
     assert snapshot_file.verify(disk, PATH).last == (b"a", 2, 1)
 
 
@@ -76,7 +76,7 @@ def test_every_bit_of_beginning_and_end_is_checked() -> None:
 
 def test_every_length_but_the_right_one_is_refused() -> None:
     disk = FaultyDisk()
-    snapshot_file.write(disk, PATH, Contents((b"a", 2, 1), (b"b", 1, 0), ["n1"]), iter((b"x" * 300,)))
+    snapshot_file.write(disk, PATH, SnapshotContents((b"a", 2, 1), (b"b", 1, 0), ["n1"]), iter((b"x" * 300,)))
     whole = bytes(disk.file(PATH))
     for length in range(len(whole)):
         disk.file(PATH)[:] = whole[:length]

@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from sockpqd.gateway.config import GatewaySection, Log, Queue, Raft
+from sockpqd.gateway.config import GatewaySection, Log, QueueSection, Raft
 from sockpqd.gateway.limits import Limits
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +29,7 @@ def load(path: Path) -> Any:
 @pytest.mark.parametrize(
     ("variable", "section"),
     [
-        ("sockpqd_queue", Queue), ("sockpqd_limits", Limits), ("sockpqd_raft", Raft),
+        ("sockpqd_queue", QueueSection), ("sockpqd_limits", Limits), ("sockpqd_raft", Raft),
         ("sockpqd_gateway", GatewaySection), ("sockpqd_log", Log),
     ],
 )

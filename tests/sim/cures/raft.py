@@ -231,7 +231,7 @@ def promote_at_once(patch: pytest.MonkeyPatch) -> None:
 def change_on_when_removed(patch: pytest.MonkeyPatch) -> None:
     """A removed leader, which counts by the configuration before, executes further changes."""
     def leading(self: Leadership) -> bool:
-        return self._leads(self._clock.monotonic())
+        return self._in_contact(self._clock.monotonic())
     patch.setattr(Leadership, "leading", leading)
 
 

@@ -696,6 +696,29 @@ def test_a_new_commit_index_alone_is_written_when_it_may_be() -> None:
     assert open_journal(disk).getRaftCommitIndex() == 2
 
 
+def test_all_segments_in_use_are_told_with_the_ends_of_what_is_written() -> None:
+    disk = FaultyDisk()
+    journal = open_journal(disk)
+    fill(journal, 1, 12)
+    written = journal.segments.written()
+    assert [number for number, _ in written] == [1, 2, 3]
+    assert dict(written)[3] == journal.segments.position
+    journal.close()
+    assert open_journal(disk).segments.written() == written
+
+
+@pytest.mark.parametrize(("share", "name"), [
+    (limits.JOURNAL_SCARCE, "scarce"), (limits.JOURNAL_EXHAUSTED, "exhausted"),
+])
+def test_room_is_short_below_a_share_of_a_segment(share: float, name: str) -> None:
+    segments = open_journal(FaultyDisk()).segments
+    segments.position += segments.room_bytes - int(8192 * share)
+    assert segments.room_bytes == 8192 * share
+    assert not getattr(segments, name)
+    segments.position += 1
+    assert getattr(segments, name)
+
+
 def test_a_journal_with_entries_is_not_empty() -> None:
     journal = open_journal(FaultyDisk())
     journal.add(b"x", 1, 0)

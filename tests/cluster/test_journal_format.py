@@ -99,3 +99,61 @@ def test_a_sector_is_blank_when_all_of_it_is() -> None:
         assert journal_format.is_blank(bytes(sector), 0)
         sector[at] = 1
         assert not journal_format.is_blank(bytes(sector), 0)
+
+
+def hand_made(length: int, lengths: list[int], data: bytes, mark_at: int) -> tuple[bytes, journal_format.Header]:
+    """A frame of `length` bytes whose checksums are right, with records of these lengths, and its end mark there."""
+    bodies = journal_format.HEADER.size + journal_format.RECORD.size * len(lengths)
+    frame = bytearray(max(length, mark_at + 1))
+    frame[bodies:bodies + len(data)] = data
+    frame[mark_at] = journal_format._END_MARK[0]
+    directory, position = b"", bodies
+    for index, size in enumerate(lengths, 1):
+        crc = journal_format.body_crc(index, bytes(frame[position:position + size]))
+        directory += journal_format.RECORD.pack(journal_format.ENTRY, size, index, 1, crc)
+        position += size
+    frame[journal_format.HEADER.size:bodies] = directory
+    checked = journal_format._CHECKED.pack(
+        journal_format.MAGIC, journal_format.VERSION, 0, bytes(8), 1, length, 1, len(lengths), 0, 0,
+        crc32(directory, 1))
+    mark = journal_format._CRC_AND_MARK.pack(crc32(checked), journal_format._MARK)
+    frame[:journal_format.HEADER.size] = checked + mark
+    header = journal_format.read_header(bytes(frame), 0)
+    assert header is not None
+    return bytes(frame), header
+
+
+@pytest.mark.parametrize(("length", "lengths", "mark_at", "good"), [
+    (512, [100], 511, True),
+    (600, [100], 599, False),               # no frame ends within a sector
+    (512, [512 - 64 - 32], 511, False),     # the record has the end mark, too
+    (512, [1000], 511, False),              # the record is longer than the frame
+], ids=["good", "odd length", "no end", "too long"])
+def test_a_frame_that_was_never_written_so_is_not_read_whatever_its_checksums_say(
+    length: int, lengths: list[int], mark_at: int, good: bool,
+) -> None:
+    assert (journal_format.HEADER.size, journal_format.RECORD.size) == (64, 32)
+    frame, header = hand_made(length, lengths, b"", mark_at)
+    records = journal_format.read_records(frame + bytes(1024), 0, header)
+    assert (records is not None) is good
+
+
+def test_what_is_less_than_a_sector_is_not_torn() -> None:
+    data = bytes(2 * SECTOR_BYTES)
+    assert journal_format.is_torn(data, SECTOR_BYTES, None)
+    assert not journal_format.is_torn(data, SECTOR_BYTES + 1, None)
+
+
+def test_a_frame_that_would_reach_beyond_its_segment_is_not_torn() -> None:
+    frame = frame_of(bytes([1]) * 2000)
+    header = journal_format.read_header(frame, 0)
+    assert header is not None
+    torn = frame[:1024] + bytes(len(frame) - 1024)
+    assert journal_format.is_torn(torn, 0, header)
+    assert not journal_format.is_torn(torn[:-SECTOR_BYTES], 0, header)
+
+
+def test_later_headers_begin_sectors() -> None:
+    frame = frame_of(b"x")
+    assert [offset for offset, _ in journal_format.later_headers(bytes(SECTOR_BYTES) + frame, 0)] == [SECTOR_BYTES]
+    assert list(journal_format.later_headers(bytes(100) + frame, 0)) == []

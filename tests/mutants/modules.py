@@ -13,11 +13,11 @@ _CLUSTER = (
 _TESTS: dict[str, tuple[str, ...]] = {
     "cluster/journal/journal.py": (*_JOURNAL, "test_overlapping", "test_rejoin", "test_snapshots"),
     "cluster/journal/journal_format.py": ("test_journal_format", *_JOURNAL),
-    "cluster/journal/journal_state.py": (*_JOURNAL, "test_compaction"),
+    "cluster/journal/journal_state.py": ("test_journal_state", *_JOURNAL, "test_compaction"),
     "cluster/journal/log_cache.py": ("test_log_sequences", *_JOURNAL),
     "cluster/journal/log_index.py": ("test_log_sequences", *_JOURNAL),
     "cluster/journal/log_view.py": ("test_log_sequences", *_JOURNAL),
-    "cluster/journal/segment_scan.py": _JOURNAL,
+    "cluster/journal/segment_scan.py": ("test_segment_scan", *_JOURNAL),
     "cluster/journal/segments.py": (*_JOURNAL, "test_real_files", "test_removal_beside"),
     "cluster/leader/clock.py": ("test_replicated_time", "test_clock"),
     "cluster/leader/handover.py": (*_CLUSTER, "test_compaction"),

@@ -57,12 +57,14 @@ class Chosen:
     def add_ready(self, queue: Queue) -> None:
         """The same of the READY jobs of the queue: pages of which all jobs are chosen are not read.
 
-        Nearly always, that is: with many priorities it may be kept in which run each job is. Which nodes have to read
-        is not known, but whether one may have to is part of the state.
+        Nearly always, that is: with many priorities it may be kept in which run each job is, and jobs that ITEMLIMIT
+        withholds have their places among the others. Which nodes have to read is not known, but whether one may have to
+        is part of the state.
         """
         pages = None if self._state.pager is None else self._state.pager.pages
-        read = len(queue.ranks) > limits.SCANNED_RUNS_MAX // 2
-        if pages is None or not pages.jobs:
+        withheld = queue.blocked is not None and queue.blocked.size > 0
+        read = withheld or len(queue.ranks) > limits.SCANNED_RUNS_MAX // 2
+        if pages is None or not pages.jobs or withheld:
             self.add(queue.all_ready(), read=read)
             return
         for run in queue.ready.runs():

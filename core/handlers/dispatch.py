@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import fields
 
 from sockpqd.core.handlers.cost import Cost
 from sockpqd.core.levels import FIELD_LEVELS, FIRST_LEVEL
@@ -50,8 +49,10 @@ def level_of(operation: object) -> int:
 
 def _level_of_fields(operation: Struct) -> int:
     """The highest level of the fields that differ from their defaults."""
-    name = type(operation).__name__
+    kind = type(operation)
+    defaults = kind.__struct_defaults__
+    options = zip(kind.__struct_fields__[len(kind.__struct_fields__) - len(defaults):], defaults, strict=True)
     return max([
-        FIELD_LEVELS.get((name, field.name), FIRST_LEVEL)
-        for field in fields(operation) if getattr(operation, field.name) != field.default
+        FIELD_LEVELS.get((kind.__name__, name), FIRST_LEVEL)
+        for name, default in options if getattr(operation, name) != default
     ], default=FIRST_LEVEL)

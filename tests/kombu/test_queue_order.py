@@ -15,7 +15,7 @@ from tests.waiting import PATIENCE_S
 
 
 def order_of(server: Server, strategy: str, prepare: Callable[[Client], None] = lambda client: None) -> str:
-    """The queues b and a, of which two messages each were taken one after the other."""
+    """The queues b and a, of which three messages each were taken one after the other."""
     found: list[str] = []
 
     def take(message: Any) -> None:
@@ -26,13 +26,13 @@ def order_of(server: Server, strategy: str, prepare: Callable[[Client], None] = 
     with kombu.Connection(url, transport_options={"queue_order_strategy": strategy}) as connection:
         queues = [plain("b"), plain("a")]
         for queue in queues:
-            send(connection, queue, *queue.name * 2)
+            send(connection, queue, *queue.name * 3)
         with Client(server.address) as client:
             prepare(client)
         consumer = connection.Consumer(queues, on_message=take)
         consumer.qos(prefetch_count=1)
         with consumer:
-            while len(found) < 4:
+            while len(found) < 6:
                 connection.drain_events(timeout=PATIENCE_S)
     return "".join(found)
 
@@ -46,10 +46,11 @@ def use_up(client: Client) -> None:
 
 
 def test_queues_are_served_in_the_order_that_is_asked_for(own_server: Server) -> None:
-    assert order_of(own_server, "round_robin") in ("baba", "abab")
-    assert order_of(own_server, "priority") == "bbaa"
-    assert order_of(own_server, "sorted") == "aabb"
-    assert order_of(own_server, "fair", use_up) == "aabb"
+    # The first message may come before the second queue is consumed, and the turns of both begin then.
+    assert order_of(own_server, "round_robin") in ("bababa", "ababab", "bbabaa")
+    assert order_of(own_server, "priority") == "bbbaaa"
+    assert order_of(own_server, "sorted") in ("aaabbb", "baaabb")
+    assert order_of(own_server, "fair", use_up) in ("aaabbb", "baaabb")
 
 
 @pytest.mark.parametrize("strategy", ["random", "", 5, ["fair"], {}])

@@ -83,7 +83,7 @@ class ClientQueues:
             own.since = self._monotonic()
             self._line_up(own, queued)
         own.waiting.append(queued)
-        own.charge += queued[6]
+        own.charge += queued[_CHARGE]
         self.count += 1
 
     def _of(self, client: object) -> _ClientQueue:

@@ -25,7 +25,7 @@ class Pipelining:
         self._proposer = proposer
         self._entries = 0                       # of the proposer, when it was last looked at
         self._answered = proposer.answered      # as well
-        self._measured = NONE                   # the entry that is alone under way
+        self._measured = NONE                   # the only entry in flight, whose round is measured
         self._waited_s = 0.0                    # while it was
         self._waits_until = float("-inf")
         self._syncs_until = float("-inf")

@@ -83,7 +83,7 @@ class OperationExecution:
         self._first = True                          # nothing of it can have been executed before
         self._claimed: str | None = None            # the queue of the job that a Get in flight will take
         self._waiter: JobWaiter | None = None
-        self._queue: str | None = None              # that of the job to be deleted
+        self._queue: str | None = None              # of the job that is being deleted
         self._count = 0                             # of jobs kicked so far
 
     @property
@@ -357,7 +357,7 @@ def failure_of(reply: Reply) -> Failure:
     return Failure.OUT_OF_MEMORY
 
 
-# How an operation is executed: who may, what the state says against it, how it is proposed, what becomes of the reply.
+# How an operation is executed: the right it needs, what in the state refuses it, how it is proposed and answered.
 _Rule = tuple[
     Callable[[OperationExecution, Any, Rights], bool] | None,
     Callable[[OperationExecution, Any], Failure | None] | None,

@@ -1,4 +1,4 @@
-"""What a follower sends to the leader for its clients: requests of their sessions, and what is to be read there."""
+"""The messages that a follower sends to the leader for its beanstalkd clients: session requests, and reads."""
 
 from __future__ import annotations
 

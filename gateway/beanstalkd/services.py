@@ -1,4 +1,4 @@
-"""What operations of beanstalkd's clients are executed with, and for whom."""
+"""The services that execute operations of beanstalkd's clients, and the client they act for."""
 
 from __future__ import annotations
 

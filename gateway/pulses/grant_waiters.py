@@ -48,7 +48,7 @@ class PulseLine(Struct, eq=False):
     """The clients that wait for grants of one pulse."""
 
     standing: Any                   # SortedDict[int, GrantWaiter] by number
-    sent: dict[int, GrantWaiter]     # those for whom a grant is under way, in their order
+    sent: dict[int, GrantWaiter]     # waiters whose grant is in flight, in their order
     timed_out: bool = False          # one of those standing has no more time
     free_since: float | None = None     # TOGETHER: since when somebody waits while the window is clear
     timer: asyncio.TimerHandle | None = None

@@ -83,7 +83,7 @@ LARGEST: dict[type, Callable[[], Message]] = {
     # A command that the dashboard makes of a form; its page shows one line of the answer (test_questions.py).
     ForwardedCommand: lambda: ForwardedCommand(MOST, NAME, ADDRESS, bytes(2 * FORM_BYTES_MAX)),
     CommandAnswer: lambda: CommandAnswer(MOST, bytes(limits.ANSWER_BYTES_MAX), executed=True),
-    # test_forwarded_calls.py, and tests/beanstalk/test_node_backend.py for what becomes of those that would be larger.
+    # test_forwarded_calls.py, and tests/beanstalk/test_node_backend.py for how larger ones are handled.
     ForwardedCall: lambda: ForwardedCall(MOST, NAME, ADDRESS, bytes(limits.CALL_BYTES_MAX)),
     CallOutcome: lambda: CallOutcome(MOST, bytes(limits.CALL_BYTES_MAX)),
 }

@@ -15,7 +15,7 @@ from sockpqd.cluster.wire.messages import CallOutcome, CancelCall, ForwardedCall
 
 
 class RunningCall:
-    """A forwarded call that the leader does until it is told to end."""
+    """A forwarded call that the leader continues until it is cancelled."""
 
     def __init__(self, told: Callable[[bytes | None], None]) -> None:
         self.told = told

@@ -1,4 +1,4 @@
-"""What a journal's records add up to."""
+"""The state that a journal's records add up to."""
 
 from __future__ import annotations
 

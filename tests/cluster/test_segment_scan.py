@@ -1,4 +1,4 @@
-"""What a scan of a journal's segments believes, and what it calls damage."""
+"""Scans of a journal's segments: which frames are accepted, and what counts as damage."""
 
 from __future__ import annotations
 

@@ -278,7 +278,7 @@ class CallRunner:
         if attempt and attempt.blocked_s and not call.taken:
             call.retry.blocked(attempt.blocked_s)
             if attempt.blocked_s > self.limits.server_timeout:
-                call.retry.progress(self.network.now() + call.timeout)      # the search begins anew
+                call.retry.progress(self.network.now() + call.timeout)      # the search starts over
 
     async def pause(self, retry: Retry, failure: Exception, exact: bool, last_words: bool = False) -> None:
         """Wait before the next attempt; raises what the caller must see instead.

@@ -84,7 +84,7 @@ class LeaderConnections:
         address = await self.discovery.leader(retry.deadline, retry.attempts)
         connection = slot.connection
         if connection is not None and connection.address == address and not connection.usable():
-            # It was closed while nobody used it. Its server may be back, follow another, and answer TOTAL all the same.
+            # It was closed while idle. Its server may be back as a follower, and a follower answers TOTAL as well.
             slot.drop_connection()
             connection = None
             self._leave(address)

@@ -1,4 +1,4 @@
-"""Questions between nodes: a command that the leader executes for another node, and its answer."""
+"""Forwarded commands: the leader executes a command for another node, and sends its answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who gets the right to vote without a leader: the nodes of a new cluster, and one whose operator says so."""
+"""How nodes get the right to vote without a leader: those of a new cluster, and one whose operator says so."""
 
 from __future__ import annotations
 

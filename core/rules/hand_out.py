@@ -41,11 +41,14 @@ def unfinished(state: State, queues: tuple[str, ...] | None, item_name: str | No
 
 
 def lease(state: State, queue: Queue, operation: Get, job: Job) -> tuple[int | None, Then]:
-    """The length of a lease in milliseconds (None: no limit) and what follows it, as operation, job or queue say."""
+    """The length of a lease in milliseconds (None: no limit) and what follows it, as operation, job or queue say.
+
+    A job's own lease is only a length: what follows is the queue's THEN, or the cluster's where the queue has no lease.
+    """
     expire_ms, then = operation.expire_ms, operation.then
     if expire_ms is None:
         then = Then.DEFAULT
-        if queue.settings is not None:
+        if queue.settings is not None and queue.settings.expire_ms > 0:
             expire_ms, then = queue.settings.expire_ms, queue.settings.then
         if job.extras is not None and job.extras.lease_ms is not None:
             expire_ms = job.extras.lease_ms

@@ -167,9 +167,11 @@ class ModelGive(ModelTime):
         job.attempts += 1
         job.went_through(reserves=1)
         self.spent += len(job.data)
-        expire_ms, then = (settings.expire_ms, settings.then) if get.expire_ms is None else (get.expire_ms, get.then)
-        if get.expire_ms is None and job.own_lease_ms is not None:
-            expire_ms = job.own_lease_ms
+        if get.expire_ms is not None:
+            expire_ms, then = get.expire_ms, get.then
+        else:
+            expire_ms = settings.expire_ms if job.own_lease_ms is None else job.own_lease_ms
+            then = settings.then if settings.expire_ms > 0 else Then.DEFAULT
         self.lease(job, expire_ms, then)
         job.lease_ms = None if job.deadline_ms is None else job.deadline_ms - self.clock_ms
         self.regroup()

@@ -6,6 +6,7 @@ import pytest
 
 from sockpqd.core import (
     Configure,
+    ConfigureQueue,
     Done,
     Finished,
     Get,
@@ -15,6 +16,8 @@ from sockpqd.core import (
     Machine,
     NotFound,
     Put,
+    PutWith,
+    QueueChange,
     Resume,
     Stored,
     SwitchService,
@@ -84,6 +87,26 @@ def test_without_then_the_default_of_the_cluster_counts(default: Then, jobs: int
     ask(machine, Put("q", 0, b""), Get(("q",), 1))
     run(machine, Tick(), now_ms=16)
     assert machine.total("q") == JobTotals(jobs, jobs, jobs, 0)
+
+
+@pytest.mark.parametrize("default", [Then.LATER, Then.DONE])
+@pytest.mark.parametrize(("settings", "own_then"), [
+    (None, False), (QueueChange(weight=2), False), (QueueChange(0, Then.DEAD), False), (QueueChange(900), False),
+    (QueueChange(900, Then.DEAD), True),
+])
+def test_a_lease_of_the_job_ends_as_one_of_its_queue_or_else_as_the_cluster_says(
+    default: Then, settings: QueueChange | None, own_then: bool,
+) -> None:
+    """LEASE is a length only; a queue without a lease has no THEN either, whatever else it has."""
+    machine = Machine()
+    run(machine, lead(expire_default=default))
+    if settings is not None:
+        ask(machine, ConfigureQueue("q", settings))
+    ask(machine, PutWith(Put("q", 0, b""), lease_ms=1), Get(("q",)))
+    run(machine, Tick(), now_ms=16)
+    assert (machine.total("q_dead").jobs, machine.total("q").jobs) == (
+        (1, 0) if own_then else (0, 0) if default is Then.DONE else (0, 1)
+    )
 
 
 @pytest.mark.parametrize("expire_ms", [None, 0, -1, -(10**40)])

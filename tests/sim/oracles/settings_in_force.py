@@ -115,8 +115,7 @@ class Rules:
     def lease(self, get: Get, queue: str, own_ms: int | None) -> tuple[int | None, Then]:
         """How long a job of the queue is given, None: for ever; and what follows. `own_ms`: the job's own lease."""
         expire_ms, then, rule = get.expire_ms, get.then, self.of(queue)
-        if expire_ms is None and rule.expire_ms:
-            expire_ms, then = rule.expire_ms, rule.then
-        if get.expire_ms is None and own_ms is not None:
-            expire_ms, then = own_ms, rule.then
+        if expire_ms is None:
+            expire_ms = rule.expire_ms if own_ms is None else own_ms
+            then = rule.then if rule.expire_ms else Then.DEFAULT
         return expire_ms or None, self.expire_default if then is Then.DEFAULT else then

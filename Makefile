@@ -41,7 +41,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 $(VENV)/.installed: pyproject.toml client/pyproject.toml | $(BIN)/python
-	$(PIP_INSTALL) -e './client[worker]' -e .
+	$(PIP_INSTALL) -e './client[worker]' -e '.[top]'
 	touch $@
 
 $(VENV)/.installed-dev: pyproject.toml client/pyproject.toml integrations/kombu/pyproject.toml | $(BIN)/python

@@ -31,12 +31,18 @@ def events(
 
 @command(None, "top", timeout=10.0, epilog=exit_codes.READING)
 @click.argument("prefix", default="")
-@click.option("--count", type=click.IntRange(1), metavar="N", help="End after N updates.")
-def top(call: Call, prefix: str, count: int | None) -> int:
-    """Show all queues, or those whose names begin with PREFIX: their jobs, and how many come and go in a second.
+@click.option("--interval", default=1.0, show_default=True, type=Seconds(0.1, 3600), metavar="SECONDS",
+              help="The pause between two updates.")
+@click.option("--count", type=click.IntRange(1), metavar="N", help="Print N updates, and end.")
+def top(call: Call, prefix: str, interval: float, count: int | None) -> int:
+    """Show all queues, or those whose names begin with PREFIX, as they are now.
 
-    Once a second; on a terminal in place, until q is pressed. With --json one object per line.
+    On a terminal a screen with the queues, the pools of workers, and the nodes with their latency, that needs
+    the extra sockpqd[top]. Keys: s sorts by the next column (or click its title), r reverses, / filters, + and -
+    change the interval, space holds the picture, w and n hide workers and nodes, q leaves.
+
+    Elsewhere and with --count the queues are printed, with --json one object per line.
     """
     from sockpqd.pqctl.live import top as view
 
-    return view.show(call, prefix, count)
+    return view.show(call, prefix, interval, count)

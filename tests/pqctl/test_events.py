@@ -1,10 +1,9 @@
-"""`pqctl events` and `pqctl top` against real nodes, one of which is killed."""
+"""`pqctl events` against real nodes, one of which is killed."""
 
 from __future__ import annotations
 
 import json
 import signal
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -13,7 +12,7 @@ from sockpq import Client, Event
 from devcluster.cluster import LocalCluster
 from sockpqd.pqctl.live.events import sentence
 from sockpqd.pqctl.output.exit_codes import DONE, INTERRUPTED, REFUSED, USAGE_ERROR
-from tests.pqctl.running import PATIENCE_S, Terminal, execute, start
+from tests.pqctl.running import PATIENCE_S, execute, start
 
 
 @pytest.fixture(scope="module")
@@ -73,38 +72,3 @@ def test_events_end_after_a_wait_and_say_what_is_lost(cluster: LocalCluster) -> 
     assert ended.stdout == b""
     assert b"may be lost" in ended.stderr
     assert execute(cluster.servers, "events", "--type", "NOTHING").returncode in (USAGE_ERROR, REFUSED)
-
-
-def test_top_shows_queues_and_rates(cluster: LocalCluster) -> None:
-    with Client(cluster.servers) as client:
-        for _ in range(3):
-            client.put("busy", b"")
-        told = execute(cluster.servers, "top", "bus", "--count", "1", "--json")
-        assert told.returncode == DONE
-        (queue,) = json.loads(told.stdout)["queues"]
-        assert {key: queue[key] for key in ("name", "ready", "running", "put_per_s")} == {
-            "name": "busy", "ready": 3, "running": 0, "put_per_s": 0.0}
-        program = start("--servers", ",".join(cluster.servers), "top", "busy", "--json")
-        assert program.stdout is not None
-        for _ in range(10):
-            for _ in range(5):
-                client.put("busy", b"")
-                time.sleep(0.05)
-            if json.loads(program.stdout.readline())["queues"][0]["put_per_s"] > 0:
-                break
-        else:
-            raise AssertionError("no rate was told")
-        program.send_signal(signal.SIGINT)
-        program.communicate(timeout=PATIENCE_S)
-        plain = execute(cluster.servers, "top", "busy", "--count", "1")
-        assert b"put/s" in plain.stdout
-        assert b"busy" in plain.stdout
-
-
-def test_q_leaves_top(cluster: LocalCluster) -> None:
-    with Client(cluster.servers) as client:
-        client.put("busy", b"")
-    terminal = Terminal(cluster.servers, "top")
-    terminal.wait_for("busy")
-    terminal.type("q")
-    assert terminal.end() == DONE

@@ -9,6 +9,7 @@ from collections.abc import Collection
 
 SHOWN_MAX = 40                  # characters shown of a word
 _SUGGESTED_BYTES_MAX = 24       # no word of the protocol is longer, so nothing is compared with such a one
+_ALL_BYTES_MAX = 110            # so that a reason has at most 180 bytes, as docs/PROTOCOL.md says
 
 
 def shown(word: bytes) -> str:
@@ -27,7 +28,20 @@ def suggestion(word: bytes, known: Collection[bytes]) -> str:
         return ""
     upper = word.upper()
     found = upper if upper in known else next((other for other in known if _one_slip(upper, other)), None)
+    if found is None:           # PRIORITY for PRI
+        found = next((other for other in known if len(other) > 2 and upper.startswith(other)), None)
     return "" if found is None else f" ({found.decode('ascii')}?)"
+
+
+def suggestion_or_all(word: bytes, known: Collection[bytes]) -> str:
+    """Return the suggestion, or where there is none `; there are A, B and C`; "" if nothing is known."""
+    found = suggestion(word, known)
+    if found or not known:
+        return found
+    names = choice([one.decode("ascii") for one in known], "and")
+    if len(names) > _ALL_BYTES_MAX:
+        return "; HELP and the command show all"
+    return f"; there {'is' if len(known) == 1 else 'are'} {names}"
 
 
 def _one_slip(word: bytes, other: bytes) -> bool:
@@ -44,7 +58,7 @@ def _one_slip(word: bytes, other: bytes) -> bool:
     return rest[1:] == other_rest[1:] or (rest[1::-1] == other_rest[:2] and rest[2:] == other_rest[2:])
 
 
-def choice(words: Collection[str]) -> str:
+def choice(words: Collection[str], last_word: str = "or") -> str:
     """Format alternatives: `IN, OUT or ALL`."""
     *others, last = words
-    return f"{', '.join(others)} or {last}" if others else last
+    return f"{', '.join(others)} {last_word} {last}" if others else last

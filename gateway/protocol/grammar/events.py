@@ -9,7 +9,7 @@ from sockpqd.gateway.events.filters import MSG, Filter
 from sockpqd.gateway.limits import EVENT_NAMES_MAX
 from sockpqd.gateway.protocol.arguments import LENGTH, ArgumentError, name, prefix, unsigned
 from sockpqd.gateway.protocol.command import Command, Words
-from sockpqd.gateway.protocol.reasons import shown, suggestion
+from sockpqd.gateway.protocol.reasons import shown, suggestion_or_all
 
 _TYPES = {event_type.encode(): event_type for event_type in (*EVENT_TYPES, MSG)}
 
@@ -53,7 +53,7 @@ def read_types(word: bytes) -> tuple[str, ...]:
     types = dict.fromkeys(word.split(b"|"))
     for one in types:
         if one not in _TYPES:
-            raise ArgumentError(f"no type of events {shown(one)}{suggestion(one, _TYPES)}")
+            raise ArgumentError(f"no type of events {shown(one)}{suggestion_or_all(one, _TYPES)}")
     return tuple([_TYPES[one] for one in types])
 
 

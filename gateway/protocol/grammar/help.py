@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from sockpqd.gateway.protocol.arguments import ArgumentError
 from sockpqd.gateway.protocol.command import Command, Words
+from sockpqd.gateway.protocol.grammar import jobs, puts, queues, sched, selectors, take
+from sockpqd.gateway.protocol.grammar.parts.options import Table, keywords
 from sockpqd.gateway.protocol.reasons import shown, suggestion
 
 SYNOPSIS = (
@@ -134,9 +136,17 @@ def _by_verb() -> dict[bytes, tuple[str, ...]]:
 
 _LINES = _by_verb()
 
+# What stands for `[options]` and `[settings]` in the lines of a verb.
+_KEYWORDS: dict[bytes, tuple[str, Table]] = {
+    b"PUT": ("options", puts.OPTIONS), **dict.fromkeys((b"GET", b"GETB", b"GETBE"), ("options", take.OPTIONS)),
+    b"LATER": ("options", jobs.LATER_OPTIONS), b"CHANGE": ("options", selectors.CHANGE_OPTIONS),
+    b"QUEUE CREATE": ("settings", queues.CREATE_SETTINGS), b"QUEUE CONFIG": ("settings", queues.SETTINGS),
+    b"CONFIG": ("setting", queues.CONFIG), b"SCHED CONFIG": ("setting", sched.SETTINGS),
+}
+
 
 def help_(words: Words) -> Command:
-    """HELP [<verb>]. Arguments: the lines to show."""
+    """HELP [<verb>]. Arguments: the lines to show; of one verb with a line of its keywords, if it has many."""
     if len(words) == 1:
         return Command(arguments=SYNOPSIS)
     if len(words) > 3:
@@ -144,4 +154,7 @@ def help_(words: Words) -> Command:
     verb = b" ".join(words[1:]).upper()
     if verb not in _LINES:
         raise ArgumentError(f"no command {shown(b' '.join(words[1:]))}{suggestion(verb, _LINES)}")
-    return Command(arguments=_LINES[verb])
+    if verb not in _KEYWORDS:
+        return Command(arguments=_LINES[verb])
+    what, table = _KEYWORDS[verb]
+    return Command(arguments=(*_LINES[verb], f"{verb.decode()} {what}: {keywords(table)}"))

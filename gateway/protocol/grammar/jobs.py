@@ -46,7 +46,7 @@ PRI = {b"PRI": Option("priority", signed)}
 
 RAN = {b"RAN": Option("ran_ms", milliseconds)}
 
-_LATER = {
+LATER_OPTIONS = {
     **WHEN,
     **PRI,
     b"FIRST": Option("first"),
@@ -104,7 +104,7 @@ def later(words: Words) -> Command | None:
         raise ArgumentError("LATER takes the id of a job, or several")
     if words[2].isdigit():
         return None
-    number, found = unsigned(words[1], JOB_ID), read_options(words, 2, _LATER)
+    number, found = unsigned(words[1], JOB_ID), read_options(words, 2, LATER_OPTIONS)
     if "first" in found and "when" in found:        # contradictory: its old place, and another one
         raise ArgumentError(f"FIRST and {'AT' if b'AT' in words[2:] else 'DELAY'} exclude each other")
     return Command(_end(number, How.LATER, found))
@@ -114,7 +114,7 @@ def later_many(words: Words) -> Command:
     """LATER <id> <id> .. [FIRST]."""
     if words[-1] == b"FIRST":
         return Command(End(_ids(words[:-1]), How.LATER, first=True))
-    return Command(End(_ids(words, _LATER), How.LATER))
+    return Command(End(_ids(words, LATER_OPTIONS), How.LATER))
 
 
 def _ids(words: Words, options: Table = MappingProxyType({})) -> tuple[int, ...]:

@@ -39,7 +39,7 @@ def _items(word: bytes) -> tuple[str, ...]:
 
 _ON_DUP = {b"FAIL": OnDup.FAIL, b"IGNORE": OnDup.IGNORE, b"REPLACE": OnDup.REPLACE}
 
-_OPTIONS = {
+OPTIONS = {
     b"KEY": Option("key", key, behind=(b"ONDUP", Option("on_dup", one_of(_ON_DUP)))),
     **WHEN,
     b"EVERY": Option("every_ms", positive_ms),
@@ -53,7 +53,7 @@ _OPTIONS = {
 }
 
 
-_SPREAD_OPTIONS = {word: option for word, option in _OPTIONS.items() if word not in (b"WITHIN", b"NUMBER", b"LEASE")}
+_SPREAD_OPTIONS = {word: option for word, option in OPTIONS.items() if word not in (b"WITHIN", b"NUMBER", b"LEASE")}
 _TOPIC_OPTIONS = {**_SPREAD_OPTIONS, b"ROUTE": Option("route", routing_key)}
 
 # Why words that are known elsewhere cannot stand where they do.
@@ -154,7 +154,7 @@ def _item(words: Words) -> tuple[str | None, bool, int]:
 def _with_options(command: Command, words: Words, at: int) -> Command:
     if at == len(words):
         return command
-    found = read_options(words, at, _OPTIONS, _ELSEWHERE)
+    found = read_options(words, at, OPTIONS, _ELSEWHERE)
     put = command.operation
     command.within_ms = found.pop("within_ms", None)
     if command.wait is None and command.within_ms is not None:

@@ -89,7 +89,7 @@ def _shared_pulse(word: bytes) -> str:
 _PER = Option("per_ms", per_ms, behind=(b"SPREAD", Option("spread")))
 SETTINGS[b"RATE"] = Option("rate", _or_off(rate), behind=(b"PER", _PER))
 SETTINGS[b"PULSE"] = Option("pulse", _or_off(_shared_pulse, ""))
-_CREATE = {**SETTINGS, b"BOUND": Option("bound")}
+CREATE_SETTINGS = {**SETTINGS, b"BOUND": Option("bound")}
 _ELSEWHERE = {b"BOUND": "BOUND is for QUEUE CREATE"}
 
 _purged = one_of({
@@ -115,7 +115,7 @@ def queue_create(words: Words) -> Command:
     """QUEUE CREATE <queue>, with or without settings; BOUND stands last."""
     if len(words) < 2:
         raise ArgumentError("QUEUE CREATE takes a queue, and its settings")
-    found = read_options(words, 2, _CREATE)
+    found = read_options(words, 2, CREATE_SETTINGS)
     bound = found.pop("bound", False)
     if bound and words[-1] != b"BOUND":
         raise ArgumentError("BOUND stands at the end of the line")

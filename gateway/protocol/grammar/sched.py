@@ -34,7 +34,7 @@ def _seconds_from(least_ms: int, most_ms: int) -> Option:
     return Option("", read)
 
 
-_SETTINGS = {
+SETTINGS = {
     b"LEVELS": Option("thresholds_s", _levels),
     b"CAP": Option("cap_ms", _seconds_from(1000, 86_400_000).read),
     b"MULTIPLIER": Option("multiplier", between(1, 100)),
@@ -59,4 +59,4 @@ def sched_settings(words: Words) -> Command | None:
 
 def sched_config(words: Words) -> Command:
     """SCHED CONFIG with settings: change them."""
-    return Command(ConfigureFair(**read_options(words, 1, _SETTINGS)))
+    return Command(ConfigureFair(**read_options(words, 1, SETTINGS)))

@@ -38,7 +38,7 @@ STATES = {
 
 _DATA = {b"DATA": Option("length", unsigned)}
 _MOVE = {**PRI, **WHEN, **_DATA}
-_CHANGE = {**_MOVE, b"IS": Option("item", name), b"NOITEM": Option("item")}
+CHANGE_OPTIONS = {**_MOVE, b"IS": Option("item", name), b"NOITEM": Option("item")}
 
 _PEEK = {b"COUNT": Option("count", between(1, BATCH_JOBS_MAX)), b"SEQ": Option("seq")}
 _state = one_of(STATES)
@@ -62,7 +62,7 @@ def _selector(words: Words) -> tuple[AnySelector, int]:
 def change(words: Words) -> Command:
     """CHANGE of the selected job, with the changes."""
     selector, at = _selector(words)
-    found = read_options(words, at, _CHANGE)
+    found = read_options(words, at, CHANGE_OPTIONS)
     length = _length(words, found)
     if found.get("item") is True:
         found["item"], found["no_item"] = None, True

@@ -32,7 +32,7 @@ from sockpqd.gateway.protocol.grammar.parts.options import (
     read_options,
 )
 
-_OPTIONS = {
+OPTIONS = {
     b"EXPIRE": EXPIRE,
     b"IS": Option("item", name),
     b"COUNT": Option("count", between(1, BATCH_JOBS_MAX)),
@@ -43,7 +43,7 @@ _OPTIONS = {
 }
 
 
-_OF_NUMBER = {word: _OPTIONS[word] for word in (b"EXPIRE", b"META", b"BOUND")}
+_OF_NUMBER = {word: OPTIONS[word] for word in (b"EXPIRE", b"META", b"BOUND")}
 
 
 def get_number(words: Words) -> Command:
@@ -115,7 +115,7 @@ def _hand_out(words: Words) -> Command:
 
 
 def _with_options(names: tuple[str, ...] | None, words: Words) -> Command:
-    found = read_options(words, 2, _OPTIONS)
+    found = read_options(words, 2, OPTIONS)
     get = Get(names, found.get("expire_ms"), found.get("then", Then.DEFAULT), found.get("item"))
     count, policy, meta = found.get("count"), found.get("policy"), "meta" in found
     if names is None and policy in OF_LISTS:
@@ -134,7 +134,7 @@ def _begins_lease(words: Words, count: int) -> bool:
 
 
 def _is_option(word: bytes) -> bool:
-    return word in _OPTIONS or word.startswith(b"EXPIRE=")
+    return word in OPTIONS or word.startswith(b"EXPIRE=")
 
 
 def _is_limit(word: bytes) -> bool:

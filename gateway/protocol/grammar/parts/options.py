@@ -10,7 +10,7 @@ from msgspec import Struct
 from sockpqd.core import Due, Feedback, Policy, Then
 from sockpqd.gateway.protocol.arguments import ArgumentError, WrongWord, milliseconds, unix_ms
 from sockpqd.gateway.protocol.command import Words
-from sockpqd.gateway.protocol.reasons import choice, shown, suggestion
+from sockpqd.gateway.protocol.reasons import choice, shown, suggestion_or_all
 
 
 class Option(Struct, frozen=True):
@@ -75,7 +75,7 @@ def unknown_option(word: bytes, table: Table, elsewhere: Mapping[bytes, str] = N
             if word == behind[0]:
                 return ArgumentError(f"{word.decode()} stands directly behind {before.decode()}")
             before, behind = behind[0], behind[1].behind
-    return ArgumentError(f"no option {shown(word)}{suggestion(word, table)}")
+    return ArgumentError(f"no option {shown(word)}{suggestion_or_all(word, table)}")
 
 
 def _second(word: bytes, option: Option, table: Table, before: Words) -> ArgumentError:
@@ -84,6 +84,15 @@ def _second(word: bytes, option: Option, table: Table, before: Words) -> Argumen
     if first == word:
         return ArgumentError(f"{word.decode()} is given twice")
     return ArgumentError(f"{first.decode()} and {word.decode()} exclude each other")
+
+
+def keywords(table: Table) -> str:
+    """List the keywords in alphabetical order, each with those that stand directly behind it."""
+    return ", ".join(word.decode() + _behind(table[word]) for word in sorted(table))
+
+
+def _behind(option: Option) -> str:
+    return f" [{option.behind[0].decode()}{_behind(option.behind[1])}]" if option.behind is not None else ""
 
 
 def one_of(values: Mapping[bytes, Any]) -> Callable[[bytes], Any]:

@@ -19,14 +19,15 @@ from __future__ import annotations
 
 import logging
 import random
+from contextlib import suppress
 from typing import Protocol
 
 from sockpqd.cluster import limits
 from sockpqd.cluster.api import Channels, ClusterListener
 from sockpqd.cluster.capacity import Capacity
 from sockpqd.cluster.damage.repair import Repair
-from sockpqd.cluster.errors import FailStop, OutOfMemory, RejoinFailed
-from sockpqd.cluster.execution import Execution
+from sockpqd.cluster.errors import EntryTooNew, FailStop, OutOfMemory, RejoinFailed
+from sockpqd.cluster.execution import Execution, decoded
 from sockpqd.cluster.forwarding.notices import Notices
 from sockpqd.cluster.forwarding.recording import Recording
 from sockpqd.cluster.journal.journal import Journal
@@ -158,6 +159,9 @@ class Driver:
         self._follow_membership(self._clock.monotonic())
         if self.replica.applied_index < self.journal.first_index:
             raise JournalDamaged(f"the journal does not reach back to the snapshot. {START_EMPTY}")
+        for index, data in self.replica.uncommitted():
+            with suppress(EntryTooNew):         # it may never be committed
+                decoded(index, data)            # or this node could append to a log that no version reads as a whole
         self._term_seen = self.machine.term
         try:
             self.journal.sync()

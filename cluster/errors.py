@@ -3,6 +3,7 @@
     ClusterError
     ├── FailStop            this node must stop: going on could break a promise
     │   ├── EntryTooNew     the log holds an entry that only a newer version can read
+    │   ├── EntryTooOld     the log holds an entry that only 1.0.0rc1 can read
     │   ├── ApplyFailed     an exception inside the machine: a bug; skipping the entry would make replicas differ
     │   ├── OutOfMemory     no memory to execute an entry; it is executed when the node is started again
     │   ├── RejoinFailed    it rejoins without its damaged files, and no majority of the others serves
@@ -24,6 +25,10 @@ class FailStop(ClusterError):
 
 class EntryTooNew(FailStop):
     """The log holds an entry whose format or operation this version does not know."""
+
+
+class EntryTooOld(FailStop):
+    """The log holds an entry of 1.0.0rc1, whose operations this version does not know."""
 
 
 class ApplyFailed(FailStop):

@@ -8,11 +8,26 @@ from collections.abc import Callable
 
 import msgspec
 
-from sockpqd.cluster.errors import ApplyFailed, EntryTooNew, OutOfMemory
+from sockpqd.cluster.errors import ApplyFailed, EntryTooNew, EntryTooOld, OutOfMemory
 from sockpqd.cluster.storage.state_hash import Chain
-from sockpqd.core import Applied, Event, Machine, PageLost, decode_entry, digests_of, name_of
+from sockpqd.core import Applied, Entry, Event, Machine, OldEntry, PageLost, decode_entry, digests_of, name_of
 
 log = logging.getLogger("sockpqd.cluster")
+
+
+def decoded(index: int, data: bytes) -> Entry:
+    """The entry in these bytes. Raises EntryTooNew and EntryTooOld if another version must read it."""
+    try:
+        return decode_entry(data)
+    except OldEntry as error:
+        raise EntryTooOld(
+            f"entry {index} was written by version 1.0.0rc1 ({error}). Start that version again on all nodes, say "
+            "`pqctl cluster offline`, and `pqctl cluster snapshot` on each; then stop them all and start this version"
+        ) from error
+    except (ValueError, msgspec.MsgspecError) as error:
+        # What is on disk and on the wire is checksummed: somebody wrote it like this.
+        raise EntryTooNew(f"entry {index} was written by a newer version of sockpqd ({error}): "
+                          "start that version on this node") from error
 
 
 class Execution:
@@ -27,8 +42,8 @@ class Execution:
     def apply(self, index: int, data: bytes) -> Applied | None:
         """Execute one committed entry; None: it has been executed.
 
-        Raises EntryTooNew, OutOfMemory, ApplyFailed and PageLost, all of which must end this node: an entry is never
-        skipped, because a replica without it would differ.
+        Raises EntryTooNew, EntryTooOld, OutOfMemory, ApplyFailed and PageLost, all of which must end this node: an
+        entry is never skipped, because a replica without it would differ.
         """
         if index <= self._machine.index:
             return None                         # the library repeats an entry when its callback raised (H5b)
@@ -38,12 +53,7 @@ class Execution:
             raise OutOfMemory(f"no memory to execute entry {index}: start this node again") from error
 
     def _execute(self, index: int, data: bytes) -> Applied:
-        try:
-            entry = decode_entry(data)
-        except (ValueError, msgspec.MsgspecError) as error:
-            # What is on disk and on the wire is checksummed: somebody wrote it like this.
-            raise EntryTooNew(f"entry {index} was written by a newer version of sockpqd ({error}): "
-                              "start that version on this node") from error
+        entry = decoded(index, data)
         try:
             applied = self._machine.apply(index, entry.now_ms, entry.seed, entry.operations)
         except (MemoryError, PageLost):

@@ -7,11 +7,13 @@ look first, and running meanwhile could break a promise.
 
 from __future__ import annotations
 
-from sockpqd.cluster.errors import EntryTooNew, LibraryMismatch, RaftViolated, RejoinFailed
+from sockpqd.cluster.errors import EntryTooNew, EntryTooOld, LibraryMismatch, RaftViolated, RejoinFailed
 from sockpqd.cluster.raft.replica_check import Diverged
 from sockpqd.cluster.storage.errors import StorageDamaged, StorageTooNew
 
-_LASTING = (StorageDamaged, StorageTooNew, EntryTooNew, RaftViolated, RejoinFailed, Diverged, LibraryMismatch)
+_LASTING = (
+    StorageDamaged, StorageTooNew, EntryTooNew, EntryTooOld, RaftViolated, RejoinFailed, Diverged, LibraryMismatch,
+)
 
 
 def restart_cures(error: BaseException) -> bool:

@@ -40,7 +40,9 @@ from sockpqd.core.ops.cluster import (
 from sockpqd.core.ops.effects import Effects
 from sockpqd.core.ops.entry import (
     Entry,
+    OldEntry,
     Operation,
+    as_of,
     continues,
     decode_entry,
     decode_operation,
@@ -300,6 +302,7 @@ __all__ = [
     "NotFound",
     "NotYet",
     "Number",
+    "OldEntry",
     "OnDup",
     "OpenSession",
     "Operation",
@@ -385,6 +388,7 @@ __all__ = [
     "WorkerNotFound",
     "WorkerPool",
     "WorkerState",
+    "as_of",
     "bytes_of",
     "continues",
     "cost",

@@ -12,7 +12,7 @@ Whoever adds to what a log or a state may hold raises FEATURE_LEVEL, once for ea
 * a new operation says its level in its row (handlers/table.py);
 * a new option of an operation is a field at its end, with a default, and its level is in FIELD_LEVELS. Below that level
   the leader refuses operations in which it differs from the default, and leaves it out of all others, because programs
-  that do not know it refuse longer records;
+  that do not know it refuse longer records; so does a node that forwards an operation to the leader (as_of());
 * an old operation that is to be executed or answered differently asks `State.level`, also for a new reply;
 * a snapshot holds what is new only in a state of that level: a new kind of frame, fields at the end of rows, or a new
   format (snapshot/write.py);

@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib.metadata
 import struct
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any, cast
 
@@ -276,6 +276,14 @@ class Replica(SyncObj):  # type: ignore[misc]  # pysyncobj has no types
                 else:
                     callback(None, FAIL_REASON.DISCARDED)
             self._SyncObj__raftLastApplied = index
+
+    def uncommitted(self) -> Iterator[tuple[int, bytes]]:
+        """Index and data of the proposed entries behind the last one that was applied."""
+        journal = self._SyncObj__raftLog
+        for index in range(max(self.applied_index + 1, journal.first_index), journal.last_index + 1):
+            data = self._argument(journal.entry(index)[0])
+            if data is not None:
+                yield index, data
 
     def _argument(self, command: bytes) -> bytes | None:
         """The data of an entry that was proposed by propose(); None if it is anything else."""

@@ -244,7 +244,7 @@ class CommandAnswer(Struct, tag="answered", frozen=True):
     executed: bool
 
 
-class ForwardedCall(Struct, tag="errand", frozen=True):
+class ForwardedCall(Struct, tag="call", frozen=True):
     """A call that the leader executes for a client of this user (cluster/forwarding/forwarded_calls.py)."""
 
     number: int

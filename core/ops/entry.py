@@ -15,7 +15,7 @@ from msgspec import Struct
 from sockpqd.core.levels import FEATURE_LEVEL, FIELD_LEVELS, FIRST_LEVEL
 from sockpqd.core.ops import cluster, fragments, jobs, pulses, queues, sessions, topics, users, workers
 
-ENTRY_FORMAT = 2
+ENTRY_FORMAT = 3
 
 Operation = (
     jobs.Atomic
@@ -53,6 +53,15 @@ Operation = (
 )
 
 
+# Format 2, of 1.0.0rc1, had other operations. What a cluster logs by itself, also while it is stopped, is the same.
+_OLD_FORMAT = 2
+_OF_BOTH_FORMATS = frozenset({cluster.Tick, cluster.Lead, cluster.Resume, cluster.SwitchService})
+
+
+class OldEntry(ValueError):
+    """The entry is of the format of 1.0.0rc1, and has operations that are not read from it."""
+
+
 class Entry(Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
     """One record of the log. `now_ms` and `seed` are the leader's; `operations` are executed in order."""
 
@@ -64,6 +73,7 @@ class Entry(Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Entry)
+_OLD_HEAD = _encoder.encode([_OLD_FORMAT, 0, 0, []])[:2]
 _operation_decoder: msgspec.msgpack.Decoder[Operation] = msgspec.msgpack.Decoder(Operation)
 
 
@@ -72,29 +82,48 @@ def encode_entry(now_ms: int, seed: int, operations: list[Operation], level: int
 
     `now_ms`: Unix time in milliseconds; `seed`: 64 random bits.
     """
-    if level < FEATURE_LEVEL and FIELD_LEVELS:
-        return _encoder.encode([ENTRY_FORMAT, now_ms, seed, _as_of(level, operations)])
-    return _encoder.encode(Entry(ENTRY_FORMAT, now_ms, seed, operations))
+    return _encoder.encode(as_of(level, Entry(ENTRY_FORMAT, now_ms, seed, operations)))
 
 
 def decode_entry(data: bytes) -> Entry:
-    """The entry in these bytes. Raises ValueError when they are not an entry of a known format."""
-    entry = _decoder.decode(data)
-    if entry.format != ENTRY_FORMAT:
-        never = ", which no release ever wrote" if entry.format < ENTRY_FORMAT else ""
-        raise ValueError(f"log entry of format {entry.format}{never}; this version reads format {ENTRY_FORMAT}")
-    return entry
+    """The entry in these bytes.
+
+    Raises OldEntry when it is of the format of 1.0.0rc1, otherwise ValueError when it is not of a known format.
+    """
+    try:
+        entry = _decoder.decode(data)
+    except msgspec.ValidationError:
+        if data[:2] == _OLD_HEAD:               # an operation that only this format has
+            raise OldEntry(_unread(_OLD_FORMAT)) from None
+        raise
+    if entry.format == ENTRY_FORMAT:
+        return entry
+    if entry.format == _OLD_FORMAT:
+        if _OF_BOTH_FORMATS.issuperset(map(type, entry.operations)):
+            return entry
+        raise OldEntry(_unread(_OLD_FORMAT))
+    raise ValueError(_unread(entry.format))
+
+
+def _unread(number: int) -> str:
+    never = ", which no release ever wrote" if number < _OLD_FORMAT else ""
+    return f"log entry of format {number}{never}; this version reads format {ENTRY_FORMAT}"
 
 
 def encode_operation(operation: Operation, level: int = FEATURE_LEVEL) -> bytes:
     """Bytes of an operation by itself, for its fragments."""
-    return _encoder.encode(_as_of(level, operation) if level < FEATURE_LEVEL and FIELD_LEVELS else operation)
+    return _encoder.encode(as_of(level, operation))
 
 
-def _as_of(level: int, value: Any) -> Any:
-    """The arrays of which this consists, without the fields that are of a higher level."""
+def as_of(level: int, value: Any) -> Any:
+    """What to encode in place of `value` for programs of this feature level: no field in it is of a higher one."""
+    return _cut(level, value) if level < FEATURE_LEVEL and FIELD_LEVELS else value
+
+
+def _cut(level: int, value: Any) -> Any:
+    """The arrays of which this consists."""
     if isinstance(value, list | tuple):
-        return [_as_of(level, one) for one in value]
+        return [_cut(level, one) for one in value]
     if not isinstance(value, Struct):
         return value
     kind = type(value)
@@ -102,7 +131,7 @@ def _as_of(level: int, value: Any) -> Any:
         name for name in kind.__struct_fields__ if FIELD_LEVELS.get((kind.__name__, name), FIRST_LEVEL) <= level
     ]
     tag = kind.__struct_config__.tag
-    return [*([] if tag is None else [tag]), *[_as_of(level, getattr(value, name)) for name in names]]
+    return [*([] if tag is None else [tag]), *[_cut(level, getattr(value, name)) for name in names]]
 
 
 def decode_operation(data: bytes | bytearray) -> Operation:

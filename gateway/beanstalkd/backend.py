@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from sockpqd.beanstalk import Call, Done, Failure, Result, calls
 from sockpqd.cluster.api import Cluster
-from sockpqd.core import OpenSession, Operation, Request, TouchSession
+from sockpqd.core import NotYet, OpenSession, Operation, Request, TouchSession, level_of
 from sockpqd.gateway.beanstalkd.call_operations import CALL_OPERATIONS, MS, OUTSIDE_SESSION, next_operation
-from sockpqd.gateway.beanstalkd.execution import OperationExecution
+from sockpqd.gateway.beanstalkd.execution import OperationExecution, failure_of
 from sockpqd.gateway.beanstalkd.lookups import look_up
 from sockpqd.gateway.beanstalkd.remote import (
     RETRY,
@@ -148,7 +148,12 @@ class NodeBackend:
             self._execution.begin(what, wait_ms, first=attempts == 1)
 
     def _forward(self, remote: Remote) -> None:
-        number = self._cluster.forward_call(self._principal.user, self._principal.peer, encode(remote), self._receive)
+        level = self._cluster.machine.level
+        if level < self._cluster.machine.known_level and level_of(remote) > level:
+            self._report(failure_of(NotYet()))       # as the leader says, which might not even know the option
+            return
+        data = encode(remote, level)
+        number = self._cluster.forward_call(self._principal.user, self._principal.peer, data, self._receive)
         if number is None:
             self._report(RETRY)
         else:

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from sockpqd.beanstalk import Failure, calls
-from sockpqd.core import Operation
+from sockpqd.core import FEATURE_LEVEL, Operation, as_of
 
 
 class RemoteRequest(Struct, array_like=True, tag=1, frozen=True, gc=False):
@@ -46,9 +46,9 @@ _outcomes: msgspec.msgpack.Decoder[Outcome] = msgspec.msgpack.Decoder(Outcome)
 _encoder = msgspec.msgpack.Encoder()
 
 
-def encode(value: Remote | Outcome) -> bytes:
-    """Encode what is sent to the leader, or its outcome."""
-    return _encoder.encode(value)
+def encode(value: Remote | Outcome, level: int = FEATURE_LEVEL) -> bytes:
+    """Encode what is sent to the leader, or its outcome, as nodes of this feature level read it."""
+    return _encoder.encode(as_of(level, value))
 
 
 def decode_remote(data: bytes) -> Remote:

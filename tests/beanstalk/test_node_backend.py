@@ -8,10 +8,12 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from sockpqd.beanstalk import Call, Conversation, Failure, Result, Server, calls
 from sockpqd.core import (
+    FEATURE_LEVEL,
     Delete,
     Get,
     GetWith,
@@ -21,6 +23,8 @@ from sockpqd.core import (
     Request,
     encode_operation,
 )
+from sockpqd.core.levels import FIELD_LEVELS
+from sockpqd.core.ops import entry
 from sockpqd.gateway.auth.users_file import Account
 from sockpqd.gateway.beanstalkd import execute_call, listener
 from sockpqd.gateway.beanstalkd.backend import NodeBackend
@@ -456,6 +460,32 @@ def test_an_outcome_too_large_for_the_link_is_out_of_memory(monkeypatch: pytest.
         full, refused = (decode_outcome(answer or b"") for answer in answers)
         assert full == calls.Found(number, b"x" * 1000)
         assert refused is Failure.OUT_OF_MEMORY
+    with_gateway(test, automatic=False)
+
+
+def test_what_is_forwarded_is_of_the_level_of_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in the log: an option of a later level is left out, and a request that has it is refused without being sent.
+
+    An older leader would not read it, and close the connection of the client.
+    """
+    async def test(gateway: MemoryGateway) -> None:
+        plain, cut, refused = (Place(gateway) for _ in range(3))
+        for place in (plain, cut, refused):
+            place.do(put())
+        gateway.cluster.serving = False
+        sent: list[bytes] = []
+        gateway.cluster.forward_call = lambda user, address, data, told: sent.append(data)
+        plain.call(put())
+        monkeypatch.setattr(entry, "FEATURE_LEVEL", FEATURE_LEVEL + 1)
+        monkeypatch.setitem(FIELD_LEVELS, ("PutWith", "targets"), FEATURE_LEVEL + 1)
+        gateway.cluster.machine.known_level = FEATURE_LEVEL + 1
+        cut.call(put())
+        whole, shorter = (msgspec.msgpack.decode(data)[1][-2] for data in sent)
+        assert shorter == whole[:-1]
+        monkeypatch.setitem(FIELD_LEVELS, ("PutWith", "lease_ms"), FEATURE_LEVEL + 1)
+        refused.call(put())
+        assert refused.result is Failure.OUT_OF_MEMORY, "the answer for 501 Not Yet"
+        assert len(sent) == 2
     with_gateway(test, automatic=False)
 
 

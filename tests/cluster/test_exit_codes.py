@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sockpqd.cluster.errors import ApplyFailed, EntryTooNew, FailStop, LibraryMismatch, RaftViolated
+from sockpqd.cluster.errors import ApplyFailed, EntryTooNew, EntryTooOld, FailStop, LibraryMismatch, RaftViolated
 from sockpqd.cluster.exit_codes import restart_cures
 from sockpqd.cluster.raft.replica_check import Diverged
 from sockpqd.cluster.storage.errors import JournalDamaged, JournalTooNew, SnapshotDamaged, SnapshotTooNew, StorageInUse
@@ -28,8 +28,8 @@ def test_what_another_process_may_do_better_is_worth_a_restart(error: BaseExcept
 
 
 @pytest.mark.parametrize("kind", [
-    JournalDamaged, SnapshotDamaged, JournalTooNew, SnapshotTooNew, EntryTooNew, RaftViolated, Diverged,
-    LibraryMismatch,
+    JournalDamaged, SnapshotDamaged, JournalTooNew, SnapshotTooNew, EntryTooNew, EntryTooOld, RaftViolated,
+    Diverged, LibraryMismatch,
 ])
 def test_what_is_the_same_after_every_start_is_not(kind: type[Exception]) -> None:
     assert not restart_cures(kind("for ever"))

@@ -102,7 +102,7 @@ def test_the_outcome_comes_back(world: dict[str, Node]) -> None:
     assert told == [b"done"]
 
 
-def test_an_errand_may_be_done_at_once(world: dict[str, Node]) -> None:
+def test_a_call_may_be_done_at_once(world: dict[str, Node]) -> None:
     world["b"].at_once = b"done"
     told: list[bytes | None] = []
     send(world, told)
@@ -111,7 +111,7 @@ def test_an_errand_may_be_done_at_once(world: dict[str, Node]) -> None:
     assert not world["b"].doing[0][1].cancelled
 
 
-def test_an_errand_is_recalled(world: dict[str, Node]) -> None:
+def test_a_call_is_recalled(world: dict[str, Node]) -> None:
     told: list[bytes | None] = []
     number = send(world, told)
     assert number is not None
@@ -145,7 +145,7 @@ def test_both_sides_notice_that_the_link_is_down(world: dict[str, Node]) -> None
     assert told == [None]
 
 
-def test_an_errand_ends_when_another_node_leads(world: dict[str, Node], leader: list[str | None]) -> None:
+def test_a_call_ends_when_another_node_leads(world: dict[str, Node], leader: list[str | None]) -> None:
     told: list[bytes | None] = []
     send(world, told)
     let_pass(world, 0.25)

@@ -21,7 +21,7 @@ from tests.upgrade.directories import DATA, start_in_vain, stopped_node, unpack
 from tests.upgrade.test_upgrade import check_all_is_there, description
 from tests.waiting import until
 
-NAME = "format5"            # two snapshots, and the journal behind the older one
+NAME = "entry3"             # two snapshots, and the journal behind the older one
 SEED = 20240611
 GENEROUS_S = 90.0           # on a machine that does a lot else
 START_EMPTY = "Stop it, move its data directory away and start it again with an empty one"

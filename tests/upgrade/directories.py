@@ -53,7 +53,7 @@ class Load:
         queue, priority = rng.choice(("mail", "print", "scan")), rng.choice((-7, 0, 0, 0, 1, 5, 2**63 - 1))
         data, asked = f"job {number} of {queue}", rng.choice((None, None, "order", "new"))
         new = asked == "new"
-        item = self._client.put(queue, data.encode(), priority, None if new else asked, new)
+        item = self._client.put(queue, data.encode(), priority, None if new else asked, new).item
         self._wait(queue, priority, item, data)
 
     def _wait(self, queue: str, priority: int, item: str | None, data: str) -> None:

@@ -20,9 +20,9 @@ from sockpqd.core.ops.entry import ENTRY_FORMAT
 from sockpqd.core.snapshot.write import FORMAT, MAGIC
 from tests.upgrade.directories import DATA, start_in_vain, stopped_node, unpack
 
-NAME = "format5"
+NAME = "entry3"
 NEVER = 250             # the tag of no operation
-SAMPLE_ENTRY_FORMAT = 2     # of the entries in the data directory of that name
+SAMPLE_ENTRY_FORMAT = 3     # of the entries in the data directory of that name
 
 
 def newer_journal(data_dir: Path) -> str:

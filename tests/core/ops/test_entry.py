@@ -48,6 +48,7 @@ from sockpqd.core import (
     Lead,
     Move,
     Number,
+    OldEntry,
     OnDup,
     OpenSession,
     Operation,
@@ -333,14 +334,32 @@ def test_unknown_or_malformed_operation_is_refused(form: list[object]) -> None:
         decode_entry(entry_of(form))
 
 
-def test_entry_of_the_format_before_the_first_release_is_refused_as_such() -> None:
-    with pytest.raises(ValueError, match=r"format 1, which no release ever wrote; this version reads format 2$"):
-        decode_entry(msgspec.msgpack.encode([1, 2, 3, [[3, 7]]]))
+@pytest.mark.parametrize("number", [1, 4])
+def test_an_entry_of_another_format_is_refused_with_its_number_and_ours(number: int) -> None:
+    never = ", which no release ever wrote" if number == 1 else ""
+    with pytest.raises(ValueError, match=rf"format {number}{never}; this version reads format 3$") as raised:
+        decode_entry(msgspec.msgpack.encode([number, 2, 3, [[3, 7]]]))
+    assert not isinstance(raised.value, OldEntry)
 
 
-def test_entry_of_a_newer_format_is_refused_with_its_number_and_ours() -> None:
-    with pytest.raises(ValueError, match=r"format 3; this version reads format 2$"):
-        decode_entry(msgspec.msgpack.encode([3, 0, 0, []]))
+CANDIDATE = 2       # the format of 1.0.0rc1
+
+
+@pytest.mark.parametrize("operation", [Tick(), Lead("a", 7, ("a",), b"id", 9), Resume(30), SwitchService(False)])
+def test_what_a_cluster_logs_by_itself_is_read_of_the_release_candidate_too(operation: Operation) -> None:
+    """When its nodes are stopped one after the other, the others elect leaders behind the last snapshot."""
+    data = msgspec.msgpack.encode([CANDIDATE, 1, 2, [operation]])
+    assert decode_entry(data).operations == [operation]
+    assert decode_entry(memoryview(data)).operations == [operation]         # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("operations", [[[3, 7]], [[6], [1, "q", 0, b""]], [[32, 7]], [[24, 7]]], ids=str)
+def test_other_operations_of_the_release_candidate_are_refused_as_its(operations: list[list[object]]) -> None:
+    """Whether this format has them, had them, or has others with these numbers."""
+    data = msgspec.msgpack.encode([CANDIDATE, 1, 2, operations])
+    for form in (data, memoryview(data)):
+        with pytest.raises(OldEntry, match=r"format 2; this version reads format 3$"):
+            decode_entry(form)          # type: ignore[arg-type]
 
 
 PUT, WITH = Put("q", 0, b""), PutWith(Put("q", 0, b""), ttl_ms=5)

@@ -1,7 +1,7 @@
-"""The interface between the queue and its replication: `apply`, `snapshot`, `restore`; the rest is for reading.
+"""The interface between the queue and its replication: `apply`, `snapshot`, `restore`; the rest only reads.
 
-The queue is a function of the log. Only `apply` changes it, and what `apply` does depends only on the state and its
-arguments: time is `now_ms`, chance is `seed`.
+The queue is a function of the log. Only `apply` changes it, and the outcome of `apply` depends only on the state and
+its arguments: time is `now_ms`, chance is `seed`.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class Machine:
     def __init__(self, known_level: int | None = None, paging: Callable[[], Pager] | None = None) -> None:
         """An empty state.
 
-        `known_level`: the highest feature level that this node knows, that of the program unless given. `paging`: makes
-        an empty pager for a state, if jobs may be outside memory.
+        `known_level`: the highest feature level that this node knows, by default the level of the program. `paging`:
+        returns an empty pager for a state, if jobs may be outside memory.
         """
         self.known_level = levels.FEATURE_LEVEL if known_level is None else known_level
         self._paging = paging
@@ -78,12 +78,12 @@ class Machine:
         self.failed: Operation | None = None    # the operation that made apply() raise
 
     def apply(self, index: int, now_ms: int, seed: int, operations: Sequence[Operation]) -> Applied:
-        """Execute one log entry.
+        """Execute one log entry; returns the replies and the effects.
 
-        `index`: its position in the log, beyond that of the last one. `now_ms`: the leader's clock, Unix time in
-        milliseconds; replicated time follows it but never goes back. `seed`: 64 random bits. First comes what is due by
-        time (while the service is online), then the operations are executed in order. An exception is a bug, never a
-        client's mistake, and leaves the state undefined: the node must stop.
+        `index`: its position in the log, greater than the last one. `now_ms`: the leader's clock, Unix time in
+        milliseconds; replicated time follows it but never goes back. `seed`: 64 random bits. Everything that is due by
+        time comes first (while the service is online), then the operations are executed in order. An exception is a
+        bug, never a client's mistake, and leaves the state undefined: the node must stop.
 
         When the entry would take too long, because more was handed out or done than could be foreseen, the rest of its
         operations are not executed, on any node: they get no reply and are proposed again. The first
@@ -121,19 +121,20 @@ class Machine:
     def snapshot(self, *, by_reference: bool = False) -> Iterator[bytes]:
         """The state in chunks of 64 KiB to 1 MiB (the last may be smaller).
 
-        `by_reference`: for this node alone; what is in pages is named (`references`) and not read.
-        It is created while it is read: `apply` must not be called before the last chunk, except beside a forked child.
+        `by_reference`: for this node alone; pages are named (`references`) instead of read.
+        The snapshot is created while it is read: `apply` must not be called before the last chunk, unless
+        a forked child reads it.
         """
         return write.write(self._state, users=True, by_reference=by_reference)
 
     def export(self, *, users: bool = False) -> Iterator[bytes]:
-        """The same for a client: without the users, whose keys it must not learn unless it asks for them."""
+        """A snapshot for a client, by default without the users, whose keys it must not learn."""
         return write.write(self._state, users=users)
 
     def restore(self, chunks: Iterable[bytes]) -> None:
-        """Replace the state by that of a snapshot, in pieces of any size.
+        """Replace the state by the one in a snapshot, given in pieces of any size.
 
-        Raises SnapshotError, and PageLost when a page that it names is not there, and changes nothing.
+        Raises SnapshotError, or PageLost if a page that it names is missing, and then changes nothing.
         """
         old, pager = self._state, self._new_pager()
         try:
@@ -151,36 +152,36 @@ class Machine:
         return None if self._paging is None else self._paging()
 
     def page_out(self) -> bool:
-        """Take some jobs out of memory if too many are there; returns whether there may be more to do.
+        """Take some jobs out of memory if there are too many; returns whether there may be more to do.
 
-        A matter of this node: no reply and no snapshot shows it. To be called between entries. Raises PageLost, as
-        whatever may read a page does: then the state is incomplete, and the node must stop.
+        Local to this node: no reply and no snapshot depends on it. To be called between entries. Raises PageLost, as
+        any call that reads a page may: then the state is incomplete, and the node must stop.
         """
         pager = self._state.pager
         return pager is not None and pager.page_out_some(self._state.queues, self._state.delays)
 
     @property
     def crowded(self) -> bool:
-        """Whether far more is in memory than there should be, and page_out() might help."""
+        """Return whether the memory budget is exceeded by so much that page_out() should be called at once."""
         pager = self._state.pager
         return pager is not None and pager.crowded(self._state.queues)
 
     @property
     def hot_bytes(self) -> int:
-        """What the waiting jobs that are not in pages take in memory, about."""
+        """The approximate memory of the waiting jobs that are not in pages, in bytes."""
         queues, pager = self._state.queues, self._state.pager
         return queues.waiting_bytes + limits.JOB_BYTES * queues.waiting if pager is None else pager.hot_bytes(queues)
 
     @property
     def pages(self) -> Pages | None:
-        """The pages of jobs that are not in memory, for reading their figures; None: all are in memory."""
+        """The pages of jobs outside memory, for reading their figures; None if all jobs are in memory."""
         pager = self._state.pager
         return None if pager is None else pager.pages
 
     def record(self, types: Iterable[str]) -> None:
-        """From now on `apply` returns the events of these types. A matter of this node: the state does not have it.
+        """Make `apply` return the events of these types from now on. Local to this node, not part of the state.
 
-        The end of a CLONE (GAP) is recorded with any other.
+        The end of a CLONE (GAP) is recorded with any type.
         """
         recorded = frozenset(types)
         self._state.events.recorded = recorded | {GAP} if recorded else recorded
@@ -188,7 +189,7 @@ class Machine:
 
     @property
     def event_seq(self) -> int:
-        """The number of the newest event: how many there have been since the cluster began."""
+        """The number of the newest event: the count of events since the cluster began."""
         return self._state.events.seq
 
     @property
@@ -223,7 +224,7 @@ class Machine:
 
     @property
     def online(self) -> bool:
-        """Whether the service as a whole is online: see SwitchService."""
+        """Return whether the service as a whole is online: see SwitchService."""
         return self._state.online
 
     @property
@@ -238,7 +239,7 @@ class Machine:
 
     @property
     def max_id(self) -> int:
-        """The greatest server id ever assigned."""
+        """The greatest server id assigned so far."""
         return self._state.servers.max_id
 
     def total(self, queue: str | None) -> JobTotals:
@@ -261,7 +262,7 @@ class Machine:
         return list(self._state.queues.with_buried)
 
     def all_queue_names(self) -> Iterator[str]:
-        """The names of the same queues as of now, some perhaps twice: to be gone through while entries are applied."""
+        """The names of all queues as of now, some perhaps twice: safe to iterate while entries are applied."""
         return queries.all_names(self._state)
 
     def queue_names(self, prefix: str) -> list[str]:
@@ -274,23 +275,23 @@ class Machine:
         return self._state.settings
 
     def queue_settings(self, queue: str) -> QueueSettings | None:
-        """The settings of `queue`, None: it has none; a new object after each change."""
+        """The settings of `queue`, None if it has none; a new object after each change."""
         return self._state.queues.settings.get(queue)
 
     def counts(self, queue: str) -> QueueCounts | None:
-        """The number of jobs of `queue` in each state; None: there is no such queue."""
+        """The number of jobs of `queue` in each state; None if there is no such queue."""
         return queries.counts(self._state, queue)
 
     def stat(self, queue: str, now_ms: int, *, awaited: bool = False) -> list[tuple[str, int]] | None:
-        """The figures of QUEUE STAT by name, in a fixed order; None: there is no such queue, and it is not `awaited`.
+        """The figures of QUEUE STAT by name, in a fixed order; None if there is no such queue and it is not `awaited`.
 
-        `now_ms`: the replicated time now, as that of the state stands still while nothing is applied. `awaited`:
-        clients wait for its jobs, so it has figures even when it has no jobs.
+        `now_ms`: the replicated time now, because the clock of the state stands still while nothing is applied.
+        `awaited`: clients wait for its jobs, so it has figures even when it has no jobs.
         """
         return queries.stat(self._state, queue, now_ms, awaited=awaited)
 
     def on_disk(self, queue: str) -> PagingCounts:
-        """What of `queue` is on the disk of this node. Other nodes may have more there, or less."""
+        """The part of `queue` that is on the disk of this node. Other nodes may have more or less there."""
         return queries.queue_on_disk(self._state, queue)
 
     @property
@@ -299,21 +300,21 @@ class Machine:
         return self._state.queues.expiring.keys()
 
     def used_ms(self, queue: str) -> int | None:
-        """When a queue with IDLE was last used, as far as the log knows; None: it is in use, or has no IDLE."""
+        """The last logged use of a queue with IDLE, in ms; None if it is in use or has no IDLE."""
         one = self._state.queues.expiring.get(queue)
         return None if one is None or one.taken else one.used_ms
 
     def urgent(self, queue: str) -> int:
-        """Number of READY jobs of `queue` that are urgent, as users of beanstalkd call them."""
+        """The number of READY jobs of `queue` that beanstalkd calls urgent."""
         one = self._state.queues.by_name.get(queue)
         return 0 if one is None else one.urgent
 
     def history(self, queue: str, now_ms: int) -> QueueHistory:
-        """The counters of `queue`, and for how long its oldest READY job has been waiting."""
+        """The counters of `queue`, and the waiting time of its oldest READY job."""
         return queries.history(self._state, queue, now_ms)
 
     def peek(self, selector: AnySelector) -> JobView | None:
-        """The selected job, in any state, or the READY or DELAYED one at a place; None: there is none."""
+        """The selected job in any state, or the READY or DELAYED one at a place; None if there is none."""
         return queries.peek(self._state, selector)
 
     def peek_queue(self, queue: str, state: JobState, count: int) -> list[JobView]:
@@ -321,7 +322,7 @@ class Machine:
         return self.views(self.first_jobs(queue, state, count), state)
 
     def first_jobs(self, queue: str, state: JobState, count: int) -> list[AnyJob]:
-        """The same jobs, to be made views of in portions (`views`), also while entries are applied."""
+        """The same jobs as stored, to be turned into views in portions (`views`), also while entries are applied."""
         return queries.first_jobs(self._state, queue, state, count)
 
     def views(self, jobs: Iterable[AnyJob], state: JobState) -> list[JobView]:
@@ -329,7 +330,7 @@ class Machine:
         return queries.views(self._state, jobs, state)
 
     def unfinished(self, queue: str | None, item: str | None = None) -> bool:
-        """Whether `queue` (None: any) has an unfinished job, of this item if there is one."""
+        """Return whether `queue` (None: any) has an unfinished job (of `item`, if given)."""
         return queries.unfinished(self._state, None if queue is None else (queue,), item)
 
     @property
@@ -344,16 +345,16 @@ class Machine:
 
     @property
     def next_id(self) -> int:
-        """The id of the next hand-out; neither it nor a greater one was ever assigned."""
+        """The next hand-out id: greater than all ids assigned so far."""
         return self._state.next_id
 
     def queue_of(self, number: int) -> str | None:
-        """The queue of the running job of this id; None: there is no such job."""
+        """The queue of the running job of this id; None if there is no such job."""
         job = self._state.running.get(number)
         return None if job is None else job.queue
 
     def running_job(self, number: int) -> RunningJob | None:
-        """The running job of this id, read-only; None: there is no such job."""
+        """The running job of this id, read-only; None if there is no such job."""
         return self._state.running.get(number)
 
     def running(self) -> list[RunningJob]:
@@ -362,7 +363,7 @@ class Machine:
 
     @property
     def session_count(self) -> int:
-        """Number of sessions."""
+        """The number of sessions that have not ended."""
         return len(self._state.sessions.by_number)
 
     def sessions(self) -> list[Session]:
@@ -370,11 +371,11 @@ class Machine:
         return list(self._state.sessions.by_number.values())
 
     def session(self, number: int) -> Session | None:
-        """The session of this number unless it has ended, read-only; do not show its secret."""
+        """The session of this number, read-only; None if it has ended. Do not show its secret."""
         return self._state.sessions.get(number)
 
     def sessions_beside(self, session: int) -> int:
-        """The number of sessions of the owner of this one; 0: there is no such session."""
+        """The number of sessions that the owner of this one has; 0 if there is no such session."""
         found = self._state.sessions.get(session)
         return 0 if found is None else self._state.sessions.owners.count(*found.owner)
 
@@ -384,15 +385,15 @@ class Machine:
 
     @property
     def topics(self) -> Mapping[str, Collection[tuple[str, str | None]]]:
-        """The bindings of each topic, a queue with its pattern (None: all messages). For reading."""
+        """The bindings of each topic, a queue with its pattern (None: all messages). Read-only."""
         return self._state.topics.by_name
 
     def worker(self, name: str) -> WorkerPool | None:
-        """The worker of this name, read-only."""
+        """The worker of this name, read-only; None if there is none."""
         return self._state.workers.by_name.get(name)
 
     def workers(self) -> list[WorkerPool]:
-        """All workers in the order of their names, read-only."""
+        """All workers in name order, read-only."""
         by_name = self._state.workers.by_name
         return list(map(by_name.__getitem__, by_name))
 
@@ -402,12 +403,12 @@ class Machine:
         return [] if bound is None else list(bound.taken)
 
     def ready(self, queue: str) -> int:
-        """Number of jobs of `queue` that could be handed out now."""
+        """The number of jobs of `queue` that could be handed out now."""
         one = self._state.queues.by_name.get(queue)
         return 0 if one is None else one.available()
 
     def ready_of_item(self, queue: str, item: str) -> int:
-        """Number of jobs of `item` in `queue` that could be handed out now."""
+        """The number of jobs of `item` in `queue` that could be handed out now."""
         item_queue = self._state.items.in_queue(item, queue)
         return 0 if item_queue is None else available_of_item(self._state.queues.by_name[queue], item_queue)
 
@@ -425,17 +426,17 @@ class Machine:
 
     @property
     def pulses(self) -> Mapping[str, Pulse]:
-        """The pulses by name. For reading."""
+        """The pulses by name. Read-only."""
         return self._state.pulses.by_name
 
     @property
     def rate_limited_queues(self) -> Mapping[str, Mapping[str, None]]:
-        """The names of the queues with a rate, by the pulse they have. For reading."""
+        """The names of the queues with a rate, by their pulse. Read-only."""
         return self._state.queues.of_pulse
 
     @property
     def ready_of_pulse(self) -> Mapping[str, Sequence[str]]:
-        """The same of those only that have a READY job. For reading."""
+        """Like `rate_limited_queues`, but only queues with a READY job. Read-only."""
         return self._state.queues.ready_of_pulse
 
     def pulse_of_job(self, number: int) -> str | None:
@@ -444,7 +445,7 @@ class Machine:
         return None if job is None else job.pulse
 
     def pulse_of_ticket(self, ticket: int) -> str | None:
-        """The name of the pulse that issued this ticket; None: it is not open."""
+        """The name of the pulse that issued this ticket; None if the ticket is not open."""
         return self._state.pulses.tickets.get(ticket)
 
     @property
@@ -454,15 +455,15 @@ class Machine:
 
     @property
     def fair_settings(self) -> FairSettings:
-        """The settings of FAIR."""
+        """The settings of the FAIR scheduler."""
         return queries.fair_settings(self._state)
 
     def fair_levels(self) -> list[FairLevel]:
-        """The levels of FAIR."""
+        """The levels of the FAIR scheduler."""
         return queries.fair_levels(self._state)
 
     def fair_group(self, group: str, now_ms: int = 0) -> FairGroup | None:
-        """One group of FAIR; None: it has neither an unfinished job nor an account. `now_ms`: replicated time."""
+        """One group of FAIR; None if it has neither an unfinished job nor an account. `now_ms`: replicated time."""
         return queries.fair_group(self._state, group, now_ms)
 
     def fair_names(self) -> list[str]:
@@ -471,17 +472,17 @@ class Machine:
 
     @property
     def fair_used(self) -> bool:
-        """Whether groups are in use."""
+        """Return whether groups are in use."""
         return self._state.fair is not None
 
     def unfinished_groups(self) -> int:
-        """The number of groups that have an unfinished job, as far as they have an account; 0 before the first use."""
+        """The number of groups that have both an account and an unfinished job; 0 before the first use of groups."""
         return queries.unfinished_groups(self._state)
 
     def next_due_ms(self) -> int | None:
-        """The replicated time at which a Tick should be applied because something may be due; None: nothing will be.
+        """The replicated time at which a Tick should be applied because something may be due; None if nothing will be.
 
-        It may be early: a session that was used in the meantime is not over.
+        It may be too early: a session that was used in the meantime has not ended.
         """
         state = self._state
         times = (
@@ -498,7 +499,7 @@ class Machine:
 
 
 def _begin_entry(state: State, index: int, now_ms: int) -> None:
-    """Time passes to that of the entry, and what is kept for one entry begins anew."""
+    """Advance replicated time to the entry's timestamp and reset the state kept per entry."""
     assert index > state.index, f"entry {index} after entry {state.index}"
     state.index = index
     state.put_item = None

@@ -1,4 +1,4 @@
-"""Reading jobs and queues from outside (PEEK, QUEUE LIST, QUEUE STAT, TOTAL), and the forms in which they are seen."""
+"""Read access to jobs and queues (PEEK, QUEUE LIST, QUEUE STAT, TOTAL), and the views that it returns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sockpqd.core.store.job import AnyJob, BuriedJob, DelayedJob, JobCounts, Run
 
 
 class JobView(Struct, gc=False, frozen=True):
-    """One job."""
+    """One job as PEEK shows it."""
 
     queue: str
     id: int | None              # of a running job
@@ -43,7 +43,7 @@ class JobView(Struct, gc=False, frozen=True):
 
 
 class FairLevel(Struct, gc=False, frozen=True):
-    """One level of FAIR (spec/fair 1)."""
+    """One level of the FAIR scheduler (spec/fair 1)."""
 
     level: int
     time_us: int
@@ -52,7 +52,7 @@ class FairLevel(Struct, gc=False, frozen=True):
 
 
 class FairGroup(Struct, gc=False, frozen=True):
-    """One group of FAIR."""
+    """One group of the FAIR scheduler."""
 
     level: int
     used_us: int
@@ -62,7 +62,7 @@ class FairGroup(Struct, gc=False, frozen=True):
 
 
 class QueueCounts(Struct, gc=False, frozen=True):
-    """The number of jobs of a queue in each state; dead jobs are those that came from it, buried ones lie in it."""
+    """The number of jobs of a queue in each state; dead jobs count where they came from, buried ones where they are."""
 
     ready: int
     delayed: int
@@ -72,7 +72,7 @@ class QueueCounts(Struct, gc=False, frozen=True):
 
 
 class QueueHistory(Struct, gc=False, frozen=True):
-    """The counters of a queue, which live and die with it."""
+    """The counters of a queue, which are deleted with it."""
 
     put: int            # jobs that came, by Put, Move and Kick
     taken: int          # hand-outs, including undone ones
@@ -87,7 +87,7 @@ class QueueHistory(Struct, gc=False, frozen=True):
 
 
 class StateSums(Struct, gc=False, frozen=True):
-    """The jobs of all queues in each state, dead ones where they lie."""
+    """The number of jobs of all queues in each state, dead ones counted where they are."""
 
     ready: int
     delayed: int
@@ -101,7 +101,7 @@ NOTHING = QueueHistory(0, 0, 0, 0, 0, 0, 0, 0)
 
 
 def unfinished(state: State, queues: tuple[str, ...] | None, item: str | None) -> bool:
-    """Whether one of these queues has an unfinished job (of the item)."""
+    """Return whether one of these queues has an unfinished job (of the item)."""
     return any_unfinished(state, queues, item)
 
 
@@ -112,12 +112,12 @@ def names(state: State, prefix: str) -> list[str]:
 
 
 def all_names(state: State) -> Iterator[str]:
-    """The names of the same queues, some perhaps twice. They are those of now, whenever they are gone through."""
+    """The names of all queues as of now, some perhaps twice. The iterator stays valid while the state changes."""
     return chain(list(state.queues.by_name), list(state.queues.idle), list(state.dead))
 
 
 def counts(state: State, name: str) -> QueueCounts | None:
-    """The number of jobs of the queue in each state; None: there is no such queue."""
+    """The number of jobs of the queue in each state; None if there is no such queue."""
     queue, dead = state.queues.find(name), state.dead.get(name)
     if dead is None and queue is None:
         return None
@@ -128,7 +128,7 @@ def counts(state: State, name: str) -> QueueCounts | None:
 
 
 def history(state: State, name: str, now_ms: int) -> QueueHistory:
-    """The counters of the queue, and for how long its oldest READY job has been waiting."""
+    """The counters of the queue, and the waiting time of its oldest READY job."""
     queue = state.queues.find(name)
     if queue is None:
         return NOTHING
@@ -148,7 +148,7 @@ def sums(state: State) -> StateSums:
 
 
 def stat(state: State, name: str, now_ms: int, *, awaited: bool = False) -> list[tuple[str, int]] | None:
-    """The figures of the queue, in the order of QUEUE STAT; None: there is no such queue, and it is not `awaited`."""
+    """The figures of QUEUE STAT in their order; None if there is no such queue and it is not `awaited`."""
     known = counts(state, name)
     if known is None and awaited:
         known = QueueCounts(0, 0, 0, 0)
@@ -186,18 +186,18 @@ def stat(state: State, name: str, now_ms: int, *, awaited: bool = False) -> list
 
 
 def queue_on_disk(state: State, name: str) -> PagingCounts:
-    """What of the queue is on the disk of this node."""
+    """The part of the queue that is on the disk of this node."""
     queue, pager = state.queues.by_name.get(name), state.pager
     return PagingCounts(0, 0) if queue is None or pager is None else paging_counts(queue, pager.pages)
 
 
 def fair_settings(state: State) -> FairSettings:
-    """The settings of FAIR."""
+    """The settings of the FAIR scheduler."""
     return FairSettings() if state.fair is None else state.fair.levels.settings
 
 
 def fair_levels(state: State) -> list[FairLevel]:
-    """The levels that there are."""
+    """The levels that have a group."""
     scheduler = state.fair
     if scheduler is None:
         return [FairLevel(level, 0, 0, 0) for level in range(len(FairSettings().thresholds_s))]
@@ -209,7 +209,7 @@ def fair_levels(state: State) -> list[FairLevel]:
 
 
 def fair_group(state: State, group: str, now_ms: int = 0) -> FairGroup | None:
-    """One group; None: it has neither an unfinished job nor an account. `now_ms`: some accounts end before a Tick."""
+    """One group; None if it has neither an unfinished job nor an account. `now_ms`: some accounts end before a Tick."""
     scheduler = state.fair
     if scheduler is None:
         queue = state.queues.by_name.get(group)     # without PUT .. GROUP all groups are queues
@@ -226,12 +226,12 @@ def fair_names(state: State) -> list[str]:
 
 
 def unfinished_groups(state: State) -> int:
-    """The number of groups that have an unfinished job, as far as they have an account; 0 before the first use."""
+    """The number of groups that have both an account and an unfinished job; 0 before the first use."""
     return 0 if state.fair is None else state.fair.unfinished
 
 
 def peek(state: State, selector: AnySelector) -> JobView | None:
-    """The selected job; None: there is none."""
+    """The selected job; None if there is none."""
     if isinstance(selector, Place):
         waiting = state.waiting_at(selector.queue, selector.seq)
         return None if waiting is None else _seen(state, waiting)
@@ -267,13 +267,13 @@ def first_jobs(state: State, name: str, which: JobState, count: int) -> list[Any
 
 
 def views(state: State, jobs: Iterable[AnyJob], which: JobState) -> list[JobView]:
-    """Jobs that were found in this state, as clients see them."""
+    """The views of jobs that were found in this state."""
     ready = JobState.DEAD if which is JobState.DEAD else JobState.READY
     return [_seen(state, job, ready) for job in jobs]
 
 
 def _seen(state: State, job: AnyJob, ready: JobState = JobState.READY) -> JobView:
-    """A job as clients see it. `ready`: the state of one that is READY, which may also be DEAD."""
+    """The view of a job. `ready`: the state to show for a READY one, which may also be DEAD."""
     extras = job.extras
     key, reason, group = (None, None, None) if extras is None else (extras.key, extras.reason, extras.group)
     counts, lease_ms = (None, None) if extras is None else (extras.counts, extras.lease_ms)

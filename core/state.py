@@ -3,7 +3,7 @@
 The state of a job changes only through a few pairs of methods that undo each other: `add` and `remove` (READY), `defer`
 and `undefer` (DELAYED), `start` and `stop` (RUNNING), `bury` and `unbury` (BURIED), and `swap`. They keep all counters
 and lists right, so that none can drift from the jobs. A caller that takes a job away without putting it back into the
-same queue and item must call `close`, which tells whether these are finished.
+same queue and item must call `close`, which returns whether these are finished.
 """
 
 from __future__ import annotations
@@ -58,24 +58,24 @@ from sockpqd.core.store.topics import Topics
 
 
 class CloneUpload(Protocol):
-    """The CLONE under way: a snapshot that arrives in chunks (snapshot/upload.py)."""
+    """The CLONE in progress: a snapshot that arrives in chunks (snapshot/upload.py)."""
 
     clone: int
     total_bytes: int
     chunks: CloneBuffer
 
     def add(self, data: bytes, level: int) -> None:
-        """The next chunk, for a cluster of this feature level."""
+        """Add the next chunk, for a cluster of this feature level."""
 
     def finish(self) -> State:
-        """The state in the snapshot."""
+        """The state in the complete snapshot. Raises SnapshotError."""
 
     def drop(self) -> None:
-        """It is given up."""
+        """Abandon the upload and release its pages."""
 
 
 class Collected(Struct):
-    """The bytes of a large operation that have arrived (ops/fragments.py)."""
+    """The collected bytes of a large operation (ops/fragments.py)."""
 
     number: int
     data: bytearray
@@ -85,44 +85,44 @@ class UndoLog(Protocol):
     """Records each step of a batch, so that it can be undone (undo.py)."""
 
     def added(self, job: Job) -> None:
-        """`job` became READY."""
+        """Record that `job` became READY."""
 
     def removed(self, job: Job) -> None:
-        """`job` is no longer READY."""
+        """Record that `job` is no longer READY."""
 
     def deferred(self, job: DelayedJob) -> None:
-        """`job` became DELAYED."""
+        """Record that `job` became DELAYED."""
 
     def undeferred(self, job: DelayedJob, releases: list[ItemRelease]) -> None:
-        """`job` is no longer DELAYED; it was part of these releases."""
+        """Record that `job` is no longer DELAYED; it was part of these releases."""
 
     def buried(self, job: BuriedJob) -> None:
-        """`job` became BURIED."""
+        """Record that `job` became BURIED."""
 
     def unburied(self, job: BuriedJob) -> None:
-        """`job` is no longer BURIED."""
+        """Record that `job` is no longer BURIED."""
 
     def stopped(self, job: RunningJob) -> None:
-        """`job` no longer runs; it is still bound to its session."""
+        """Record that `job` no longer runs; it is still bound to its session."""
 
     def swapped(self, old: RunningJob, new: RunningJob) -> None:
-        """`new` took the place of `old`."""
+        """Record that `new` took the place of `old`."""
 
     def noted(self, pulse: Pulse) -> None:
-        """A result of one of the pulse's grants is about to be noted."""
+        """Record that a result of one of the pulse's grants is about to be noted."""
 
     def alarmed(self, queue: str, alarmed: bool) -> None:
-        """The depth of the queue was told."""
+        """Record that the other depth of the queue is reported next."""
 
     def used_fair(self) -> None:
-        """Groups are in use from here on."""
+        """Record that groups are in use from here on."""
 
     def retained(self, queue: str, key: str, before_ms: int, forgotten: tuple[int, str] | None) -> None:
-        """The key is retained; before, it was until `before_ms` (0: it was not). `forgotten`: another one made room."""
+        """Record that the key is retained; before, it was until `before_ms` (0: not). `forgotten`: dropped for it."""
 
 
 class State:
-    """Everything that the log determines. Two states are equal iff their snapshots are the same bytes."""
+    """All data that the log determines. Two states are equal iff their snapshots are the same bytes."""
 
     __slots__ = (
         "allowed",
@@ -219,7 +219,7 @@ class State:
         self.opened: dict[str, list[Queue]] = {}
 
     def keep_in(self, pager: Pager | None) -> None:
-        """From now on this pager decides what of the jobs is in memory; None: all is."""
+        """Let this pager decide from now on which jobs are in memory; None: all are."""
         self.pager = pager
         if pager is None:
             return
@@ -228,14 +228,14 @@ class State:
             self.body_bytes_min = pager.pages.bodies.bytes_min
 
     def held(self, data: bytes) -> Data:
-        """The data of a new job: held so that they may leave memory, if they are large."""
+        """The data of a new job, held in such a way that they may leave memory if they are large."""
         if len(data) < self.body_bytes_min:
             return data
         assert self.pager is not None
         return self.pager.pages.bodies.hold(data)
 
     def numbered(self, number: int) -> AnyJob | None:
-        """The numbered job of this number; None: there is none."""
+        """The numbered job of this number; None if there is none."""
         job = self.numbers.get(number)
         if job is not None or self.pager is None:
             return job
@@ -245,7 +245,7 @@ class State:
         return self.pager.pages.find(number)
 
     def new_seq(self) -> int:
-        """A place behind all others."""
+        """A new seq, for a place behind all others."""
         seq = self.next_seq
         self.next_seq = seq + 1
         return seq
@@ -255,7 +255,7 @@ class State:
         return job.seq if is_numbered(job.extras) else self.new_seq()
 
     def waiting_at(self, queue_name: str, seq: int) -> Job | DelayedJob | None:
-        """The READY or DELAYED job of the queue whose place has this number; None: there is none."""
+        """The READY or DELAYED job of the queue whose place has this number; None if there is none."""
         delayed = self.delays.find(seq)
         if delayed is not None:
             return delayed if delayed.queue == queue_name else None
@@ -267,10 +267,10 @@ class State:
     def make_ready(
         self, queue: Queue, job: Job, active_ms: int | None = None, *, replaces: bool = False,
     ) -> None:
-        """`job` becomes READY at its rank and seq; `when` and the end of its TTL are determined here.
+        """Make `job` READY at its rank and seq; `when` and the end of its TTL are determined here.
 
-        `active_ms`: since when it counts as active in a queue with ORDER TIME; None: since now. `replaces`: a job that
-        has been READY at this place.
+        `active_ms`: since when it counts as active in a queue with ORDER TIME; None: now. `replaces`: a job that has
+        been READY at this place.
         """
         if queue.settings is not None and queue.settings.order is Order.TIME:
             job = replace(job, when=time_in_order(job, self.clock_ms if active_ms is None else active_ms))
@@ -286,7 +286,7 @@ class State:
         return job.seq >> limits.SEQ_BITS < self.clock_ms
 
     def add(self, queue: Queue, job: Job) -> None:
-        """`job` becomes READY."""
+        """Make `job` READY at its place in the queue."""
         effects, name = self.effects, job.queue
         effects.ready[name] = None
         if job.item is None:
@@ -309,14 +309,14 @@ class State:
             self.undo.added(job)
 
     def add_plain(self, queue: Queue, job: Job) -> None:
-        """The same of a job that has no item and no extras, in a queue without settings: most of them."""
+        """Like `add`, for a job without item or extras in a queue without settings: the frequent case."""
         self.effects.ready[queue.name] = None
         self.queues.add(queue, job)
         if self.undo is not None:
             self.undo.added(job)
 
     def remove(self, queue: Queue, job: Job) -> None:
-        """`job` leaves the READY list, perhaps to come back changed."""
+        """Remove `job` from the READY jobs; it may come back changed."""
         self._take_out(queue, job)
         if job.extras is not None:
             self._unindex(queue, job, job.extras)
@@ -326,7 +326,7 @@ class State:
             self.undo.removed(job)
 
     def drop_pages(self, queue: Queue, pages: list[tuple[PagedRun, Page]]) -> None:
-        """The READY jobs of these pages end, unread; none is the first of its run."""
+        """End the READY jobs of these pages unread; no page may be the first of its run."""
         assert self.undo is None        # what drops many jobs is not part of a batch
         for run, page in pages:
             rank = run.first.rank
@@ -353,7 +353,7 @@ class State:
         apply_item_limit(self.queues, self.effects, queue, item_queue)
 
     def remove_exact(self, queue: Queue, job: Job) -> Job:
-        """Take out this READY job, which is to be handed out: `hand_out` takes its key and its number over."""
+        """Remove this READY job, which is to be handed out: `hand_out` takes its key and its number over."""
         self._take_out(queue, job)
         if queue.settings is not None:
             self.watch(queue.name, queue.settings)
@@ -362,7 +362,7 @@ class State:
         return job
 
     def take(self, queue: Queue, item_name: str | None) -> Job:
-        """Take out the next job of `queue` (of this item when one is named), as `remove_exact`; there must be one."""
+        """Remove and return the next job of `queue` (of this item, if given), as `remove_exact`; there must be one."""
         if item_name is not None:
             job = self.items.by_name[item_name].by_queue[queue.name].ready[0]
             self._take_out(queue, job)
@@ -383,7 +383,7 @@ class State:
     # ---- DELAYED
 
     def defer(self, queue: Queue, job: DelayedJob) -> None:
-        """`job` becomes DELAYED."""
+        """Make `job` DELAYED in the queue."""
         if job.item is not None:
             self.items.defer(self.items.open(job.item), job.queue)
         self.delays.add(queue, job)
@@ -398,7 +398,7 @@ class State:
             self.undo.deferred(job)
 
     def undefer(self, queue: Queue, job: DelayedJob) -> None:
-        """`job` leaves the DELAYED list, perhaps to come back changed."""
+        """Remove `job` from the DELAYED jobs; it may come back changed."""
         releases = self.delays.remove(queue, job)
         self.queues.delayed -= 1
         self.queues.uncount(queue, job)
@@ -415,7 +415,7 @@ class State:
     # ---- BURIED
 
     def bury(self, job: BuriedJob) -> None:
-        """`job` becomes BURIED."""
+        """Make `job` BURIED in its queue."""
         queue = self.queues.get_any(job.queue)
         if queue.buried is None:
             queue.buried = JobList()
@@ -430,7 +430,7 @@ class State:
             self.undo.buried(job)
 
     def unbury(self, job: BuriedJob) -> None:
-        """`job` is no longer BURIED, perhaps to come back changed."""
+        """Remove `job` from the BURIED jobs; it may come back changed."""
         queue = self.queues.find(job.queue)
         assert queue is not None
         assert queue.buried is not None
@@ -449,9 +449,9 @@ class State:
     # ---- RUNNING
 
     def hand_out(self, queue: Queue, job: Job, lease_ms: int | None, then: Then) -> RunningJob:
-        """The job just taken out runs under a new id, leased for `lease_ms` or without limit.
+        """Run the job just taken out under a new id, leased for `lease_ms` or without limit.
 
-        In a queue with a rate it takes a grant, if it is taken by one (GetWith.free).
+        In a queue with a rate it uses up a grant, if one allowed it (GetWith.free).
         """
         number = self.next_id
         self.next_id = number + 1
@@ -488,7 +488,7 @@ class State:
         return running
 
     def _take_grant(self, job: RunningJob, pulse: str) -> None:
-        """The hand-out takes one of the grants that are free; after the last one the queues of the pulse are closed."""
+        """Use up one of the free grants; after the last one the queues of the pulse are closed."""
         job.pulse = pulse
         self.pulses.count(self.pulses.by_name[pulse], 1, self.clock_ms)
         self.allowed[pulse] -= 1
@@ -496,7 +496,7 @@ class State:
             self.disallow(pulse)
 
     def allow(self, pulse: str, count: int, queues: Iterable[Queue]) -> None:
-        """Let these queues, which have this pulse, hand out this many jobs together, until `disallow`."""
+        """Let these queues of this pulse hand out `count` jobs together, until `disallow`."""
         self.allowed[pulse] = count
         opened = self.opened.setdefault(pulse, [])
         for queue in queues:
@@ -505,13 +505,13 @@ class State:
             opened.append(queue)
 
     def disallow(self, pulse: str) -> None:
-        """Undo `allow`."""
+        """Close the queues that `allow` opened."""
         for queue in self.opened.pop(pulse, ()):
             queue.granted = False
             self.queues.reindex(queue)
 
     def start(self, queue: Queue, job: RunningJob) -> None:
-        """`job` becomes RUNNING; its id is greater than those of all others that run (but see undo.py)."""
+        """Make `job` RUNNING; its id is greater than those of all others that run (but see undo.py)."""
         queue.taken[job.id] = None
         if queue.settings is not None:
             queue.used_ms = self.clock_ms
@@ -529,7 +529,7 @@ class State:
             self.fair.started(job)
 
     def stop(self, number: int, ran_ms: int | None = None, *, charged: bool = True) -> RunningJob | None:
-        """End the hand-out `number`, whose id becomes void; None: there is none. The caller must place its job.
+        """End the hand-out `number`, whose id becomes void; None if there is none. The caller must place its job.
 
         Its group is `charged` for `ran_ms`, or for the time since its hand-out or last charge.
         """
@@ -562,13 +562,13 @@ class State:
         return job
 
     def drop_clone(self) -> None:
-        """Give up the CLONE that is under way, if there is one."""
+        """Abandon the CLONE in progress, if there is one."""
         if self.clone is not None:
             self.clone.drop()
             self.clone = None
 
     def use_fair(self) -> FairScheduler:
-        """The groups; they are in use from now on."""
+        """Return the groups, which are in use from now on."""
         scheduler = self.fair
         if scheduler is None:
             if self.undo is not None:
@@ -578,14 +578,15 @@ class State:
         return scheduler
 
     def charge(self, job: RunningJob, ran_ms: int | None) -> None:
-        """Charge the group of a job that runs: for `ran_ms`, or for the time since its hand-out or last charge."""
+        """Charge the group of a running job for `ran_ms`, or for the time since its hand-out or last charge."""
         scheduler = self.use_fair()
         if ran_ms is None:
             ran_ms = max(0, self.clock_ms - max(job.since_ms, scheduler.started_ms))
         self.spent += 2 * limits.STEP * scheduler.charge(group_of(job), ran_ms * 1000)
 
     def replace_ready(self, *, begins: bool) -> None:
-        """READY jobs will be, or have been, taken out to be put in again changed: their groups keep their places."""
+        """Mark the time in which READY jobs are taken out and put in again changed, so that groups keep their places.
+        """
         if self.fair is not None:
             if begins:
                 self.fair.hold()
@@ -593,7 +594,7 @@ class State:
                 self.fair.release()
 
     def in_order(self) -> dict[int, RunningJob]:
-        """The running jobs in rising id."""
+        """The running jobs in the order of their ids."""
         if self.disordered:
             self.running = dict(sorted(self.running.items()))
             self.disordered = False
@@ -627,7 +628,7 @@ class State:
     # ---- extras
 
     def _index_key(self, queue: Queue, job: AnyJob, extras: Extras) -> None:
-        """Let the job be found by its key and its number."""
+        """Index the job by its key and its number."""
         if extras.key is not None:
             _keys(queue)[extras.key] = job
         if extras.counts is not None:
@@ -640,7 +641,7 @@ class State:
             del self.numbers[job.seq]
 
     def dependency_met(self, queue: Queue, job: DelayedJob) -> None:
-        """`job` took the place of itself in the DELAYED list: it waits for one item less."""
+        """Note that `job`, which replaced itself in the DELAYED list, waits for one item less."""
         if job.extras is not None:
             self._index_key(queue, job, job.extras)
 
@@ -658,7 +659,7 @@ class State:
             self._unlist(job, extras)
 
     def _unlist(self, job: Job, extras: Extras) -> None:
-        """A READY job is not among those that expire, or are dead, any more."""
+        """Remove a READY job from the lists of jobs that expire, and of dead ones."""
         if extras.expires_at_ms is not None:
             self.ttls.remove((extras.expires_at_ms, job.seq, job))
         if extras.origin is not None:
@@ -670,7 +671,7 @@ class State:
     # ---- the end
 
     def close(self, queue_name: str, item_name: str | None) -> tuple[bool, bool]:
-        """A job has left this queue and item. Returns whether the queue is finished (FINQ), and the item (FINI)."""
+        """Close the queue and item that a job has left; returns whether each is finished (FINQ, FINI)."""
         item_done = item_name is not None and self.close_item(item_name, queue_name)
         queue = self.queues.by_name.get(queue_name)
         if queue is None:
@@ -687,7 +688,7 @@ class State:
         return True, item_done
 
     def close_item(self, item_name: str, queue_name: str) -> bool:
-        """A job of the item has left the queue. Returns whether the item is finished (FINI)."""
+        """Close the item that a job has left in the queue; returns whether the item is finished (FINI)."""
         item = self.items.by_name.get(item_name)
         if item is None:
             return True
@@ -708,7 +709,7 @@ class State:
         return True
 
     def end_operation(self) -> None:
-        """Tell what the present operation has brought to an end: queues, items (spec/events 2.2)."""
+        """Report the queues and items that the operation has finished as events (spec/events 2.2)."""
         events = self.events
         endings = sorted(events.endings, key=lambda ending: ending[0])
         events.endings.clear()
@@ -719,12 +720,12 @@ class State:
                 events.tell("FINQ" if what == ENDED_QUEUE else "FINI", name)
 
     def watch(self, queue_name: str, settings: QueueSettings | None) -> None:
-        """The number of jobs that wait in this queue may change: look at it when the operation ends."""
+        """Check the depth of this queue at the end of the operation, as the number of its waiting jobs may change."""
         if settings is not None and settings.alarm:
             self.events.endings.append((WATCHED_QUEUE, queue_name))
 
     def _look_at_depth(self, queue_name: str) -> None:
-        """Tell DEPTH when the queue's ALARM is reached, and when half of it is, in turn."""
+        """Report DEPTH when the queue's ALARM is reached, and when half of it is, alternately."""
         queue = self.queues.find(queue_name)
         if queue is None or queue.settings is None or not queue.settings.alarm:
             return
@@ -735,7 +736,7 @@ class State:
             self.events.tell("DEPTH", queue_name, alarm // 2 if alarmed else alarm)
 
     def set_alarmed(self, queue_name: str, alarmed: bool) -> None:
-        """Note which of the two depths of a queue with ALARM is told next."""
+        """Set which of the two depths of a queue with ALARM is reported next."""
         queue = self.queues.find(queue_name)
         assert queue is not None
         queue.settings = replace(self.queues.settings[queue_name], alarmed=alarmed)
@@ -746,16 +747,16 @@ class State:
     def grant_grace(self, grace_ms: int, *, once: bool = True) -> None:
         """Extend leases and sessions that would end sooner to `grace_ms` from now, as clients could not use them.
 
-        `once`: not those that were extended before and have not been used since.
+        `once`: only those that were not extended before without being used since.
         """
         if grace_ms > 0:
             self.leases.extend(self.clock_ms, grace_ms, once=once)
             self.sessions.extend(self.clock_ms + grace_ms, once=once)
 
     def grant_failover_grace(self, grace_ms: int, silence_ms: int) -> None:
-        """Extend them because no leader was heard for `silence_ms`, a lease by no more than its own length besides.
+        """Extend leases and sessions because no leader was heard for `silence_ms`, a lease at most by its own length.
 
-        A cluster may have been without a leader for hours, which no lease should last: `grace_ms` bounds that part too.
+        A cluster may have been without a leader for hours, which no lease should last: `grace_ms` limits that part too.
         """
         if grace_ms > 0:
             from_ms = self.clock_ms + max(0, min(silence_ms, grace_ms))

@@ -17,7 +17,7 @@ from sockpqd.core.store.queues import NOTHING_COUNTED
 
 
 class Undo:
-    """The steps done to `state` since this object was created, and how to undo them."""
+    """The steps made in `state` since this object was created, and how to undo them."""
 
     __slots__ = (
         "_counters",
@@ -49,7 +49,7 @@ class Undo:
         state.undo = self
 
     def commit(self) -> None:
-        """Keep all steps."""
+        """Keep all steps, and record no more."""
         self._steps.clear()             # they refer to this object: nothing else would let go of their jobs soon
         self._state.undo = None
         if self._fair is not None:
@@ -58,7 +58,7 @@ class Undo:
         self._effects.add(effects)
 
     def back(self) -> None:
-        """Undo all steps."""
+        """Undo all steps, the last one first."""
         state = self._state
         state.undo = None
         state.fair = state.queues.fair = self._fair
@@ -98,24 +98,20 @@ class Undo:
             self._counters[queue] = ([*NOTHING_COUNTED], 0) if known is None else ([*known.counters], known.used_ms)
 
     def added(self, job: Job) -> None:
-        """`job` became READY."""
         self._keep_counters(job.queue)
         self._places[job.queue, job.item] = None
         self._steps.append(lambda: self._state.remove(self._state.queues.get_or_create(job.queue), job))
 
     def removed(self, job: Job) -> None:
-        """`job` is no longer READY."""
         self._keep_counters(job.queue)
         self._steps.append(lambda: self._state.add(self._state.queues.get_or_create(job.queue), job))
 
     def deferred(self, job: DelayedJob) -> None:
-        """`job` became DELAYED."""
         self._keep_counters(job.queue)
         self._places[job.queue, job.item] = None
         self._steps.append(lambda: self._state.undefer(self._state.queues.get_or_create(job.queue), job))
 
     def undeferred(self, job: DelayedJob, releases: list[ItemRelease]) -> None:
-        """`job` is no longer DELAYED; it was part of these releases."""
         self._keep_counters(job.queue)
         def step() -> None:
             self._state.defer(self._state.queues.get_or_create(job.queue), job)
@@ -124,18 +120,15 @@ class Undo:
         self._steps.append(step)
 
     def buried(self, job: BuriedJob) -> None:
-        """`job` became BURIED."""
         self._keep_counters(job.queue)
         self._places[job.queue, job.item] = None
         self._steps.append(lambda: self._state.unbury(job))
 
     def unburied(self, job: BuriedJob) -> None:
-        """`job` is no longer BURIED."""
         self._keep_counters(job.queue)
         self._steps.append(lambda: self._state.bury(job))
 
     def stopped(self, job: RunningJob) -> None:
-        """`job` no longer runs; it is still bound to its session."""
         self._keep_counters(job.queue)
         number = job.session
         if number is not None:
@@ -151,24 +144,20 @@ class Undo:
         self._steps.append(step)
 
     def swapped(self, old: RunningJob, new: RunningJob) -> None:
-        """`new` took the place of `old`."""
         self._places[new.queue, new.item] = None
         self._steps.append(lambda: self._state.swap(new, old))
 
     def noted(self, pulse: Pulse) -> None:
-        """A result of one of the pulse's grants is about to be noted."""
         before = pulse.results
         self._steps.append(lambda: self._state.pulses.restore_results(pulse, before))
 
     def alarmed(self, queue: str, alarmed: bool) -> None:
-        """The depth of the queue was told."""
         self._steps.append(lambda: self._state.set_alarmed(queue, not alarmed))
 
     def used_fair(self) -> None:
-        """Groups are in use from here on: undone, they are not."""
+        pass
 
     def retained(self, queue: str, key: str, before_ms: int, forgotten: tuple[int, str] | None) -> None:
-        """The key is retained; before, it was until `before_ms` (0: it was not). `forgotten`: another one made room."""
         def step() -> None:
             self._state.retained_keys.retain(queue, key, before_ms)
             if forgotten is not None:

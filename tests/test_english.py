@@ -12,7 +12,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 DONE = (
-    "cluster", "core/fair", "devcluster", "bench", "integrations", "client/src/sockpq/_backends",
+    "cluster", "core/fair", "core/handlers", "core/members", "core/pages", "core/pulse", "core/rules", "core/sessions",
+    "core/snapshot", "core/store", "devcluster", "bench", "integrations", "client/src/sockpq/_backends",
     "client/src/sockpq/_engine", "client/src/sockpq/_streaming", "client/src/sockpq/worker",
 )       # others follow
 

@@ -1,8 +1,8 @@
-"""What each operation does and costs: one handler for each, and the table of them (table.py).
+"""The handlers: how each operation is executed and what it costs, with the table of all operations (table.py).
 
-A handler gets the state, the operation and the random bits of its place in the entry, and returns the reply. It is
-total: any mistake of a client is a reply, never an exception. It checks first and changes afterwards. Beside it stands
-what its operation costs.
+A handler gets the state, the operation and its random bits (seed), and returns the reply. It is total: a client's
+mistake is a reply, never an exception. It checks everything before it changes anything. The cost function of an
+operation is next to its handler.
 
 May use everything of core except the machine and its queries.
 """

@@ -1,11 +1,11 @@
-"""What an operation costs: an upper bound of its bytes in an entry, and how much work it may be.
+"""The cost of an operation: an upper bound of its bytes in an entry, and of the work it causes.
 
 The proposer closes an entry of the log by the sums of both (cluster/leader/proposer.py), so that no entry is too large
 to be sent and none blocks the others for long. Both follow from the operation alone, before it is proposed, and must be
-cheap to determine. What only the state knows is counted while an entry is applied: see State.spent.
+cheap to compute. Work that depends on the state is counted while an entry is applied: see State.spent.
 
-Work is counted in names: one is to look whether a queue of this name has a job to hand out. Names are plain ASCII
-(PROTOCOL "Lines, data, values"), so the length of one is its bytes.
+The unit of work is one name: looking up whether the queue of that name has a job to hand out. Names are plain ASCII
+(PROTOCOL "Lines, data, values"), so their length in characters is their length in bytes.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _SMALL = (BASE_BYTES, JOB)
 
 
 def small(operation: object) -> Cost:
-    """The cost of an operation that is a few numbers and changes one job at most."""
+    """The cost of an operation that consists of a few numbers and changes at most one job."""
     return _SMALL
 
 
 def of_names(*names: str | None) -> int:
-    """The bytes of these names."""
+    """The number of bytes that these names take in an entry."""
     return sum(NAME_BYTES + len(name) for name in names if name is not None)
 
 

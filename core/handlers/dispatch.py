@@ -1,7 +1,7 @@
 """Handlers and costs by type of operation, as plain dicts for the hot paths.
 
-table.py fills these from its rows. They stand here because Batch and Request contain other operations: their handlers,
-which are themselves in the table, look up those of the operations inside.
+table.py fills these from its rows. They are in a module of their own because Batch and Request contain other
+operations: their handlers, which are in the table themselves, look up the handlers of the operations inside.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def cost(operation: Operation) -> Cost:
 
 
 def level_of(operation: object) -> int:
-    """The feature level of a cluster that may log the operation, with whatever it contains.
+    """The least feature level at which a cluster may log the operation, including everything it contains.
 
-    It looks at everything inside, so it is asked only where the cluster's level is below that of this program.
+    It inspects all fields, so it is called only while the level of the cluster is below the level of this program.
     """
     level = LEVELS.get(type(operation), FIRST_LEVEL)
     if isinstance(operation, Struct):
@@ -48,7 +48,7 @@ def level_of(operation: object) -> int:
 
 
 def _level_of_fields(operation: Struct) -> int:
-    """The highest level of the fields that differ from their defaults."""
+    """The highest level among the fields that differ from their defaults."""
     kind = type(operation)
     defaults = kind.__struct_defaults__
     options = zip(kind.__struct_fields__[len(kind.__struct_fields__) - len(defaults):], defaults, strict=True)

@@ -1,4 +1,4 @@
-"""SCHED CONFIG: how FAIR charges and chooses (spec/fair 6)."""
+"""Handler of SCHED CONFIG: how FAIR charges and chooses (spec/fair 6)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sockpqd.core.state import State
 
 
 def configure_fair(state: State, operation: ConfigureFair, seed: int) -> Reply:
-    """Change the settings. Times stay; the level of a group is computed anew at its next charge."""
+    """Change the settings. Times are kept; the level of a group is recomputed at its next charge."""
     changes = {
         name: value for name in ("thresholds_s", "cap_ms", "multiplier", "keep_ms")
         if (value := getattr(operation, name)) is not None

@@ -1,4 +1,5 @@
-"""What the fragments of a large operation do: they are collected, and the last one executes it (ops/fragments.py)."""
+"""Handlers of the fragments of a large operation: they are collected, and the last one executes it (ops/fragments.py).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ _MISSING = replies.FragmentsMissing()
 
 
 def fragment(state: State, operation: Fragment, seed: int) -> Reply:
-    """Add bytes to those that are collected."""
+    """Append bytes to the fragments collected so far."""
     collected = _continued(state, operation)
     if collected is None:
         return _MISSING
@@ -25,7 +26,7 @@ def fragment(state: State, operation: Fragment, seed: int) -> Reply:
 
 
 def last_fragment(state: State, operation: LastFragment, seed: int) -> Reply:
-    """Execute the operation that is complete now. Nothing else happens unless all of it is there."""
+    """Execute the operation, which is now complete. Does nothing if a part of it is missing."""
     collected = _continued(state, operation)
     if collected is None:
         return _MISSING
@@ -35,7 +36,7 @@ def last_fragment(state: State, operation: LastFragment, seed: int) -> Reply:
 
 
 def _continued(state: State, operation: Fragment | LastFragment) -> Collected | None:
-    """Take what is collected from the state; None: the operation is not its continuation."""
+    """Remove the collected fragments from the state and return them; None if the operation does not continue them."""
     collected, state.fragments = state.fragments, None
     if operation.offset == 0:
         return Collected(operation.number, bytearray())
@@ -50,5 +51,5 @@ def fragment_cost(operation: Fragment) -> Cost:
 
 
 def last_cost(operation: LastFragment) -> Cost:
-    """Bytes and work of a LastFragment: what is executed is not known here, so nothing is added to its entry."""
+    """Bytes and work of a LastFragment: the work is unknown here, so nothing else goes into its entry."""
     return BASE_BYTES + len(operation.data), limits.OPERATION_WORK_MAX

@@ -1,4 +1,4 @@
-"""What the operations on pulses do (PROTOCOL "Pulses")."""
+"""Handlers of the operations on pulses (PROTOCOL "Pulses")."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def configure(state: State, operation: ops.ConfigurePulse, seed: int) -> Reply:
 
 
 def bounded(change: PulseChange) -> PulseChange:
-    """The change with values that a pulse can have, whatever was asked for."""
+    """The change, with each value limited to its range."""
     values: dict[str, int] = {}
     if change.rate is not None:
         values["rate"] = min(max(change.rate, 1), limits.RATE_MAX)
@@ -76,12 +76,12 @@ def delete(state: State, operation: ops.DeletePulse, seed: int) -> Reply:
 
 
 def delete_cost(operation: ops.DeletePulse) -> Cost:
-    """Bytes and work of a DeletePulse: it may have many tickets."""
+    """Bytes and work of a DeletePulse, which may have many tickets to remove."""
     return BASE_BYTES + of_names(operation.pulse), limits.OPERATION_WORK_MAX
 
 
 def set_payload(state: State, operation: ops.SetPulse, seed: int) -> Reply:
-    """Give the pulse's grants other data, and let them allow or deny."""
+    """Set the payload of the pulse's grants and whether they allow or deny."""
     pulse = state.pulses.by_name.get(operation.pulse)
     if pulse is None:
         return replies.PULSE_NOT_FOUND
@@ -96,7 +96,7 @@ def set_cost(operation: ops.SetPulse) -> Cost:
 
 
 def grant(state: State, operation: ops.Grant, seed: int) -> Reply:
-    """Give grants, unless the pulse sleeps."""
+    """Issue grants, unless the pulse sleeps."""
     pulse = state.pulses.by_name.get(operation.pulse)
     if pulse is None:
         return replies.PULSE_NOT_FOUND
@@ -112,7 +112,7 @@ def grant_cost(operation: ops.Grant) -> Cost:
 
 
 def take_turn(state: State, operation: ops.TakeTurn, seed: int) -> Reply:
-    """Give one grant if the window has room and the pulse does not sleep."""
+    """Issue one grant if the window has room and the pulse does not sleep."""
     pulse = state.pulses.by_name.get(operation.pulse)
     if pulse is None:
         return replies.PULSE_NOT_FOUND
@@ -122,7 +122,7 @@ def take_turn(state: State, operation: ops.TakeTurn, seed: int) -> Reply:
 
 
 def give_result(state: State, operation: ops.GiveResult, seed: int) -> Reply:
-    """Note the result and close the ticket."""
+    """Record the result of a grant and close its ticket."""
     pulse = state.pulses.of_ticket(operation.ticket, state.clock_ms)
     if pulse is None:
         return replies.TICKET_NOT_FOUND

@@ -1,4 +1,4 @@
-"""What the operations on queues and on the settings do (spec/state-machine 10)."""
+"""Handlers of the operations on queues and on the cluster's settings (spec/state-machine 10)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from sockpqd.core.store.queues import PAUSES, Queue
 
 
 def create_queue(state: State, operation: ops.CreateQueue, seed: int) -> Reply:
-    """Give settings to a queue that does not exist yet; it may be bound to a session, which this uses."""
+    """Create a queue by its settings, if it does not exist yet; it may be bound to a session, which counts as used."""
     name, session = operation.queue, operation.session
     if session is not None and state.sessions.use(session, state.clock_ms) is None:
         return replies.SESSION_NOT_FOUND
@@ -41,7 +41,7 @@ def configure_queue(state: State, operation: ops.ConfigureQueue, seed: int) -> R
 
 
 def _use(state: State, name: str, settings: QueueSettings, change: ops.QueueChange) -> Reply:
-    """Give the queue the changed settings. With a SCHED groups are in use."""
+    """Apply the changed settings to the queue. A SCHED turns groups on."""
     if change.rate is None and change.pulse is None:
         reply = _configure(state, name, settings)
     else:
@@ -52,7 +52,7 @@ def _use(state: State, name: str, settings: QueueSettings, change: ops.QueueChan
 
 
 def settings_cost(operation: ops.CreateQueue | ops.ConfigureQueue) -> Cost:
-    """Bytes and work of an operation that changes settings: some re-sort the READY jobs."""
+    """Bytes and work of an operation that changes settings: some changes re-sort the READY jobs."""
     change = operation.change
     resorts = change.order is not None or change.item_limit is not None
     return BASE_BYTES + 2 * CHANGE_BYTES + of_names(
@@ -61,7 +61,7 @@ def settings_cost(operation: ops.CreateQueue | ops.ConfigureQueue) -> Cost:
 
 
 def pause_queue(state: State, operation: ops.PauseQueue, seed: int) -> Reply:
-    """Let the queue refuse Puts, or hand out nothing, or both; what is paused already stays so."""
+    """Make the queue refuse Puts, or hand out nothing, or both; pauses already in force remain."""
     if operation.pause_ms is not None:
         return _pause_for(state, operation.queue, min(max(operation.pause_ms, 0), limits.DURATION_MS_MAX))
     settings = state.queues.settings.get(operation.queue, QueueSettings())
@@ -77,7 +77,7 @@ def pause_queue(state: State, operation: ops.PauseQueue, seed: int) -> Reply:
 
 
 def _pause_for(state: State, name: str, pause_ms: int) -> Reply:
-    """Let the queue hand out nothing for this long; the settings that it gets for that end with the pause."""
+    """Pause hand-outs of the queue for this long; settings created only for the pause are removed with it."""
     if not pause_ms:
         _end_pauses(state, name)
         _count_pause(state, name)
@@ -99,7 +99,7 @@ def _count_pause(state: State, name: str) -> None:
 
 
 def _end_pauses(state: State, name: str) -> None:
-    """The queue hands out again."""
+    """Let the queue hand out jobs again."""
     queue = state.queues.find(name)
     if queue is not None and queue.settings is not None:
         queue.used_ms = state.clock_ms
@@ -119,7 +119,7 @@ def resume_queue(state: State, operation: ops.ResumeQueue, seed: int) -> Reply:
 
 
 def _changed(settings: QueueSettings, change: ops.QueueChange) -> QueueSettings:
-    """The settings with the change; a value out of range is replaced by the nearest in range."""
+    """The settings with the change applied; a value out of range is replaced by the nearest in range."""
     values: dict[str, object] = {
         name: min(max(value, 0), limits.DURATION_MS_MAX if name.endswith("_ms") else limits.NUMBER_MAX)
         for name in (
@@ -172,7 +172,7 @@ def _configure(state: State, name: str, settings: QueueSettings) -> Reply:
 
 
 def _configure_rate(state: State, name: str, settings: QueueSettings, change: ops.QueueChange) -> Reply:
-    """The same where the rate of the queue may change, and with it the pulse of its own."""
+    """Apply the change and its RATE or PULSE; the queue's own pulse is created or removed accordingly."""
     own, before = OWN_PREFIX + name, settings.pulse
     pulses, pulse = state.pulses.by_name, _pulse_asked(before, own, change)
     if pulse is not None and not isinstance(pulse, str):
@@ -212,7 +212,7 @@ def _pulse_asked(before: str | None, own: str, change: ops.QueueChange) -> str |
 
 
 def _resort(state: State, queue: Queue, old: QueueSettings, settings: QueueSettings) -> None:
-    """Take all READY jobs out and put them in again, as their places change, or how many are blocked."""
+    """Reinsert all READY jobs, because their places, or which of them are blocked, change."""
     jobs = list(queue.all_ready())
     state.replace_ready(begins=True)
     for job in jobs:
@@ -226,7 +226,7 @@ def _resort(state: State, queue: Queue, old: QueueSettings, settings: QueueSetti
 
 
 def purge_queue(state: State, operation: ops.PurgeQueue, seed: int) -> Reply:
-    """End jobs that are not running, without their being done."""
+    """Remove jobs that are not running, without marking them as done."""
     name = operation.queue
     if not exists(state, name):
         return replies.QUEUE_NOT_FOUND
@@ -241,7 +241,7 @@ def purge_cost(operation: ops.DeleteQueue | ops.PurgeQueue | ops.ExpireQueue) ->
 
 
 def delete_queue(state: State, operation: ops.DeleteQueue, seed: int) -> Reply:
-    """Remove the settings of the queue and, with `force`, its jobs, as many as one entry may."""
+    """Remove the settings of the queue and, with `force`, its jobs, up to the limit of one entry."""
     name = operation.queue
     if not exists(state, name):
         return replies.QUEUE_NOT_FOUND
@@ -254,7 +254,7 @@ def delete_queue(state: State, operation: ops.DeleteQueue, seed: int) -> Reply:
 
 
 def expire_queue(state: State, operation: ops.ExpireQueue, seed: int) -> Reply:
-    """Delete the queue with its jobs if nobody has used it for its IDLE; the leader knows who has been waiting."""
+    """Delete the queue with its jobs if it was not used for its IDLE time; only the leader knows of waiting clients."""
     queue = state.queues.expiring.get(operation.queue)
     if queue is None or queue.settings is None:
         return replies.ACCEPTED

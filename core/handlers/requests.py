@@ -1,4 +1,4 @@
-"""What a Request does: execute another operation once, and answer again what was answered before."""
+"""Handler of Request: executes another operation exactly once, and repeats the answer if the request comes again."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def request_cost(operation: Request) -> Cost:
 
 
 def _remembered(operation: Request, reply: Reply) -> Answer | None:
-    """What is remembered of the reply to a Get or TakeTurn; None: it is not an answer yet."""
+    """The answer to remember for a Get or TakeTurn; None if the reply is not final."""
     if isinstance(reply, Handed):
         return HandedOut(reply.id)
     if isinstance(reply, HandedMany):
@@ -65,10 +65,10 @@ def _remembered(operation: Request, reply: Reply) -> Answer | None:
 
 
 def _again(state: State, operation: Request, answered: AnsweredRequest) -> Reply | None:
-    """The reply to a request whose number was used before; None: this part of it must be executed (again).
+    """The reply to a request whose number was used before; None if this part of it must be executed (again).
 
-    It was not executed, or is waiting, or handed out a job that no longer runs and whose id would be void, or gave a
-    turn whose ticket is closed.
+    That is so if it was not executed, if it waits, if it handed out a job that no longer runs, so that the id would be
+    void, or if it returned a ticket that is closed.
     """
     if answered.digest != operation.digest:
         return _MISMATCH
@@ -97,7 +97,7 @@ def _again(state: State, operation: Request, answered: AnsweredRequest) -> Reply
 
 
 def _unexecuted(state: State, operation: Request, reply: Reply) -> Reply:
-    """Reply without executing the operation, but let the hand-out behind a Put know its item, and end a CLONE."""
+    """Reply without executing the operation, but pass the item to the hand-out behind a Put, and end a CLONE."""
     requested = operation.operation
     if isinstance(requested, Put | PutWith):
         put = requested if isinstance(requested, Put) else requested.put

@@ -1,4 +1,4 @@
-"""What the operations on sessions do."""
+"""Handlers of the operations on sessions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SECRET_MASK = (1 << 64) - 1
 
 
 def open_session(state: State, operation: ops.OpenSession, seed: int) -> Reply:
-    """Open a session. If its owner has too many, the least recently used one without bound jobs ends."""
+    """Open a session. If its owner has too many, the least recently used one without bound jobs is ended."""
     sessions, user, address = state.sessions, operation.user, operation.address
     if operation.owner_max is not None and sessions.owners.count(user, address) >= operation.owner_max:
         unused = sessions.owners.longest_unused(user, address)
@@ -38,9 +38,9 @@ def open_cost(operation: ops.OpenSession) -> Cost:
 
 
 def attach_session(state: State, operation: ops.AttachSession, seed: int) -> Reply:
-    """A client comes back. One with a wrong secret is another client, and does not keep the session alive.
+    """Resume a session. A wrong secret is refused and does not keep the session alive.
 
-    Nor does another user than the owner, even one that has learned the secret.
+    So is a user other than the owner, even with the right secret.
     """
     session = state.sessions.get(operation.session)
     if session is None or session.secret != operation.secret:
@@ -57,7 +57,7 @@ def attach_cost(operation: ops.AttachSession) -> Cost:
 
 
 def close_session(state: State, operation: ops.CloseSession, seed: int) -> Reply:
-    """End the session."""
+    """End the session and release its jobs; without `release` they are unbound from it and run on."""
     session = state.sessions.get(operation.session)
     if session is None:
         return SESSION_NOT_FOUND
@@ -74,7 +74,7 @@ def close_session(state: State, operation: ops.CloseSession, seed: int) -> Reply
 
 
 def _close_first(state: State, session: Session) -> Reply:
-    """End the session, its jobs back at their old places. With more than DUE_MAX jobs it goes on with the others."""
+    """End the session and put its jobs back at their old places, DUE_MAX of them at once, the others later."""
     for number in list(islice(session.taken, limits.DUE_MAX)):
         job = state.stop(number)
         assert job is not None
@@ -89,12 +89,12 @@ def _close_first(state: State, session: Session) -> Reply:
 
 
 def close_cost(operation: ops.CloseSession) -> Cost:
-    """Bytes and work of a CloseSession: it releases DUE_MAX jobs, or unbinds more, which is less work for each."""
+    """Bytes and work of a CloseSession: it releases DUE_MAX jobs, or unbinds more, each of which is less work."""
     return BASE_BYTES, JOB * limits.PORTION_MAX
 
 
 def touch_session(state: State, operation: ops.TouchSession, seed: int) -> Reply:
-    """Use the session, or the sessions, so that they do not end."""
+    """Use the session or sessions, which restarts their time."""
     named = operation.session
     if isinstance(named, int):
         return SESSION_NOT_FOUND if state.sessions.use(named, state.clock_ms) is None else ACCEPTED

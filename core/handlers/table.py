@@ -1,7 +1,7 @@
 """The table of all operations: how each is executed, what it costs, and where it is allowed.
 
-A new operation needs a struct in core/ops (and its place in a union there), a handler and a cost in this room, and a
-row here.
+A new operation needs a struct in core/ops (and its place in a union there), a handler and a cost in this package, and
+a row here.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from sockpqd.core.ops import workers as worker_ops
 
 
 class Handler(NamedTuple):
-    """One operation. It may be a command by itself, or also part of others."""
+    """The row of one operation: its handler, its cost, and whether it may stand alone or inside others."""
 
     execute: dispatch.Execute
     cost: Callable[[Any], cost.Cost]

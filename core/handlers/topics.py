@@ -1,4 +1,4 @@
-"""What the operations on topics do (spec/state-machine 12)."""
+"""Handlers of the operations on topics (spec/state-machine 12)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TOPIC_NOT_FOUND = replies.TopicNotFound()
 
 
 def bind_queue(state: State, operation: ops.BindQueue, seed: int) -> Reply:
-    """Bind the queue, which exists from now on; a binding that is there stays."""
+    """Bind the queue, creating it if necessary; an existing binding stays."""
     topics, queue = state.topics, operation.queue
     bindings = topics.by_name.get(operation.topic, {})
     if (queue, operation.pattern) in bindings:
@@ -28,7 +28,7 @@ def bind_queue(state: State, operation: ops.BindQueue, seed: int) -> Reply:
 
 
 def unbind_queue(state: State, operation: ops.UnbindQueue, seed: int) -> Reply:
-    """Take the binding back. A queue that has nothing else is gone."""
+    """Remove the binding. A queue without any other reason to exist is removed as well."""
     bindings = state.topics.by_name.get(operation.topic)
     if bindings is None:
         return _TOPIC_NOT_FOUND
@@ -44,7 +44,7 @@ def binding_cost(operation: ops.BindQueue | ops.UnbindQueue) -> Cost:
 
 
 def delete_topic(state: State, operation: ops.DeleteTopic, seed: int) -> Reply:
-    """Take all bindings of the topic back."""
+    """Remove all bindings of the topic."""
     bindings = state.topics.by_name.get(operation.topic)
     if bindings is None:
         return _TOPIC_NOT_FOUND

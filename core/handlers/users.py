@@ -1,4 +1,4 @@
-"""What the operations on users do."""
+"""Handlers of the operations on users."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sockpqd.core.state import State
 
 
 def set_user(state: State, operation: ops.SetUser, seed: int) -> Reply:
-    """Add a user, or give one another key and other rights."""
+    """Add a user, or replace the key and the rights of an existing one."""
     if operation.name not in state.users and len(state.users) >= limits.USERS_MAX:
         return replies.TooManyUsers()
     state.users = {**state.users, operation.name: ops.User(operation.rights, operation.key)}
@@ -24,7 +24,7 @@ def set_cost(operation: ops.SetUser) -> Cost:
 
 
 def delete_user(state: State, operation: ops.DeleteUser, seed: int) -> Reply:
-    """Remove the user."""
+    """Remove the user; the reply is UserNotFound if there is none."""
     if operation.name not in state.users:
         return replies.UserNotFound()
     state.users = {name: user for name, user in state.users.items() if name != operation.name}

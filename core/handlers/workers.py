@@ -1,4 +1,4 @@
-"""What the operations on workers do (spec/state-machine 11)."""
+"""Handlers of the operations on workers (spec/state-machine 11)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sockpqd.core.state import State
 
 
 def heartbeat(state: State, operation: ops.BeatWorker, seed: int) -> Reply:
-    """Note that the worker lives, and answer what an operator wants of it. The session that said its name owns it."""
+    """Record that the worker is alive; replies with the operator's wishes. The session that first named it owns it."""
     session = state.sessions.use(operation.session, state.clock_ms)
     if session is None:
         return replies.SESSION_NOT_FOUND
@@ -48,7 +48,7 @@ def heartbeat_cost(operation: ops.BeatWorker) -> Cost:
 
 
 def set_worker(state: State, operation: ops.SetWorker, seed: int) -> Reply:
-    """Tell the worker with its next heartbeats, and at once if it listens to events."""
+    """Set what an operator wants of the worker, which gets it with its next heartbeats, or by an event at once."""
     worker = state.workers.find(operation.name, state.clock_ms)
     if worker is None:
         return replies.WorkerNotFound()

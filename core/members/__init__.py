@@ -1,4 +1,4 @@
-"""The nodes of the cluster as the log has them: members and server ids.
+"""The nodes of the cluster as recorded in the log: members and server ids.
 
 May use core.ops.
 """

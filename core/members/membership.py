@@ -1,7 +1,7 @@
 """The members of the cluster (spec/cluster 7).
 
-Voters elect leaders and make majorities. A node that joins is a learner first: it gets the log and counts for nothing
-until it has caught up. The set of voters changes by one node at a time, so that any majority of the old set and any of
+Voters elect leaders and form majorities. A node joins as a learner: it receives the log but has no vote until it has
+caught up. The set of voters changes by one node at a time, so that any majority of the old set and any of
 the new one have a node in common (Ongaro's thesis, chapter 4); `configuration` numbers these sets.
 """
 
@@ -27,23 +27,23 @@ class Membership(Struct, frozen=True):
         return tuple(name for name in self.addresses if name != self.learner)
 
     def joined(self, address: Address) -> Membership:
-        """The same with a new node at this address as its learner; there must be no other learner."""
+        """This membership with a new node at this address as its learner; there must be no other learner."""
         assert self.learner is None
         return Membership(_by_name([*self.addresses.values(), address]), address.name, self.configuration)
 
     def promoted(self) -> Membership:
-        """The same with the learner as a voter."""
+        """This membership with the learner as a voter."""
         return Membership(self.addresses, None, self.configuration + 1)
 
     def without(self, name: str) -> Membership:
-        """The same without this member."""
+        """This membership without this member."""
         addresses = {other: address for other, address in self.addresses.items() if other != name}
         if name == self.learner:
             return Membership(addresses, None, self.configuration)
         return Membership(addresses, self.learner, self.configuration + 1)
 
     def filled(self, addresses: Iterable[Address]) -> Membership:
-        """The same with these addresses for members without one; itself if nothing changes."""
+        """This membership with these addresses for members without one; itself if nothing changes."""
         known = dict(self.addresses)
         for new in addresses:
             old = known.get(new.name)

@@ -1,7 +1,7 @@
 """The server ids that INTERCONNECT reports (spec/cluster 5).
 
-Old clients connect to every server and use the one with the smallest id. So the leader's id must be the smallest, and a
-node that had a smaller one gets a new one beyond all others, like a returning server of the original.
+Old clients connect to every server and use the one with the smallest id. So the leader must have the smallest id, and a
+node that had a smaller one gets a new one above all others, like a server of the original that returns.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 
 class ServerIds:
-    """The ids of all members."""
+    """The server ids of all members."""
 
     __slots__ = ("ids", "max_id")
 
@@ -19,8 +19,7 @@ class ServerIds:
         self.max_id = 0         # no greater id was ever assigned
 
     def lead(self, leader: str, members: Sequence[str]) -> None:
-        """Make the id of `leader` the smallest. If there are no ids yet it gets the first one, then the `members`
-        follow.
+        """Make the id of `leader` the smallest. Without any ids it gets the first one, and the `members` follow.
 
         A removed leader, which leads until another one is elected, has no id and changes none.
         """
@@ -35,7 +34,7 @@ class ServerIds:
                     self.renew(name)
 
     def renew(self, name: str) -> int:
-        """Give this node a new id beyond all others; returns it."""
+        """Give this node a new id above all others and return it."""
         self.max_id += 1
         self.ids[name] = self.max_id
         return self.max_id

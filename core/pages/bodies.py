@@ -1,7 +1,7 @@
-"""Large bodies outside memory: each is a page of its own, and the records of its job stay where they are.
+"""Large bodies outside memory: each is a page of its own, while the record of its job stays in memory.
 
-For the jobs that no page can take as a whole: those with a key, an item or a group, RUNNING, BURIED or dead ones, and
-those at the front of their queue. The oldest bodies leave first. A body that was read stays where it is.
+For the jobs that no page can hold as a whole: jobs with a key, an item or a group, RUNNING, BURIED or dead jobs, and
+jobs at the front of their queue. The oldest bodies leave first. A body that was read stays on disk.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _Job = TypeVar("_Job", Job, DelayedJob)
 
 
 class OutsideCounts(Struct):
-    """What of one queue is outside memory: waiting jobs, and the bytes of their bodies."""
+    """The part of one queue that is outside memory: waiting jobs, and the bytes of their bodies."""
 
     jobs: int = 0
     data_bytes: int = 0
@@ -30,7 +30,7 @@ class OutsideCounts(Struct):
 class PagedBodies:
     """The bodies of one state from `bytes_min` bytes on. `hot_bytes` are in memory; `count`, `data_bytes` are not.
 
-    `waiting_bytes`: of the jobs that wait with a body, in memory or not. `reads` and `written` count them ever.
+    `waiting_bytes`: of waiting jobs, in memory or not. `reads` and `written` count since the start of the process.
     """
 
     __slots__ = ("_gone", "_hot", "_serial", "_space", "bytes_min", "count", "data_bytes", "hot_bytes", "outside",
@@ -55,18 +55,18 @@ class PagedBodies:
         self.outside_jobs = OutsideCounts()                   # and of all together
 
     def hold(self, data: bytes) -> Body:
-        """A body with these bytes."""
+        """A new body with these bytes."""
         self._serial += 1
         held = self._hot[self._serial] = Held(self._serial, len(data), data)
         self.hot_bytes += held.length
         return Body(self, held)
 
     def held(self, data: bytes) -> Data:
-        """The same if there are enough of them to be worth it."""
+        """A new body with these bytes if there are enough of them to be worth it, otherwise the bytes."""
         return data if len(data) < self.bytes_min else self.hold(data)
 
     def adopt(self, reference: bytes, length: int) -> Body:
-        """A body of this size that an earlier process has left. Raises PageLost."""
+        """A body of this size that an earlier process left. Raises PageLost."""
         assert self._space is not None
         self._serial += 1
         held = Held(self._serial, length, None, self._space.adopt(reference))
@@ -75,7 +75,7 @@ class PagedBodies:
         return Body(self, held)
 
     def take(self, reference: bytes, length: int) -> bytes:
-        """The bytes of such a one, which stay in memory. Raises PageLost."""
+        """The bytes of a body that an earlier process left, which stay in memory. Raises PageLost."""
         assert self._space is not None
         page = self._space.adopt(reference)
         data = body_of(self._space.get(page), length)
@@ -83,7 +83,7 @@ class PagedBodies:
         return data
 
     def write_oldest(self) -> bool | None:
-        """Take out of memory the oldest body that is there; None: there is none. False: there is no room for it."""
+        """Page out the oldest body in memory. None: there is none. False: there is no room for it."""
         self.settle()
         if not self._hot:
             return None
@@ -104,7 +104,7 @@ class PagedBodies:
         return True
 
     def settle(self) -> None:
-        """Let go of the bodies that no job has any more."""
+        """Free the bodies that no job refers to any more."""
         while self._gone:
             held = self._gone.pop()
             if held.data is None:
@@ -117,7 +117,7 @@ class PagedBodies:
                 self.hot_bytes -= held.length
 
     def drop(self) -> None:
-        """The state is given up, and its bodies with it; the space is dropped as well."""
+        """Drop the bodies of an abandoned state together with their space."""
         self._space = None
         self._nothing()
         self._gone.clear()
@@ -125,26 +125,26 @@ class PagedBodies:
     # ---- what a Body tells
 
     def read(self, held: Held) -> bytes:
-        """See BodyKeeper."""
         if self._space is None:
             raise PageLost("the state with this job was given up")
         self.reads += 1
         return body_of(self._space.get(held.page), held.length)
 
     def reference(self, held: Held) -> bytes | None:
-        """See BodyKeeper."""
         if held.data is not None:
             return None
         assert self._space is not None
         return self._space.reference(held.page)
 
     def gone(self, held: Held) -> None:
-        """See BodyKeeper. Nothing more than noting it: whatever this interrupts may be busy with the same things."""
+        """Note that the body is unused.
+
+        Does nothing else, because the code that it interrupts may be using the same lists.
+        """
         if self._space is not None:
             self._gone.append(held)
 
     def waits(self, held: Held, queue: str) -> None:
-        """See BodyKeeper."""
         self.waiting_bytes += held.length
         if held.queues is not None:
             held.queues[queue] = held.queues.get(queue, 0) + 1
@@ -157,7 +157,7 @@ class PagedBodies:
             self._count(queue, 1, held.length)
 
     def leaves(self, held: Held, queue: str) -> None:
-        """See BodyKeeper. The job may be one that was read from a page and has never been waiting with this body."""
+        """See BodyKeeper. The job may have been read from a page and never have waited with this body."""
         self.waiting_bytes -= held.length
         if held.queues is not None:
             left = held.queues[queue] - 1
@@ -181,7 +181,7 @@ class PagedBodies:
             del self.outside[queue]
 
     def of_page(self, jobs: list[_Job]) -> list[_Job]:
-        """These jobs, which were read from a page, as they are in memory."""
+        """The jobs of a page in the form that they have in memory."""
         least = self.bytes_min
         return [job if len(job.data) < least else replace(job, data=self.held(bytes_of(job.data))) for job in jobs]
 
@@ -194,19 +194,19 @@ def body_of(page: bytes, length: int) -> bytes:
 
 
 def of_memory(jobs: list[_Job]) -> list[_Job]:
-    """The same the other way round: as a page has them. Raises PageLost."""
+    """The jobs in the form that they have in a page. Raises PageLost."""
     return [replace(job, data=job.data.read()) if type(job.data) is Body else job for job in jobs]
 
 
 def leave(jobs: list[_Job]) -> None:
-    """These jobs are in a page from now on."""
+    """Note that these jobs have moved into a page."""
     for job in jobs:
         if type(job.data) is Body:
             job.data.leaves(job.queue)
 
 
 def wait(jobs: list[_Job]) -> None:
-    """These jobs are in no page any more."""
+    """Note that these jobs have left their page."""
     for job in jobs:
         if type(job.data) is Body:
             job.data.waits(job.queue)

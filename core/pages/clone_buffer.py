@@ -1,4 +1,4 @@
-"""Chunks of bytes in their order, outside memory where there is room for them: those of a CLONE under way."""
+"""The chunks of a CLONE in progress, in order, outside memory where there is room for them."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from sockpqd.core.pages.pages import Pages
 
 
 class CloneBuffer:
-    """Chunks that are only added, read from the first one on, and given up together."""
+    """Chunks that are appended, read from the first one on, and dropped together."""
 
     __slots__ = ("_chunks", "_space")
 
     def __init__(self, pages: Pages | None) -> None:
-        """`pages`: beside which the chunks are kept, in a space of their own; None: all stay in memory."""
+        """`pages`: the pages next to which the chunks are kept, in their own space; None: all stay in memory."""
         self._space: PageSpace | None = None if pages is None else pages.another_space()
         self._chunks: list[bytes | int] = []            # a number: that of the page
 
     def add(self, data: bytes) -> None:
-        """Keep one more."""
+        """Append a chunk, in memory if the store is full."""
         number = None if self._space is None else self._space.put(data)
         self._chunks.append(data if number is None else number)
 
     def __iter__(self) -> Iterator[bytes]:
-        """The chunks. Raises PageLost."""
+        """Iterate over the chunks in order. Raises PageLost."""
         for chunk in self._chunks:
             if isinstance(chunk, int):
                 assert self._space is not None
@@ -33,7 +33,7 @@ class CloneBuffer:
                 yield chunk
 
     def drop(self) -> None:
-        """None of them is needed any more."""
+        """Drop all chunks and their space."""
         self._chunks.clear()
         if self._space is not None:
             self._space.drop()

@@ -1,4 +1,4 @@
-"""The DELAYED jobs of a queue that are in memory, if others are not."""
+"""The part of a queue's DELAYED jobs that is in memory when others are paged."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from sockpqd.core.store.job_list import JobList
 
 
 class DelayedFront(JobList[DelayedJob], gc=False, eq=False):
-    """A sorted list of which whole blocks may be taken out or put in."""
+    """A sorted list whose blocks can be taken out and put in as a whole."""
 
     @staticmethod
     def of_list(jobs: JobList[DelayedJob]) -> DelayedFront:
@@ -16,7 +16,7 @@ class DelayedFront(JobList[DelayedJob], gc=False, eq=False):
 
     @property
     def block_count(self) -> int:
-        """How many blocks there are; they have numbers from 0 on."""
+        """The number of blocks; they are numbered from 0."""
         return len(self._blocks)
 
     def block(self, number: int) -> list[DelayedJob]:
@@ -24,16 +24,16 @@ class DelayedFront(JobList[DelayedJob], gc=False, eq=False):
         return self._blocks[number]
 
     def before(self, number: int) -> int:
-        """How many jobs stand before a block."""
+        """The number of jobs before a block."""
         return sum(map(len, self._blocks[:number]))
 
     def leave(self, number: int, staying: list[DelayedJob]) -> None:
-        """Remove all jobs of a block but these. There must be some in the list afterwards."""
+        """Remove all jobs of a block but these. The list must not become empty."""
         self.size -= len(self._blocks[number]) - len(staying)
         self._blocks[number:number + 1] = [staying] if staying else []
 
     def include(self, jobs: list[DelayedJob]) -> None:
-        """Put jobs at their places; they are sorted, and mostly due before all others."""
+        """Insert jobs, which are sorted and mostly due before all others."""
         blocks = self._blocks
         if not blocks[0]:
             blocks[0] = jobs

@@ -1,4 +1,4 @@
-"""The pages of DELAYED jobs of one state, and which of them has the job of a seq."""
+"""The pages of DELAYED jobs of one state, and the page that holds each seq."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def jobs_in(data: bytes, page: DelayedPage) -> list[DelayedJob]:
 
 
 def place(job: DelayedJob) -> tuple[int, int]:
-    """Where a job stands among the DELAYED ones of its queue."""
+    """The place of a job among the DELAYED jobs of its queue."""
     return job.due_ms, job.seq
 
 
@@ -38,7 +38,7 @@ class DelayedPages:
     __slots__ = ("_by_number", "_pages", "in_memory", "index")
 
     def __init__(self, pages: Pages, in_memory: dict[int, DelayedJob]) -> None:
-        """`in_memory`: the jobs that are, by seq."""
+        """`in_memory`: the jobs in memory by seq."""
         self.index = SeqIndex()
         self._pages = pages
         self.in_memory = in_memory
@@ -46,7 +46,7 @@ class DelayedPages:
 
     @staticmethod
     def of(delays: Delays, pages: Pages) -> DelayedPages:
-        """Those of a state."""
+        """The pages of the DELAYED jobs of a state, empty."""
         outside = delays.outside
         if outside is None:
             outside = delays.outside = DelayedPages(pages, delays.by_seq)
@@ -54,7 +54,7 @@ class DelayedPages:
         return outside
 
     def write(self, jobs: list[DelayedJob], data_bytes: int) -> DelayedPage | None:
-        """Take these jobs, which are sorted, out of memory; None: there is no room, so they stay."""
+        """Page out these sorted jobs; None if there is no room, so they stay."""
         number = self._pages.keep(_encoder.encode(of_memory(jobs)), len(jobs), data_bytes)
         if number is None:
             return None
@@ -74,7 +74,7 @@ class DelayedPages:
         return self._pages.bodies.of_page(with_shared_extras(jobs_in(self._pages.data(page), page)))
 
     def take(self, page: DelayedPage) -> list[DelayedJob]:
-        """The jobs of the page, which are in memory from now on. Raises PageLost."""
+        """Take the jobs of the page back into memory. Raises PageLost."""
         jobs = self.look(page)
         self._pages.come(jobs)
         self._pages.free(page)
@@ -84,26 +84,26 @@ class DelayedPages:
         return jobs
 
     def find(self, seq: int) -> DelayedJob | None:
-        """The job of this seq, if it is in a page. Raises PageLost."""
+        """The job of this seq, None if it is in no page. Raises PageLost."""
         number = self.index.find(seq)
         if number is None:
             return None
         return next(job for job in self.look(self._by_number[number]) if job.seq == seq)
 
     def page_of(self, seq: int) -> DelayedPage:
-        """The page with the job of this seq, which is in one."""
+        """The page of the job with this seq; there must be one."""
         number = self.index.find(seq)
         assert number is not None
         return self._by_number[number]
 
     def adopt(self, page: DelayedPage) -> None:
-        """A page that an earlier process has left; the index has its jobs."""
+        """Take over a page that an earlier process left; the index has its jobs."""
         self._by_number[page.number] = page
 
     def expect(self, page: DelayedPage) -> None:
-        """The page will be taken soon."""
+        """Announce that the page will be taken soon."""
         self._pages.expect(page)
 
     def reference(self, page: DelayedPage) -> bytes:
-        """By what a later process finds the page again."""
+        """The reference by which a later process finds the page."""
         return self._pages.reference(page)

@@ -1,4 +1,4 @@
-"""Which jobs may be in pages by their extras, and the extras of jobs that were read from one."""
+"""The extras that allow a job to be paged, and shared extras of jobs that were read from a page."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _NOTHING = tuple(getattr(Extras(), field) for field in _LISTED)
 
 
 def fit_pages(jobs: list[_Job]) -> list[bool]:
-    """Of each of these jobs, whether it may be in a page: a plain one, and a numbered one without a place elsewhere.
+    """Return whether each of these jobs may be paged: plain jobs, and numbered ones that no second list has.
 
-    A job with an item, a key, a TTL or a group stands in a second list as well.
+    A job with an item, a key, a TTL or a group is in a second list as well.
     """
     last: Extras | None = None          # those of the job before: most jobs of a page share theirs
     last_fit = False
@@ -37,7 +37,7 @@ def fit_pages(jobs: list[_Job]) -> list[bool]:
 
 
 def with_shared_extras(jobs: list[_Job]) -> list[_Job]:
-    """These jobs, which were just read from a page, with one object for all that have the same extras."""
+    """These jobs, just read from a page, with equal extras replaced by one shared object."""
     known: dict[Extras, Extras] = {}
     for job in jobs:
         extras = job.extras

@@ -1,4 +1,4 @@
-"""Where pages are kept: what core asks of the store that the caller provides."""
+"""The interface of the store of pages that the caller of core provides."""
 
 from __future__ import annotations
 
@@ -6,36 +6,36 @@ from typing import Protocol
 
 
 class PageLost(Exception):
-    """A page cannot be read, or not as it was written: the state of this node is incomplete."""
+    """A page is missing or corrupt: the state of this node is incomplete."""
 
 
 class PageSpace(Protocol):
-    """The pages of one state; numbers are its own."""
+    """The pages of one state, numbered within the space."""
 
     def put(self, data: bytes) -> int | None:
-        """Keep a page; returns its number, or None when there is no room."""
+        """Store a page; returns its number, or None when there is no room."""
 
     def get(self, number: int) -> bytes:
         """The bytes of the page. Raises PageLost."""
 
     def free(self, number: int) -> None:
-        """The page is not needed any more."""
+        """Release the page, which is no longer needed."""
 
     def reference(self, number: int) -> bytes:
-        """By what a later process finds the page again."""
+        """The reference by which a later process finds the page."""
 
     def adopt(self, reference: bytes) -> int:
-        """Take over a page that an earlier process has left; returns its number. Raises PageLost."""
+        """Take over a page that an earlier process left; returns its number. Raises PageLost."""
 
     def expect(self, number: int) -> None:
-        """The page will be read soon."""
+        """Announce that the page will be read soon."""
 
     def drop(self) -> None:
-        """Nothing of the space is needed any more."""
+        """Release all pages of the space."""
 
 
 class PageStore(Protocol):
-    """Where pages are kept. One that no snapshot names need not outlive the process: the log has its jobs."""
+    """A store of pages. A page that no snapshot names need not outlive the process: the log has its jobs."""
 
     def space(self) -> PageSpace:
-        """An empty space."""
+        """A new space without pages."""

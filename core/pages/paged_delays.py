@@ -1,9 +1,9 @@
-"""The DELAYED jobs of a queue of which some are in pages: those that are due late, in the order in which they are due.
+"""The DELAYED jobs of a queue, in the order in which they are due, with the late ones in pages.
 
-Jobs come in any order of their times, which may lie days apart. So a new one always stays in memory at first, and what
-is paged out later becomes pages of its own: the times of pages overlap, like the layers of a log-structured merge tree.
-The job that is due next is always in memory: when the first job of a page is the next one, the page is read, and its
-jobs are sorted in among the others. So of each layer there is a part of one page in memory.
+Jobs come in any order of their times, which may be days apart. So a new one always stays in memory at first, and jobs
+that are paged out later become pages of their own: the times of pages overlap, as in the layers of a log-structured
+merge tree. The job that is due next is always in memory: when the first job of a page is the next one, the page is
+read, and its jobs are merged with the others. So a part of one page of each layer is in memory.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class PagedDelays(Struct, gc=False, eq=False):
 
     @staticmethod
     def of_queue(queue: Queue, outside: DelayedPages) -> PagedDelays:
-        """The DELAYED jobs of a queue, of which there are some, from now on."""
+        """Take over the DELAYED jobs of a queue, which must not be empty."""
         jobs = queue.delayed
         if isinstance(jobs, JobList):
             jobs = queue.delayed = PagedDelays(DelayedFront.of_list(jobs), outside, jobs.size)
@@ -66,12 +66,12 @@ class PagedDelays(Struct, gc=False, eq=False):
         return job
 
     def add(self, job: DelayedJob) -> None:
-        """Put `job` at its place."""
+        """Insert `job` at its place."""
         self.near.add(job)
         self.size += 1
 
     def remove(self, job: DelayedJob) -> None:
-        """Remove `job`, wherever it is; it must be here. Raises PageLost."""
+        """Remove `job`, which must be here, in memory or not. Raises PageLost."""
         in_memory = self.outside.in_memory
         if job.seq not in in_memory:
             self._open(self.outside.page_of(job.seq))
@@ -81,7 +81,7 @@ class PagedDelays(Struct, gc=False, eq=False):
             self._open(self._firsts[0][1])
 
     def append_pages(self, pages: list[DelayedPage], ranks: dict[int, int]) -> None:
-        """More pages, with these numbers of jobs of each rank, all due after the first one."""
+        """Append pages, with the number of jobs of each rank in them, all due after the first job here."""
         for page in pages:
             self.outside.adopt(page)
             self._list(page)
@@ -96,7 +96,7 @@ class PagedDelays(Struct, gc=False, eq=False):
         self.paged_bytes += page.data_bytes
 
     def _open(self, page: DelayedPage) -> None:
-        """Take the jobs of the page into memory; the next ones will be needed soon."""
+        """Take the jobs of the page into memory, and announce that the next pages will be needed soon."""
         jobs = self.outside.take(page)
         self._firsts.remove((page.first, page))
         self._lasts.remove(((page.when, page.seq), page))
@@ -119,9 +119,9 @@ class PagedDelays(Struct, gc=False, eq=False):
             self._open(self._firsts[0][1])
 
     def page_out(self, stays: int, jobs_max: int, jobs_min: int) -> Iterator[None]:
-        """Page out all but about the first `stays` jobs in memory, from behind; stops after each block.
+        """Page out all but about the first `stays` jobs in memory, from the end; stops after each block.
 
-        Pages have `jobs_max` jobs at most; what would be too small for a page stays. The jobs may change meanwhile.
+        Pages have `jobs_max` jobs at most; jobs too few for a page stay. The jobs may change between two steps.
         """
         near, stays = self.near, max(stays, 1)
         number = near.block_count - 1
@@ -135,7 +135,7 @@ class PagedDelays(Struct, gc=False, eq=False):
             number -= 1
 
     def _cut(self, block: list[DelayedJob], front: int, jobs_max: int, jobs_min: int) -> list[DelayedJob]:
-        """Write pages; returns the jobs of the block that stay, the first `front` among them."""
+        """Page out jobs of the block; returns the ones that stay, the first `front` among them."""
         staying = block[:front]
         for jobs, page in paged_out(block, front, jobs_max, jobs_min, self.outside.write):
             if page is None:

@@ -1,7 +1,7 @@
-"""A run of jobs of which some blocks are pages. Its first block is always in memory.
+"""A run of jobs in which some blocks are pages. Its first block is always in memory.
 
-Whatever changes a block takes its page back into memory first; reading leaves it where it is. So a job may be met as
-several objects, and is known by its place: Jobs themselves can only be compared if they are the same or have different
+Any change to a block takes its page back into memory first; reading leaves it on disk. So a job may exist as several
+objects, and is identified by its place: Jobs themselves can only be compared if they are the same or have different
 places.
 """
 
@@ -49,7 +49,7 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
         return self.pages.look(block) if isinstance(block, Page) else block
 
     def _open_front(self) -> None:
-        """The first block is another one: it must be in memory, and the next ones will be needed soon."""
+        """Bring the new first block into memory, and announce that the next ones will be needed soon."""
         if self.paged:
             self._load(0)
             ahead: list[Block] = [*self._blocks[1:1 + PAGES_AHEAD]]
@@ -59,11 +59,11 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
 
     # Whoever may meet a PagedRun must expect pages; a JobList has none.
     def blocks(self) -> Iterator[Block]:  # type: ignore[override]
-        """The jobs, and pages of them, in their order."""
+        """The jobs, and pages of jobs, in order."""
         return iter(self._blocks)
 
     def near(self, job: Job, count: int) -> list[Job]:
-        """Up to `count` jobs behind the place of `job`: those in its block, if that is in memory."""
+        """Up to `count` jobs behind the place of `job`: those in its block, if it is in memory."""
         block: Block = self._blocks[self._block_of(job)] if self.size else []
         if isinstance(block, Page):
             return []
@@ -71,13 +71,13 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
         return block[at:at + count]
 
     def in_memory(self) -> Iterator[Job]:
-        """The jobs that are in no page."""
+        """The jobs that are not in pages."""
         for block in self._blocks:
             if not isinstance(block, Page):
                 yield from block
 
     def append_page(self, page: Page) -> None:
-        """Put a page behind all jobs; there must be one."""
+        """Append a page behind all jobs; there must be one."""
         blocks: list[Block] = self._blocks  # type: ignore[assignment]
         blocks.append(page)
         self.size += page.count
@@ -102,7 +102,7 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
         return self.look(self._blocks[-1])[-1]
 
     def add(self, job: Job) -> None:
-        """Put `job` at its place."""
+        """Insert `job` at its place."""
         tail: Block = self._blocks[-1]
         if not isinstance(tail, Page):
             if tail and tail[-1] < job and len(tail) < BLOCK_JOBS_MAX:      # nearly always
@@ -137,12 +137,12 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
         return job
 
     def position(self, job: Job) -> int:
-        """How many jobs stand before the place of `job`."""
+        """The number of jobs before the place of `job`."""
         number = self._block_of(job)
         return sum(map(_count, self._blocks[:number])) + _at(self.look(self._blocks[number]), job)
 
     def remove(self, job: Job) -> None:
-        """Remove `job`, wherever it is; it must be here."""
+        """Remove `job`, which must be here, in memory or not."""
         number = self._block_of(job)
         self._load(number)
         block = self._blocks[number]
@@ -161,7 +161,7 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
         return self._blocks[number]
 
     def drop_page(self, page: Page) -> None:
-        """Remove this page, which is not the first block, with its jobs; it is not read."""
+        """Remove this page with its jobs without reading it; it must not be the first block."""
         number = bisect_left(self._blocks, _place(page), key=_last_place)
         block: Block = self._blocks[number]
         assert number
@@ -173,7 +173,7 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
         self.pages.drop_page(page)
 
     def find(self, seq: int) -> Job | None:
-        """The job of this seq, in a list that is sorted by them."""
+        """The job of this seq, None if there is none, in a list that is sorted by seq."""
         if not self.size:
             return None
         blocks = self._blocks
@@ -185,7 +185,7 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
         return job if job.seq == seq else None
 
     def __contains__(self, job: Job) -> bool:
-        """Whether `job` is here."""
+        """Return whether a job with the place of `job` is here."""
         block = self.look(self._blocks[self._block_of(job)])
         at = _at(block, job)
         return at < len(block) and block[at] == job
@@ -198,9 +198,9 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
         return found
 
     def page_out(self, stays: int, jobs_max: int, jobs_min: int) -> Iterator[None]:
-        """Page out all but about the first `stays` jobs, from behind; stops after each block, and on the way past many.
+        """Page out all but about the first `stays` jobs, from the end; stops after each block, and when it passes many.
 
-        Pages have `jobs_max` jobs at most; what would be too small for a page stays. The run may change meanwhile.
+        Pages have `jobs_max` jobs at most; jobs too few for a page stay. The run may change between two steps.
         """
         number = len(self._blocks) - 1
         while self.size - self.paged > stays + jobs_min:
@@ -220,7 +220,7 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
             number -= 1
 
     def _first_to_page(self, stays: int) -> tuple[int, int]:
-        """Number of the block in which the first `stays` jobs end, and how many jobs stand before it."""
+        """The block in which the first `stays` jobs end, and the number of jobs before it."""
         before = 0
         for number, block in enumerate(self._blocks):
             count = _count(block)
@@ -230,7 +230,7 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
         return len(self._blocks), before
 
     def _cut(self, block: list[Job], front: int, jobs_max: int, jobs_min: int) -> list[Block]:
-        """The block as pages and what stays between them; its first `front` jobs stay."""
+        """Page out the block; returns pages and the jobs that stay between them, the first `front` jobs included."""
         cut: list[Block] = []
         staying = block[:front]
         for jobs, page in paged_out(block, front, jobs_max, jobs_min, self.pages.write):
@@ -249,7 +249,7 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
 def paged_out(
     block: list[_Job], start: int, jobs_max: int, jobs_min: int, write: Callable[[list[_Job], int], _Page | None],
 ) -> Iterator[tuple[list[_Job], _Page | None]]:
-    """Write pages: the jobs of the block behind the first `start`, each piece with its page; None: it stays in memory.
+    """Write pages: yields the jobs of the block behind the first `start` in pieces with their pages; None: it stays.
 
     `write` takes the jobs and the bytes of their data, and returns None if there is no room; then no more are written.
     """
@@ -263,9 +263,9 @@ def paged_out(
 
 
 def _pieces(block: list[_Job], start: int, jobs_max: int) -> Iterator[tuple[list[_Job], int, bool]]:
-    """What might be a page each: jobs, the bytes of their data, and whether all may be in one.
+    """Cut a block into candidates for pages: jobs, the bytes of their data, and whether all may be in one page.
 
-    Otherwise none may, and the bytes are not counted.
+    If they may not, the bytes are not counted.
     """
     for begin in range(start, len(block), jobs_max):
         jobs = block[begin:begin + jobs_max]
@@ -278,7 +278,7 @@ def _pieces(block: list[_Job], start: int, jobs_max: int) -> Iterator[tuple[list
 
 
 def _parts(jobs: list[_Job]) -> Iterator[tuple[list[_Job], int, bool]]:
-    """The same of jobs that cannot be one page."""
+    """Cut jobs that cannot be one page into such candidates."""
     part: list[_Job] = []
     data_bytes, fit = 0, True
     for job, it_fits in zip(jobs, fit_pages(jobs), strict=True):
@@ -298,7 +298,7 @@ def _count(block: Block) -> int:
 
 
 def _place(one: Job | Page) -> tuple[int, int]:
-    """The place of a job, or of the last one of a page, among those of its priority."""
+    """The place of a job, or of the last job of a page, within its priority."""
     return one.when, one.seq
 
 
@@ -307,7 +307,7 @@ def _last_place(block: Block) -> tuple[int, int]:
 
 
 def _at(block: list[Job], job: Job) -> int:
-    """Where in the block the job is, or would be."""
+    """The index in the block at which the job is, or would be inserted."""
     return bisect_left(block, _place(job), key=_place)
 
 

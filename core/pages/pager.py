@@ -1,15 +1,15 @@
-"""Keeps the waiting jobs in memory within a budget: beyond it, the jobs behind the fronts of their queues become pages.
+"""Keeps the waiting jobs in memory within a budget: beyond it, the jobs behind the fronts of their queues are paged.
 
-Below the budget nothing happens. Beyond it one goes over all queues, and in each from behind, until an eighth of the
-budget is free again. First only what stands far behind a front is paged, in large pages; with very many queues or
+Below the budget nothing happens. Beyond it the pager goes through all queues, each from its end, until an eighth of the
+budget is free again. At first only jobs far behind a front are paged, in large pages; with very many queues or
 priorities that is not enough, so the fronts and the pages become smaller.
 
-What it takes to find the jobs in pages again counts as well. When that is most of the budget, the jobs in memory still
-have a part of it: they would not become fewer by much, only their pages smaller.
+The handles by which paged jobs are found count as well. When they use most of the budget, the jobs in memory still
+get a part of it: there would not be many fewer of them, only smaller pages.
 
-Queues with ORDER TIME or ITEMLIMIT have other lists of their READY jobs, so paging would free nothing: they stay in
-memory. So do READY jobs with a GROUP, which the lists of their groups have as well (FAIR), others that extras.py says,
-RUNNING ones, and queues that are short. DELAYED jobs are paged in all queues, those that are due last.
+Queues with ORDER TIME or ITEMLIMIT list their READY jobs a second time, so paging would free nothing: they stay in
+memory. So do READY jobs with a GROUP, which are also in the lists of their groups (FAIR), the jobs that extras.py
+excludes, RUNNING jobs, and short queues. DELAYED jobs are paged in all queues, the ones that are due last.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LEAST_PART = 4          # that part of the budget is for the jobs in memory, how
 
 
 class Stage(Struct, frozen=True):
-    """How much is paged."""
+    """The limits of one round of paging: how many jobs stay in memory, how large pages are."""
 
     stays: int          # jobs at the front of a queue
     page_jobs_max: int
@@ -45,9 +45,9 @@ STAGES = (Stage(2000, 250, 100), Stage(500, 125, 32), Stage(100, 64, 16))
 
 
 class Pager:
-    """Pages out jobs of one state, which has these pages. `hot_bytes_max`: the budget; 0 pages out all that can be.
+    """Pages out jobs of the state with these pages. `hot_bytes_max`: the budget; 0 pages out as much as possible.
 
-    `resident`: nothing is paged, and what an earlier process has paged comes back into memory.
+    `resident`: nothing is paged out, and pages of an earlier process come back into memory.
     """
 
     __slots__ = (
@@ -78,9 +78,9 @@ class Pager:
         return Pager(self.pages.another(), self.hot_bytes_max, self._stages, resident=self.resident)
 
     def hot_bytes(self, queues: Queues) -> int:
-        """What the waiting jobs, and the large bodies of all others, take in memory, about.
+        """The approximate memory of the waiting jobs, and of the large bodies of all others, in bytes.
 
-        Those on the disk take what finds them again.
+        The handles of paged jobs are included.
         """
         return self._in_memory(queues) + self.pages.handles_bytes
 
@@ -92,20 +92,20 @@ class Pager:
 
     @property
     def _budget(self) -> int:
-        """For the jobs in memory: what the handles of the others leave of it, and no less than a part."""
+        """The budget for jobs in memory: what remains beyond the handles of paged ones, but at least a fixed part."""
         return max(self.hot_bytes_max - self.pages.handles_bytes, self.hot_bytes_max // LEAST_PART)
 
     def crowded(self, queues: Queues) -> bool:
-        """Whether a quarter more than the budget is in memory."""
+        """Return whether the budget is exceeded by a quarter."""
         return not self.resident and self._in_memory(queues) > self._budget + self.hot_bytes_max // 4
 
     def relieve(self, queues: Queues, delays: Delays) -> None:
-        """Page out until there is nothing more to do."""
+        """Page out until nothing more can be done."""
         while self.page_out_some(queues, delays):
             pass
 
     def page_out_some(self, queues: Queues, delays: Delays) -> bool:
-        """Page out one block if too much is in memory; returns whether there may be more to do."""
+        """Page out one block if the budget is exceeded; returns whether there may be more to do."""
         if self.resident:
             return False
         hot = self._in_memory(queues)
@@ -129,7 +129,7 @@ class Pager:
         return True
 
     def _begin_next(self, queues: Queues, delays: Delays, hot: int) -> bool:
-        """Begin the next round; returns False when there is no point in it, as the last ones have brought little."""
+        """Begin the next round; returns False when it would be pointless, because the last ones gained little."""
         if self._stage + 1 < len(self._rounds):
             self._begin(queues, delays, self._stage + 1)
         elif self._began_bytes - hot > self.hot_bytes_max // 16:
@@ -139,7 +139,7 @@ class Pager:
         return True
 
     def _first(self, queues: Queues) -> int:
-        """The stage to begin with: jobs that had to stay are not all looked at again for every few bodies."""
+        """The stage to begin with: jobs that had to stay are not all inspected again for a few bodies."""
         jobs = queues.waiting - self.pages.jobs
         self._walked_jobs = min(self._walked_jobs, jobs)
         return BODIES if jobs < self._walked_jobs + self._walked_jobs // 8 else 0
@@ -180,7 +180,7 @@ def _round(queues: Queues, delays: Delays, pages: Pages, stage: Stage) -> Iterat
 
 
 def _delayed_of_queue(queue: Queue, delays: Delays, pages: Pages, stage: Stage) -> Iterator[None]:
-    """The same for the DELAYED jobs of one queue."""
+    """Page out DELAYED jobs of one queue, in steps."""
     jobs = queue.delayed
     if isinstance(jobs, JobList) and jobs.size > stage.stays + stage.page_jobs_min:
         jobs = PagedDelays.of_queue(queue, DelayedPages.of(delays, pages))
@@ -189,7 +189,7 @@ def _delayed_of_queue(queue: Queue, delays: Delays, pages: Pages, stage: Stage) 
 
 
 def _of_queue(queue: Queue, pages: Pages, stage: Stage) -> Iterator[None]:
-    """The same for one queue, the least priority first."""
+    """Page out READY jobs of one queue, in steps, the least priority first."""
     ready = queue.ready
     for number, rank in enumerate(ready.split_ranks()):
         run = ready.run(rank)

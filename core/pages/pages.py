@@ -1,10 +1,10 @@
-"""Pages: jobs that stand one behind the other in a run, as bytes in a store, and what is counted of them.
+"""Pages: consecutive jobs of a run as bytes in a store, and the counters of pages.
 
-A page holds plain jobs, and numbered ones (extras.py). One with an item, a key, a TTL or the like stands in a second
-list as well, or may be asked for by name, and stays in memory.
+A page holds plain jobs, and numbered ones (extras.py). A job with an item, a key, a TTL or the like is in a second
+list as well, or may be looked up by name, and stays in memory.
 
-A numbered job is asked for by its number alone. So there is an index of those in pages, which takes 12 bytes for each.
-DELAYED jobs of all kinds are found in this way (delayed_pages.py).
+A numbered job is looked up by its number alone. So there is an index of the numbered jobs in pages, at 12 bytes each.
+DELAYED jobs of all kinds are found in the same way (delayed_pages.py).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _decoder = msgspec.msgpack.Decoder(list[Job])
 
 
 class Page(Struct, gc=False, frozen=True):
-    """A handle."""
+    """The handle of a page with READY jobs."""
 
     number: int
     count: int          # of jobs
@@ -38,23 +38,23 @@ class Page(Struct, gc=False, frozen=True):
 
 
 class NumberedPage(Page, gc=False, frozen=True):
-    """A handle of one with READY jobs of which some are numbered."""
+    """The handle of a page with READY jobs some of which are numbered."""
 
     numbered: int       # so many
 
 
 class DelayedPage(Page, gc=False, frozen=True):
-    """A handle of one with DELAYED jobs, in the order in which they are due; their places are (due_ms, seq)."""
+    """The handle of a page with DELAYED jobs, in the order in which they are due; places are (due_ms, seq)."""
 
     first: tuple[int, int]      # the place of the first one
 
 
 class Pages:
-    """The pages of one state: `jobs` and `data_bytes` are in them, `read` and `written` count pages ever.
+    """The pages of one state: `jobs` and `data_bytes` are in them; `read` and `written` count pages since the start.
 
-    `full`: there was no room for the last one. `bodies`: those of jobs that are in no page. `numbers`: the numbered
-    jobs of the state that are in no page. `index`: the pages of the others that are READY, by number. `indexed`: how
-    many of the jobs in pages can be found by their seqs.
+    `full`: there was no room for the last one. `bodies`: of jobs that are in no page. `numbers`: the numbered jobs of
+    the state that are in no page. `index`: the pages of the other READY ones, by number. `indexed`: the number of jobs
+    in pages that can be found by their seqs.
     """
 
     __slots__ = (
@@ -82,16 +82,16 @@ class Pages:
 
     @property
     def handles_bytes(self) -> int:
-        """What it takes in memory to find the jobs in pages again, about."""
+        """The approximate memory of the handles by which paged jobs are found, in bytes."""
         return PAGE_HANDLE_BYTES * self.count + INDEXED_BYTES * self.indexed
 
     @property
     def saved_bytes(self) -> int:
-        """What the jobs in pages would take in memory, about."""
+        """The approximate memory that the jobs in pages would take, in bytes."""
         return self.data_bytes + JOB_BYTES * self.jobs
 
     def write(self, jobs: list[Job], data_bytes: int) -> Page | None:
-        """These jobs as a page; None: there is no room, so they stay in memory."""
+        """Write these jobs as a page; None if there is no room, so they stay in memory."""
         number = self.keep(_encoder.encode(of_memory(jobs)), len(jobs), data_bytes)
         if number is None:
             return None
@@ -109,13 +109,13 @@ class Pages:
         return page
 
     def leave(self, jobs: list[_Job]) -> None:
-        """These jobs are in a page from now on."""
+        """Note that these jobs have moved into a page."""
         leave(jobs)
         for seq in _numbers(jobs):
             del self.numbers[seq]
 
     def come(self, jobs: list[_Job]) -> None:
-        """These jobs are in no page any more."""
+        """Note that these jobs have left their page."""
         wait(jobs)
         self.numbers.update([(job.seq, job) for job in jobs if is_numbered(job.extras)])
 
@@ -131,7 +131,7 @@ class Pages:
         return number
 
     def write_body(self) -> bool:
-        """Take one body out of memory; returns whether there was one, and room for it."""
+        """Page out one body; returns whether there was one, and room for it."""
         written = self.bodies.write_oldest()
         self.full = written is False
         return bool(written)
@@ -152,7 +152,7 @@ class Pages:
         return self.bodies.of_page(with_shared_extras(jobs))
 
     def take(self, page: Page) -> list[Job]:
-        """The jobs of the page, which is not needed any more. Raises PageLost."""
+        """The jobs of the page, which is then released. Raises PageLost."""
         jobs = self.look(page)
         self.come(jobs)
         if isinstance(page, NumberedPage):
@@ -161,13 +161,13 @@ class Pages:
         return jobs
 
     def drop_page(self, page: Page) -> None:
-        """The jobs of the page end, unread."""
+        """Drop the page with its jobs without reading it."""
         if isinstance(page, NumberedPage):
             self.index.drop(page.number, page.numbered)
         self.free(page)
 
     def free(self, page: Page) -> None:
-        """The page is not needed any more; the index does not have its jobs any more."""
+        """Release the page, whose jobs the index no longer has."""
         if isinstance(page, NumberedPage):
             del self._numbered[page.number]
             self.indexed -= page.numbered
@@ -179,22 +179,22 @@ class Pages:
             self.indexed -= page.count
 
     def reference(self, page: Page) -> bytes:
-        """By what a later process finds the page again."""
+        """The reference by which a later process finds the page."""
         return self._space.reference(page.number)
 
     def adopt(self, reference: bytes, count: int, data_bytes: int, when: int, seq: int) -> Page:
-        """A page that an earlier process has left; `when` and `seq` are those of its last job. Raises PageLost."""
+        """Take over a page that an earlier process left; `when`, `seq`: of its last job. Raises PageLost."""
         return Page(self._adopted(reference, count, data_bytes), count, data_bytes, when, seq)
 
     def adopt_numbered(
         self, reference: bytes, count: int, data_bytes: int, when: int, seq: int, numbered: int,
     ) -> NumberedPage:
-        """The same of one with so many numbered jobs, which the index has already."""
+        """Like `adopt`, for a page with `numbered` numbered jobs, which the index already has."""
         number = self._adopted(reference, count, data_bytes)
         return self._list(NumberedPage(number, count, data_bytes, when, seq, numbered))
 
     def find(self, number: int) -> Job | None:
-        """The READY job of this number, if it is in a page. Raises PageLost."""
+        """The READY job of this number, None if it is in no page. Raises PageLost."""
         found = self.index.find(number)
         page = None if found is None else self._numbered.get(found)
         return None if page is None else next(job for job in self.look(page) if job.seq == number)
@@ -202,7 +202,7 @@ class Pages:
     def adopt_delayed(
         self, reference: bytes, count: int, data_bytes: int, due_ms: int, seq: int, first: tuple[int, int],
     ) -> DelayedPage:
-        """The same for DELAYED jobs; `first`: the place of the first one."""
+        """Like `adopt`, for DELAYED jobs; `first`: the place of the first one."""
         self.indexed += count
         return DelayedPage(self._adopted(reference, count, data_bytes), count, data_bytes, due_ms, seq, first)
 
@@ -213,25 +213,25 @@ class Pages:
         return self._space.adopt(reference)
 
     def expect(self, page: Page) -> None:
-        """The page will be taken soon."""
+        """Announce that the page will be taken soon."""
         self._space.expect(page.number)
 
     def drop(self) -> None:
-        """The state is given up, and its pages with it."""
+        """Drop the pages of an abandoned state."""
         self.bodies.drop()
         self._space.drop()
         self._nothing()
 
     def another(self) -> Pages:
-        """Pages of another state, in the same store; none yet."""
+        """Empty pages of another state in the same store."""
         return Pages(self._store)
 
     def another_space(self) -> PageSpace:
-        """An empty space in the same store, for something else."""
+        """An empty space in the same store for another purpose."""
         return self._store.space()
 
     def replace(self, other: Pages) -> None:
-        """The state with `other` is given up, and this one takes its place."""
+        """Take the place of the pages of `other`, whose state is abandoned."""
         self.read += other.read
         self.written += other.written
         self.bodies.reads += other.bodies.reads

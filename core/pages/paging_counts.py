@@ -1,4 +1,4 @@
-"""How much of one queue is outside memory."""
+"""The number of jobs of one queue that are outside memory."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from sockpqd.core.store.queues import Queue
 
 
 class PagingCounts(Struct, frozen=True):
-    """Waiting jobs of a queue that are not in the memory of this node, or whose bodies are not."""
+    """The waiting jobs of a queue that are not in the memory of this node, or whose bodies are not."""
 
     jobs: int
     data_bytes: int         # of these jobs
 
 
 def paging_counts(queue: Queue, pages: Pages) -> PagingCounts:
-    """Count them; takes time in proportion to the number of priorities."""
+    """Count the jobs of the queue outside memory; the time is proportional to the number of priorities."""
     bodies = pages.bodies.outside.get(queue.name) or OutsideCounts()
     if not pages.jobs:
         return PagingCounts(bodies.jobs, bodies.data_bytes)

@@ -1,9 +1,9 @@
-"""Where jobs are that are not in memory: the number of the page of each seq, in 12 bytes.
+"""An index of the jobs outside memory: the number of the page of each seq, in 12 bytes.
 
-Seqs begin with the time of a Put; those of two seconds share an array, so a new one moves few others.
+Seqs begin with the time of a Put; the seqs of two seconds share an array, so that an insertion moves few others.
 
-The seqs in a page that is dropped unread are not known. They stay here as dead ones until there are more of them than
-of others; then each further page that is dropped clears some spans, so that no step takes long.
+The seqs in a page that is dropped unread are not known. They stay as dead entries until these outnumber the live ones;
+then each further page that is dropped clears some spans, so that no step takes long.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class SeqIndex:
         self._clearing: list[int] = []          # and the spans in which they still may be
 
     def add(self, seqs: Collection[int], page: int) -> None:
-        """The jobs of these seqs, which are not here, are in this page."""
+        """Record that the jobs of these seqs, which are new, are in this page."""
         self._alive += len(seqs)
         spans = self._spans
         for seq in seqs:
@@ -53,7 +53,7 @@ class SeqIndex:
                 pages.insert(at, page)
 
     def remove(self, seqs: Collection[int]) -> None:
-        """The jobs of these seqs, which are here, are in no page any more."""
+        """Remove these seqs, which are here and whose jobs are in no page any more."""
         for seq in seqs:
             lows, pages = self._spans[seq >> SPAN_BITS]
             at = bisect_left(lows, seq & _LOW)
@@ -66,7 +66,7 @@ class SeqIndex:
             self._nothing()
 
     def drop(self, page: int, count: int) -> None:
-        """The page is gone, with so many jobs that are here; none of their seqs will be added again."""
+        """Record that the page with `count` of the jobs here is gone; none of their seqs will be added again."""
         self._alive -= count
         self._dead += count
         self._dropped.add(page)
@@ -76,7 +76,7 @@ class SeqIndex:
             self._clear(CLEARED * count)
 
     def _clear(self, seqs_min: int) -> None:
-        """Forget dead seqs in so many spans that at least `seqs_min` seqs are looked at."""
+        """Clear dead seqs in enough spans to inspect at least `seqs_min` seqs."""
         if not self._clearing:
             self._clearing = list(self._spans)
             self._sought, self._dropped = self._dropped, set()
@@ -98,7 +98,7 @@ class SeqIndex:
             del self._spans[number]
 
     def find(self, seq: int) -> int | None:
-        """The page with the job of this seq; None: it is in none."""
+        """The page with the job of this seq; None if there is none."""
         span = self._spans.get(seq >> SPAN_BITS)
         if span is None:
             return None
@@ -110,7 +110,7 @@ class SeqIndex:
         return self._alive
 
     def spans(self, without: Set[int] = frozenset()) -> Iterator[tuple[int, bytes, bytes]]:
-        """All that is here, for `restore`; not the jobs in the pages `without`."""
+        """The whole index, in a form for `restore`, but for the jobs in the pages `without`."""
         gone = self._dropped | self._sought | without
         for number, span in self._spans.items():
             lows, pages = _without(span, gone) if gone else span
@@ -118,7 +118,7 @@ class SeqIndex:
                 yield number, lows.tobytes(), pages.tobytes()
 
     def restore(self, span: int, lows: bytes, pages: bytes) -> None:
-        """What `spans` has yielded. Raises ValueError if it is none of that."""
+        """Add what `spans` has yielded. Raises ValueError if it is malformed."""
         seqs, numbers = array("I", lows), array("Q", pages)
         if span in self._spans or len(seqs) != len(numbers) or not seqs:
             raise ValueError("not a span of an index")

@@ -1,7 +1,7 @@
-"""One pulse: its settings, how fast it goes now, its grants, and the law that slows it down and brings it back.
+"""One pulse: its settings, its present rate, its grants, and the control law that slows it down and restores it.
 
-A period of the law begins with the first result after the last evaluation (SLEEP counts at once and begins none) and
-ends after PER + PAUSE. Then all of its results are judged together (spec/pulse 4.2).
+A period of the law begins with the first result after the last evaluation (SLEEP takes effect at once and begins none)
+and ends after PER + PAUSE. Then all of its results are judged together (spec/pulse 4.2).
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ class Pulse(Struct, eq=False):
 
     @property
     def length_ms(self) -> int:
-        """The length of the window in which there may be `now` grants."""
+        """The length of the window that may contain `now` grants."""
         return self.per_ms + self.pause_ms
 
     @property
     def at_once(self) -> int:
-        """How many grants there may be at one moment."""
+        """The number of grants that may be given at the same moment."""
         return 1 if self.spread else self.now
 
     def change(self, change: PulseChange) -> None:
-        """Change settings. A rate or period begins anew; results not judged yet are dropped, the window stays."""
+        """Change settings. A rate or period starts over; results not judged yet are dropped, the window stays."""
         for name in ("step_ms", "max_pause_ms", "max_run_ms", "max_wait_ms", "spread"):
             value = getattr(change, name)
             if value is not None:
@@ -66,15 +66,15 @@ class Pulse(Struct, eq=False):
 
     @property
     def results(self) -> tuple[int, int, int, bool, bool]:
-        """Everything that a result changes."""
+        """All fields that a result changes, for `Pulses.restore_results`."""
         return self.errors, self.sleep_until_ms, self.period_ends_ms, self.slow, self.failed
 
     def drop_period(self) -> None:
-        """Forget the results that were not judged yet."""
+        """Forget the results that have not been judged."""
         self.period_ends_ms, self.slow, self.failed = 0, False, False
 
     def note(self, result: Feedback, sleep_ms: int, clock_ms: int) -> bool:
-        """Note a result; returns whether a period of the law begins with it."""
+        """Record a result; returns whether a period of the law begins with it."""
         self.errors += result is not Feedback.OK
         if result is Feedback.SLEEP:
             self.sleep_until_ms = max(self.sleep_until_ms, clock_ms + sleep_ms)
@@ -87,7 +87,7 @@ class Pulse(Struct, eq=False):
         return True
 
     def judge(self) -> bool:
-        """End the period of the law; returns whether the pulse goes at another speed from now on."""
+        """End the period of the law; returns whether the rate has changed."""
         before = self.now, self.pause_ms
         if self.slow:
             if self.now > 1:

@@ -1,6 +1,6 @@
-"""All pulses, their tickets, and which of them has results to judge next.
+"""All pulses, their tickets, and the pulses with results to judge.
 
-What is free in a window is known to the leader that writes the grants, and comes with the operations (spec/pulse 2.1).
+The leader that writes the grants knows the free part of a window, and passes it with the operations (spec/pulse 2.1).
 The state only remembers when it gave grants, for the next leader: that cannot know which of them were written, and
 counts them all as written at its Lead entry (2.2).
 """
@@ -19,7 +19,7 @@ SLEWED = 1000       # replicated time runs faster by less than this part of it (
 
 
 class Pulses:
-    """The pulses by name."""
+    """All pulses by name, with their tickets."""
 
     __slots__ = ("by_name", "next_ticket", "periods", "tickets")
 
@@ -30,7 +30,7 @@ class Pulses:
         self.periods: TimerIndex[tuple[int, str]] = TimerIndex(limits.DUE_BITS)     # of the law: when they end, of whom
 
     def add(self, pulse: Pulse) -> None:
-        """Add a pulse, with the tickets it has."""
+        """Add a pulse and the tickets it has."""
         self.by_name[pulse.name] = pulse
         if pulse.period_ends_ms:
             self.periods.add((pulse.period_ends_ms, pulse.name))
@@ -42,19 +42,19 @@ class Pulses:
         deque(map(self.tickets.__delitem__, pulse.tickets), 0)      # there may be a million: no loop in Python
 
     def end_period(self, pulse: Pulse) -> None:
-        """Take the pulse off the list of those with results to judge, before its period is dropped or judged."""
+        """Remove the pulse from the list of those with results to judge, before its period is dropped or judged."""
         if pulse.period_ends_ms:
             self.periods.remove((pulse.period_ends_ms, pulse.name))
 
     # ---- grants
 
     def count(self, pulse: Pulse, count: int, clock_ms: int) -> None:
-        """Note that `count` grants were given at this time."""
+        """Record that `count` grants were given at this time."""
         pulse.granted += count
         self.remember(pulse, count, clock_ms)
 
     def remember(self, pulse: Pulse, count: int, clock_ms: int) -> None:
-        """Note that `count` grants, new ones or such as a session asks for again, may be written from now on."""
+        """Record that `count` grants, new or requested again by a session, may be written from now on."""
         window = pulse.window
         since_ms = _may_count_since(pulse, clock_ms)
         while window and window[0][0] < since_ms:
@@ -64,7 +64,7 @@ class Pulses:
         window.append((clock_ms, count))
 
     def issue(self, pulse: Pulse, count: int, clock_ms: int) -> int:
-        """Give `count` grants with tickets; returns the number of the first, which the others follow."""
+        """Issue `count` grants with consecutive tickets; returns the first ticket."""
         self.count(pulse, count, clock_ms)
         self._give_up(pulse, clock_ms, 2 * count)
         first = self.next_ticket
@@ -79,7 +79,7 @@ class Pulses:
         return first
 
     def _give_up(self, pulse: Pulse, clock_ms: int, count: int) -> None:
-        """Forget tickets of the pulse whose time is over, `count` at most: so what is forgotten costs no entry."""
+        """Forget expired tickets of the pulse, `count` at most, so that forgetting needs no entry of its own."""
         over: list[int] = []
         for ticket, until_ms in pulse.tickets.items():
             if until_ms > clock_ms or len(over) == count:
@@ -89,7 +89,7 @@ class Pulses:
             self.close(ticket)
 
     def of_ticket(self, ticket: int, clock_ms: int) -> Pulse | None:
-        """The pulse of an open ticket; None: there is none, or its time is over."""
+        """The pulse of an open ticket; None if the ticket does not exist or has expired."""
         name = self.tickets.get(ticket)
         if name is None:
             return None
@@ -97,25 +97,27 @@ class Pulses:
         return pulse if pulse.tickets[ticket] > clock_ms else None
 
     def close(self, ticket: int) -> None:
-        """Forget a ticket."""
+        """Forget a ticket, whose result has arrived."""
         del self.by_name[self.tickets.pop(ticket)].tickets[ticket]
 
     # ---- results
 
     def note(self, pulse: Pulse, result: Feedback, sleep_ms: int, clock_ms: int) -> None:
-        """Note a result of one of the pulse's grants."""
+        """Record a result of one of the pulse's grants."""
         if pulse.note(result, sleep_ms, clock_ms):
             self.periods.add((pulse.period_ends_ms, pulse.name))
 
     def restore_results(self, pulse: Pulse, results: tuple[int, int, int, bool, bool]) -> None:
-        """Take back results: these were those before."""
+        """Undo the recording of results: `results` are the earlier ones."""
         self.end_period(pulse)
         pulse.errors, pulse.sleep_until_ms, pulse.period_ends_ms, pulse.slow, pulse.failed = results
         if pulse.period_ends_ms:
             self.periods.add((pulse.period_ends_ms, pulse.name))
 
     def judge(self, clock_ms: int, most: int) -> list[Pulse]:
-        """Judge the results of periods that are over, of `most` pulses at most; returns whose speed has changed."""
+        """Judge the results of periods that have ended, of at most `most` pulses; returns the pulses whose rate
+        changed.
+        """
         changed: list[Pulse] = []
         for _ in range(most):
             due = self.periods.first_due(clock_ms)
@@ -130,10 +132,11 @@ class Pulses:
     # ---- changes of leader
 
     def lead(self, before_ms: int, clock_ms: int) -> None:
-        """A new leader: count each grant that the ones before may have written not long ago as written now.
+        """At a new leader, count every grant that earlier leaders may have written recently as written now.
 
-        How long ago is told by the stamp of the entry before, `before_ms`, which the leader before counted as it did
-        those of its grants. The new leader's own, `clock_ms`, may be ahead of them by anything (spec/clock 2.1).
+        The age of a grant is measured against `before_ms`, the timestamp of the previous entry, which like the grants
+        was stamped by the earlier leader. The new leader's `clock_ms` may be ahead of it by any
+        amount (spec/clock 2.1).
         """
         for pulse in self.by_name.values():
             since_ms = _may_count_since(pulse, before_ms)
@@ -141,10 +144,10 @@ class Pulses:
             pulse.window = deque([(clock_ms, counted)] if counted else ())
 
     def adopt(self, before: Pulses, clock_ms: int) -> None:
-        """These pulses were restored (CLONE) in place of `before`.
+        """Take over grants when these pulses were restored (CLONE) in place of `before`.
 
-        What was granted counts on for pulses of the same name, with their tickets. Of any other as many grants as it
-        may give in a period count as written now.
+        The grants and tickets of pulses of the same name are kept. For any other pulse, as many grants as it may give
+        in a period count as written now.
         """
         self.next_ticket = before.next_ticket
         self.tickets = {ticket: name for ticket, name in before.tickets.items() if name in self.by_name}
@@ -155,5 +158,6 @@ class Pulses:
 
 
 def _may_count_since(pulse: Pulse, clock_ms: int) -> int:
-    """Since which stamp grants may have been written within the window that ends now, slewed time considered."""
+    """The earliest timestamp at which a grant may have been written within the window that ends now, with slewed time.
+    """
     return clock_ms - pulse.length_ms - pulse.length_ms // SLEWED - limits.GRANT_WRITTEN_MS_MAX

@@ -1,4 +1,4 @@
-"""What may happen to a job and when: admission, choice, hand-out, completion, activation, expiry.
+"""The rules of a job's life: admission, choice, hand-out, completion, activation, expiry.
 
-May use the state and the rooms below it.
+May use the state and the packages below it.
 """

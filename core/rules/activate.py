@@ -1,4 +1,4 @@
-"""Jobs that become active later (spec/state-machine 6), by their time or after items; TTLs and pauses that end."""
+"""Activation of jobs (spec/state-machine 6), by time or by finished items; the end of TTLs and of pauses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sockpqd.core.store.queues import TTL_ENDED, Queue
 
 
 def moment(state: State, when: Due) -> int:
-    """The replicated time that `when` means, in milliseconds."""
+    """The replicated time, in milliseconds, that `when` denotes."""
     if when.at_ms is not None:
         return min(max(when.at_ms, 0), limits.NUMBER_MAX)
     return state.clock_ms + min(max(when.delay_ms, 0), limits.DURATION_MS_MAX)
@@ -24,7 +24,7 @@ def moment(state: State, when: Due) -> int:
 def place(state: State, queue: Queue, job: Job, active_ms: int | None, *, replaces: bool = False) -> None:
     """Put a job into the queue: DELAYED while it waits for items or for its `at_ms`, otherwise READY.
 
-    `active_ms`: since when it counts as active in a queue with ORDER TIME; None: since now. `replaces`: a READY job.
+    `active_ms`: the time from which it counts as active in a queue with ORDER TIME; None: now. `replaces`: a READY job.
     """
     if job.extras is not None and job.extras.after:
         state.defer(queue, job.delayed(NEVER_MS))
@@ -35,14 +35,14 @@ def place(state: State, queue: Queue, job: Job, active_ms: int | None, *, replac
 
 
 def unfinished_items(state: State, items: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of the items that have an unfinished job, each once."""
+    """The items in `items` that have an unfinished job, each once."""
     return tuple(item for item in dict.fromkeys(items) if item in state.items.by_name)
 
 
 def pass_time(state: State, left: int) -> int:
     """End TTLs and pauses, and activate DELAYED jobs whose time has come. With groups in use, `left` steps at most.
 
-    Returns how many more there could have been, for what else is due.
+    Returns the steps that remain for other things that are due.
     """
     shared, clock_ms, delays = state.fair is not None, state.clock_ms, state.delays
     # Nearly always nothing is due, so this is asked before anything is called.
@@ -109,7 +109,7 @@ def _process_releases(state: State, most: int) -> int:
 
 
 def _free(state: State, release: ItemRelease) -> None:
-    """Let the first job of the release no longer wait for its item."""
+    """Let the first job of the release stop waiting for its item."""
     job = state.delays.by_seq[release.seqs.take_first()]
     queue, extras = state.queues.by_name[job.queue], job.extras
     assert extras is not None
@@ -131,7 +131,7 @@ def without_released_items(state: State, job: DelayedJob) -> Extras | None:
 def _activate(state: State, most: int) -> int:
     """Make DELAYED jobs READY whose time has come: a portion of each queue, and `most` in all; returns how many.
 
-    Also not more data than a portion may have, as some nodes have to read them.
+    The data of a portion are limited too, because some nodes have to read them.
     """
     left = most
     all_together = Portion(most)

@@ -1,4 +1,4 @@
-"""Admission: the reasons why a queue does not take a job, and what a new job means for the others."""
+"""Admission: the reasons for which a queue refuses a job, and the effects of a new job on others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sockpqd.core.store.queues import Queue
 
 
 def rejects_puts(state: State, queue: str, data_bytes: int) -> Reply | None:
-    """Why the queue takes no job with this much data, whatever its load; None: it does."""
+    """The reason why the queue never takes a job with this much data; None if it does."""
     settings = state.queues.settings.get(queue)
     if settings is None:
         unknown = not state.settings.autocreate and state.queues.find(queue) is None
@@ -25,13 +25,13 @@ def rejects_puts(state: State, queue: str, data_bytes: int) -> Reply | None:
 
 
 def too_large(state: State, queue: str, data_bytes: int) -> Reply | None:
-    """The refusal of data that are larger than jobs of the queue may have (MAXDATA); None: they are not."""
+    """The refusal of data larger than MAXDATA; None if they are not."""
     settings = state.queues.settings.get(queue)
     return DATA_TOO_LARGE if settings is not None and 0 < settings.data_bytes_max < data_bytes else None
 
 
 def at_capacity(state: State, queue: str) -> Reply | None:
-    """The refusal of a queue with as many READY and DELAYED jobs as it may have (CAPACITY); None: it has fewer."""
+    """The refusal of a queue that has reached its CAPACITY of READY and DELAYED jobs; None if it has not."""
     one = state.queues.by_name.get(queue)
     return QUEUE_FULL if one is not None and _full(one) and not _drops_oldest(one) else None
 
@@ -46,9 +46,9 @@ def _drops_oldest(queue: Queue) -> bool:
 
 
 def displaced(queue: Queue) -> Job | DelayedJob | None:
-    """The job that must leave when the queue takes another one (OVERFLOW DROPOLDEST); None: there is room.
+    """The job that must leave to make room for another one (OVERFLOW DROPOLDEST); None if there is room.
 
-    The first READY job of the least priority; if there is none the DELAYED one that is due last.
+    It is the first READY job of the least priority or, without any, the DELAYED one that is due last.
     """
     if not (_drops_oldest(queue) and _full(queue)):
         return None
@@ -64,7 +64,7 @@ def displaced(queue: Queue) -> Job | DelayedJob | None:
 
 
 def admitted(state: State, queue: Queue, leaving: Job | DelayedJob | None) -> None:
-    """A job was put into the queue, which has settings: this was a use of it, and `leaving` makes room."""
+    """Note that a job was put into the queue, which has settings, as a use of it; `leaving` is dropped."""
     queue.used_ms = state.clock_ms
     if leaving is not None:
         if leaving.extras is not None:      # it may wait for many items
@@ -74,14 +74,14 @@ def admitted(state: State, queue: Queue, leaving: Job | DelayedJob | None) -> No
 
 
 def ttl_ms(queue: Queue, asked_ms: int | None) -> int | None:
-    """How long a job put into the queue may be READY: as its Put asks, or as the queue says; None: for ever."""
+    """How long a job put into the queue may be READY, by its Put or by the queue; None: without limit."""
     if asked_ms is None:
         return None if queue.settings is None else queue.settings.ttl_ms or None
     return None if asked_ms >= limits.DURATION_MS_MAX else max(asked_ms, 0)
 
 
 def key_taken(state: State, queue: str, key: str) -> bool:
-    """Whether an unfinished job of the queue has this key, or a finished one had it whose key is retained (KEEP)."""
+    """Return whether an unfinished job of the queue has this key, or a finished one whose key is retained (KEEP)."""
     one = state.queues.by_name.get(queue)
     if one is not None and one.keys is not None and key in one.keys:
         return True

@@ -1,6 +1,6 @@
-"""How a hand-out ends: the job is done, goes back, or is dead (spec/state-machine 8).
+"""The end of a hand-out: the job is done, goes back, or is dead (spec/state-machine 8).
 
-Every running job that was stopped goes through here, whether by an operation or because its lease or session ended.
+Every running job that was stopped passes through here, whether by an operation or because its lease or session ended.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ UNFINISHED = FINISHED[False, False]
 
 
 def finish(state: State, job: RunningJob, last: bool = False, *, expired: bool = False) -> Reply:
-    """The stopped job is done. A periodic one becomes active again, unless this was the `last` time.
+    """Finish a stopped job. A periodic one is scheduled again, unless this was the `last` time.
 
-    `expired`: because its lease is over, which is an event of its own.
+    `expired`: its lease has ended, which is an event of its own.
     """
     queue = state.queues.by_name[job.queue]
     queue.counters[DONE] += 1
@@ -57,7 +57,7 @@ def finish(state: State, job: RunningJob, last: bool = False, *, expired: bool =
 
 
 def _rearm(state: State, job: RunningJob, extras: Extras, every_ms: int) -> int:
-    """Put the job in for its next time, which is returned: the first multiple of its period that is in the future."""
+    """Schedule the job for its next time, which is returned: the first multiple of its period in the future."""
     assert job.at_ms is not None
     next_ms = job.at_ms
     if next_ms <= state.clock_ms:       # otherwise a Change has set the time
@@ -79,11 +79,10 @@ def _retain_key(state: State, queue: str, key: str) -> None:
 def put_back(
     state: State, job: RunningJob, options: End = NO_OPTIONS, *, expired: bool = False, released: bool = True,
 ) -> None:
-    """The stopped job goes back to its queue, or is dead after its last attempt.
+    """Put a stopped job back into its queue, or make it dead after its last attempt.
 
-    `expired`: because its lease is over, for which there is a counter and an event of its own. `released`: because its
-    worker says so. Back at its old place with its old priority it counts as released by nobody, as when the session of
-    its worker ends.
+    `expired`: its lease has ended, which has a counter and an event of its own. `released`: its worker asked for it.
+    Back at its old place with its old priority it does not count as released, as when the session of its worker ends.
     """
     unchanged = options.first and options.priority is None
     if released and not unchanged and not expired and is_numbered(job.extras):
@@ -119,7 +118,7 @@ def put_back(
 
 
 def undo_hand_out(state: State, job: RunningJob) -> None:
-    """The stopped job goes back to its old place, as if it had never been handed out."""
+    """Put a stopped job back at its old place, as if it had never been handed out."""
     queue = state.queues.by_name[job.queue]
     back = job.ready(job.seq, attempts=job.attempts - 1, extras=counted(job.extras, reserves=-1))
     if queue.settings is not None and queue.settings.order is Order.TIME:
@@ -128,7 +127,7 @@ def undo_hand_out(state: State, job: RunningJob) -> None:
 
 
 def _worn_out(state: State, job: RunningJob) -> bool:
-    """Whether it has had its last attempt. Of a dead job the tries of its Put no longer count."""
+    """Return whether the job has had its last attempt. For a dead job the tries of its Put no longer count."""
     extras = job.extras
     tries = extras.tries if extras is not None and extras.origin is None else None
     if tries is None:
@@ -138,7 +137,7 @@ def _worn_out(state: State, job: RunningJob) -> bool:
 
 
 def bury(state: State, job: RunningJob, reason: str | None = None) -> bool:
-    """The stopped job is dead: it goes to the dead queue. Returns whether its own queue is finished."""
+    """Make the stopped job dead: move it to the dead queue. Returns whether its own queue is finished."""
     state.queues.by_name[job.queue].counters[DEAD] += 1
     settings = state.queues.settings.get(job.queue)
     name = None if settings is None else settings.dead
@@ -162,7 +161,7 @@ def bury(state: State, job: RunningJob, reason: str | None = None) -> bool:
 
 
 def bury_here(state: State, job: RunningJob, priority: int | None, reason: str | None) -> bool:
-    """The stopped job becomes BURIED in its queue. Returns whether that is finished."""
+    """Make the stopped job BURIED in its queue. Returns whether the queue is finished."""
     queue = state.queues.by_name[job.queue]
     queue.counters[DEAD] += 1
     state.events.tell("DEAD", job.queue, job.queue, job.id)
@@ -177,7 +176,7 @@ def bury_here(state: State, job: RunningJob, priority: int | None, reason: str |
 
 
 def kick_buried(state: State, job: BuriedJob) -> None:
-    """The BURIED job becomes READY, with no attempt counted."""
+    """Make the BURIED job READY, with no attempt counted."""
     state.unbury(job)
     extras = _kicked(job.extras)
     again_ms = None if extras is None or extras.every_ms is None else state.clock_ms    # a periodic job starts anew
@@ -185,7 +184,7 @@ def kick_buried(state: State, job: BuriedJob) -> None:
 
 
 def unburied(state: State, queue_name: str, extras: Extras | None) -> Extras | None:
-    """The extras of a job that is no longer BURIED: without its key if another job of the queue has got that."""
+    """The extras of a job that is no longer BURIED: without its key if another job of the queue now has it."""
     queue = state.queues.by_name.get(queue_name)
     if extras is None or extras.key is None or queue is None or queue.keys is None or extras.key not in queue.keys:
         return extras
@@ -193,14 +192,14 @@ def unburied(state: State, queue_name: str, extras: Extras | None) -> Extras | N
 
 
 def kick_delayed(state: State, job: DelayedJob) -> None:
-    """The DELAYED job becomes READY: its time has come."""
+    """Make the DELAYED job READY as if its time had come."""
     state.undefer(state.queues.by_name[job.queue], job)
     back = replace(job.ready(state.next_place(job)), extras=counted(job.extras, kicks=1))
     _ready_again(state, now_due(state, back))
 
 
 def now_due(state: State, job: Job) -> Job:
-    """The job, whose time is no longer to come."""
+    """The job without its future time."""
     return job if job.at_ms is None or job.at_ms <= state.clock_ms else replace(job, at_ms=state.clock_ms)
 
 
@@ -218,7 +217,7 @@ def _ready_again(state: State, job: Job) -> None:
 
 
 def kick(state: State, name: str, count: int) -> int:
-    """Put the first `count` dead jobs that come from this queue back into it; returns how many there were."""
+    """Put the first `count` dead jobs that come from this queue back into it; returns the number moved."""
     kicked = 0
     while kicked < count and name in state.dead:
         job = state.dead[name][0]

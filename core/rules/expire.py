@@ -1,4 +1,4 @@
-"""Ends leases and sessions that are over: by deadline, leases before sessions, then by id or number."""
+"""Ends leases and sessions that have expired: by deadline, leases before sessions, then by id or number."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from sockpqd.core.store.queues import EXPIRED
 
 
 def end_due(state: State) -> int:
-    """End leases and sessions that are over at the replicated time, DUE_MAX jobs and sessions at most.
+    """End leases and sessions that have expired at the replicated time, DUE_MAX jobs and sessions at most.
 
-    Returns how many more there could have been.
+    Returns how many more could have been ended.
     """
     left = limits.DUE_MAX
     while left > 0:
@@ -60,7 +60,7 @@ def _place(job: RunningJob) -> tuple[int, int, int]:
 
 
 def _first_of(state: State, session: Session, count: int) -> list[int]:
-    """The bound jobs of the session that stand first, which end now. There may be many: they are sorted once."""
+    """The bound jobs of the session that come first, which end now. There may be many: they are sorted once."""
     if session.release is None:
         session.release = sorted([_place(state.running[number]) for number in session.taken], reverse=True)
     first: list[int] = []
@@ -72,12 +72,12 @@ def _first_of(state: State, session: Session, count: int) -> list[int]:
 
 
 def is_released(state: State, job: RunningJob) -> bool:
-    """Whether the job only seems to run: its session has ended, and others are put back first."""
+    """Return whether the job only appears to run: its session has ended, and its turn to be put back has not come."""
     return job.session is not None and state.sessions.by_number[job.session].ending
 
 
 def by_number(state: State, number: int) -> AnyJob | None:
-    """The job with this number; it is put back first if its session has ended."""
+    """The job with this number, put back first if its session has ended."""
     job = state.numbered(number)
     if isinstance(job, RunningJob) and is_released(state, job):
         stopped = state.stop(job.id)
@@ -90,9 +90,9 @@ def by_number(state: State, number: int) -> AnyJob | None:
 def end_session(state: State, session: Session, ends_max: int) -> int:
     """Release its jobs, remove its queues and workers, forget the session; returns how many jobs and sessions ended.
 
-    `ends_max` at most. The session has ended in any case. If there is more to do it is due again in the next 16 ms.
-    The jobs that stand first are back first, and by_number() finds the others as if they were back: so whoever takes
-    jobs meanwhile gets the right ones.
+    `ends_max` at most. The session has ended in any case; the rest is due again within the next 16 ms. The jobs are put
+    back in the order of their places, and by_number() finds the others as if they were back already, so a client that
+    takes jobs in the meantime gets the right ones.
     """
     begins = not session.ending
     state.sessions.end(session, state.clock_ms)

@@ -1,4 +1,4 @@
-"""Hand-outs by FAIR: the queue and the job of the group that is next (spec/fair 4, 5)."""
+"""Hand-outs by FAIR: the queue and the job of the next group (spec/fair 4, 5)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from sockpqd.core.store.queues import Queue
 
 
 def found_in(state: State, queue: Queue, item: str | None) -> FairChoice | None:
-    """The next job of a queue with SCHED FAIR, which can hand one out; None: it has no such setting."""
+    """The next job of a queue with SCHED FAIR, which can hand one out; None if it has no such setting."""
     if state.fair is None or queue.settings is None or queue.settings.sched is not Sched.FAIR:
         return None
     return _found(state, [queue], item)
 
 
 def _found(state: State, queues: list[Queue] | None, item: str | None) -> FairChoice | None:
-    """The next job of these queues (None: of any), which can hand one out; None: there is none."""
+    """The next job of these queues (None: any) that can be handed out; None if there is none."""
     scheduler = state.use_fair()
     looked_before = scheduler.looked
     found = _chosen(state, queues, item)
@@ -58,7 +58,7 @@ def _offer(state: State, job: Job) -> None:
 
 
 def _jobs_of_item(state: State, queues: list[Queue] | None, item_name: str) -> Iterator[tuple[Queue, Job]]:
-    """The jobs of the item that these queues could hand out: of each the first, or all if they are of many groups."""
+    """The jobs of the item that these queues could hand out: the first of each, or all if they are of many groups."""
     item = state.items.by_name.get(item_name)
     if item is None:
         return
@@ -82,7 +82,7 @@ def _jobs_of_item(state: State, queues: list[Queue] | None, item_name: str) -> I
 
 
 class FairOffers:
-    """Jobs of some queues, of any, or of an item, by FAIR."""
+    """Offers of FAIR: jobs of some queues, of any queue, or of an item."""
 
     turned = False
 
@@ -96,7 +96,6 @@ class FairOffers:
         state.use_fair()
 
     def choose(self, bits: int) -> Queue | None:
-        """Implements Offers."""
         queues = self._queues
         if queues is None and self._item is not None and self._exhausted:
             item = self._state.items.by_name.get(self._item)
@@ -106,7 +105,6 @@ class FairOffers:
         return None if self.found is None else self.found.queue
 
     def gave(self, *, exhausted: bool) -> None:
-        """Implements Offers."""
         assert self.found is not None
         queue = self.found.queue
         by_name = self._state.queues.by_name
@@ -120,6 +118,5 @@ class FairOffers:
             del self._queues[queue.name]
 
     def end(self) -> None:
-        """Implements Offers."""
         for queue in self._exhausted.values():
             self._state.queues.reindex(queue)

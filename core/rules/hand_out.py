@@ -1,4 +1,4 @@
-"""What a queue can hand out, and the hand-out itself; select.py chooses among several queues."""
+"""The jobs that a queue can hand out, and the hand-out itself; select.py chooses among several queues."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sockpqd.core.store.queues import Queue
 
 
 def can_hand_out(queue: Queue, item_queue: ItemQueue) -> bool:
-    """Whether a job of the item can be handed out from this queue."""
+    """Return whether a job of the item can be handed out from this queue."""
     settings = queue.settings
     if settings is None:
         return item_queue.ready.size > 0
@@ -30,7 +30,7 @@ def available_of_item(queue: Queue, item_queue: ItemQueue) -> int:
 
 
 def unfinished(state: State, queues: tuple[str, ...] | None, item_name: str | None) -> bool:
-    """Whether one of the queues (None: any queue) has an unfinished job (of the item)."""
+    """Return whether one of the queues (None: any) has an unfinished job (of the item)."""
     # A queue, or an item in a queue, without unfinished jobs does not exist.
     if item_name is None:
         existing: dict[str, Any] = state.queues.by_name
@@ -41,9 +41,9 @@ def unfinished(state: State, queues: tuple[str, ...] | None, item_name: str | No
 
 
 def lease(state: State, queue: Queue, operation: Get, job: Job) -> tuple[int | None, Then]:
-    """The length of a lease in milliseconds (None: no limit) and what follows it, as operation, job or queue say.
+    """The length of a lease in ms (None: no limit) and the action at its end: by operation, job or queue.
 
-    A job's own lease is only a length: what follows is the queue's THEN, or the cluster's where the queue has no lease.
+    A job's own lease is only a length: the action is the queue's THEN, or the cluster's if the queue has no lease.
     """
     expire_ms, then = operation.expire_ms, operation.then
     if expire_ms is None:

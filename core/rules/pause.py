@@ -9,7 +9,7 @@ from sockpqd.core.store.queues import Queue
 
 
 def end_pause(state: State, queue: Queue) -> None:
-    """The queue, which has settings, hands out again; settings that it got for the pause alone are gone."""
+    """Let the queue hand out jobs again, and remove settings that exist only for the pause. It must have settings."""
     settings = queue.settings
     assert settings is not None
     if settings.passing:

@@ -1,7 +1,7 @@
-"""A portion of jobs: bounded in their number and in the bytes of their data, the same on all nodes.
+"""A portion of jobs: limited in number and in the bytes of their data, equally on all nodes.
 
-A node whose jobs are outside memory may have to read them; where none has to, bytes do not count. What a portion has is
-determined by the state alone, never by where jobs are.
+A node whose jobs are outside memory may have to read them; where no node has to, bytes do not count. A portion depends
+on the state alone, never on where jobs are stored.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from sockpqd.core import limits
 
 
 class Portion:
-    """How much is left of it. The first job is always part of it, however large."""
+    """The rest of a portion. The first job always fits, however large it is."""
 
     __slots__ = ("_begun", "_data_bytes", "jobs")
 
@@ -20,7 +20,7 @@ class Portion:
         self._begun = False
 
     def take(self, data_bytes: int, jobs: int = 1) -> bool:
-        """Let so many jobs be part of it, with so much data in all; False: they are too much for the rest of it."""
+        """Add `jobs` jobs with `data_bytes` of data in all; returns False if they do not fit."""
         if jobs > self.jobs or (data_bytes > self._data_bytes and (self._begun or jobs > 1)):
             return False
         self.jobs -= jobs

@@ -1,4 +1,4 @@
-"""What becomes of a pulse by the results of its grants (spec/pulse 4.2)."""
+"""The effect of results on a pulse (spec/pulse 4.2)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sockpqd.core.store.job import RunningJob
 
 
 def note(state: State, pulse: Pulse, feedback: Feedback, sleep_ms: int) -> None:
-    """Note a result of one of the pulse's grants."""
+    """Record a result of one of the pulse's grants."""
     if state.undo is not None:
         state.undo.noted(pulse)
     sleep_ms = min(max(sleep_ms, 0), limits.DURATION_MS_MAX)
@@ -20,21 +20,21 @@ def note(state: State, pulse: Pulse, feedback: Feedback, sleep_ms: int) -> None:
 
 
 def result(state: State, job: RunningJob, feedback: Feedback, sleep_ms: int = 0) -> None:
-    """The hand-out of a queue with a rate has ended like this; its pulse may be gone."""
+    """Record the result of a hand-out of a queue with a rate; the pulse may be gone."""
     pulse = None if job.pulse is None else state.pulses.by_name.get(job.pulse)
     if pulse is not None:
         note(state, pulse, feedback, sleep_ms)
 
 
 def time_out_results(state: State, most: int) -> None:
-    """Judge the results of the periods that are over, of `most` pulses at most."""
+    """Judge the results of the periods that have ended, of at most `most` pulses."""
     if state.pulses.periods.first_ms <= state.clock_ms:
         for pulse in state.pulses.judge(state.clock_ms, most):
             tell_speed(state, pulse)
 
 
 def tell_speed(state: State, pulse: Pulse) -> None:
-    """The pulse goes at another speed from now on."""
+    """Report the new rate of the pulse as an event."""
     whole, rest = divmod(pulse.pause_ms, 1000)
     pause = f"{whole}.{rest:03d}".rstrip("0") if rest else str(whole)
     state.events.tell("PULSE", pulse.name, pulse.now, pause)
@@ -42,7 +42,7 @@ def tell_speed(state: State, pulse: Pulse) -> None:
 
 
 def drop_own_pulse(state: State, queue: str) -> None:
-    """The queue has no rate of its own any more: its pulse goes with the setting."""
+    """Remove the queue's own pulse after its RATE setting has gone."""
     own = OWN_PREFIX + queue
     if own in state.pulses.by_name:
         state.pulses.remove(own)

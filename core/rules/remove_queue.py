@@ -1,4 +1,4 @@
-"""Removes jobs without their being done, and whole queues with their jobs (spec/state-machine 10.2)."""
+"""Removes jobs without marking them as done, and whole queues with their jobs (spec/state-machine 10.2)."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _Waiting = Job | DelayedJob | BuriedJob
 
 
 def exists(state: State, name: str) -> bool:
-    """Whether there is something to delete: settings, bindings, jobs of the queue or dead ones that came from it."""
+    """Return whether anything can be deleted: settings, bindings, jobs of the queue or dead ones from it."""
     return state.queues.find(name) is not None or name in state.dead
 
 
 def has_jobs(state: State, name: str) -> bool:
-    """Whether there are jobs of the queue, or dead ones that came from it."""
+    """Return whether there are jobs of the queue, or dead ones that came from it."""
     queue = state.queues.find(name)
     return name in state.queues.by_name or name in state.dead or (queue is not None and queue.buried is not None)
 
 
 class Chosen:
-    """Jobs that are to be removed: single ones, and pages of which all are. `more`: there are others."""
+    """Jobs to be removed: single ones, and whole pages. `more`: there are others."""
 
     __slots__ = ("_before_seq", "_jobs", "_pages", "_portion", "_queue", "_state", "more", "size")
 
@@ -44,7 +44,7 @@ class Chosen:
         self.more = False
 
     def add(self, jobs: Iterable[_Waiting], *, read: bool) -> None:
-        """Choose of these jobs what the portion still takes. `read`: some nodes may have to read them, to drop them."""
+        """Choose as many of these jobs as fit. `read`: some nodes may have to read them in order to drop them."""
         before_seq, chosen = self._before_seq, self._jobs
         for job in jobs:
             if (before_seq is None or job.seq < before_seq) and job.seq not in chosen:
@@ -55,11 +55,11 @@ class Chosen:
                 self.size += 1
 
     def add_ready(self, queue: Queue) -> None:
-        """The same of the READY jobs of the queue: pages of which all jobs are chosen are not read.
+        """Choose READY jobs of the queue: pages of which all jobs are chosen are not read.
 
-        Nearly always, that is: with many priorities it may be kept in which run each job is, and jobs that ITEMLIMIT
-        withholds have their places among the others. Which nodes have to read is not known, but whether one may have to
-        is part of the state.
+        There are exceptions: with many priorities the run of each job may be recorded, and jobs that ITEMLIMIT
+        withholds have their places among the others. It is unknown which nodes have to read, but whether any may have
+        to follows from the state.
         """
         pages = None if self._state.pager is None else self._state.pager.pages
         withheld = queue.blocked is not None and queue.blocked.size > 0
@@ -91,7 +91,7 @@ class Chosen:
                 return
 
     def drop(self) -> None:
-        """End these jobs. Pages first: what is behind the front of a run would be read when that is gone."""
+        """End the chosen jobs. Pages first: the blocks behind the front of a run would be read once that is gone."""
         if self._pages:
             assert self._queue is not None
             self._state.drop_pages(self._queue, self._pages)
@@ -121,7 +121,7 @@ def not_running(
 
 
 def drop(state: State, job: Job | DelayedJob | BuriedJob) -> None:
-    """The job ends."""
+    """End the job without marking it as done."""
     if isinstance(job, BuriedJob):
         state.unbury(job)
     elif isinstance(job, Job):

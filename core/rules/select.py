@@ -1,11 +1,11 @@
 """The queues that have a job for a Get, and the choice among them (spec/state-machine 4.1).
 
 The candidates are determined once. A caller that hands out several jobs calls `gave` after each, and only the queue of
-that job is looked at again, as a hand-out changes nothing for the others. For Gets of any queue the state keeps sorted
-lists, so there is nothing to determine; for the others the candidates are in a heap, or in the order of their names.
+that job is inspected again, as a hand-out changes nothing for the others. For Gets of any queue the state keeps sorted
+lists, so there is nothing to determine; for others the candidates are in a heap, or in the order of their names.
 
-Turns (RR, ties of PRIORITY): the first in the order of the Get, and with `in_turn` a queue that has given a job goes to
-the end. Without names it is the next one by name, cyclically.
+Turns (RR, ties of PRIORITY): the first in the order of the Get comes first, and with `in_turn` a queue moves to the end
+after each job. Without names it is the next one by name, cyclically.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sockpqd.core.store.queues import Queue
 
 
 class Way(Struct, frozen=True):
-    """How a queue is chosen."""
+    """The rule by which a queue is chosen."""
 
     policy: Policy
     in_turn: bool = False           # by the turns of a connection
@@ -47,17 +47,17 @@ class Offers(Protocol):
     """The job to hand out, where the policy has chosen it as well."""
 
     def choose(self, bits: int) -> Queue | None:
-        """The queue of the next job; None: there is none."""
+        """The queue of the next job; None if there is none."""
 
     def gave(self, *, exhausted: bool) -> None:
-        """A job of the chosen queue was handed out; `exhausted`: none of its other jobs may be."""
+        """Note that a job of the chosen queue was handed out; `exhausted`: none of its other jobs may be."""
 
     def end(self) -> None:
-        """All jobs are handed out."""
+        """Note that all jobs have been handed out."""
 
 
 def offers(state: State, asked: tuple[str, ...] | None, item: str | None, way: Way) -> Offers:
-    """The choices of queues: among those asked for (None: any), and with a job of the item if there is one."""
+    """The offers of the queues asked for (None: any), with a job of the item if there is one."""
     if way.policy is Policy.FAIR:
         return FairOffers(state, asked, item)
     if asked is None and item is None:
@@ -77,7 +77,7 @@ def next_job(state: State, queue: Queue, item: str | None) -> Job:
 
 
 def offering(state: State, asked: tuple[str, ...] | None, item: str | None) -> Iterator[str]:
-    """The names of the queues that have a job, of the item if there is one; looked for as they are asked for."""
+    """The names of the queues that have a job (of the item, if given), searched lazily."""
     if asked is None and item is None:
         yield from state.queues.nonempty
         return
@@ -116,7 +116,7 @@ def _candidates(state: State, asked: tuple[str, ...] | None, item_name: str | No
 
 
 def _can_hand_out(state: State, queue: Queue, item_name: str | None) -> bool:
-    """Whether the queue has a job."""
+    """Return whether the queue has a job."""
     if item_name is None:
         return queue.front is not None
     item_queue = state.items.in_queue(item_name, queue.name)
@@ -133,7 +133,7 @@ def _ranks(state: State, names: list[str], item: str | None) -> list[int]:
 
 
 class _Any:
-    """Jobs of any queue, from the lists that the state keeps."""
+    """Jobs of any queue, from lists that the state maintains."""
 
     found: FairChoice | None = None
 
@@ -147,7 +147,6 @@ class _Any:
         self.turned = False
 
     def choose(self, bits: int) -> Queue | None:
-        """Implements Offers."""
         if not self._queues.nonempty:
             return None
         self._chosen = self._queues.by_name[self._name(bits)]
@@ -175,7 +174,7 @@ class _Any:
         return name
 
     def _of_highest(self, bits: int) -> str:
-        """One of the queues that have a job of the highest priority: the next one in turn, or else any."""
+        """One of the queues with a job of the highest priority: the next one in turn, or a random one."""
         pairs = self._queues.by_rank
         rank = pairs[0][0]
         name: str
@@ -190,13 +189,11 @@ class _Any:
         return name
 
     def gave(self, *, exhausted: bool) -> None:
-        """Implements Offers."""
         if exhausted and self._chosen is not None and self._chosen.front is not None:
             self._queues.hide(self._chosen)
             self._withdrawn.append(self._chosen)
 
     def end(self) -> None:
-        """Implements Offers."""
         for queue in self._withdrawn:
             self._queues.reindex(queue)
 
@@ -215,7 +212,6 @@ class _Random:
         self._at = 0                                            # the position of the chosen one
 
     def choose(self, bits: int) -> Queue | None:
-        """Implements Offers."""
         names = self._names
         if not names:
             return None
@@ -223,16 +219,15 @@ class _Random:
         return self._state.queues.by_name[names[self._at]]
 
     def gave(self, *, exhausted: bool) -> None:
-        """Implements Offers."""
         if exhausted or not _can_hand_out(self._state, self._state.queues.by_name[self._names[self._at]], self._item):
             del self._names[self._at]
 
     def end(self) -> None:
-        """Implements Offers."""
+        pass
 
 
 class _Weighted:
-    """Jobs of some queues or of an item, each queue as likely as its WEIGHT says.
+    """Jobs of some queues or of an item, each queue with a probability proportional to its WEIGHT.
 
     The sums of weights are a Fenwick tree over the sorted names, so a draw costs O(log names).
     """
@@ -254,7 +249,6 @@ class _Weighted:
         self._at = 0
 
     def choose(self, bits: int) -> Queue | None:
-        """Implements Offers."""
         if not self._total:
             return None
         left, at, step = draw(self._total, bits), 0, 1 << len(self._queues).bit_length()
@@ -267,7 +261,6 @@ class _Weighted:
         return self._queues[at]
 
     def gave(self, *, exhausted: bool) -> None:
-        """Implements Offers."""
         if not exhausted and _can_hand_out(self._state, self._queues[self._at], self._item):
             return
         weight, at = self._weights[self._at], self._at + 1
@@ -277,11 +270,11 @@ class _Weighted:
             at += at & -at
 
     def end(self) -> None:
-        """Implements Offers."""
+        pass
 
 
 class _ByRank:
-    """Jobs of some queues, or of an item, those of the highest priority first.
+    """Jobs of some queues, or of an item, the highest priority first.
 
     For a GetWith without turns, and for one with turns of an item in any queue, where ties are decided by name.
     """
@@ -304,7 +297,6 @@ class _ByRank:
         self._at = 0                                            # which of the first ones was chosen
 
     def choose(self, bits: int) -> Queue | None:
-        """Implements Offers."""
         if not self._first:
             return None
         places = self._equal[self._first[0]]
@@ -320,7 +312,6 @@ class _ByRank:
         return queue
 
     def gave(self, *, exhausted: bool) -> None:
-        """Implements Offers."""
         places = self._equal[self._first[0]]
         place = places.pop(self._at)
         if not places:
@@ -335,7 +326,7 @@ class _ByRank:
         insort(self._equal[rank], place)
 
     def end(self) -> None:
-        """Implements Offers."""
+        pass
 
 
 # What a queue is ordered by, the least first: of its next job, and its turn.
@@ -352,7 +343,7 @@ _KEYS: dict[Policy, _Key] = {
 
 
 class _Ordered:
-    """Jobs of some queues or of an item, always of the queue that is the first by the policy."""
+    """Jobs of some queues or of an item, always of the first queue by the policy."""
 
     found: FairChoice | None = None
 
@@ -373,7 +364,6 @@ class _Ordered:
         self.turned = False
 
     def choose(self, bits: int) -> Queue | None:
-        """Implements Offers."""
         heap = self._heap
         if not heap:
             return None
@@ -383,7 +373,6 @@ class _Ordered:
         return self._state.queues.by_name[heap[0][3]]
 
     def gave(self, *, exhausted: bool) -> None:
-        """Implements Offers."""
         _, _, place, name = self._heap[0]
         queue = self._state.queues.by_name.get(name)
         if exhausted or queue is None or not _can_hand_out(self._state, queue, self._item):
@@ -396,4 +385,4 @@ class _Ordered:
         heapreplace(self._heap, (*key(next_job(self._state, queue, self._item), place), place, name))
 
     def end(self) -> None:
-        """Implements Offers."""
+        pass

@@ -1,4 +1,4 @@
-"""The sessions of clients: remembered answers, bound jobs, ends and owners.
+"""Client sessions: remembered answers, bound jobs, expiry and owners.
 
 May use core.ops and core.store.
 """

@@ -1,9 +1,9 @@
-"""The sessions of each owner, so that no owner can use up those of others.
+"""The sessions of each owner, so that no owner can use up the sessions of others.
 
 An owner is a user at an address. When it has as many sessions as allowed, a new one replaces its own least recently
-used one without bound jobs; so programs that each open a session and abandon it take places only from each other. That
-one must be found quickly, as a client may do nothing else all day: the sessions of an owner are in a heap by a possibly
-outdated time of their last use, and only the one at the top is looked at.
+used one without bound jobs; so programs that each open a session and abandon it only displace each other's. That
+session must be found quickly, as a client may do nothing else all day: the sessions of an owner are in a heap by a
+possibly outdated time of their last use, and only the one at the top is inspected.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sockpqd.core.sessions.session import Session
 
 
 class _Owner(Struct, gc=False, eq=False):
-    """One user at one address."""
+    """The sessions of one user at one address."""
 
     sessions: int = 0
     # (last use, number) of its sessions, except those that had bound jobs when they were looked at; also of some that
@@ -42,7 +42,7 @@ class Owners:
         return 0 if owner is None else owner.sessions
 
     def add(self, session: Session) -> None:
-        """Count a new session."""
+        """Add a new session to its owner."""
         owner = self._owners.get(session.owner)
         if owner is None:
             owner = self._owners[session.owner] = _Owner()
@@ -61,13 +61,13 @@ class Owners:
             heapify(owner.unused)
 
     def freed(self, session: Session) -> None:
-        """The last bound job of the session is gone."""
+        """Note that the session has no bound job any more."""
         if session.aside:
             session.aside = False
             heappush(self._owners[session.owner].unused, (session.used_ms, session.number))
 
     def longest_unused(self, user: str, address: str) -> Session | None:
-        """The least recently used session of this owner without bound jobs; None: all have bound jobs."""
+        """The least recently used session of this owner without bound jobs; None if all have bound jobs."""
         owner = self._owners.get((user, address))
         unused = [] if owner is None else owner.unused
         while unused:

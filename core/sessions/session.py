@@ -1,11 +1,11 @@
-"""One session: the answers it remembers, the jobs bound to it, and when it ends (spec/sessions 2).
+"""One session: the answers it remembers, the jobs bound to it, and its deadline (spec/sessions 2).
 
 A client that lost its connection cannot know whether its last request was executed. In a session it numbers its
 requests and simply repeats the last one: the answers to the newest numbers are kept, and a request that was answered
 before gets the same answer and is not executed again.
 
 Answers are small. Of a job that was handed out only the id is kept: while it runs the same job can be sent again, and
-after that it would be of no use.
+after that it would be useless.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class AnsweredRequest(Struct, gc=False, eq=False):
         return None if self.others is None else self.others.get(part)
 
     def answers(self) -> dict[int, Answer]:
-        """All answers by part."""
+        """The answers to all parts, by part."""
         answers = {} if self.first is None else {0: self.first}
         return answers if self.others is None else answers | self.others
 
     def keep(self, part: int, answer: Answer | None) -> None:
-        """Remember the answer to the part; None: it has none."""
+        """Remember the answer to the part; None: there is none."""
         if part == 0:
             self.first = answer
             return
@@ -86,7 +86,7 @@ class Session(Struct, gc=False, eq=False):
 
     @property
     def owner(self) -> tuple[str, str]:
-        """User and address."""
+        """The user and the address of its owner."""
         return (self.user, self.address)
 
     def advance(self, number: int) -> None:
@@ -102,24 +102,24 @@ class Session(Struct, gc=False, eq=False):
         self.newest = number
 
     def forgotten(self, number: int) -> bool:
-        """Whether the number is below the window, so that nothing is known about it, or below 1."""
+        """Return whether the number is below the window, so that nothing is known about it, or below 1."""
         return number <= self.newest - limits.REQUEST_WINDOW or number < 1
 
     def answers(self, number: int, digest: bytes, part: int) -> bool:
-        """Whether this part of a request has an answer already, if only that it does not fit its number."""
+        """Return whether this part of a request has been answered, if only because it does not fit its number."""
         if self.forgotten(number):
             return True
         answered = self.requests.get(number)
         return answered is not None and (answered.digest != digest or answered.answer(part) is not None)
 
     def keep(self, number: int, digest: bytes, part: int, answer: Answer | None) -> None:
-        """Remember the answer to one part of a request; None: it has none yet."""
+        """Remember the answer to one part of a request; None: there is none yet."""
         answered = self.requests.get(number)
         if answered is None:
             answered = self.requests[number] = AnsweredRequest(digest)
         answered.keep(part, answer)
 
     def bind(self, job: RunningJob) -> None:
-        """Bind the job just handed out: it goes LATER when the session ends."""
+        """Bind the job just handed out: it is put back when the session ends."""
         job.session = self.number
         self.taken[job.id] = None

@@ -1,7 +1,7 @@
-"""All sessions by number, and when each of them ends (spec/sessions 2).
+"""All sessions by number, and their deadlines (spec/sessions 2).
 
-A session ends `ttl_ms` after its last use. timers.py finds those that have ended; owners.py counts the sessions of each
-owner, and finds the one to give up when it has too many.
+A session ends `ttl_ms` after its last use. timers.py finds the expired ones; owners.py counts the sessions of each
+owner, and finds the one to end when there are too many.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Sessions:
         self._timers = TimerWheel(self.by_number)
 
     def open(self, secret: int, ttl_ms: int, user: str, address: str, clock_ms: int) -> Session:
-        """Open a new session."""
+        """Open a new session and return it."""
         end_ms = clock_ms + ttl_ms
         session = Session(self.next_session, secret, ttl_ms, end_ms, end_ms, user, address, clock_ms)
         self.next_session += 1
@@ -40,12 +40,12 @@ class Sessions:
         self._timers.schedule(session)
 
     def get(self, number: int) -> Session | None:
-        """The session of this number, unless it has ended."""
+        """The session of this number; None if it has ended."""
         session = self.by_number.get(number)
         return None if session is None or session.ending else session
 
     def use(self, number: int, clock_ms: int) -> Session | None:
-        """The session of this number, unless it has ended. Its time starts anew, which never makes it end earlier."""
+        """Use the session of this number, which restarts its time but never shortens it; None if it has ended."""
         session = self.by_number.get(number)
         if session is None or session.ending:
             return None
@@ -63,7 +63,7 @@ class Sessions:
         return self._timers.next_due_ms()
 
     def first_due(self, clock_ms: int) -> Session | None:
-        """The first session in the order of (deadline, number), if it is over: never early, at most 16 ms late."""
+        """The first session in the order of (deadline, number), if it has expired: never early, at most 16 ms late."""
         return self._timers.first_due(clock_ms)
 
     def extend(self, until_ms: int, *, once: bool = True) -> None:
@@ -74,7 +74,7 @@ class Sessions:
                 session.graced = session.graced or once
 
     def end(self, session: Session, clock_ms: int) -> None:
-        """The session cannot be used any more; it is due until `remove`."""
+        """Make the session unusable; it is due until `remove`."""
         session.ending = True
         if session.deadline_ms > clock_ms:
             self._timers.remove(session)
@@ -82,13 +82,13 @@ class Sessions:
             self._timers.schedule(session)
 
     def remove(self, session: Session) -> None:
-        """Forget the session."""
+        """Remove a session that has ended."""
         del self.by_number[session.number]
         self.owners.remove(session)
         self._timers.remove(session)
 
     def unbind(self, job: RunningJob) -> None:
-        """The job no longer runs, or no longer depends on its session."""
+        """Unbind the job, which no longer runs or no longer depends on its session."""
         assert job.session is not None
         session = self.by_number[job.session]
         del session.taken[job.id]
@@ -97,7 +97,8 @@ class Sessions:
             self.owners.freed(session)
 
     def rebind(self, running: Mapping[int, RunningJob]) -> None:
-        """All jobs were replaced and these run now: bound jobs that still run stay bound, the others are forgotten."""
+        """Rebind sessions after all jobs were replaced: bound jobs that still run stay bound, the others are forgotten.
+        """
         for job in running.values():
             job.session = None
         for session in self.by_number.values():

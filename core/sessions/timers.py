@@ -1,11 +1,11 @@
-"""When to look at which session: a timer wheel for many ends that nearly always move on before they come.
+"""A timer wheel for the deadlines of sessions, nearly all of which are postponed before they come.
 
 The end of a session moves with every use, so it is not re-sorted each time: a session is scheduled for a time at which
-it cannot have ended before. When that time draws near the session is looked at, and most have moved on. The slots of
-the wheel are a second long and unsorted, so a hundred thousand sessions can be looked at in one entry (after an outage,
-say); only those that end within a slot that has begun are sorted.
+it cannot have ended before. When that time draws near the session is inspected, and most have moved on. The slots of
+the wheel are a second long and unsorted, so a hundred thousand sessions can be inspected in one entry (after an outage,
+for example); only the sessions that end within a slot that has begun are sorted.
 
-Where a session is scheduled follows from the session itself, so it is not part of the state.
+The time for which a session is scheduled follows from the session itself, so it is not part of the state.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class TimerWheel:
         self._earliest_ms: dict[int, int] = {}                  # a lower bound of scheduled_ms, by number of the slot
 
     def schedule(self, session: Session) -> None:
-        """Look at the session when its deadline has come."""
+        """Schedule the session for its deadline."""
         session.scheduled_ms = deadline_ms = session.deadline_ms
         session.imminent = False
         number = deadline_ms >> SESSION_SLOT_BITS
@@ -46,7 +46,7 @@ class TimerWheel:
         slot[session.number] = session
 
     def remove(self, session: Session) -> None:
-        """Do not look at the session."""
+        """Unschedule the session."""
         if session.imminent:
             self._imminent.remove((session.scheduled_ms, session.number))
             return
@@ -66,7 +66,7 @@ class TimerWheel:
         return ((min(earliest_ms) >> LEASE_BITS) + 1) << LEASE_BITS if earliest_ms else None
 
     def first_due(self, clock_ms: int) -> Session | None:
-        """The first session in the order of (deadline, number), if it is over: never early, at most 16 ms late."""
+        """The first session in the order of (deadline, number), if it has expired: never early, at most 16 ms late."""
         if self._order and self._order[0] <= clock_ms >> SESSION_SLOT_BITS:
             self._enter_slots(clock_ms >> SESSION_SLOT_BITS)
         imminent = self._imminent
@@ -81,7 +81,7 @@ class TimerWheel:
         return None
 
     def _enter_slots(self, last: int) -> None:
-        """The slots up to `last` have begun: sort the sessions that end in them, reschedule the others."""
+        """Sort the sessions that end in the slots up to `last`, which have begun; reschedule the others."""
         order = self._order
         ending: list[tuple[int, int]] = []
         while order and order[0] <= last:

@@ -1,6 +1,6 @@
-"""The workers: pools of worker processes, each known by its name while its session lasts (spec/state-machine 11).
+"""Workers: pools of worker processes, each known by its name while its session lasts (spec/state-machine 11).
 
-What an operator has said to a pool that has not been heard since does not go with its session: it is left for the next
+An operator's wishes that a pool has not received yet do not end with its session: they are kept for the next
 pool of that name, for a while.
 """
 
@@ -17,7 +17,7 @@ from sockpqd.core.sessions.session import Session
 
 
 class WorkerPool(Struct, gc=False, eq=False):
-    """One pool, as it said last, and what an operator wants of it."""
+    """One pool with its last report, and what an operator wants of it."""
 
     name: str
     session: int                        # 0: it has ended, and what an operator said is left for the next of its name
@@ -37,7 +37,7 @@ class Workers:
     __slots__ = ("_of_session", "_of_user", "_sessions", "by_name", "left")
 
     def __init__(self, sessions: Mapping[int, Session]) -> None:
-        """`sessions`: by number; contains that of each worker."""
+        """`sessions`: by number; contains the session of each worker."""
         self.by_name: dict[str, WorkerPool] = SortedDict()
         self.left: dict[str, WorkerPool] = {}                   # by name, those without a session
         self._sessions = sessions
@@ -45,19 +45,18 @@ class Workers:
         self._of_user: dict[str, int] = {}                      # how many each user has, but for ""
 
     def room(self, user: str) -> bool:
-        """Whether a user may have one more: no more than half of what the others leave. Without users: as many as fit.
-        """
+        """Return whether a user may have another: at most half of what the others leave, without users all."""
         count = len(self.by_name)
         owned = self._of_user.get(user, 0)
         return count < limits.WORKERS_MAX and (not user or owned * 2 < limits.WORKERS_MAX - (count - owned))
 
     def find(self, name: str, clock_ms: int) -> WorkerPool | None:
-        """The pool of this name, or what was said to the one that had it not long ago."""
+        """The pool of this name, or the wishes kept for one that ended recently."""
         worker = self.by_name.get(name) or self.left.get(name)
         return None if worker is None or _is_over(worker, clock_ms) else worker
 
     def add(self, worker: WorkerPool) -> None:
-        """A worker of a new name; or, without a session, one that has ended."""
+        """Add a worker of a new name or, without a session, one that has ended."""
         if not worker.session:
             self.left[worker.name] = worker
             return
@@ -66,14 +65,14 @@ class Workers:
         self._enter(worker)
 
     def claim(self, worker: WorkerPool, session: int) -> None:
-        """The worker belongs to this session from now on."""
+        """Let the worker belong to this session from now on."""
         if worker.session != session:
             self._leave(worker)
             worker.session = session
             self._enter(worker)
 
     def end(self, session: int, clock_ms: int) -> None:
-        """The session ends, and so do its workers."""
+        """End the workers of the session, which ends."""
         names = self._of_session.get(session, {})
         for name in list(names):
             worker = self.by_name.pop(name)
@@ -82,7 +81,7 @@ class Workers:
                 self._keep(worker, clock_ms)
 
     def _keep(self, worker: WorkerPool, clock_ms: int) -> None:
-        """Remember what an operator has said, if there is room."""
+        """Keep an operator's wishes for the next pool of the name, if there is room."""
         if len(self.left) >= limits.WORKERS_LEFT_MAX:
             self.left = {name: one for name, one in self.left.items() if not _is_over(one, clock_ms)}
         if len(self.left) < limits.WORKERS_LEFT_MAX:
@@ -108,5 +107,5 @@ class Workers:
 
 
 def _is_over(worker: WorkerPool, clock_ms: int) -> bool:
-    """Whether nothing is left of it."""
+    """Return whether the wishes have expired."""
     return not worker.session and clock_ms - worker.beat_ms >= limits.WORKER_LEFT_MS

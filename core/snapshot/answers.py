@@ -1,4 +1,4 @@
-"""The answers that sessions remember, as rows of a snapshot, and back."""
+"""Converts the answers that sessions remember to rows of a snapshot and back."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _ANSWERS = {row: answer for answer, row in _COMMON}
 
 
 def answer_row(answer: Answer) -> frames.AnswerRow:
-    """The row of an answer."""
+    """The row that stores the answer."""
     match answer:
         case HandedOut(number):
             return frames.HandedAnswer(number)
@@ -92,7 +92,7 @@ def ids_of(row: frames.AnswerRow) -> tuple[int, ...]:
 
 
 def answer_of(row: frames.AnswerRow) -> Answer:
-    """The answer in the row. Raises SnapshotError."""
+    """The answer that the row stores. Raises SnapshotError."""
     match row:
         case frames.ResultsAnswer(rows):
             return replies.Results(tuple([_reply_of(one) for one in rows]))

@@ -1,4 +1,4 @@
-"""The groups and levels of FAIR in a snapshot, and back."""
+"""The groups and levels of FAIR in a snapshot, written and restored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sockpqd.core.store.queues import DelayedJobs, Queue
 
 
 def fair_frames(scheduler: FairScheduler | None) -> Iterator[Frame]:
-    """The frames of the groups, if FAIR is in use."""
+    """The frames of the groups, none if FAIR is not in use."""
     if scheduler is None:
         return
     levels, settings = scheduler.levels, scheduler.levels.settings
@@ -61,7 +61,7 @@ def restored_scheduler(state: State, table: FairTable, clock_ms: int) -> FairSch
 
 
 def restored_account(row: tuple[str, str, int, str, int, bool, int | None], scheduler: FairScheduler) -> GroupAccount:
-    """One group. Raises SnapshotError."""
+    """Restore the account of one group and add it. Raises SnapshotError."""
     name, used_us, level, priority_us, turn, offered, idle_ms = row
     check(level < limits.LEVELS_MAX, "a group is beyond the last level")
     check(turn < scheduler.next_turn, "a turn that was not given yet")
@@ -75,7 +75,7 @@ def _number(digits: str) -> int:
 
 
 def check_accounts(scheduler: FairScheduler) -> None:
-    """The jobs of each group are as its account says. Raises SnapshotError."""
+    """Check that the jobs of each group match its account. Raises SnapshotError otherwise."""
     for account in scheduler.accounts.values():
         idle = scheduler.counts(account.name) == (0, 0)
         check((account.idle_ms is not None) == idle, "a group is idle and has jobs")
@@ -83,7 +83,7 @@ def check_accounts(scheduler: FairScheduler) -> None:
 
 
 def _perhaps_foreign(queue: Queue) -> Iterator[Job]:
-    """The READY jobs of the queue in their order, but those in pages, which have no GROUP."""
+    """The READY jobs of the queue in order, except those in pages, which have no GROUP."""
     for run in queue.ready.runs() if queue.blocked is None else (queue.all_ready(),):
         if isinstance(run, Job):
             yield run
@@ -92,12 +92,12 @@ def _perhaps_foreign(queue: Queue) -> Iterator[Job]:
 
 
 def _in_memory(jobs: DelayedJobs | None) -> Iterable[DelayedJob]:
-    """These jobs, but those in pages, which have no GROUP."""
+    """These jobs, except those in pages, which have no GROUP."""
     return jobs.near if isinstance(jobs, PagedDelays) else jobs or ()
 
 
 def count_jobs(state: State, scheduler: FairScheduler) -> None:
-    """Tell the groups of all jobs that lie in queues of other names; READY ones last, as queues are complete."""
+    """Add all jobs that lie in queues of other names to their groups; READY ones last, as queues are complete."""
     for queue in state.queues.by_name.values():
         for delayed in _in_memory(queue.delayed):
             if group_of(delayed) != queue.name:

@@ -1,4 +1,4 @@
-"""The frames that a snapshot consists of; write.py says in which order, and how to change one.
+"""The frames that make up a snapshot; write.py defines their order, and how to change one.
 
 They are separate types, so that the classes of the state can change while the bytes stay the same.
 """
@@ -24,17 +24,17 @@ class SnapshotError(ValueError):
 
 
 class LevelError(SnapshotError):
-    """The state has a feature level that is not known or not reached yet, or a format that only such states have."""
+    """The state has a feature level that is unknown or not reached yet, or a format that only such states have."""
 
 
 def check(right: bool, wrong: str) -> None:
-    """Raise SnapshotError unless `right`; `wrong`: how the snapshot contradicts itself."""
+    """Raise SnapshotError unless `right`; `wrong` describes the contradiction."""
     if not right:
         raise SnapshotError(f"inconsistent snapshot: {wrong}")
 
 
 class AnyHead(Struct, array_like=True, tag="head"):
-    """A Head as it is found; where its feature level is not known there may be more behind `level`."""
+    """A Head of any level; if its feature level is unknown there may be more fields behind `level`."""
 
     index: Counter
     term: Counter
@@ -57,7 +57,7 @@ class AnyHead(Struct, array_like=True, tag="head"):
 
 
 class Head(AnyHead, array_like=True, tag="head", forbid_unknown_fields=True):
-    """Everything that does not grow with the number of jobs."""
+    """The part of the state that does not grow with the number of jobs."""
 
 
 class CountsRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
@@ -123,7 +123,7 @@ class NumberedPaged(Struct, array_like=True, tag="numbered pages", forbid_unknow
 
 
 class NumberIndex(Struct, array_like=True, tag="number index", forbid_unknown_fields=True):
-    """Which pages have which numbered READY jobs (pages/seq_index.py). Only in snapshots by reference."""
+    """Maps numbered READY jobs to pages (pages/seq_index.py). Only in snapshots by reference."""
 
     spans: list[tuple[Counter, bytes, bytes]]
 
@@ -133,7 +133,7 @@ DelayedPageRow = tuple[Counter, Counter, Counter, Counter, Counter, Counter, byt
 
 
 class PageIndex(Struct, array_like=True, tag="page index", forbid_unknown_fields=True):
-    """Which pages have which DELAYED jobs (pages/seq_index.py). Only in snapshots by reference."""
+    """Maps DELAYED jobs to pages (pages/seq_index.py). Only in snapshots by reference."""
 
     spans: list[tuple[Counter, bytes, bytes]]
 
@@ -169,7 +169,7 @@ class Buried(Struct, array_like=True, tag="buried", forbid_unknown_fields=True):
 
 
 class RunningRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
-    """One running job."""
+    """One running job: the fields of store.job.RunningJob."""
 
     id: Counter
     queue: str
@@ -190,13 +190,13 @@ class RunningRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
 
 
 class Running(Struct, array_like=True, tag="running", forbid_unknown_fields=True):
-    """Some running jobs."""
+    """Some running jobs, in the order of their ids."""
 
     jobs: list[RunningRow]
 
 
 class BodiesFrame(Struct, array_like=True, tag="bodies", forbid_unknown_fields=True):
-    """Where bodies of jobs in the next frame are, which has none for these. Only in snapshots by reference."""
+    """The places of bodies of jobs in the next frame, whose rows lack them. Only in snapshots by reference."""
 
     bodies: list[tuple[Counter, Counter, bytes]]        # seq of the job, length, where the body is
 
@@ -210,7 +210,7 @@ class Released(Struct, array_like=True, tag="released", forbid_unknown_fields=Tr
 
 
 class KeptRows(Struct, array_like=True, tag="kept", forbid_unknown_fields=True):
-    """Some keys of finished jobs: queue, key, until when they are remembered."""
+    """Some keys of finished jobs: queue, key, until when it is retained."""
 
     rows: list[tuple[str, str, Counter]]
 
@@ -276,7 +276,7 @@ class UsedRows(Struct, array_like=True, tag="used", forbid_unknown_fields=True):
 
 
 class PulseTable(Struct, array_like=True, tag="pulses", forbid_unknown_fields=True):
-    """The counters of pulses, if there are pulses or tickets were given out."""
+    """The counters of pulses, if there are pulses or tickets have been issued."""
 
     next_ticket: Counter
     pulses: Counter                             # how many there are
@@ -324,13 +324,13 @@ class CountedRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
 
 
 class CountedRows(Struct, array_like=True, tag="counted", forbid_unknown_fields=True):
-    """The counters of some queues, of those where one is not zero."""
+    """The counters of some queues that have any above zero."""
 
     rows: list[CountedRow]
 
 
 class FairTable(Struct, array_like=True, tag="fair", forbid_unknown_fields=True):
-    """FAIR is in use. Times are decimal numbers, as they may have any number of digits."""
+    """The clock of FAIR, if it is in use. Times are decimal numbers, as they may have any number of digits."""
 
     thresholds_s: tuple[Counter, ...]
     cap_ms: Counter
@@ -350,16 +350,12 @@ class FairRows(Struct, array_like=True, tag="groups", forbid_unknown_fields=True
 
 
 class StoredAnswer(Struct, array_like=True, tag="stored", forbid_unknown_fields=True, gc=False, frozen=True):
-    """The answer was Stored."""
-
     item: str | None
 
 
 class StoredNumberAnswer(
     Struct, array_like=True, tag="stored number", forbid_unknown_fields=True, gc=False, frozen=True,
 ):
-    """The answer was StoredNumber."""
-
     number: Counter
     item: str | None
 
@@ -371,14 +367,10 @@ class HandedAnswer(Struct, array_like=True, tag="handed", forbid_unknown_fields=
 
 
 class EmptyAnswer(Struct, array_like=True, tag="empty", forbid_unknown_fields=True, gc=False, frozen=True):
-    """The answer was Empty."""
-
     unfinished: bool
 
 
 class FinishedAnswer(Struct, array_like=True, tag="finished", forbid_unknown_fields=True, gc=False, frozen=True):
-    """The answer was Finished."""
-
     queue_done: bool
     item_done: bool
 
@@ -390,20 +382,14 @@ class HandedManyAnswer(Struct, array_like=True, tag="handed many", forbid_unknow
 
 
 class RearmedAnswer(Struct, array_like=True, tag="rearmed", forbid_unknown_fields=True, gc=False, frozen=True):
-    """The answer was Rearmed."""
-
     next_ms: Counter
 
 
 class LeasedAnswer(Struct, array_like=True, tag="leased", forbid_unknown_fields=True, gc=False, frozen=True):
-    """The answer was Leased."""
-
     deadline_ms: Counter | None
 
 
 class RemovedAnswer(Struct, array_like=True, tag="removed", forbid_unknown_fields=True, gc=False, frozen=True):
-    """The answer was Removed."""
-
     count: Counter
     more: bool
     buried: bool | None = None
@@ -429,29 +415,21 @@ class PlainAnswer(Struct, array_like=True, tag="plain", forbid_unknown_fields=Tr
 
 
 class SpreadAnswer(Struct, array_like=True, tag="spread", forbid_unknown_fields=True, gc=False, frozen=True):
-    """The answer was Spread."""
-
     queues: Counter
 
 
 class BoundsAnswer(Struct, array_like=True, tag="bounds", forbid_unknown_fields=True, gc=False, frozen=True):
-    """The answer was WorkerBounds."""
-
     most: Counter | None
     least: Counter | None
     state: WorkerState
 
 
 class AbortedAnswer(Struct, array_like=True, tag="aborted", forbid_unknown_fields=True, gc=False, frozen=True):
-    """The answer was Aborted."""
-
     position: Counter
     answer: SingleAnswer
 
 
 class ResultsAnswer(Struct, array_like=True, tag="results", forbid_unknown_fields=True, gc=False, frozen=True):
-    """The answer was Results."""
-
     answers: tuple[SingleAnswer, ...]
 
 
@@ -471,7 +449,7 @@ class RequestRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
 
 
 class SessionRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
-    """One session."""
+    """One session, with its remembered requests and bound jobs."""
 
     number: Counter
     secret: Number
@@ -487,14 +465,14 @@ class SessionRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
 
 
 class SessionTable(Struct, array_like=True, tag="sessions", forbid_unknown_fields=True):
-    """The counters of sessions, if there ever was one."""
+    """The counters of sessions, if there has ever been one."""
 
     next_session: Counter
     sessions: Counter                           # how many there are now
 
 
 class SessionRows(Struct, array_like=True, tag="session", forbid_unknown_fields=True):
-    """Some sessions."""
+    """Some sessions, in the order of their numbers."""
 
     rows: list[SessionRow]
 
@@ -521,13 +499,13 @@ class WorkerRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
 
 
 class WorkerRows(Struct, array_like=True, tag="workers", forbid_unknown_fields=True):
-    """Some workers."""
+    """Some workers, in the order of their names."""
 
     rows: list[WorkerRow]
 
 
 class UserRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
-    """One user."""
+    """One user: the fields of ops.users.User, in their order."""
 
     name: str
     rights: str
@@ -535,7 +513,7 @@ class UserRow(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
 
 
 class UserRows(Struct, array_like=True, tag="users", forbid_unknown_fields=True):
-    """Some users."""
+    """Some users, in the order of their names."""
 
     rows: list[UserRow]
 
@@ -548,7 +526,7 @@ class CloneFrame(Struct, array_like=True, tag="clone", forbid_unknown_fields=Tru
 
 
 class Chunk(Struct, array_like=True, tag="chunk", forbid_unknown_fields=True):
-    """One chunk that it has received."""
+    """One chunk that the CLONE has received."""
 
     data: bytes
 

@@ -1,4 +1,4 @@
-"""Puts the jobs of a snapshot into a state, and verifies what the machine relies on: read.py says why."""
+"""Puts the jobs of a snapshot into a state, and verifies what the machine relies on (read.py gives the reasons)."""
 
 from __future__ import annotations
 
@@ -68,9 +68,9 @@ _ALONE = "inconsistent snapshot: pages of delayed jobs without one in memory bef
 
 
 class JobBuilder:
-    """Puts jobs into `state`. `check_name` raises SnapshotError when a name is not allowed.
+    """Puts jobs into `state`. `check_name` raises SnapshotError for a name that is not allowed.
 
-    `foreign`: a client made the snapshot, so more is verified.
+    `foreign`: the snapshot comes from a client, so more is verified.
     """
 
     def __init__(self, state: State, check_name: Callable[[str], None], *, foreign: bool) -> None:
@@ -93,7 +93,7 @@ class JobBuilder:
         self._released: ItemRelease | None = None           # the release that the next frame continues
 
     def add(self, frame: JobFrame) -> None:
-        """The next frame, in the right order. Raises SnapshotError."""
+        """Add the next frame, which must be in the right order. Raises SnapshotError."""
         if isinstance(frame, BodiesFrame):
             self._name(frame)
             return
@@ -159,7 +159,10 @@ class JobBuilder:
             self._state.add(queue, Job(-priority, when, seq, queue.name, body, item, attempts, at_ms, extras))
 
     def _add_pages(self, frame: Paged | NumberedPaged) -> None:
-        """Pages of this node, behind jobs that are there. Their own jobs were verified when they were put there."""
+        """Add pages of this node behind the jobs that are there.
+
+        Their own jobs were verified when they were put there.
+        """
         pager = self._paging()
         for priority, count, data_bytes, when, seq, *numbered, reference in frame.pages:
             place = (-priority, when, seq)
@@ -203,7 +206,7 @@ class JobBuilder:
             self._append_delayed_pages(self._state.queues.by_name[frame.queue])
 
     def _paging(self) -> Pager:
-        """What takes over pages of this node. Raises SnapshotError when there can be none."""
+        """The pager that takes over pages of this node. Raises SnapshotError if there cannot be any."""
         pager = self._state.pager
         if self._foreign or pager is None:
             raise SnapshotError("inconsistent snapshot: it names pages of jobs, and there can be none")
@@ -215,7 +218,7 @@ class JobBuilder:
             _fill(DelayedPages.of(self._state.delays, pager.pages).index, frame)
 
     def _add_delayed_pages(self, frame: PagedDelayed) -> None:
-        """Pages of this node, of jobs that are due after the first one in memory, which comes next."""
+        """Collect pages of this node, of jobs that are due after the first one in memory, which comes next."""
         pager = self._paging()
         for priority, count in frame.priorities:
             self._ranks[-priority] = self._ranks.get(-priority, 0) + count
@@ -226,7 +229,7 @@ class JobBuilder:
             self._pages.append(pager.pages.adopt_delayed(reference, count, data_bytes, due_ms, seq, first))
 
     def _append_delayed_pages(self, queue: Queue) -> None:
-        """The pages of the queue, as the first of its jobs in memory is there."""
+        """Append the collected pages of the queue, now that its first job in memory is there."""
         pager, pages = self._paging(), self._pages
         check(queue.delayed is not None and place(queue.delayed.first) < pages[0].first, _ALONE)
         check(sum(self._ranks.values()) == sum([page.count for page in pages]), "delayed jobs in pages are missing")
@@ -319,14 +322,14 @@ class JobBuilder:
         return item, extras
 
     def _name(self, frame: BodiesFrame) -> None:
-        """BodiesFrame of this node, of jobs in the next frame."""
+        """Store the references of bodies of jobs in the next frame, if they are of this node."""
         self._paging()
         check(not self._named, _NO_JOB)
         self._named = {seq: (length, reference) for seq, length, reference in frame.bodies}
         check(len(self._named) == len(frame.bodies) > 0, "two bodies of one job")
 
     def _body(self, seq: int, extras: Extras | None, row_data: bytes) -> Data:
-        """The data of a job, or those that it shares with the first job of this body."""
+        """The data of a job, shared with the first job of the same body if there is one."""
         data = self._state.held(row_data) if self._named.get(seq) is None else self._outside(seq, row_data)
         if extras is None or extras.body is None:
             return data
@@ -335,7 +338,7 @@ class JobBuilder:
         return self._bodies.setdefault(extras.body, data)
 
     def _outside(self, seq: int, row_data: bytes) -> Data:
-        """The data of a job that are named; its row has none."""
+        """The data of a job by reference, if its row has none."""
         length, reference = self._named.pop(seq)
         check(not row_data, "a job has its body twice")
         pager = self._paging()
@@ -361,7 +364,7 @@ class JobBuilder:
 
 
 def _fill(index: SeqIndex, frame: PageIndex | NumberIndex) -> None:
-    """Put what an earlier process has known of its pages into an index."""
+    """Fill an index with the pages that an earlier process has left."""
     for span, lows, numbers in frame.spans:
         try:
             index.restore(span, lows, numbers)
@@ -376,7 +379,7 @@ def _extras(row: ExtrasRow) -> Extras:
 
 
 def _check_numbers(priority: int, attempts: int, at_ms: int | None, extras: Extras | None) -> None:
-    """Verify what no client could have asked for: from such numbers one cannot count on within 63 bits."""
+    """Check numbers that no client could have sent: counting on from them must stay within 63 bits."""
     check(limits.PRIORITY_MIN <= priority <= limits.PRIORITY_MAX, "a priority is absurd")
     numbers: tuple[int, ...] = (attempts, at_ms or 0)
     if extras is not None:

@@ -1,4 +1,4 @@
-"""Pulses as frames of a snapshot, and back."""
+"""Pulses as frames of a snapshot, written and restored."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FIELDS = tuple(name for name in frames.PulseRow.__struct_fields__ if name not i
 
 
 def pulse_frames(pulses: Pulses) -> Iterator[frames.PulseTable | frames.PulseRow]:
-    """The frames of all pulses; none if there has never been one."""
+    """The frames of all pulses, none if there has never been one."""
     if not pulses.by_name and pulses.next_ticket == 1:
         return
     yield frames.PulseTable(pulses.next_ticket, len(pulses.by_name))

@@ -1,8 +1,8 @@
-"""Bytes back into a state, piece by piece as they arrive.
+"""Restores a state from bytes, piece by piece as they arrive.
 
 A snapshot may come from a damaged disk or from a client (CLONE), and a checksum only protects from accidents. So
 everything is verified: the layout by the types of the frames, and what the machine relies on by hand. `finish` returns
-a new state when all is right; the caller's own state is not touched.
+a new state if everything is right; the caller's own state is not touched.
 
 A foreign snapshot, one from a client, must satisfy more: a cluster must be able to read its own snapshots again, even
 if rules for names or limits have become stricter since.
@@ -117,7 +117,10 @@ class SnapshotReader:
         return None if self._builder.clone is None else (self._builder.clone, self._builder.chunks)
 
     def feed(self, data: bytes) -> None:
-        """The next bytes. Raises SnapshotError as soon as they are wrong; the reader must not be used afterwards."""
+        """Read the next bytes.
+
+        Raises SnapshotError as soon as they are wrong; the reader must not be used afterwards.
+        """
         buffer = self._buffer
         buffer += data
         start = 0
@@ -128,7 +131,7 @@ class SnapshotReader:
         del buffer[:start]
 
     def finish(self) -> State:
-        """The state, after all bytes. Raises SnapshotError when they are incomplete."""
+        """Return the state after all bytes. Raises SnapshotError if they are incomplete."""
         if not self._complete:
             raise SnapshotError("snapshot is cut off")
         return self._builder.state
@@ -165,7 +168,7 @@ class SnapshotReader:
             self._step, self._size = SnapshotReader._length, 4
 
     def _check_level(self, level: int) -> None:
-        """Refuse what comes after a head of this level before it is read: it may be of kinds that are not known."""
+        """Refuse a state of a level that is not accepted before its frames are read: their kinds may be unknown."""
         if level > self.level:
             raise LevelError(f"state of feature level {level}, known are those up to {self.level}")
 
@@ -184,11 +187,11 @@ def _check_foreign_name(name: str) -> None:
 
 
 def _check_no_name(name: str) -> None:
-    """Names in our own snapshots were allowed when they were given."""
+    """Accept any name: names in our own snapshots were allowed when they were given."""
 
 
 class _Builder:
-    """Builds a state from frames, or finds what is wrong with them."""
+    """Builds a state from frames. Raises SnapshotError when they contradict each other."""
 
     def __init__(self, foreign: bool, pager: Pager | None) -> None:
         self._foreign = foreign
@@ -218,11 +221,11 @@ class _Builder:
 
     @property
     def empty(self) -> bool:
-        """Whether there was no frame yet."""
+        """Return whether there has been no frame yet."""
         return self._last is None
 
     def add(self, frame: frames.Frame) -> None:
-        """The next frame."""
+        """Add the next frame to the state."""
         if isinstance(frame, frames.BodiesFrame) and not self.empty:         # may be before any one with jobs
             self._add_jobs(frame)
             return
@@ -355,7 +358,7 @@ class _Builder:
             self._groups.append(account)
 
     def _end_fair(self) -> None:
-        """The groups know their jobs, and are offered as they were."""
+        """Restore the jobs and the offers of the groups after the last frame."""
         scheduler = self._fair
         if scheduler is None:
             check(not self._jobs.grouped, "a job has a group, and there are none")
@@ -416,7 +419,7 @@ class _Builder:
             self.state.users[row.name] = User(row.rights, row.key)
 
     def _check_numbers(self, values: Iterable[object]) -> None:
-        """Verify that one can count on from the numbers among these."""
+        """Check that counting on from these numbers stays within 63 bits."""
         check(not self._foreign or all(value <= limits.NUMBER_MAX for value in values if isinstance(value, int)),
               "counter is absurd")
 

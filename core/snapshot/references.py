@@ -1,4 +1,4 @@
-"""The pages that a snapshot by reference names, and the whole snapshot that says the same."""
+"""The pages that a snapshot by reference names, and its expansion to a self-contained snapshot."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _PROLOGUE_BYTES = len(MAGIC) + 4
 
 
 def references(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The references of all pages, and bodies, that a snapshot names, in pieces of any size.
+    """The references of all pages, and bodies, that a snapshot names, given in pieces of any size.
 
-    Only at the end of `chunks` it is known whether the snapshot is intact. Raises PageLost if it surely is not.
+    Whether the snapshot is intact is known only at the end of `chunks`. Raises PageLost if it surely is not.
     """
     for piece in _pieces(chunks):
         try:
@@ -62,7 +62,7 @@ def _references_in(piece: bytes) -> list[bytes]:
 def expanded(chunks: Iterable[bytes], read: Callable[[bytes], bytes]) -> Iterator[bytes]:
     """An intact snapshot with the jobs of the pages, and the bodies, that it names.
 
-    `read`: the bytes of the page of a reference. Raises PageLost.
+    `read`: returns the bytes of the page of a reference. Raises PageLost.
     """
     digest = blake2b(digest_size=CHECKSUM_BYTES)
     chunk = bytearray()
@@ -77,7 +77,7 @@ def expanded(chunks: Iterable[bytes], read: Callable[[bytes], bytes]) -> Iterato
 
 
 def _with_bodies(pieces: Iterator[bytes], read: Callable[[bytes], bytes]) -> Iterator[bytes]:
-    """These frames, with the bodies that they name in their places."""
+    """These frames, with the bodies that they name inserted."""
     for piece in pieces:
         if not piece.startswith(_BODIES, 4):
             yield piece
@@ -118,17 +118,17 @@ def _with_all_jobs(pieces: Iterator[bytes], read: Callable[[bytes], bytes]) -> I
 
 
 class _DelayedOfQueue:
-    """The frames with DELAYED jobs of one queue. `following`: the frame behind them, after all of these were read."""
+    """The frames with DELAYED jobs of one queue. `following`: the frame behind them, once all of these are read."""
 
     def __init__(self, piece: bytes, pieces: Iterator[bytes]) -> None:
-        """`piece`: the first of them. `pieces`: the others, and whatever comes after them."""
+        """`piece`: the first of them. `pieces`: the others, and all pieces that follow."""
         self.following: bytes | None = None
         self._pieces = pieces
         self._queue: str = _delayed_decoder.decode(piece[4:]).queue
         self._first = piece
 
     def whole(self, read: Callable[[bytes], bytes]) -> Iterator[bytes]:
-        """Frames with the jobs of these and of the pages that they name, in the order in which they are due."""
+        """Frames with the jobs of these frames and of the pages that they name, in the order in which they are due."""
         rows: list[frames.DelayedPageRow] = []
         near: Iterator[frames.DelayedRow] = iter(())
         own = self._own()
@@ -141,7 +141,7 @@ class _DelayedOfQueue:
         yield from _delayed_frames(self._queue, merged(near, pages, lambda row: _rows_in(row, read), _place))
 
     def _own(self) -> Iterator[frames.PagedDelayed | frames.Delayed]:
-        """The frames of this queue."""
+        """The frames that belong to this queue."""
         for piece in chain((self._first,), self._pieces):
             if piece.startswith((_PAGED_DELAYED, _DELAYED), 4):
                 frame = _delayed_decoder.decode(piece[4:])
@@ -167,7 +167,7 @@ def _first_place(row: frames.DelayedPageRow) -> tuple[int, int]:
 
 
 def _rows_in(row: frames.DelayedPageRow, read: Callable[[bytes], bytes]) -> Iterator[frames.DelayedRow]:
-    """The jobs of a page, as a snapshot has them. Raises PageLost."""
+    """The jobs of a page, in the form of a snapshot. Raises PageLost."""
     count, data_bytes, first_ms, first_seq, due_ms, seq, reference = row
     page = DelayedPage(0, count, data_bytes, due_ms, seq, (first_ms, first_seq))
     for job in jobs_in(read(reference), page):
@@ -209,7 +209,7 @@ def _with_jobs(piece: bytes, read: Callable[[bytes], bytes]) -> Iterator[bytes]:
 
 
 def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """What is before the first frame, and each frame with its length before it; not the checksum behind the last."""
+    """The bytes before the first frame, then each frame with its length before it; not the checksum at the end."""
     buffer = bytearray()
     length, prologue, ended = _PROLOGUE_BYTES, True, False
     for chunk in chunks:                # to their end, where it is verified that nothing of them has changed

@@ -1,4 +1,4 @@
-"""Sessions as frames of a snapshot, and back."""
+"""Sessions as frames of a snapshot, written and restored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sockpqd.core.store.job import RunningJob
 
 
 def session_frames(sessions: Sessions) -> Iterator[SessionTable | SessionRows]:
-    """All sessions; nothing when there never was one."""
+    """The frames of all sessions, none if there has never been one."""
     if sessions.next_session == 1:
         return
     yield SessionTable(sessions.next_session, len(sessions.by_number))

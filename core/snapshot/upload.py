@@ -27,7 +27,7 @@ class PendingClone:
     __slots__ = ("_pager", "_reader", "_received_bytes", "chunks", "clone", "total_bytes")
 
     def __init__(self, clone: int, total_bytes: int, beside: Pager | None) -> None:
-        """`beside`: the pager of the present state; its jobs and those of the upload have the same budget each."""
+        """`beside`: the pager of the present state; its jobs and the upload's have the same budget each."""
         self.clone = clone
         self.total_bytes = total_bytes
         self.chunks = CloneBuffer(None if beside is None or beside.resident else beside.pages)
@@ -36,16 +36,16 @@ class PendingClone:
         self._reader = SnapshotReader(FIRST_LEVEL, foreign=True, pager=self._pager)
 
     def add(self, data: bytes, level: int) -> None:
-        """The next chunk, for a cluster of this feature level.
+        """Add the next chunk, for a cluster of this feature level.
 
-        Raises LevelError when the state needs a higher one, so that all nodes say the same whatever they know, and
-        SnapshotError when the bytes so far cannot become a snapshot of the size announced.
+        Raises LevelError when the state needs a higher one, so that all nodes reply the same whatever they know, and
+        SnapshotError when the bytes so far cannot become a snapshot of the announced size.
         """
         self._feed(data, level)
         self.chunks.add(data)
 
     def resume(self, chunks: CloneBuffer, level: int) -> None:
-        """These chunks were there already. Raises like `add`."""
+        """Add chunks that were received before a restart. Raises as `add` does."""
         self.chunks.drop()
         self.chunks = chunks
         for data in chunks:
@@ -65,16 +65,16 @@ class PendingClone:
         return self._reader.finish()
 
     def drop(self) -> None:
-        """The upload is given up."""
+        """Abandon the upload and release its pages."""
         self.chunks.drop()
         if self._pager is not None:
             self._pager.pages.drop()
 
 
 def restore(chunks: Iterable[bytes], level: int, pager: Pager | None = None) -> State:
-    """The state in a whole snapshot, with the CLONE that was in progress, if its feature level is at most this one.
+    """The state in a whole snapshot, with the CLONE that was in progress, if its feature level is at most `level`.
 
-    `pager`: of the new state, an empty one. Raises SnapshotError.
+    `pager`: an empty one for the new state. Raises SnapshotError.
     """
     reader = SnapshotReader(level, pager=pager)
     for chunk in chunks:
@@ -88,11 +88,11 @@ def restore(chunks: Iterable[bytes], level: int, pager: Pager | None = None) -> 
 
 
 def adopt(state: State, other: State) -> None:
-    """Replace the jobs of `state` by those of a restored snapshot (CLONE, spec/cluster 8.6).
+    """Replace the jobs of `state` by the jobs of a restored snapshot (CLONE, spec/cluster 8.6).
 
     Pulses, the settings of queues and the retained keys come with the jobs; no queue is bound to a session any more.
     What belongs to this cluster stays: its index, term, clock, members, server ids, cluster id, settings, feature
-    level, whether it is online, its users, and its sessions with those of their bound jobs that still exist. Counters
+    level, whether it is online, its users, and its sessions with their bound jobs as far as these still exist. Counters
     only grow. A running job of another cluster whose id may also have been assigned here goes back to its old place, so
     that it cannot be mistaken for the other one.
     """

@@ -19,8 +19,8 @@ operation in fragments is; one End. Long lists are cut into several frames. A bo
 What a node writes for itself may be a snapshot by reference: pages of jobs (core/pages) are named, in Paged and
 NumberedPaged frames between the Waiting ones, instead of read, with NumberIndex frames before them all. Those of
 DELAYED jobs are named in PagedDelayed frames before the Delayed ones of the same queue, with PageIndex frames before
-them all. So are large bodies: a BodiesFrame tells where those of the frame behind it are, whose rows have no data for
-them. It is smaller, and different on each node; no other node and no client gets it.
+them all. So are large bodies: a BodiesFrame has the places of the bodies of the frame behind it, whose rows have no
+data for them. It is smaller, and different on each node; no other node and no client gets it.
 
 To change the layout of a released format: raise FORMAT and record a data directory of the new one
 (tests/upgrade/scenario.py). A row may grow at its end, by fields with defaults: so the frames of today read what older
@@ -67,10 +67,10 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 def write(state: State, *, users: bool, by_reference: bool = False) -> Iterator[bytes]:
-    """The snapshot of `state` in chunks, with the users and their keys or without.
+    """The snapshot of `state` in chunks, with the users and their keys if `users`.
 
-    `by_reference`: pages of jobs are named and not read. Only this node can read that, as long as it has the pages.
-    The state must not change before the last one is taken.
+    `by_reference`: pages of jobs are named instead of read. Only this node can read such a snapshot, as long as it has
+    the pages. The state must not change before the last chunk is taken.
     """
     digest = blake2b(digest_size=CHECKSUM_BYTES)
     chunk = bytearray(MAGIC + FORMAT.to_bytes(4, "big"))
@@ -196,9 +196,9 @@ def _delayed_page_frames(name: str, jobs: PagedDelays) -> Iterator[frames.PagedD
 
 
 def _parts(state: State, queue: Queue) -> Iterator[Iterable[Job] | frames.Paged | frames.NumberedPaged]:
-    """The READY jobs of the queue: some, and names of pages with more of them, in their order.
+    """The READY jobs of the queue in order: some as they are, others by the names of their pages.
 
-    With very many priorities one must know of each job which it has, so pages do not go without their jobs.
+    With very many priorities the run of each job must be known, so pages are accompanied by their jobs.
     """
     pages = None if state.pager is None else state.pager.pages
     if pages is None or not _may_be_named(queue):
@@ -232,7 +232,7 @@ def _may_be_named(queue: Queue) -> bool:
 
 
 def _unnamed(state: State) -> set[int]:
-    """The pages with numbered READY jobs that are not named."""
+    """The pages with numbered READY jobs that the snapshot does not name."""
     others = [queue for queue in state.queues.by_name.values() if not _may_be_named(queue)]
     return {
         block.number for queue in others for run in queue.ready.runs() if isinstance(run, PagedRun)
@@ -241,7 +241,7 @@ def _unnamed(state: State) -> set[int]:
 
 
 class _Named:
-    """Names pages of one queue: each frame has those of one kind that stand one behind the other."""
+    """Names pages of one queue: each frame has consecutive pages of one kind."""
 
     def __init__(self, queue: str, pages: Pages) -> None:
         self._queue = queue
@@ -250,7 +250,7 @@ class _Named:
         self._numbered: list[frames.NumberedPageRow] = []
 
     def add(self, priority: int, page: Page) -> Iterator[frames.Paged | frames.NumberedPaged]:
-        """The next page; yields the frame of those before it if that is complete."""
+        """Add the next page; yields the frame of the pages before it if that is complete."""
         is_numbered = isinstance(page, NumberedPage)
         if max(len(self._plain), len(self._numbered)) == limits.FRAME_JOBS_MAX or (
                 self._plain if is_numbered else self._numbered):
@@ -262,7 +262,7 @@ class _Named:
             self._plain.append((*row, self._pages.reference(page)))
 
     def end(self) -> Iterator[frames.Paged | frames.NumberedPaged]:
-        """The frame of the last pages, if there are any."""
+        """Yield the frame of the last pages, if there are any."""
         if self._plain:
             yield frames.Paged(self._queue, self._plain)
         if self._numbered:
@@ -301,7 +301,7 @@ def _running_row(job: RunningJob, data: bytes) -> frames.RunningRow:
 
 
 class _Bodies:
-    """The data of the jobs of one snapshot."""
+    """The data of the jobs of one snapshot: written, named or shared."""
 
     def __init__(self, by_reference: bool) -> None:
         self._by_reference = by_reference
@@ -324,7 +324,7 @@ class _Bodies:
         return bytes_of(data)
 
     def before(self, frame: frames.Frame) -> Iterator[frames.Frame]:
-        """The frame with these jobs, and before it one that names their bodies."""
+        """The frame with these jobs, preceded by one that names their bodies, if any."""
         if self._named:
             yield frames.BodiesFrame(self._named)
             self._named = []
@@ -422,7 +422,7 @@ _AnyJob = TypeVar("_AnyJob", Job, DelayedJob, BuriedJob, RunningJob)
 
 
 def _portions(jobs: Iterable[_AnyJob]) -> Iterator[list[_AnyJob]]:
-    """The jobs in lists of a size that fits a frame."""
+    """Split the jobs into lists of a size that fits a frame."""
     portion: list[_AnyJob] = []
     data_bytes = 0
     for job in jobs:

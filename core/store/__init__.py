@@ -1,4 +1,4 @@
-"""The collections of jobs and queues that the state is made of, each with its own invariants.
+"""The collections of jobs and queues that make up the state, each with its own invariants.
 
 May use core.ops.
 """

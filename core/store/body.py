@@ -1,7 +1,7 @@
-"""The data of a job: bytes, or a holder of many, which need not be in memory.
+"""The data of a job: bytes, or a holder of large data, which need not be in memory.
 
-A holder goes with its job through all states, so a job that is large costs its record wherever it is. It is gone with
-the last job, or step that may be undone, that has it.
+A holder accompanies its job through all states, so a large job costs only its record wherever it is. The data are
+released with the last job, or undo step, that refers to them.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ else:
 
 
 class BodyKeeper(Protocol):
-    """Where bodies are kept: PagedBodies in core/pages, which says how."""
+    """The keeper of large bodies: PagedBodies in core/pages, which explains it."""
 
     def read(self, held: Held) -> bytes:
-        """The bytes. Raises PageLost."""
+        """The bytes, from memory or disk. Raises PageLost."""
 
     def gone(self, held: Held) -> None:
-        """No job has them any more. This may be called in the middle of anything."""
+        """Note that no job refers to them any more. This may be called at any point of other code."""
 
     def waits(self, held: Held, queue: str) -> None:
-        """A job with them becomes READY or DELAYED in this queue."""
+        """Note that a job with them becomes READY or DELAYED in this queue."""
 
     def leaves(self, held: Held, queue: str) -> None:
-        """Undo `waits`."""
+        """Undo one call of `waits`."""
 
     def reference(self, held: Held) -> bytes | None:
-        """By what a later process finds them again; None: they are in memory."""
+        """The reference by which a later process finds them; None if they are in memory."""
 
 
 class Held(Struct, gc=False, eq=False):
-    """What the keeper knows of a body. Not tracked by the garbage collector; job.py says why."""
+    """The keeper's record of a body. Not tracked by the garbage collector; job.py says why."""
 
     serial: int                 # rises
     length: int
@@ -48,7 +48,7 @@ class Held(Struct, gc=False, eq=False):
 
 @final
 class Body(Struct, gc=False, eq=False):
-    """The data of a job that may leave memory. It must not be copied: the end of the object is the end of the body."""
+    """The data of a job that may leave memory. Must not be copied: the body is released with this object."""
 
     _keeper: BodyKeeper
     _held: Held
@@ -57,7 +57,7 @@ class Body(Struct, gc=False, eq=False):
         return self._held.length
 
     def __eq__(self, other: object) -> bool:
-        """Whether the bytes are the same: the job in memory may be compared with itself as a page has it."""
+        """Return whether the bytes are equal: a job in memory may be compared with its copy in a page."""
         if self is other:
             return True
         return isinstance(other, Body | bytes) and len(other) == len(self) and bytes_of(other) == bytes_of(self)
@@ -68,24 +68,24 @@ class Body(Struct, gc=False, eq=False):
         self._keeper.gone(self._held)
 
     def read(self) -> bytes:
-        """The bytes. Raises PageLost."""
+        """The bytes, from memory or disk. Raises PageLost."""
         data = self._held.data
         return self._keeper.read(self._held) if data is None else data
 
     def waits(self, queue: str) -> None:
-        """A job with this body becomes READY or DELAYED in this queue."""
+        """Note that a job with this body becomes READY or DELAYED in this queue."""
         self._keeper.waits(self._held, queue)
 
     def leaves(self, queue: str) -> None:
-        """Undo `waits`."""
+        """Undo one call of `waits`."""
         self._keeper.leaves(self._held, queue)
 
     @property
     def reference(self) -> bytes | None:
-        """By what a later process finds the body again; None: it is in memory."""
+        """The reference by which a later process finds the body; None if it is in memory."""
         return self._keeper.reference(self._held)
 
 
 def bytes_of(data: Data) -> bytes:
-    """The bytes, wherever they are. Raises PageLost."""
+    """The bytes of a job's data, from memory or disk. Raises PageLost."""
     return data.read() if type(data) is Body else data

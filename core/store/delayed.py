@@ -1,13 +1,13 @@
-"""DELAYED jobs: which becomes active next, and which waits for which items (spec/state-machine 6).
+"""DELAYED jobs in the order of their activation, and the items that they wait for (spec/state-machine 6).
 
 Each queue keeps its DELAYED jobs in the order in which they become active; an index here has the first one of each
 queue. One entry activates at most `portion` jobs of a queue and PORTION_MAX in all, so a hundred thousand jobs due in
 the same second block nobody: the leader proposes Ticks until none is left.
 
 A job that waits for items (PUT .. AFTER) has no due time yet. When an item is finished, the jobs that wait for it are
-released, also in portions. A released job may still wait for its portion; an item that begins anew meanwhile does not
-hold it back again. Items and releases refer to these jobs by seq,
-and a seq is found without a search, however many items were finished: each of a hundred thousand may release one job.
+released, also in portions. A released job may still wait for its portion; an item that starts again meanwhile does not
+hold it back again. Items and releases refer to these jobs by seq, and a seq is found without a search, however many
+items were finished: each of a hundred thousand may release one job.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class ItemRelease(Struct, gc=False, eq=False):
 
 
 class Outside(Protocol):
-    """The DELAYED jobs that are not in memory (core/pages)."""
+    """The DELAYED jobs outside memory (core/pages)."""
 
     def find(self, seq: int) -> DelayedJob | None:
-        """The job of this seq, if it is one of them."""
+        """The job of this seq, if it is outside memory; otherwise None."""
 
 
 class Delays:
-    """The queues that have DELAYED jobs, and the items that are waited for."""
+    """The queues with DELAYED jobs, and the items that jobs wait for."""
 
     __slots__ = ("_firsts", "_next_release", "_of_item", "by_seq", "dependents", "outside", "released")
 
@@ -54,7 +54,7 @@ class Delays:
         self._next_release = 0
 
     def add(self, queue: Queue, job: DelayedJob) -> None:
-        """`job` becomes DELAYED in `queue`."""
+        """Add `job` to the DELAYED jobs of `queue`."""
         delayed = queue.delayed
         if delayed is None:
             delayed = queue.delayed = JobList()
@@ -70,7 +70,7 @@ class Delays:
                 seqs[job.seq] = None
 
     def remove(self, queue: Queue, job: DelayedJob) -> list[ItemRelease]:
-        """`job` is no longer DELAYED. Returns the releases it was part of: see `reinstate`."""
+        """Remove `job` from the DELAYED jobs. Returns the releases it was part of: see `reinstate`."""
         assert queue.delayed is not None
         queue.delayed.remove(job)
         self._index(queue)
@@ -81,7 +81,7 @@ class Delays:
         return [release for release in found if release is not None]
 
     def find(self, seq: int) -> DelayedJob | None:
-        """The DELAYED job of this seq; None: there is none."""
+        """The DELAYED job of this seq; None if there is none."""
         job = self.by_seq.get(seq)
         return self.outside.find(seq) if job is None and self.outside is not None else job
 
@@ -94,18 +94,18 @@ class Delays:
         self.by_seq[job.seq] = freed
 
     def waits_for(self, item: str, seq: int) -> bool:
-        """Whether the job waits for the item, which is not finished."""
+        """Return whether the job waits for the item, which is not finished."""
         seqs = self.dependents.get(item)
         return seqs is not None and seq in seqs
 
     def release(self, item: str) -> None:
-        """`item` is finished: release the jobs that wait for it."""
+        """Release the jobs that wait for `item`, which is finished."""
         seqs = self.dependents.pop(item, None)
         if seqs is not None:
             self.begin_release(item, JobList.of(sorted(seqs)))
 
     def begin_release(self, item: str, seqs: JobList[int]) -> ItemRelease:
-        """The jobs of these seqs stop waiting for `item` when their turn comes."""
+        """Begin to release the jobs of these seqs, which wait for `item`, in order."""
         release = ItemRelease(self._next_release, item, seqs)
         self._next_release += 1
         self._list(release)
@@ -132,12 +132,12 @@ class Delays:
             release.seqs.add(job.seq)
 
     def next_due_ms(self, clock_ms: int) -> int | None:
-        """When the next job becomes active, rounded up so that not every millisecond needs an entry; None: never."""
+        """The time at which the next job becomes active, rounded up so that entries are rarer; None if never."""
         return clock_ms if self.released else self._firsts.next_due_ms()
 
     @property
     def first_ms(self) -> int:
-        """When the next job becomes active; beyond all times: none waits for one."""
+        """The time at which the next job becomes active; beyond all times if none does."""
         return self._firsts.first_ms
 
     def due(self, clock_ms: int, queues_max: int) -> list[str]:
@@ -163,7 +163,7 @@ class Delays:
                 self._firsts.add((next_ms, queue.name))
 
     def _forget(self, item: str, seq: int) -> ItemRelease | None:
-        """The job no longer waits for `item`; returns the release it was part of, if any."""
+        """Stop the job's wait for the item; returns the release it was part of, if any."""
         seqs = self.dependents.get(item)
         if seqs is not None and seq in seqs:
             del seqs[seq]

@@ -1,10 +1,10 @@
-"""The events of an entry: all of them are counted, and those of the recorded types are kept as lines.
+"""The events of an entry: all of them are counted, and events of the recorded types are kept as lines.
 
-The count is part of the state: it advances the same on every node and in every replay, whether or not anybody listens.
-So each transition that is an event adds one, and only what it says depends on who listens, on this node alone.
+The count is part of the state: it advances equally on every node and in every replay, whether or not anybody listens.
+So each transition that is an event adds one, and only the kept lines depend on the listeners, on this node alone.
 
-What an operation brings to an end is told behind its own events: first the queues, then the items, then the depths that
-were crossed (spec/events 2.2). Until then it is in `endings`; State.end_operation empties it.
+The things that an operation finishes are reported behind its own events: first the queues, then the items, then the
+depths that were crossed (spec/events 2.2). Until then they are in `endings`; State.end_operation empties it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class EventLog:
         self.endings: list[tuple[int, str]] = []        # of the present operation
 
     def tell(self, event_type: str, name: str, *words: int | str) -> None:
-        """Something happened."""
+        """Count an event, and record it."""
         self.seq += 1
         if event_type in self.recorded:
             self.told.append(Event(self.seq, event_type, name, words))
 
     def record(self, event_type: str, name: str, *words: int | str) -> None:
-        """The same for an event that was counted already."""
+        """Record an event that has been counted already, if its type is recorded."""
         if event_type in self.recorded:
             self.told.append(Event(self.seq, event_type, name, words))

@@ -1,4 +1,5 @@
-"""ITEMLIMIT: which READY jobs of an item may be handed out, and which are blocked until others end (see items.py)."""
+"""ITEMLIMIT: the READY jobs of an item that may be handed out, and those that are blocked until others end (items.py).
+"""
 
 from __future__ import annotations
 

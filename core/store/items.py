@@ -32,7 +32,7 @@ class ItemQueue(Struct, gc=False, eq=False):
 
     @property
     def finished(self) -> bool:
-        """Whether it has no unfinished job."""
+        """Return whether it has no unfinished job."""
         return not (self.running or self.ready.size or self.deferred)
 
 
@@ -62,7 +62,7 @@ class Items:
         self.next_item = 1
 
     def new_name(self, seed: int) -> str:
-        """A new item name, which no unfinished job has and which was never made before (spec/state-machine 5.3).
+        """A new item name, which no unfinished job has and which was never generated before (spec/state-machine 5.3).
 
         Clients may have used any number of the next names. After some tries the counter jumps by a random distance
         (`seed`: 64 random bits) that no client could have foreseen.
@@ -83,12 +83,12 @@ class Items:
         return item
 
     def in_queue(self, name: str, queue: str) -> ItemQueue | None:
-        """The jobs of the item `name` in `queue`; None: it has no unfinished job there."""
+        """The jobs of the item `name` in `queue`; None if it has no unfinished job there."""
         item = self.by_name.get(name)
         return None if item is None else item.by_queue.get(queue)
 
     def add(self, item: Item, job: Job) -> ItemQueue:
-        """`job` of this item becomes READY."""
+        """Add `job` to the READY jobs of this item."""
         item_queue = item.open(job.queue)
         if not item_queue.ready.size:
             insort(item.nonempty, job.queue)
@@ -97,7 +97,7 @@ class Items:
         return item_queue
 
     def remove(self, job: Job) -> ItemQueue:
-        """`job` is no longer READY."""
+        """Remove `job` from the READY jobs of its item."""
         assert job.item is not None
         item = self.by_name[job.item]
         item_queue = item.by_queue[job.queue]
@@ -106,39 +106,39 @@ class Items:
         return item_queue
 
     def removed(self, item: Item, item_queue: ItemQueue, queue: str) -> None:
-        """Count a job that was already taken out of the list of READY ones."""
+        """Count out a job that was already taken out of the list of READY ones."""
         item.unfinished -= 1
         if not item_queue.ready.size:
             del item.nonempty[bisect_left(item.nonempty, queue)]
 
     def defer(self, item: Item, queue: str) -> None:
-        """A job of this item becomes DELAYED in `queue`."""
+        """Count a job of this item that becomes DELAYED in `queue`."""
         item.open(queue).deferred += 1
         item.unfinished += 1
 
     def undefer(self, name: str, queue: str) -> None:
-        """A job of this item is no longer DELAYED in `queue`."""
+        """Count out a job of this item that is no longer DELAYED in `queue`."""
         item = self.by_name[name]
         item.by_queue[queue].deferred -= 1
         item.unfinished -= 1
 
     def bury(self, item: Item) -> None:
-        """A job of this item becomes BURIED: it is unfinished for the item, but not in its queue."""
+        """Count a job of this item that becomes BURIED: unfinished for the item, but not in its queue."""
         item.unfinished += 1
 
     def unbury(self, name: str) -> None:
-        """A job of this item is no longer BURIED."""
+        """Count out a job of this item that is no longer BURIED."""
         self.by_name[name].unfinished -= 1
 
     def start(self, item: Item, queue: str) -> ItemQueue:
-        """A job of this item starts to run in `queue`."""
+        """Count a job of this item that starts to run in `queue`."""
         item_queue = item.open(queue)
         item_queue.running += 1
         item.unfinished += 1
         return item_queue
 
     def stop(self, name: str, queue: str) -> ItemQueue:
-        """A job of this item no longer runs in `queue`."""
+        """Count out a job of this item that no longer runs in `queue`."""
         item = self.by_name[name]
         item_queue = item.by_queue[queue]
         item_queue.running -= 1

@@ -71,7 +71,7 @@ NEVER_MS = (1 << 63) - 1        # the due time of a job that waits for items
 
 
 class JobCounts(Struct, gc=False, frozen=True, omit_defaults=True):
-    """What a numbered job has gone through; when it was created its number tells."""
+    """The history of a numbered job in counts; its number gives the time of its creation."""
 
     reserves: int = 0       # hand-outs, but those undone
     timeouts: int = 0       # leases that ended
@@ -112,7 +112,7 @@ def extras_of_many(
     tries: int | None, ttl_ms: int | None, every_ms: int | None, group: str | None, lease_ms: int | None,
     counts: JobCounts | None = None,
 ) -> Extras:
-    """The extras of a job that has no more than these, which it was put with and many others may have as well.
+    """The extras of a job that has no others than these, which many jobs have in common.
 
     They share one object: the jobs of a group take a third less memory. `counts`: None or NEW_COUNTS.
     """
@@ -129,14 +129,14 @@ def extras_of_many(
 
 
 def of_many(extras: Extras) -> Extras:
-    """These extras, or the object with the same that many jobs share, if it is such a kind."""
+    """The shared object equal to these extras, if they are of a kind that many jobs have; otherwise the extras."""
     counts = NEW_COUNTS if extras.counts == NEW_COUNTS else None
     made = extras_of_many(extras.tries, extras.ttl_ms, extras.every_ms, extras.group, extras.lease_ms, counts)
     return made if extras == made else extras
 
 
 def without_body(extras: Extras | None) -> Extras | None:
-    """The extras of a job that has got other data than those it shared."""
+    """The extras of a job after its shared data were replaced."""
     if extras is None or extras.body is None:
         return extras
     extras = replace(extras, body=None)
@@ -144,19 +144,19 @@ def without_body(extras: Extras | None) -> Extras | None:
 
 
 def is_numbered(extras: Extras | None) -> bool:
-    """Whether a job with these extras keeps its place, and is known by the number of it."""
+    """Return whether a job with these extras keeps its place for life, and is found by its number."""
     return extras is not None and extras.counts is not None
 
 
 def time_in_order(job: Job, active_ms: int) -> int:
-    """Since when the job counts as active in a queue with ORDER TIME; a numbered one keeps its place there as well."""
+    """The time since when the job counts as active in a queue with ORDER TIME; a numbered one keeps its place."""
     return job.seq >> SEQ_BITS if is_numbered(job.extras) else active_ms
 
 
 def counted(
     extras: Extras | None, *, reserves: int = 0, timeouts: int = 0, releases: int = 0, buries: int = 0, kicks: int = 0,
 ) -> Extras | None:
-    """The extras of a job that has gone through this; only numbered ones are counted."""
+    """The extras of a job with these counts added; only numbered jobs are counted."""
     if extras is None or extras.counts is None:
         return extras
     old = extras.counts
@@ -168,7 +168,7 @@ def counted(
 
 
 def handed_out(extras: Extras | None) -> Extras | None:
-    """The extras of a job that is handed out once more; those of first hand-outs are shared, as those of new jobs."""
+    """The extras of a job that is handed out once more; at a first hand-out they are a shared object."""
     if extras is None or extras.counts is None:
         return extras
     if extras.counts is not NEW_COUNTS or extras.key is not None:
@@ -182,14 +182,14 @@ def handed_out(extras: Extras | None) -> Extras | None:
 
 
 def delayed_by(extras: Extras | None, delay_ms: int) -> Extras | None:
-    """The extras of a job that its Put or a Later delays by this long; only numbered ones remember it."""
+    """The extras of a job that its Put or a Later delays by `delay_ms`; only numbered ones remember it."""
     if extras is None or extras.counts is None or extras.counts.delay_ms == max(delay_ms, 0):
         return extras
     return replace(extras, counts=replace(extras.counts, delay_ms=max(delay_ms, 0)))
 
 
 def expiring(extras: Extras | None, clock_ms: int | None) -> Extras | None:
-    """The extras of a job that is READY since `clock_ms`; None: that is not READY, so its TTL stands still."""
+    """The extras of a job that is READY since `clock_ms`; None: it is not READY, so its TTL stands still."""
     if extras is None:
         return None
     expires_at_ms = None if clock_ms is None or extras.ttl_ms is None else clock_ms + extras.ttl_ms
@@ -213,7 +213,7 @@ class Job(Struct, order=True, frozen=True, gc=False, array_like=True):
     extras: Extras | None
 
     def delayed(self, due_ms: int) -> DelayedJob:
-        """The same job, to become active at `due_ms`."""
+        """The same job as a DELAYED one that becomes active at `due_ms`."""
         return DelayedJob(
             due_ms, self.seq, self.rank, self.queue, self.data, self.item, self.attempts, self.at_ms,
             expiring(self.extras, None),
@@ -239,7 +239,7 @@ class DelayedJob(Struct, order=True, frozen=True, gc=False, array_like=True):
 
 
 class RunningJob(Struct, gc=False):
-    """A job handed out. Only its deadline changes (failover grace), and its session when it is unbound.
+    """A job that is handed out. Only its deadline changes (failover grace), and its session when it is unbound.
 
     Any other change makes a new object under the same id.
     """

@@ -1,10 +1,10 @@
 """A sorted list of jobs: the READY ones of an item or a priority, the DELAYED or BURIED ones of a queue, dead ones.
 
-Also of the seqs alone of jobs that wait for an item, and of the places (rank, seq, queue) of a group of FAIR.
+Also of the bare seqs of jobs that wait for an item, and of the places (rank, seq, queue) of a group of FAIR.
 
 Jobs are added at the tail and nearly always taken from the front, but RETURN brings one back to its old place and a
 hand-out by item takes one from the middle. So this is a sorted list in blocks, as in sortedcontainers: any operation
-costs O(log jobs) and the moves within one block, and nothing dead stays behind. The common cases cost less: a job
+costs O(log jobs) and the moves within one block, and no removed job leaves a trace. The common cases cost less: a job
 behind all others is compared only with the last one, and the first one is simply taken.
 """
 
@@ -69,7 +69,7 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
         return self._blocks[-1][-1]
 
     def add(self, job: _Job) -> None:
-        """Put `job` at its place."""
+        """Insert `job` at its place."""
         self.size += 1
         blocks = self._blocks
         block = blocks[-1]
@@ -82,7 +82,7 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
         self._insert(job)
 
     def _insert(self, job: _Job) -> None:
-        """Put `job` at its place among the others."""
+        """Insert `job` at its place among the others."""
         blocks = self._blocks
         number = self._block_of(job)
         block = blocks[number]
@@ -92,7 +92,7 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
             blocks[number:number + 1] = [block[:middle], block[middle:]]
 
     def _block_of(self, job: _Job) -> int:
-        """Index of the block in which the place of `job` is."""
+        """The index of the block in which the place of `job` is."""
         blocks = self._blocks
         return 0 if len(blocks) == 1 else min(bisect_left(blocks, job, key=_last), len(blocks) - 1)
 
@@ -107,7 +107,7 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
         return job
 
     def position(self, job: _Job) -> int:
-        """How many jobs stand before the place of `job`."""
+        """The number of jobs before the place of `job`."""
         number = self._block_of(job)
         return sum(map(len, self._blocks[:number])) + bisect_left(self._blocks[number], job)
 
@@ -121,7 +121,7 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
             del self._blocks[number]
 
     def find(self, seq: int) -> _Job | None:
-        """The job of this seq, in a list that is sorted by them."""
+        """The job of this seq, None if there is none, in a list that is sorted by seq."""
         blocks = self._blocks
         if not blocks[0]:
             return None
@@ -133,7 +133,7 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
         return job if _seq(job) == seq else None
 
     def __contains__(self, job: _Job) -> bool:
-        """Whether `job` is here."""
+        """Return whether a job with the place of `job` is here."""
         block = self._blocks[self._block_of(job)]
         at = bisect_left(block, job)
         return at < len(block) and block[at] == job

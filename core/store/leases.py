@@ -1,4 +1,4 @@
-"""The leases of running jobs: which one ends next.
+"""The leases of running jobs, and which one ends next.
 
 Deadlines are kept in buckets of 16 ms, and a bucket is due when all of it has passed: a lease never ends early, and at
 most 16 ms late. A job that is done leaves its bucket at once, so a long EXPIRE leaves nothing behind.
@@ -45,7 +45,7 @@ class Leases:
         bucket[job.id] = job
 
     def remove(self, job: RunningJob) -> None:
-        """`job` no longer runs, or no longer with this deadline."""
+        """Remove `job`, which no longer runs, or has another deadline."""
         assert job.deadline_ms is not None
         number = job.deadline_ms >> LEASE_BITS
         bucket = self._buckets[number]
@@ -54,7 +54,7 @@ class Leases:
             self._drop(number)
 
     def next_due_ms(self) -> int | None:
-        """When `first_due` will return something; None: there is no lease."""
+        """The time at which `first_due` will return something; None if there is no lease."""
         return (self._numbers[0] + 1) << LEASE_BITS if self._buckets else None
 
     def first_due(self, clock_ms: int) -> RunningJob | None:
@@ -74,7 +74,7 @@ class Leases:
     def extend(self, from_ms: int, grace_ms: int, *, by_length: bool = False, once: bool = True) -> None:
         """Extend leases that end before `from_ms` + `grace_ms` to that time; `once`: per hand-out.
 
-        `by_length`: for one shorter than `grace_ms` its length counts instead (spec/state-machine 3.3).
+        `by_length`: for a lease shorter than `grace_ms` its length is used instead (spec/state-machine 3.3).
         """
         extended: dict[int, _Bucket] = {}
         for number in list(self._numbers.irange(None, (from_ms + grace_ms) >> LEASE_BITS)):

@@ -1,12 +1,12 @@
-"""The queues, their settings and counters, and which of them have a job to hand out.
+"""The queues, their settings and counters, and the queues that have a job to hand out.
 
 A queue exists while it has settings or a job. One without unfinished jobs (DELAYED, READY or RUNNING:
 spec/state-machine 5.1), with settings or BURIED jobs only, is kept apart, in `idle`, so that searches for jobs do not
 meet it. The names of the queues that can hand out a job are kept sorted, and also sorted by the rank of their next job,
-so a choice among a hundred thousand queues costs no more than one among two; so is what is above a WEIGHT of 1. Who has
-been READY for longest is indexed from the first time it is asked for (policies/oldest.py).
+so a choice among a hundred thousand queues costs no more than one among two; so are WEIGHTs above 1. The order of
+READY times is indexed from the first time it is needed (policies/oldest.py).
 
-The counters of a queue live and die with it.
+The counters of a queue are deleted with it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ URGENT_RANK = 1024      # beanstalkd's jobs with a pri below are urgent; ours wi
 
 
 class DelayedJobs(Protocol):
-    """The DELAYED jobs of a queue, the next one first: a JobList, or one of which some are elsewhere (core/pages)."""
+    """The DELAYED jobs of a queue, the next one first: a JobList, or a list of which a part is paged (core/pages)."""
 
     size: int
 
@@ -55,7 +55,7 @@ class DelayedJobs(Protocol):
         """The job that is due last; there must be one."""
 
     def add(self, job: DelayedJob) -> None:
-        """Put `job` at its place."""
+        """Insert `job` at its place."""
 
     def remove(self, job: DelayedJob) -> None:
         """Remove `job`; it must be here."""
@@ -86,7 +86,7 @@ class Queue(Struct, gc=False, eq=False):
 
     @property
     def running(self) -> int:
-        """Number of running jobs."""
+        """The number of its running jobs."""
         return len(self.taken)
 
     def first_taken(self, count: int) -> list[int]:
@@ -98,27 +98,27 @@ class Queue(Struct, gc=False, eq=False):
 
     @property
     def ready_count(self) -> int:
-        """Number of READY jobs, including blocked ones."""
+        """The number of READY jobs, including blocked ones."""
         return self.ready.size if self.blocked is None else self.ready.size + self.blocked.size
 
     @property
     def urgent(self) -> int:
-        """Number of READY jobs that are urgent, as users of beanstalkd call them."""
+        """The number of READY jobs that beanstalkd calls urgent."""
         return self.ready_count - self.others
 
     @property
     def deferred(self) -> int:
-        """Number of DELAYED jobs."""
+        """The number of its DELAYED jobs."""
         return 0 if self.delayed is None else self.delayed.size
 
     @property
     def finished(self) -> bool:
-        """Whether it has no unfinished job."""
+        """Return whether it has no unfinished job."""
         return not (self.taken or self.ready_count or self.deferred)
 
     @property
     def closed(self) -> bool:
-        """Whether LIMIT, PAUSE or RATE forbid hand-outs; with a rate they do unless a grant is free (GetWith.free)."""
+        """Return whether LIMIT, PAUSE or RATE forbid hand-outs; a rate does unless a grant is free (GetWith.free)."""
         settings = self.settings
         return settings is not None and (
             settings.paused_out or 0 < settings.limit <= self.running
@@ -135,34 +135,34 @@ class Queue(Struct, gc=False, eq=False):
         return min(self.ready.size, max(0, settings.limit - self.running)) if settings.limit else self.ready.size
 
     def oldest_seq(self) -> int | None:
-        """The least seq of a READY job: that of the job that was there first; None: there is none."""
+        """The least seq of a READY job, the one that was there first; None if there is none."""
         if self.seqs is not None:
             return self.seqs.peekitem(0)[0] if self.seqs else None
         return self.ready.oldest_seq() if self.ready.size else None
 
     def find_ready(self, seq: int) -> Job | None:
-        """The READY job of this seq; None: there is none."""
+        """The READY job of this seq; None if there is none."""
         return self.ready.find(seq) if self.seqs is None else self.seqs.get(seq)
 
     def all_ready(self) -> Iterator[Job]:
-        """The READY jobs in their order."""
+        """The READY jobs in order."""
         return iter(self.ready) if self.blocked is None else merge(self.ready, self.blocked)
 
 
 class ReadyWatcher(Protocol):
-    """What learns of changes to READY jobs: the groups of FAIR, once they are used (core/fair)."""
+    """Notified of changes to READY jobs: the groups of FAIR, once they are used (core/fair)."""
 
     def added(self, queue: Queue, job: Job, *, blocked: bool) -> None:
-        """`job` became READY; `blocked`: ITEMLIMIT withholds it."""
+        """Called after `job` became READY; `blocked`: ITEMLIMIT withholds it."""
 
     def removed(self, queue: Queue, job: Job, *, blocked: bool) -> None:
-        """`job` is no longer READY."""
+        """Called after `job` stopped being READY."""
 
     def eligible(self, queue: Queue, job: Job, *, now: bool) -> None:
-        """ITEMLIMIT no longer withholds this READY job, or does so."""
+        """Called when ITEMLIMIT stops withholding this READY job (`now`), or starts to."""
 
     def refresh(self, queue: Queue) -> None:
-        """The queue was closed or opened, or hands out another job next."""
+        """Called when the queue was closed or opened, or has another job to hand out next."""
 
 
 class Queues:
@@ -199,7 +199,7 @@ class Queues:
         self.with_buried: dict[str, None] = {}      # and the names of the queues that have some
 
     def get_or_create(self, name: str) -> Queue:
-        """The queue of this name, created if necessary; the caller puts a job into it."""
+        """The queue of this name, created if necessary; the caller must put a job into it."""
         queue = self.by_name.get(name)
         if queue is None:
             queue = self.by_name[name] = self.idle.pop(name) if name in self.idle else Queue(name)
@@ -217,13 +217,13 @@ class Queues:
         return queue
 
     def drop_unused(self, name: str) -> None:
-        """The queue has one reason less to exist: without any other it is gone."""
+        """Remove the queue if it has no reason left to exist."""
         queue = self.idle.get(name)
         if queue is not None and not _is_kept(queue):
             del self.idle[name]
 
     def add(self, queue: Queue, job: Job, blocked: bool = False) -> None:
-        """`job` becomes READY in `queue`."""
+        """Add `job` to the READY jobs of `queue`."""
         if queue.settings is None:
             front = queue.front
             if front is None or job.rank < front:
@@ -251,7 +251,7 @@ class Queues:
         self.count(queue, job)
 
     def remove(self, queue: Queue, job: Job, blocked: bool = False) -> None:
-        """`job` is no longer READY in `queue`."""
+        """Remove `job` from the READY jobs of `queue`."""
         if blocked:
             assert queue.blocked is not None
             queue.blocked.remove(job)
@@ -260,7 +260,7 @@ class Queues:
         self.removed(queue, job, blocked)
 
     def removed(self, queue: Queue, job: Job, blocked: bool = False) -> None:
-        """Count a job that was already taken out of its list."""
+        """Count out a job that was already taken out of its list."""
         if queue.settings is not None:
             if queue.seqs is not None:
                 del queue.seqs[job.seq]
@@ -279,7 +279,7 @@ class Queues:
         self.uncount(queue, job)
 
     def count_page(self, queue: Queue, rank: int, jobs: int, data_bytes: int) -> None:
-        """So many jobs are READY behind others of their rank."""
+        """Count `jobs` jobs in a page that are READY behind others of their rank."""
         self.waiting += jobs
         self.waiting_bytes += data_bytes
         queue.ranks[rank] += jobs
@@ -289,11 +289,11 @@ class Queues:
             self.others += jobs
 
     def uncount_page(self, queue: Queue, rank: int, jobs: int, data_bytes: int) -> None:
-        """Undo `count_page`."""
+        """Count out the jobs of a page."""
         self.count_page(queue, rank, -jobs, -data_bytes)
 
     def count_delayed_pages(self, queue: Queue, ranks: dict[int, int], data_bytes: int) -> None:
-        """So many jobs of each rank are DELAYED."""
+        """Count the DELAYED jobs of pages, by rank."""
         jobs_in_all = sum(ranks.values())
         self.waiting += jobs_in_all
         self.delayed += jobs_in_all
@@ -304,7 +304,7 @@ class Queues:
             self.priorities += not before
 
     def count(self, queue: Queue, job: Job | DelayedJob) -> None:
-        """`job` becomes READY or DELAYED."""
+        """Count `job`, which becomes READY or DELAYED."""
         self.waiting += 1
         data = job.data
         self.waiting_bytes += len(data)
@@ -319,7 +319,7 @@ class Queues:
             ranks[rank] = count + 1
 
     def uncount(self, queue: Queue, job: Job | DelayedJob) -> None:
-        """Undo `count`."""
+        """Count `job` out of the waiting jobs."""
         self.waiting -= 1
         data = job.data
         self.waiting_bytes -= len(data)
@@ -334,14 +334,14 @@ class Queues:
             queue.ranks[rank] = count - 1
 
     def reindex(self, queue: Queue) -> None:
-        """Find out anew which job this queue hands out next, if any: what limits them has changed."""
+        """Determine again which job this queue hands out next, if any, after its limits have changed."""
         if self._find_front(queue) and self.fair is not None:
             self.fair.refresh(queue)
         if self.oldest is not None:
             self._reindex_oldest(queue)
 
     def _find_front(self, queue: Queue) -> bool:
-        """Find out which job the queue hands out next, if any; returns whether it was another one."""
+        """Determine which job the queue hands out next, if any; returns whether it is another one."""
         settings = queue.settings
         if settings is not None and (settings.pulse is not None or queue.ready_for is not None):
             self._list_for_pulse(queue, settings.pulse if queue.ready.size else None)
@@ -352,7 +352,7 @@ class Queues:
         return True
 
     def _list_for_pulse(self, queue: Queue, pulse: str | None) -> None:
-        """Set for which pulse the queue has a READY job."""
+        """Set the pulse for which the queue has a READY job; None: it has none."""
         before = queue.ready_for
         if pulse == before:
             return
@@ -366,7 +366,7 @@ class Queues:
             self.ready_of_pulse.setdefault(pulse, SortedList()).add(queue.name)
 
     def some_of_pulse(self, pulse: str, start: int, most: int) -> list[str]:
-        """The queues of the pulse that have a READY job; if there are more than `most`, this many from a `start` on."""
+        """The queues of the pulse that have a READY job; if there are more than `most`, that many from `start` on."""
         names = self.ready_of_pulse.get(pulse, ())
         if len(names) <= most:
             return list(names)
@@ -375,7 +375,7 @@ class Queues:
         return found + list(names[:most - len(found)])
 
     def hide(self, queue: Queue) -> None:
-        """Let the queue hand out nothing until `reindex`."""
+        """Keep the queue from handing out anything until `reindex`."""
         self._list(queue, None)
         if self.fair is not None:
             self.fair.refresh(queue)
@@ -383,7 +383,7 @@ class Queues:
             self._reindex_oldest(queue)
 
     def _reindex_oldest(self, queue: Queue) -> None:
-        """The first job of the queue may be another one."""
+        """Update the READY time of the queue's first job, which may have changed."""
         assert self.oldest is not None
         self.oldest.update(queue.name, None if queue.front is None else queue.ready.first)
 
@@ -396,11 +396,11 @@ class Queues:
 
     @property
     def indexing(self) -> bool:
-        """Whether a portion is to be listed with the next entry."""
+        """Return whether another portion is to be listed with the next entry."""
         return self.oldest is not None and self.oldest.reached is not None
 
     def grow_index(self) -> None:
-        """List a portion more of the queues by the READY time of their first job."""
+        """List another portion of the queues by the READY time of their first job."""
         assert self.oldest is not None
         for name in self.oldest.portion(self.nonempty):
             self._reindex_oldest(self.by_name[name])
@@ -422,7 +422,7 @@ class Queues:
             self.by_rank.add((front, queue.name))
 
     def configure(self, name: str, settings: QueueSettings) -> None:
-        """Set the settings of the queue. When its order or ITEMLIMIT change it must have no READY job."""
+        """Set the settings of the queue. If its order or ITEMLIMIT changes it must have no READY job."""
         before = self.settings.get(name)
         self.paused += settings.paused_out - (before is not None and before.paused_out)
         self._set_pause_end(name, before, settings)
@@ -450,7 +450,7 @@ class Queues:
         self.reindex(queue)
 
     def forget(self, name: str) -> None:
-        """Remove the settings of a queue that has no unfinished job, and so the queue."""
+        """Remove the settings of a queue without unfinished jobs, and so the queue."""
         settings = self.settings.pop(name, None)
         self.paused -= settings is not None and settings.paused_out
         self._set_pause_end(name, settings, None)
@@ -462,7 +462,7 @@ class Queues:
             self._leave_pulse(settings.pulse, name)
 
     def unset(self, queue: Queue) -> None:
-        """Take settings away that were there for a pause only; the queue may go on without."""
+        """Remove settings that existed for a pause only; the queue may go on without."""
         settings = self.settings.pop(queue.name)
         self.paused -= settings.paused_out
         self._set_pause_end(queue.name, settings, None)
@@ -486,7 +486,7 @@ class Queues:
             del self.of_pulse[pulse]
 
     def unbind(self, name: str) -> None:
-        """The queue no longer ends with its session."""
+        """Unbind the queue from its session, so that it does not end with it."""
         settings = self.settings[name]
         self._unbind(settings.bound, name)
         self.configure(name, replace(settings, bound=0))
@@ -498,7 +498,7 @@ class Queues:
             del self.bound[session]
 
     def close(self, queue: Queue) -> bool:
-        """A job has left the queue. Returns whether it was the last one, so that the queue is finished."""
+        """Close the queue that a job has left. Returns whether it was the last one, so that the queue is finished."""
         if not queue.finished:
             return False
         del self.by_name[queue.name]
@@ -507,11 +507,11 @@ class Queues:
         return True
 
     def join_topic(self, name: str) -> None:
-        """Something is bound to the queue, which makes it exist."""
+        """Note a first binding to the queue, which makes it exist."""
         self.get_any(name).in_topic = True
 
     def leave_topics(self, name: str) -> None:
-        """Nothing is bound to the queue any more."""
+        """Note that nothing is bound to the queue any more."""
         queue = self.find(name)
         if queue is not None:
             queue.in_topic = False
@@ -519,5 +519,5 @@ class Queues:
 
 
 def _is_kept(queue: Queue) -> bool:
-    """Whether the queue exists without unfinished jobs."""
+    """Return whether the queue exists without unfinished jobs."""
     return queue.settings is not None or queue.in_topic or queue.buried is not None

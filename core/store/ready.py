@@ -1,17 +1,17 @@
 """The READY jobs of a queue: one run for each priority, with new jobs at its end.
 
-To find the place of a new job among a million in one sorted list means looking at twenty of them, scattered in memory:
-that took longer than all the rest of a PUT. Here the place is the end of a run, still in the cache from the jobs
+To find the place of a new job among a million in one sorted list takes twenty comparisons, scattered in memory: that
+took longer than all the rest of a PUT. Here the place is the end of a run, still in the cache from the jobs
 before, and a hand-out takes the beginning of the first run.
 
 Most queues are short, and a plain list is then both the smallest and the fastest; with more than UNSPLIT_JOBS_MAX jobs
 it is split into runs.
 
-Unless the queue has ORDER TIME, the first job of a run is the one that has been there for longest. So the oldest of all
-is found among the first jobs of the runs; with very many priorities these are kept sorted.
+Unless the queue has ORDER TIME, the first job of a run is its oldest. So the oldest of all is found among the first
+jobs of the runs; with very many priorities these are kept sorted.
 
 A job is found by its seq in the run of each priority in turn. With very many priorities only SCANNED_RUNS_MAX runs are
-searched, those that were there first; of the jobs of all others it is kept which run they are in.
+searched, the ones that were there first; for the jobs of all others their run is recorded.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ReadyJobs(Struct, gc=False, eq=False):
         return run[0] if isinstance(run, JobList) else run
 
     def find(self, seq: int) -> Job | None:
-        """The job of this seq, in a queue without ORDER TIME; None: there is none."""
+        """The job of this seq, in a queue without ORDER TIME; None if there is none."""
         runs = self._runs
         if runs is None:
             return next((job for job in self._few if job.seq == seq), None)
@@ -92,7 +92,7 @@ class ReadyJobs(Struct, gc=False, eq=False):
         return self._few[0].rank if self._runs is None else self._front
 
     def add(self, job: Job) -> None:
-        """Put `job` at its place."""
+        """Insert `job` at its place."""
         self.size += 1
         runs = self._runs
         if runs is not None:
@@ -152,7 +152,7 @@ class ReadyJobs(Struct, gc=False, eq=False):
             run.add(job)
 
     def near(self, job: Job, count: int) -> list[Job]:
-        """Some of the jobs behind the place of `job` that have its rank, at most `count`; perhaps none."""
+        """Up to `count` jobs behind the place of `job` with the same rank, perhaps none."""
         if self._runs is None:
             at = bisect_left(self._few, job)
             return self._few[at:at + count]
@@ -161,21 +161,21 @@ class ReadyJobs(Struct, gc=False, eq=False):
 
     @property
     def searched_by_seq(self) -> bool:
-        """Whether for some jobs it is kept which run they are in."""
+        """Return whether the run of some jobs is recorded, so that they are found by seq."""
         return self._firsts is not None
 
     def searches(self, rank: int) -> bool:
-        """Whether a job of this rank is searched for in its run; otherwise it is kept which run each is in."""
+        """Return whether a job of this rank is searched for in its run; otherwise the run of each is recorded."""
         return self._firsts is None or rank in self._searched
 
     def runs(self) -> Iterator[Job | JobList[Job]]:
-        """The runs in their order; a job alone stands for itself."""
+        """The runs in order; a single job stands for a run of its own."""
         if self._runs is None:
             return iter(self._few)
         return (self._runs[rank] for rank in self._ranks)
 
     def split_run(self, rank: int) -> JobList[Job] | None:
-        """The run of this rank, also when its jobs were too few for one; None: there is no job."""
+        """The run of this rank, also when its jobs were too few for one; None if there is no job."""
         if self._runs is None and self.size:
             self._spread()
         run = self.run(rank)
@@ -191,11 +191,11 @@ class ReadyJobs(Struct, gc=False, eq=False):
         return list(reversed(self._ranks))
 
     def run(self, rank: int) -> Job | JobList[Job] | None:
-        """The jobs of a rank that has a run; a single one stands for itself; None: there are none."""
+        """The jobs of a rank that has a run, or its only job; None if there are none."""
         return None if self._runs is None else self._runs.get(rank)
 
     def replace_run(self, rank: int, run: JobList[Job]) -> None:
-        """Let `run`, which has the same jobs, take the place of the run of a rank."""
+        """Replace the run of a rank by `run`, which has the same jobs."""
         assert self._runs is not None
         self._runs[rank] = run
 
@@ -243,7 +243,7 @@ class ReadyJobs(Struct, gc=False, eq=False):
         self._end(runs, job)
 
     def _end(self, runs: dict[int, Job | JobList[Job]], last: Job) -> None:
-        """Remove the run of which this was the last job."""
+        """Remove the run whose last job this was."""
         rank = last.rank
         del runs[rank]
         self._ranks.remove(rank)
@@ -262,7 +262,7 @@ class ReadyJobs(Struct, gc=False, eq=False):
                 self._search_all()
 
     def _search_all(self) -> None:
-        """Forget what is only needed with very many priorities."""
+        """Forget the data that are only needed with very many priorities."""
         self._firsts, self._searched, self._rank_of = None, _NO_RUNS, _NO_JOBS
 
 

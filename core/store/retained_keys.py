@@ -16,7 +16,7 @@ from sockpqd.core.store.timer_index import TimerIndex
 
 
 class _Keys(Struct, gc=False, eq=False):
-    """Those of one queue."""
+    """The retained keys of one queue."""
 
     until_ms: dict[str, int] = field(default_factory=dict)
     order: SortedList = field(default_factory=SortedList)       # (until_ms, key)
@@ -24,7 +24,7 @@ class _Keys(Struct, gc=False, eq=False):
 
 
 class RetainedKeys:
-    """The expiry of each retained (queue, key)."""
+    """The expiry time of each retained (queue, key)."""
 
     __slots__ = ("_dropped", "_firsts", "_queues", "added")
 
@@ -44,12 +44,12 @@ class RetainedKeys:
         return sum(len(keys.until_ms) for keys in self._queues.values())
 
     def until_ms(self, queue: str, key: str) -> int:
-        """When the key expires; 0: it is not retained."""
+        """The time at which the key expires; 0: it is not retained."""
         keys = self._queues.get(queue)
         return 0 if keys is None else keys.until_ms.get(key, 0)
 
     def retain(self, queue: str, key: str, until_ms: int) -> tuple[int, str] | None:
-        """Retain the key until then (0: forget it). Returns expiry and name of another one that made room for it."""
+        """Retain the key until then (0: forget it). Returns expiry and name of a key that was dropped for it."""
         keys = self._queues.get(queue)
         if keys is None:
             keys = self._queues[queue] = _Keys()
@@ -97,7 +97,7 @@ class RetainedKeys:
                 self._dropped.pop()
 
     def next_due_ms(self, clock_ms: int) -> int | None:
-        """When `expire` has something to do; None: never."""
+        """The time at which `expire` has something to do; None if never."""
         return clock_ms if self._dropped else self._firsts.next_due_ms()
 
     def _index(self, queue: str, keys: _Keys) -> None:

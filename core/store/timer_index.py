@@ -1,4 +1,4 @@
-"""What becomes due when: one entry for each thing that has a time.
+"""An index of what becomes due when, with one entry for each thing that has a time.
 
 Used for TTLs, for the first DELAYED job of each queue, and for the first retained key of each queue. Leases and
 sessions have structures of their own, as there are many more of them and their times change with every use.
@@ -18,12 +18,12 @@ Entry = TypeVar("Entry", bound=tuple[int, object] | tuple[int, int, object])
 
 
 class TimerIndex(Generic[Entry]):
-    """Entries in the order of their times, and of what follows the time among equal ones."""
+    """Entries in the order of their times, equal times in the order of the following fields."""
 
     __slots__ = ("_bits", "_entries", "first_ms")
 
     def __init__(self, bits: int) -> None:
-        """`bits`: it is enough to look once in 2^bits milliseconds."""
+        """`bits`: looking once in 2^bits milliseconds is enough."""
         self._bits = bits
         self._entries: SortedList = SortedList()
         self.first_ms = NOTHING_MS        # the first time, compared with the clock by each entry of the log
@@ -43,14 +43,14 @@ class TimerIndex(Generic[Entry]):
             self.first_ms = self._entries[0][0] if self._entries else NOTHING_MS
 
     def first_due(self, clock_ms: int) -> Entry | None:
-        """The first entry whose time has come."""
+        """The first entry whose time has come; None if there is none."""
         if self.first_ms > clock_ms:
             return None
         entry: Entry = self._entries[0]
         return entry
 
     def next_due_ms(self) -> int | None:
-        """When to look for due entries next: the first time, rounded up so that many entries share one look."""
+        """The time of the next look for due entries: the first time, rounded up so that many share one look."""
         if not self._entries:
             return None
         return (self.first_ms + (1 << self._bits) - 1) >> self._bits << self._bits

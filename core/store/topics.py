@@ -1,4 +1,4 @@
-"""The topics, the queues bound to them, and which of these a routing key reaches (spec/state-machine 12).
+"""The topics, the queues bound to them, and the queues that a routing key reaches (spec/state-machine 12).
 
 A pattern is matched by the set of places in it that can have been reached, as bits of a number: so no pattern, however
 many `#` it has, takes more than a few operations for each word of the key.
@@ -13,7 +13,7 @@ Binding = tuple[str, str | None]        # a queue, and the pattern of the keys t
 
 
 class Pattern(Struct, frozen=True, gc=False):
-    """A pattern in a form that is quickly matched: bit n of a mask stands for the n-th word."""
+    """A pattern in a form that is matched quickly: bit n of a mask stands for the n-th word."""
 
     length: int
     literals: dict[str, int]        # where each word stands
@@ -21,7 +21,7 @@ class Pattern(Struct, frozen=True, gc=False):
     runs: int                       # where `#` stands, which is any number of words
 
     def matches(self, words: list[str]) -> bool:
-        """Whether a key of these words matches."""
+        """Return whether a key of these words matches."""
         reached = 1
         reached |= (reached & self.runs) << 1
         for word in words:
@@ -34,7 +34,7 @@ class Pattern(Struct, frozen=True, gc=False):
 
 
 def compiled(pattern: str) -> Pattern:
-    """The pattern; `#` behind `#` adds nothing."""
+    """Compile the pattern; repeated `#` are one."""
     words: list[str] = []
     for word in pattern.split("."):
         if word != "#" or not words or words[-1] != "#":
@@ -46,7 +46,7 @@ def compiled(pattern: str) -> Pattern:
 
 
 class Topics:
-    """The bindings of each topic in their order, and those of each queue."""
+    """The bindings of each topic, in order, and of each queue."""
 
     __slots__ = ("by_name", "count", "of_queue")
 
@@ -56,13 +56,13 @@ class Topics:
         self.count = 0
 
     def bind(self, topic: str, queue: str, pattern: str | None) -> None:
-        """Add a binding that is not there."""
+        """Add a binding, which must not exist yet."""
         self.by_name.setdefault(topic, {})[queue, pattern] = None if pattern is None else compiled(pattern)
         self.of_queue.setdefault(queue, {})[topic, pattern] = None
         self.count += 1
 
     def unbind(self, topic: str, queue: str, pattern: str | None) -> None:
-        """Remove a binding that is there."""
+        """Remove a binding, which must exist."""
         bindings, bound = self.by_name[topic], self.of_queue[queue]
         del bindings[queue, pattern]
         if not bindings:

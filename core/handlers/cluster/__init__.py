@@ -1,1 +1,1 @@
-"""The cluster itself: who leads, who belongs to it, and the state that a CLONE brings. May import what handlers may."""
+"""Operations on the cluster itself: leadership, members and CLONE. May import whatever handlers may."""

@@ -1,4 +1,4 @@
-"""What CLONE does: a snapshot arrives in chunks through the log and replaces all jobs (spec/cluster 8.6)."""
+"""Handlers of CLONE: a snapshot arrives in chunks through the log and replaces all jobs (spec/cluster 8.6)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SMALL_JOB_BYTES = 100           # of a snapshot
 
 
 def begin(state: State, operation: CloneBegin, seed: int) -> Reply:
-    """Expect a snapshot; an unfinished one is dropped."""
+    """Begin an upload; an unfinished one is dropped."""
     state.drop_clone()
     state.clone = PendingClone(operation.clone, operation.total_bytes, state.pager)
     return ACCEPTED
@@ -38,13 +38,13 @@ def chunk(state: State, operation: CloneChunk, seed: int) -> Reply:
 
 
 def chunk_cost(operation: CloneChunk) -> Cost:
-    """Bytes and work of a CloneChunk: all jobs in it are put, as many as there may be of small ones."""
+    """Bytes and work of a CloneChunk: as many puts as there can be small jobs in it."""
     size = len(operation.data)
     return BASE_BYTES + size, min(JOB * (1 + size // SMALL_JOB_BYTES), limits.OPERATION_WORK_MAX)
 
 
 def end(state: State, operation: CloneEnd, seed: int) -> Reply:
-    """Replace the jobs by those of the snapshot."""
+    """Replace the jobs by the jobs of the snapshot."""
     pending = state.clone
     if pending is None or pending.clone != operation.clone:
         return INVALID_SNAPSHOT
@@ -65,5 +65,5 @@ def end(state: State, operation: CloneEnd, seed: int) -> Reply:
 
 
 def end_cost(operation: CloneEnd) -> Cost:
-    """Bytes and work of a CloneEnd: how many jobs change is unknown, so it gets an entry of its own."""
+    """Bytes and work of a CloneEnd: the number of jobs it changes is unknown, so it gets an entry of its own."""
     return BASE_BYTES, limits.OPERATION_WORK_MAX

@@ -1,4 +1,4 @@
-"""What leaders report: the beginning of a leadership, the passing of time, pauses of the service."""
+"""Handlers of what leaders log: the start of a leadership, the passing of time, interruptions of the service."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MEMBERS_CHANGED = ChangeInProgress()
 
 
 def lead(state: State, operation: Lead, seed: int) -> Reply:
-    """A new leadership: record it, grant the failover grace, drop an unfinished CLONE or operation."""
+    """Begin a new leadership: record it, grant the failover grace, drop an unfinished CLONE or operation."""
     if state.cluster_id is None:
         state.cluster_id = operation.cluster_id
         then = Then.DONE if operation.expire_default is Then.DONE else Then.LATER
@@ -34,7 +34,7 @@ def lead(state: State, operation: Lead, seed: int) -> Reply:
 
 
 def _update_members(state: State, operation: Lead) -> None:
-    """The first Lead names the members, later ones only add addresses. The first leader always is a member."""
+    """Take the members from the first Lead; later ones only add addresses. The first leader is always a member."""
     if not state.membership.addresses:
         state.membership = seeded((*operation.members, operation.node))
     state.membership = state.membership.filled(operation.addresses)
@@ -48,19 +48,19 @@ def lead_cost(operation: Lead) -> Cost:
 
 
 def tick(state: State, operation: Tick, seed: int) -> Reply:
-    """Nothing: the entry itself carries the clock forward."""
+    """Do nothing: the entry itself carries the clock forward."""
     return ACCEPTED
 
 
 def resume(state: State, operation: Resume, seed: int) -> Reply:
-    """Entries can be logged again: grant the grace for the time in which they could not."""
+    """Entries can be logged again: grant grace for the time in which they could not."""
     grace_ms = state.settings.grace_ms
     state.grant_grace(operation.grace_ms if grace_ms is None else grace_ms, once=False)
     return ACCEPTED
 
 
 def raise_level(state: State, operation: RaiseLevel, seed: int) -> Reply:
-    """Raise the feature level of the cluster, unless somebody joined or left since all members were counted."""
+    """Raise the feature level of the cluster, unless a node joined or left since the members were counted."""
     if operation.members != tuple(state.membership.addresses):
         return _MEMBERS_CHANGED
     state.level = max(state.level, operation.level)

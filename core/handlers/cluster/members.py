@@ -1,7 +1,7 @@
-"""What the operations on members do (spec/cluster 7).
+"""Handlers of the operations on members (spec/cluster 7).
 
-A change of the voters names the configuration it was made for. It is refused when another change came first, in the
-same entry or before, so two administrators cannot remove one node too many.
+A change of the voters names the configuration that it is based on. It is refused if another change came first, in the
+same entry or before, so that two administrators cannot remove one node too many.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The operations on jobs: put, hand out, end a hand-out, change, and several of these at once.
+"""Handlers of the operations on jobs: put, hand out, end a hand-out, change, and batches of these.
 
-May import the costs and the dispatch table of the room around it.
+May import the costs and the dispatch table of the enclosing package.
 """

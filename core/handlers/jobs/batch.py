@@ -1,4 +1,4 @@
-"""Several operations in a row, as one (spec/state-machine 9)."""
+"""A sequence of operations executed as one (spec/state-machine 9)."""
 
 from __future__ import annotations
 

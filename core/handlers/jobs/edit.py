@@ -32,9 +32,9 @@ from sockpqd.core.store.queues import DELETED, DONE, PUT, Queue
 
 
 def touch(state: State, operation: ops.Touch, seed: int) -> Reply:
-    """Let the lease count from now, or each. What follows its end stays the same unless the operation says so.
+    """Restart the lease of each job now. The action at its end is unchanged unless the operation sets it.
 
-    If it says how long the job ran, the group is charged for that.
+    If it gives a running time, the group is charged for that.
     """
     ran_ms = None if operation.ran_ms is None else ran(operation.ran_ms)
     if isinstance(operation.ids, int):
@@ -68,7 +68,7 @@ def _touch(state: State, number: int, operation: ops.Touch, ran_ms: int | None) 
 
 
 def change(state: State, operation: ops.Change, seed: int) -> Reply:
-    """Give a job other data, or another priority, item or time."""
+    """Replace the data of a job, or its priority, item or time."""
     job = _selected(state, operation.selector)
     if not isinstance(job, AnyJob):
         return job
@@ -107,7 +107,7 @@ def _change_ready(
     state: State, queue: Queue, job: Job, operation: ops.Change,
     changed: Job,
 ) -> None:
-    """It keeps its place among those of its priority, unless its time is another."""
+    """Change a READY job. It keeps its place within its priority, unless its time changes."""
     state.remove(queue, job)
     at_ms = changed.at_ms
     if operation.when is None or at_ms is None:
@@ -120,7 +120,7 @@ def _change_ready(
 
 
 def _change_delayed(state: State, queue: Queue, job: DelayedJob, changed: DelayedJob) -> None:
-    """It keeps its place unless it becomes active: then it goes behind the others, as when its time comes."""
+    """Change a DELAYED job. If it becomes READY by that, it goes to the tail, as it would at its time."""
     _spend(state, job)
     extras = activate.without_released_items(state, job)
     if changed.extras is None or changed.extras.body is None:
@@ -139,7 +139,7 @@ def change_cost(operation: ops.Change) -> Cost:
 
 
 def delete(state: State, operation: ops.Delete, seed: int) -> Reply:
-    """End the job without its being done."""
+    """End the job without marking it as done."""
     job = _selected(state, operation.selector)
     if isinstance(job, RunningJob) and operation.unless_running:
         return replies.JOB_RUNNING
@@ -177,7 +177,7 @@ def _selected_cost(selector: ops.AnySelector) -> Cost:
 
 
 def move(state: State, operation: ops.Move, seed: int) -> Reply:
-    """End the job here and put it into another queue, with its item, key and tries."""
+    """End the job in this queue and put it into another one, with its item, key and tries."""
     job = state.running.get(operation.id)
     if job is None:
         return NOT_FOUND
@@ -225,7 +225,7 @@ def move_cost(operation: ops.Move) -> Cost:
 
 
 def kick(state: State, operation: ops.Kick, seed: int) -> Reply:
-    """Put dead jobs back into the queue they came from, or make jobs of the queue READY, or one job."""
+    """Put dead jobs back into their original queue, or make BURIED or DELAYED jobs of the queue READY, or one job."""
     if operation.selector is not None:
         return _kick_selected(state, operation.selector)
     if operation.here:
@@ -243,7 +243,7 @@ def kick_cost(operation: ops.Kick) -> Cost:
 
 
 def _kick_here(state: State, operation: ops.Kick) -> Reply:
-    """Make jobs of the queue READY: BURIED ones, or if there is none DELAYED ones."""
+    """Make jobs of the queue READY: the BURIED ones or, if there are none, DELAYED ones."""
     portion = Portion(max(0, min(operation.count, limits.PORTION_MAX)))
     queue = state.queues.find(operation.queue)
     buried = operation.buried
@@ -284,7 +284,7 @@ def _kick_selected(state: State, selector: ops.Number) -> Reply:
 
 
 def _selected(state: State, selector: ops.AnySelector) -> AnyJob | Reply:
-    """The selected job, or the reply if there is none or it may not be changed."""
+    """The selected job, or a refusal if it does not exist or may not be changed."""
     if isinstance(selector, ops.Place):
         return state.waiting_at(selector.queue, selector.seq) or NOT_FOUND
     if isinstance(selector, ops.Number):
@@ -299,6 +299,6 @@ def _selected(state: State, selector: ops.AnySelector) -> AnyJob | Reply:
 
 
 def _spend(state: State, job: DelayedJob) -> None:
-    """Count the work of undeferring a job: it may wait for many items."""
+    """Count the work of undeferring a job, which may wait for many items."""
     if job.extras is not None:
         state.spent += limits.STEP * len(job.extras.after)

@@ -1,4 +1,4 @@
-"""The operations that end a hand-out: done, later, returned, buried (spec/state-machine 2, 8)."""
+"""Handlers of the operations that end a hand-out: done, later, returned, buried (spec/state-machine 2, 8)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LATER, DONE = ops.How.LATER, ops.How.DONE       # an enumeration's attribute tak
 
 
 def done(state: State, operation: ops.Done, seed: int) -> Reply:
-    """Finish the job."""
+    """Finish the running job of this id; the reply says if there is none."""
     job = state.stop(operation.id)
     if job is None:
         return NOT_FOUND
@@ -37,7 +37,7 @@ def later(state: State, operation: ops.Later, seed: int) -> Reply:
 
 
 def end(state: State, operation: ops.End, seed: int) -> Reply:
-    """End the hand-out of the job, or of each, as the options say."""
+    """End the hand-out of each job in the way that the options select."""
     ran_ms = None if operation.ran_ms is None else ran(operation.ran_ms)
     if isinstance(operation.ids, int):
         return _end(state, operation.ids, operation, ran_ms)
@@ -82,7 +82,7 @@ def end_cost(operation: ops.End) -> Cost:
 
 
 def ran(ran_ms: int) -> int:
-    """A time that a job may have run."""
+    """The reported running time, limited to what a job may have."""
     return min(max(ran_ms, 0), limits.RAN_MS_MAX)
 
 

@@ -1,4 +1,4 @@
-"""Get, plain and with options: several jobs, another choice of the queue, attempt data (spec/state-machine 4)."""
+"""Get, plain and with options: several jobs, another choice of the queue, attempt counts (spec/state-machine 4)."""
 
 from __future__ import annotations
 
@@ -41,10 +41,7 @@ LISTED = 4                      # a named queue with a rate is listed for its gr
 
 
 def get(state: State, operation: Get, seed: int) -> Reply:
-    """Hand out the first job of one of the queues asked for that have one; each of these queues is equally likely.
-
-    Unless the cluster has another policy.
-    """
+    """Hand out the first job of one of the queues asked for that have one, chosen uniformly unless a policy is set."""
     session = None
     if operation.session is not None:
         session = state.sessions.use(operation.session, state.clock_ms)
@@ -88,7 +85,7 @@ def get(state: State, operation: Get, seed: int) -> Reply:
 
 
 def _asked(state: State, names: tuple[str, ...]) -> None:
-    """Somebody asked for these queues by name: those with IDLE were used."""
+    """Note a use of these queues, which a client named: queues with IDLE restart their time."""
     for name in names:
         queue = state.queues.expiring.get(name)
         if queue is not None:
@@ -107,7 +104,7 @@ def get_cost(operation: Get) -> Cost:
 
 
 def get_with(state: State, operation: GetWith, seed: int) -> Reply:
-    """Hand out one job, or up to `count`, with a new choice of the queue for each; or the one with a number."""
+    """Hand out one job, or up to `count`, choosing the queue again for each; or the job with a given number."""
     if operation.number is not None:
         return _get_number(state, operation, operation.number)
     if operation.free is None:
@@ -141,7 +138,7 @@ def _get_with(state: State, operation: GetWith, seed: int) -> Reply:
 
 
 def _get_by_place(state: State, operation: Get, names: tuple[str, ...], meta: bool) -> Reply:
-    """The same as _get_some for one job of these queues by PLACE, in half the time."""
+    """The frequent case of _get_some, one job of these queues by PLACE, in half the time."""
     session = None
     if operation.session is not None:
         session = state.sessions.use(operation.session, state.clock_ms)
@@ -218,7 +215,7 @@ def _get_number(state: State, operation: GetWith, number: int) -> Reply:
 
 
 def _taken_out(state: State, job: Job | DelayedJob | BuriedJob) -> Job:
-    """The job, which was READY, DELAYED or BURIED and is in no list any more."""
+    """Remove the job, which was READY, DELAYED or BURIED, from its list; returns it as a READY one."""
     if isinstance(job, BuriedJob):
         state.unbury(job)
         taken = job.ready(job.seq, job.attempts, job.at_ms, unburied(state, job.queue, job.extras))
@@ -235,7 +232,7 @@ def _taken_out(state: State, job: Job | DelayedJob | BuriedJob) -> Job:
 
 
 def _allow(state: State, names: tuple[str, ...] | None, free: tuple[Allowance, ...], seed: int) -> None:
-    """Open the queues with a rate that give jobs for these grants."""
+    """Open the rate-limited queues that may use these free grants."""
     for one in free:
         name, count = one.pulse, one.count
         pulse = state.pulses.by_name.get(name)
@@ -272,7 +269,7 @@ def get_with_cost(operation: GetWith) -> Cost:
 
 
 def _by_group(state: State, name: str, way: Way) -> bool:
-    """Whether the job is chosen by FAIR."""
+    """Return whether FAIR chooses the job."""
     if way.policy is Policy.FAIR:
         return True
     settings = state.queues.settings.get(name)
@@ -280,7 +277,7 @@ def _by_group(state: State, name: str, way: Way) -> bool:
 
 
 def _of_one_queue(state: State, get: Get, name: str, count: int) -> list[RunningJob]:
-    """The same as _of_many_queues where there is no choice, in a fifth less time."""
+    """The case of _of_many_queues without a choice of the queue, in a fifth less time."""
     jobs: list[RunningJob] = []
     queue = state.queues.by_name.get(name)
     if queue is None:
@@ -303,7 +300,7 @@ def _of_one_queue(state: State, get: Get, name: str, count: int) -> list[Running
 def _of_many_queues(
     state: State, get: Get, item: str | None, way: Way, count: int, seed: int,
 ) -> tuple[list[RunningJob], dict[int, None]]:
-    """The jobs, and the ids of those whose queues were chosen by turns."""
+    """Hand out up to `count` jobs; returns them and the ids of those whose queues were chosen in turn."""
     jobs: list[RunningJob] = []
     turned: dict[int, None] = {}
     offered = offers(state, get.queues, item, way)

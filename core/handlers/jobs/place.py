@@ -1,4 +1,4 @@
-"""The job of a Put with options, and how it comes into its queue (spec/state-machine 6)."""
+"""Builds the job of a Put with options and places it in its queue (spec/state-machine 6)."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def place(
     state: State, operation: PutWith, queue: Queue, item: str | None, seq: int,
     replaced: Job | DelayedJob | None = None, body: int | None = None, data: Data | None = None,
 ) -> Job:
-    """Put the job of this operation into the queue. `body`: the number of `data`, which it shares with other jobs.
+    """Put the job of this operation into the queue. `body`: the number of `data` if other jobs share it.
 
-    Returns it as it was before it was READY or DELAYED.
+    Returns the job in its form before it became READY or DELAYED.
     """
     put = operation.put
     if operation.group is not None:
@@ -57,7 +57,7 @@ def _extras(
     state: State, operation: PutWith, queue: Queue, at_ms: int | None, every_ms: int | None,
     replaced: Job | DelayedJob | None, body: int | None,
 ) -> Extras:
-    """The rare attributes of the job of this operation, which is put for `at_ms` if that is given."""
+    """The rare attributes of the job of this operation, which becomes active at `at_ms` if that is given."""
     counts = NEW_COUNTS if operation.number and replaced is None else None
     if counts is not None and at_ms is not None and at_ms > state.clock_ms:
         counts = JobCounts(delay_ms=at_ms - state.clock_ms)
@@ -81,15 +81,15 @@ def _extras(
 
 
 def lease_of(operation: PutWith) -> int | None:
-    """The lease that the job brings along."""
+    """The lease that the Put itself sets; None if the queue decides."""
     return None if operation.lease_ms is None else _bounded(operation.lease_ms, limits.DURATION_MS_MAX)
 
 
 def _ready_ms(replaced: Job | None) -> int | None:
-    """A READY job that is replaced has been READY for as long as before."""
+    """The time since when the replaced job has been READY, which the new one inherits; None if it was not READY."""
     return None if replaced is None or replaced.extras is None else replaced.extras.ready_ms
 
 
 def _bounded(value: int, most: int) -> int:
-    """A number that a snapshot can hold, whatever the client sent."""
+    """The value, limited so that a snapshot can hold it, whatever the client sent."""
     return min(max(value, 0), most)

@@ -24,7 +24,7 @@ from sockpqd.core.store.queues import PUT, Queue
 
 
 def put(state: State, operation: Put, seed: int) -> Reply:
-    """A new job at the tail of its priority."""
+    """Add a new job at the tail of its priority."""
     name = operation.queue
     queue = state.queues.by_name.get(name)
     if queue is None or queue.settings is not None:
@@ -60,7 +60,7 @@ def put(state: State, operation: Put, seed: int) -> Reply:
 
 
 def _shapes_puts(settings: QueueSettings) -> bool:
-    """Whether a Put without options is more than a job at the tail."""
+    """Return whether the settings require more than adding a plain job at the tail."""
     return bool(settings.ttl_ms or settings.idle_ms or settings.overflow)
 
 
@@ -73,7 +73,7 @@ def put_cost(operation: Put) -> Cost:
 
 
 def put_with(state: State, operation: PutWith, seed: int) -> Reply:
-    """A new job; if its key is taken, what ONDUP says. Or several, one in each of some queues."""
+    """Add a new job, or one to each of several queues. If the key is taken, ONDUP decides."""
     if operation.targets is not None:
         return spread(state, operation, operation.targets)
     put = operation.put
@@ -116,7 +116,7 @@ def _nothing_but_numbered(operation: PutWith) -> bool:
 
 
 def _put_numbered_at_once(state: State, queue: Queue, put: Put, lease_ms: int | None) -> Reply:
-    """The part of `put_with` that nearly all numbered jobs need: no options, and a queue without settings."""
+    """The case of `put_with` for most numbered jobs: no options, and a queue without settings."""
     state.put_item = None
     seq = state.new_seq()
     extras = extras_of_many(None, None, None, None, lease_ms, NEW_COUNTS)
@@ -140,7 +140,7 @@ def put_with_cost(operation: PutWith) -> Cost:
 
 
 def _duplicate(state: State, operation: PutWith, key: str, seed: int) -> Reply:
-    """The key is taken."""
+    """Handle a Put whose key is taken, as its ONDUP says."""
     if operation.on_dup is OnDup.IGNORE:
         return replies.JOB_IGNORED
     put = operation.put

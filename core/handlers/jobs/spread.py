@@ -1,4 +1,4 @@
-"""Puts into several queues, named or bound to a topic: all of them or none (spec/state-machine 12)."""
+"""Puts into several queues, named or bound to a topic: into all of them or none (spec/state-machine 12)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sockpqd.core.store.topics import Binding, Pattern
 
 
 def spread(state: State, operation: PutWith, targets: ToQueues | ToTopic) -> Reply:
-    """The same job into each of the queues, or into each that the routing key reaches."""
+    """Put the same job into each of the queues, or into each queue that the routing key reaches."""
     if operation.number or operation.lease_ms is not None:
         operation = replace(operation, number=False, lease_ms=None)
     if isinstance(targets, ToQueues):
@@ -36,7 +36,7 @@ def spread(state: State, operation: PutWith, targets: ToQueues | ToTopic) -> Rep
 
 
 def targets_cost(operation: PutWith, targets: ToQueues | ToTopic) -> Cost:
-    """Bytes and work that the targets add: the body is there once. How many a topic has counts when it is executed."""
+    """Bytes and work that the targets add: the body is stored once. A topic's queues are counted at execution."""
     if isinstance(targets, ToTopic):
         return of_names(targets.topic, targets.route), 0
     queues = targets.queues
@@ -76,7 +76,7 @@ def _spread(state: State, names: Sequence[str], operation: PutWith) -> Reply:
 
 
 def _refusal(state: State, name: str, operation: PutWith) -> Reply | None:
-    """Why this queue does not take the job; None: it does."""
+    """The reason why this queue does not take the job; None if it does."""
     plain = name not in state.queues.settings and state.settings.autocreate     # then only the key can refuse
     refusal = None if plain else rejects_puts(state, name, len(operation.put.data))
     if refusal is None and operation.key is not None and key_taken(state, name, operation.key):
@@ -85,7 +85,7 @@ def _refusal(state: State, name: str, operation: PutWith) -> Reply | None:
 
 
 def _put_into(state: State, names: Sequence[str], operation: PutWith) -> None:
-    """Put the job into each of the queues, all of which take it."""
+    """Put the job into each of the queues, all of which have room for it."""
     put = operation.put
     shared = len(names) > 1 and len(put.data) >= limits.SHARED_BYTES_MIN
     body = state.next_seq if shared else None

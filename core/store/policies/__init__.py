@@ -1,1 +1,1 @@
-"""How a GET for several queues chooses among them: at random, by the oldest job, by WEIGHT (spec/state-machine 4.2)."""
+"""The policies by which a GET chooses among queues: random, oldest job, WEIGHT (spec/state-machine 4.2)."""

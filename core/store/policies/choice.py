@@ -17,5 +17,5 @@ def splitmix64(number: int) -> int:
 
 
 def draw(count: int, seed: int) -> int:
-    """A number below `count`, which must not be 0; each is equally likely over all seeds (spec/state-machine 4.2)."""
+    """A number from 0 to `count` - 1, each equally likely over all seeds; `count` > 0 (spec/state-machine 4.2)."""
     return (splitmix64(seed) * count) >> 64

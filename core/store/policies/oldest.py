@@ -1,7 +1,8 @@
 """The queues that can hand out a job, by how long their first job has been READY: for GET * BY OLDEST.
 
-Kept from the first such GET on, as each hand-out changes it. A hundred thousand queues are not listed in one entry: the
-first 1,000 by name with that GET, 1,000 more with each entry after it. Until then the choice is among those listed.
+Kept from the first such GET on, because each hand-out changes it. A hundred thousand queues are not listed in one
+entry: the first 1,000 by name with that GET, 1,000 more with each entry after it. Until then the choice is among those
+listed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from sockpqd.core.store.job import Job
 
 
 def ready_since(job: Job) -> tuple[int, int]:
-    """When the job last became READY, in ms, and its seq for those of one moment."""
+    """The time at which the job last became READY, in ms, and its seq to order equal times."""
     extras, since_ms = job.extras, job.seq >> SEQ_BITS
     if extras is not None and extras.ready_ms is not None:
         since_ms = max(since_ms, extras.ready_ms)
@@ -36,7 +37,7 @@ class OldestFirst:
         self.reached = reached
 
     def update(self, name: str, first: Job | None) -> None:
-        """The queue hands out `first` next, or nothing."""
+        """Set the job that the queue hands out next; None: it has none."""
         if self.reached is not None and name > self.reached:
             return
         key = None if first is None else (*ready_since(first), name)
@@ -52,7 +53,7 @@ class OldestFirst:
             self._keys[name] = key
 
     def portion(self, names: SortedList) -> list[str]:
-        """The next queues to list, of all that can hand out a job; they must be told by `update`."""
+        """The next queues to list, of all that can hand out a job; the caller must `update` each."""
         found = list(islice(names.irange(self.reached, None, (False, True)), PORTION_MAX))
         self.reached = found[-1] if len(found) == PORTION_MAX else None
         return found

@@ -1,8 +1,8 @@
-"""A draw among queues by WEIGHT (spec/state-machine 4.2), in a time that does not grow with their number.
+"""A random draw among queues by WEIGHT (spec/state-machine 4.2), in a time that does not grow with their number.
 
-Every queue that can hand out a job counts 1 by itself, which needs no list. What its WEIGHT is beyond that, its excess,
-stands here: in groups of excesses between two powers of two. A draw chooses a group by its sum, then any queue of it,
-which is taken with the probability excess / upper bound: at least one half, so two tries are enough on average.
+Every queue that can hand out a job has a weight of 1, which needs no list. A greater WEIGHT has an excess above 1,
+which is kept here: in groups of excesses between two powers of two. A draw chooses a group by its sum, then any queue
+of it, which is taken with the probability excess / upper bound: at least one half, so two tries are enough on average.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Weights:
         self.total = 0
 
     def add(self, name: str, weight: int) -> None:
-        """The queue can hand out a job now. A weight of 1 need not be told."""
+        """Add a queue that can hand out a job now. One with a weight of 1 need not be added."""
         excess = weight - 1
         bits = excess.bit_length()
         self._excess[name] = excess
@@ -39,7 +39,7 @@ class Weights:
         self.total += excess
 
     def remove(self, name: str) -> None:
-        """The queue cannot hand out a job any more; nothing happens if it is not here."""
+        """Remove a queue that cannot hand out a job any more; does nothing if it is not here."""
         excess = self._excess.pop(name, None)
         if excess is None:
             return

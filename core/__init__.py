@@ -2,6 +2,7 @@
 
 from sockpqd.core.fair.levels import FairSettings
 from sockpqd.core.handlers.dispatch import COSTS, cost, level_of
+from sockpqd.core.handlers.jobs.batch import BatchNames
 from sockpqd.core.levels import FEATURE_LEVEL, FIRST_LEVEL
 from sockpqd.core.limits import (
     DURATION_MS_MAX,
@@ -230,6 +231,7 @@ __all__ = [
     "AttachSession",
     "BadSetting",
     "Batch",
+    "BatchNames",
     "BeatWorker",
     "BindQueue",
     "BindingNotFound",

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from sockpqd.core import levels, limits, queries
 from sockpqd.core.fair.levels import FairSettings
+from sockpqd.core.handlers.known_work import known_work
 from sockpqd.core.handlers.table import EXECUTE
 from sockpqd.core.members.membership import Membership
 from sockpqd.core.ops.cluster import Lead, Resume
@@ -117,6 +118,10 @@ class Machine:
             self.failed = operation
             raise
         return Applied(replies, effects, events.told)
+
+    def known_work(self, operation: Operation) -> int:
+        """How much more work than `cost` says the operation would be in the present state."""
+        return known_work(self._state, operation)
 
     def snapshot(self, *, by_reference: bool = False) -> Iterator[bytes]:
         """The state in chunks of 64 KiB to 1 MiB (the last may be smaller).

@@ -84,6 +84,7 @@ class Proposer:
 
     `submit(entry, callback)` hands an entry to Raft; `stamp()` gives its replicated time in milliseconds; `effects`
     receives the effects of each applied entry after its replies were delivered; `monotonic()` gives seconds.
+    `known_work(operation)` is what an operation is more work than its cost says (Machine.known_work).
     `latencies`: the times from the proposal of an entry's first operation until it was applied.
     """
 
@@ -93,8 +94,10 @@ class Proposer:
         stamp: Callable[[], int],
         effects: Callable[[Effects], None],
         monotonic: Callable[[], float],
+        known_work: Callable[[Operation], int] = lambda operation: 0,
     ) -> None:
         self._submit = submit
+        self._known_work = known_work
         self._stamp = stamp
         self._effects = effects
         self._monotonic = monotonic
@@ -144,7 +147,11 @@ class Proposer:
             pending.applied(NOT_YET)
             return False
         size, work = COSTS[type(operation)](operation)
-        held = size + limits.PLAIN_HELD_BYTES if work == limits.PLAIN_WORK else _held_bytes(size, work)
+        if work == limits.PLAIN_WORK:
+            held = size + limits.PLAIN_HELD_BYTES
+        else:
+            work += self._known_work(operation)
+            held = _held_bytes(size, work)
         self.backlog_bytes = backlog = self.backlog_bytes + held
         queue, clients = self._queue, self._clients
         if clients.count or size > limits.WHOLE_BYTES_MAX or (
@@ -276,10 +283,16 @@ class Proposer:
         return _Batch(list(operations), list(pendings), taken, sum(held), self._since, now)
 
     def _fill(self, taken: list[Queued], now: float) -> None:
-        """Add operations to those taken until the entry is full: the last ones, where each must be looked at."""
+        """Add operations to those taken until the entry is full: the last ones, where each must be looked at.
+
+        A full entry gives no turns any more: who had one would go before those that come while the entry is in flight.
+        """
         queue = self._queue
         total, total_work = sum(map(_BYTES, taken)), sum(map(_WORK, taken))
-        while queue or self._clients.give(queue, now):
+        while queue or (
+            total < limits.ENTRY_BYTES_MAX and total_work < limits.ENTRY_WORK_MAX
+            and self._clients.give(queue, now)
+        ):
             operation, pending, size, work, held, _, _, _ = queue[0]
             total_work += work
             if (

@@ -23,6 +23,9 @@ ID_BYTES = 9
 JOB = 8                         # to put, hand out or end a job
 JOB_WITH_EXTRAS = 24            # the same with all rare attributes: key, TTL, time, attempts
 AFTER = 2                       # to note that a job waits for an item
+NAMED = 24                      # each further queue or group among the jobs of a Batch: it is looked up, or made
+BOUND = 4                       # a queue bound to the topic of a Put
+FAIR = 16                       # to put a job, or end a hand-out, where groups are ranked
 USERS = 160                     # to change a user, for which the table of all is copied
 
 _SMALL = (BASE_BYTES, JOB)

@@ -81,7 +81,13 @@ class Topics:
         """The queues that this key reaches, each once, in the order of their bindings."""
         words = key.split(".") if key else []
         queues: dict[str, None] = {}
-        for (queue, _), pattern in self.by_name.get(topic, {}).items():
-            if queue not in queues and (pattern is None or pattern.matches(words)):
+        matching: dict[str | None, bool] = {None: True}         # many queues have the same pattern
+        for (queue, text), pattern in self.by_name.get(topic, {}).items():
+            matches = matching.get(text)
+            if matches is None:
+                assert text is not None
+                assert pattern is not None
+                matches = matching[text] = pattern.matches(words)
+            if matches:
                 queues[queue] = None
         return list(queues)

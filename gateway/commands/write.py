@@ -142,7 +142,7 @@ def _refuse_spread(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
 def _propose_many(
     client: Client, operation: Many, numbering: Numbering | None, tell: Callable[[Reply], Outcome],
 ) -> None:
-    operations = split(operation)
+    operations = split(operation, client.hub.cluster.machine.known_work)
     if len(operations) == 1:
         client.propose_told(operation, tell, numbering)
     else:

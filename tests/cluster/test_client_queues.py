@@ -13,6 +13,7 @@ from sockpqd.cluster.limits import (
     CLIENTS_LOOK_S,
     ENTRY_BYTES_MAX,
     ENTRY_OPERATIONS_MAX,
+    ENTRY_WORK_MAX,
     QUEUED_BYTES_MAX,
     QUEUED_OPERATIONS_MAX,
 )
@@ -83,6 +84,20 @@ def test_a_client_that_comes_is_served_by_the_next_entry_however_much_others_pip
     queue.entry()
     queue.send("ordinary", 1)
     assert queue.entry().index(("ordinary", 0)) <= 2 * TURN     # behind what did not fit before
+
+
+def test_a_client_that_comes_waits_for_no_operation_that_fills_an_entry_but_that_in_flight() -> None:
+    queue = Queue()
+    names = tuple(f"q{number}" for number in range(ENTRY_WORK_MAX))
+    for _ in range(4):
+        for client in ("g1", "g2", "g3"):
+            queue.proposer.propose_for(client, Get(names), Outcome())
+    for _ in range(4):
+        queue.entry()
+        assert [type(operation) for operation in queue.entries[-1]] == [Get]
+    queue.send("ordinary", 1)
+    assert queue.entry() == [("ordinary", 0)]
+    assert len(queue.entries[-1]) == 1
 
 
 def test_clients_take_turns_and_each_keeps_its_order() -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from sockpqd.core import limits
-from sockpqd.core.handlers.cost import BASE_BYTES, JOB, Cost
+from sockpqd.core.handlers.cost import BASE_BYTES, JOB, NAMED, Cost
 from sockpqd.core.handlers.dispatch import ATOMIC, cost
 from sockpqd.core.ops import replies
-from sockpqd.core.ops.jobs import Batch
+from sockpqd.core.ops.jobs import Atomic, Batch, Put, PutWith
 from sockpqd.core.ops.replies import Reply
 from sockpqd.core.state import State
 from sockpqd.core.undo import Undo
@@ -42,10 +42,35 @@ def batch(state: State, operation: Batch, seed: int) -> Reply:
 
 
 def batch_cost(operation: Batch) -> Cost:
-    """Bytes and work of a Batch: the sums of its operations."""
+    """Bytes and work of a Batch: the sums of its operations, and more for each queue and group that they name."""
     size, work = BASE_BYTES, JOB
+    names = BatchNames()
     for part in operation.operations:
         its_size, its_work = cost(part)
         size += its_size
-        work += its_work
+        work += its_work + names.work(part)
     return size, work
+
+
+class BatchNames:
+    """The queues and groups of the Puts of a Batch: the first of each is in the cost of its Put."""
+
+    def __init__(self) -> None:
+        self._queues: set[str] = set()
+        self._groups: set[str] = set()
+
+    def work(self, part: Atomic) -> int:
+        """What the operation, the next one, is more work than alone."""
+        work = 0
+        group = None
+        if type(part) is PutWith:
+            group, part = part.group, part.put
+        if type(part) is Put:
+            queues = self._queues
+            if part.queue not in queues:
+                work = NAMED if queues else 0
+                queues.add(part.queue)
+            if group is not None and group not in self._groups:
+                work += NAMED if self._groups else 0
+                self._groups.add(group)
+        return work

@@ -37,6 +37,7 @@ GOLDEN = 0x9E3779B97F4A7C15         # the n-th job of a GetWith is chosen by the
 # and extras, and for any other; twice as much where its queue must be chosen first, and more where groups are counted.
 PLAIN = JOB * 3 // 8
 OTHER = JOB * 3 // 2
+RANKED = 5 * JOB                # besides, where groups are in use: the job's group is ranked anew
 LISTED = 4                      # a named queue with a rate is listed for its grants, and taken off the list again
 
 
@@ -306,7 +307,7 @@ def _of_many_queues(
     offered = offers(state, get.queues, item, way)
     left: dict[str, int] = {}       # how many jobs each queue with a BATCH may still hand out
     work = limits.OPERATION_WORK_MAX
-    counted = (0 if state.fair is None else 2 * PLAIN) + (PLAIN if state.allowed else 0)      # besides the hand-out
+    counted = (0 if state.fair is None else RANKED) + (PLAIN if state.allowed else 0)      # besides the hand-out
     while len(jobs) < count:
         queue = offered.choose(seed + len(jobs) * GOLDEN)
         if queue is None:

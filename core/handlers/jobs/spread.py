@@ -70,7 +70,7 @@ def _spread(state: State, names: Sequence[str], operation: PutWith) -> Reply:
         refusal = _refusal(state, name, operation)
         if refusal is not None:
             return refusal
-    state.spent += 2 * limits.STEP * len(names)         # the largest one spends all that an entry may
+    state.spent += 6 * limits.STEP * len(names)         # some 3,000 of these jobs are all that an entry may do
     _put_into(state, names, operation)
     return replies.Spread(len(names))
 
@@ -92,17 +92,21 @@ def _put_into(state: State, names: Sequence[str], operation: PutWith) -> None:
     # Jobs may have one Body only if snapshots know that they share it.
     data = state.held(put.data) if shared or len(names) == 1 else put.data
     events = state.events
-    like: Job | None = None         # what the jobs of all queues without settings are like
+    like: Job | None = None         # what the jobs of all queues without settings are like,
+    plain = False                   # and whether they are READY and nothing need be noted but them
     for name in names:
         queue = state.queues.get_or_create(name)
         leaving = None if queue.settings is None else displaced(queue)
         if like is not None and queue.settings is None:
             job = replace(like, seq=state.new_seq(), queue=queue.name)
-            activate.place(state, queue, job, active_ms=job.at_ms)
+            if plain:
+                state.add_plain(queue, job)
+            else:
+                activate.place(state, queue, job, active_ms=job.at_ms)
         else:
             job = place(state, operation, queue, put.item, state.new_seq(), body=body, data=data)
             if queue.settings is None and not operation.after:
-                like = job
+                like, plain = job, job.item is None and job.extras is None and job.at_ms is None
         queue.counters[PUT] += 1
         events.seq += 1
         if events.recorded:

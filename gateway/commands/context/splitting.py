@@ -16,6 +16,7 @@ from sockpqd.core import (
     OPERATION_BYTES_MAX,
     OPERATION_WORK_MAX,
     Batch,
+    BatchNames,
     End,
     Operation,
     Put,
@@ -34,9 +35,13 @@ JobPut = Put | PutWith
 Many = Batch | End | Touch
 
 
-def split(operation: Many) -> list[Many]:
-    """Split an operation into operations within the cost limit; usually just itself. A Batch must not be atomic."""
+def split(operation: Many, known_work: Callable[[Operation], int]) -> list[Many]:
+    """Split an operation into operations within the cost limit; usually just itself. A Batch must not be atomic.
+
+    `known_work`: see Machine.known_work.
+    """
     size, work = cost(operation)
+    work += known_work(operation)
     if size <= OPERATION_BYTES_MAX and work <= OPERATION_WORK_MAX:
         return [operation]
     if isinstance(operation, Batch):
@@ -52,14 +57,17 @@ def _portions(batch: Batch) -> Iterable[tuple[JobPut, ...]]:
     """Yield the batch's operations in portions within the cost limit."""
     portion: list[JobPut] = []
     total = total_work = 0
+    names = BatchNames()
     for part in batch.operations:
         assert isinstance(part, JobPut)
         size, work = cost(part)
         total += size
-        total_work += work
+        total_work += work + names.work(part)
         if portion and (total > OPERATION_BYTES_MAX - SPARE or total_work > OPERATION_WORK_MAX - SPARE):
             yield tuple(portion)
             portion, total, total_work = [], size, work
+            names = BatchNames()
+            names.work(part)
         portion.append(part)
     yield tuple(portion)
 

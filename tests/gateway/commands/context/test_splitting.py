@@ -12,6 +12,7 @@ from sockpqd.core import (
     DeleteQueue,
     End,
     How,
+    Machine,
     Put,
     PutWith,
     Request,
@@ -31,6 +32,7 @@ STORED = b"200 OK %d\r\n" % JOBS + b"200 OK\r\n" * JOBS
 @pytest.mark.parametrize("operation", [
     Batch((Put("q", 0, bytes(10)),) * 10_000, False),
     Batch((PutWith(Put("q", 0, bytes(10)), key="k"),) * 10_000, False),
+    Batch(tuple(PutWith(Put(f"q{number}", 0, b""), group=f"g{number}") for number in range(10_000)), False),
     Batch((PutWith(Put("q", 0, b""), after=tuple(f"i{number}" for number in range(100))),) * 10_000, False),
     Batch((Put("q", 0, bytes(8 << 20)),) * 3, False),
     Batch((Put("q", 0, bytes(1 << 20)), *[Put("q", 0, bytes(1500))] * 9999), False),
@@ -39,7 +41,7 @@ STORED = b"200 OK %d\r\n" % JOBS + b"200 OK\r\n" * JOBS
     End((7,), How.DONE),
 ], ids=lambda operation: type(operation).__name__)
 def test_no_part_costs_too_much_and_together_they_are_the_whole(operation: Batch | End) -> None:
-    parts = split(operation)
+    parts = split(operation, Machine().known_work)
     for part in parts:
         size, work = cost(part)
         assert size <= OPERATION_BYTES_MAX
@@ -56,7 +58,7 @@ def test_no_part_costs_too_much_and_together_they_are_the_whole(operation: Batch
 
 def test_what_costs_little_is_one_operation() -> None:
     operation = Batch((Put("q", 0, b""),) * 100, False)
-    assert split(operation) == [operation]
+    assert split(operation, Machine().known_work) == [operation]
 
 
 def test_puts_of_many_has_one_answer() -> None:

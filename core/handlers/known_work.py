@@ -1,0 +1,31 @@
+"""How much more work an operation is than its cost says, as only the state can tell (cost.py).
+
+The leader asks when the operation is proposed, so that it closes entries and charges clients by what will really be
+done. It may be outdated when the operation is executed; what matters then is State.spent.
+"""
+
+from __future__ import annotations
+
+from sockpqd.core import limits
+from sockpqd.core.handlers.cost import BOUND, FAIR
+from sockpqd.core.ops.entry import Operation
+from sockpqd.core.ops.jobs import Batch, End, PutWith, ToTopic
+from sockpqd.core.ops.sessions import Request
+from sockpqd.core.state import State
+
+
+def known_work(state: State, operation: Operation) -> int:
+    """Work besides that of `cost(operation)`: queues bound to a topic, and groups that are ranked anew."""
+    if type(operation) is Request:
+        return known_work(state, operation.operation)
+    if type(operation) is Batch:
+        work = sum([known_work(state, part) for part in operation.operations if type(part) is PutWith])
+        return min(work, (BOUND + FAIR) * limits.SPREAD_JOBS_MAX)       # it puts no more jobs than that
+    if type(operation) is PutWith:
+        targets = operation.targets
+        if type(targets) is ToTopic:
+            bound = len(state.topics.by_name.get(targets.topic, ()))
+            return (BOUND if state.fair is None else BOUND + FAIR) * bound
+    elif type(operation) is End and state.fair is not None:
+        return FAIR if isinstance(operation.ids, int) else FAIR * len(operation.ids)
+    return 0

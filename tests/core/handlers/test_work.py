@@ -1,0 +1,112 @@
+"""The law of work: what an operation costs bounds the steps that it takes, a step being a line of Python."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import Any
+
+import pytest
+
+from sockpqd.core import (
+    Batch,
+    BindQueue,
+    End,
+    Get,
+    GetWith,
+    HandedMany,
+    How,
+    Machine,
+    Operation,
+    Policy,
+    Put,
+    PutWith,
+    ToTopic,
+    cost,
+)
+from tests.core.helpers.logs import ask
+
+STEPS_PER_WORK = 15
+MANY = 1000
+FAIR_JOBS = 2000
+
+
+def steps_of(machine: Machine, operation: Operation) -> int:
+    """How many lines are executed by it."""
+    steps = 0
+
+    def trace(frame: object, event: str, argument: object) -> Callable[..., Any]:
+        nonlocal steps
+        steps += event == "line"
+        return trace
+
+    sys.settrace(trace)
+    try:
+        ask(machine, operation)
+    finally:
+        sys.settrace(None)
+    return steps
+
+
+def work_of(machine: Machine, operation: Operation) -> int:
+    return cost(operation)[1] + machine.known_work(operation)
+
+
+def fill(machine: Machine, operations: Iterable[Operation]) -> None:
+    left = iter(operations)
+    while portion := list(islice(left, 500)):
+        ask(machine, *portion)
+
+
+@pytest.fixture
+def machine() -> Machine:
+    """One that has topics, and groups."""
+    machine = Machine()
+    fill(machine, (BindQueue("t", f"bound{number}", "*.a.#") for number in range(MANY)))
+    fill(machine, (PutWith(Put(f"fair{number % 9}", 0, b"", f"i{number}"), group=f"g{number % 300}")
+                   for number in range(FAIR_JOBS)))
+    return machine
+
+
+PUTS: dict[str, Batch] = {
+    "plain": Batch((Put("q", 0, b""),) * MANY, atomic=False),
+    "queues": Batch(tuple(Put(f"q{number}", 0, b"") for number in range(MANY)), atomic=False),
+    "items": Batch(tuple(Put("q", 0, b"", f"i{number}") for number in range(MANY)), atomic=False),
+    "keys": Batch(tuple(PutWith(Put("q", 0, b""), key=f"k{number}") for number in range(MANY)), atomic=False),
+    "groups": Batch(tuple(PutWith(Put("q", 0, b""), group=f"g{number}") for number in range(MANY)), atomic=False),
+    "all": Batch(tuple(
+        PutWith(Put(f"q{number}", 0, b"", f"i{number}"), group=f"g{number}", key="k") for number in range(MANY)
+    ), atomic=False),
+    "transaction": Batch(tuple(
+        PutWith(Put(f"q{number}", 0, b"", f"i{number}"), group=f"g{number}", key="k") for number in range(MANY)
+    ), atomic=True),
+}
+
+
+@pytest.mark.parametrize("operation", PUTS.values(), ids=PUTS)
+def test_puts_are_as_much_work_as_they_cost(machine: Machine, operation: Batch) -> None:
+    work = work_of(machine, operation)
+    assert steps_of(machine, operation) <= STEPS_PER_WORK * work
+
+
+def test_a_put_to_a_topic_is_as_much_work_as_queues_are_bound(machine: Machine) -> None:
+    operation = PutWith(Put("", 0, b""), targets=ToTopic("t", "b.a.c"))
+    assert steps_of(machine, operation) <= STEPS_PER_WORK * work_of(machine, operation)
+
+
+def test_hand_outs_by_group_and_their_ends_are_as_much_work_as_they_cost(machine: Machine) -> None:
+    get = GetWith(Get(tuple(f"fair{number}" for number in range(9))), 10_000, Policy.FAIR)
+    assert steps_of(machine, get) <= STEPS_PER_WORK * work_of(machine, get)
+    (reply,) = ask(machine, get)
+    assert isinstance(reply, HandedMany)
+    for how in (How.DONE, How.LATER):
+        end = End(tuple(job.id for job in islice(reply.jobs, how * 50, how * 50 + 50)), how)
+        assert steps_of(machine, end) <= STEPS_PER_WORK * work_of(machine, end)
+
+
+def test_what_is_asked_of_one_batch_is_no_more_than_a_topic_may_put() -> None:
+    machine = Machine()
+    fill(machine, (BindQueue("t", f"bound{number}") for number in range(MANY)))
+    put = PutWith(Put("", 0, b""), targets=ToTopic("t", ""))
+    assert work_of(machine, Batch((put,) * 100, atomic=False)) < 250_000

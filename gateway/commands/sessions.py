@@ -90,7 +90,7 @@ async def _open(client: Client, ttl_ms: int | None) -> None:
     outcome = await propose(hub.cluster, OpenSession(
         hub.new_secret(), ttl_ms, client.guard.user or "", source(client.link.peer.rpartition(":")[0]),
         hub.limits.sessions_per_owner_max,
-    ))
+    ), client)
     if isinstance(outcome, SessionOpened):
         client.state.attach(Attached(client, int(outcome.sid.partition("_")[0]), outcome.ttl_ms))
     client.say(outcome)
@@ -104,7 +104,7 @@ def attach_session(client: Client, command: Command) -> None:
 async def _attach(client: Client, number: int, secret: int) -> None:
     client.state.attach(None)
     user = client.guard.user or ""
-    outcome = await propose(client.hub.cluster, AttachSession(number, secret, user))
+    outcome = await propose(client.hub.cluster, AttachSession(number, secret, user), client)
     if isinstance(outcome, SessionAttached):
         client.state.attach(Attached(client, number, outcome.ttl_ms))
         client.say(responses.session_attached(number, secret, outcome))
@@ -125,7 +125,7 @@ async def _close(client: Client, release: bool, first: bool) -> None:
     operation = CloseSession(attached.number, release, first)
     outcome: Reply | NoReply = Removed(0, more=True)
     while isinstance(outcome, Removed):         # its jobs are unbound or released in portions
-        outcome = await propose(client.hub.cluster, operation)
+        outcome = await propose(client.hub.cluster, operation, client)
     if isinstance(outcome, Accepted | SessionNotFound):
         client.state.attach(None)
     client.say(outcome)
@@ -143,7 +143,7 @@ async def _keep(client: Client, named: Sequence[tuple[int, int]]) -> None:
         one.number for one, secret in found
         if one is not None and one.secret == secret and not (one.user and user and one.user != user)
     ])
-    outcome = await propose(cluster, TouchSession(kept))
+    outcome = await propose(cluster, TouchSession(kept), client)
     client.say(responses.number(len(kept)) if isinstance(outcome, Accepted) else outcome)
 
 
@@ -153,7 +153,7 @@ def end_session(client: Client, command: Command) -> None:
 
 
 async def _end(client: Client, number: int) -> None:
-    client.say(await propose(client.hub.cluster, CloseSession(number, release=True)))
+    client.say(await propose(client.hub.cluster, CloseSession(number, release=True), client))
 
 
 def ping(client: Client, command: Command) -> None:
@@ -177,7 +177,7 @@ async def _taken(client: Client) -> None:
         client.say(without_session(client))
         return
     cluster = client.hub.cluster
-    outcome = await propose(cluster, TouchSession(attached.number))
+    outcome = await propose(cluster, TouchSession(attached.number), client)
     if isinstance(outcome, Accepted):
         await taken_list(client, attached.number)
     else:

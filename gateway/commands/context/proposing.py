@@ -16,7 +16,7 @@ class _Awaited:
         self.outcome: asyncio.Future[Reply | NoReply] = asyncio.get_running_loop().create_future()
         self._cluster = cluster
         self._operation = operation
-        self._client = client or self
+        self._client = client
         self.propose()
 
     def propose(self) -> None:
@@ -36,17 +36,18 @@ class _Awaited:
         self._settle(NoReply.UNKNOWN)
 
     def overdue(self) -> None:
-        """Propose again: the queue to the log is overloaded, but this can wait."""
-        self.propose()
+        """Propose again, unless the client is gone: the queue to the log is overloaded, but this can wait."""
+        if not self.outcome.done():
+            self.propose()
 
     def _settle(self, outcome: Reply | NoReply) -> None:
         if not self.outcome.done():     # the client may be gone
             self.outcome.set_result(outcome)
 
 
-async def propose(cluster: Cluster, operation: Operation, client: object = None) -> Reply | NoReply:
+async def propose(cluster: Cluster, operation: Operation, client: object) -> Reply | NoReply:
     """Propose the operation and wait for its outcome.
 
-    `client`: the client it belongs to, if other operations of that client may be in flight.
+    `client`: the client it belongs to, with whose other operations it waits for its turn.
     """
     return await _Awaited(cluster, operation, client).outcome

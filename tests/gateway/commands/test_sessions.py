@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,6 +33,24 @@ def requests_of(operations: list[Operation]) -> list[tuple[int, int, Operation]]
 
 
 # ---- what is proposed
+
+@pytest.mark.parametrize("line", [b"SESSION", b"SESSION " + SID, b"SESSION KEEP " + SID, b"SESSION CLOSE", b"TAKEN"])
+def test_commands_on_sessions_wait_for_their_turns_like_all_others_of_their_client(line: bytes) -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = await attached(gateway)
+        clients, propose_for = [], gateway.cluster.propose_for
+
+        def spy(client: object, *arguments: Any) -> bool:
+            clients.append(client)
+            return propose_for(client, *arguments)
+
+        gateway.cluster.propose_for = spy       # type: ignore[method-assign]
+        client.send(line + b"\r\nPUT q 0 1\r\nx")
+        await gateway.settle()
+        assert len(clients) == 2
+        assert clients[0] is clients[1]
+    with_gateway(test, automatic=True)
+
 
 def test_numbered_commands_in_a_row_are_proposed_at_once_and_in_order() -> None:
     async def test(gateway: MemoryGateway) -> None:

@@ -283,11 +283,12 @@ async def _until(stopping: asyncio.Event) -> None:
 
 
 def _spare_the_collector() -> None:
-    """Exempt the recovered state from garbage collection, and collect rarely.
+    """Exempt the recovered state from garbage collection, and look at all that is newer rarely.
 
     The objects of a command are freed by reference counting, and most are not tracked at all. Without this the
-    collector would scan the whole recovered state again and again.
+    collector would scan the whole recovered state again and again. New objects that stay are looked at twice, in
+    portions that take some milliseconds, however many queues, groups and sessions there are.
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(100_000, 20, 100)
+    gc.set_threshold(20_000, 5, 2000)

@@ -232,3 +232,15 @@ def test_nobody_waits_for_the_node_to_be_told_about_arguments(arguments: list[st
 def test_it_tells_its_version(tmp_path: Path) -> None:
     run = sockpqd("--version", folder=tmp_path)
     assert (run.returncode, run.stdout) == (0, f"sockpqd, version {version('sockpqd')}\n")
+
+
+def test_the_collector_looks_at_a_bounded_number_of_new_objects_at_a_time() -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", "import gc; from sockpqd.gateway.daemon import _spare_the_collector as spare; spare(); "
+         "print(*gc.get_threshold(), gc.get_freeze_count())"],
+        capture_output=True, check=True, text=True,
+    ).stdout
+    new, times, further, frozen = map(int, said.split())
+    assert new * times <= 100_000           # some 15 ms, where each is of a queue or a group
+    assert new * times * further >= 100_000_000
+    assert frozen > 10_000

@@ -119,8 +119,8 @@ class _Member(asyncio.Protocol):
             self._transport.abort()
             return
         self._transport.set_write_buffer_limits(WRITE_BYTES)
-        if not crowd._reads:
-            self._transport.pause_reading()
+        if not crowd._reads:        # some releases of asyncio begin to read after this call, paused or not
+            asyncio.get_running_loop().call_soon(self._transport.pause_reading)
         if opening := crowd._opening(self._number):
             crowd.sent += len(opening)
             self._transport.write(opening)

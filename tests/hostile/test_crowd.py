@@ -10,6 +10,8 @@ from tests.hostile.crowd import Crowd
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 SAFE_S = 20.0
+PIECES, PIECE = 400, 256 << 10      # more than the kernel keeps for two connections
+QUIET_S = 0.2
 
 
 def against(handler: Handler, attack: Callable[[str], Awaitable[None]]) -> None:
@@ -44,6 +46,12 @@ async def until(condition: Callable[[], bool]) -> None:
     """Wait for it; the test's own limit ends it otherwise."""
     while not condition():
         await asyncio.sleep(0.005)
+
+
+async def later(count: Callable[[], int]) -> int:
+    """The count after a while."""
+    await asyncio.sleep(QUIET_S)
+    return count()
 
 
 def test_each_connection_sends_its_opening_and_hears_the_answers() -> None:
@@ -93,6 +101,27 @@ def test_who_is_cut_comes_back() -> None:
         assert crowd.made >= 12
 
     against(refuse, attack)
+
+
+def test_who_does_not_read_lets_the_server_wait() -> None:
+    taken: list[int] = []
+
+    async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readline()
+        writer.transport.set_write_buffer_limits(0)
+        for _ in range(PIECES):
+            writer.write(bytes(PIECE))
+            await writer.drain()
+            taken.append(PIECE)
+
+    async def attack(server: str) -> None:
+        async with Crowd(server, 2, opening=b"all of it\n", reads=False) as crowd:
+            await until(lambda: len(taken) > 0)
+            while (before := len(taken)) != await later(lambda: len(taken)):    # until the kernel's buffers are full
+                assert len(taken) < 2 * PIECES, f"it was sent all, {before}"
+            assert crowd.bytes == 0
+
+    against(flood, attack)
 
 
 def test_a_server_that_is_not_there_is_no_error() -> None:

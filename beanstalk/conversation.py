@@ -28,6 +28,7 @@ from sockpqd.beanstalk.calls import (
 )
 from sockpqd.beanstalk.commands import Command
 from sockpqd.beanstalk.limits import (
+    BODY_BYTES_PER_COMMAND,
     COMMANDS_PER_TURN,
     COUNTED_BYTES_MIN,
     FEW,
@@ -499,10 +500,15 @@ class Conversation:
         return Asking(calls.KickJob(command.numbers[0]), lambda _: answers.KICKED)
 
     def _peek(self, command: Command) -> Step:
-        return Asking(calls.Peek(command.numbers[0]), _found)
+        return Asking(calls.Peek(command.numbers[0]), self._found)
 
     def _peek_first(self, command: Command) -> Step:
-        return Asking(calls.PeekFirst(self._tubes.used, command.verb.removeprefix("peek-")), _found)
+        return Asking(calls.PeekFirst(self._tubes.used, command.verb.removeprefix("peek-")), self._found)
+
+    def _found(self, result: Result) -> Step:
+        assert isinstance(result, Found)
+        self._turns.budget -= len(result.body) // BODY_BYTES_PER_COMMAND
+        return answers.found(result.number, result.body)
 
     # ---- commands about tubes
 
@@ -593,11 +599,6 @@ def _each_once(names: Iterable[str]) -> Iterator[str]:
 def _kicked(result: Result) -> Step:
     assert isinstance(result, Number)
     return answers.kicked(result.number)
-
-
-def _found(result: Result) -> Step:
-    assert isinstance(result, Found)
-    return answers.found(result.number, result.body)
 
 
 def _exists(result: Result) -> bool:

@@ -24,4 +24,5 @@ WATCHED_BYTES = 350                 # a watched tube, with a reserve that waits 
 RESERVATION_BYTES = 400
 TOLD_NAME_BYTES = 100               # a tube in a long answer that is being made
 COUNTED_BYTES_MIN = 4 << 10         # a body that is on its way counts from this size on
+BODY_BYTES_PER_COMMAND = 4 << 10   # so many bytes of a job that is peeked at cost as much as a command
 NAMES_PER_COMMAND = 16              # so many tubes that a reserve watches cost as much as a command

@@ -20,12 +20,13 @@ class Wrong(NamedTuple):
 
 BAD_FORMAT = Wrong(answers.BAD_FORMAT)
 UNKNOWN_COMMAND = Wrong(answers.UNKNOWN_COMMAND)
-FOREIGN = Wrong(answers.UNKNOWN_COMMAND)        # the client speaks HTTP: the connection ends with this answer
+FOREIGN = Wrong(answers.UNKNOWN_COMMAND)        # the client speaks HTTP or TLS: the connection ends with this answer
 
 # A browser sends whatever a web page of a stranger wants it to: to us as well, with its own lines before that.
 _REQUEST_LINE = re.compile(rb"\S+ .* HTTP/\d(\.\d)?", re.DOTALL)
 _REQUEST_LINE_END = re.compile(rb".* HTTP/\d(\.\d)?", re.DOTALL)
 _HOST = b"host:"
+_HANDSHAKE = b"\x16\x03"        # what each connection of TLS begins with
 LINE_END_BYTES = 16             # of a line that is too long these are kept: the end of a request line is among them
 
 
@@ -37,8 +38,8 @@ class Reader:
     """The input of one connection."""
 
     __slots__ = (
-        "_body_bytes_max", "_buffer", "_drop_answer", "_dropped", "_dropping_line", "_no_room", "_put", "_wanted",
-        "commands", "usual",
+        "_body_bytes_max", "_buffer", "_drop_answer", "_dropped", "_dropping_line", "_empty_lines", "_no_room", "_put",
+        "_wanted", "commands", "usual",
     )
 
     def __init__(
@@ -48,6 +49,7 @@ class Reader:
         self._body_bytes_max = body_bytes_max
         self._no_room = no_room
         self.commands = 0                       # lines so far, usual ones included
+        self._empty_lines = 0                   # before the first other one
         self._buffer = bytearray()
         self.usual: Command | None = None       # a usual command, before what is in the buffer
         self._put: Command | None = None        # its body is arriving
@@ -106,6 +108,8 @@ class Reader:
                 return None
             if self._is_foreign(line):
                 return FOREIGN
+            if self._first and not line.strip():
+                self._empty_lines += 1
             found = read_line(line)
         except BadFormat:
             return BAD_FORMAT
@@ -118,12 +122,18 @@ class Reader:
 
     def _is_foreign(self, line: bytes) -> bool:
         """Whether a client of HTTP says this line, which nobody else says."""
-        first = self.commands == 1
-        return line[: len(_HOST)].lower() == _HOST or (first and _REQUEST_LINE.fullmatch(line) is not None)
+        return line[: len(_HOST)].lower() == _HOST or (self._first and _REQUEST_LINE.fullmatch(line) is not None)
+
+    @property
+    def _first(self) -> bool:
+        """Whether no line before the last one said anything."""
+        return self.commands == self._empty_lines + 1
 
     def _line(self) -> bytes | None:
         """The next line without its end, None if it is not complete. Raises BadFormat when it was too long."""
         buffer = self._buffer
+        if self.commands == self._empty_lines and buffer.startswith(_HANDSHAKE):
+            raise _Foreign
         end = buffer.find(b"\r\n")
         if end < 0:
             if len(buffer) >= LINE_BYTES_MAX or self._dropping_line:
@@ -137,7 +147,7 @@ class Reader:
         del buffer[: end + 2]
         if self._dropping_line or end + 2 > LINE_BYTES_MAX:
             self._dropping_line = False
-            if self._is_foreign(line) or (self.commands == 1 and _REQUEST_LINE_END.fullmatch(line) is not None):
+            if self._is_foreign(line) or (self._first and _REQUEST_LINE_END.fullmatch(line) is not None):
                 raise _Foreign
             raise BadFormat
         return line

@@ -135,6 +135,9 @@ STREAM_PIECE_BYTES = 256 * KIB
 LINES_PER_PIECE = 125
 LINES_PER_TURN = 128
 
+# So many bytes of a job that is shown are budgeted as one plain command: they are copied, and may be on the disk.
+PEEKED_BYTES_PER_COMMAND = 4 * KIB
+
 # A look at this many priorities of a queue, or tickets of a pulse, is budgeted as one plain command.
 LOOKED_PER_COMMAND = 64
 

@@ -127,7 +127,14 @@ class NodeBackend:
         self._send_now(what, 0)
 
     def _retry(self) -> None:
-        self._timer, what = None, self._sent
+        self._timer = None
+        if isinstance(self._sent, RemoteRead) and self._services.budget <= 0:     # what it reads may be large
+            self._services.do_in_line(self._retry_now)
+        else:
+            self._retry_now()
+
+    def _retry_now(self) -> None:
+        what = self._sent
         wait_ms: int | None = 0
         assert what is not None
         if type(self._call) is calls.Reserve and type(what) is Request:

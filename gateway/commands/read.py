@@ -5,7 +5,7 @@ from __future__ import annotations
 from sockpqd.core import QueueSettings, bytes_of
 from sockpqd.gateway.commands import streams
 from sockpqd.gateway.commands.context.client import Client
-from sockpqd.gateway.limits import LOOKED_PER_COMMAND
+from sockpqd.gateway.limits import LOOKED_PER_COMMAND, PEEKED_BYTES_PER_COMMAND
 from sockpqd.gateway.protocol import listings, responses
 from sockpqd.gateway.protocol.command import Command
 
@@ -87,7 +87,12 @@ def sched_settings(client: Client, command: Command) -> None:
 def peek(client: Client, command: Command) -> None:
     """PEEK at one job."""
     job = client.hub.cluster.machine.peek(*command.arguments)
-    client.say(responses.JOB_NOT_FOUND if job is None else b"200 OK " + listings.seen_lines([job]) + bytes_of(job.data))
+    if job is None:
+        client.say(responses.JOB_NOT_FOUND)
+        return
+    data = bytes_of(job.data)
+    client.hub.budget -= len(data) // PEEKED_BYTES_PER_COMMAND
+    client.say(b"200 OK " + listings.seen_lines([job]) + data)
 
 
 def job_stat(client: Client, command: Command) -> None:

@@ -159,7 +159,7 @@ async def _stream_data(client: Client, jobs: Iterable[AnyJob]) -> None:
         size += len(piece[-1])
         if size >= STREAM_PIECE_BYTES or len(piece) == LINES_PER_PIECE:
             await client.stream(b"".join(piece))
-            await client.hub.turn(len(piece))
+            await client.hub.turn(max(len(piece), min(size * LINES_PER_PIECE // STREAM_PIECE_BYTES, LINES_PER_PIECE)))
             piece, size = [], 0
     await client.stream(b"".join(piece))
 

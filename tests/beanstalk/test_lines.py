@@ -189,6 +189,8 @@ LONG = b"/" + b"x" * 1000
 @pytest.mark.parametrize("data", [
     b"POST / HTTP/1.1\r\n", b"GET /a?b HTTP/1.0\r\n", b"POST %b HTTP/1.1\r\n" % LONG, b"put / HTTP/1.1\r\n",
     b"list-tubes\r\nHost: a\r\n", b"host:a\r\n", b"list-tubes\r\nHost: %b\r\n" % LONG, b"POST / HTTP/1.1\r\n" + HEADERS,
+    b"\r\nPOST / HTTP/1.1\r\n", b"\r\n \r\n\r\nGET %b HTTP/1.1\r\n" % LONG, b"\x16\x03\x01\x02\x00\x01" + bytes(500),
+    b"\r\n\x16\x03\x03\r\n",
 ])
 @pytest.mark.parametrize("piece", [1, 7, 10_000])
 def test_a_web_page_is_no_client(data: bytes, piece: int) -> None:

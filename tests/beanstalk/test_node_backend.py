@@ -128,6 +128,24 @@ def beside_a_job(gateway: MemoryGateway) -> Place:
     return worker
 
 
+# ---- what is read
+
+def test_what_is_read_again_has_its_share_of_a_turn() -> None:
+    async def test(gateway: MemoryGateway) -> None:
+        client = Place(gateway)
+        number = client.do(put()).number
+        gateway.cluster.leased = False
+        client.call(calls.Peek(number))
+        gateway.cluster.leased = True
+        gateway.hub.budget = 0
+        client.clock.pass_time(1)
+        assert client.result is NOTHING
+        gateway.hub.turn_ended()
+        assert client.result == calls.Found(number, b"x")
+
+    with_gateway(test)
+
+
 # ---- what is proposed
 
 def test_a_reserve_that_finds_nothing_waits_without_an_entry() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from sockpqd.beanstalk import Call, Done, Failure, Result, calls
 from sockpqd.beanstalk.conversation import COSTS, Conversation
-from sockpqd.beanstalk.limits import PER_PIECE
+from sockpqd.beanstalk.limits import BODY_BYTES_PER_COMMAND, PER_PIECE
 from sockpqd.core import Kick
 from sockpqd.gateway.beanstalkd.remote import encode
 from sockpqd.gateway.beanstalkd.services import Principal
@@ -75,6 +75,15 @@ def test_what_may_take_longer_costs_more(verb: bytes) -> None:
     world = World()
     world.client("a").conversation.receive(verb + b"\r\n")
     assert world.turns.budget == 1_000_000 - COSTS[verb.split()[0].decode()]
+
+
+def test_a_job_that_is_shown_costs_what_its_body_does() -> None:
+    world = World(body_bytes_max=1 << 20)
+    client = world.client("a")
+    client.conversation.receive(b"put 0 0 60 %d\r\n%b\r\n" % (1 << 20, bytes(1 << 20)))
+    before = world.turns.budget
+    client.conversation.receive(b"peek-ready\r\n")
+    assert before - world.turns.budget == 1 + (1 << 20) // BODY_BYTES_PER_COMMAND
 
 
 def test_a_long_list_is_sent_in_pieces_as_the_client_reads() -> None:

@@ -33,6 +33,7 @@ from sockpqd.gateway.beanstalkd.backend import NodeBackend
 from sockpqd.gateway.beanstalkd.services import Principal
 from sockpqd.gateway.beanstalkd.sessions import NodeSessions
 from sockpqd.gateway.commands.catalog import LIST, LOOK, PLAIN, VERBS
+from sockpqd.gateway.limits import COMMANDS_PER_SLICE, PEEKED_BYTES_PER_COMMAND
 from sockpqd.gateway.protocol.command import Row
 from sockpqd.gateway.waiting.slots import IGNORED
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway
@@ -152,6 +153,22 @@ def test_what_is_looked_at_is_charged() -> None:
             before = gateway.hub.budget
             gateway.connect().send(line)
             assert before - gateway.hub.budget == cost, line
+        await gateway.close()
+    asyncio.run(run())
+
+
+def test_a_job_that_is_shown_is_charged_by_its_bytes() -> None:
+    async def run() -> None:
+        gateway = MemoryGateway(Path("unused"))
+        data = bytes(PEEKED_BYTES_PER_COMMAND * 100)
+        (number,) = (await gateway.talk(b"PUT big 0 %d NUMBER\r\n%b" % (len(data), data))).split()[-1:]
+        await gateway.settle()
+        before = gateway.hub.budget
+        client = gateway.connect()
+        client.send(b"PEEK NUMBER %b\r\n" % number * COMMANDS_PER_SLICE)
+        assert LOOK + 100 <= before - gateway.hub.budget <= COMMANDS_PER_SLICE + LOOK + 100     # not all in one slice
+        assert len(client.take()) < 4 * len(data)
+        await gateway.settle()
         await gateway.close()
     asyncio.run(run())
 

@@ -22,6 +22,8 @@ LISTS = 80
 HEARERS = 1000
 MESSAGES = 4
 READERS = 60
+ASKING, PEEKS = 400, 200
+MARK_MB = 400
 AGAIN_S = 0.1
 SAY_S = 5.0
 VICTIM = "victim"
@@ -110,6 +112,28 @@ async def unread_pages(arena: Arena) -> None:
             await asyncio.sleep(1)
 
 
+async def put_large(arena: Arena) -> None:
+    """A job of 1 MiB for everybody to see, by its number and in a tube."""
+    leader = await asyncio.to_thread(arena.leader)
+    answer = await say(arena.cluster.beanstalkd(leader), b"put 0 0 60 %d\r\n%b\r\n" % (MIB, bytes(MIB)), SAY_S)
+    arena.expect(answer.startswith(b"INSERTED "), f"put is answered {answer[:40]!r}")
+    arena.memory["number"] = int(answer.split()[1])
+
+
+async def unread_jobs(arena: Arena) -> None:
+    """Clients of all kinds ask for one large job many times, nearly at once, and read nothing of it."""
+    cluster = arena.cluster
+    leader = await asyncio.to_thread(arena.leader)
+    follower = next(name for name in cluster.names if name != leader)
+    native, beanstalkd = b"PEEK NUMBER %d\r\n" % arena.memory["number"] * PEEKS, b"peek-ready\r\n" * PEEKS
+    crowds = [
+        Crowd(door(name), ASKING, opening=opening, reads=False) for name in (leader, follower)
+        for door, opening in ((cluster.direct, native), (cluster.beanstalkd, beanstalkd))]
+    async with AsyncExitStack() as stack:
+        await asyncio.gather(*(stack.enter_async_context(crowd) for crowd in crowds))
+        await asyncio.sleep(arena.seconds)
+
+
 async def put_victim(arena: Arena) -> None:
     """A queue that a web page would like to be rid of."""
     await arena.put_lists([VICTIM] * 10)
@@ -157,6 +181,9 @@ ATTACKS = (
            memory_mb=MEMORY_MB, excused=("PUT: 503 Busy",), bounds=Bounds(gap_s=2, rss_mb=MEMORY_MB)),
     Attack("unread-pages", "60 clients of HTTP that read neither figures nor events", unread_pages,
            bounds=Bounds(p50_ms=20, gap_s=1, growth_mb=300)),
+    Attack("unread-jobs", "1,600 clients ask for a job of 1 MiB, 200 times each, and read nothing", unread_jobs,
+           prepare=put_large, config={"limits": {"memory_mark": MARK_MB * MIB}},
+           bounds=Bounds(p50_ms=20, gap_s=1, rss_mb=MARK_MB)),
     Attack("web-pages", "what a web page can send to every port, with commands behind the headers", web_pages,
            prepare=put_victim, bounds=Bounds(p50_ms=20, gap_s=1, growth_mb=100)),
 )

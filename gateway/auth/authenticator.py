@@ -60,7 +60,7 @@ class Access:
                       "again: %s", error)
             return
         self._proved.clear()
-        log.info("reloaded the users file: %d users", len(self.file_users))
+        log.info("reloaded the users file; users: %d", len(self.file_users))
 
     def account(self, user: str) -> Account | None:
         """Return the account of this user, None if unknown; users in the file take precedence."""

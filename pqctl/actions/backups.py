@@ -15,7 +15,7 @@ from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.output.confirm import confirm
 from sockpqd.pqctl.output.exit_codes import DONE, FILE_ERROR, REFUSED, Failure
 from sockpqd.pqctl.output.files import NewFile, opened
-from sockpqd.pqctl.output.text import counted
+from sockpqd.pqctl.output.text import counted, sized
 from sockpqd.pqctl.snapshot_file import Contents, Damaged, users_in
 from sockpqd.pqctl.snapshot_file import verify as read
 
@@ -147,7 +147,7 @@ def _read(file: str, stream: BinaryIO) -> Contents:
 def _described(contents: Contents) -> str:
     when = datetime.fromtimestamp(contents.clock_s, UTC)
     users = f"with {counted(contents.users, 'user')}, " if contents.users else ""
-    return (f"{counted(contents.size, 'byte')}, {users}cluster {contents.cluster or 'without identity'}, "
+    return (f"{sized(contents.size)}, {users}cluster {contents.cluster or 'without identity'}, "
             f"level {contents.level}, as of {when:%Y-%m-%d %H:%M:%S} UTC")
 
 

@@ -10,6 +10,7 @@ from sockpqd.pqctl.actions.existence import WORKERS, existing
 from sockpqd.pqctl.connect import cluster_of, reading
 from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.output.exit_codes import DONE, REFUSED
+from sockpqd.pqctl.output.text import lasting
 
 WORKER_SHALL = {"run": "go on", "pause": "pause", "stop": "stop"}
 
@@ -28,8 +29,8 @@ def show_list(call: Call) -> int:
         columns = [Column("number", figures=True), Column("user", folds=True), Column("address", folds=True)]
         columns += [Column(title, figures=True) for title in ("ttl", "idle", "bound jobs")]
         print_rows(call, columns, [
-            (str(session.number), session.user or "-", session.address or "-", f"{session.ttl:,g} s",
-             f"{session.idle:,} s", f"{session.bound:,}") for session in found
+            (str(session.number), session.user or "-", session.address or "-", lasting(session.ttl),
+             lasting(session.idle), f"{session.bound:,}") for session in found
         ])
     else:
         call.print("there is no session")
@@ -63,7 +64,8 @@ def show_workers(call: Call) -> int:
         columns = [Column("name", folds=True), Column("address", folds=True)]
         columns += [Column(title, figures=True) for title in ("slots", "busy", "heard of")]
         print_rows(call, columns, [
-            (one.name, one.address or "-", f"{one.slots:,}", f"{one.busy:,}", f"{one.age:,} s ago") for one in found
+            (one.name, one.address or "-", f"{one.slots:,}", f"{one.busy:,}", f"{lasting(one.age)} ago")
+            for one in found
         ])
     else:
         call.print("there is no pool of workers")

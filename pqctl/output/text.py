@@ -39,7 +39,7 @@ def sized(count: int) -> str:
 def lasting(seconds: float) -> str:
     """Format a time for people: "5 s", "3 min", "2.5 h", "4 days"."""
     if seconds < 120:
-        return f"{seconds:.0f} s"
+        return f"{seconds:.3g} s"
     if seconds < 7200:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.1f} h" if seconds < 172800 else f"{seconds / 86400:.1f} days"

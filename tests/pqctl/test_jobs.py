@@ -163,8 +163,8 @@ def test_running_jobs(servers: list[str], capsys: pytest.CaptureFixture[str]) ->
     assert [list(job) for job in told["jobs"]] == [["id", "queue", "priority", "expires_at"]]
     _, out, _ = run(capsys, "--servers", servers[0], "job", "running", "--data")
     head, first, _, mark = (line.split() for line in out.splitlines())
-    assert head == ["id", "queue", "priority", "lease", "ends", "bytes"]
-    assert first[1:] == ["a", "0", "no", "lease", "3"]
+    assert head == ["id", "queue", "priority", "lease", "ends", "size"]
+    assert first[1:] == ["a", "0", "no", "lease", "3", "B"]
     assert mark[:3] == ["no", "lease:", "it"]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sockpqd.cluster import Figures, NodeStatus, PagingFigures
 from sockpqd.gateway.dashboard.markup import Child, Markup, pairs, table, tag
-from sockpqd.gateway.dashboard.pages.parts.view import View, details, form, page, section, size
+from sockpqd.gateway.dashboard.pages.parts.view import View, counted, details, form, page, section, size
 from sockpqd.gateway.monitoring.readiness import why_not_ready
 
 
@@ -23,7 +23,7 @@ async def show(view: View) -> str:
         await table(
             ("node", "role", "id", "clients dial", "online", "term", "applied", "lag", "clock ahead", "version",
              "knows level"),
-            (_row(node) for node in nodes), f"{len(nodes)} nodes",
+            (_row(node) for node in nodes), counted(len(nodes), "node"),
         ),
         section("Jobs", pairs([
             ("queues", totals.queues), ("waiting", totals.jobs), ("running", totals.running),
@@ -39,6 +39,8 @@ def who_may_be_lost(nodes: list[NodeStatus]) -> str:
     """Say how many voters may fail before the cluster cannot serve."""
     voters = [node for node in nodes if node.role != "LEARNER"]
     up = sum(node.role != "DOWN" for node in voters)
+    if len(voters) == 1 and up:
+        return "A single node serves: it may not be lost."
     spare = up - (len(voters) // 2 + 1)
     if spare < 0:
         return f"Only {up} of {len(voters)} nodes are up: that is no majority, and nothing can be done."

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from sockpqd.core import FairGroup
 from sockpqd.gateway.dashboard.markup import Child, pairs, table, tag
 from sockpqd.gateway.dashboard.pages.parts.listing import heads, listed, more
-from sockpqd.gateway.dashboard.pages.parts.view import View, duration, field, form, page, search, section
+from sockpqd.gateway.dashboard.pages.parts.view import View, counted, duration, field, form, page, search, section
 from sockpqd.gateway.protocol import listings
 
 SORTS: dict[str, Callable[[FairGroup], int]] = {
@@ -22,8 +22,9 @@ async def show(view: View) -> str:
     settings = listings.settings_of_fair(machine.fair_settings)
     return page(
         view, "Groups",
-        None if machine.fair_used else tag("p", "Nothing is counted yet: that begins with the first PUT .. GROUP, "
-                                                "GET .. BY FAIR or QUEUE CONFIG .. SCHED FAIR."),
+        None if machine.fair_used else tag(
+            "p", "No fair shares are in use, so no group has used time: that begins with the first PUT .. GROUP, "
+                 "GET .. BY FAIR or QUEUE CONFIG .. SCHED FAIR."),
         section("Levels", await table(
             ("level", "time", "groups that wait", "choices"), _levels(view),
             "A group that has used more time is on a higher level, where its share is smaller.",
@@ -58,7 +59,7 @@ async def _groups(view: View) -> list[Child]:
     listing = await listed(view, machine.fair_names(), found)
     return [
         search("/groups", word, sort=sort),
-        await table(heads("/groups", words, tuple(SORTS)), _rows(view, listing.names), f"{listing.count} groups"),
+        await table(heads("/groups", words, tuple(SORTS)), _rows(view, listing.names), counted(listing.count, "group")),
         more("/groups", words, listing),
     ]
 

@@ -43,7 +43,7 @@ async def show(view: View) -> str:
         pairs([
             ("state", job.state.name), ("id", job.id), ("number", job.number), ("key", job.key),
             ("priority", job.priority),
-            ("tries", job.attempts), ("item", job.item), ("reason", job.reason), ("lease ends in", left),
+            ("attempts", job.attempts), ("item", job.item), ("reason", job.reason), ("lease ends in", left),
         ]),
         section("Body", tag("p", f"{len(job.data)} bytes{cut} · as ", forms), shown),
         section("Actions", list(_actions(view, job))),

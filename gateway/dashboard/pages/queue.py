@@ -14,6 +14,7 @@ from sockpqd.gateway.dashboard.pages.parts.view import (
     NotThere,
     View,
     choice,
+    counted,
     details,
     duration,
     field,
@@ -64,8 +65,8 @@ async def _jobs(view: View, name: str, state: JobState) -> Markup | None:
     if not jobs:
         return None
     return section(state.name, await table(
-        ("id", "key", "priority", "tries", "item", "time", "reason", "body", ""), (_job(view, job) for job in jobs),
-        f"the first {len(jobs)}" if len(jobs) == JOBS else f"{len(jobs)} jobs",
+        ("id", "key", "priority", "attempts", "item", "time", "reason", "body", ""), (_job(view, job) for job in jobs),
+        f"the first {len(jobs)}" if len(jobs) == JOBS else counted(len(jobs), "job"),
     ))
 
 

@@ -9,7 +9,7 @@ from sockpqd.core import QueueCounts
 from sockpqd.gateway.dashboard.markup import Child, link, table, tag
 from sockpqd.gateway.dashboard.pages.parts.listing import heads, listed, more
 from sockpqd.gateway.dashboard.pages.parts.picture import pictures
-from sockpqd.gateway.dashboard.pages.parts.view import View, duration, field, form, page, search, section
+from sockpqd.gateway.dashboard.pages.parts.view import View, counted, duration, field, form, page, search, section
 
 SORTS: dict[str, Callable[[QueueCounts], int]] = {
     "name": lambda counts: 0, "ready": lambda counts: -counts.ready, "delayed": lambda counts: -counts.delayed,
@@ -33,7 +33,7 @@ async def show(view: View) -> str:
         view, "Queues", search("/queues", word, sort=sort),
         await table(
             (*heads("/queues", words, tuple(SORTS)), "oldest", "put and done", "waiting", "age of the oldest", ""),
-            _rows(view, listing.names), f"{listing.count} queues; the pictures grow to the last hour",
+            _rows(view, listing.names), f"{counted(listing.count, 'queue')}; the pictures grow to the last hour",
         ),
         more("/queues", words, listing),
         section("New queue", form(

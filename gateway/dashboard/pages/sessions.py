@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from sockpqd.gateway.dashboard.markup import Child, table
-from sockpqd.gateway.dashboard.pages.parts.view import NotAllowed, View, duration, form, page
+from sockpqd.gateway.dashboard.pages.parts.view import NotAllowed, View, counted, duration, form, page
 
 ROWS = 200
 
@@ -18,7 +18,7 @@ async def show(view: View) -> str:
     count = view.cluster.machine.session_count
     return page(view, "Sessions", await table(
         ("session", "user", "address", "ttl", "unused for", "bound jobs", ""), _rows(view),
-        f"{count} sessions" + (f", the first {ROWS}" if count > ROWS else ""),
+        counted(count, "session") + (f", the first {ROWS}" if count > ROWS else ""),
     ))
 
 

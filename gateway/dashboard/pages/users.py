@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sockpqd.gateway.dashboard.markup import Child, Markup, table, tag
-from sockpqd.gateway.dashboard.pages.parts.view import NotAllowed, View, details, field, form, page, section
+from sockpqd.gateway.dashboard.pages.parts.view import NotAllowed, View, counted, details, field, form, page, section
 
 ROWS = 200
 RIGHTS = "put, get, queue, item, admin, each for all names or with a prefix: put:mail* get:mail*"
@@ -19,7 +19,7 @@ async def show(view: View) -> str:
     about = None if view.hub.access.required else "No users are required here: every client may do everything."
     return page(
         view, "Users", tag("p", about) if about else None,
-        await table(("user", "rights", "kept in", ""), _rows(view, listed), f"{len(listed)} users"),
+        await table(("user", "rights", "kept in", ""), _rows(view, listed), counted(len(listed), "user")),
         section("New user, or another secret", _form(view)),
     )
 

@@ -11,7 +11,17 @@ from msgspec import Struct
 from sockpqd.core import JobState, WorkerPool, bytes_of
 from sockpqd.gateway.auth.permissions import owner_of
 from sockpqd.gateway.dashboard.markup import Child, Markup, link, table, tag
-from sockpqd.gateway.dashboard.pages.parts.view import View, choice, details, duration, field, form, page, section
+from sockpqd.gateway.dashboard.pages.parts.view import (
+    View,
+    choice,
+    counted,
+    details,
+    duration,
+    field,
+    form,
+    page,
+    section,
+)
 from sockpqd.gateway.dashboard.pages.queue import address
 
 ROWS = 100
@@ -36,7 +46,7 @@ async def show(view: View) -> str:
     return page(
         view, "Workers",
         await table(("worker", "address", "children", "busy", "bounds", "should", "heard", ""), _workers(view, workers),
-                    f"{len(workers)} workers" + (f", the first {ROWS}" if len(workers) > ROWS else "")),
+                    counted(len(workers), "worker") + (f", the first {ROWS}" if len(workers) > ROWS else "")),
         tag("p", "A worker is heard every two seconds, and vanishes some 15 s after it has ended.") if workers else
         tag("p", "No worker is running: start one with pqworker."),
         section("Periodic tasks", await _cron(view)),

@@ -19,7 +19,7 @@ from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, Failure
 from sockpqd.pqctl.output.files import read_stream
 from sockpqd.pqctl.output.signals import INTERRUPTIONS
 from sockpqd.pqctl.output.stdio import say
-from sockpqd.pqctl.output.text import counted
+from sockpqd.pqctl.output.text import counted, sized
 from sockpqd.pqctl.parameters import local_time
 
 BODY_BYTES_MAX = 256 * 1024 * 1024      # above it a server closes the connection without reading the body
@@ -160,7 +160,7 @@ def running(call: Call, queue: str | None, data: bool) -> int:
 
         columns = [Column("id", figures=True), Column("queue", folds=True), Column("priority", figures=True),
                    Column("lease ends")]
-        columns += [Column("bytes", figures=True)] if data else []
+        columns += [Column("size", figures=True)] if data else []
         print_rows(call, columns, [_row(job) for job in jobs])
         if any(job.expires_at is None for job in jobs):
             call.print("no lease: it runs until a client ends it, or its session; `pqctl job later ID` puts it back")
@@ -178,4 +178,4 @@ def _as_json(job: RunningJob) -> dict[str, object]:
 
 def _row(job: RunningJob) -> list[str]:
     ends = "no lease" if job.expires_at is None else local_time(job.expires_at)
-    return [str(job.id), job.queue, str(job.priority), ends, *([] if job.data is None else [f"{len(job.data):,}"])]
+    return [str(job.id), job.queue, str(job.priority), ends, *([] if job.data is None else [sized(len(job.data))])]

@@ -13,7 +13,7 @@ from sockpqd.pqctl.connect import reading
 from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.output.exit_codes import DONE, REFUSED
 from sockpqd.pqctl.output.stdio import say
-from sockpqd.pqctl.output.text import counted
+from sockpqd.pqctl.output.text import counted, sized
 from sockpqd.pqctl.parameters import local_time
 
 BODY_CHARACTERS_MAX = 60
@@ -82,7 +82,7 @@ def show_queue(call: Call, queue: str, state: str, count: int, whole: bool, raw:
 
         columns = (Column("id", figures=True), Column("priority", figures=True), Column("key", folds=True),
                    Column("item", folds=True), Column("attempt", figures=True), Column("place"), Column("times"),
-                   Column("bytes", figures=True), Column("body", folds=True))
+                   Column("size", figures=True), Column("body", folds=True))
         print_rows(call, columns, [_row(job, None if whole else BODY_CHARACTERS_MAX) for job in jobs])
     return DONE
 
@@ -102,7 +102,7 @@ def _body(data: bytes, characters_max: int | None) -> str:
 def _row(job: PeekedJob, characters_max: int | None) -> list[str]:
     place = "-" if job.place is None or job.id is not None else f"{job.queue}@{job.place.seq}"
     return ["-" if job.id is None else str(job.id), str(job.priority), job.key or "-", job.item or "-",
-            str(job.attempt), place, ", ".join(_times(job)) or "-", f"{len(job.data):,}",
+            str(job.attempt), place, ", ".join(_times(job)) or "-", sized(len(job.data)),
             _body(job.data, characters_max)]
 
 

@@ -8,7 +8,7 @@ from sockpqd.pqctl.actions.existence import must_exist
 from sockpqd.pqctl.connect import reading
 from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.output.exit_codes import DONE
-from sockpqd.pqctl.output.text import counted
+from sockpqd.pqctl.output.text import counted, lasting
 
 TOLD = {"ready", "running", "priorities", "oldest_s"}       # mentioned in the sentence already
 UNTOLD = {"urgent", "pause_s"}      # for programs
@@ -27,7 +27,7 @@ def show_stat(call: Call, name: str | None) -> int:
         sentence += f"; {counted(totals.queues, 'queue')}"
     now = {word: value for word, value in (counters or {}).items() if not word.startswith(PAST)}
     if now.get("oldest_s"):
-        sentence += f"; the oldest for {now['oldest_s']:,} s"
+        sentence += f"; the oldest for {lasting(now['oldest_s'])}"
     sentence += _told("", {word: value for word, value in now.items() if word not in TOLD | UNTOLD})
     sentence += _told("since it began ", {
         word.removeprefix(PAST): value for word, value in (counters or {}).items() if word.startswith(PAST)

@@ -15,7 +15,7 @@ from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.output.confirm import confirm
 from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, Failure
 from sockpqd.pqctl.output.stdio import say
-from sockpqd.pqctl.output.text import counted
+from sockpqd.pqctl.output.text import counted, lasting
 
 
 def create(call: Call, queue: str, settings: Mapping[str, Any]) -> int:
@@ -76,7 +76,7 @@ def pause(call: Call, queue: str, direction: str, seconds: float | None) -> int:
         _tell_if_new(client, queue)
         client.queue_pause(queue, cast(Literal["in", "out", "all"], direction), seconds=seconds)
     stopped = {"in": "takes no jobs", "out": "gives no jobs", "all": "takes and gives no jobs"}[direction]
-    end = f"until `pqctl queue resume {queue}`" if seconds is None else f"for {seconds:g} s"
+    end = f"until `pqctl queue resume {queue}`" if seconds is None else f"for {lasting(seconds)}"
     call.answer(f"{queue} {stopped} {end}", {
         "queue": queue, "paused": direction, **({} if seconds is None else {"seconds": seconds}),
     })

@@ -215,7 +215,7 @@ def test_reload_takes_a_good_file_and_leaves_things_as_they_are_for_a_bad_one(ca
     caplog.set_level(logging.INFO)
     access.reload()
     assert access.file_users == {"op": USERS["op"]}
-    assert "reloaded the users file: 1 users" in caplog.text
+    assert "reloaded the users file; users: 1" in caplog.text
     access.reload()
     assert access.file_users == {"op": USERS["op"]}
     assert "correct it and send SIGHUP again: auth.users_file: users.op.rights" in caplog.text

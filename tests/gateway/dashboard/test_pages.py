@@ -411,10 +411,10 @@ def test_all_pages_are_in_the_navigation_but_those_of_one_thing() -> None:
 def test_groups_are_listed_with_what_they_used() -> None:
     async def test(found: Site) -> None:
         await fill(found)
-        assert "Nothing is counted yet" in await found.get("/groups")
+        assert "No fair shares are in use" in await found.get("/groups")
         await found.say(b"PUT mail 0 1 GROUP ann\r\nxPUT mail 0 1 GROUP bob\r\nxGET mail BY FAIR\r\n")
         page = await found.get("/groups?sort=waiting")
-        assert "Nothing is counted yet" not in page
+        assert "No fair shares are in use" not in page
         for name in ("ann", "bob", "mail", "other"):
             assert f"<td>{name}</td>" in page
         assert "<td>bob</td>" not in await found.get("/groups?search=an")

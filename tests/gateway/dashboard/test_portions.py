@@ -104,7 +104,7 @@ def test_a_page_does_little_at_a_time(page: str, counted: dict[str, tuple[str, l
 
 def test_pages_of_lists_are_bounded(counted: dict[str, tuple[str, list[int]]]) -> None:
     page, turns = counted[f"/queues {PAGES[0][1]}"]
-    assert f"{QUEUES + 1} queues" in page
+    assert f"{QUEUES + 1:,} queues" in page
     assert page.count("<tr>") == ROWS + 1
     assert "after →" in page
     assert "before" in page

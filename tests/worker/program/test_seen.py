@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import sys
 import urllib.error
 import urllib.request
@@ -23,7 +24,7 @@ from sockpq.worker.pool.pool import Pool
 from sockpq.worker.pool.settings import PoolSettings
 from sockpq.worker.program import metrics, progress
 from sockpq.worker.program.heartbeat import Heartbeat
-from sockpq.worker.program.main import keep
+from sockpq.worker.program.main import _wants_colours, keep
 
 from tests.client.real_server import RealServer
 from tests.worker.pool.fake_children import FakeChildren
@@ -220,3 +221,20 @@ def test_log_lines() -> None:
     assert text.endswith("a job failed queue=q\nline\nline")
     record.fields = {"error_message": "\x1b[2J", "key": None}
     assert TextLines().format(record).endswith("a job failed error_message=\\x1b[2J")
+
+
+def test_text_is_coloured_by_its_level_on_a_terminal_that_wants_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def coloured(level: int) -> str:
+        record = logging.LogRecord("sockpq.worker", level, __file__, 1, "a job", (), None)
+        record.fields = {"traceback": "in f"}
+        return TextLines(coloured=True).format(record)
+
+    assert re.fullmatch("\x1b\\[31m.* ERROR a job\x1b\\[0m\n\x1b\\[2min f\x1b\\[0m", coloured(logging.ERROR))
+    assert coloured(logging.DEBUG).startswith("\x1b[32m")
+    assert not coloured(logging.INFO).startswith("\x1b")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert _wants_colours()
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not _wants_colours()

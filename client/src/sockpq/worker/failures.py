@@ -48,11 +48,18 @@ class JsonLines(logging.Formatter):
         return json.dumps(told, ensure_ascii=False, default=str)
 
 
-class TextLines(logging.Formatter):
-    """Records for people: what a failure is about stands behind its message, its traceback below."""
+COLOURS = {logging.DEBUG: "32", logging.WARNING: "33", logging.ERROR: "31", logging.CRITICAL: "1;31"}      # SGR codes
 
-    def __init__(self) -> None:
+
+class TextLines(logging.Formatter):
+    """Records for people: what a failure is about stands behind its message, its traceback below.
+
+    `coloured`: for a terminal; a line of a done job is green, warnings are yellow, errors red, tracebacks dim.
+    """
+
+    def __init__(self, coloured: bool = False) -> None:
         super().__init__("%(asctime)s %(levelname)s %(message)s")
+        self._coloured = coloured
 
     def format(self, record: logging.LogRecord) -> str:
         """The lines, without the end of the last."""
@@ -60,7 +67,15 @@ class TextLines(logging.Formatter):
         fields = dict(getattr(record, "fields", {}))
         trace = fields.pop("traceback", "")
         words = [f"{name}={value}" for name, value in fields.items() if value is not None]
-        return "\n".join(map(_printable, [" ".join([text, *words]), *str(trace).splitlines()]))
+        lines = list(map(_printable, [" ".join([text, *words]), *str(trace).splitlines()]))
+        if self._coloured:
+            code = COLOURS.get(record.levelno)
+            lines = [_in_colour(code, lines[0]), *(_in_colour("2", line) for line in lines[1:])]
+        return "\n".join(lines)
+
+
+def _in_colour(code: str | None, line: str) -> str:
+    return line if code is None else f"\x1b[{code}m{line}\x1b[0m"
 
 
 def _printable(line: str) -> str:

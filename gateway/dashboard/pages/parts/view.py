@@ -142,6 +142,11 @@ def duration(ms: int) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
+def counted(count: int, one: str) -> str:
+    """Return a count with its noun: "1 job", "2 jobs"."""
+    return f"{count:,} {one}" if count == 1 else f"{count:,} {one}s"
+
+
 def size(count: int) -> str:
     """Return bytes for people."""
     number, unit = float(count), "B"

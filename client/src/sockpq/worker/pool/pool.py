@@ -153,7 +153,7 @@ class Pool:
         if (most in (None, self._scaler.most)) and (least in (None, self._scaler.least)):
             return
         self._scaler.set_bounds(most, least)
-        LOG.info("at most %d children, at least %d", self._scaler.most, self._scaler.least)
+        LOG.info("children: at most %d, at least %d", self._scaler.most, self._scaler.least)
         self._interrupt()
         self._scale()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
@@ -160,10 +161,15 @@ def _reload(pool: Pool, options: Options, given: list[str]) -> None:
     LOG.info("read %s again", options.config)
 
 
+def _wants_colours() -> bool:
+    """Whether standard error is a terminal that shows colours, and nobody has asked for none (https://no-color.org)."""
+    return sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
+
+
 def _log_to_stderr(form: str, verbose: bool) -> logging.StreamHandler[Any]:
     handler: logging.StreamHandler[Any] = logging.StreamHandler()
     as_text = sys.stderr.isatty() if form == "auto" else form == "text"
-    handler.setFormatter(TextLines() if as_text else JsonLines())
+    handler.setFormatter(TextLines(_wants_colours()) if as_text else JsonLines())
     root = logging.getLogger()
     root.addHandler(handler)
     root.setLevel(logging.INFO)

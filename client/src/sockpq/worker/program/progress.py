@@ -67,8 +67,8 @@ def picture(pool: Pool, seconds: float) -> Any:
         f"{told}  {counters.total / max(seconds, 0.001):,.1f} jobs/s"
     )
     view = Table(box=None, pad_edge=False, header_style="dim")
-    for column in ("child", "queue", "job", "key", "try", "running for"):
-        view.add_column(column, justify="right" if column in ("child", "job", "try", "running for") else "left")
+    for column in ("child", "queue", "job", "key", "attempt", "running for"):
+        view.add_column(column, justify="right" if column in ("child", "job", "attempt", "running for") else "left")
     running = sorted(pool.running(), key=lambda one: -one[2])
     for child, job, since in running[:ROWS_MAX]:
         key, attempt = (job.meta.key or "", str(job.meta.attempt)) if job.meta else ("", "")

@@ -27,7 +27,7 @@ from sockpqd.core.rules.hand_out import hand_out, lease, unfinished
 from sockpqd.core.rules.select import Way, next_job, offers
 from sockpqd.core.state import State
 from sockpqd.core.store.body import Body
-from sockpqd.core.store.job import BuriedJob, DelayedJob, Job, RunningJob, is_numbered
+from sockpqd.core.store.job import BuriedJob, DelayedJob, Job, RunningJob, expiring, is_numbered
 from sockpqd.core.store.queues import Queue
 
 GOLDEN = 0x9E3779B97F4A7C15         # the n-th job of a GetWith is chosen by the random bits plus n times this
@@ -229,7 +229,8 @@ def _taken_out(state: State, job: Job | DelayedJob | BuriedJob) -> Job:
         taken = replace(job.ready(job.seq), extras=extras)
     else:
         return state.remove_exact(state.queues.by_name[job.queue], job)
-    return now_due(state, taken)
+    # As it was not READY its TTL stood still. It counts from now, in case the hand-out is undone.
+    return replace(now_due(state, taken), extras=expiring(taken.extras, state.clock_ms))
 
 
 def _allow(state: State, names: tuple[str, ...] | None, free: tuple[Allowance, ...], seed: int) -> None:

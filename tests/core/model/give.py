@@ -119,8 +119,11 @@ class ModelGive(ModelTime):
             return NotFound()
         if job.id is not None:
             return JobRunning()
+        stood_still = not job.ready
         self.dig_up(job)
         job.delayed, job.due_ms, job.waits, job.told = False, None, [], []
+        if stood_still:
+            job.fade_ms = None if job.ttl_ms is None else self.clock_ms + job.ttl_ms
         self._hand_out(job, get)
         return self.handed(job, asked.meta)
 

@@ -40,6 +40,7 @@ from sockpqd.core import (
     StoredNumber,
     Tick,
 )
+from tests.core.helpers.logs import restored, snapshot_of
 
 START_MS = 1_700_000_000_000
 
@@ -177,6 +178,22 @@ def test_what_it_has_gone_through_is_counted(cluster: Cluster) -> None:
     cluster.do(Tick(), after_ms=200)
     cluster.do(End(cluster.take().id, How.BURY), Kick("q", 1))
     assert cluster.counts(number) == JobCounts(reserves=3, timeouts=1, releases=1, buries=1, kicks=1)
+
+
+@pytest.mark.parametrize("buried", [False, True])
+def test_the_ttl_of_a_job_taken_before_its_time_counts_from_its_hand_out(cluster: Cluster, *, buried: bool) -> None:
+    """Also if the hand-out is undone, with which the job becomes READY."""
+    number = cluster.put(b"a", when=None if buried else Due(60_000), ttl_ms=1000)
+    if buried:
+        cluster.do(End(cluster.take().id, How.BURY, here=True))
+    (given,) = cluster.do(GetWith(Get(None), number=number))
+    assert isinstance(given, Handed)
+    cluster.do(Return(given.id), after_ms=500)
+    assert restored(snapshot_of(cluster.machine)).total("q").jobs == 1
+    cluster.do(Tick(), after_ms=400)
+    assert cluster.machine.total("q").jobs == 1
+    cluster.do(Tick(), after_ms=200)
+    assert cluster.machine.total("q").jobs == 0
 
 
 def test_a_job_that_goes_back_as_it_was_counts_as_released_by_nobody(cluster: Cluster) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import Protocol, cast
 
 from sockpqd.beanstalk.calls import Backend
@@ -13,6 +14,7 @@ from sockpqd.beanstalk.server import Server
 
 log = logging.getLogger("sockpqd.beanstalkd")
 
+LINGER_S = 1.0                  # how often it is looked whether a client has read its last answers
 READ_COUNTED_BYTES = 4 << 10    # of one read; with fewer at most a small command has come
 
 
@@ -23,6 +25,9 @@ class Stay(Protocol):
 
     def measure(self) -> None:
         """Measure that: the client does not read."""
+
+    def drop_when_closed(self) -> None:
+        """Let the kernel drop what it has not sent when the connection is closed, which it is about to be."""
 
     def leave(self) -> None:
         """The connection is gone."""
@@ -55,6 +60,7 @@ class Connection(asyncio.Protocol):
         self._host = host
         self._paused = False
         self._lost = False
+        self._ending = False                        # nothing more is read or answered
         self._written_bytes = 0
         self._held_bytes = 0                        # as last reported
 
@@ -71,7 +77,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Bytes have come; no more are read while too many are unexecuted."""
         conversation = self._conversation
-        if conversation is not None:
+        if conversation is not None and not self._ending:
             conversation.receive(data)
             if conversation.reader.full is not self._paused:
                 self._throttle()
@@ -118,14 +124,16 @@ class Connection(asyncio.Protocol):
         return self._written_bytes - self.unsent_bytes()
 
     def unsent_bytes(self) -> int:
-        """How many it has not."""
-        return self._transport.get_write_buffer_size()
+        """How many it has not, or has not sent if the connection ends with them."""
+        unsent = self._transport.get_write_buffer_size()
+        return unsent + self._stay.kernel_bytes if self._ending else unsent
 
     def weigh(self) -> None:
         """Report what is held for the client."""
         held_bytes = 0
         if self._conversation is not None and not self._lost:
-            held_bytes = self._conversation.held_bytes + self.unsent_bytes() + self._stay.kernel_bytes
+            held_bytes = self._conversation.held_bytes + self._stay.kernel_bytes
+            held_bytes += self._transport.get_write_buffer_size()
         if held_bytes != self._held_bytes:
             self._held_bytes = held_bytes
             self._host.hold(self, held_bytes)
@@ -151,8 +159,20 @@ class Connection(asyncio.Protocol):
             self.weigh()
 
     def close(self) -> None:
-        """See Link."""
-        self._transport.close()
+        """See Link. Of a closed connection the kernel would keep what nobody reads for minutes, uncounted."""
+        if self._lost or self._transport.is_closing():
+            return
+        self._stay.measure()
+        if not self.unsent_bytes() and not self._stay.kernel_bytes:
+            self._transport.close()
+            return
+        if not self._ending:
+            self._ending = True
+            self._transport.resume_reading()
+            with suppress(OSError, NotImplementedError):    # the client was faster, or TLS cannot do that
+                self._transport.write_eof()
+        self.weigh()
+        asyncio.get_running_loop().call_later(LINGER_S, self.close)
 
     def read_on(self) -> None:
         """See Link."""
@@ -162,7 +182,9 @@ class Connection(asyncio.Protocol):
             self.weigh()
 
     def abort(self) -> None:
-        """Close at once: this program ends."""
+        """Close at once, and drop what is unsent."""
+        if self._conversation is not None:
+            self._stay.drop_when_closed()
         self._transport.abort()
 
     def _throttle(self) -> None:

@@ -17,6 +17,7 @@ from sockpqd.visits.limits import (
 
 _SO_MEMINFO = 55                                # asm-generic/socket.h
 _MEMINFO = struct.Struct("=9I")                 # linux/sock_diag.h
+_NO_LINGER = struct.pack("=ii", 1, 0)          # l_onoff, l_linger
 _READ_BYTES, _WRITTEN_BYTES = 0, 5              # rmem_alloc, wmem_queued
 _TCP_INFO = struct.Struct("=3xB20xI28xI")       # linux/tcp.h: tcpi_probes, tcpi_unacked, tcpi_last_ack_recv
 
@@ -29,6 +30,12 @@ def set_up(connection: socket.socket) -> None:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_IDLE_S)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, KEEPALIVE_PROBES)
+
+
+def drop_when_closed(connection: socket.socket) -> None:
+    """Let the kernel drop what it has not sent when the connection is closed; otherwise it keeps that for minutes."""
+    with suppress(OSError):                     # it is gone already
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
 
 
 def is_silent(connection: socket.socket) -> bool:

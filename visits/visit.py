@@ -9,7 +9,7 @@ from typing import Protocol, cast
 
 from sockpqd.visits.limits import VisitLimits
 from sockpqd.visits.places import Place, Places
-from sockpqd.visits.tcp import is_silent, kernel_bytes, set_up
+from sockpqd.visits.tcp import drop_when_closed, is_silent, kernel_bytes, set_up
 from sockpqd.visits.timeouts import ClientTimeouts
 
 
@@ -93,6 +93,13 @@ class Visit:
     def measure(self) -> None:
         """Measure what the kernel holds: its buffer is full."""
         self.kernel_bytes = kernel_bytes(self._socket)
+
+    def drop_when_closed(self) -> None:
+        """Let the kernel drop what it has not sent, if that is much: the connection is about to be closed unread."""
+        if self.place is not Place.NONE:
+            self.measure()
+            if self.kernel_bytes:
+                drop_when_closed(self._socket)
 
     def look(self, now: float) -> None:
         """Enforce the timeouts, and measure what the kernel holds."""

@@ -140,9 +140,7 @@ class HttpServer:
         except (OSError, TimeoutError):         # a failed handshake, or too slow
             pass
         finally:
-            if protocol.transport is not None:
-                protocol.transport.abort()
-            else:
+            if not protocol.abort():
                 connection.close()
 
 
@@ -174,7 +172,7 @@ class _OneRequest(web.RequestHandler):
             self._visit = visit
             return
         visit.leave()
-        self._abort()
+        self.abort()
 
     def data_received(self, data: bytes) -> None:
         """Count what has come of the request."""
@@ -239,15 +237,20 @@ class _OneRequest(web.RequestHandler):
         """See Guest."""
         if self._visit is not None:
             log.info("%s: connection cut, %s", self._visit.peer, why)
-        self._abort()
+        self.abort()
 
     def evict(self) -> None:
         """Release what is held for it at once."""
         self.cut("it holds too much memory")
 
-    def _abort(self) -> None:
-        if self.transport is not None:
-            self.transport.abort()
+    def abort(self) -> bool:
+        """Close immediately, dropping unsent output; returns whether there was a connection to close."""
+        if self._visit is not None:
+            self._visit.drop_when_closed()
+        if self.transport is None:
+            return False
+        self.transport.abort()
+        return True
 
     def handle_error(
         self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None,

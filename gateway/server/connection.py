@@ -71,7 +71,8 @@ class Connection(asyncio.Protocol):
         """Handle a half-close: the client sends no more but may still read."""
         self._end_of_input = True
         if self._finishing is not None:
-            self._transport.close()
+            if self._taken():
+                self._transport.close()
         elif self._conversation is not None:
             self._conversation.end()
         return True
@@ -217,8 +218,10 @@ class Connection(asyncio.Protocol):
             outbox.clear()
 
     def unsent_bytes(self) -> int:
-        """Return how many written bytes the kernel has not accepted yet."""
+        """Return how many written bytes the kernel has not accepted yet, or not sent if they are the last."""
         unsent = self._transport.get_write_buffer_size()
+        if self._finishing is not None and self._visit is not None:
+            unsent += self._visit.kernel_bytes      # the connection is kept for these only
         return unsent if self._outbox is None else unsent + self._outbox.unsent_bytes
 
     def held_bytes(self) -> int:
@@ -253,16 +256,30 @@ class Connection(asyncio.Protocol):
             self._close()
 
     def _close(self) -> None:
-        if self._end_of_input:
+        if self._end_of_input and self._taken():
             self._transport.close()
         else:
-            self._transport.resume_reading()
+            if not self._end_of_input:
+                self._transport.resume_reading()
             with suppress(OSError):         # the client was faster, and the loop does not know yet
                 self._transport.write_eof()
         self._finishing = asyncio.get_running_loop().call_later(LINGER_S, self._linger)
 
+    def _taken(self) -> bool:
+        """Return whether the client has all but little of its answers.
+
+        Of a connection that is closed the kernel would keep the rest for minutes, if nobody reads it, uncounted.
+        """
+        if self._visit is None or self._lost:
+            return True
+        self._visit.measure()
+        if not self._visit.kernel_bytes:
+            return True
+        self.weigh()
+        return False
+
     def _linger(self) -> None:
-        if not self._transport.get_write_buffer_size():
+        if not self._transport.get_write_buffer_size() and self._taken():
             self._transport.abort()
         else:
             self._finishing = asyncio.get_running_loop().call_later(LINGER_S, self._linger)
@@ -270,4 +287,6 @@ class Connection(asyncio.Protocol):
     def abort(self) -> None:
         """Close immediately, dropping unsent output."""
         self._drop_output()
+        if self._visit is not None:
+            self._visit.drop_when_closed()
         self._transport.abort()

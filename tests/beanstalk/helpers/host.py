@@ -15,6 +15,9 @@ class OpenStay:
     def measure(self) -> None:
         """Nothing is in the kernel."""
 
+    def drop_when_closed(self) -> None:
+        """Nothing is in the kernel."""
+
     def leave(self) -> None:
         """Nothing was taken."""
 

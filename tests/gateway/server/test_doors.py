@@ -23,6 +23,7 @@ from sockpqd.gateway.monitoring import HttpPages, LoopLag, Sources, start
 from sockpqd.gateway.server.doors import BEANSTALKD, HTTP, KINDS, LEGACY, NATIVE, Kind
 from sockpqd.gateway.server.port import Port
 from sockpqd.visits import SEND_BUFFER_BYTES
+from sockpqd.visits.limits import KERNEL_BYTES_MIN
 from tests.gateway.helpers.sockets import PATIENCE_S, Client, Gateway
 
 ROOT = Path(__file__).parents[3]
@@ -31,6 +32,7 @@ Address = tuple[str, int]
 Close = Callable[[], Awaitable[None]]
 HOST = "127.0.0.1"
 BODY = 60 * KIB                 # what each kind of door takes
+LAST_COMMANDS = 4000            # whose answers the kernel takes
 
 
 class Opened(Struct):
@@ -252,7 +254,28 @@ def test_whoever_reads_no_answer_is_counted_with_what_the_kernel_holds_and_cut_i
             await asyncio.sleep(0.001)
         assert door.hub.account.held_bytes >= SEND_BUFFER_BYTES // 2
         await door.until(lambda: not door.hub.house.visits)
+        await dropped(client)
     at_door(kind, test, Limits(answer_timeout_s=1))
+
+
+@pytest.mark.parametrize("kind", [NATIVE, LEGACY, BEANSTALKD], ids=lambda kind: kind.name)
+def test_last_answers_that_nobody_reads_are_counted_and_dropped_in_time(kind: Kind) -> None:
+    async def test(door: Visitors) -> None:
+        client = await door.connect(receive_buffer=4096)
+        client.writer.transport.pause_reading()     # type: ignore[attr-defined]
+        client.send(door.way.answered * LAST_COMMANDS)
+        client.writer.write_eof()
+        await door.until(lambda: door.hub.account.held_bytes >= KERNEL_BYTES_MIN)
+        await door.until(lambda: not door.hub.house.visits)
+        await dropped(client)
+    at_door(kind, test, Limits(answer_timeout_s=2))
+
+
+async def dropped(client: Client) -> None:
+    """The kernel of the node has dropped what the client did not read."""
+    client.writer.transport.resume_reading()        # type: ignore[attr-defined]
+    with pytest.raises(ConnectionResetError):
+        await client.reader.read()
 
 
 def test_every_command_has_a_cost_and_a_right() -> None:

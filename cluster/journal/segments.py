@@ -101,7 +101,7 @@ class Segments:
         """Can a frame of this length be written without using the reserve? Allocates space if necessary."""
         if self._leaves_reserve(length):
             return True
-        return not self.short and self.try_to_prepare(length + self._reserve_bytes) and self._leaves_reserve(length)
+        return not self.short and self.try_to_prepare(length + self._reserve_bytes)
 
     @property
     def _reserve_bytes(self) -> int:

@@ -72,10 +72,11 @@ class Admission:
                 context.send(peer, Admit(context.replica.term))
 
     def _leads_without(self, newcomer: Peer) -> bool:
+        """Has a majority answered since the newcomer was found? It does not count, as it is not one that may vote."""
         quorum = self._quorum
         acknowledged = sum(
             1 for peer in quorum.peers
-            if peer is not newcomer and peer.info is not None and peer.info.voter
+            if peer.info is not None and peer.info.voter
             and peer.term == self._context.replica.term and peer.acked_sent_at > newcomer.admit_after
         )
         return quorum.member + acknowledged >= quorum.majority

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from sockpqd.cluster import limits
 from sockpqd.cluster.journal.journal import Journal
 from sockpqd.cluster.storage.disk import Disk, TimedDisk
 from sockpqd.cluster.storage.errors import NoRoom
@@ -109,10 +110,42 @@ def test_the_reserve_is_kept_whatever_comes_of_it(journal: Journal, disk: Faulty
     assert journal.segments.short
 
 
+def test_none_is_begun_before_a_frame_of_this_one_is_durable(journal: Journal, disk: FaultyDisk) -> None:
+    segments = journal.segments
+    segments.advance(0)
+    assert segments.takes(SEGMENT_BYTES)
+    assert size(disk, segments.active + 1) is None
+
+
+def test_a_frame_that_just_fits_needs_no_larger_one(journal: Journal, disk: FaultyDisk) -> None:
+    segments = journal.segments
+    segments.prepare()
+    segments.advance(0)
+    segments.synced()
+    segments.prepare()
+    disk.free_bytes = 0
+    assert segments.takes(SEGMENT_BYTES)
+    assert not segments.takes(SEGMENT_BYTES + 1)
+
+
+def test_just_the_reserve_is_left(journal: Journal, disk: FaultyDisk) -> None:
+    segments, disk.free_bytes = journal.segments, 0
+    assert not segments.try_to_prepare()
+    left = SEGMENT_BYTES - segments.position - int(SEGMENT_BYTES * limits.JOURNAL_RESERVE)
+    assert segments.takes(left)
+    assert not segments.takes(left + 1)
+
+
 def test_a_closed_journal_has_waited(journal: Journal, disk: FaultyDisk) -> None:
     journal.close()
     assert disk.open_files == 0
     assert size(disk, 3) == SEGMENT_BYTES
+
+
+def test_a_larger_one_is_room_as_a_whole(journal: Journal) -> None:
+    segments = journal.segments
+    assert segments.try_to_prepare(3 * SEGMENT_BYTES)
+    assert segments.room_bytes == SEGMENT_BYTES - segments.position + 3 * SEGMENT_BYTES
 
 
 # A full disk

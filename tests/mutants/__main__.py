@@ -3,6 +3,7 @@
     python -m tests.mutants                             # all without a result; after Ctrl-C, the next run goes on
     python -m tests.mutants --only '*/quorum.py'        # these modules
     python -m tests.mutants --again nothing             # once more, after a new test, what nothing noticed
+    python -m tests.mutants --seeds 0                   # a first look, for a list of what may survive
     python -m tests.mutants --report                    # what is known so far
 
 Each mutant is judged on a copy of the tree: first by the tests of its module (modules.py), then by 60 seeds of the
@@ -81,7 +82,8 @@ def _judge(todo: list[tuple[str, Mutant]], jobs: int, seeds: int, file: Path) ->
 def _judged(
     todo: list[tuple[str, Mutant]], jobs: int, seeds: int, folder: Path,
 ) -> Iterator[tuple[Name, Result]]:
-    workshops = [Workshop.copied(ROOT, folder / str(number), seeds) for number in range(jobs)]
+    tests = list(dict.fromkeys(test for module in dict(todo) for test in MODULES[module]))
+    workshops = [Workshop.copied(ROOT, folder / str(number), seeds, tests) for number in range(jobs)]
     for workshop in workshops:
         _check_unchanged(todo, workshop.root)
     free: SimpleQueue[Workshop] = SimpleQueue()

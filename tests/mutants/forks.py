@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -28,14 +28,16 @@ IMPORTED = (
 )
 WAITING_TIMES = 10          # a program gets so much of its processor time in real time: the machine may do much else
 MEMORY_BYTES_MAX = 4 << 30  # a loop without an end fills the memory as well
-POLL_S = 0.05
+LIMIT_TIMES = 3             # a mutant gets so much of the processor time that the tests need without it,
+LIMIT_EXTRA_S = 10          # and so much besides
+POLL_S = 0.005
 
 
 @dataclass(frozen=True)
 class Ended:
     """How a program ended."""
 
-    how: str                # green, red or timeout
+    how: str                # green, red or timeout; of tests also import, which only a new import can tell
     processor_s: float
     said: str = ""          # its first line about a failure
 
@@ -44,22 +46,22 @@ class Stopped(Exception):
     """The campaign was interrupted."""
 
 
-class Forks:
-    """The process, until close()."""
+class Process:
+    """One that answers requests, until close()."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *module: str) -> None:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.mutants.forks"], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            [sys.executable, "-m", *module], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             text=True, start_new_session=True, env={**os.environ, "PYTHONPATH": "", "COLUMNS": "200"},
         )
         assert process.stdin is not None
         assert process.stdout is not None
         self._process, self._requests, self._answers = process, process.stdin, process.stdout
 
-    def run(self, program: Sequence[str], limit_s: float = 0.0) -> Ended:
-        """Run a module with these arguments, with a limit of its processor time, 0 for none."""
+    def ask(self, request: object) -> Ended:
+        """Wait for the answer."""
         try:
-            print(json.dumps([program, limit_s]), file=self._requests, flush=True)
+            print(json.dumps(request), file=self._requests, flush=True)
             answer = self._answers.readline()
         except (OSError, ValueError):           # the process is gone, the file is closed
             answer = ""
@@ -68,13 +70,24 @@ class Forks:
         return Ended(**json.loads(answer))
 
     def close(self) -> None:
-        """End it, and what it runs; run() raises Stopped then, in its thread."""
+        """End it, and what it runs; ask() raises Stopped then, in its thread."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         for file in (self._requests, self._answers):
             with contextlib.suppress(OSError):
                 file.close()
+
+
+class Forks(Process):
+    """The process that runs programs."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, "tests.mutants.forks")
+
+    def run(self, program: Sequence[str], limit_s: float = 0.0) -> Ended:
+        """Run a module with these arguments, with a limit of its processor time, 0 for none."""
+        return self.ask([program, limit_s])
 
 
 # In the process
@@ -91,38 +104,38 @@ def main() -> None:
 
 
 def _run(program: list[str], limit_s: float) -> Ended:
+    return in_fork(lambda: _become(program, limit_s), WAITING_TIMES * limit_s)
+
+
+def in_fork(work: Callable[[], None], wait_s: float = 0.0) -> Ended:
+    """Do the work in a fork of this process, for so long at most, 0 for as long as it takes."""
     with tempfile.TemporaryFile("w+", errors="replace") as said:
         pid = os.fork()
         if pid == 0:
-            _become(program, limit_s, said.fileno())
-        until = time.monotonic() + (WAITING_TIMES * limit_s or float("inf"))
-        while not (over := os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)) and time.monotonic() < until:
+            _end(work, said.fileno())
+        until = time.monotonic() + wait_s
+        poll = os.WNOHANG if wait_s else 0
+        while not (over := os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | poll)) and time.monotonic() < until:
             time.sleep(POLL_S)
         os.kill(pid, signal.SIGKILL)
         _, status, usage = os.wait4(pid, 0)
         said.seek(0)
         lines = said.read().splitlines()
     code, spent_s = os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime
-    if not over or code in (-signal.SIGXCPU, -signal.SIGKILL):
+    if not over or code in (-signal.SIGXCPU, -signal.SIGKILL, -signal.SIGALRM):
         return Ended("timeout", spent_s, f"after {spent_s:.0f} s of processor time")
     return Ended("red" if code else "green", spent_s, failure(lines))
 
 
-def _become(program: list[str], limit_s: float, out: int) -> None:
-    """Run the program in this process, which ends with it."""
+def _end(work: Callable[[], None], out: int) -> None:
+    """Do the work in this process, which ends with it."""
     code = 1
     try:
         with Path(os.devnull).open() as nothing:
             os.dup2(nothing.fileno(), 0)
         os.dup2(out, 1)
         os.dup2(out, 2)
-        if limit_s:
-            limit = int(limit_s) + 1
-            resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
-            resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
-            sys.dont_write_bytecode = True
-        sys.argv = program
-        runpy.run_module(program[0], run_name="__main__", alter_sys=True)
+        work()
         code = 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
@@ -133,6 +146,16 @@ def _become(program: list[str], limit_s: float, out: int) -> None:
             sys.stdout.flush()
             sys.stderr.flush()
         os._exit(code)
+
+
+def _become(program: list[str], limit_s: float) -> None:
+    if limit_s:
+        limit = int(limit_s) + 1
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
+        sys.dont_write_bytecode = True
+    sys.argv = program
+    runpy.run_module(program[0], run_name="__main__", alter_sys=True)
 
 
 def failure(lines: Sequence[str]) -> str:

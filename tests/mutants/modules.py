@@ -20,7 +20,7 @@ _TESTS: dict[str, tuple[str, ...]] = {
     "cluster/journal/segment_scan.py": ("test_segment_scan", *_JOURNAL),
     "cluster/journal/segments.py": (*_JOURNAL, "test_real_files", "test_removal_beside"),
     "cluster/leader/clock.py": ("test_replicated_time", "test_clock"),
-    "cluster/leader/handover.py": (*_CLUSTER, "test_compaction"),
+    "cluster/leader/handover.py": ("test_handover", *_CLUSTER, "test_compaction"),
     "cluster/leader/leadership.py": (*_CLUSTER, "test_driver", "test_clock", "test_full_disks"),
     "cluster/leader/membership.py": ("test_membership", "test_feature_levels", *_CLUSTER),
     "cluster/raft/append_entries.py": (
@@ -32,12 +32,14 @@ _TESTS: dict[str, tuple[str, ...]] = {
     "cluster/raft/pysyncobj_adapter.py": ("test_pysyncobj_adapter", *_CLUSTER, "test_proposer", "test_compaction"),
     "cluster/raft/quorum.py": ("test_quorum", *_CLUSTER, "test_overlapping"),
     "cluster/raft/replica_check.py": ("test_state_hash", "test_exit_codes"),
-    "cluster/raft/snapshot_transfer.py": ("test_hazards", "test_transfer_interrupted", "test_full_disks", *_CLUSTER),
+    "cluster/raft/snapshot_transfer.py": (
+        "test_snapshot_transfer", "test_hazards", "test_transfer_interrupted", "test_full_disks", *_CLUSTER,
+    ),
     "cluster/raft/steady_lane.py": (
         "test_lane_conditions", "test_steady_lane", "test_overlapping", *_CLUSTER, "test_full_disks",
     ),
     "cluster/raft/transport.py": (*_CLUSTER, "test_driver"),
-    "cluster/raft/voter_admission.py": ("test_founding", *_CLUSTER),
+    "cluster/raft/voter_admission.py": ("test_voter_admission", "test_founding", *_CLUSTER),
     "cluster/raft/voting_right.py": ("test_voting_right", *_CLUSTER),
     "cluster/syncing.py": ("test_driver", "test_background_sync", "test_overlapping", "test_slow_disks", "test_idle"),
 }

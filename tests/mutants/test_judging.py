@@ -20,14 +20,19 @@ MUTANT = mutants(SOURCE)[0]
 class Scripted(Workshop):
     """Runs nothing: answers as planned, and notes what the module looked like."""
 
-    def __init__(self, root: Path, *answers: str) -> None:
-        super().__init__(root)
+    def __init__(self, root: Path, in_place: str, *answers: str, seeds: int = 60) -> None:
+        super().__init__(root, seeds)
+        self.in_place = in_place
         self.answers = list(answers)
         self.seen: list[tuple[str, bytes]] = []
 
     def _run(self, program: Sequence[str], limit_s: float = 0.0) -> Ended:
         self.seen.append((program[0], (self.root / "a.py").read_bytes()))
         return Ended(self.answers.pop(0), 1.0, "said")
+
+    def _in_place(self, module: str, line: int, changed: bytes, tests: Sequence[str]) -> Ended:
+        assert changed == MUTANT.applied(SOURCE)
+        return Ended(self.in_place, 1.0, "said")
 
 
 @pytest.fixture
@@ -43,37 +48,44 @@ def forks(tmp_path: Path) -> Iterator[Forks]:
     found.close()
 
 
-@pytest.mark.parametrize(("answers", "verdict", "run"), [
-    (["red"], ("tests", "said"), ["pytest"]),
-    (["timeout"], ("timeout", "said"), ["pytest"]),
-    (["green", "red"], ("seeds", "said"), ["pytest", "tests.mutants.seeds"]),
-    (["green", "timeout"], ("timeout", "said"), ["pytest", "tests.mutants.seeds"]),
-    (["green", "green"], ("nothing", "tests and 60 seeds"), ["pytest", "tests.mutants.seeds"]),
+@pytest.mark.parametrize(("in_place", "answers", "verdict", "run"), [
+    ("red", [], ("tests", "said"), []),
+    ("timeout", [], ("timeout", "said"), []),
+    ("green", ["red"], ("seeds", "said"), ["tests.mutants.seeds"]),
+    ("green", ["timeout"], ("timeout", "said"), ["tests.mutants.seeds"]),
+    ("green", ["green"], ("nothing", "tests and 60 seeds"), ["tests.mutants.seeds"]),
+    ("import", ["red"], ("tests", "said"), ["pytest"]),
+    ("import", ["timeout"], ("timeout", "said"), ["pytest"]),
+    ("import", ["green", "red"], ("seeds", "said"), ["pytest", "tests.mutants.seeds"]),
 ])
-def test_the_first_that_is_not_green_ends_it(answers: list[str], verdict: Any, run: list[str], folder: Path) -> None:
-    workshop = Scripted(folder, "green", "green", *answers)
+def test_the_first_that_is_not_green_ends_it(
+    in_place: str, answers: list[str], verdict: Any, run: list[str], folder: Path,
+) -> None:
+    programs = ["pytest", "tests.mutants.seeds"]
+    learned = {"import": programs, "green": programs[1:]}.get(in_place, [])
+    workshop = Scripted(folder, in_place, *["green"] * len(learned), *answers)
     assert workshop.judge("a.py", MUTANT, ["test_a.py"]) == verdict
     assert workshop.seen == [
-        ("pytest", SOURCE), ("tests.mutants.seeds", SOURCE), *((name, MUTANT.applied(SOURCE)) for name in run)]
+        *((name, SOURCE) for name in learned), *((name, MUTANT.applied(SOURCE)) for name in run)]
     assert (folder / "a.py").read_bytes() == SOURCE
+
+
+def test_without_seeds_nothing_else_is_run(folder: Path) -> None:
+    workshop = Scripted(folder, "green", seeds=0)
+    assert workshop.judge("a.py", MUTANT, ["test_a.py"]) == ("nothing", "tests and 0 seeds")
+    assert workshop.seen == []
 
 
 def test_what_is_red_without_a_mutant_is_said(folder: Path) -> None:
     with pytest.raises(Unsound, match=r"pytest .* fails without any mutant: said"):
-        Scripted(folder, "red").judge("a.py", MUTANT, ["test_a.py"])
+        Scripted(folder, "import", "red").judge("a.py", MUTANT, ["test_a.py"])
+    with pytest.raises(Unsound, match="a test fails without any mutant: said"):
+        Scripted(folder, "unsound").judge("a.py", MUTANT, ["test_a.py"])
 
 
 def test_what_is_no_program_is_not_judged(folder: Path) -> None:
     with pytest.raises(SyntaxError):
-        Scripted(folder, "green", "green").judge("a.py", mutants(b"x=0\ny = 1 == 1")[0], ["test_a.py"])
-
-
-def test_a_mutant_is_seen_by_the_tests(folder: Path) -> None:
-    (folder / "test_a.py").write_text("import a\n\ndef test_it(tmp_path):\n    assert a.x\n")
-    workshop = Workshop(folder, seeds=0)
-    by, said = workshop.judge("a.py", MUTANT, ["test_a.py"])
-    workshop.close()
-    assert (by, said[:28]) == ("tests", "FAILED test_a.py::test_it - ")
+        Scripted(folder, "green").judge("a.py", mutants(b"x=0\ny = 1 == 1")[0], ["test_a.py"])
 
 
 def test_how_programs_end(forks: Forks, tmp_path: Path) -> None:

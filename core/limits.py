@@ -70,6 +70,7 @@ GRANTS_MAX = 10_000                 # grants of one Grant
 GRANTED_QUEUES_MAX = 256            # queues that share a pulse, among which a Get of all queues chooses
 PORTION_MAX = 1000                  # jobs that are activated, purged or kicked, groups that are offered
 PORTION_BYTES_MAX = 4 << 20         # and the data of these jobs, or one: some nodes may have to read them from disk
+LOOKED_BYTES_MAX = 512 << 10    # data of jobs that are shown (PEEK) and read from the disk in one turn
 LOOKED_MAX = 10 * PORTION_MAX       # groups of which RESUME asks whether they are to be offered
 UNBOUND_MAX = 10_000                # jobs that one CloseSession unbinds
 RESORTED_JOBS_MAX = 2_000           # READY jobs of a queue whose order may still be changed

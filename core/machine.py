@@ -324,11 +324,19 @@ class Machine:
 
     def peek_queue(self, queue: str, state: JobState, count: int) -> list[JobView]:
         """The first `count` jobs of `queue` in this state; dead jobs are those that came from it."""
-        return self.views(self.first_jobs(queue, state, count), state)
+        jobs: list[AnyJob] = []
+        while some := self.next_jobs(queue, state, count, jobs):
+            jobs += some
+        return self.views(jobs, state)
 
-    def first_jobs(self, queue: str, state: JobState, count: int) -> list[AnyJob]:
-        """The same jobs as stored, to be turned into views in portions (`views`), also while entries are applied."""
-        return queries.first_jobs(self._state, queue, state, count)
+    def next_jobs(self, queue: str, state: JobState, count: int, jobs: Sequence[AnyJob]) -> list[AnyJob]:
+        """Some of the first `count` jobs of a queue in this state as stored, those behind `jobs`; none if that are all.
+
+        They are to be turned into views in portions (`views`). Entries may be applied between calls of all these.
+        """
+        if len(jobs) >= count:
+            return []
+        return queries.next_jobs(self._state, queue, state, count - len(jobs), jobs[-1] if jobs else None)
 
     def views(self, jobs: Iterable[AnyJob], state: JobState) -> list[JobView]:
         """These jobs, found in this state, as clients see them."""

@@ -17,7 +17,7 @@ from sockpqd.core.rules.expire import is_released
 from sockpqd.core.rules.hand_out import unfinished as any_unfinished
 from sockpqd.core.state import State
 from sockpqd.core.store.body import Data
-from sockpqd.core.store.job import AnyJob, BuriedJob, DelayedJob, JobCounts, RunningJob
+from sockpqd.core.store.job import AnyJob, BuriedJob, DelayedJob, Job, JobCounts, RunningJob
 
 
 class JobView(Struct, gc=False, frozen=True):
@@ -248,22 +248,47 @@ def peek(state: State, selector: AnySelector) -> JobView | None:
     return None if job is None else _seen(state, job)
 
 
-def first_jobs(state: State, name: str, which: JobState, count: int) -> list[AnyJob]:
-    """The first `count` jobs of the queue in this state."""
+def next_jobs(state: State, name: str, which: JobState, count: int, behind: AnyJob | None) -> list[AnyJob]:
+    """The next of the jobs of the queue in this state, `count` at most: behind the place of `behind`, the last before.
+
+    READY and DELAYED jobs may have to be read: no more than PORTION_MAX come at once, and they end when they have
+    LOOKED_BYTES_MAX. Others come all at once, and nothing is behind them. Raises PageLost.
+    """
+    count = max(count, 0)
+    jobs = _jobs(state, name, which, count, behind)
+    if which not in (JobState.READY, JobState.DELAYED):
+        return list(islice(jobs, count))
+    found: list[AnyJob] = []
+    left = limits.LOOKED_BYTES_MAX
+    for job in islice(jobs, min(count, limits.PORTION_MAX)):
+        found.append(job)
+        left -= len(job.data)
+        if left < 0:
+            break
+    return found
+
+
+def _jobs(state: State, name: str, which: JobState, count: int, behind: AnyJob | None) -> Iterable[AnyJob]:
     queue = state.queues.find(name)
-    jobs: Iterable[AnyJob] = ()
+    if queue is not None and which is JobState.READY:
+        return queue.ready_behind(behind) if isinstance(behind, Job) else queue.all_ready()
+    if queue is not None and which is JobState.DELAYED:
+        delayed = queue.delayed or ()
+        return queue.delayed.behind(behind, due_place) if queue.delayed and isinstance(behind, DelayedJob) else delayed
+    if behind is not None:
+        return ()
     if which is JobState.DEAD:
-        jobs = state.dead.get(name, ())
-    elif queue is not None and which is JobState.BURIED:
-        jobs = queue.buried or ()
-    elif queue is not None:
-        if which is JobState.READY:
-            jobs = queue.all_ready()
-        elif which is JobState.DELAYED:
-            jobs = queue.delayed or ()
-        elif queue.running:
-            jobs = (state.running[number] for number in queue.first_taken(count))
-    return list(islice(jobs, max(count, 0)))
+        return state.dead.get(name, ())
+    if queue is not None and which is JobState.BURIED:
+        return queue.buried or ()
+    if queue is not None and queue.running:
+        return (state.running[number] for number in queue.first_taken(count))
+    return ()
+
+
+def due_place(job: DelayedJob) -> tuple[int, int]:
+    """Where a job stands among the DELAYED ones of its queue."""
+    return job.due_ms, job.seq
 
 
 def views(state: State, jobs: Iterable[AnyJob], which: JobState) -> list[JobView]:

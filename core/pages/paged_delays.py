@@ -8,7 +8,7 @@ read, and its jobs are merged with the others. So a part of one page of each lay
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from msgspec import Struct, field
 from sortedcontainers import SortedList
@@ -16,7 +16,7 @@ from sortedcontainers import SortedList
 from sockpqd.core.limits import PAGES_AHEAD
 from sockpqd.core.pages.delayed_front import DelayedFront
 from sockpqd.core.pages.delayed_pages import DelayedPages, place
-from sockpqd.core.pages.merge import merged
+from sockpqd.core.pages.merge import Place, merged
 from sockpqd.core.pages.paged_run import paged_out
 from sockpqd.core.pages.pages import DelayedPage
 from sockpqd.core.store.job import DelayedJob
@@ -47,6 +47,13 @@ class PagedDelays(Struct, gc=False, eq=False):
 
     def __iter__(self) -> Iterator[DelayedJob]:
         return merged(self.near, self._firsts, self.outside.look, place)
+
+    def behind(self, job: DelayedJob, place: Callable[[DelayedJob], Place]) -> Iterator[DelayedJob]:
+        """See JobList. Raises PageLost."""
+        after = place(job)
+        pages = [(first, page) for first, page in self._firsts if (page.when, page.seq) > after]
+        following = merged(self.near.behind(job, place), pages, self.outside.look, place)
+        return (one for one in following if place(one) > after)
 
     def pages(self) -> Iterator[DelayedPage]:
         """The pages, in the order of their first jobs."""

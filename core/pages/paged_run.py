@@ -7,9 +7,9 @@ places.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sockpqd.core.limits import BLOCK_JOBS_MAX, PAGE_BYTES_MAX, PAGE_BYTES_MIN, PAGES_AHEAD
 from sockpqd.core.pages.extras import fit_pages
@@ -87,6 +87,13 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
     def __iter__(self) -> Iterator[Job]:
         for block in self._blocks:
             yield from self.look(block)
+
+    def behind(self, job: Job, place: Callable[[Job], Any]) -> Iterator[Job]:
+        """See JobList; places are those within the priority. Raises PageLost."""
+        after = place(job)
+        for block in self._blocks[bisect_left(self._blocks, after, key=_last_place):]:
+            jobs = self.look(block)
+            yield from jobs[bisect_right(jobs, after, key=place):]
 
     def __getitem__(self, position: int) -> Job:
         for block in self._blocks:

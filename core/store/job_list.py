@@ -10,8 +10,8 @@ behind all others is compared only with the last one, and the first one is simpl
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any, Generic, TypeVar
 
@@ -50,6 +50,14 @@ class JobList(Struct, Generic[_Job], gc=False, eq=False):
 
     def __iter__(self) -> Iterator[_Job]:
         return chain.from_iterable(self._blocks)
+
+    def behind(self, job: _Job, place: Callable[[_Job], Any]) -> Iterator[_Job]:
+        """The jobs behind the place of `job`, which need not be here. Places are compared instead of jobs, as there may
+        be another job at the place of this one by now."""
+        after = place(job)
+        number = bisect_left(self._blocks, after, key=lambda block: place(block[-1])) if self.size else 0
+        for block in self._blocks[number:]:
+            yield from block[bisect_right(block, after, key=place):]
 
     def __getitem__(self, position: int) -> _Job:
         for block in self._blocks:

@@ -11,7 +11,7 @@ The counters of a queue are deleted with it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from heapq import merge
 from itertools import islice
 from typing import Protocol
@@ -28,7 +28,7 @@ from sockpqd.core.store.job import AnyJob, BuriedJob, DelayedJob, Job
 from sockpqd.core.store.job_list import JobList
 from sockpqd.core.store.policies.oldest import OldestFirst
 from sockpqd.core.store.policies.weights import Weights
-from sockpqd.core.store.ready import ReadyJobs
+from sockpqd.core.store.ready import ReadyJobs, place_of
 from sockpqd.core.store.timer_index import TimerIndex
 
 # Positions in Queue.counters: jobs that came, hand-outs and how they ended, dead jobs, jobs whose TTL ended, jobs that
@@ -45,6 +45,9 @@ class DelayedJobs(Protocol):
     size: int
 
     def __iter__(self) -> Iterator[DelayedJob]: ...
+
+    def behind(self, job: DelayedJob, place: Callable[[DelayedJob], tuple[int, int]]) -> Iterator[DelayedJob]:
+        """The jobs behind the place of `job`, which need not be here."""
 
     @property
     def first(self) -> DelayedJob:
@@ -147,6 +150,11 @@ class Queue(Struct, gc=False, eq=False):
     def all_ready(self) -> Iterator[Job]:
         """The READY jobs in order."""
         return iter(self.ready) if self.blocked is None else merge(self.ready, self.blocked)
+
+    def ready_behind(self, job: Job) -> Iterator[Job]:
+        """The READY jobs behind the place of `job`, in order. Raises PageLost."""
+        behind = self.ready.behind(job)
+        return behind if self.blocked is None else merge(behind, self.blocked.behind(job, place_of))
 
 
 class ReadyWatcher(Protocol):

@@ -16,7 +16,7 @@ searched, the ones that were there first; for the jobs of all others their run i
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
@@ -30,6 +30,15 @@ from sockpqd.core.store.job_list import JobList
 _NONE: SortedList = SortedList()        # the ranks while there are no runs
 _NO_RUNS: dict[int, None] = {}          # shared by all queues without very many priorities, and never changed
 _NO_JOBS: dict[int, int] = {}
+
+
+def place_of(job: Job) -> tuple[int, int, int]:
+    """Where the job stands among the READY ones of its queue."""
+    return job.rank, job.when, job.seq
+
+
+def _place_in_run(job: Job) -> tuple[int, int]:
+    return job.when, job.seq
 
 
 class ReadyJobs(Struct, gc=False, eq=False):
@@ -50,6 +59,20 @@ class ReadyJobs(Struct, gc=False, eq=False):
             return iter(self._few)
         runs = map(self._runs.__getitem__, self._ranks)
         return chain.from_iterable(run if isinstance(run, JobList) else (run,) for run in runs)
+
+    def behind(self, job: Job) -> Iterator[Job]:
+        """The jobs behind the place of `job`, which need not be here."""
+        if self._runs is None:
+            yield from self._few[bisect_right(self._few, place_of(job), key=place_of):]
+            return
+        for rank in list(self._ranks.irange(job.rank)):
+            run = self._runs[rank]
+            if rank != job.rank:
+                yield from run if isinstance(run, JobList) else (run,)
+            elif isinstance(run, JobList):
+                yield from run.behind(job, _place_in_run)
+            elif place_of(run) > place_of(job):
+                yield run
 
     @property
     def first(self) -> Job:

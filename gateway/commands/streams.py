@@ -52,7 +52,11 @@ async def peek_list(client: Client, queue: str, state: JobState, count: int, pla
     """Stream the answer to PEEK at a queue: a list, then all data concatenated."""
     await client.hub.turn()
     machine = client.hub.cluster.machine
-    jobs = machine.first_jobs(queue, state, count)
+    jobs: list[AnyJob] = []
+    while some := machine.next_jobs(queue, state, count, jobs):
+        jobs += some
+        if len(jobs) < count:
+            await client.hub.turn()
     await client.stream(responses.number(len(jobs)))
     async for piece in pieces(client, jobs):
         await client.stream(listings.seen_lines(machine.views(piece, state), places))

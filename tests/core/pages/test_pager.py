@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sockpqd.core import (
+    AnyJob,
     ConfigureQueue,
     Due,
     Get,
@@ -19,6 +20,7 @@ from sockpqd.core import (
     Put,
     PutWith,
     QueueChange,
+    limits,
 )
 from sockpqd.core.limits import INDEXED_BYTES, JOB_BYTES, PAGE_HANDLE_BYTES
 from sockpqd.core.pages import pager
@@ -224,6 +226,26 @@ def test_a_page_that_is_not_there_is_lost(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(PageLost):
         take(machine, 30_000)
     assert len(numbers) == 2
+
+
+def test_what_is_shown_is_read_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = filled(BUDGET, 30_000)
+    relieve(machine)
+    monkeypatch.setattr(limits, "LOOKED_BYTES_MAX", 300 * len(BODY))
+    found: list[AnyJob] = []
+    pages, read = pages_of(machine), []
+    while True:
+        before = pages.read
+        some = machine.next_jobs("q0", JobState.READY, 29_000, found)
+        read.append(pages.read - before)
+        if not some:
+            break
+        found += some
+    assert len(found) == 29_000
+    assert found == sorted(found)
+    assert len({job.seq for job in found}) == 29_000
+    assert sum(read) > 50
+    assert max(read) <= 3
 
 
 @pytest.mark.parametrize("data", [b"", b"\x90", b"\xc1", b"\x91\x01"])

@@ -20,6 +20,7 @@ SERVING_S = 15.0
 CALL_S = 20.0
 INSIST_S = 40.0
 PUTS_MAX = 10_000
+LINES_AT_ONCE = 500
 DONE = (b"200 OK", b"409 Job Exists")
 LISTED = (b"PUTS", b"GET")         # commands that are answered by a list
 
@@ -81,6 +82,19 @@ class Arena:
                     for command in commands]
         finally:
             wire.close()
+
+    async def tell(self, lines: list[str]) -> None:
+        """Say all of these on one connection, many before the answer to the first is read; each must be executed."""
+        host, _, port = (await asyncio.to_thread(self.server)).rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        async with asyncio.timeout(5 * CALL_S):
+            for start in range(0, len(lines), LINES_AT_ONCE):
+                portion = lines[start:start + LINES_AT_ONCE]
+                writer.write("".join(portion).encode())
+                for line in portion:
+                    answer = await reader.readline()
+                    self.expect(answer.startswith(b"200 OK"), f"{line!r}: {answer!r}")
+        writer.close()
 
     async def put_lists(self, queues: Sequence[str], options: Callable[[int], str] = lambda number: "") -> None:
         """Put a job without data into each of these queues; `options`: what stands behind the length. Raises

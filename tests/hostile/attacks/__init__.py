@@ -19,10 +19,11 @@ from tests.hostile.attacks import (
     rubbish,
     sessions,
     subscriptions,
+    work,
 )
 
 ATTACKS: tuple[Attack, ...] = (
     *commands.ATTACKS, *releases.ATTACKS, *bodies.ATTACKS, *disk.ATTACKS, *connections.ATTACKS, *memory.ATTACKS,
     *doors.ATTACKS, *overload.ATTACKS, *lists.ATTACKS, *sessions.ATTACKS, *subscriptions.ATTACKS, *clock.ATTACKS,
-    *paged.ATTACKS, *forwarded.ATTACKS, *rubbish.ATTACKS,
+    *paged.ATTACKS, *work.ATTACKS, *forwarded.ATTACKS, *rubbish.ATTACKS,
 )

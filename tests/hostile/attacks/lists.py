@@ -17,7 +17,6 @@ WORKERS = 9000
 BINDINGS = 20_000
 DELAYED = 150_000
 DELAY_S = 3600
-AT_ONCE = 500
 BOUNDS = Bounds(p50_ms=20, gap_s=1, growth_mb=300)
 
 
@@ -28,26 +27,12 @@ async def fill_queues(arena: Arena) -> None:
 
 async def fill_topics(arena: Arena) -> None:
     """20,000 bindings, of queues without jobs."""
-    await _say(arena, [f"TOPIC BIND t{number % 100} q{number}\r\n" for number in range(BINDINGS)])
+    await arena.tell([f"TOPIC BIND t{number % 100} q{number}\r\n" for number in range(BINDINGS)])
 
 
 async def fill_workers(arena: Arena) -> None:
     """9,000 workers, of one session."""
-    await _say(arena, ["SESSION TTL 600\r\n", *(f"WORKER w{number} 1 0\r\n" for number in range(WORKERS))])
-
-
-async def _say(arena: Arena, lines: list[str]) -> None:
-    """Say all of these on one connection, many before the answer to the first is read."""
-    host, _, port = (await asyncio.to_thread(arena.server)).rpartition(":")
-    reader, writer = await asyncio.open_connection(host, int(port))
-    async with asyncio.timeout(5 * CALL_S):
-        for start in range(0, len(lines), AT_ONCE):
-            portion = lines[start:start + AT_ONCE]
-            writer.write("".join(portion).encode())
-            for line in portion:
-                answer = await reader.readline()
-                arena.expect(answer.startswith(b"200 OK"), f"{line!r}: {answer!r}")
-    writer.close()
+    await arena.tell(["SESSION TTL 600\r\n", *(f"WORKER w{number} 1 0\r\n" for number in range(WORKERS))])
 
 
 async def fill_delayed(arena: Arena) -> None:

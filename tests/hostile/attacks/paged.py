@@ -7,12 +7,14 @@ import time
 
 from tests.hostile.arena import Arena
 from tests.hostile.attack import Attack, Bounds
+from tests.hostile.crowd import Crowd
 
 DELAY_S = 60                # of the jobs that are kicked, and longer than it takes to put all
 SIZE = 200_000
 JOBS = 500                  # in each queue
 AT_ONCE = 20
 LOOK_S = 0.1
+PEEKED, SHOWN, PUT_AT_ONCE = 10_000, 10_000, 100
 
 
 async def put_paged(arena: Arena) -> None:
@@ -42,8 +44,25 @@ async def removals(arena: Arena) -> None:
     await asyncio.to_thread(remove)
 
 
+async def put_shown(arena: Arena) -> None:
+    """10,000 jobs of 10 KB, nearly all on the disk."""
+    lines = f"PUTS {PUT_AT_ONCE}\r\n".encode() + (f"shown 0 {SHOWN}\r\n".encode() + bytes(SHOWN)) * PUT_AT_ONCE
+    await arena.insist([lines] * (PEEKED // PUT_AT_ONCE))
+
+
+async def peeks(arena: Arena) -> None:
+    """They are shown without end, to four that read."""
+    crowds: list[Crowd] = []
+    await arena.besiege(4, repeated=f"PEEK shown READY COUNT {PEEKED}\r\n".encode(), crowds=crowds)
+    shown = sum(crowd.bytes for crowd in crowds)
+    arena.note(f"{shown >> 20} MiB shown")
+    arena.expect(shown > 0, "nothing was shown")
+
+
 ATTACKS = (
     Attack("paged-removals", "2,000 jobs of 200 KB on the disk are purged, deleted, kicked, and become due", removals,
            prepare=put_paged, config={"limits": {"hot_bytes": 8 << 20}}, seconds=10,
            bounds=Bounds(p50_ms=20, gap_s=1, growth_mb=300)),
+    Attack("paged-peeks", "PEEK COUNT 10000 of jobs of 10 KB on the disk without end, on 4 connections", peeks,
+           prepare=put_shown, config={"limits": {"hot_bytes": 8 << 20}}, bounds=Bounds(p50_ms=20, gap_s=1)),
 )

@@ -1,0 +1,92 @@
+"""Commands that are much more work than they are bytes: topics, groups, transactions, names."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tests.hostile.arena import Arena
+from tests.hostile.attack import Attack, Bounds
+from tests.hostile.crowd import Crowd
+
+BOUND = 5000                # queues of a topic
+GROUPED = 10_000            # jobs, each of a group and in a queue of its own
+FAIR, GROUPS = 40_000, 3000
+COMMANDS = 1000             # of a transaction
+DELAYED = 2000
+WAITERS = 1500
+GETB_NAMES, SUBSCRIBED = 9000, 1000
+BOUNDS = Bounds(p50_ms=20, gap_s=1)
+
+
+async def bind(arena: Arena) -> None:
+    """5,000 queues are bound to a topic, each by a pattern."""
+    await arena.tell([f"TOPIC BIND wide wide{number} PATTERN *.a.#\r\n" for number in range(BOUND)])
+
+
+async def topic_puts(arena: Arena) -> None:
+    """Each job comes into all of them."""
+    await _repeat(arena, 4, b"PUT @wide 0 3 ROUTE b.a.c\r\nabc" * 32)
+
+
+async def grouped_puts(arena: Arena) -> None:
+    """Each of the jobs has a group and a queue of its own."""
+    jobs = b"".join(b"grouped%d 0 3 GROUP g%d\r\nabc" % (number, number) for number in range(GROUPED))
+    await _repeat(arena, 2, b"PUTS %d\r\n%b" % (GROUPED, jobs))
+
+
+async def transactions(arena: Arena) -> None:
+    """Each command puts a job with an item and a group into a queue of its own."""
+    puts = b"".join(b"PUT t%d 0 3 IS i%d GROUP g%d\r\nabc" % ((number,) * 3) for number in range(COMMANDS))
+    await _repeat(arena, 4, b"BEGIN\r\n%bCOMMIT\r\n" % puts)
+
+
+async def fill_groups(arena: Arena) -> None:
+    """40,000 jobs of 3,000 groups and as many items."""
+    await arena.put_lists(["fair"] * FAIR, lambda number: f" IS i{number} GROUP g{number % GROUPS}")
+
+
+async def fair_gets(arena: Arena) -> None:
+    """As many as possible are taken, and come back."""
+    await _repeat(arena, 4, b"GET fair|more BY FAIR COUNT 10000 EXPIRE 1 THEN LATER\r\n")
+
+
+async def kicks(arena: Arena) -> None:
+    """Delayed jobs are put, made ready and removed, 2,000 by a command."""
+    puts = b"PUTS %d\r\n" % DELAYED + b"kicked 0 3 DELAY 1000 NUMBER\r\nabc" * DELAYED
+    await _repeat(arena, 2, puts + b"KICK kicked 1000000 HERE\r\nQUEUE PURGE kicked ALL\r\n")
+
+
+async def _repeat(arena: Arena, connections: int, commands: bytes) -> None:
+    crowds: list[Crowd] = []
+    await arena.besiege(connections, repeated=commands, crowds=crowds)
+    arena.note(f"{sum(crowd.good for crowd in crowds):,} good answers")
+    arena.expect(any(crowd.good for crowd in crowds), "nobody was answered")
+
+
+async def waiters(arena: Arena) -> None:
+    """They come at once, and come again when they are cut."""
+    names = "|".join(f"m{number}" for number in range(GETB_NAMES)).encode()
+    await arena.besiege(WAITERS, opening=b"GETB %b\r\n" % names, again_s=1.0)
+
+
+async def subscribers(arena: Arena) -> None:
+    """Each by prefixes that no other has."""
+    async with asyncio.timeout(arena.seconds + 30):
+        await arena.besiege(WAITERS, again_s=1.0, opening=lambda number: b"SUBSCRIBE PUT|TAKE %b\r\n" % "|".join(
+            f"prefix{number}_{name}*" for name in range(SUBSCRIBED)).encode())
+
+
+ATTACKS = (
+    Attack("topic-puts", "PUT to a topic of 5,000 queues without end, on 4 connections", topic_puts, prepare=bind,
+           bounds=BOUNDS),
+    Attack("grouped-puts", "PUTS of 10,000 jobs in as many queues and groups without end, on 2 connections",
+           grouped_puts, bounds=BOUNDS),
+    Attack("transactions", "transactions of 1,000 PUTs with items and groups without end, on 4 connections",
+           transactions, bounds=BOUNDS),
+    Attack("fair-gets", "GET COUNT 10000 BY FAIR among 3,000 groups without end, on 4 connections", fair_gets,
+           prepare=fill_groups, bounds=BOUNDS),
+    Attack("kicks", "2,000 delayed jobs are put, kicked and purged without end, on 2 connections", kicks,
+           bounds=BOUNDS),
+    Attack("wide-waiters", "1,500 GETBs of 9,000 names each come at once", waiters, bounds=BOUNDS),
+    Attack("wide-hearers", "1,500 SUBSCRIBEs of 1,000 names each come at once", subscribers, bounds=BOUNDS),
+)

@@ -205,7 +205,7 @@ class TubeFigures(Struct, array_like=True, tag=105, frozen=True, gc=False):
     pauses: int = 0
     pause_s: int = 0
     pause_left_s: int = 0
-    exists: bool = False        # it has jobs, or was told apart otherwise
+    exists: bool = False        # it has jobs, or was distinguished otherwise
 
 
 class Names(Struct, array_like=True, tag=106, frozen=True, gc=False):

@@ -135,7 +135,7 @@ async def _reserved(cluster: Cluster, job: Job) -> calls.Reserved:
         try:
             lease_s = (await cluster.client.job_stat(number)).lease or LASTING_S
             cluster.leases.note(number, lease_s)
-        except (SockpqError, asyncio.CancelledError):       # the job is reserved all the same, and must be reported
+        except (SockpqError, asyncio.CancelledError):       # the job is reserved nevertheless, and must be reported
             lease_s = LASTING_S
     return calls.Reserved(number, job.id, job.queue, lease_s, job.data)
 

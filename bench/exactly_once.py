@@ -103,7 +103,7 @@ def consume(servers: list[str], numbers: Iterator[int], record: SharedCount, pre
                 wait = WAIT_S
                 if portion := bodies(numbers, prefetch):
                     client.put_many(QUEUE, portion)
-                    wait = IDLE_S       # whoever has numbers must not wait for those of others
+                    wait = IDLE_S       # a client with numbers must not wait for others' numbers
                 for count, job in enumerate(client.consume(QUEUE, expire=EXPIRE_S, wait=wait, prefetch=prefetch), 1):
                     record.finished(job.data)
                     if count % prefetch == 0 and (portion := bodies(numbers, prefetch)):

@@ -137,7 +137,7 @@ class NodeStatus(Struct, frozen=True):
     version: str | None
     ahead_ms: int | None        # how far its clock is ahead of this node's, estimated from messages
     level: int | None = None    # the feature level that it knows
-    cluster_level: int | None = None    # that of the cluster, as far as it has applied the log
+    cluster_level: int | None = None    # of the cluster, as far as it has applied the log
 
 
 class PeerFigures(Struct, frozen=True):
@@ -179,7 +179,7 @@ class Figures(Struct, frozen=True):
     elections: int              # that this node started
     commit_latency: Histogram   # seconds from the proposal of an entry's first operation until it was applied
     fsync: Histogram            # seconds per sync of the journal
-    preparations: Histogram     # seconds per segment of the journal, created beside the loop
+    preparations: Histogram     # seconds per segment of the journal, created in the background
     turns: Histogram            # seconds per turn of the loop, from its first event to its end
     turn_longest_s: float       # in the last one to two minutes
     journal_bytes: int          # of entries that the newest snapshot does not cover
@@ -201,7 +201,7 @@ class Figures(Struct, frozen=True):
     clock_ahead_ms: int | None  # this node's wall clock ahead of the median of the voters', None if unknown
     time_ahead_ms: int | None   # replicated time ahead of that median
     level: int                  # the feature level that it knows
-    cluster_level: int          # that of the cluster
+    cluster_level: int          # of the cluster
     rejoining: bool             # it has set damaged files aside, and does not vote yet
     damaged_files: int          # found while it runs
     scrubbed_bytes: int         # read again to look for damage

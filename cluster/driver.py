@@ -337,7 +337,7 @@ class Driver:
             self._unlink(name)
         if members.changed:
             members.follow()
-            self.journal.keep_commit()          # an operator who was told that a node was removed may rely on it,
+            self.journal.keep_commit()          # an operator who got the answer that a node was removed may rely on it,
             self.syncing.hurry()                # at once
             self._stale = True
         if not self._stale or (self.replica.is_leader and not members.belongs):

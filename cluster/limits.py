@@ -137,7 +137,7 @@ SCRUB_BYTES_PER_S = 4 << 20     # and how fast they are
 DAMAGED_KEPT = 2                # folders with damaged files that a node has set aside; older ones are removed
 REJOIN_S = 30.0                 # a node that set its files aside waits this long for a leader before it gives up
 SNAPSHOT_RETRY_S = 10.0         # pause after a snapshot could not be written, for example on a full disk
-# A snapshot is synced in portions: the journal's own sync waits for the portion under way, and one large sync at the
+# A snapshot is synced in portions: the journal's own sync waits for the current portion, and one large sync at the
 # end would delay it for seconds.
 SNAPSHOT_SYNC_BYTES = 1 << 20
 
@@ -171,7 +171,7 @@ REDIAL_S = 0.03, 0.1            # pause before dialling again, drawn from this r
 REDIAL_REFUSED_S = 1.0          # a peer that refuses us is dialled less and less often, down to once in this time
 DUPLICATE_S = 1.0               # who was heard within this time keeps its place when another comes with its name
 SILENCE_S = 3.0                 # silence of a dead connection: nodes describe themselves every INFO_S
-STRANGERS_MAX = 64              # connections that have not greeted yet, and TLS handshakes under way
+STRANGERS_MAX = 64              # connections that have not greeted yet, and TLS handshakes in progress
 
 # ---- File descriptors
 

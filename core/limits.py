@@ -24,7 +24,7 @@ SESSION_TTL_MS_MAX = 86_400_000     # more would keep memory for clients that ar
 LEVELS_MAX = 16                     # of FAIR
 LEVEL_S_MAX = 1 << 40               # a threshold of FAIR
 CAP_MS_MAX = 86_400_000             # of one hand-out, as FAIR charges it
-MULTIPLIER_MAX = 100                # by which the share of a level is smaller than that of the one below
+MULTIPLIER_MAX = 100                # by which the share of a level is smaller than the share of the level below
 GROUP_KEEP_MS_MAX = 86_400_000      # for which a group without jobs is remembered
 RAN_MS_MAX = DURATION_MS_MAX        # what a worker may say it has run
 
@@ -36,7 +36,7 @@ SESSIONS_MAX = 100_000
 USERS_MAX = 10_000
 WORKERS_MAX = 10_000
 WORKERS_LEFT_MAX = 1000             # names without a worker for which an operator's last words are kept,
-WORKER_LEFT_MS = 60_000             # for this long: that of a restart
+WORKER_LEFT_MS = 60_000             # for this long: the time of a restart
 WORKER_SILENT_MS = 30_000           # a session unused for so long may lose the names of its workers to another one
 TOPIC_BINDINGS_MAX = 10_000         # of one topic
 BINDINGS_MAX = 100_000              # of all topics
@@ -46,13 +46,13 @@ ROUTE_STEPS_MAX = 60_000            # words of the key times patterns of the top
 SHARED_BYTES_MIN = 32               # shorter bodies are not worth sharing in a snapshot
 RETAINED_KEYS_MAX = 1_000_000       # of one queue; one more makes it forget the one that would expire first
 TICKETS_MAX = 1_000_000             # open ones of all pulses; one more gives up the oldest
-REQUEST_WINDOW = 64                 # answers that a session remembers: those of the newest request numbers
+REQUEST_WINDOW = 64                 # answers that a session remembers, by the newest request numbers
 
 # ---- How large and how long one entry of the log may be, so that none keeps heartbeats and other clients waiting.
 
 # No operation may cost more, or it is refused before it is proposed. The work (core/handlers/cost.py) takes some 15 ms,
 # and 30 ms where the jobs have every rare attribute.
-OPERATION_BYTES_MAX = (16 << 20) + (256 << 10)      # 16 MiB of data, and what is said about it
+OPERATION_BYTES_MAX = (16 << 20) + (256 << 10)      # 16 MiB of data, and its description
 OPERATION_WORK_MAX = 30_000
 
 # An entry stops when it has spent this much, and the rest of its operations moves to the next one. Each byte handed out

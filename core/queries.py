@@ -33,8 +33,8 @@ class JobView(Struct, gc=False, frozen=True):
     attempts: int               # hand-outs so far
     at_ms: int | None           # the time it was put for, if any
     deadline_ms: int | None     # of a running job with a lease
-    reason: str | None = None   # why it was put back or buried last, if its worker said it
-    seq: int = 0                # the number of its place; of a running job that of its old one
+    reason: str | None = None   # why it was put back or buried last, if its worker gave a reason
+    seq: int = 0                # the number of its place; for a running job of its old place
     group: str | None = None    # for fair shares
     number: int | None = None   # of a numbered job,
     counts: JobCounts | None = None     # and what it has gone through

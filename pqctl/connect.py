@@ -46,7 +46,7 @@ class Servers:
 
     @property
     def serving(self) -> bool:
-        """Whether the leader executes clients' commands."""
+        """True if the leader executes clients' commands."""
         return serves(self.views[0])
 
     def named(self) -> Iterator[tuple[str, str]]:
@@ -65,7 +65,7 @@ class Servers:
         return f"server {server_id}"
 
     def without(self, name: str) -> str:
-        """Describe in a sentence what is left of the cluster without this node."""
+        """Describe in a sentence the rest of the cluster without this node."""
         health = assess(self.views, len(self.views))
         voters_up = {node.name for node in health.nodes} - health.learners - health.missing
         if len(voters_up - {name}) >= health.majority:
@@ -91,7 +91,7 @@ class Servers:
 
     @contextmanager
     def having(self, name: str | None) -> Iterator[None]:
-        """Turn a refusal into a Failure that says so if the cluster has no such node; None: no node was named."""
+        """Turn a refusal into a Failure if the cluster has no such node; None: no node was named."""
         try:
             yield
         except NotExecuted as error:
@@ -111,7 +111,7 @@ def _leadership(view: ServerView) -> tuple[bool, int]:
 def find(call: Call) -> Servers:
     """Find the servers of the cluster the given ones belong to; raises Unavailable or AuthError if none answers.
 
-    Raises Failure if they belong to several: nobody says which one is meant.
+    Raises Failure if they belong to several clusters: it is unknown which one is meant.
     """
     views, count = ask(call.servers, min(ASK_S, call.timeout), call.access)
     own = of_one_cluster(views, count)

@@ -35,12 +35,12 @@ class Health:
 
     @property
     def serving(self) -> bool:
-        """Whether a leader executes clients' commands."""
+        """True if a leader executes clients' commands."""
         return self.leader is not None
 
     @property
     def switched_off(self) -> bool:
-        """Whether all nodes that answer report being switched offline."""
+        """True if all nodes that answer report being switched offline."""
         known = [node.online for node in self.nodes if node.online is not None]
         return bool(known) and not any(known)
 
@@ -134,7 +134,7 @@ def strangers(given: Iterable[ServerView], own: Sequence[ServerView]) -> list[Se
 
 
 def in_words(foreign: Sequence[ServerView], own: Sequence[ServerView]) -> str:
-    """Describe these strangers."""
+    """Describe servers of another cluster in a sentence."""
     others = ", ".join(sorted({view.cluster for view in foreign if view.cluster is not None}))
     one = id_of(own)
     ids = f": {others}, not {one}" if others and one else ""

@@ -1,4 +1,4 @@
-"""What all commands share: the options --servers, --json and --timeout, and how they answer and fail."""
+"""The parts common to all commands: the options --servers, --json and --timeout, output and failures."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""What a file of `pqctl backup` says about itself, read without holding it in memory.
+"""Reads a file of `pqctl backup` without holding it in memory, as far as it describes itself.
 
     magic       8 bytes     PQRAFT1 and a newline
     format      4 bytes     big endian
     frames                  each: length of its body (4 bytes, big endian), body (MessagePack); the first is the head
     checksum    32 bytes    BLAKE2b of everything before
 
-It is the answer to SNAPSHOT as it came. What the frames hold is the servers' own business, but for the head and users.
+It is the answer to SNAPSHOT as it came. The contents of frames belong to the servers, except the head and the users.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _USERS = b"\x92\xa5users"       # how a frame with users begins: an array of two
 
 
 class Damaged(Exception):
-    """The file is no snapshot, or not as it was written; the message says how that is known."""
+    """The file is not a snapshot, or was changed since; the message gives the evidence."""
 
 
 class SnapshotUser(NamedTuple):
-    """A user as the cluster keeps one."""
+    """A user as stored in the cluster."""
 
     name: str
     rights: str
@@ -42,7 +42,7 @@ class SnapshotUser(NamedTuple):
 
 
 class Contents(NamedTuple):
-    """What the head says."""
+    """The contents of the head."""
 
     size: int                   # bytes of the file
     format: int

@@ -1,10 +1,13 @@
-"""Docstrings are written as an English engineer writes them, in the packages that are listed here."""
+"""Docstrings, comments, messages and documents are written as an English engineer writes them."""
 
 from __future__ import annotations
 
 import ast
+import inspect
 import re
+import tokenize
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -13,9 +16,9 @@ ROOT = Path(__file__).parents[1]
 
 DONE = (
     "cluster", "core/fair", "core/handlers", "core/members", "core/pages", "core/pulse", "core/rules", "core/sessions",
-    "core/snapshot", "core/store", "devcluster", "bench", "integrations", "client/src/sockpq/_backends",
-    "client/src/sockpq/_engine", "client/src/sockpq/_streaming", "client/src/sockpq/worker",
+    "core/snapshot", "core/store", "pqctl", "client", "devcluster", "deploy", "bench", "integrations", "examples",
 )       # others follow
+DOCUMENTS = ("*.md", "docs/*.md", "docs/design/*.md", "docs/spec/*.md", "client/*.md", "integrations/*/*.md")
 
 # Words of a translation, with what to write instead.
 WORDS = {
@@ -57,6 +60,23 @@ def translated(source: str) -> list[tuple[int, str]]:
     return found
 
 
+def remarks(source: str) -> Iterator[tuple[int, str]]:
+    """The comments and the messages in a module, with their lines."""
+    for token in tokenize.generate_tokens(StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+    tree = ast.parse(source)
+    documented = {text for _, text in docstrings(source)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(text := node.value, str) and " " in text.strip():
+            yield from [(node.lineno, text)] * (inspect.cleandoc(text) not in documented)
+
+
+def denied(text: str) -> list[str]:
+    """The words of translations in a text, outside code."""
+    return DENIED.findall(CODE.sub("", text))
+
+
 @pytest.mark.parametrize("package", DONE)
 def test_docstrings_are_english(package: str) -> None:
     files = sorted((ROOT / package).rglob("*.py"))
@@ -65,8 +85,33 @@ def test_docstrings_are_english(package: str) -> None:
     assert {path: words for path, words in found.items() if words} == {}
 
 
+@pytest.mark.parametrize("package", DONE)
+def test_comments_and_messages_are_english(package: str) -> None:
+    found = [
+        (path.relative_to(ROOT).as_posix(), line, word)
+        for path in sorted((ROOT / package).rglob("*.py"))
+        for line, text in remarks(path.read_text())
+        for word in denied(text)
+    ]
+    assert found == []
+
+
+def test_documents_are_english() -> None:
+    paths = {path for pattern in DOCUMENTS for path in ROOT.glob(pattern)} - {ROOT / "CHANGELOG.md"}
+    assert len(paths) > 20
+    lines = [(path.name, line, text) for path in paths for line, text in enumerate(path.read_text().splitlines(), 1)]
+    assert [(name, line, word) for name, line, text in lines for word in denied(text)] == []
+
+
 def test_each_kind_is_found() -> None:
     assert translated('"""What is there."""\n') == [(1, "What is there.")]
     assert translated('def f():\n    """Begin anew, and that is\n\n    Told to all."""\n') == [(2, "anew"), (2, "Told")]
     assert translated('def f(told):\n    """`told` is called; Whatever else."""\n') == []
     assert translated('"""Its length, and that of the other."""') == [(1, "that of the")]
+
+
+def test_remarks_are_comments_and_messages() -> None:
+    assert list(remarks('"""Told so."""\nx = f"{told} is said"      # whoever\ny = "told"\n')) == [
+        (2, "# whoever"), (2, " is said"),
+    ]
+    assert denied("`told` is whoever said it") == ["whoever", "said"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-BYTES = 100                     # of a job, unless said
+BYTES = 100                     # of a job, unless given
 
 
 class Workload(NamedTuple):
@@ -28,7 +28,7 @@ class Workload(NamedTuple):
 def _produce(connections: int, in_flight: int = 1, size: int = BYTES, rate: float | None = None) -> Workload:
     title = f"PUT, {connections:,} connection{'s' if connections > 1 else ''}"
     if in_flight > 1:
-        title = f"PUT, {connections} connections with {in_flight} under way each"
+        title = f"PUT, {connections} connections with {in_flight} in flight each"
     if size != BYTES:
         title += f", {size:,} bytes"
     return Workload(title, "produce", ("-P", str(connections), "-W", str(in_flight), "-s", str(size)), rate=rate)

@@ -1,7 +1,7 @@
 """No mail twice: python mail_once.py ann@example.org bob@example.org ..
 
-The key of a job is made of the one who gets the mail. While such a job is not finished there is no second one, and the
-queue keeps the keys of finished jobs for a day, so that a program that is started again sends nothing twice.
+The key of a job is the recipient. While such a job is unfinished a second one is refused, and the queue keeps the keys
+of finished jobs for a day, so that a program that is started again sends nothing twice.
 """
 
 import hashlib

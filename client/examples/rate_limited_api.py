@@ -1,10 +1,10 @@
 """Many programs, one rate limit: python rate_limited_api.py [WORKERS [SECONDS_PER_PHASE [PICTURE.svg]]]
 
-A pretended API allows ten requests in any second for each address. All workers share one address, also with a program
+A simulated API allows ten requests in any second for each address. All workers share one address, also with a program
 that takes no turns and asks whenever it likes, about once a second. The API is well for a while; then it can serve only
-five requests a second, and its answers take longer and longer; it recovers; and at last it says that the daily limit
-is reached. The workers know nothing of each other: each waits for its turn of the pulse "example_api", and says how its
-request went.
+five requests a second, and its answers take longer and longer; it recovers; and at last it reports that the daily limit
+is reached. The workers know nothing of each other: each waits for its turn of the pulse "example_api", and reports the
+outcome of its request.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from collections import defaultdict, deque
 from sockpq import PulseNotFound, aio
 from sockpq.errors import WaitTimeout
 
-PULSE = "example_api"       # made anew
+PULSE = "example_api"       # made again
 LIMIT = 10                  # requests in any second, for each address
 APART_S = 0.15              # between ours: two in three of them, as the other program needs some and packets need time
 SLOW_S = 1.0                # an answer that takes longer means that the API has too much to do
@@ -71,7 +71,7 @@ async def work(client: aio.Client, api: Api) -> None:
 
 
 async def ask_without_turns(api: Api) -> None:
-    """The other program."""
+    """The program that asks without turns."""
     while api.phase() < len(PHASES):
         await asyncio.sleep(random.expovariate(1.0))
         await api.request(OURS)
@@ -105,7 +105,7 @@ async def main() -> None:
         with contextlib.suppress(PulseNotFound):
             await client.pulse_delete(PULSE)
         # Turns that come one by one arrive one by one. Of ten at once the API sees twenty in a second when the first
-        # ten are a little late. And after each it is said whether the next should come later.
+        # ten are a little late. Each answer also says whether the next should come later.
         await client.pulse_create(PULSE, rate=1, per=APART_S, step=0.03)
         api = Api()
         await asyncio.gather(ask_without_turns(api), *(work(client, api) for _ in range(WORKERS)))

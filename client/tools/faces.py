@@ -1,4 +1,4 @@
-"""Writes what the two clients have in common, so that each call is declared once.
+"""Generates the methods that the two clients have in common, so that each call is declared once.
 
     python client/tools/faces.py [--check]
 
@@ -7,7 +7,7 @@
    that it has, with all options by name and type.
 2. Each file of `sockpq/_async` becomes one of `sockpq/_sync`: the blocking client.
 
-With --check nothing is written; the exit code is 1 if a file is not what this program would write.
+With --check nothing is written; the exit code is 1 if a file differs from the output of this program.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Parameter(NamedTuple):
 
 
 class Call(NamedTuple):
-    """One declaration."""
+    """One declaration of a call."""
 
     module: str
     name: str
@@ -100,7 +100,7 @@ def main(arguments: list[str]) -> int:
 
 
 def files(package: Path) -> Iterator[tuple[Path, str]]:
-    """Every file this program is responsible for, with what it should hold."""
+    """Every generated file, with its content."""
     folder = package / "_protocol" / "commands"
     calls = {name: declarations(folder / f"{file}.py", name) for name, file in MODULES.items()}
     for path in sorted((package / "_async").glob("*.py")):
@@ -111,7 +111,7 @@ def files(package: Path) -> Iterator[tuple[Path, str]]:
 
 
 def declarations(path: Path, module: str) -> list[Call]:
-    """The calls that a file declares, in its order."""
+    """The calls that a file declares, in order."""
     tree = ast.parse(path.read_text("utf-8"))
     settings = {node.name: _fields(node) for node in tree.body if isinstance(node, ast.ClassDef)}
     return [
@@ -154,12 +154,12 @@ def _declaration(
 
 
 def _source(node: ast.expr) -> str:
-    """An expression as it would be written in the client: with double quotes, and its class for a job in hand."""
+    """An expression in the client's notation: with double quotes, and its class for a job in hand."""
     return re.sub(r"\bHeldJob\b", "Job", ast.unparse(node).replace("'", '"'))
 
 
 def with_methods(text: str, calls: dict[str, list[Call]]) -> str:
-    """The file of an asyncio class, with its methods below the line that asks for them."""
+    """The file of an asyncio class with the generated methods inserted."""
     found = DECLARED.search(text)
     if not found:
         return text
@@ -173,7 +173,7 @@ def with_methods(text: str, calls: dict[str, list[Call]]) -> str:
 
 
 def _method(kind: str, call: Call) -> str:
-    """One method, of the asyncio client."""
+    """One method of the asyncio client."""
     parameters = [one for one in call.parameters if not (kind == "Job" and one.name == "job")]
     given = [f"{one.name}={HELD.get(one.name, one.name)}" if one.keyword else one.name for one in parameters]
     parameters = [one for one in parameters if one.name not in HELD]
@@ -211,14 +211,14 @@ def _method(kind: str, call: Call) -> str:
 
 
 def _short(call: Call) -> str:
-    """The first paragraph, for those who know the rest."""
+    """The first paragraph of the documentation, for methods that refer to the rest."""
     first = call.documentation.split("\n\n")[0].replace("\n", " ")
     sentence = re.split(r"[.;] |: (?![^(]*\))", first)[0].removesuffix(".")
     return f"{sentence}. See Client.{call.name}."
 
 
 def _call(function: str, arguments: str, end: str = "") -> str:
-    """A statement that calls, on one line or with its arguments on their own."""
+    """A statement that calls, on one line or with its arguments on separate lines."""
     line = f"        {function}({arguments}){end}"
     if len(line) <= LINE_MAX:
         return f"{line}\n"
@@ -238,7 +238,7 @@ def _filled(text: str, indent: int) -> str:
 def _written(
     start: str, name: str, parameters: list[Parameter], result: str, documentation: str, body: str
 ) -> str:
-    """A method."""
+    """The source of a method."""
     parts = ["self", *(str(one) for one in parameters if not one.keyword)]
     keywords = [str(one) for one in parameters if one.keyword]
     if keywords:

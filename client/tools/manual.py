@@ -43,7 +43,7 @@ read the configuration file again
 .SH EXIT STATUS
 .TP
 .B 0
-it has ended as it was told
+it has ended in an orderly way
 .TP
 .B 1
 a fault of the worker itself
@@ -66,12 +66,12 @@ docs/WORKERS.md of the sources
 
 
 def options() -> list[tuple[str, str, str]]:
-    """Name, value and meaning of each option."""
+    """The name, value and meaning of each option."""
     return [CONFIG, *((key, one.metavar, one.help.replace("%%", "%")) for key, one in KEYS.items() if key != "app")]
 
 
 def page() -> str:
-    """The man page."""
+    """The man page of pqworker."""
     lines = []
     for name, value, told in options():
         short = KEYS[name].short if name in KEYS else ""
@@ -81,7 +81,7 @@ def page() -> str:
 
 
 def bash() -> str:
-    """The completion for bash."""
+    """The completion script for bash."""
     cases = "\n".join(
         f'        --{name}) COMPREPLY=($(compgen -W "{" ".join(words)}" -- "$word")); return ;;'
         for name, words in WORDS.items()
@@ -101,7 +101,7 @@ complete -o default -F _pqworker pqworker
 
 
 def zsh() -> str:
-    """The completion for zsh."""
+    """The completion script for zsh."""
     lines = []
     for name, value, told in options():
         words = f":({' '.join(WORDS[name])})" if name in WORDS else ":_files" if name == "config" else ":"
@@ -112,7 +112,7 @@ def zsh() -> str:
 
 
 def fish() -> str:
-    """The completion for fish."""
+    """The completion script for fish."""
     lines = []
     for name, value, told in options():
         needs = f" -x -a '{' '.join(WORDS[name])}'" if name in WORDS else " -r" if name == "config" else " -x"
@@ -127,7 +127,7 @@ def files() -> dict[str, str]:
 
 
 def _plain(line: str) -> str:
-    """A line in which troff sees nothing to obey."""
+    """Escape a line for troff."""
     line = line.replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{line}" if line.startswith((".", "'")) else line
 

@@ -43,7 +43,7 @@ class Notices:
         self._listener = listener
         self._own = Listened()
         self._number = 0                                    # of this state of what is listened to here
-        self._told: dict[str, int] = {}                     # the number that each peer was told
+        self._told: dict[str, int] = {}                     # the number that was sent to each peer
         self._heard: dict[str, int] = {}                    # and that it has confirmed
         self._of_peers: dict[str, Listened] = {}
         self._lost: dict[str, None] = {}                    # peers for which messages were dropped
@@ -112,7 +112,7 @@ class Notices:
         if isinstance(message, Notice):
             leader = self._leader()
             if leader is not None and leader != name:
-                self._drop()        # it led before, and the message comes behind those of the next leader
+                self._drop()        # it led before, and the message comes behind the next leader's
                 return
             self._look_at_leader(name)
             if message.lost:

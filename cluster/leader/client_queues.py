@@ -46,7 +46,7 @@ class _ClientQueue:
         self.client = client
         self.time = time                # virtual time in charged bytes
         self.served = False             # it had a turn
-        self.place = 0                  # that of its valid entry in the heap
+        self.place = 0                  # of its valid entry in the heap
         self.since = 0.0                # when it had its last turn or stopped being empty, monotonic seconds
         self.charge = 0                 # of all that waits
         self.waiting: deque[OfClient] = deque()

@@ -75,7 +75,7 @@ class _Batch:
         self.deadline = launched + limits.OUTCOME_S
         self.open = True            # its operations still wait for their outcomes
         self.number = 0
-        self.whole = False          # another may follow while it is under way: it hardly leaves any operation out,
+        self.whole = False          # another may follow while it is in flight: it hardly leaves any operation out,
         self.overtaken = False      # and another does follow
 
 
@@ -106,7 +106,7 @@ class Proposer:
         self._bytes = self._work = 0                    # cost of the queue
         self._flying: deque[_Batch] = deque()
         self.entries = 0                                # handed to Raft so far
-        self.overlaps = False                           # a second entry may be under way if both are large
+        self.overlaps = False                           # a second entry may be in flight if both are large
         self._since = 0.0                               # the earliest time the next entry could have begun
         self.answered: AnsweredEntry | None = None      # the last entry whose replies were delivered
         self.accepting = False

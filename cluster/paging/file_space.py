@@ -367,4 +367,4 @@ def _packed(place: Reference) -> int:
 
 def _lost(segment: Segment, what: str) -> PageLost:
     return PageLost(f"{segment.path}: {what}. This node stops, because jobs are missing in its memory. Start it again: "
-                    "it makes its state anew from what it has on its disk, or rejoins the others. Look at its disk.")
+                    "it rebuilds its state from what it has on its disk, or rejoins the others. Look at its disk.")

@@ -186,7 +186,7 @@ class Replica(SyncObj):  # type: ignore[misc]  # pysyncobj has no types
         self.is_leader = False      # by its own belief; leadership.py decides whether this node serves
         conf = SyncObjConf(
             autoTick=False,
-            appendEntriesUseBatch=True,         # proposals are sent at once all the same: _checkCommandsToApply()
+            appendEntriesUseBatch=True,         # proposals are sent at once nevertheless: _checkCommandsToApply()
             appendEntriesPeriod=heartbeat_s,
             appendEntriesBatchSizeBytes=limits.BATCH_BYTES_MAX,
             raftMinTimeout=NEVER_S,

@@ -56,7 +56,7 @@ class Unframer:
         self.limit = limit
         self._received = b""                        # consumed up to _start; part of a frame's head may be left
         self._start = 0
-        self._pieces = bytearray()                  # of the large message under way
+        self._pieces = bytearray()                  # of the large message in progress
         self._frame: bytearray | None = None        # buffer of the present frame: _pieces, or one of its own
         self._left = 0                              # bytes of it still to come
         self._complete = False                      # the message ends with this frame

@@ -46,7 +46,7 @@ class FairScheduler:
     def __init__(self, queues: Queues, started_ms: int) -> None:
         self._queues = queues
         self.now_ms = started_ms                    # the replicated time
-        self.started_ms = started_ms                # hand-outs that were under way then are charged from here on
+        self.started_ms = started_ms                # hand-outs that were in progress then are charged from here on
         self.levels = Levels()
         self.accounts: dict[str, GroupAccount] = {}
         self.queue_groups: dict[str, QueueGroups] = {}          # by queue

@@ -16,7 +16,7 @@ class CloneBuffer:
     def __init__(self, pages: Pages | None) -> None:
         """`pages`: the pages next to which the chunks are kept, in their own space; None: all stay in memory."""
         self._space: PageSpace | None = None if pages is None else pages.another_space()
-        self._chunks: list[bytes | int] = []            # a number: that of the page
+        self._chunks: list[bytes | int] = []            # a number: of the page
 
     def add(self, data: bytes) -> None:
         """Append a chunk, in memory if the store is full."""

@@ -21,7 +21,7 @@ def fit_pages(jobs: list[_Job]) -> list[bool]:
 
     A job with an item, a key, a TTL or a group is in a second list as well.
     """
-    last: Extras | None = None          # those of the job before: most jobs of a page share theirs
+    last: Extras | None = None          # of the job before: most jobs of a page share theirs
     last_fit = False
     fit: list[bool] = []
     for job in jobs:

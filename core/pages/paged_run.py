@@ -57,7 +57,7 @@ class PagedRun(JobList[Job], gc=False, eq=False, kw_only=True):
                 if isinstance(block, Page):
                     self.pages.expect(block)
 
-    # Whoever may meet a PagedRun must expect pages; a JobList has none.
+    # Code that may get a PagedRun must expect pages; a JobList has none.
     def blocks(self) -> Iterator[Block]:  # type: ignore[override]
         """The jobs, and pages of jobs, in order."""
         return iter(self._blocks)

@@ -33,7 +33,7 @@ class Page(Struct, gc=False, frozen=True):
     number: int
     count: int          # of jobs
     data_bytes: int     # of their data
-    when: int           # the place of the last one among those of its priority
+    when: int           # the place of the last one within its priority
     seq: int
 
 

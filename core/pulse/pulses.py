@@ -74,7 +74,7 @@ class Pulses:
         self.tickets.update(dict.fromkeys(numbers, pulse.name))
         excess = len(self.tickets) - limits.TICKETS_MAX
         if excess > 0:
-            for ticket in list(islice(self.tickets, excess)):   # at once: to begin anew walks over all that are gone
+            for ticket in list(islice(self.tickets, excess)):   # at once: a new iteration walks over all that are gone
                 self.close(ticket)
         return first
 

@@ -89,7 +89,7 @@ def _end_ttls_and_pauses(state: State, most: int) -> int:
 def release(state: State) -> None:
     """Release the jobs that wait for items which the last operation has finished."""
     for item in state.finished_items:
-        if item not in state.items.by_name:     # it may have begun anew in the same batch
+        if item not in state.items.by_name:     # it may have begun again in the same batch
             state.delays.release(item)
     state.finished_items.clear()
 

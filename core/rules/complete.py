@@ -179,7 +179,7 @@ def kick_buried(state: State, job: BuriedJob) -> None:
     """Make the BURIED job READY, with no attempt counted."""
     state.unbury(job)
     extras = _kicked(job.extras)
-    again_ms = None if extras is None or extras.every_ms is None else state.clock_ms    # a periodic job starts anew
+    again_ms = None if extras is None or extras.every_ms is None else state.clock_ms    # a periodic job starts over
     _ready_again(state, job.ready(state.next_place(job), 0, again_ms, unburied(state, job.queue, extras)))
 
 
@@ -237,7 +237,7 @@ def kick(state: State, name: str, count: int) -> int:
             seq=state.next_place(job),
             queue=queue.name,
             attempts=0,
-            at_ms=None if extras.every_ms is None else state.clock_ms,      # a periodic job starts anew
+            at_ms=None if extras.every_ms is None else state.clock_ms,      # a periodic job starts over
             extras=None if extras == Extras() else extras,
         )
         state.make_ready(queue, back)

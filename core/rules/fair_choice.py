@@ -36,7 +36,7 @@ def _chosen(state: State, queues: list[Queue] | None, item: str | None) -> FairC
         open_queues = None if queues is None else [queue for queue in queues if queue.front is not None]
         found = find(scheduler, open_queues)
         if found is None and (state.queues.nonempty if open_queues is None else open_queues):
-            # Groups that a portion has still to offer: nobody may be told that there is nothing.
+            # Groups that a portion has still to offer: no client may get the answer that there is nothing.
             names = state.queues.nonempty[:1] if open_queues is None else [queue.name for queue in open_queues]
             for name in names:
                 _offer(state, state.queues.by_name[name].ready.first)

@@ -77,7 +77,7 @@ class Session(Struct, gc=False, eq=False):
     graced: bool = False            # the failover grace is used up, until the next use
     ending: bool = False            # it has ended, but not all of its bound jobs are released yet
     newest: int = 0                 # the greatest request number, 0 before the first
-    requests: dict[int, AnsweredRequest] = field(default_factory=dict)     # by number, those of the window only
+    requests: dict[int, AnsweredRequest] = field(default_factory=dict)     # by number, only within the window
     taken: dict[int, None] = field(default_factory=dict)            # ids of the bound jobs, in rising order
     imminent: bool = False              # in the sorted part of the timer wheel, not in a slot
     # Once it has ended with many bound jobs: their places, and of some that were; the first one last. Not state.

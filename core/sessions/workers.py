@@ -20,7 +20,7 @@ class WorkerPool(Struct, gc=False, eq=False):
     """One pool with its last report, and what an operator wants of it."""
 
     name: str
-    session: int                        # 0: it has ended, and what an operator said is left for the next of its name
+    session: int                        # 0: it has ended, and an operator's wishes are left for the next of its name
     address: str
     slots: int
     busy: int
@@ -28,7 +28,7 @@ class WorkerPool(Struct, gc=False, eq=False):
     most: int | None = None
     least: int | None = None
     state: WorkerState = WorkerState.RUN
-    unheard: bool = False               # an operator has said something since its last heartbeat
+    unheard: bool = False               # an operator has changed its wishes since its last heartbeat
 
 
 class Workers:

@@ -92,7 +92,7 @@ class Extras(Struct, gc=False, frozen=True, omit_defaults=True):
     origin: str | None = None           # of a dead job: the queue it came from
     after: tuple[str, ...] = ()         # of a DELAYED job: items that must be finished first
     ready_ms: int | None = None         # when it last became READY at an old place; a newer seq overrules it
-    reason: str | None = None           # why it was put back or buried, as its worker said last
+    reason: str | None = None           # why it was put back or buried last, as given by its worker
     group: str | None = None            # for fair shares: PUT .. GROUP
     body: int | None = None             # the number of a body that it shares with jobs of other queues
     lease_ms: int | None = None         # of hand-outs that name none; 0: no limit

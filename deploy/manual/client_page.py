@@ -1,4 +1,4 @@
-"""A hook of mkdocs: client/README.md is a page of the site, with its links as they are from there."""
+"""A hook of mkdocs that makes client/README.md a page of the site, with its links adapted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PAGE = "CLIENT.md"
 
 
 def page() -> str:
-    """The text of the page: links to documents lead to their pages, those to sources are plain text."""
+    """The text of the page: links to documents lead to their pages, links to sources become plain text."""
     text = README.read_text("utf-8").replace("# sockpq\n", "# The Python client\n", 1)
     text = text.replace("](../README.md)", "](index.md)").replace("](../docs/", "](")
     return re.sub(r"\[([^]]*)\]\((?:src|examples)\b[^)]*\)", r"\1", text)

@@ -46,16 +46,16 @@ def reference(name: str, program: click.Command) -> str:
 
 
 def reference_of_pqworker() -> str:
-    """Return the page of pqworker, whose package is that of the client library and does without click."""
+    """Return the page of pqworker, which belongs to the client library and does without click."""
     help_ = subprocess.run(
         [Path(sys.executable).parent / "pqworker", "--help"], env={**os.environ, "COLUMNS": str(WIDTH + 2)},
         capture_output=True, text=True, check=True,
     ).stdout
-    return f"# pqworker\n\nWhat the options are for is told in [Workers](../WORKERS.md).\n\n{_block(help_)}\n"
+    return f"# pqworker\n\nThe options are explained in [Workers](../WORKERS.md).\n\n{_block(help_)}\n"
 
 
 def commands(path: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
-    """Yield a command and all below it, with what is typed for each."""
+    """Yield a command and all commands below it, with the words to type for each."""
     yield path, command
     if isinstance(command, click.Group):
         context = click.Context(command)
@@ -94,7 +94,7 @@ def _block(text: str) -> str:
 
 
 def _plain(line: str) -> str:
-    """Return a line in which troff sees nothing to obey."""
+    """Escape a line for troff."""
     line = line.replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{line}" if line.startswith((".", "'")) else line
 

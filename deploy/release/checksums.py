@@ -2,7 +2,7 @@
 
     python deploy/release/checksums.py FOLDER [KEY]
 
-Who has the public key in a file of allowed signers (ssh-keygen(1), ALLOWED SIGNERS) checks what they downloaded by
+Users that have the public key in a file of allowed signers (ssh-keygen(1), ALLOWED SIGNERS) verify downloads by
 
     ssh-keygen -Y verify -f ALLOWED_SIGNERS -I SIGNER -n sockpqd-release -s SHA256SUMS.sig < SHA256SUMS
     sha256sum --check SHA256SUMS

@@ -1,1 +1,1 @@
-"""What the commands do once their arguments are parsed."""
+"""The actions of the commands, called with parsed arguments."""

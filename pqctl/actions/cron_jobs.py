@@ -1,4 +1,4 @@
-"""`pqctl cron`: listing the next runs of periodic tasks, and removing those of a task."""
+"""`pqctl cron`: lists the next runs of periodic tasks, and removes the runs of a task."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOOK_JOBS_MAX = 10_000
 
 
 def show_list(call: Call, queue: str) -> int:
-    """Print the runs that wait, by their times."""
+    """Print the waiting runs, ordered by time."""
     with reading(call) as (client, server):
         found = sorted(_runs(client, queue, server), key=lambda run: (run["at"], run["task"]))
     if call.as_json:
@@ -39,7 +39,7 @@ def show_list(call: Call, queue: str) -> int:
 
 
 def delete(call: Call, task: str, queue: str) -> int:
-    """Remove the runs of a task that nobody works on."""
+    """Remove the runs of a task that are not in progress."""
     from sockpq import JobNotFound, JobRunning, Key
 
     removed = 0
@@ -60,7 +60,7 @@ def delete(call: Call, task: str, queue: str) -> int:
 
 
 def _runs(client: Client, queue: str, server: str) -> list[dict[str, Any]]:
-    """What the jobs say that are runs of periodic tasks, in JSON."""
+    """Return the JSON bodies of the jobs that are runs of periodic tasks."""
     found = []
     for state in ("delayed", "ready"):
         for job in client.peek_queue(queue, state, LOOK_JOBS_MAX, server=server):

@@ -1,4 +1,4 @@
-"""Errors for what does not exist: they name it, suggest similar names, and say which command lists what there is."""
+"""Errors for things that do not exist: they suggest similar names, or the command that lists the existing ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SIMILAR_MAX = 3
 
 
 class EntityKind(NamedTuple):
-    """Things with names."""
+    """A kind of things with names."""
 
     called: str
     words: str                  # a server's answer when there is none of this name, see docs/PROTOCOL.md
@@ -40,7 +40,7 @@ NOT_RUNNING = "is not running (any more): `pqctl job running` shows those that a
 
 @contextmanager
 def existing(client: Client, kind: EntityKind, name: str, server: str | None = None) -> Iterator[None]:
-    """Turn the answer that there is none of this name into a Failure that says so."""
+    """Turn the server's answer that the name does not exist into a Failure with a hint."""
     try:
         yield
     except NotExecuted as error:
@@ -74,7 +74,7 @@ def must_exist(client: Client, queue: str, server: str | None = None) -> dict[st
 
 @contextmanager
 def existing_job(client: Client, job: int | Key | Place | Number) -> Iterator[None]:
-    """Turn the answer that there is no such job into a Failure that says so."""
+    """Turn the server's answer that there is no such job into a Failure with a hint."""
     try:
         yield
     except JobNotFound:

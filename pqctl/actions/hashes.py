@@ -24,7 +24,7 @@ class Comparison:
     told: dict[str, dict[int, str]] = field(default_factory=dict)
 
     def add(self, name: str, applied: int, value: str) -> None:
-        """Add an answer."""
+        """Add an answer of a node."""
         self.told.setdefault(name, {})[applied] = value
 
     @property
@@ -52,7 +52,7 @@ class Comparison:
 
 
 def show(call: Call) -> int:
-    """Ask until the nodes can be compared or the time is up; prints the result."""
+    """Ask until the nodes can be compared or the timeout is over; prints the result."""
     until = time.monotonic() + call.timeout
     comparison = Comparison()
     with cluster_of(call) as (client, servers):

@@ -67,7 +67,7 @@ def show_stat(call: Call, name: str) -> int:
 
 
 def create(call: Call, name: str, settings: Mapping[str, Any]) -> int:
-    """Create a pulse (PULSE CREATE)."""
+    """Create a pulse (PULSE CREATE) with these settings."""
     if "max_wait" in settings and "together" not in settings:
         raise click.UsageError(WAITS)
     with cluster_of(call, serving=True) as (client, _):
@@ -93,7 +93,7 @@ def config(call: Call, name: str, settings: Mapping[str, Any]) -> int:
 
 
 def delete(call: Call, name: str) -> int:
-    """Remove a pulse (PULSE DELETE)."""
+    """Remove a pulse (PULSE DELETE), if no queue uses it."""
     queue = name.removeprefix(OWN)
     ends = f"queue config {queue} --rate 0" if queue != name else "queue config QUEUE --pulse ''"
     with cluster_of(call, serving=True) as (client, _), existing(client, PULSE, name):
@@ -106,7 +106,7 @@ def delete(call: Call, name: str) -> int:
 
 
 def change_payload(call: Call, name: str, payload: str, path: str | None, deny: bool) -> int:
-    """Set what comes with each turn (PULSE SET)."""
+    """Set the payload of each turn (PULSE SET)."""
     data = payload.encode() if path is None else read_stream(path, PAYLOAD_BYTES_MAX)
     with cluster_of(call, serving=True) as (client, _), existing(client, PULSE, name):
         client.pulse_set(name, data, deny=deny)
@@ -116,7 +116,7 @@ def change_payload(call: Call, name: str, payload: str, path: str | None, deny: 
 
 
 def watch(call: Call, name: str, lines: int | None) -> int:
-    """Print a line every period, with the turns of the last ones as bars."""
+    """Print a line every period, with the turns of the last periods as bars."""
     granted: deque[int] = deque(maxlen=PERIODS)
     before: int | None = None
     while lines is None or lines > 0:

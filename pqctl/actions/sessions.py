@@ -1,4 +1,4 @@
-"""`pqctl session` and `pqctl worker`: sessions, and the pools of workers that live in them."""
+"""`pqctl session` and `pqctl worker`: sessions, and the pools of workers that belong to them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WORKER_SHALL = {"run": "go on", "pause": "pause", "stop": "stop"}
 
 
 def show_list(call: Call) -> int:
-    """Print all sessions, by number."""
+    """Print all sessions, ordered by number."""
     with reading(call) as (client, server):
         found = client.sessions(server=server)
     if call.as_json:
@@ -38,7 +38,7 @@ def show_list(call: Call) -> int:
 
 
 def close(call: Call, number: int) -> int:
-    """End a session."""
+    """End a session, whose bound jobs go back."""
     with cluster_of(call, serving=True) as (client, _):
         ended = client.end_session(number)
     if not ended:
@@ -51,7 +51,7 @@ def close(call: Call, number: int) -> int:
 
 
 def show_workers(call: Call) -> int:
-    """Print all pools, by name (WORKER LIST)."""
+    """Print all pools of workers by name (WORKER LIST)."""
     with reading(call) as (client, server):
         found = client.workers(server=server)
     if call.as_json:
@@ -73,7 +73,7 @@ def show_workers(call: Call) -> int:
 
 
 def set_worker(call: Call, name: str, most: int | None, least: int | None) -> int:
-    """Tell a pool how many jobs to run at a time (WORKER SET)."""
+    """Set how many jobs a pool may run at a time (WORKER SET)."""
     with cluster_of(call, serving=True) as (client, _), existing(client, WORKERS, name):
         try:
             client.worker_set(name, most=most, least=least)
@@ -81,13 +81,13 @@ def set_worker(call: Call, name: str, most: int | None, least: int | None) -> in
             if most is not None and least is not None and least > most:
                 raise
             raise BadArguments("its minimum would be above its maximum: give both --min and --max") from error
-    call.answer(f"{name} is told its new bounds", {"worker": name, "max": most, "min": least})
+    call.answer(f"{name} gets its new bounds", {"worker": name, "max": most, "min": least})
     return DONE
 
 
 def steer_worker(call: Call, name: str, state: Literal["run", "pause", "stop"]) -> int:
-    """Tell a pool to run, pause or stop (WORKER SET .. STATE)."""
+    """Let a pool run, pause or stop (WORKER SET .. STATE)."""
     with cluster_of(call, serving=True) as (client, _), existing(client, WORKERS, name):
         client.worker_set(name, state=state)
-    call.answer(f"{name} is told to {WORKER_SHALL[state]}", {"worker": name, "state": state})
+    call.answer(f"{name} will {WORKER_SHALL[state]}", {"worker": name, "state": state})
     return DONE

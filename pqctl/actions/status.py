@@ -22,7 +22,7 @@ HEAD_STYLES = {HEALTHY: "bold green", DEGRADED: "bold yellow", NOT_SERVING: "bol
 
 
 def show(call: Call) -> int:
-    """Print the status once; the exit code tells the health."""
+    """Print the status once; the exit code reports the health."""
     health = _look(call)
     if call.as_json:
         call.print(json.dumps(as_json(health), indent=2))
@@ -86,7 +86,7 @@ def _row(node: NodeStatus) -> tuple[str, ...]:
 
 
 def _level(node: NodeStatus) -> str:
-    """The feature level of the cluster as the node has it, and what it knows itself if that is more."""
+    """The feature level of the cluster as the node has it, and the node's own level if that is higher."""
     if node.cluster_level is None:
         return "-"
     return f"{node.cluster_level}" if node.level == node.cluster_level else f"{node.cluster_level} (knows {node.level})"

@@ -1,4 +1,4 @@
-"""`pqctl user`: listing, setting and deleting users."""
+"""`pqctl user`: lists, sets and deletes users."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def change(call: Call, name: str, rights: str, secret_file: str | None) -> int:
 
 
 def delete(call: Call, name: str) -> int:
-    """Delete a user."""
+    """Delete a user (USER DELETE)."""
     with cluster_of(call, serving=True) as (client, _), existing(client, USER, name):
         client.delete_user(name)
     call.answer(f"user {name} deleted", {"name": name})

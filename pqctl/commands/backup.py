@@ -20,8 +20,8 @@ def backup(call: Call, directory: str, keep: int | None, with_users: bool, node:
     """Save all queues with all jobs, as of one moment, to a new file in DIR.
 
     Its name has the cluster's identity and the time. A follower is asked, so that the leader has no work with it; it
-    may be slightly behind. The file appears once it is complete, verified and on disk. Users are in it only if
-    you say so: whoever reads their keys can act as they do. Those in the servers' own files never are.
+    may be slightly behind. The file appears once it is complete, verified and on disk. Users are in it only with
+    --with-users: a reader of their keys can act as they do. Users in the servers' own files never are.
     """
     from sockpqd.pqctl.actions import backups
 
@@ -48,8 +48,8 @@ def verify(call: Call, file: str) -> int:
 def restore(call: Call, file: str, dry_run: bool, with_users: bool, yes: bool) -> int:
     """Replace everything in the cluster by the state saved in FILE.
 
-    All current jobs are lost. Members and settings of the cluster stay. So do users; with --with-users those in FILE
-    are set again, as they were. A file that is damaged, or of a newer version, changes nothing.
+    All current jobs are lost. Members and settings of the cluster stay. So do users; with --with-users the users in
+    FILE are set again, as they were. A file that is damaged, or of a newer version, changes nothing.
     """
     from sockpqd.pqctl.actions import backups
 
@@ -58,7 +58,7 @@ def restore(call: Call, file: str, dry_run: bool, with_users: bool, yes: bool) -
 
 @group("import")
 def import_() -> None:
-    """Jobs of other programs."""
+    """Move jobs of other programs into this cluster."""
 
 
 @command(import_, timeout=30.0, epilog=exit_codes.epilog(refused="some are reserved there, and stay"))

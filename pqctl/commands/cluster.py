@@ -31,7 +31,7 @@ def status(call: Call, watch: bool, interval: float) -> int:
     done="a leader, and it serves", refused="a leader, but it is switched offline", unreached="no node leads",
     unknown=""))
 def leader(call: Call) -> int:
-    """Show the leader."""
+    """Show the leader's name and address."""
     from sockpqd.pqctl.connect import find
 
     servers = find(call)
@@ -50,7 +50,7 @@ def leader(call: Call) -> int:
 def hash_(call: Call) -> int:
     """Compare the states of the nodes, by their hashes at the same position in the log.
 
-    Under load nodes seldom answer at the same position, so this keeps asking for --timeout. The nodes also compare
+    Under load nodes rarely answer at the same position, so this keeps asking for --timeout. The nodes also compare
     themselves all the time, and one that differs from the majority stops.
     """
     from sockpqd.pqctl.actions import hashes

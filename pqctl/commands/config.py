@@ -48,7 +48,7 @@ def sched() -> None:
 def show(call: Call) -> int:
     """Show the levels: the scheduled time of each, the groups that wait in it, and how often it was chosen.
 
-    By the scheduled time the next level is chosen. It is not the time that ran: when a level is offered again, after
+    The scheduled time decides which level is next. It is not the running time: when a level is offered again, after
     none of its groups was, it jumps to the level's share of the others.
     """
     from sockpqd.pqctl.actions.queues import fair_shares
@@ -59,7 +59,7 @@ def show(call: Call) -> int:
 @command(sched, "group", timeout=10.0, epilog=exit_codes.READING)
 @click.argument("name")
 def group_(call: Call, name: str) -> int:
-    """Show what group NAME has used so far, and its jobs."""
+    """Show the time that group NAME has used so far, and its jobs."""
     from sockpqd.pqctl.actions.queues import fair_shares
 
     return fair_shares.show_group(call, name)

@@ -1,4 +1,4 @@
-"""`pqctl doctor`: finds out what is wrong and what to do about it."""
+"""`pqctl doctor`: finds problems and suggests remedies."""
 
 from __future__ import annotations
 

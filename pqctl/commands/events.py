@@ -1,4 +1,4 @@
-"""`pqctl events` and `top`: what happens, and the queues, as it happens."""
+"""`pqctl events` and `top`: events and the state of the cluster, live."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def events(
 ) -> int:
     """Show events until interrupted; with --json one object per line.
 
-    Any server tells them, and the next one goes on where one dies. What may have been missed is said on standard error.
+    Any server sends them; if it dies another one continues. Gaps, where events may have been missed, are reported on
+    standard error.
     """
     from sockpqd.pqctl.live import events as view
 

@@ -12,7 +12,7 @@ from sockpqd.pqctl.output import exit_codes
 
 
 def settings(*, defaults: bool) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Add the options for a pulse's settings; `defaults`: tell what they are when not given."""
+    """Add the options for a pulse's settings; `defaults`: their help shows the default values."""
     def option(name: str, kind: click.ParamType[Any], metavar: str, text: str, default: int) -> Callable[..., Any]:
         return click.option(name, type=kind, metavar=metavar, help=f"{text} [default: {default}]" if defaults else text)
 
@@ -38,7 +38,7 @@ def pulse() -> None:
 
 @command(pulse, "list", timeout=10.0, epilog=exit_codes.READING)
 def list_(call: Call) -> int:
-    """Show all pulses, with their rates and how fast they go at present."""
+    """Show all pulses, with their rates and their current speeds."""
     from sockpqd.pqctl.actions import pulses
 
     return pulses.show_list(call)
@@ -70,7 +70,7 @@ def create(call: Call, name: str, **options: Any) -> int:
 @settings(defaults=False)
 @click.option("--spread/--no-spread", default=None, help="Give turns one by one, at even distances, or not.")
 def config(call: Call, name: str, **options: Any) -> int:
-    """Change settings of pulse NAME; those not given stay. With another rate or period it begins anew."""
+    """Change settings of pulse NAME; the others stay. With another rate or period it starts over."""
     from sockpqd.pqctl.actions import pulses
 
     return pulses.config(call, name, given(**options))
@@ -79,7 +79,7 @@ def config(call: Call, name: str, **options: Any) -> int:
 @command(pulse, timeout=10.0)
 @click.argument("name")
 def delete(call: Call, name: str) -> int:
-    """Remove pulse NAME, if no queue has it."""
+    """Remove pulse NAME, unless a queue uses it."""
     from sockpqd.pqctl.actions import pulses
 
     return pulses.delete(call, name)
@@ -91,7 +91,7 @@ def delete(call: Call, name: str) -> int:
 @click.option("--file", "path", metavar="FILE", shell_complete=files, help="Take the payload from this file.")
 @click.option("--deny", is_flag=True, help="Tell those who get a turn not to act.")
 def set_(call: Call, name: str, payload: str, path: str | None, deny: bool) -> int:
-    """Let PAYLOAD come with each turn of pulse NAME from now on."""
+    """Set PAYLOAD to come with each turn of pulse NAME from now on."""
     from sockpqd.pqctl.actions import pulses
 
     return pulses.change_payload(call, name, payload, path, deny)
@@ -101,7 +101,7 @@ def set_(call: Call, name: str, payload: str, path: str | None, deny: bool) -> i
 @click.argument("name")
 @click.option("--lines", type=click.IntRange(1), metavar="N", help="Stop after N lines. [default: never]")
 def watch(call: Call, name: str, lines: int | None) -> int:
-    """Print a line every period: how fast pulse NAME goes, and the turns of the last 60 periods.
+    """Print a line every period: the speed of pulse NAME, and the turns of the last 60 periods.
 
     Until interrupted; with --json one object per line.
     """

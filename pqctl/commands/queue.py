@@ -1,4 +1,4 @@
-"""`pqctl queue ..`: counts, settings and contents of queues; `pqctl topic ..`: what is bound to topics."""
+"""`pqctl queue ..`: counts, settings and contents of queues; `pqctl topic ..`: the bindings of topics."""
 
 from __future__ import annotations
 

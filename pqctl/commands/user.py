@@ -15,7 +15,7 @@ def user() -> None:
 
 @command(user, "list", epilog=exit_codes.READING)
 def list_(call: Call) -> int:
-    """Show all users, those of the servers' users file first."""
+    """Show all users, first the users in the servers' users file."""
     from sockpqd.pqctl.actions import users
 
     return users.show_list(call)

@@ -1,4 +1,4 @@
-"""`pqctl worker ..`: pools of workers, and what they are told."""
+"""`pqctl worker ..`: pools of workers and their control."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def list_(call: Call) -> int:
 @click.option("--max", "most", type=click.IntRange(1, 2**31), metavar="N", help="How many jobs at a time at most.")
 @click.option("--min", "least", type=click.IntRange(0, 2**31), metavar="N", help="How many places to keep at least.")
 def set_(call: Call, name: str, most: int | None, least: int | None) -> int:
-    """Tell pool NAME how many jobs it may run at a time. It hears of it at once."""
+    """Set how many jobs pool NAME may run at a time, with immediate effect."""
     from sockpqd.pqctl.actions import sessions
 
     if most is None and least is None:

@@ -118,7 +118,7 @@ def clocks(own: Sequence[ServerView]) -> Check:
 
 
 def _clocks(view: ServerView) -> dict[str, int]:
-    """Return how far the clock of each node is ahead of that of the node asked, in milliseconds."""
+    """Return how far each clock is ahead of the clock of the node asked, in milliseconds, by node."""
     return {line.name: line.ahead_ms for line in view.nodes if line.ahead_ms is not None and in_contact(line)}
 
 

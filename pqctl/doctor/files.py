@@ -1,4 +1,4 @@
-"""The checks of a node's snapshots, pages of jobs and size of disk by `pqctl doctor`: the node's program does them."""
+"""The checks of a node's snapshots, pages of jobs and disk size by `pqctl doctor`, done by the node's program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sockpqd.pqctl.doctor.check import SKIP, WARN, Check
 def look(data_dir: Path, process: int | None = None) -> list[Check]:
     """Run `sockpqd --check-data`; it only reads, and takes as long as the disk needs for these files.
 
-    `process`: the node, whose configuration says what it needs of its disk.
+    `process`: the node, whose configuration determines its needs of disk space.
     """
     program = _program()
     if program is None:
@@ -34,27 +34,27 @@ def look(data_dir: Path, process: int | None = None) -> list[Check]:
     try:
         ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     except OSError as error:
-        return [Check(WARN, "snapshots", f"{program} cannot be run: {error.strerror}", "install it anew")]
+        return [Check(WARN, "snapshots", f"{program} cannot be run: {error.strerror}", "reinstall it")]
     try:
         found = [Check(**json.loads(line)) for line in ended.stdout.splitlines()]
     except (TypeError, ValueError):
         found = []
     if ended.returncode or not found:
-        why = ended.stderr.strip().splitlines()[-1:] or ["it said nothing"]
+        why = ended.stderr.strip().splitlines()[-1:] or ["it printed nothing"]
         return [Check(WARN, "snapshots", f"{program} --check-data failed: {why[0]}",
                       "run this as the node's user or as root")]
     return found + unknown
 
 
 class Configured(NamedTuple):
-    """Where a node has its settings: a file, and variables of its environment."""
+    """The sources of a node's settings: a file, and variables of its environment."""
 
     file: str
     variables: dict[str, str]
 
 
 def _configuration_of(process: int) -> Configured | None:
-    """The configuration of a running node; None: it cannot be seen."""
+    """The configuration of a running node; None if it cannot be read."""
     folder = Path(f"/proc/{process}")
     try:
         words = _words(folder / "cmdline")
@@ -70,6 +70,6 @@ def _words(file: Path) -> list[str]:
 
 
 def _program() -> str | None:
-    """The sockpqd that was installed together with this pqctl, or else the one in the path."""
+    """The sockpqd that was installed together with this pqctl, or else the one in PATH."""
     beside = Path(sys.executable).with_name("sockpqd")
     return str(beside) if beside.exists() else shutil.which("sockpqd")

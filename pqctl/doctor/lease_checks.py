@@ -16,7 +16,7 @@ NAMED = 3
 
 
 def look(servers: Sequence[str], timeout: float, access: ClusterAccess) -> list[Check]:
-    """Look twice; no check if all have leases or belong to sessions, or if this user may not see."""
+    """Look twice; no check if all have leases or belong to sessions, or if this user may not see them."""
     try:
         with access.client(servers, timeout) as client:
             first = _unleased(client)
@@ -30,7 +30,7 @@ def look(servers: Sequence[str], timeout: float, access: ClusterAccess) -> list[
 
 
 def unleased(first: Mapping[int, RunningJob], then: Mapping[int, RunningJob], bound: int) -> Check | None:
-    """Say what ran both times; `bound`: how many running jobs go back with their sessions, lease or none."""
+    """Report the jobs that ran both times; `bound`: how many running jobs go back with their sessions."""
     both = [job for number, job in then.items() if number in first]
     count = len(both) - bound
     if count <= 0:

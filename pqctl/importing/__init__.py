@@ -1,1 +1,1 @@
-"""Jobs of other programs: moving them here. Uses what is before it in the order of rooms."""
+"""Imports jobs of other programs. Uses the packages before it in the order of rooms."""

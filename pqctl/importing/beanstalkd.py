@@ -1,6 +1,6 @@
 """`pqctl import beanstalkd`: moves all jobs of a running beanstalkd, with their tubes, states, priorities and delays.
 
-Each job is put here, and then deleted there. While it is on its way it is reserved there, so nobody else gets it. It is
+Each job is put here, and then deleted there. Meanwhile it is reserved there, so that no other client gets it. It is
 put under a key with its id there, so that a job which was put and not deleted, because the command was interrupted
 in between, is not put again.
 """
@@ -48,7 +48,7 @@ class Beanstalkd:
         self._socket.close()
 
     def say(self, command: str) -> tuple[list[str], bytes]:
-        """The words of the answer, and its data. Raises OSError when there is none."""
+        """Send a command; returns the words of the answer, and its data. Raises OSError when there is none."""
         self._socket.sendall(f"{command}\r\n".encode())
         line = self._file.readline(300)
         if not line.endswith(b"\r\n"):
@@ -70,7 +70,7 @@ class Beanstalkd:
         return [line.removeprefix("- ").strip('"') for line in data.decode().splitlines() if line.startswith("- ")]
 
     def stats(self, command: str) -> dict[str, str] | None:
-        """The figures of a stats command, None if there is no such thing."""
+        """The figures of a stats command, None if its subject does not exist."""
         words, data = self.say(command)
         if words[0] != "OK":
             return None
@@ -79,7 +79,7 @@ class Beanstalkd:
 
 
 def import_jobs(call: Call, address: str) -> int:
-    """Move all jobs that nobody has reserved."""
+    """Move all jobs that are not reserved."""
     moved: Counter[str] = Counter()
     try:
         with cluster_of(call, serving=True) as (client, _), Beanstalkd(address) as source:

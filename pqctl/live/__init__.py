@@ -1,4 +1,4 @@
-"""What commands show as it happens: events, and the queues once a second.
+"""Commands with live output: events, and the state of the cluster once a second.
 
 May use the same rooms as the actions.
 """

@@ -1,4 +1,4 @@
-"""`pqctl events`: follows what happens."""
+"""`pqctl events`: follows events."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def follow(call: Call, types: tuple[str, ...], names: tuple[str, ...], after: in
                         call.print(json.dumps(told(event)) if call.as_json else sentence(event))
                     return DONE
                 except EventsLost as lost:
-                    say(f"{lost}: look at the state anew")
+                    say(f"{lost}: read the state again")
                     if call.as_json:
                         gap = {"seq": lost.last, "type": "GAP", "first": lost.first, "last": lost.last}
                         call.print(json.dumps(gap))
 
 
 def sentence(event: Event) -> str:
-    """The line of an event; data of a message that are not text of one line are written as escapes."""
+    """The line of an event; message data that are not a single line of text are escaped."""
     if event.type != "MSG":
         return f"{event.seq} {event.type} {' '.join(event.words)}"
     shown = printable(event.data.decode(errors="backslashreplace"))
@@ -44,7 +44,7 @@ def sentence(event: Event) -> str:
 
 
 def told(event: Event) -> dict[str, Any]:
-    """What programs read of an event."""
+    """The JSON object of an event."""
     fields: dict[str, Any] = {"seq": event.seq, "type": event.type, "name": event.name, "words": list(event.words)}
     if event.type == "MSG":
         fields["data_base64"] = b64encode(event.data).decode()

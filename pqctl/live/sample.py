@@ -1,4 +1,4 @@
-"""What `pqctl top` shows at one time: nodes, pools of workers, queues and their rates."""
+"""Samples of what `pqctl top` shows: nodes, pools of workers, queues and their rates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sockpqd.pqctl.health import Health, look
 from sockpqd.pqctl.invocation import Call
 from sockpqd.pqctl.live.rates import MOVES, Rates
 
-AGES_MAX = 50       # so many queues are asked for the age of their oldest job, each by a command of its own
+AGES_MAX = 50       # number of queues that are asked for the age of their oldest job, each by a command of its own
 ASK_S = 0.6         # how long a node has to answer; then it is shown as DOWN
 
 
@@ -51,7 +51,7 @@ class Sample(NamedTuple):
 
 
 class Sampler:
-    """Takes one sample after the other; each part that is refused or fails is missing, and the rest is still there."""
+    """Takes samples; a part that is refused or fails is missing, the others are still there."""
 
     def __init__(self, call: Call, client: Client, prefix: str) -> None:
         self._call, self._client, self._prefix = call, client, prefix

@@ -55,7 +55,7 @@ def _print(call: Call, prefix: str, interval: float, count: int | None) -> int:
 
 
 def told(row: QueueLine) -> dict[str, object]:
-    """What programs read of a queue."""
+    """The JSON object of a queue."""
     return {
         "name": row.name, "ready": row.ready, "delayed": row.delayed, "running": row.running, "dead": row.dead,
         "buried": row.buried, "put_per_s": round(row.put, 1), "take_per_s": round(row.take, 1),

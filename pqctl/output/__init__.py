@@ -1,1 +1,1 @@
-"""How a command answers: tables, JSON, exit codes, errors, files."""
+"""The output of commands: tables, JSON, exit codes, errors, files."""

@@ -32,7 +32,7 @@ EXPLAINED = {                   # explanations of error answers, see docs/PROTOC
     "409 Last Node": "there is no other",
     "409 Not Possible alone": "no other node can lead now",
     "409 Not Possible behind": "it has not caught up",
-    "409 Not Possible busy": "another transfer is under way",
+    "409 Not Possible busy": "another transfer is in progress",
     "409 Not Possible down": "the leader has no connection to it",
     "409 Not Possible learner": "it does not count yet",
     "409 Not Possible offline": "it was switched offline: `pqctl node online`",

@@ -26,7 +26,7 @@ def prepare() -> None:
 
 
 def say(text: str) -> None:
-    """Write a sentence to standard error, printable. If that fails, the exit code has to do."""
+    """Write a sentence to standard error, printable. If that fails, the exit code has to suffice."""
     try:
         print(printable(text), file=sys.stderr, flush=True)
     except OSError:

@@ -34,10 +34,10 @@ class Printer(Protocol):
     """Prints the answer of a command; see invocation.py."""
 
     def print(self, text: str) -> None:
-        """Print lines of text."""
+        """Print lines of text to standard output."""
 
     def print_rich(self, what: Table) -> None:
-        """Print a table."""
+        """Print a table, or another renderable."""
 
 
 class Column(NamedTuple):

@@ -1,10 +1,10 @@
-"""Formatting texts. What servers say has no effect on a terminal but that of line ends and tabs."""
+"""Formatting texts. Server output must not affect a terminal except by line ends and tabs."""
 
 from __future__ import annotations
 
 
 def printable(text: str) -> str:
-    """Return `text` with all other control characters, and such as turn the direction of writing, escaped."""
+    """Return `text` with all other control characters, and characters that turn the direction of writing, escaped."""
     if text.replace("\n", "").replace("\t", "").isprintable():
         return text
     return "".join(char if char in "\n\t" or char.isprintable() else

@@ -1,4 +1,4 @@
-"""What can be typed next: the verbs of the protocol with their options, and the names of queues."""
+"""Completion of the next word: the verbs of the protocol with their options, and the names of queues."""
 
 from __future__ import annotations
 

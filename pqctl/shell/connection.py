@@ -1,4 +1,4 @@
-"""A connection to one server: bytes out; what comes in is handed on by a thread, whenever it comes."""
+"""A connection to one server: sends bytes; a thread passes on received bytes as they arrive."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ class Line:
             return self._received
 
     def finish(self) -> None:
-        """Say that nothing more will be sent, and wait until everything was answered."""
+        """Announce that nothing more will be sent, and wait until everything was answered."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)
         self._thread.join()
         self.close()
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection and end its thread."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._thread.join()

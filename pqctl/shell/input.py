@@ -1,8 +1,8 @@
-"""What is typed, as what is sent: a command line of the protocol, and the data that belongs to it.
+"""Turns typed input into protocol bytes: a command line and its data.
 
-The protocol wants the length of the data in the line and the data behind it. Three ways to type that:
+The protocol wants the length of the data in the line and the data behind it. There are three ways to type that:
 
-    PUT mail 0 "hello\\n"        a string, as in JSON, stands where the length would: it is the data
+    PUT mail 0 "hello\n"        a string, as in JSON, stands where the length would: it is the data
     PUT mail 0 <letter.txt      so does the name of a file
     PUT mail 0 5                the data is asked for
 
@@ -27,11 +27,11 @@ ReadFile = Callable[[str], bytes]
 
 
 class Mistyped(Exception):
-    """What was typed cannot be sent; the message says why."""
+    """The typed input cannot be sent; the message gives the reason."""
 
 
 def bytes_of(text: str) -> bytes:
-    """The bytes of what was read. Those that are no UTF-8 are as they came: what they mean is for the server to say."""
+    """Encode a text that was read. Bytes that are not UTF-8 stay as they were: the server interprets them."""
     return text.encode("utf-8", "surrogateescape")
 
 
@@ -90,7 +90,7 @@ def _words(line: str) -> list[str]:
 
 
 def _length(words: list[str]) -> int:
-    """Return how many bytes of data follow this line, as far as can be told; the server refuses the rest."""
+    """Return how many bytes of data follow this line, as far as known; the server refuses the rest."""
     verb = words[0] if words else ""
     if verb in ("CHANGE", "MOVE"):
         at = len(words) - 1 if words[-2:-1] == ["DATA"] else 0

@@ -1,4 +1,4 @@
-"""A terminal: lines with history and completion, and answers that may come while one is being typed."""
+"""A terminal: lines with history and completion, and answers that may come while a line is being typed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECRETS = ("AUTH ", "USER SET ")        # beginnings of lines that are kept nowh
 
 
 class Keyboard:
-    """Reads lines."""
+    """Reads lines with history and completion."""
 
     def __init__(self, words: Words) -> None:
         self._session: PromptSession[str] = PromptSession(
@@ -32,7 +32,7 @@ class Keyboard:
         return self._session.prompt(prompt)
 
     def data(self, prompt: str) -> str:
-        """Read a line of data, which is not kept. Raises EOFError and KeyboardInterrupt."""
+        """Read a line of data, which is not kept in the history. Raises EOFError and KeyboardInterrupt."""
         return self._plain.prompt(prompt)
 
     def undisturbed(self) -> AbstractContextManager[None]:
@@ -45,7 +45,7 @@ class _Completer(Completer):
         self._words = words
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """Yield what may follow."""
+        """Yield the completions of the typed text."""
         before = document.text_before_cursor
         unfinished = before.rpartition(" ")[2]
         for word in self._words.after(before):

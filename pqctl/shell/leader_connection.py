@@ -1,7 +1,7 @@
-"""A conversation with whoever leads: when the server says that it does not, the command goes to the one that does.
+"""A conversation with the current leader: when a server stops leading, the command goes to its successor.
 
-`500 Offline Mode` means "not executed", so sending it again is safe. A connection that closes without an answer means
-that nobody knows; that is told, and nothing is sent again.
+`500 Offline Mode` means "not executed", so sending it again is safe. If a connection closes without an answer the
+outcome is unknown; that is reported, and nothing is sent again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ _SESSION = re.compile(rb"200 OK SESSION (\S+) ")
 
 
 class LeaderConnection:
-    """Commands and what comes back. `show` gets every byte of the answers; `tell` a sentence about the connection."""
+    """Sends commands and receives answers.
+
+    `show` gets every byte of the answers; `tell` messages about the connection.
+    """
 
     def __init__(self, call: Call, show: Callable[[bytes], None], tell: Callable[[str], None]) -> None:
         self._call = call
@@ -69,7 +72,7 @@ class LeaderConnection:
             self._ask(b"SESSION " + self._session)
 
     def _stay(self) -> None:
-        """Raise ForeignCluster if this is not the cluster that we began with; a server that is too old does not say."""
+        """Raise ForeignCluster if this is not the cluster that we began with; an old server does not report it."""
         assert self._line is not None
         found = _CLUSTER.match(self._ask(b"CLUSTER ID"))
         if found is None:
@@ -115,22 +118,22 @@ class LeaderConnection:
     def interrupt(self) -> None:
         """Give up waiting for an answer: the only way is another connection. Raises Unavailable."""
         self._in_transaction = False
-        self._tell("gave up waiting; connecting anew")
+        self._tell("gave up waiting; reconnecting")
         self.connect()
 
     def finish(self) -> None:
-        """Let everything be answered, and close."""
+        """Wait for all answers, and close."""
         if self._line is not None:
             self._line.finish()
         self._flush()
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection to the leader."""
         if self._line is not None:
             self._line.close()
 
     def _ask(self, command: bytes) -> bytes:
-        """Send a command of ours, whose answer is not shown; returns its beginning."""
+        """Send a command of the shell's own, whose answer is not shown; returns its beginning."""
         assert self._line is not None
         with contextlib.suppress(OSError):
             self._begin(hidden=True)
@@ -144,7 +147,7 @@ class LeaderConnection:
             self._answer, self._held, self._hidden = b"", b"", hidden
 
     def _got(self, data: bytes) -> None:
-        """Take what was received, in the thread of the connection."""
+        """Process received bytes, in the thread of the connection."""
         with self._lock:
             begins = not self._answer
             if len(self._answer) < ANSWER_BYTES_KEPT:
@@ -164,7 +167,7 @@ class LeaderConnection:
             self._show(data)
 
     def _notice(self, typed: Typed) -> None:
-        """Remember what a new connection would lack."""
+        """Remember the commands that a new connection must repeat."""
         if found := _SESSION.match(self._answer):
             self._session = found[1]
         if self._answer.startswith(b"200"):

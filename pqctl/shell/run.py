@@ -28,7 +28,7 @@ HELP or ? shows how commands are written. Tab completes, Ctrl-C gives up waiting
 
 
 class Input(Protocol):
-    """Where commands come from."""
+    """The source of commands."""
 
     def command(self, prompt: str) -> str:
         """Read a command; raises EOFError."""
@@ -89,7 +89,7 @@ def _loop(leader: LeaderConnection, screen: Screen, source: Input) -> None:
 
 
 def _complete(text: str, source: Input) -> tuple[Typed, bytes]:
-    """Return the command, with the data that had to be asked for."""
+    """Return the command, including data that had to be asked for."""
     typed = understand(text, _read_file)
     rest = source.data(f"{typed.missing_bytes} bytes> ", typed.missing_bytes) if typed.missing_bytes else b""
     for number in range(typed.parts):
@@ -140,14 +140,14 @@ class Piped:
         self._stream = sys.stdin.buffer
 
     def command(self, prompt: str) -> str:
-        """Read a line."""
+        """Read a line from the file or pipe."""
         line = self._stream.readline()
         if not line:
             raise EOFError
         return line.decode("utf-8", "surrogateescape")
 
     def data(self, prompt: str, count: int) -> bytes:
-        """Read bytes."""
+        """Read `count` bytes from the file or pipe."""
         data = self._stream.read(count)
         if len(data) < count:
             raise EOFError
@@ -155,13 +155,13 @@ class Piped:
 
 
 class Typist:
-    """Somebody at a terminal."""
+    """A person at a terminal."""
 
     def __init__(self, keyboard: Keyboard) -> None:
         self._keyboard = keyboard
 
     def command(self, prompt: str) -> str:
-        """Read a line."""
+        """Read a line with history and completion."""
         return self._keyboard.command(prompt)
 
     def data(self, prompt: str, count: int) -> bytes:

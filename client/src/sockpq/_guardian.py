@@ -1,9 +1,9 @@
-"""Runs a program until told to stop it, or until the parent process is gone; then removes its folder.
+"""Runs a program until it should stop, or until the parent process is gone; then removes its folder.
 
     python -I _guardian.py FOLDER SECONDS PROGRAM ARGUMENTS..
 
-Anything in the standard input is the sign, or its end, which comes however the parent ends. The program has SECONDS
-for its own end. Nothing but the standard library is needed.
+Any byte on standard input is the signal to stop, or its end, which comes however the parent ends. The program has
+SECONDS to end. Nothing but the standard library is needed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ POLL_S = 0.05
 
 
 def main(folder: str, stop_s: float, command: list[str]) -> int:
-    """Run it; returns its exit code. The folder stays when the program ends by itself: the parent may look into it."""
+    """Run the program; returns its exit code.
+
+    The folder stays when the program ends by itself, for the parent to read.
+    """
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)       # only the parent's end counts

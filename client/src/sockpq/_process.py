@@ -1,6 +1,6 @@
-"""What a forked child has of its parent: no job, no session, no loop, and no connection that leads anywhere.
+"""The parts of the client that a forked child inherits: no job, no session, no loop, and no usable connection.
 
-Whatever a child closes, ends or leaves, its parent goes on with what it has. A blocking client may be used in both: the
+Whatever a child closes, ends or leaves, its parent is not affected. A blocking client may be used in both: the
 calls of the child make connections and sessions of their own.
 """
 
@@ -15,10 +15,10 @@ from sockpq.errors import Inherited
 
 
 class Connected(Protocol):
-    """An open connection."""
+    """An object with an open connection."""
 
     def fileno(self) -> int:
-        """Its descriptor; negative when it is closed."""
+        """Its file descriptor; negative when it is closed."""
         ...
 
 
@@ -26,23 +26,23 @@ _connections: WeakSet[Connected] = WeakSet()
 
 
 def is_inherited(process: int) -> bool:
-    """Does what this process has made belong to a parent of the present one?"""
+    """Return whether an object made in `process` belongs to a parent of this process."""
     return process != os.getpid()
 
 
 def check_own(process: int, what: str) -> None:
-    """Raise Inherited unless what `process` has made belongs to the present one."""
+    """Raise Inherited unless an object made in `process` belongs to this process."""
     if process != os.getpid():
         raise Inherited(f"{what} belongs to process {process}, which has forked this one: make or take one here")
 
 
 def note_connection(connection: Connected) -> None:
-    """A connection was opened: in children that are forked while it is open it leads nowhere."""
+    """Register an open connection, to be severed in children forked while it is open."""
     _connections.add(connection)
 
 
 def _sever() -> None:
-    """Let the descriptors of the parent's connections be those of a closed one.
+    """Redirect the descriptors of the parent's connections to a closed connection.
 
     Closing them is not enough: asyncio's epoll is shared with the parent, and whatever the child does with a descriptor
     before (shutdown, receiving, no longer listening to it) is done to the parent's connection.

@@ -1,4 +1,4 @@
-"""The same client for asyncio: `sockpq.aio.Client` has the calls of `sockpq.Client`, as coroutines."""
+"""The asyncio client: `sockpq.aio.Client` has the calls of `sockpq.Client`, as coroutines."""
 
 from sockpq._async.client import Client
 from sockpq._async.events import Events

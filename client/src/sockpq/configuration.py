@@ -1,8 +1,8 @@
-"""Which cluster a client without arguments talks to, and as whom: the configuration that pqctl reads as well.
+"""The cluster and the user of a client without arguments: the configuration that pqctl reads as well.
 
-For each setting the first of these counts: the environment (SOCKPQ_SERVERS, SOCKPQ_CA, SOCKPQ_USER, and SOCKPQ_SECRET
-or SOCKPQ_SECRET_FILE), the user's file ~/.config/sockpq/config.toml, or if there is none /etc/sockpq.toml. Without any
-the server is 127.0.0.1:11361.
+Each setting is taken from the first of these that has it: the environment (SOCKPQ_SERVERS, SOCKPQ_CA, SOCKPQ_USER, and
+SOCKPQ_SECRET or SOCKPQ_SECRET_FILE), the user's file ~/.config/sockpq/config.toml, or if there is none
+/etc/sockpq.toml. Without any the server is 127.0.0.1:11361.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ KINDS: dict[str, type] = {"servers": list, "tls": bool, "ca": str, "user": str, 
 
 
 class Configuration(NamedTuple):
-    """What Client() takes."""
+    """The arguments of Client() that can be configured."""
 
     servers: list[str]
     tls: str | bool | None = None
@@ -32,7 +32,7 @@ class Configuration(NamedTuple):
 
 
 def configuration() -> Configuration:
-    """What is configured; raises BadArguments for a file that is not as it should be."""
+    """Read the configuration; raises BadArguments for an invalid file."""
     file, settings = _file()
     variable = os.environ.get("SOCKPQ_SERVERS", "").strip()
     servers: Any = [one.strip() for one in variable.split(",") if one.strip()]
@@ -48,13 +48,13 @@ def configuration() -> Configuration:
 
 
 def user_file() -> Path:
-    """The user's file, after the XDG base directory specification: what is not absolute is ignored."""
+    """The user's file by the XDG base directory specification: a relative directory is ignored."""
     folder = os.environ.get("XDG_CONFIG_HOME", "")
     return Path(folder if os.path.isabs(folder) else os.path.expanduser("~/.config"), "sockpq", "config.toml")
 
 
 def _secret(file: Path | None, settings: dict[str, Any]) -> tuple[str | None, str | None]:
-    """The secret itself, or the file that it is in."""
+    """The secret itself, or the file that contains it."""
     if secret := os.environ.get("SOCKPQ_SECRET"):
         return secret, None
     name = os.environ.get("SOCKPQ_SECRET_FILE") or _beside(file, settings.get("secret_file"))
@@ -64,7 +64,7 @@ def _secret(file: Path | None, settings: dict[str, Any]) -> tuple[str | None, st
 
 
 def _beside(file: Path | None, name: str | None) -> str | None:
-    """A name in a file is relative to that file's directory."""
+    """Resolve a name in a file relative to that file's directory."""
     return str(file.parent / os.path.expanduser(name)) if file and name else None
 
 

@@ -38,7 +38,7 @@
     │   ├── ForeignCluster      the servers belong to another cluster than the one that this client has used
     │   ├── Inherited           a forked child has used a job, a loop or a session of its parent
     │   └── ClientClosed        close() was called
-    ├── EventsLost              events(): some were missed and cannot be told any more; the loop may go on behind them
+    ├── EventsLost              events(): some were missed and cannot be delivered any more; the loop may continue
     ├── OutcomeUnknown          it was sent and no answer came: executed once, or not at all
     │   ├── NoOutput            call(): the job is queued for sure, but its output did not reach this client
     │   └── BatchFailed         put_many(): says for each job how it stands
@@ -75,7 +75,7 @@ class InvalidSnapshot(NotExecuted):
 
 
 class JobNotFound(NotExecuted):
-    """No running job has this id: it was done, its lease ended, or it was never handed out. Or none has this key."""
+    """No running job has this id: it was done, its lease ended, or it was never handed out. Or no job has this key."""
 
 
 class Refused(NotExecuted):
@@ -95,7 +95,7 @@ class GroupNotFound(Refused):
 
 
 class QueueNotFound(Refused):
-    """There is no such queue; for put() when queues are not made by it (config AUTOCREATE OFF)."""
+    """There is no such queue; for put() if put() does not create queues (config AUTOCREATE OFF)."""
 
 
 class TopicNotFound(Refused):
@@ -115,11 +115,11 @@ class WorkerNotFound(Refused):
 
 
 class WorkerExists(Refused):
-    """Another session has a pool of workers of this name, and has not been silent for long."""
+    """Another session has a live pool of workers of this name."""
 
 
 class QueueExists(Refused):
-    """There is such a queue: it has settings or an unfinished job."""
+    """The queue exists already: it has settings or an unfinished job."""
 
 
 class QueueNotEmpty(Refused):
@@ -143,7 +143,7 @@ class PulseExists(Refused):
 
 
 class PulseInUse(Refused):
-    """A queue has this pulse."""
+    """A queue uses this pulse."""
 
 
 class TooManyPulses(Refused):
@@ -151,7 +151,7 @@ class TooManyPulses(Refused):
 
 
 class TicketNotFound(Refused):
-    """The turn has its result, or was given up because none came in time."""
+    """The turn already has its result, or was given up because none came in time."""
 
 
 class WaitTimeout(Refused):
@@ -159,7 +159,7 @@ class WaitTimeout(Refused):
 
 
 class Denied(Refused):
-    """The pulse says not to act (PULSE SET .. DENY); `payload` is what was set with it."""
+    """The pulse says not to act (PULSE SET .. DENY); `payload` is the data set with it."""
 
     def __init__(self, message: str, payload: bytes = b"") -> None:
         super().__init__(message)
@@ -185,7 +185,7 @@ class Aborted(Refused):
 
 
 class AuthError(NotExecuted):
-    """The servers do not take this user with this secret, or require AUTH (`401 Auth Required`)."""
+    """The servers do not accept this user with this secret, or require AUTH (`401 Auth Required`)."""
 
 
 class ForbiddenError(NotExecuted):
@@ -205,7 +205,7 @@ class Unavailable(NotExecuted):
 
 
 class Untrusted(Unavailable):
-    """The server cannot prove that it is the right one: its certificate is not good, or it does not speak TLS."""
+    """The server cannot prove its identity: its certificate is not valid here, or it does not speak TLS."""
 
 
 class ForeignCluster(NotExecuted):
@@ -217,20 +217,20 @@ class ForeignCluster(NotExecuted):
 
 
 class Inherited(NotExecuted):
-    """A job, loop, consumer or asyncio client was used in a forked child: it belongs to the process that has it.
+    """A job, loop, consumer or asyncio client was used in a forked child: it belongs to the process that made it.
 
     A child ends nothing of its parent. It may use a blocking client that it inherits, for jobs of its own.
     """
 
 
 class ClientClosed(NotExecuted):
-    """The client was closed."""
+    """The client was closed by close()."""
 
 
 class EventsLost(SockpqError):
-    """events(): those with the numbers `first` to `last` may have been missed: look at the state anew.
+    """events(): the events numbered `first` to `last` may have been missed: read the state again.
 
-    The servers do not have them any more, or did not see them themselves. The loop may be begun again.
+    The servers do not have them any more, or did not see them themselves. The loop may be started again.
     """
 
     def __init__(self, first: int, last: int) -> None:
@@ -243,7 +243,7 @@ class EventsLost(SockpqError):
 
 
 class OutcomeUnknown(SockpqError):
-    """The command was sent and its answer never came: it was executed, or it was not, or it still will be."""
+    """The command was sent and no answer came: it was executed, or it was not, or it still will be."""
 
 
 class NoOutput(OutcomeUnknown):
@@ -276,4 +276,4 @@ class BatchFailed(OutcomeUnknown):
 
 
 class ProtocolError(SockpqError):
-    """What the server sent is not the protocol. The connection is closed: nothing later on it could be trusted."""
+    """The server sent something that is not the protocol. The connection is closed: its state is unknown."""

@@ -7,22 +7,22 @@ from typing import Any, Literal, NamedTuple
 
 
 class Key(NamedTuple):
-    """One job by the key it was put with, in whatever state it is: for change(), delete() and peek()."""
+    """Selects a job by the key it was put with, in any state: for change(), delete() and peek()."""
 
     queue: str
     key: str
 
 
 class Number(NamedTuple):
-    """One job by its number (put(number=True)), in whatever state and queue: for change(), delete() and peek()."""
+    """Selects a job by its number (put(number=True)), in any state and queue: for change(), delete() and peek()."""
 
     number: int
 
 
 class Place(NamedTuple):
-    """One ready or delayed job by its place, which peek_queue(places=True) tells: for change(), delete() and peek().
+    """Selects a ready or delayed job by its place, from peek_queue(places=True): for change(), delete() and peek().
 
-    `seq` is the job's number in the whole cluster, another one with each place that it takes.
+    `seq` is the job's number in the whole cluster, a new one with each place that it takes.
     """
 
     queue: str
@@ -30,11 +30,11 @@ class Place(NamedTuple):
 
 
 class Meta(NamedTuple):
-    """What get(meta=True) tells of a job: this hand-out is its `attempt`-th.
+    """The metadata of a job by get(meta=True): this hand-out is its `attempt`-th.
 
     `at`: the time for which it was put, if it was; `expires_at`: when its lease ends, None without one. Both are Unix
-    time in seconds, rounded up. `reason`: why a worker put it back last, if that said it. `group`: the one of
-    put(group=), for fair shares. `number`: that of put(number=True).
+    time in seconds, rounded up. `reason`: why a worker put it back last, if given. `group`: the one of put(group=), for
+    fair shares. `number`: the one of put(number=True).
     """
 
     key: str | None
@@ -47,7 +47,7 @@ class Meta(NamedTuple):
 
 
 class FairLevel(NamedTuple):
-    """One level of fair shares: the time it has had in microseconds, groups with a ready job, choices."""
+    """One level of fair shares: its scheduled time in microseconds, its groups with a ready job, and its choices."""
 
     level: int
     time_us: int
@@ -66,7 +66,7 @@ class FairGroup(NamedTuple):
 
 
 class Handed(NamedTuple):
-    """A job as it came from the server, running under `id` from now on."""
+    """A job as the server sent it, running under `id` from now on."""
 
     id: int
     queue: str
@@ -106,11 +106,11 @@ class Finished(NamedTuple):
 
 
 class PeekedJob(NamedTuple):
-    """PEEK: a job in whatever `state`: "ready", "delayed", "running", "dead", "buried"; `id` only while it is running.
+    """A job of PEEK in any `state`: "ready", "delayed", "running", "dead", "buried"; `id` only while it is running.
 
-    `attempt`: how often it was handed out; `at`, `expires_at` and `reason` as in Meta; `reason` also says
-    why it was buried. `place`: where it is (a running job: where it was), with peek_queue(places=True) only.
-    `number` and `group`: of a job that has one.
+    `attempt`: how often it was handed out; `at`, `expires_at` and `reason` as in Meta; `reason` also says why it was
+    buried. `place`: its place (the old one of a running job), with peek_queue(places=True) only. `number` and `group`:
+    of a job that has one.
     """
 
     id: int | None
@@ -130,20 +130,20 @@ class PeekedJob(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Its data as a string, from UTF-8; raises UnicodeDecodeError."""
+        """Its data decoded from UTF-8; raises UnicodeDecodeError."""
         return self.data.decode()
 
     def json(self) -> Any:
-        """Its data as what put(json=) was given; raises ValueError when they are not JSON."""
+        """Its data decoded as JSON, for put(json=); raises ValueError when they are not JSON."""
         return loads(self.data)
 
 
 class JobStat(NamedTuple):
-    """JOB STAT: what a job with a number is and has gone through.
+    """The state and the history of a job with a number, by JOB STAT.
 
     `created`: Unix time; `age`, `left` (until its lease ends or its time comes), `lease` (its own, None: it has none)
-    and `delay` (of its put() or last later()) in seconds. The counts are those of its whole life, `attempts` those
-    since it was put, kicked or moved.
+    and `delay` (of its put() or last later()) in seconds. The counts are for its whole life, except `attempts`: since
+    it was put, kicked or moved.
     """
 
     queue: str
@@ -173,7 +173,7 @@ class Totals(NamedTuple):
 
 
 class QueueTotals(NamedTuple):
-    """One line of QUEUE LIST: how many jobs wait, are put off, run, were given up, and lie buried in the queue."""
+    """One line of QUEUE LIST: the numbers of waiting, delayed, running, dead and buried jobs of the queue."""
 
     name: str
     ready: int
@@ -204,8 +204,8 @@ class RunningJob(NamedTuple):
 class NodeStatus(NamedTuple):
     """One line of CLUSTER STATUS as the answering node knows it; None where it knows nothing.
 
-    `client` is the address clients dial, "host:port"; `role` LEADER, FOLLOWER, CANDIDATE, LEARNER (was added, does not
-    count yet) or DOWN; `lag` counts log entries behind the leader's commit index.
+    `client` is the address clients dial, "host:port"; `role` LEADER, FOLLOWER, CANDIDATE, LEARNER (added, has no vote
+    yet) or DOWN; `lag` counts log entries behind the leader's commit index.
     """
 
     id: int | None
@@ -217,13 +217,13 @@ class NodeStatus(NamedTuple):
     applied: int | None
     lag: int | None
     version: str | None
-    ahead_ms: int | None = None     # how far its clock is ahead of that of the node that was asked, roughly
+    ahead_ms: int | None = None     # how far its clock is ahead of the clock of the node that was asked, roughly
     level: int | None = None        # the feature level that it knows,
-    cluster_level: int | None = None    # and that of the cluster, as far as it has heard
+    cluster_level: int | None = None    # and the cluster's, as far as it knows
 
 
 class ClusterId(NamedTuple):
-    """CLUSTER ID: what tells a cluster from all others, None before its server has heard of a leader, and its name."""
+    """CLUSTER ID: the unique id of the cluster, None before its server has heard of a leader, and its name."""
 
     id: str | None
     name: str | None
@@ -237,11 +237,11 @@ class Leader(NamedTuple):
 
 
 class SessionInfo(NamedTuple):
-    """One line of SESSION LIST: a session, by its `number` (nobody is told the name by which it is used).
+    """One line of SESSION LIST: a session, by its `number` (the name by which it is used is never shown).
 
-    `user` and `address` are those of the client that opened it, None where there is none or nobody knows; of an IPv6
-    address its network of 64 bits. `ttl` and `idle`: how long it lives without use, and since when it was not used, in
-    seconds; `bound`: jobs that go back to their queues with its end.
+    `user` and `address` are the opening client's, None where there is none or it is unknown; of an IPv6 address only
+    its network of 64 bits. `ttl` and `idle`: how long it lives without use, and since when it was not used, in seconds;
+    `bound`: the number of jobs that go back to their queues with its end.
     """
 
     number: int
@@ -261,7 +261,7 @@ class Binding(NamedTuple):
 
 
 class WorkerBounds(NamedTuple):
-    """What an operator wants of a pool of workers: jobs at a time at `most` and at `least`, None if nothing was said.
+    """An operator's wishes for a pool of workers: jobs at a time at `most` and at `least`, None if not set.
 
     `state`: "run", "pause" or "stop".
     """
@@ -282,7 +282,7 @@ class WorkerInfo(NamedTuple):
 
 
 class StateHash(NamedTuple):
-    """CLUSTER HASH: what the server has executed up to the position `applied` of the log, as one `hash`."""
+    """CLUSTER HASH: one `hash` of everything that the server has executed up to the position `applied` of the log."""
 
     applied: int
     hash: str
@@ -312,9 +312,9 @@ EventType.__doc__ = "What an event of events() is about: the word that PROTOCOL 
 class Event(NamedTuple):
     """One event of events().
 
-    `seq`: its number, the same on every server (of "MSG" that of the newest event). `name`: the queue, item, pulse,
-    worker or channel it is about, of "LEADER" the node. `priority` and `id` of the job, where the type has them.
-    `words`: all that its line says behind the type. `data`: of "MSG" the message.
+    `seq`: its number, the same on every server (for "MSG" the number of the newest event). `name`: the queue, item,
+    pulse, worker or channel it is about, for "LEADER" the node. `priority` and `id` of the job, where the type has
+    them. `words`: the rest of its line behind the type. `data`: the message of "MSG".
     """
 
     seq: int

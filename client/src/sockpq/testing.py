@@ -76,7 +76,7 @@ class Server:
         self._process = os.getpid()
 
     def start(self) -> None:
-        """Start it and wait until it serves; raises ServerError."""
+        """Start the server and wait until it serves; raises ServerError."""
         path = program()
         for attempt in range(START_ATTEMPTS):
             self._launch(path)
@@ -89,7 +89,7 @@ class Server:
                     raise
 
     def stop(self) -> None:
-        """End it and remove its files. In a forked child nothing happens."""
+        """Stop the server and remove its files. In a forked child nothing happens."""
         if self._keeper and not is_inherited(self._process):
             assert self._keeper.stdin
             with suppress(BrokenPipeError):                 # it has ended before
@@ -130,7 +130,7 @@ class Server:
             )
 
     def _wait(self) -> None:
-        """Until it serves; remembers what an empty server looks like."""
+        """Wait until it serves; remembers the state of an empty server."""
         assert self._keeper
         until = time.monotonic() + START_S
         with Client(self.address, sessions=False) as client:
@@ -151,7 +151,7 @@ class Server:
 
 
 def program() -> str:
-    """Where sockpqd is: in this Python's environment, or in PATH. Raises ServerError."""
+    """Find sockpqd in this Python's environment or in PATH. Raises ServerError."""
     own = Path(sys.executable).parent
     found = shutil.which("sockpqd", path=str(own)) or shutil.which("sockpqd")
     if found is None:
@@ -163,7 +163,7 @@ def program() -> str:
 
 
 def _free_ports() -> tuple[int, int]:
-    """Two ports that nobody listens on now; another program may take one before it is used."""
+    """Two ports that are free now; another program may take one before it is used."""
     with socket.create_server(("127.0.0.1", 0)) as first, socket.create_server(("127.0.0.1", 0)) as second:
         return first.getsockname()[1], second.getsockname()[1]
 

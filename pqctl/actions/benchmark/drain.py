@@ -1,4 +1,4 @@
-"""Emptying a queue that has no other users, as the benchmark does."""
+"""Drains a queue that has no other users, as the benchmark does."""
 
 from __future__ import annotations
 

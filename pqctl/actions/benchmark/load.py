@@ -35,12 +35,12 @@ class BenchmarkLoad:
         self.queue = queue
 
     def put(self) -> bool:
-        """Put a job."""
+        """Put one job into the benchmark's queue."""
         self._client.put(self.queue, self._body)
         return True
 
     def take(self) -> bool:
-        """Take a job and finish it."""
+        """Take a job and finish it; returns False if there is none."""
         job = self._client.get(self.queue, expire=self._lease_s)
         if job is None:
             return False
@@ -128,7 +128,7 @@ def show(call: Call, seconds: float, connections: int, size: int) -> int:
             run(parts[0], load.put, seconds, connections, queued_max)
             run(parts[1], load.take, seconds, connections)
             run(parts[2], load.both, seconds, connections)
-        except BaseException:       # interrupted, or out of threads: the jobs are there all the same
+        except BaseException:       # interrupted, or out of threads: the jobs are there nevertheless
             _leave(client, queue)
             raise
         left = _leave(client, queue)

@@ -39,7 +39,7 @@ def body_from(argument: str | None, file: str | None) -> bytes:
 def put(
     call: Call, queue: str, body: bytes, priority: int, item: str | None, new_item: bool, options: Mapping[str, Any],
 ) -> int:
-    """Put a job (PUT)."""
+    """Put a job (PUT) and print its item, key and number."""
     with cluster_of(call, serving=True) as (client, _):
         stored = client.put(queue, body, priority, item, new_item, **options)
     name, number = stored.item, stored.number
@@ -122,7 +122,7 @@ def _print(call: Call, job: Job) -> None:
 
 
 def done(call: Call, ids: Sequence[int]) -> int:
-    """Finish running jobs (DONE)."""
+    """Finish running jobs (DONE) and report each."""
     with cluster_of(call, serving=True) as (client, _):
         answers = client.done_many(ids)
     lines, told = [], []

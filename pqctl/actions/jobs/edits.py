@@ -18,7 +18,7 @@ from sockpqd.pqctl.parameters import local_time, told
 
 
 def change(call: Call, job: int | Key | Place | Number, changes: Mapping[str, Any]) -> int:
-    """Change a job (CHANGE)."""
+    """Change a job (CHANGE), selected by id, key, place or number."""
     if not changes:
         raise click.UsageError("nothing to change: give at least one option")
     with cluster_of(call, serving=True) as (client, _), existing_job(client, job):
@@ -28,7 +28,7 @@ def change(call: Call, job: int | Key | Place | Number, changes: Mapping[str, An
 
 
 def delete(call: Call, job: int | Key | Place | Number) -> int:
-    """Delete a job (DELETE)."""
+    """Delete a job (DELETE), selected by id, key, place or number."""
     with cluster_of(call, serving=True) as (client, _), existing_job(client, job):
         ended = client.delete(job)
     last = [what for what, over in (("its queue", ended.queue_done), ("its item", ended.item_done)) if over]
@@ -54,7 +54,7 @@ def bury(call: Call, ids: Sequence[int], reason: str | None, *, here: bool = Fal
 
 
 def kick(call: Call, queue: str, count: int, *, here: bool = False) -> int:
-    """Bring dead jobs back to their queue (KICK), or `here` buried ones, or delayed ones."""
+    """Bring dead jobs back to their queue (KICK), or with `here` make buried or delayed ones ready."""
     with cluster_of(call, serving=True) as (client, _):
         moved = client.kick(queue, count, here=here)
         if not moved:

@@ -1,4 +1,4 @@
-"""Ends running jobs one after the other, and says of each whether it was still running."""
+"""Ends running jobs one after the other, and reports for each whether it was still running."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sockpqd.pqctl.output.exit_codes import DONE, REFUSED, UNKNOWN, Failure
 def end_each(
     call: Call, ids: Sequence[int], end: Callable[[Client, int], object], *, key: str, one: str, many: str,
 ) -> int:
-    """Call `end` for each id. `one`, `many`: what a job, or several, are then; `key`: that in the answer as JSON.
+    """Call `end` for each id. `one`, `many`: what happened to a job, or several; `key`: the name for it in JSON.
 
     Raises Failure with what is certain when an error comes after the first job that was ended.
     """

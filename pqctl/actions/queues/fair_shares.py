@@ -1,4 +1,4 @@
-"""`pqctl sched ..`: show levels and groups of fair shares, and change how they are computed."""
+"""`pqctl sched ..`: shows levels and groups of fair shares, and changes how they are computed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def show(call: Call) -> int:
 
 
 def show_group(call: Call, name: str) -> int:
-    """Print what a group has used (SCHED GROUP)."""
+    """Print the time that a group has used (SCHED GROUP)."""
     with reading(call) as (client, server):
         try:
             found = client.sched_group(name, server=server)

@@ -19,7 +19,7 @@ from sockpqd.pqctl.output.text import counted, lasting
 
 
 def create(call: Call, queue: str, settings: Mapping[str, Any]) -> int:
-    """Create a queue (QUEUE CREATE)."""
+    """Create a queue (QUEUE CREATE) with these settings."""
     with cluster_of(call, serving=True) as (client, _):
         with _pulse_of(client, settings):
             client.queue_create(queue, **settings)
@@ -49,7 +49,7 @@ def cluster_config(call: Call, settings: Mapping[str, Any]) -> int:
 
 
 def delete(call: Call, queue: str, force: bool, yes: bool) -> int:
-    """Delete a queue (QUEUE DELETE)."""
+    """Delete a queue (QUEUE DELETE), after a confirmation with `force`."""
     if force:
         confirm(f"Remove {queue} with all its jobs, including running ones?", yes)
     with cluster_of(call, serving=True) as (client, _), existing(client, QUEUE, queue):
@@ -69,7 +69,7 @@ def purge(call: Call, queue: str, state: str, yes: bool) -> int:
 
 
 def pause(call: Call, queue: str, direction: str, seconds: float | None) -> int:
-    """Pause a queue (QUEUE PAUSE)."""
+    """Pause a queue (QUEUE PAUSE), its input, its output or both."""
     if seconds is not None and direction != "out":
         raise click.UsageError("--for goes with `out` only")
     with cluster_of(call, serving=True) as (client, _):
@@ -92,7 +92,7 @@ def resume(call: Call, queue: str) -> int:
 
 
 def show_settings(call: Call, whose: Mapping[str, object], settings: Mapping[str, str]) -> int:
-    """Print settings; `whose`: what stands before them in JSON."""
+    """Print settings; `whose`: the fields before them in JSON."""
     if call.as_json:
         call.answer("", {**whose, "settings": dict(settings)})
         return DONE
@@ -112,7 +112,7 @@ def bind(call: Call, topic: str, queue: str, pattern: str | None) -> int:
 
 
 def unbind(call: Call, topic: str, queue: str, pattern: str | None) -> int:
-    """Take a binding back (TOPIC UNBIND)."""
+    """Remove a binding (TOPIC UNBIND)."""
     with cluster_of(call, serving=True) as (client, _), existing(client, TOPIC, topic):
         try:
             client.topic_unbind(topic, queue, pattern)
@@ -125,7 +125,7 @@ def unbind(call: Call, topic: str, queue: str, pattern: str | None) -> int:
 
 
 def delete_topic(call: Call, topic: str) -> int:
-    """Take all bindings of a topic back (TOPIC DELETE)."""
+    """Remove all bindings of a topic (TOPIC DELETE)."""
     with cluster_of(call, serving=True) as (client, _), existing(client, TOPIC, topic):
         client.topic_delete(topic)
     call.answer(f"{topic} is removed", {"topic": topic})
@@ -133,12 +133,12 @@ def delete_topic(call: Call, topic: str) -> int:
 
 
 def _pulse_of(client: Client, settings: Mapping[str, Any]) -> AbstractContextManager[None]:
-    """What a queue's settings name must exist."""
+    """Turn the answer that a pulse named by the settings does not exist into a Failure."""
     return existing(client, PULSE, settings["pulse"]) if settings.get("pulse") else nullcontext()
 
 
 def _tell_if_new(client: Client, queue: str) -> None:
-    """Say that a queue did not exist until now: its name may be misspelt."""
+    """Warn that a queue did not exist until now: its name may be misspelt."""
     try:
         must_exist(client, queue)
     except Failure:

@@ -1,5 +1,5 @@
-"""The asyncio client, and with it the blocking one, which client/tools/faces.py makes from these files.
+"""The asyncio client, and the source of the blocking client, which client/tools/faces.py generates from these files.
 
-What is decided stands in `_engine`; here are signatures and documentation. The methods below a line `# declared: ..`
-are made as well, from the declarations in `_protocol/commands`.
+All decisions are made in `_engine`; these files hold signatures and documentation. The methods below a line
+`# declared: ..` are generated too, from the declarations in `_protocol/commands`.
 """

@@ -78,20 +78,20 @@ FAREWELL_S = 1.0        # how long close() waits for the last bytes to leave
 
 
 class Client:
-    """Talks to the serving leader of the cluster, and follows when that changes. Safe to share.
+    """Talks to the serving leader of the cluster, and follows when the leader changes. Safe to share.
 
-    A blocking client may be shared by any number of threads, an asyncio client by the tasks of one event loop, that of
-    its first call.
+    A blocking client may be shared by any number of threads, an asyncio client by the tasks of one event loop, the loop
+    of its first call.
 
     A call is executed exactly once, through failovers, by a session that the cluster keeps. It returns, or raises a
-    NotExecuted, e.g. when nobody executes it before its `timeout` (seconds). OutcomeUnknown says that the answer was
-    lost and nobody can tell any more: the session is lost too, `timeout` is over, or the servers have no sessions.
-    Commands that are safe to repeat are repeated even then; PUT, GET without a lease and CLONE only where
-    `retry_unknown` says that at-least-once is good enough. errors.py has the tree.
+    NotExecuted, for example when no server executes it before its `timeout` (seconds). OutcomeUnknown means that the
+    answer was lost and cannot be recovered: the session is lost too, `timeout` is over, or the servers have no
+    sessions. Commands that are safe to repeat are repeated even then; PUT, GET without a lease and CLONE only where
+    `retry_unknown` says that at-least-once is good enough. errors.py has the tree of errors.
 
-    An asyncio call whose task is cancelled may be executed all the same. A GET that is interrupted (a cancelled task,
-    KeyboardInterrupt, close()) ends within two seconds: a job that it has got goes back to its place, if a server
-    answers by then; so it is with a consumer's.
+    An asyncio call whose task is cancelled may still be executed. A GET that is interrupted (a cancelled task,
+    KeyboardInterrupt, close()) ends within two seconds: a job that it has received goes back to its place, if a server
+    answers by then. The same holds for a consumer's GET.
     """
 
     def __init__(
@@ -115,23 +115,23 @@ class Client:
     ) -> None:
         """`servers`: of the cluster, "host:port" each, or one string with commas. Nothing is sent yet.
 
-        One server is enough, and need not be the leader: it tells of the others. More are good for the case that it is
-        away when the client begins. Without `servers` the configuration counts, also for `tls`, `user` and `secret`:
-        the variable SOCKPQ_SERVERS, the file ~/.config/sockpq/config.toml or /etc/sockpq.toml, as for pqctl; else the
-        server is 127.0.0.1:11361.
+        One server is enough, and need not be the leader: it reports the others. Name more in case that one is down when
+        the client starts. Without `servers` the configuration is used, also for `tls`, `user` and `secret`: the
+        variable SOCKPQ_SERVERS, the file ~/.config/sockpq/config.toml or /etc/sockpq.toml, as for pqctl; without any
+        the server is 127.0.0.1:11361.
 
-        All times in seconds: `timeout` for a whole call with its repetitions, `server_timeout` for one server that owes
-        an answer and is silent, `connect_timeout` for connecting and for finding the leader. The cluster forgets a
-        session that was not used for `session_ttl`.
+        All times in seconds: `timeout` for a whole call with its repetitions, `server_timeout` for one server that has
+        not answered, `connect_timeout` for connecting and for finding the leader. The cluster forgets a session that
+        was not used for `session_ttl`.
 
         `tls`: the file with the CA of the servers' certificates, True for the system's CAs, or an ssl.SSLContext; None
-        for plain TCP. `user` with `secret`, or `secret_file`, if the servers ask for them. Files are read again when
-        they have changed, so that a client goes on when an authority or a secret is replaced.
+        for plain TCP. `user` with `secret`, or `secret_file`, if the servers require them. Files are read again when
+        they change, so that a client goes on when an authority or a secret is replaced.
 
         `codec`: an object with `encode(value)` to bytes and `decode(data)`, for `put(value=)` and `job.value`.
-        `tracing`: make OpenTelemetry spans, and let traces go on where jobs are worked on (sockpq[otel]; all programs
-        that use a queue must do so, see the README). `cluster`: the id of the cluster that it is for; by default that
-        of the first server it uses. Servers of others are refused with ForeignCluster.
+        `tracing`: make OpenTelemetry spans, and continue traces where jobs are processed (sockpq[otel]; all programs
+        that use a queue must do so, see the README). `cluster`: the id of the cluster to use; by default the cluster of
+        the first server. Servers of other clusters are refused with ForeignCluster.
         """
         if servers is None:
             configured = configuration()
@@ -147,7 +147,7 @@ class Client:
         self._executor = Executor(self._network, parse_servers(servers), limits, codec, traced, cluster_of(cluster))
 
     async def close(self) -> None:
-        """End all connections. Calls of other threads or tasks end with an error: ClientClosed, or OutcomeUnknown."""
+        """Close all connections. Calls in other threads or tasks end with an error: ClientClosed, or OutcomeUnknown."""
         await run(self._network.settle(FAREWELL_S))
         self._executor.close()
         await run(self._network.drain(FAREWELL_S))
@@ -166,7 +166,7 @@ class Client:
 
     @property
     def cluster(self) -> str | None:
-        """The id of the cluster that it stays with; None before it has used a server that says one."""
+        """The id of the cluster that it is bound to; None before it has used a server that reports one."""
         return self._executor.identity.cluster
 
     def stats(self) -> Stats:
@@ -233,8 +233,8 @@ class Client:
         up (`then="dead"`); the cluster has a default. Without a lease a job whose answer is lost would run for ever, so
         that such a call can raise OutcomeUnknown: give one.
 
-        `item`: only jobs of this item. `meta`: tell the attempt, key and times in the job's `meta`. `policy`: which of
-        several queues: "random", or "priority" for that of the greatest priority; the cluster has a default.
+        `item`: only jobs of this item. `meta`: fill the job's `meta` with its attempt, key and times. `policy`: which
+        of several queues: "random", or "priority" for the greatest priority; the cluster has a default.
 
         In asyncio `job = await client.get(..)`, or `async with client.get(..) as job:`.
         """
@@ -261,8 +261,8 @@ class Client:
     ) -> PendingJob[Job]:
         """Take the job with this number (put(number=True)), whether it is ready, delayed or buried.
 
-        Nothing keeps it from this call: neither a pause nor the limits of its queue. Raises JobNotFound, JobRunning.
-        The rest is as for get().
+        Neither a pause nor the limits of its queue prevent it. Raises JobNotFound, JobRunning. The other options are
+        as for get().
         """
         return PendingJob(self._take_one(jobs.get_number(number, expire, then, meta=meta), timeout, retry_unknown))
 
@@ -286,10 +286,10 @@ class Client:
         policy: Policy | None = None,
         timeout: float | None = None,
     ) -> list[Job]:
-        """Take up to `count` jobs at once; [] when there is none. The lease `expire` (seconds) is a must.
+        """Take up to `count` jobs at once; [] when there is none. The lease `expire` (seconds) is mandatory.
 
-        `block` and `wait` as for get(): it waits until there is one job at least. Bodies of more than 16 MiB together
-        are not given at once. The other options are those of get().
+        `block` and `wait` as for get(): it waits until there is at least one job. Bodies of more than 16 MiB together
+        are not delivered at once. The other options are as for get().
         """
         count = integer(count, "count", 1, 10_000)
         taking = batches.TakeSource(batches.as_queues(queues), block, expire, then, wait, item, meta, policy)
@@ -312,7 +312,7 @@ class Client:
         ran: Literal["wall", "cpu"] = "wall",
         timeout: float | None = None,
     ) -> AsyncIterator[Job]:
-        """`async for job in client.consume("q", expire=30)`: one job after the other, each with a lease.
+        """Iterate over jobs, each with a lease: `async for job in client.consume("q", expire=30)`.
 
         A job is DONE when the loop comes back for the next one, and LATER when the loop is left before, by an error or
         by `break`, unless its done() or later() was called. Both travel in one packet, the DONE and the request for the
@@ -320,19 +320,19 @@ class Client:
         left in the queues; otherwise it never does.
 
         Without `expire` each job has the lease of its queue, if one queue is named and has one; else 60 s, which are
-        renewed as with `heartbeat`. The logger `sockpq` tells which (INFO).
+        renewed as with `heartbeat`. The logger `sockpq` reports which (INFO).
 
-        With `heartbeat` the lease is renewed every third of it while the job is worked on: the job stays here however
+        With `heartbeat` the lease is renewed every third of it while the job is processed: the job stays here however
         long it takes, and is free `expire` seconds after this process has died. `job.lost` becomes True if the lease
-        was lost all the same, as when nobody served for longer.
+        was lost nevertheless, for example because no server served for longer.
 
-        `prefetch`: take up to that many jobs at once, which is much faster where jobs take little time. Heartbeats keep
-        those that wait here; when the turn of one comes at least two thirds of its lease are left. The DONE of a job
-        that took less than a tenth of a second may wait for those of the next ones. When the loop is left the jobs that
-        were not begun go back to their places. The other options are those of get().
+        `prefetch`: take up to that many jobs at once, which is much faster if jobs take little time. Heartbeats renew
+        the waiting ones; when a job is returned at least two thirds of its lease are left. The DONE of a job that took
+        less than a tenth of a second may wait for the following ones. When the loop is left, jobs that were not begun
+        go back to their places. The other options are as for get().
 
-        With policy="fair" each job's group is charged for the time of the work on it, which is measured here and told
-        with DONE and LATER; the time that it waits here and heartbeats are not charged. `ran`: "wall", the time that
+        With policy="fair" each job's group is charged for the time of the work on it, which is measured here and sent
+        with DONE and LATER; waiting time here and heartbeats are not charged. `ran`: "wall", the time that
         passes, or "cpu", the processor time of this thread; other tasks of the same thread count as well.
         """
         block: Block = "until_done" if switch(until_done, "until_done") else True
@@ -348,7 +348,7 @@ class Client:
         return taken
 
     def consumer(self, ttl: float = 30.0) -> Consumer:
-        """`async with client.consumer() as consumer: jobs = await consumer.get_many(10, "q")`: jobs without leases.
+        """Take jobs without leases: `async with client.consumer() as c: jobs = await c.get_many(10, "q")`.
 
         They belong to a session of their own: they stay here however long the work takes, and go back when this process
         has given no sign of life for `ttl` seconds, or when the block ends. done() and later() are as for any job, in
@@ -365,16 +365,16 @@ class Client:
         wait: float | None = None,
         timeout: float | None = None,
     ) -> Events:
-        """`async for event in client.events("FINI", "order_*")`: hear what happens, instead of asking again and again.
+        """Iterate over events instead of polling: `async for event in client.events("FINI", "order_*")`.
 
-        `types`: which events; `names`: about which queues, items, .., all if not given; one that ends in `*` stands for
-        all that begin so. Any server tells the same events in the same order, under the same numbers. When one dies the
-        loop goes on at another one, behind the last event, so that none is missed or told twice (messages, "MSG", are
-        told at most once). Other calls of this client are not held up.
+        `types`: which events; `names`: about which queues, items and so on, all if not given; a name that ends in `*`
+        is a prefix. Any server sends the same events in the same order, under the same numbers. When one dies the
+        loop continues at another one, behind the last event, so that none is missed or repeated (messages, "MSG", are
+        delivered at most once). Other calls of this client are not held up.
 
         `after`: begin behind the event of this number, e.g. the `position` of an earlier loop. `wait`: the loop ends
         when no event comes for this many seconds. `timeout`: for how long a server is looked for before Unavailable is
-        raised. Raises EventsLost when events may have been missed: look at the state anew; the loop may go on.
+        raised. Raises EventsLost when events may have been missed: read the state again; the loop may go on.
         """
         words = event_commands.words_of(types, names)
         if after is not None:
@@ -410,7 +410,7 @@ class Client:
         """Queue a job for each of `datas`, thousands in one command: much faster than one by one.
 
         `json`, or `values` for the client's `codec`: other bodies, as for put(). `keys`: one for each; the other
-        options are those of put(), for all. Returns how many are there because of it: all, or with
+        options are as for put(), and apply to all. Returns how many are queued because of it: all, or with
         `on_duplicate="ignore"` those whose keys were new. `timeout` limits the time without progress, not the whole.
         Raises BatchFailed when some are acknowledged and others are not; it says which.
         """
@@ -424,7 +424,7 @@ class Client:
     async def done_many(
         self, finished: Iterable[Job | int], *, timeout: float | None = None
     ) -> list[Finished | None]:
-        """Remove many running jobs at once; None in the place of a job that is not running (any more)."""
+        """Remove many running jobs at once; returns None in the place of a job that is not running (any more)."""
         held = list(finished)
         singles = [jobs.done(job) for job in held]
         found = await run(batch_calls.end_many(self._executor, batches.ends("DONE", held), singles, timeout))
@@ -433,7 +433,7 @@ class Client:
     async def later_many(
         self, returned: Iterable[Job | int], *, first: bool = False, timeout: float | None = None
     ) -> list[bool]:
-        """Put many running jobs back at once; False in the place of a job that is not running (any more).
+        """Put many running jobs back at once; returns False in the place of a job that is not running (any more).
 
         `first`: each to its old place.
         """
@@ -444,7 +444,7 @@ class Client:
         return [not isinstance(one, SockpqError) for one in found]
 
     def transaction(self, *, timeout: float | None = None) -> Transaction:
-        """`async with client.transaction() as t: t.done(job); t.put("next", data)`: all of it or nothing, atomically.
+        """Collect commands that are executed atomically: `async with client.transaction() as t: t.done(job)`.
 
         Nothing is sent before the end of the block, and nothing at all when it raises. Raises Aborted when one of the
         commands would be refused.
@@ -475,9 +475,9 @@ class Client:
     ) -> PendingJob[Job]:
         """Queue a job and wait for the job of the same item in queue `output`: a remote call. The body as for put().
 
-        Without `item` the server makes a new one. The worker takes the job, puts its result into `output` under
+        Without `item` the server generates one. The worker takes the job, puts its result into `output` under
         `job.item`, and calls done(). The result is handed out like any job: call its done(). `wait` in seconds;
-        NoOutput when the result did not come; the job itself is queued all the same.
+        raises NoOutput when the result did not come; the job itself is still queued.
 
         In asyncio `job = await client.call(..)`, or `async with client.call(..) as job:`.
         """
@@ -498,7 +498,7 @@ class Client:
     # the cluster
 
     async def cluster_status(self, server: str | None = None, *, timeout: float | None = None) -> list[NodeStatus]:
-        """All nodes, as `server` knows them; without one as the leader does, or any that answers if there is none."""
+        """Return all nodes as `server` knows them; by default as the leader does, or any server if there is none."""
         if server is not None:
             return await run(self._executor.run_at(parse_server(server), cluster.CLUSTER_STATUS, timeout=timeout))
         limit = self._executor.limits.connect_timeout if timeout is None else span(timeout, "timeout")
@@ -533,17 +533,17 @@ class Client:
         """Queue a job; on return it is on the disks of a majority. Greater `priority` first.
 
         Its body is `data`, bytes or a string (UTF-8); or `json`, any value that JSON has; or `value`, which the
-        client's `codec` encodes. `item` puts it into a group, `new_item` into a new group named by the server. What is
-        returned has the `item` and the `key`.
+        client's `codec` encodes. `item` puts it into a group, `new_item` into a new group named by the server. The
+        result has the `item` and the `key`.
 
         Times in seconds. `delay`: it becomes active that much later; or `at`: at this Unix time. `ttl`: it is
-        removed if nobody takes it within that time (0: never, whatever its queue says). `every`: DONE makes it
+        removed unless it is taken within that time (0: never, whatever its queue says). `every`: DONE makes it
         active again after this period, until it is deleted. `after`: an item, or several: it waits until these have
         no unfinished job. `key`: its name in its queue; if an unfinished job has that name, `on_duplicate` says
         what happens: "fail" (JobExists), "ignore", or "replace". `tries`: it is given up after that many hand-outs
-        without done(). `group`: whose job it is, for get(policy="fair"); without it, its queue is. `number`: it gets a
-        number, `number` of what is returned, by which `Number` finds it in any state and queue, and it comes back to
-        its old place always. `lease`: that of those who take it without `expire` (0: none), instead of its queue's.
+        without done(). `group`: its group for get(policy="fair"); by default its queue. `number`: it gets a number, the
+        `number` of the result, by which `Number` finds it in any state and queue, and it always returns to its old
+        place. `lease`: the lease for clients that take it without `expire` (0: none), instead of its queue's.
 
         Raises JobExists, QueueFull, QueuePaused, QueueNotFound where these options or the queue's settings ask for it.
         """
@@ -574,7 +574,7 @@ class Client:
     ) -> int:
         """Queue the same job in several queues (at most 1,000), in all of them or in none; returns in how many.
 
-        The rest is as for put(). Raises what put() does, for the first queue that refuses.
+        The rest is as for put(). Raises the errors of put(), for the first queue that refuses.
         """
         return await run(self._executor.run(
             jobs.put_to(queues, data, priority, item, json=json, value=value, delay=delay, at=at, ttl=ttl, every=every,
@@ -605,7 +605,7 @@ class Client:
         """Queue a job in all queues that are bound to `topic` (topic_bind()), or in none; returns in how many.
 
         `route`: its routing key, words with dots between them; queues bound with a pattern get it only if that matches.
-        The rest is as for put(). Raises what put() does, for the first queue that refuses.
+        The rest is as for put(). Raises the errors of put(), for the first queue that refuses.
         """
         return await run(self._executor.run(
             jobs.publish(topic, data, priority, item, route=route, json=json, value=value, delay=delay, at=at, ttl=ttl,
@@ -625,7 +625,7 @@ class Client:
         timeout: float | None = None,
         retry_unknown: bool | None = None,
     ) -> Finished:
-        """Remove a running job; tells whether it was the last unfinished one of its queue or its item.
+        """Remove a running job; returns whether it was the last unfinished one of its queue or its item.
 
         A periodic job (`put(every=)`) is not removed unless `last` says that this was the last time: `next_at` of the
         answer says when it is active again.
@@ -635,7 +635,7 @@ class Client:
         since the hand-out.
 
         Raises JobNotFound when it is not running (any more). When an answer was lost and the repetition finds no such
-        job, nobody can tell whether the first attempt removed it or its lease had ended: OutcomeUnknown, or with
+        job, it is unknown whether the first attempt removed it or its lease had ended: OutcomeUnknown, or with
         `retry_unknown` a plain return.
         """
         return await run(self._executor.run(
@@ -661,7 +661,7 @@ class Client:
         """Put a running job back at the end of its queue. Raises JobNotFound when it is not running (any more).
 
         `delay` (seconds) or `at` (Unix time): when it is active again; `priority`: its new one; `first`: put it back to
-        its old place instead; `yielded`: a slice of the work is over, which is no failure: the attempt is not counted.
+        its old place instead; `yielded`: a slice of the work is finished: the attempt is not counted.
         `reason`: why, in a word of 1 to 64 letters, digits and _ . : -, kept with the job until kick(). `slow`,
         `sleep` and `ran`: see done().
         """
@@ -679,7 +679,7 @@ class Client:
         ran: float | None = None,
         timeout: float | None = None,
     ) -> int | None:
-        """Renew the lease of a running job, with the same length or `expire` seconds (0: without end).
+        """Renew the lease of a running job, with the same length or `expire` seconds (0: without limit).
 
         `ran`: how many seconds the work has taken since the hand-out or the last touch(), for get(policy="fair").
 
@@ -695,9 +695,7 @@ class Client:
         *,
         timeout: float | None = None,
     ) -> list[bool]:
-        """Renew the leases of several running jobs, at most 2,000: for each, whether it is still running; see
-        touch().
-        """
+        """Renew the leases of up to 2,000 running jobs; returns for each whether it is still running. See touch()."""
         return await run(self._executor.run(jobs.touch_many(running, expire, then), timeout=timeout))
 
     async def change(
@@ -714,7 +712,7 @@ class Client:
         no_item: bool = False,
         timeout: float | None = None,
     ) -> None:
-        """Change a running job by its id, or another one by its `Key`, `Place` or `Number`; what is not given stays.
+        """Change a running job by its id, or another one by its `Key`, `Place` or `Number`; options not given stay.
 
         `data`, `json` or `value` is its new body, as for put(). `no_item` takes it out of its item. Raises JobNotFound,
         and JobRunning when the job with this key is running.
@@ -734,8 +732,8 @@ class Client:
     ) -> Finished:
         """Remove a running job by its id, or another one by its `Key`, `Place` or `Number`.
 
-        Raises JobNotFound, and JobRunning when the job with this key is running. `untaken`, with a `Number`: also when
-        that job is running.
+        Raises JobNotFound, and JobRunning when the job with this key is running. `untaken`, with a `Number`:
+        JobRunning also when that job is running; without it a running job is removed.
         """
         return await run(self._executor.run(
             jobs.delete(job, untaken=untaken), timeout=timeout, retry_unknown=retry_unknown
@@ -757,7 +755,7 @@ class Client:
         """Finish a running job here and put it into `queue`, atomically: a step of a cascade.
 
         Its item and key go with it; a new body (`data`, `json` or `value`), `priority`, `delay` or `at` change it.
-        Raises JobNotFound, and what put() does.
+        Raises JobNotFound, and the errors of put().
         """
         return await run(self._executor.run(
             jobs.move(job, queue, data=data, json=json, value=value, priority=priority, delay=delay, at=at,
@@ -787,7 +785,7 @@ class Client:
         server: str | None = None,
         timeout: float | None = None,
     ) -> PeekedJob | None:
-        """Look at a running job, or one with this `Key`, `Place` or `Number`, without taking it; None: there is
+        """Look at a running job, or one with this `Key`, `Place` or `Number`, without taking it; None if there is
         none.
         """
         return await run(self._executor.run_where(jobs.peek(job), server, timeout=timeout))
@@ -804,8 +802,8 @@ class Client:
     ) -> list[PeekedJob]:
         """Look at the first `count` jobs of a queue that are "ready", "delayed", "running", "dead" or "buried".
 
-        The dead ones are those that were given up in this queue. With `places` each job has its `place`, by which
-        peek(), change() and delete() find it; a server that is too old for that tells none.
+        The dead ones are the jobs that were given up in this queue. With `places` each job has its `place`, by which
+        peek(), change() and delete() find it; a server that is too old sends none.
         """
         return await run(self._executor.run_where(
             jobs.peek_queue(queue, state, count, places=places), server, timeout=timeout
@@ -822,7 +820,7 @@ class Client:
     ) -> int:
         """Put up to `count` jobs that were given up in this queue back into it, as if new; returns how many.
 
-        `here`: those that lie buried in the queue itself (bury(here=True)), or if there is none its delayed ones.
+        `here`: make the queue's own buried jobs ready (bury(here=True)), or if there are none its delayed ones.
         """
         return await run(self._executor.run(
             jobs.kick(queue, count, here=here), timeout=timeout, retry_unknown=retry_unknown
@@ -843,7 +841,7 @@ class Client:
         return await run(self._executor.run_where(jobs.job_stat(number), server, timeout=timeout))
 
     async def sched_levels(self, server: str | None = None, *, timeout: float | None = None) -> list[FairLevel]:
-        """The levels of fair shares (get(policy="fair")); a `server` that is named may lag."""
+        """List the levels of fair shares (get(policy="fair")); a `server` that is named may lag."""
         return await run(self._executor.run_where(queue_commands.sched_levels(), server, timeout=timeout))
 
     async def sched_group(self, group: str, *, server: str | None = None, timeout: float | None = None) -> FairGroup:
@@ -859,7 +857,7 @@ class Client:
         group_keep: float | None = None,
         timeout: float | None = None,
     ) -> dict[str, str]:
-        """Change how fair shares are computed (sockpq.FairSettings), without any only look. Returns all settings."""
+        """Change the settings of fair shares (sockpq.FairSettings), or only read them. Returns all settings."""
         return await run(self._executor.run_steps(
             queue_commands.sched_config(given(levels=levels, cap=cap, multiplier=multiplier, group_keep=group_keep)),
             timeout=timeout
@@ -872,7 +870,7 @@ class Client:
         server: str | None = None,
         timeout: float | None = None,
     ) -> Totals:
-        """Counts over all queues or one of them; a `server` that is named may lag behind the leader."""
+        """Count the jobs of all queues or of one; a `server` that is named may lag behind the leader."""
         return await run(self._executor.run_where(queue_commands.total(queue), server, timeout=timeout))
 
     async def queues(
@@ -882,7 +880,7 @@ class Client:
         server: str | None = None,
         timeout: float | None = None,
     ) -> list[QueueTotals]:
-        """The queues whose names begin with `prefix`, in no particular order; a `server` that is named may lag."""
+        """List the queues whose names begin with `prefix`, in no particular order; a `server` that is named may lag."""
         return await run(self._executor.run_where(queue_commands.queues(prefix), server, timeout=timeout))
 
     async def running(
@@ -892,11 +890,11 @@ class Client:
         server: str | None = None,
         timeout: float | None = None,
     ) -> list[RunningJob]:
-        """The running jobs in the order of their ids, with their data if asked for."""
+        """List the running jobs in the order of their ids, with their data if `data`."""
         return await run(self._executor.run_where(queue_commands.running(data), server, timeout=timeout))
 
     async def snapshot(self, server: str | None = None, *, timeout: float | None = None) -> bytes:
-        """The whole state, for clone()."""
+        """Return the whole state, for clone()."""
         return await run(self._executor.run_where(queue_commands.snapshot(), server, timeout=timeout))
 
     async def snapshot_into(
@@ -907,7 +905,7 @@ class Client:
         server: str | None = None,
         timeout: float | None = None,
     ) -> int:
-        """Write the whole state into a file that can be emptied again, piece by piece; how many bytes it is.
+        """Write the whole state into a file that can be truncated, piece by piece; returns its number of bytes.
 
         `users`: with the users of the cluster and their keys; clone() leaves users as they are in any case.
         """
@@ -918,7 +916,7 @@ class Client:
     async def clone(self, snapshot: Data, *, timeout: float | None = None, retry_unknown: bool | None = None) -> None:
         """Replace the state of the whole cluster by a snapshot. Raises InvalidSnapshot; nothing is changed then.
 
-        A memoryview that is read-only, as that of a mapped file, is sent without a copy of it.
+        A read-only memoryview, for example of a mapped file, is sent without a copy.
         """
         await run(self._executor.run(queue_commands.clone(snapshot), timeout=timeout, retry_unknown=retry_unknown))
 
@@ -951,9 +949,9 @@ class Client:
         pulse: str | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Make a queue with these settings (sockpq.QueueSettings). Raises QueueExists.
+        """Create a queue with these settings (sockpq.QueueSettings). Raises QueueExists.
 
-        `bound`: it is deleted, with its jobs, when the session of this client ends: for answers to this client, say.
+        `bound`: it is deleted, with its jobs, when the session of this client ends, for example for answers to it.
         """
         await run(self._executor.run(
             queue_commands.queue_create(queue, given(expire=expire, then=then, order=order, tries=tries, dead=dead,
@@ -990,7 +988,7 @@ class Client:
         pulse: str | None = None,
         timeout: float | None = None,
     ) -> dict[str, str]:
-        """Change settings of a queue (sockpq.QueueSettings), which need not exist; without any only look.
+        """Change settings of a queue (sockpq.QueueSettings), which need not exist; without any only read them.
 
         Returns all of them in the protocol's words: {"limit": "3", ..}. Raises QueueNotFound when it has none and none
         were given, QueueNotEmpty when it has too many jobs for another order.
@@ -1017,7 +1015,7 @@ class Client:
         timeout: float | None = None,
         retry_unknown: bool | None = None,
     ) -> int:
-        """Remove the jobs that are "ready", "delayed", "dead" or "buried", or all of these; running ones never.
+        """Remove the jobs that are "ready", "delayed", "dead" or "buried", or all of these; never running ones.
 
         Returns how many. Raises QueueNotFound.
         """
@@ -1033,14 +1031,14 @@ class Client:
         seconds: float | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Let no job in (put() raises QueuePaused), none out (get() finds the queue empty), or both.
+        """Make put() raise QueuePaused ("in"), get() find the queue empty ("out"), or both.
 
         `seconds`, with "out": for this long, instead of any pause of this kind before (0 ends it).
         """
         await run(self._executor.run(queue_commands.queue_pause(queue, direction, seconds=seconds), timeout=timeout))
 
     async def queue_resume(self, queue: str, *, timeout: float | None = None) -> None:
-        """End the pause. Raises QueueNotFound."""
+        """End the pause of a queue. Raises QueueNotFound."""
         await run(self._executor.run(queue_commands.queue_resume(queue), timeout=timeout))
 
     async def queue_stat(
@@ -1050,9 +1048,9 @@ class Client:
         server: str | None = None,
         timeout: float | None = None,
     ) -> dict[str, int]:
-        """The counters of a queue, in the protocol's words. Raises QueueNotFound.
+        """Return the counters of a queue in the protocol's words. Raises QueueNotFound.
 
-        `waiters`, how many clients wait for it by name, is known to the leader only. `on_disk` jobs with
+        `waiters`, the number of clients that wait for it by name, is known to the leader only. `on_disk` jobs with
         `on_disk_bytes` of data are not in the memory of the node that answers.
         """
         return await run(self._executor.run_where(queue_commands.queue_stat(queue), server, timeout=timeout))
@@ -1065,7 +1063,7 @@ class Client:
         *,
         timeout: float | None = None,
     ) -> None:
-        """Let what is published to `topic` come into `queue` too: all of it, or what has a routing key like `pattern`.
+        """Bind `queue` to `topic`: it gets all jobs published there, or only those whose routing key matches `pattern`.
 
         A pattern is words with dots between them; `*` is any one word, `#` any number of words.
         """
@@ -1079,11 +1077,11 @@ class Client:
         *,
         timeout: float | None = None,
     ) -> None:
-        """Take a topic_bind() back. Raises TopicNotFound, BindingNotFound."""
+        """Undo a topic_bind(). Raises TopicNotFound, BindingNotFound."""
         await run(self._executor.run(queue_commands.topic_unbind(topic, queue, pattern), timeout=timeout))
 
     async def topic_delete(self, topic: str, *, timeout: float | None = None) -> None:
-        """Take all bindings of the topic back; the queues stay. Raises TopicNotFound."""
+        """Remove all bindings of the topic; the queues stay. Raises TopicNotFound."""
         await run(self._executor.run(queue_commands.topic_delete(topic), timeout=timeout))
 
     async def topic_list(
@@ -1093,7 +1091,7 @@ class Client:
         server: str | None = None,
         timeout: float | None = None,
     ) -> list[Binding]:
-        """The bindings of the topics whose names begin with `prefix`; a `server` that is named may lag."""
+        """List the bindings of the topics whose names begin with `prefix`; a `server` that is named may lag."""
         return await run(self._executor.run_where(queue_commands.topic_list(prefix), server, timeout=timeout))
 
     async def config(
@@ -1107,7 +1105,7 @@ class Client:
         fast_empty: bool | None = None,
         timeout: float | None = None,
     ) -> dict[str, str]:
-        """Change settings of the cluster (sockpq.ClusterSettings), one after the other; without any only look.
+        """Change settings of the cluster (sockpq.ClusterSettings), one after the other; without any only read them.
 
         Returns all of them in the protocol's words.
         """
@@ -1117,11 +1115,11 @@ class Client:
         ))
 
     async def ping(self, server: str | None = None, *, timeout: float | None = None) -> None:
-        """Does this server (None: the serving leader) answer? Raises Unavailable when it does not."""
+        """Check that this server (None: the serving leader) answers. Raises Unavailable when it does not."""
         await run(self._executor.run_where(cluster.ping(), server, timeout=timeout))
 
     async def caps(self, server: str | None = None, *, timeout: float | None = None) -> tuple[str, ...]:
-        """The protocol extensions the server has."""
+        """Return the protocol extensions that the server supports."""
         return await run(self._executor.run_where(cluster.caps(), server, timeout=timeout))
 
     async def help_lines(
@@ -1131,7 +1129,7 @@ class Client:
         server: str | None = None,
         timeout: float | None = None,
     ) -> tuple[str, ...]:
-        """How the server wants commands to be written, a line for each form: those of this verb, or all."""
+        """Return the forms of a command, one line each: of this verb, or of all."""
         return await run(self._executor.run_where(cluster.help_lines(verb), server, timeout=timeout))
 
     async def cluster_id(self, server: str | None = None, *, timeout: float | None = None) -> ClusterId:
@@ -1139,11 +1137,11 @@ class Client:
         return await run(self._executor.run_where(cluster.cluster_id(), server, timeout=timeout))
 
     async def interconnect(self, server: str | None = None, *, timeout: float | None = None) -> int:
-        """The server id; the serving leader has the smallest of all."""
+        """Return the server's id; the serving leader has the smallest of all."""
         return await run(self._executor.run_where(cluster.interconnect(), server, timeout=timeout))
 
     async def cluster_leader(self, server: str | None = None, *, timeout: float | None = None) -> Leader | None:
-        """The leader this server (None: the serving leader) knows of."""
+        """Return the leader that this server (None: the serving leader) knows; None if it knows none."""
         return await run(self._executor.run_where(cluster.cluster_leader(), server, timeout=timeout))
 
     async def cluster_hash(self, server: str, *, timeout: float | None = None) -> StateHash:
@@ -1155,31 +1153,32 @@ class Client:
         await run(self._executor.run_where(cluster.offline(), server, timeout=timeout))
 
     async def online(self, server: str, *, timeout: float | None = None) -> None:
-        """Switch it on again."""
+        """Switch a server that is offline on again."""
         await run(self._executor.run_where(cluster.online(), server, timeout=timeout))
 
     async def cluster_snapshot(self, server: str, *, timeout: float | None = None) -> int:
-        """Let one server write its state to disk and shorten its log; returns the position in the log."""
+        """Make one server write a snapshot and shorten its log; returns the position in the log."""
         return await run(self._executor.run_where(cluster.cluster_snapshot(), server, timeout=timeout))
 
     async def shutdown(self, server: str, *, timeout: float | None = None) -> None:
-        """End one server's process in good order."""
+        """Stop one server's process in an orderly way."""
         await run(self._executor.run_where(cluster.shutdown(), server, timeout=timeout))
 
     async def cluster_add(self, name: str, peer: str, client: str, *, timeout: float | None = None) -> int:
         """Add a running server: `peer` is its address for the other servers, `client` for clients, "host:port" both.
 
         Returns its server id. It counts as soon as it has caught up; until then cluster_status() shows a LEARNER. This
-        and the following are for the leader, which is looked for among the client's servers; Refused when it refuses.
+        and the following calls are for the leader, which is searched among the client's
+        servers; Refused when it refuses.
         """
         return await run(self._executor.run_at_leader(cluster.cluster_add(name, peer, client), timeout=timeout))
 
     async def cluster_remove(self, name: str, *, timeout: float | None = None) -> None:
-        """Take a server out of the cluster; on return it may be stopped."""
+        """Remove a server from the cluster; when this returns, it may be stopped."""
         await run(self._executor.run_at_leader(cluster.cluster_remove(name), timeout=timeout))
 
     async def cluster_transfer(self, name: str | None = None, *, timeout: float | None = None) -> Leader:
-        """Let this server lead, or the one that is best prepared; returns the new leader."""
+        """Transfer leadership to this server, or to the most up-to-date one; returns the new leader."""
         return await run(self._executor.run_at_leader(cluster.cluster_transfer(name), timeout=timeout))
 
     async def cluster_offline(self, *, timeout: float | None = None) -> None:
@@ -1187,30 +1186,30 @@ class Client:
         await run(self._executor.run_at_leader(cluster.cluster_offline(), timeout=timeout))
 
     async def cluster_online(self, *, timeout: float | None = None) -> None:
-        """Switch it on again."""
+        """Switch the whole service on again after cluster_offline()."""
         await run(self._executor.run_at_leader(cluster.cluster_online(), timeout=timeout))
 
     async def sessions(self, server: str | None = None, *, timeout: float | None = None) -> list[SessionInfo]:
-        """The sessions of all clients; a `server` that is named may lag."""
+        """List the sessions of all clients; a `server` that is named may lag."""
         return await run(self._executor.run_where(cluster.sessions(), server, timeout=timeout))
 
     async def end_session(self, number: int, *, timeout: float | None = None) -> bool:
-        """End the session of this number; was there one? Its bound jobs go back to their queues.
+        """End the session of this number; returns whether it existed. Its bound jobs go back to their queues.
 
         Its client learns that at its next use.
         """
         return await run(self._executor.run(cluster.end_session(number), timeout=timeout))
 
     async def worker_beat(self, name: str, slots: int, busy: int, *, timeout: float | None = None) -> WorkerBounds:
-        """Announce the pool of workers `name`, with this many places for jobs, of which `busy` are in use.
+        """Announce the pool of workers `name`, with `slots` places for jobs, of which `busy` are in use.
 
-        Returns what an operator wants of it (worker_set()). The name is its own until this client's session ends, or is
-        not used for 30 s. Raises WorkerExists when another one has the name, SessionLost without sessions.
+        Returns the operator's wishes (worker_set()). The name is its own until this client's session ends, or is
+        not used for 30 s. Raises WorkerExists when another pool has the name, SessionLost without sessions.
         """
         return await run(self._executor.run(cluster.worker_beat(name, slots, busy), timeout=timeout))
 
     async def workers(self, server: str | None = None, *, timeout: float | None = None) -> list[WorkerInfo]:
-        """The pools of workers that there are, by name; a `server` that is named may lag."""
+        """List the pools of workers by name; a `server` that is named may lag."""
         return await run(self._executor.run_where(cluster.workers(), server, timeout=timeout))
 
     async def worker_set(
@@ -1222,7 +1221,7 @@ class Client:
         state: WorkerState | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Tell a pool how many jobs it may run at `most` and should at `least`, or to "run", "pause" or "stop".
+        """Limit a pool to `most` jobs at a time and to `least` at least, or let it "run", "pause" or "stop".
 
         It learns that with its next heartbeat, and at once if it listens to events, as pqworker does. Needs the right
         admin. Raises WorkerNotFound.
@@ -1230,7 +1229,7 @@ class Client:
         await run(self._executor.run(cluster.worker_set(name, most=most, least=least, state=state), timeout=timeout))
 
     async def users(self, *, timeout: float | None = None) -> list[User]:
-        """The users the servers know, with their rights. This and the next two need the right admin."""
+        """List the users that the servers know, with their rights. This and the next two calls need the right admin."""
         return await run(self._executor.run(cluster.users(), timeout=timeout))
 
     async def set_user(
@@ -1241,7 +1240,7 @@ class Client:
         *,
         timeout: float | None = None,
     ) -> None:
-        """Make a user, or give them other rights and another secret, on all servers.
+        """Create a user, or give them other rights and another secret, on all servers.
 
         `rights`: put, get, queue, item, admin, each for all or with a prefix: "put:mail*,get". `secret`: 16 to 64
         visible characters, or as many bytes of a key. Raises Refused when the user is in the servers' files.
@@ -1249,7 +1248,9 @@ class Client:
         await run(self._executor.run(cluster.set_user(name, rights, secret), timeout=timeout))
 
     async def delete_user(self, name: str, *, timeout: float | None = None) -> None:
-        """Delete a user; their open connections get AuthError. Raises Refused when there is none, or in a file."""
+        """Delete a user; their open connections get AuthError. Raises Refused when there is none, or it is in a
+        file.
+        """
         await run(self._executor.run(cluster.delete_user(name), timeout=timeout))
 
     async def notify(
@@ -1282,7 +1283,7 @@ class Client:
         max_wait: float | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Make a pulse with these settings (sockpq.PulseSettings). Raises PulseExists, TooManyPulses."""
+        """Create a pulse with these settings (sockpq.PulseSettings). Raises PulseExists, TooManyPulses."""
         await run(self._executor.run(
             pulses.pulse_create(pulse, given(rate=rate, per=per, step=step, max_pause=max_pause, max_run=max_run,
             together=together, spread=spread, max_wait=max_wait)), timeout=timeout
@@ -1309,7 +1310,7 @@ class Client:
         ))
 
     async def pulse_delete(self, pulse: str, *, timeout: float | None = None) -> None:
-        """Remove a pulse. Raises PulseNotFound, PulseInUse when a queue has it."""
+        """Remove a pulse. Raises PulseNotFound, PulseInUse when a queue uses it."""
         await run(self._executor.run(pulses.pulse_delete(pulse), timeout=timeout))
 
     async def pulse_set(
@@ -1324,7 +1325,7 @@ class Client:
         await run(self._executor.run(pulses.pulse_set(pulse, payload, deny=deny), timeout=timeout))
 
     async def pulses(self, server: str | None = None, *, timeout: float | None = None) -> list[str]:
-        """The names of all pulses that the user may see."""
+        """List the names of all pulses that the user may see."""
         return await run(self._executor.run_where(pulses.pulses(), server, timeout=timeout))
 
     async def pulse_stat(
@@ -1334,9 +1335,9 @@ class Client:
         server: str | None = None,
         timeout: float | None = None,
     ) -> dict[str, float | None]:
-        """Settings and figures of a pulse, in the protocol's words. Raises PulseNotFound.
+        """Return settings and figures of a pulse by the protocol's words. Raises PulseNotFound.
 
-        `now` turns in `per` + `pause` seconds at present, none before `sleepuntil`; clients `waiting` (None: not known
-        to this server), turns `granted` so far, `errors` among their results, results still `open`.
+        `now` turns in `per` + `pause` seconds at present, none before `sleepuntil`; clients `waiting` (None: unknown to
+        this server), turns `granted` so far, `errors` among their results, results still `open`.
         """
         return await run(self._executor.run_where(pulses.pulse_stat(pulse), server, timeout=timeout))

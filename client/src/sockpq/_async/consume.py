@@ -1,4 +1,4 @@
-"""The loop of a worker: jobs are taken, worked on one after the other, and finished, with one round trip for each."""
+"""The loop of a worker: jobs are taken, processed one after the other, and finished, with one round trip for each."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ TELL_S = 0.1        # a loop that comes back this long after the last DONEs send
 
 
 class Consumption:
-    """The jobs of one loop: the one that is worked on, those that wait for their turn, those that are finished.
+    """The jobs of one loop: the current one, the prefetched ones and the finished ones.
 
-    The DONE of what is finished and the next GETB go in one packet. With `prefetch` several jobs are taken at once, and
-    more when all are finished: a round for fewer would take as long. The DONE of a short one waits for that of others.
+    The DONE of finished jobs and the next GETB go in one packet. With `prefetch` several jobs are taken at once, and
+    more when all are finished: a round trip for fewer would take as long. The DONE of a short job waits for others.
     """
 
     def __init__(
@@ -46,9 +46,9 @@ class Consumption:
         ran: str = "wall",
         finds_lease: bool = False,
     ) -> None:
-        """`heartbeat`: also for the job that is worked on; `prefetch`: how many jobs may be here; `ran`: which time.
+        """`heartbeat`: also for the current job; `prefetch`: how many jobs may be here; `ran`: which time is charged.
 
-        `finds_lease`: the queue's own lease goes before that of `taking`, which is renewed in any case.
+        `finds_lease`: the queue's own lease precedes the lease of `taking`, which is renewed in any case.
         """
         self._executor = executor
         self._process = os.getpid()
@@ -67,7 +67,7 @@ class Consumption:
         self._told_at = 0.0             # when DONEs were sent last, on the monotonic clock
 
     async def next(self) -> Job | None:
-        """The job to work on next; the one before is finished. None when the loop ends. Raises Inherited."""
+        """Return the next job, finishing the one before. None when the loop ends. Raises Inherited."""
         check_own(self._process, "this loop")
         if self._finds_lease:
             self._finds_lease = False
@@ -96,7 +96,7 @@ class Consumption:
         return None
 
     async def leave(self, error: BaseException | None) -> None:
-        """The loop is left: what is finished is DONE, everything else goes back to its place or its queue.
+        """Leave the loop: finished jobs are DONE, all others go back to their places or their queues.
 
         In a forked child nothing happens: the parent goes on with its jobs.
         """
@@ -134,7 +134,7 @@ class Consumption:
             self._beat = Heartbeat(self._executor, taking.expire, uncharged=self._measures)
 
     async def _find_lease(self) -> None:
-        """Take the lease of the queue, where one queue is named and has one that this user may see."""
+        """Use the lease of the queue, if one queue is named and has a lease that this user may see."""
         names = (self._taking.queues,) if isinstance(self._taking.queues, str) else self._taking.queues or ()
         if len(names) == 1:
             try:
@@ -172,11 +172,11 @@ class Consumption:
             self._beat.begin(job)
 
     def _is_time(self) -> bool:
-        """Return whether finished jobs have not been reported for long, although there are others to work on."""
+        """Return whether finished jobs have waited long enough to be reported before the others."""
         return bool(self._finished) and monotonic() - self._told_at >= TELL_S
 
     async def _turn_over(self) -> None:
-        """Finish what is finished, and take more."""
+        """Finish the current job, report finished jobs, and take more."""
         finished, self._finished = self._finished, []
         done: Command[Any] | None = None
         if finished:
@@ -201,7 +201,7 @@ class Consumption:
                 self._beat.begin(job)
 
     async def _done(self, finished: list[Job]) -> Command[Any]:
-        """The DONE of these jobs; by fair shares each of them tells its time, so all but the last are sent here."""
+        """Return the DONE of these jobs; with fair shares each reports its time, so all but the last are sent here."""
         if not self._measures:
             return jobs.done(finished[0]) if len(finished) == 1 else batches.done_all(finished)
         ends = [jobs.done(job, ran=job._ran) for job in finished]
@@ -228,7 +228,7 @@ class Consumption:
 
 
 async def consume(loop: Consumption) -> AsyncIterator[Job]:
-    """The jobs of a loop, one after the other."""
+    """Iterate over the jobs of a loop."""
     try:
         while job := await loop.next():
             yield job

@@ -10,9 +10,9 @@ from sockpq.model import Event
 
 
 class Events:
-    """`async for event in events`: events as they come, from whatever server lives. See Client.events.
+    """Iterates over events as they come, from any live server: `async for event in events`. See Client.events.
 
-    After EventsLost the loop may be begun again: it goes on behind what is lost.
+    After EventsLost the loop may be started again: it continues behind the lost events.
     """
 
     def __init__(self, stream: EventStream) -> None:
@@ -27,7 +27,7 @@ class Events:
         return self
 
     async def __anext__(self) -> Event:
-        """The next event; raises EventsLost."""
+        """Return the next event; raises EventsLost."""
         event = await run(self._stream.next())
         if event is None:
             raise StopAsyncIteration
@@ -42,7 +42,7 @@ class Events:
         await self.close()
 
     async def open(self) -> Events:
-        """Begin to hear now, instead of with the first event. Raises Unavailable."""
+        """Start to listen now, instead of with the first event. Raises Unavailable."""
         await run(self._stream.open())
         return self
 
@@ -51,5 +51,5 @@ class Events:
         self._stream.stop()
 
     async def close(self) -> None:
-        """Hear no more, and give the connection back."""
+        """Stop listening, and give the connection back."""
         self._stream.leave()

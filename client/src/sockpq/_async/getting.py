@@ -13,7 +13,7 @@ T_co = TypeVar("T_co", bound=Job | None, covariant=True)
 
 
 class PendingJob(Coroutine[Any, Any, T_co], AbstractAsyncContextManager[T_co]):
-    """A job on its way: `job = await client.get(..)`, or `async with client.get(..) as job:`."""
+    """A job that is being fetched: `job = await client.get(..)`, or `async with client.get(..) as job:`."""
 
     __slots__ = ("_coroutine", "_job")
 
@@ -25,15 +25,12 @@ class PendingJob(Coroutine[Any, Any, T_co], AbstractAsyncContextManager[T_co]):
         return self._coroutine.__await__()
 
     def send(self, value: Any) -> Any:
-        """See Coroutine."""
         return self._coroutine.send(value)
 
     def throw(self, *error: Any) -> Any:
-        """See Coroutine."""
         return self._coroutine.throw(*error)
 
     def close(self) -> None:
-        """See Coroutine."""
         self._coroutine.close()
 
     async def __aenter__(self) -> T_co:

@@ -1,4 +1,4 @@
-"""Heartbeats: a task renews the leases of the jobs that are being worked on, every third of a lease."""
+"""Heartbeats: a task renews the leases of the jobs in progress, every third of a lease."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sockpq._streaming.lease_renewals import LeaseRenewals
 
 
 class Heartbeat:
-    """For the jobs of one loop."""
+    """Renews the leases of the jobs of one loop."""
 
     def __init__(self, executor: Executor, expire: float, *, uncharged: bool = False) -> None:
         """`expire`: the lease, in seconds; `uncharged`: see LeaseRenewals."""
@@ -28,23 +28,26 @@ class Heartbeat:
             self._task = asyncio.create_task(self._beat(), name="sockpq heartbeat")
 
     def end(self, job: Job) -> None:
-        """It has been worked on."""
+        """Stop renewing the lease of this job."""
         self._beats.end(job)
 
     def is_doubtful(self, job: Job) -> bool:
-        """May its lease have ended, because it could not be renewed in time?"""
+        """Return whether its lease may have ended because it could not be renewed in time."""
         return self._beats.is_doubtful(job, monotonic())
 
     def is_hopeless(self) -> bool:
-        """Will check() raise?"""
+        """Return whether check() will raise."""
         return self._beats.failure is not None
 
     def check(self) -> None:
-        """Raise what makes heartbeats hopeless, if that is so. Jobs are ended before: their work is done."""
+        """Raise the error that makes heartbeats hopeless, if there is one.
+
+        Jobs are ended before: their work is done.
+        """
         self._beats.check()
 
     async def stop(self) -> None:
-        """End the task."""
+        """End the task that renews leases."""
         if self._task:
             self._task.cancel()
             with suppress(asyncio.CancelledError):

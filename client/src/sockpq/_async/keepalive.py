@@ -1,4 +1,4 @@
-"""Keeping a session alive: a task says PING, every third of the session's TTL."""
+"""Keeps a session alive: a task sends PING every third of the session's TTL."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from sockpq._streaming.bound_session import BoundSession
 
 
 class KeepAlive:
-    """For one session."""
+    """Keeps one session alive while its jobs are in progress."""
 
     def __init__(self, session: BoundSession) -> None:
         self._session = session
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin, if that was not done."""
+        """Start the task, unless it is running."""
         if self._task is None:
             self._task = asyncio.create_task(self._beat(), name="sockpq keepalive")
 
     async def stop(self) -> None:
-        """End the task."""
+        """Stop the task that sends PING."""
         if self._task:
             self._task.cancel()
             with suppress(asyncio.CancelledError):

@@ -1,4 +1,4 @@
-"""Several commands, all or nothing: collected here, sent together, one entry of the log."""
+"""Transactions: commands that are collected, sent together and executed as one entry of the log, or not at all."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from sockpq.model import Key, Number, Place
 
 
 class Transaction:
-    """`async with client.transaction() as t: t.done(job); t.put("next", data)`; the methods only collect.
+    """Collects commands: `async with client.transaction() as t: t.done(job); t.put("next", data)`.
 
-    The end of the block sends all, unless the block raises: then nothing is sent. `results` then has what each of the
-    calls returns: Stored for put, Finished for done, move, delete and bury, and so on.
+    The end of the block sends all, unless the block raises: then nothing is sent. `results` then has the result of each
+    call: Stored for put, Finished for done, move, delete and bury, and so on.
     """
 
     def __init__(self, executor: Executor, timeout: float | None) -> None:
@@ -45,7 +45,7 @@ class Transaction:
             await self._commit()
 
     async def _commit(self) -> None:
-        """Send all; the results are there afterwards. Raises Aborted, Inherited."""
+        """Send all commands and set `results`. Raises Aborted, Inherited."""
         check_own(self._process, "this transaction")
         command = batches.transaction(self._commands)
         try:
@@ -60,7 +60,7 @@ class Transaction:
             job._ended = True
 
     def _add(self, command: Command[Any], ends: object = None) -> None:
-        """Collect a command; `ends`: the job that is in nobody's hands after it."""
+        """Collect a command; `ends`: the job that the client no longer has after it."""
         if self._over:
             raise BadArguments("this transaction is over")
         self._commands.append(command)
@@ -186,7 +186,7 @@ class Transaction:
         *,
         ran: float | None = None,
     ) -> None:
-        """Renew the lease of a running job, with the same length or `expire` seconds (0: without end). See
+        """Renew the lease of a running job, with the same length or `expire` seconds (0: without limit). See
         Client.touch.
         """
         self._add(jobs.touch(job, expire, then, ran=ran))

@@ -135,7 +135,7 @@ class SocketStream:
         sent = 0
         if self._timeout:               # 0 after `quiet`: most commands fit into the kernel's buffer, without waiting
             self._limit(timeout)
-        with suppress(OSError):         # what was not handed over is told by the count
+        with suppress(OSError):         # the count shows what was not handed over
             for buffer in buffers:
                 count = 0
                 while count < len(buffer):

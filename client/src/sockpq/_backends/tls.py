@@ -44,7 +44,7 @@ class TlsStream:
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=address.host)
-        self._at_end = False                        # the other side has said that it sends no more
+        self._at_end = False                        # the other side has announced that it sends no more
         self._broken: OSError | None = None         # found behind data that were still good
 
     async def shake_hands(self, timeout: float) -> None:
@@ -60,7 +60,7 @@ class TlsStream:
             except (ssl.SSLEOFError, ssl.SSLSyscallError) as error:
                 raise ConnectionError("the server closed the connection instead of speaking TLS") from error
             except ssl.SSLError as error:
-                await self._flush(TINY_S)           # the server is told why
+                await self._flush(TINY_S)           # the server is sent the reason
                 raise Untrusted(f"{self._address}: {self._verdict(error)}") from error
             if self._now() >= until:
                 raise TimeoutError
@@ -82,7 +82,7 @@ class TlsStream:
         if len(buffers) > 1 and sum(map(len, buffers)) <= RECORD_BYTES:
             buffers = [b"".join(buffers)]
         sent = 0
-        with suppress(OSError):         # what was not handed over is told by the count
+        with suppress(OSError):         # the count shows what was not handed over
             for buffer in buffers:
                 rest = memoryview(buffer)
                 while rest:
@@ -133,7 +133,7 @@ class TlsStream:
     def expires_at(self) -> int | None:
         """When the other side's certificate ends."""
         certificate = self._tls.getpeercert()
-        ends = certificate.get("notAfter") if certificate else None     # nothing is told of one that was not verified
+        ends = certificate.get("notAfter") if certificate else None     # empty for one that was not verified
         return int(ssl.cert_time_to_seconds(ends)) if isinstance(ends, str) else None
 
     def finish(self, farewell: bytes = b"") -> None:

@@ -79,7 +79,7 @@ class Batch:
         if session is not self._session:
             self._session = session
             self._numbers.clear()
-            self._doubtful |= self._open        # what the session before could have told is lost with it
+            self._doubtful |= self._open        # the answers of the session before are lost with it
             self._open.clear()
 
     def next(self) -> list[tuple[Command[Any], int]]:

@@ -21,7 +21,7 @@ class Address(NamedTuple):
 
 
 def parse_server(text: str, default_port: int | None = DEFAULT_PORT) -> Address:
-    """The address in `text`; a port must be there if there is no default. Raises BadArguments, TypeError."""
+    """Parse an address; a port is mandatory if there is no default. Raises BadArguments, TypeError."""
     if not isinstance(text, str):
         raise TypeError(f"a server is a string 'host:port', not {type(text).__name__}")
     text = text.strip()
@@ -40,7 +40,7 @@ def parse_server(text: str, default_port: int | None = DEFAULT_PORT) -> Address:
 
 
 def parse_servers(servers: str | Iterable[str]) -> tuple[Address, ...]:
-    """All addresses of a list, or of one string with commas; doubles count once. Raises BadArguments, TypeError."""
+    """Parse a list of addresses, or one string with commas; duplicates count once. Raises BadArguments, TypeError."""
     texts = [part for part in servers.split(",") if part.strip()] if isinstance(servers, str) else list(servers)
     addresses = tuple(dict.fromkeys(parse_server(text) for text in texts))
     if not addresses:

@@ -1,4 +1,4 @@
-"""Checks of what the caller gives, before anything is sent: TypeError for types, BadArguments for values."""
+"""Checks of the caller's arguments before anything is sent: TypeError for types, BadArguments for values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Direction = Literal["in", "out", "all"]
 
 
 class HeldJob(Protocol):
-    """A job that a caller holds."""
+    """A job that a caller has taken."""
 
     @property
     def id(self) -> int:
@@ -61,7 +61,7 @@ WORD = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 
 def name(value: str, what: str) -> str:
-    """`value`, when it may be the name of a queue or an item; of an enumeration's member its value."""
+    """Check the name of a queue or an item and return it; an enumeration's member stands for its value."""
     if not isinstance(value, str):
         raise TypeError(f"{what} must be a string, not {type(value).__name__}")
     match = NAME.fullmatch(value)
@@ -71,7 +71,7 @@ def name(value: str, what: str) -> str:
 
 
 def node(value: str) -> str:
-    """`value`, when it may be the name of a node."""
+    """Check the name of a node and return it."""
     if not isinstance(value, str):
         raise TypeError(f"the name of a node must be a string, not {type(value).__name__}")
     match = NODE_NAME.fullmatch(value)
@@ -81,19 +81,19 @@ def node(value: str) -> str:
 
 
 def several(value: Iterable[str], what: str) -> list[str]:
-    """The strings in `value`, which is not one itself."""
+    """Check an iterable of strings, which is not a string itself, and return them."""
     if isinstance(value, str):
         raise TypeError(f"{what} must be several strings, not one")
     return list(value)
 
 
 def route(value: str) -> str:
-    """`value`, when it may be a routing key."""
+    """Check a routing key and return it."""
     return _routing(value, ROUTE, "route", "at most 255 of A-Z a-z 0-9 _ . : @ -")
 
 
 def pattern(value: str) -> str:
-    """`value`, when it may be a pattern of routing keys."""
+    """Check a pattern of routing keys and return it."""
     return _routing(value, PATTERN, "pattern", "1 to 255 of A-Z a-z 0-9 _ . : @ - * #")
 
 
@@ -107,7 +107,7 @@ def _routing(value: str, form: re.Pattern[str], what: str, rule: str) -> str:
 
 
 def worker(value: str) -> str:
-    """`value`, when it may be the name of a pool of workers."""
+    """Check the name of a pool of workers and return it."""
     if not isinstance(value, str):
         raise TypeError(f"the name of a worker must be a string, not {type(value).__name__}")
     match = WORKER.fullmatch(value)
@@ -117,7 +117,7 @@ def worker(value: str) -> str:
 
 
 def user(value: str) -> str:
-    """`value`, when it may be the name of a user."""
+    """Check the name of a user and return it."""
     if not isinstance(value, str):
         raise TypeError(f"the name of a user must be a string, not {type(value).__name__}")
     match = USER.fullmatch(value)
@@ -127,7 +127,7 @@ def user(value: str) -> str:
 
 
 def cluster_of(value: str | None) -> str | None:
-    """`value`, when it may be the id of a cluster."""
+    """Check the id of a cluster and return it."""
     if value is None:
         return None
     if not isinstance(value, str):
@@ -138,7 +138,7 @@ def cluster_of(value: str | None) -> str | None:
 
 
 def secret(value: str) -> bytes:
-    """The bytes of a secret. No error message contains any of it."""
+    """Check a secret and return its bytes. No error message contains any of it."""
     if not isinstance(value, str):
         raise TypeError(f"a secret must be a string, not {type(value).__name__}")
     if not 0 < len(value) <= SECRET_CHARACTERS_MAX or not value.isprintable() or " " in value:
@@ -147,7 +147,7 @@ def secret(value: str) -> bytes:
 
 
 def key(value: str | bytes) -> str:
-    """A secret or key for the servers to keep, in hexadecimal."""
+    """Check a secret or key for the servers to keep; returns it in hexadecimal."""
     data = value if isinstance(value, bytes) else secret(value)
     if not KEY_BYTES_MIN <= len(data) <= KEY_BYTES_MAX:
         raise BadArguments(f"the secret of a user has {KEY_BYTES_MIN} to {KEY_BYTES_MAX} bytes, not {len(data)}")
@@ -155,7 +155,7 @@ def key(value: str | bytes) -> str:
 
 
 def rights(value: str | Iterable[str]) -> str:
-    """The rights of a user, as the protocol writes them: "put:mail*,get", or "-" for nothing."""
+    """Check the rights of a user; returns them as the protocol writes them: "put:mail*,get", or "-" for none."""
     given = value.split(",") if isinstance(value, str) and value != "-" else [] if value == "-" else list(value)
     for right in given:
         if not isinstance(right, str):
@@ -166,7 +166,7 @@ def rights(value: str | Iterable[str]) -> str:
 
 
 def address(value: str) -> str:
-    """An address "host:port" as the protocol writes it: `<ip> <port>`, without brackets."""
+    """Check an address "host:port"; returns it as the protocol writes it: `<ip> <port>`, without brackets."""
     host, port = parse_server(value, default_port=None)
     if not HOST.fullmatch(host):
         raise BadArguments(f"not an address or the name of a host: {host!r}")
@@ -174,7 +174,7 @@ def address(value: str) -> str:
 
 
 def queues(value: str | Iterable[str] | None) -> tuple[str, ...] | None:
-    """The queues a GET names: one, several, or None for any."""
+    """Check the queues of a GET: one, several, or None for any."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -186,7 +186,7 @@ def queues(value: str | Iterable[str] | None) -> tuple[str, ...] | None:
 
 
 def integer(value: object, what: str, low: int, high: int) -> int:
-    """`value`, when it is an integer from `low` to `high`."""
+    """Check an integer from `low` to `high` and return it."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{what} must be an int, not {type(value).__name__}")
     if not low <= value <= high:
@@ -195,7 +195,7 @@ def integer(value: object, what: str, low: int, high: int) -> int:
 
 
 class Absent(Enum):
-    """Stands for an option that may be None when it is given."""
+    """Marks an option that is not given, where None is a value."""
 
     ABSENT = "absent"
 
@@ -210,11 +210,11 @@ class Codec(Protocol):
     """Turns values into the bytes of a job and back; given to a client as `codec`."""
 
     def encode(self, value: Any, /) -> bytes:
-        """The bytes to put."""
+        """Encode a value into the bytes to put."""
         ...
 
     def decode(self, data: bytes, /) -> Any:
-        """The value they were made from."""
+        """Decode bytes into the value they were made from."""
         ...
 
 
@@ -229,7 +229,7 @@ PLAIN = Bodies()
 
 
 def body_of(data: Data | None, json: Any, value: Any, bodies: Bodies = PLAIN) -> bytes | None:
-    """The body of a job from the one of `data`, `json` and `value` that is given; None without any."""
+    """The body of a job from the one of `data`, `json` and `value` that is given; None if none is."""
     made = _body_of(data, json, value, bodies.codec)
     return made if made is None or bodies.mark is None else body(bodies.mark(made))
 
@@ -248,14 +248,14 @@ def _body_of(data: Data | None, json: Any, value: Any, codec: Codec | None) -> b
 
 
 def must_have(data: bytes | None) -> bytes:
-    """`data`; raises TypeError when no body was given."""
+    """Return `data`; raises TypeError when no body was given."""
     if data is None:
         raise TypeError("a job needs data, json or value")
     return data
 
 
 def body(value: Data, bytes_max: int = DATA_BYTES_MAX) -> bytes:
-    """The bytes of a body, of a string in UTF-8; a copy when the caller could change them later."""
+    """The bytes of a body, UTF-8 of a string; a copy if the caller could change them later."""
     if isinstance(value, str):
         data = value.encode()
     elif isinstance(value, bytes | bytearray | memoryview):
@@ -268,14 +268,14 @@ def body(value: Data, bytes_max: int = DATA_BYTES_MAX) -> bytes:
 
 
 def large(value: Data, bytes_max: int) -> bytes:
-    """The same, but a memoryview that nobody can write through stays what it is: it is sent like bytes."""
+    """Like `body`, but a memoryview that is read-only is kept and sent without a copy."""
     if isinstance(value, memoryview) and value.readonly and value.c_contiguous:
         return cast(bytes, value.cast("B"))
     return body(value, bytes_max)
 
 
 def job_id(job: HeldJob | int) -> int:
-    """The id of a job that is held, or the id itself; raises Inherited when a parent of this process holds it."""
+    """The id of a job, or the id itself; raises Inherited when the job belongs to a parent of this process."""
     holder: int | None = getattr(job, "_process", None)
     if holder is not None:
         check_own(holder, f"job {getattr(job, 'id', '')}")
@@ -283,7 +283,7 @@ def job_id(job: HeldJob | int) -> int:
 
 
 def selector(job: HeldJob | int | Key | Place | Number) -> str:
-    """A job by its id, key, place or number, as the protocol writes it."""
+    """A job selected by id, key, place or number, in the form of the protocol."""
     if isinstance(job, Number):
         return f"NUMBER {number(job)}"
     if isinstance(job, Key):
@@ -299,51 +299,51 @@ def number(job: Number | int) -> int:
 
 
 def selected_by(job: HeldJob | int | Key | Place | Number) -> tuple[str, ...]:
-    """The words of CAPS that a server needs to find it."""
+    """The words of CAPS that a server needs to support this selector."""
     return ("seq",) if isinstance(job, Place) else ("number",) if isinstance(job, Number) else ()
 
 
 def job_key(value: str) -> str:
-    """`value`, when it may be a job's key."""
+    """Check a job's key and return it."""
     return _matching(JOB_KEY, value, "a key is 1 to 128 of A-Z a-z 0-9 _ . : -")
 
 
 def reason(value: str) -> str:
-    """`value`, when it may be a reason."""
+    """Check the reason for an end of a hand-out and return it."""
     return _matching(WORD, value, "a reason is 1 to 64 of A-Z a-z 0-9 _ . : -")
 
 
 def group(value: str) -> str:
-    """`value`, when it may be a group."""
+    """Check a group of fair shares and return it."""
     return _matching(WORD, value, "a group is 1 to 64 of A-Z a-z 0-9 _ . : -")
 
 
 def any_group(value: str) -> str:
-    """`value`, when a group may have this name: a word, or the name of a queue."""
+    """Check the name of a group: a word, or the name of a queue."""
     return value if isinstance(value, str) and WORD.fullmatch(value) else name(value, "group")
 
 
 def ran(value: float | None) -> str:
-    """How long a job ran, as the end of a line: " RAN 2.5" or nothing."""
+    """The running time of a job as the end of a line: " RAN 2.5" or nothing."""
     return "" if value is None else f" RAN {seconds(value, 'ran', 0, EXPIRE_S_MAX)}"
 
 
 def ran_clock(value: str) -> str:
-    """By which time the work on a job is measured: "wall" or "cpu"."""
+    """Check the clock by which work is measured: "wall" or "cpu"."""
     if value not in ("wall", "cpu"):
         raise BadArguments(f"ran is 'wall' or 'cpu', not {value!r}")
     return value
 
 
 def state(value: str) -> str:
-    """The state of a job, as the protocol writes it."""
+    """Check the state of a job; returns it as the protocol writes it."""
     if value not in ("ready", "delayed", "running", "dead", "buried"):
         raise BadArguments(f"a state is 'ready', 'delayed', 'running', 'dead' or 'buried', not {value!r}")
     return value.upper()
 
 
 def items(value: str | Iterable[str]) -> str:
-    """One item or several, as the protocol writes them."""
+    """Check one item or several; returns them as the protocol writes them."""
     names = (value,) if isinstance(value, str) else tuple(dict.fromkeys(value))
     if not names:
         raise BadArguments("after names at least one item")
@@ -351,7 +351,7 @@ def items(value: str | Iterable[str]) -> str:
 
 
 def when(delay: float | None, at: float | None) -> str:
-    """" DELAY 5", " AT 1795130000", or nothing."""
+    """The time of a job: " DELAY 5", " AT 1795130000", or nothing."""
     if delay is None and at is None:
         return ""
     if delay is not None and at is not None:
@@ -363,19 +363,19 @@ def when(delay: float | None, at: float | None) -> str:
 
 
 def within(wait: float) -> str:
-    """" WITHIN 5"; at least a millisecond, at most the protocol's longest time."""
+    """The limit of a wait: " WITHIN 5"; at least a millisecond, at most the protocol's longest time."""
     return f" WITHIN {seconds(min(span(wait, 'wait'), EXPIRE_S_MAX), 'wait', 0, EXPIRE_S_MAX)}"
 
 
 def ranked(priority: int | None) -> str:
-    """" PRI 5", or nothing."""
+    """The priority of a job: " PRI 5", or nothing."""
     if priority is None:
         return ""
     return f" PRI {integer(priority, 'priority', -INT64_MAX - 1, INT64_MAX)}"
 
 
 def period(value: float, what: str) -> str:
-    """A positive number of seconds, as the protocol writes it."""
+    """Check a positive number of seconds; returns it as the protocol writes it."""
     return seconds(span(value, what), what, 0, EXPIRE_S_MAX)
 
 
@@ -400,12 +400,12 @@ def lease(expire: float | None, then: Then | None) -> str:
 
 
 def session_ttl(value: object) -> str:
-    """How long a session stays without being used, in seconds."""
+    """The TTL of a session in seconds, as the protocol writes it."""
     return seconds(value, "session_ttl", SESSION_S_MIN, SESSION_S_MAX)
 
 
 def seconds(value: object, what: str, low: float, high: float) -> str:
-    """Seconds as the protocol writes them: decimal, milliseconds, rounded up (0 would mean no limit)."""
+    """Format seconds as the protocol writes them: decimal, milliseconds, rounded up (0 would mean no limit)."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise TypeError(f"{what} must be a number of seconds, not {type(value).__name__}")
     if not low <= value <= high:            # also false for NaN
@@ -416,14 +416,14 @@ def seconds(value: object, what: str, low: float, high: float) -> str:
 
 
 def switch(value: object, what: str) -> bool:
-    """`value`, when it is True or False."""
+    """Check a bool and return it."""
     if not isinstance(value, bool):
         raise TypeError(f"{what} must be True or False, not {type(value).__name__}")
     return value
 
 
 def span(value: float, what: str) -> float:
-    """A positive, finite number of seconds."""
+    """Check a positive, finite number of seconds and return it."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise TypeError(f"{what} must be a number of seconds, not {type(value).__name__}")
     if not 0 < value <= sys.float_info.max:
@@ -432,5 +432,5 @@ def span(value: float, what: str) -> float:
 
 
 def given(**options: object) -> Any:
-    """The options that are given, those that are not None."""
+    """The options that are not None."""
     return {name: value for name, value in options.items() if value is not None}

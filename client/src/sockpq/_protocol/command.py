@@ -1,4 +1,4 @@
-"""A command of the protocol as a value: its bytes, how its answer is read, and what may be done when that is lost."""
+"""A command of the protocol as a value: its bytes, the reader of its answer, and the rule for a lost answer."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Repeat(Enum):
 
     FREELY = "it changes nothing"
     HARMLESS = "doing it twice does no harm: a lost job returns when its lease ends, an id is done only once"
-    IF_ASKED = "doing it twice may be wrong: only when the caller said that at least once is good enough"
+    IF_ASKED = "doing it twice may be wrong: only if the caller accepts at-least-once"
 
 
 class Blocks(Enum):
-    """When may the server delay the rest of the answer for as long as it likes?"""
+    """When the server may delay the rest of the answer for any length of time."""
 
     NEVER = "it answers at once"
     AT_ONCE = "GETB, GETBE: until a job comes"
@@ -31,7 +31,7 @@ class Blocks(Enum):
 class MissingJob(NamedTuple):
     """The value of a command whose repetition finds no such job, after an attempt whose answer was lost.
 
-    `always`: it does not matter which attempt did it; otherwise only for callers to whom at least once is good enough.
+    `always`: it does not matter which attempt did it; otherwise only for callers that accept at-least-once.
     """
 
     value: Any
@@ -39,7 +39,7 @@ class MissingJob(NamedTuple):
 
 
 class Hidden(bytes):
-    """The line of a command with a secret in it: it does not show up in logs or debuggers by accident."""
+    """The line of a command with a secret in it: it is not shown in logs or debuggers by accident."""
 
     def __repr__(self) -> str:
         return "<hidden>"
@@ -65,7 +65,7 @@ class Command(NamedTuple, Generic[T]):
 
 
 class Steps(NamedTuple, Generic[T]):
-    """Commands that are executed one after the other; the call returns what the last one does."""
+    """Commands that are executed one after the other; the call returns the result of the last one."""
 
     before: tuple[Command[Any], ...]
     last: Command[T]
@@ -94,11 +94,11 @@ def call(
     job: bool = False,
     transaction: bool = False,
 ) -> Callable[[F], F]:
-    """Marks the declaration of a call: both clients have a method of this name, signature and documentation.
+    """Mark the declaration of a call: both clients get a method with this name, signature and documentation.
 
-    client/tools/faces.py writes these methods. `at`: which server executes it: "leader", the serving one; "any", that
-    one or a server the caller names; "one", the server the caller names; "elected", the leader even if it serves
-    nobody. `retry`: the method has `retry_unknown`. `job`: Job has a method of this name that ends the job;
+    client/tools/faces.py writes these methods. `at`: which server executes it: "leader", the serving one; "any", the
+    leader or a server the caller names; "one", the server the caller names; "elected", the leader even if it serves
+    no clients. `retry`: the method has `retry_unknown`. `job`: Job has a method of this name that ends the job;
     `transaction`: Transaction has one.
     """
     return lambda declaration: declaration

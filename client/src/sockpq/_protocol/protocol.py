@@ -40,17 +40,17 @@ class Protocol:
         self.waiting: Waiting | None = None         # that command is a PUT .. WAIT and its 206 has come
 
     def __len__(self) -> int:
-        """How many commands have no answer yet."""
+        """The number of commands without an answer."""
         return len(self._unanswered)
 
     @property
     def at_rest(self) -> bool:
-        """Is every command answered, and does nothing of its answer remain?"""
+        """True if every command is answered, and nothing of an answer remains."""
         return self._in_step and not self._unanswered
 
     @property
     def amid_answer(self) -> bool:
-        """Has a line or a body begun and not ended?"""
+        """True if a line or a body has begun and not ended."""
         return bool(self._received) or self._need != LINE
 
     def send(self, command: Command[Any], number: int = 0) -> tuple[bytes, bytes]:
@@ -66,7 +66,7 @@ class Protocol:
         """Take bytes from the server; returns the answers that are complete, in the order of their commands.
 
         Raises ProtocolError when the bytes are not the protocol; the connection must then be closed. Answers that came
-        before the rubbish are returned first, the error by the next call.
+        before the invalid bytes are returned first, the error by the next call.
         """
         if self._broken:
             raise self._broken
@@ -85,7 +85,7 @@ class Protocol:
         return answers
 
     def _read(self, answers: list[Answer]) -> None:
-        """Let readers take what has come."""
+        """Let the readers process the received bytes."""
         while self._unanswered:
             of_line = self._unanswered[0].of_line
             if self._reader is None and of_line is None:
@@ -99,7 +99,7 @@ class Protocol:
             raise ProtocolError(f"bytes nobody asked for: {bytes(self._received[self._position :][:100])!r}")
 
     def _step(self, chunk: bytes, of_line: Callable[[str], Any] | None, answers: list[Answer]) -> None:
-        """Give the reader what it asked for; an answer that is a single line needs none."""
+        """Give the reader the line or bytes it needs; an answer that is a single line needs no reader."""
         try:
             if of_line is None:
                 self._need = self._advance(chunk)
@@ -117,7 +117,7 @@ class Protocol:
         self.waiting = None
 
     def _advance(self, chunk: bytes | None) -> int:
-        """The next need of the reader; StopIteration carries its value out."""
+        """The next need of the reader; StopIteration carries its value."""
         assert self._reader is not None
         step = next(self._reader) if chunk is None else self._reader.send(chunk)
         while isinstance(step, Waiting):

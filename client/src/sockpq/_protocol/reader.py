@@ -1,8 +1,8 @@
-"""Readers of answers: what they ask for, how a status line falls into fields, and which error a refusal is.
+"""Readers of answers: how a status line is split into fields, and which error a refusal is.
 
-A reader yields LINE to get the next line (without its CRLF), a number n to get the next n bytes, or a Waiting to tell
-that the first of two answers has come. It returns the value, or raises: a NotExecuted or OutcomeUnknown when that is
-what the server answered (the connection is still in step), a ProtocolError when the connection cannot be trusted any
+A reader yields LINE to get the next line (without its CRLF), a number n to get the next n bytes, or a Waiting to report
+that the first of two answers has come. It returns the value, or raises: a NotExecuted or OutcomeUnknown when the
+server answered so (the connection is still in step), a ProtocolError when the connection cannot be trusted any
 more. Nothing here knows where the bytes come from.
 """
 
@@ -100,12 +100,12 @@ _REFUSAL_LINES: dict[str, type[SockpqError]] = {
 
 
 def ok(line: bytes) -> list[str]:
-    """The fields after `200 OK`; raises what another status line means."""
+    """Return the fields after `200 OK`; raises the error of any other status line."""
     return fields_of(as_text(line))
 
 
 def fields_of(text: str) -> list[str]:
-    """The same for a line that was decoded already."""
+    """Like `ok`, for a line that was decoded already."""
     if text == "200 OK":
         return []
     if text.startswith("200 OK "):
@@ -114,25 +114,25 @@ def fields_of(text: str) -> list[str]:
 
 
 def failure(text: str) -> SockpqError:
-    """The error a status line stands for."""
+    """Return the error that a status line stands for."""
     error = _REFUSAL_LINES.get(text) or _REFUSALS.get(text[:3] if text[3:4] == " " else text)
     return error(text) if error else ProtocolError(f"unexpected answer {text[:200]!r}")
 
 
 def accepted(text: str) -> None:
-    """A line whose only good form is `200 OK`."""
+    """Check a line whose only good form is `200 OK`; raises the error of any other."""
     if text != "200 OK":
         raise failure(text)
 
 
 def accepted_with(expected: str, text: str) -> None:
-    """A line whose only good form is `expected`."""
+    """Check a line whose only good form is `expected`; raises the error of any other."""
     if text != expected:
         raise failure(text)
 
 
 def number_of(text: str) -> int:
-    """The number in `200 OK <n>`."""
+    """Return the number in `200 OK <n>`."""
     fields = fields_of(text)
     expect(len(fields) == 1, "one number expected")
     return as_number(fields[0])
@@ -145,7 +145,7 @@ def expect(condition: bool, why: str) -> None:
 
 
 def as_text(line: bytes) -> str:
-    """A status line, which is ASCII."""
+    """Decode a status line, which is ASCII."""
     try:
         return line.decode("ascii")
     except UnicodeDecodeError:
@@ -153,14 +153,14 @@ def as_text(line: bytes) -> str:
 
 
 def as_name(field: str) -> str:
-    """The name of a queue or an item."""
+    """Parse the name of a queue or an item."""
     if NAME.fullmatch(field) is None:
         raise ProtocolError(f"not a name: {field[:300]!r}")
     return field
 
 
 def as_number(field: str, high: int = UINT64_MAX) -> int:
-    """An unsigned number, at most `high`."""
+    """Parse an unsigned number, at most `high`."""
     if not field.isdigit() or len(field) > 20:
         raise ProtocolError(f"not a number: {field[:100]!r}")
     value = int(field)
@@ -170,24 +170,24 @@ def as_number(field: str, high: int = UINT64_MAX) -> int:
 
 
 def as_signed(field: str) -> int:
-    """A signed number of 64 bits."""
+    """Parse a signed number of 64 bits."""
     return -as_number(field[1:], INT64_MAX + 1) if field.startswith("-") else as_number(field, INT64_MAX)
 
 
 def as_known(field: str) -> int | None:
-    """A number, None for `-`."""
+    """Parse a number, None for `-`."""
     return None if field == "-" else as_number(field)
 
 
 def data_block() -> Reader[bytes]:
-    """A length, then that many bytes."""
+    """Read a length, then that many bytes."""
     fields = ok((yield LINE))
     expect(len(fields) == 1, "one length expected")
     return (yield as_number(fields[0], BODY_BYTES_MAX))
 
 
 def lines_of_list() -> Reader[list[str]]:
-    """A count, then that many lines."""
+    """Read a count, then that many lines."""
     fields = ok((yield LINE))
     expect(len(fields) == 1, "one count expected")
     result = []

@@ -1,8 +1,8 @@
-"""Sessions as the client sees them: how a call is executed exactly once.
+"""Sessions in the client: how a call is executed exactly once.
 
-The cluster keeps a session through failovers. A request has a number in it: a repeated one is not executed again but
-gets its first answer again. So a lost answer is no longer a question, as long as the session is there; it ends when it
-was not used for some time. Then `404 Session Not Found` tells the difference between "not executed" and "who knows".
+The cluster keeps a session through failovers. Each request has a number in it: a repeated request is not executed again
+but gets its first answer again. So a lost answer does no harm while the session exists; it ends when it was not
+used for some time. Then `404 Session Not Found` distinguishes "not executed" from "unknown".
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ NUMBER_BYTES_MAX = 25   # "REQ " and a 64-bit number before a command
 
 
 class SessionLost(SockpqError):
-    """The session is gone, or does not know this request any more. Internal: callers see OutcomeUnknown at most."""
+    """The session is gone, or has forgotten this request. Internal: callers see OutcomeUnknown at most."""
 
 
 class NumberUsed(SessionLost):
-    """Another command was executed under this number. Internal, like SessionLost, which it means otherwise."""
+    """Another command was executed under this number. Internal, like SessionLost, which it implies otherwise."""
 
 
 class Session:
@@ -27,12 +27,12 @@ class Session:
     __slots__ = ("_last", "sid")
 
     def __init__(self, sid: str) -> None:
-        """`sid`: its name, as the server gave it."""
+        """`sid`: its name, as given by the server."""
         self.sid = sid
         self._last = 0
 
     def take(self) -> int:
-        """The number of the next request."""
+        """Return the number of the next request."""
         self._last += 1
         return self._last
 
@@ -47,7 +47,7 @@ class Request:
         self._number = 0
 
     def number(self, session: Session) -> int:
-        """Its number in this session."""
+        """Return its number in this session."""
         if self._session is not session:
             self._session = session
             self._number = session.take()

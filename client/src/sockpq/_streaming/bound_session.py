@@ -109,7 +109,7 @@ class BoundSession:
             self._slot.drop_connection()
             self._slot.session = None
             self._executor.give_back(self._slot)
-            if free:        # else a call is still under way, which ends with its connection
+            if free:        # else a call is still in progress, which ends with its connection
                 self._lock.release()
 
     def _tell_new_session(self) -> None:

@@ -34,7 +34,7 @@ from sockpq.model import Event
 
 LOG = logging.getLogger("sockpq")
 
-BEAT_S = 5.0            # a server that has told nothing for this long is asked whether it lives
+BEAT_S = 5.0            # a server that has sent nothing for this long is asked whether it lives
 PAUSE_S = 0.05, 1.0     # between two rounds over all servers: first, and at most
 TOO_OLD = "409 Too Old"
 
@@ -59,7 +59,7 @@ class EventStream:
         self._slot: Slot | None = None
         self._heard: list[Heard] = []       # filled by the reader of the connection
         self._came: deque[Event | Gap] = deque()
-        self._heard_at = 0.0                # when the server said something last
+        self._heard_at = 0.0                # when the server last sent something
         self._asked_at: float | None = None     # when it was asked whether it lives, and has not answered
         self._stopped = False
 
@@ -240,7 +240,7 @@ class EventStream:
             position = self.position
             if isinstance(one, Began):
                 if position is None or self._asked_at is not None:
-                    self.position = one.seq     # everything up to there was told before
+                    self.position = one.seq     # everything up to there was delivered before
                 self._asked_at = None
             elif isinstance(one, Gap):
                 self.position = one.last if position is None else max(position, one.last)

@@ -19,7 +19,7 @@ from sockpq.errors import (
 
 BEATS_PER_LEASE = 3                 # two may come too late, as through a failover
 
-# Not a matter of one job, and no better the next time: the worker must be told.
+# Not a matter of one job, and no better the next time: the worker must be notified.
 HOPELESS = BadArguments, NotSupported, AuthError, ForbiddenError, ForeignCluster
 
 

@@ -1,4 +1,4 @@
-"""A consumer: jobs bound to a session of its own."""
+"""A consumer: takes jobs that are bound to a session of its own."""
 
 # Made from _async/consumer.py by client/tools/faces.py: edit there.
 
@@ -23,7 +23,7 @@ class Consumer:
     """
 
     def __init__(self, executor: Executor, ttl: float) -> None:
-        """`ttl`: in seconds, of the session."""
+        """`ttl`: the time to live of the session in seconds."""
         self._executor = executor
         self._session = BoundSession(executor, ttl)
         self._keep_alive = KeepAlive(self._session)
@@ -49,7 +49,7 @@ class Consumer:
         return [Job(self._executor, one) for one in run(self._session.take(command, wait, timeout))]
 
     def wake(self) -> None:
-        """Let the get_many() that waits end now, or the next one at once. Any thread may call it."""
+        """Make the waiting get_many() return now, or else the next one at once. Any thread may call it."""
         self._session.wake()
 
     def __enter__(self) -> Consumer:

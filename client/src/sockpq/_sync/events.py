@@ -12,9 +12,9 @@ from sockpq.model import Event
 
 
 class Events:
-    """`for event in events`: events as they come, from whatever server lives. See Client.events.
+    """Iterates over events as they come, from any live server: `for event in events`. See Client.events.
 
-    After EventsLost the loop may be begun again: it goes on behind what is lost.
+    After EventsLost the loop may be started again: it continues behind the lost events.
     """
 
     def __init__(self, stream: EventStream) -> None:
@@ -29,7 +29,7 @@ class Events:
         return self
 
     def __next__(self) -> Event:
-        """The next event; raises EventsLost."""
+        """Return the next event; raises EventsLost."""
         event = run(self._stream.next())
         if event is None:
             raise StopIteration
@@ -44,7 +44,7 @@ class Events:
         self.close()
 
     def open(self) -> Events:
-        """Begin to hear now, instead of with the first event. Raises Unavailable."""
+        """Start to listen now, instead of with the first event. Raises Unavailable."""
         run(self._stream.open())
         return self
 
@@ -53,5 +53,5 @@ class Events:
         self._stream.stop()
 
     def close(self) -> None:
-        """Hear no more, and give the connection back."""
+        """Stop listening, and give the connection back."""
         self._stream.leave()

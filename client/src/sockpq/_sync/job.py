@@ -1,4 +1,4 @@
-"""A job in the hands of the caller."""
+"""A job that the caller has taken."""
 
 # Made from _async/job.py by client/tools/faces.py: edit there.
 
@@ -23,11 +23,11 @@ REPR_BYTES_MAX = 40
 class Job:
     """A running job: this client has it until done(), later(), move(), bury() or the end of its lease.
 
-    `id` is its number for this hand-out only; `item` is the group it belongs to, or None; `meta` tells more when
-    get(meta=True) asked for it. `key`, `number`, `group`, `attempt` and `reason` are those of `meta`; of a job that was
-    taken without it the blocking client asks once, when the first of them is read. `lost`: consume(heartbeat=True) has
-    learnt that its lease has ended, so that another worker may have it. As a context manager it is DONE at the end of
-    the block, and LATER when the block raises.
+    `id` is its number for this hand-out only; `item` is the group it belongs to, or None; `meta` has more if
+    get(meta=True) requested it. `key`, `number`, `group`, `attempt` and `reason` are taken from `meta`; for a job that
+    was taken without it the blocking client asks the server once, at the first of them. `lost`: consume(heartbeat=True)
+    has found that its lease has ended, so that another worker may have it. As a context manager it is DONE at the end
+    of the block, and LATER when the block raises.
     """
 
     __slots__ = (
@@ -48,16 +48,16 @@ class Job:
 
     @property
     def text(self) -> str:
-        """Its data as a string, from UTF-8; raises UnicodeDecodeError."""
+        """Its data decoded from UTF-8; raises UnicodeDecodeError."""
         return self.data.decode()
 
     def json(self) -> Any:
-        """Its data as what put(json=) was given; raises ValueError when they are not JSON."""
+        """Its data decoded as JSON, for put(json=); raises ValueError when they are not JSON."""
         return loads(self.data)
 
     @property
     def value(self) -> Any:
-        """Its data as what put(value=) was given: decoded by the client's `codec`. Raises BadArguments without one."""
+        """Its data decoded by the client's `codec`, for put(value=). Raises BadArguments without one."""
         codec = self._executor.bodies.codec
         if codec is None:
             raise BadArguments("job.value needs a client with a codec: Client(.., codec=..)")
@@ -65,22 +65,22 @@ class Job:
 
     @property
     def key(self) -> str | None:
-        """Its key in its queue. Raises JobNotFound like all that is asked of the server, see the class."""
+        """Its key in its queue. Raises JobNotFound if the server must be asked and the job no longer runs."""
         return self._told.key
 
     @property
     def number(self) -> int | None:
-        """That of put(number=True), by which it is found in every state."""
+        """Its number of put(number=True), by which it is found in every state."""
         return self._told.number
 
     @property
     def group(self) -> str | None:
-        """That of put(group=), for fair shares."""
+        """Its group of put(group=), for fair shares."""
         return self._told.group
 
     @property
     def attempt(self) -> int:
-        """How often it was handed out, this time included."""
+        """The number of times it was handed out, this time included."""
         return self._told.attempt
 
     @property
@@ -90,7 +90,7 @@ class Job:
 
     @property
     def _told(self) -> Meta:
-        """The metadata, as of get(meta=True)."""
+        """The metadata, fetched once if the job was taken without."""
         if self.meta is None:
             peeked = at_once(self._executor.run(jobs.peek(self)), "take the job with meta=True to read this")
             if peeked is None:
@@ -104,7 +104,7 @@ class Job:
         self, expire: float | None = None, then: Then | None = None, *, ran: float | None = None,
         timeout: float | None = None,
     ) -> int | None:
-        """Renew its lease, with the same length or `expire` seconds (0: without end). See Client.touch."""
+        """Renew its lease, with the same length or `expire` seconds (0: without limit). See Client.touch."""
         try:
             return run(self._executor.run(jobs.touch(self, expire, then, ran=ran), timeout=timeout))
         except JobNotFound:
@@ -124,7 +124,7 @@ class Job:
         no_item: bool = False,
         timeout: float | None = None,
     ) -> None:
-        """Change it while it runs, e.g. its data for the next one to get it. See Client.change."""
+        """Change the running job, for example its data for the next worker. See Client.change."""
         command = jobs.change(
             self, data=data, json=json, value=value, priority=priority, delay=delay, at=at, item=item,
             no_item=no_item, bodies=self._executor.bodies,

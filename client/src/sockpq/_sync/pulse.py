@@ -1,4 +1,4 @@
-"""Turns of a pulse: wait for one, act, and say how it went."""
+"""Turns of a pulse: wait for one, act, and report the outcome."""
 
 # Made from _async/pulse.py by client/tools/faces.py: edit there.
 
@@ -28,11 +28,11 @@ class Pulse:
         self.name = arguments.name(name, "pulse")
 
     def turn(self, *, within: float | None = None, timeout: float | None = None) -> Turn:
-        """`with client.pulse("ga").turn(within=30) as turn:` waits for its turn, `within` seconds at most.
+        """Wait for a turn, `within` seconds at most: `with client.pulse("ga").turn(within=30) as turn:`.
 
-        The end of the block says that it went well, an exception that it failed. Raises Denied when the pulse says not
-        to act, WaitTimeout when no turn came in time, PulseNotFound. `timeout` limits the time without a server that
-        serves. A call that is repeated, after a failover for example, is the same turn.
+        The end of the block reports success, an exception failure. Raises Denied when the pulse says not to act,
+        WaitTimeout when no turn came in time, PulseNotFound. `timeout` limits the time without a serving leader. A call
+        that is repeated, after a failover for example, gets the same turn.
         """
         return Turn(self._executor, self.name, within, timeout)
 
@@ -41,7 +41,7 @@ class Pulse:
 
 
 class Turn:
-    """One turn. `payload`: what was set for the pulse; `ticket`: its number."""
+    """One turn. `payload`: the data set for the pulse; `ticket`: its number."""
 
     __slots__ = (
         "_executor", "_feedback", "_process", "_pulse", "_reason", "_sleep", "_timeout", "_within", "payload", "ticket",
@@ -60,17 +60,17 @@ class Turn:
         self.ticket = 0
 
     def slow(self, reason: str | None = None) -> None:
-        """Let the end of the block say that this was too fast: all slow down."""
+        """Report at the end of the block that this was too fast: all slow down."""
         self._feedback, self._reason = "slow", reason if reason is None else arguments.reason(reason)
 
     def sleep(self, seconds: float, reason: str | None = None) -> None:
-        """Let the end of the block say that nobody may have a turn for this long."""
+        """Report at the end of the block that no client may have a turn for this many seconds."""
         arguments.seconds(seconds, "seconds", 0, EXPIRE_S_MAX)
         self._feedback, self._sleep = "sleep", seconds
         self._reason = reason if reason is None else arguments.reason(reason)
 
     def fail(self, reason: str | None = None) -> None:
-        """Let the end of the block say that it failed, for another reason than the rate."""
+        """Report at the end of the block that it failed, for another reason than the rate."""
         self._feedback, self._reason = "fail", reason if reason is None else arguments.reason(reason)
 
     def __enter__(self) -> Turn:
@@ -99,7 +99,7 @@ class Turn:
         except SockpqError as failure:
             if error is None:
                 raise
-            error.add_note(f"and the result of the turn could not be told: {failure}")
+            error.add_note(f"and the result of the turn could not be reported: {failure}")
 
     def __repr__(self) -> str:
         return f"<Turn {self.ticket} of {self._pulse!r}>"

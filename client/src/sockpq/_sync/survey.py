@@ -23,7 +23,7 @@ def survey(
     user: str | None = None,
     secret: str | None = None,
 ) -> list[ServerView]:
-    """The view of every server, asked in parallel within `timeout` seconds; in the order of `servers`.
+    """Ask every server in parallel within `timeout` seconds; returns their views in the order of `servers`.
 
     `tls`, `user` and `secret` as for Client. A server may take 1.5 s longer to refuse the secret. Raises BadArguments
     and TypeError for a bad list of servers, CA file or secret, and nothing else.

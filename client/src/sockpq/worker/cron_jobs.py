@@ -167,4 +167,4 @@ async def _keep_keys(client: Client, queue: str) -> None:
         if int(float(settings.get("keep", "0"))) < KEEP_S:
             await client.queue_config(queue, keep=KEEP_S)
     except (ForbiddenError, NotSupported) as error:
-        LOG.warning("queue %s cannot be told to keep the keys of finished jobs for a day: %s", queue, error)
+        LOG.warning("cannot make queue %s keep the keys of finished jobs for a day: %s", queue, error)

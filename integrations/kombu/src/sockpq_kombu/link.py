@@ -22,7 +22,7 @@ from sockpq_kombu.transient.notices import Notices
 
 logger = get_logger("kombu.transport.sockpq")
 
-FLUSH_S = 30.0                          # how long the end of a connection waits for what was not said yet
+FLUSH_S = 30.0                          # how long the end of a connection waits for what was not sent yet
 TRANSIENT = "celeryev", "*.pidbox"      # Celery's events and remote control
 
 T = TypeVar("T")

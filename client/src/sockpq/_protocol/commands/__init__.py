@@ -1,5 +1,5 @@
-"""Every call, declared once: its signature and documentation, the line it sends, and how the answer is read.
+"""Every call, declared once: its signature and documentation, the line it sends, and the reader of its answer.
 
-The functions check their arguments (TypeError, BadArguments, DataTooLarge) and do no IO. client/tools/faces.py makes
-the methods of the clients from those that are marked with `@call`.
+The functions check their arguments (TypeError, BadArguments, DataTooLarge) and do no IO. client/tools/faces.py
+generates the methods of the clients from the functions that are marked with `@call`.
 """

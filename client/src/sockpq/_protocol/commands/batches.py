@@ -34,7 +34,7 @@ TRANSACTION_COMMANDS_MAX = 1000
 
 
 class Part(NamedTuple):
-    """A piece of a batch: the command for it, and how many members of the batch it has."""
+    """A piece of a batch: its command, and the number of members of the batch in it."""
 
     command: Command[Any]
     members: int
@@ -89,7 +89,7 @@ def bodies_of(
 
 
 def puts_batch(puts: Sequence[Command[Stored]]) -> list[Part]:
-    """PUTS, as many of them as needed. A job that fits into none goes alone."""
+    """Combine PUTs into as many PUTS as needed. A job that fits into none is sent alone."""
     parts = []
     for piece in _pieces(puts, lambda put: len(put.line) - 4 + len(put.data), BATCH_BYTES_MAX):
         head = f"PUTS {len(piece)}\r\n".encode()
@@ -103,7 +103,7 @@ def puts_batch(puts: Sequence[Command[Stored]]) -> list[Part]:
 
 
 def _is_new(text: str) -> bool:
-    """Is the job there because of this PUT? Raises what the line means when it is refused."""
+    """Return whether this PUT created the job. Raises the error of a refusal."""
     return fields_of(text) != ["EXISTS"]
 
 
@@ -150,7 +150,7 @@ class TakeSource(NamedTuple):
     policy: Policy | None
 
     def one(self) -> Command[Handed | None]:
-        """GET of one job; raises BadArguments unless there is a lease: with it a lost hand-out does no harm."""
+        """GET of one job; raises BadArguments unless there is a lease, which makes a lost hand-out harmless."""
         if not self.expire:
             raise BadArguments("it needs a lease: expire must be positive")
         return get(
@@ -159,7 +159,7 @@ class TakeSource(NamedTuple):
         )
 
     def many(self, count: int, blocks: bool) -> Command[list[Handed]]:
-        """GET of up to `count` jobs; unless `blocks` it takes what is there."""
+        """GET of up to `count` jobs; unless `blocks` it takes only what is there."""
         return get_batch(
             count, self.queues, self.block if blocks else False, self.expire, self.then, self.wait if blocks else None,
             item=self.item, meta=self.meta, policy=self.policy,
@@ -167,12 +167,12 @@ class TakeSource(NamedTuple):
 
 
 def as_queues(queues: str | Iterable[str] | None) -> str | tuple[str, ...] | None:
-    """The queues as they may be given more than once."""
+    """The queues in a form that can be iterated repeatedly."""
     return queues if queues is None or isinstance(queues, str) else tuple(queues)
 
 
 def _jobs(queues: tuple[str, ...] | None, count: int, with_meta: bool) -> Reader[list[Handed]]:
-    """A count, the lines, then all bodies in a row."""
+    """Read a count, the lines, then all bodies in a row."""
     line = yield LINE
     if line == b"404 Queue Empty":
         return []
@@ -188,7 +188,7 @@ def _jobs(queues: tuple[str, ...] | None, count: int, with_meta: bool) -> Reader
 
 
 def ends(verb: Literal["DONE", "LATER"], jobs: Iterable[HeldJob | int], option: str = "") -> list[Part]:
-    """DONE or LATER of several jobs, as many of them as needed; `option`: of all, with the blank before it."""
+    """DONE or LATER of several jobs, in as many commands as needed; `option`: for all, with a leading blank."""
     of_line: Callable[[str], object] = finished if verb == "DONE" else _put_back
     words = [b" %d" % arguments.job_id(job) for job in jobs]
     room = arguments.LINE_BYTES_MAX - NUMBER_BYTES_MAX - len(verb) - len(option) - 2
@@ -218,20 +218,20 @@ def _all_good(reader: Reader[list[object]]) -> Reader[list[object]]:
 
 
 def _put_back(text: str) -> bool:
-    """A LATER of several may be answered with words of no interest."""
+    """Accept the answer of a LATER of several jobs, with any words behind it."""
     fields_of(text)
     return True
 
 
 def _each(of_line: Callable[[str], T], count: int) -> Reader[list[T | SockpqError]]:
-    """For each command what `of_line` makes of its line, or its error."""
+    """Read for each command the value that `of_line` makes of its line, or its error."""
     lines = yield from lines_of_list()
     expect(len(lines) == count, f"{len(lines)} lines in the answer to {count} commands")
     return [_value_or_error(line, of_line) for line in lines]
 
 
 def _alone(of_line: Callable[[str], T]) -> Reader[list[T | SockpqError]]:
-    """DONE or LATER of one, as if it were of several."""
+    """Read the answer to DONE or LATER of one job in the form for several."""
     text = as_text((yield LINE))
     return [JobNotFound(text) if text == "404 Job Not Found" else of_line(text)]
 
@@ -246,7 +246,7 @@ def _value_or_error(line: str, of_line: Callable[[str], T]) -> T | SockpqError:
 
 
 def _pieces(things: Sequence[T], size: Callable[[T], int], size_max: int) -> Iterator[list[T]]:
-    """Pieces of at most BATCH_JOBS_MAX things and `size_max` together; at least one thing each."""
+    """Split into pieces of at most BATCH_JOBS_MAX things and `size_max` together; at least one thing each."""
     piece: list[T] = []
     room = size_max
     for thing in things:
@@ -262,8 +262,8 @@ def _pieces(things: Sequence[T], size: Callable[[T], int], size_max: int) -> Ite
 def transaction(commands: Sequence[Command[Any]]) -> Command[list[object]]:
     """BEGIN, these commands, COMMIT.
 
-    Nothing is sent before BEGIN is answered: a server that does not take it would execute the commands one by one. It
-    is the COMMIT that has the number of the request.
+    Nothing is sent before BEGIN is answered: a server that refuses it would execute the commands one by one. The
+    COMMIT has the number of the request.
     """
     if len(commands) > TRANSACTION_COMMANDS_MAX:
         raise BadArguments(f"a transaction has {TRANSACTION_COMMANDS_MAX} commands at most, not {len(commands)}")
@@ -275,9 +275,9 @@ def transaction(commands: Sequence[Command[Any]]) -> Command[list[object]]:
 
 
 def _committed(readers: tuple[Callable[[str], object], ...]) -> Reader[list[object]]:
-    """The commands of a transaction, then COMMIT: the values of the commands, as each reader takes its line.
+    """Read the answers to the commands of a transaction, then to COMMIT: returns the values of the commands.
 
-    Raises Aborted. A command that the server does not queue makes it abort; so does its not serving any more.
+    Raises Aborted. A command that the server does not queue makes it abort; so does a server that stops serving.
     """
     refused = None
     for position in range(1, len(readers) + 1):

@@ -37,19 +37,19 @@ _ROLES = ("LEADER", "FOLLOWER", "CANDIDATE", "LEARNER", "DOWN")
 
 @call("any")
 def ping() -> Command[None]:
-    """Does this server (None: the serving leader) answer? Raises Unavailable when it does not."""
+    """Check that this server (None: the serving leader) answers. Raises Unavailable when it does not."""
     return PING
 
 
 @call("any")
 def caps() -> Command[tuple[str, ...]]:
-    """The protocol extensions the server has."""
+    """Return the protocol extensions that the server supports."""
     return CAPS
 
 
 @call("any")
 def help_lines(verb: str | None = None) -> Command[tuple[str, ...]]:
-    """How the server wants commands to be written, a line for each form: those of this verb, or all."""
+    """Return the forms of a command, one line each: of this verb, or of all."""
     if verb is None:
         return Command(b"HELP\r\n", b"", _help, Repeat.FREELY, needs=("help",))
     if not _VERB.fullmatch(verb):
@@ -65,13 +65,13 @@ def cluster_id() -> Command[ClusterId]:
 
 @call("any")
 def interconnect() -> Command[int]:
-    """The server id; the serving leader has the smallest of all."""
+    """Return the server's id; the serving leader has the smallest of all."""
     return INTERCONNECT
 
 
 @call("any")
 def cluster_leader() -> Command[Leader | None]:
-    """The leader this server (None: the serving leader) knows of."""
+    """Return the leader that this server (None: the serving leader) knows; None if it knows none."""
     return CLUSTER_LEADER
 
 
@@ -91,19 +91,19 @@ def offline() -> Command[None]:
 
 @call("one")
 def online() -> Command[None]:
-    """Switch it on again."""
+    """Switch a server that is offline on again."""
     return single("ONLINE", _switched_on, Repeat.HARMLESS)
 
 
 @call("one")
 def cluster_snapshot() -> Command[int]:
-    """Let one server write its state to disk and shorten its log; returns the position in the log."""
+    """Make one server write a snapshot and shorten its log; returns the position in the log."""
     return single("CLUSTER SNAPSHOT", number_of, Repeat.HARMLESS, slow=True)
 
 
 @call("one")
 def shutdown() -> Command[None]:
-    """End one server's process in good order."""
+    """Stop one server's process in an orderly way."""
     return single("SHUTDOWN", partial(accepted_with, "221 Shutting Down"), Repeat.IF_ASKED)
 
 
@@ -114,7 +114,8 @@ def cluster_add(name: str, peer: str, client: str) -> Command[int]:
     """Add a running server: `peer` is its address for the other servers, `client` for clients, "host:port" both.
 
     Returns its server id. It counts as soon as it has caught up; until then cluster_status() shows a LEARNER. This
-    and the following are for the leader, which is looked for among the client's servers; Refused when it refuses.
+    and the following calls are for the leader, which is searched among the client's
+    servers; Refused when it refuses.
     """
     line = f"CLUSTER ADD {arguments.node(name)} {arguments.address(peer)} {arguments.address(client)}"
     return single(line, number_of, Repeat.IF_ASKED, slow=True)
@@ -122,13 +123,13 @@ def cluster_add(name: str, peer: str, client: str) -> Command[int]:
 
 @call("elected")
 def cluster_remove(name: str) -> Command[None]:
-    """Take a server out of the cluster; on return it may be stopped."""
+    """Remove a server from the cluster; when this returns, it may be stopped."""
     return single(f"CLUSTER REMOVE {arguments.node(name)}", accepted, Repeat.IF_ASKED, slow=True)
 
 
 @call("elected")
 def cluster_transfer(name: str | None = None) -> Command[Leader]:
-    """Let this server lead, or the one that is best prepared; returns the new leader."""
+    """Transfer leadership to this server, or to the most up-to-date one; returns the new leader."""
     line = "CLUSTER TRANSFER" if name is None else f"CLUSTER TRANSFER {arguments.node(name)}"
     return single(line, _leader, Repeat.IF_ASKED, slow=True)
 
@@ -141,7 +142,7 @@ def cluster_offline() -> Command[None]:
 
 @call("elected")
 def cluster_online() -> Command[None]:
-    """Switch it on again."""
+    """Switch the whole service on again after cluster_offline()."""
     return single("CLUSTER ONLINE", _switched_on, Repeat.HARMLESS, slow=True)
 
 
@@ -149,13 +150,13 @@ def cluster_online() -> Command[None]:
 
 @call("any")
 def sessions() -> Command[list[SessionInfo]]:
-    """The sessions of all clients; a `server` that is named may lag."""
+    """List the sessions of all clients; a `server` that is named may lag."""
     return Command(b"SESSION LIST\r\n", b"", _sessions, Repeat.FREELY)
 
 
 @call()
 def end_session(number: int) -> Command[bool]:
-    """End the session of this number; was there one? Its bound jobs go back to their queues.
+    """End the session of this number; returns whether it existed. Its bound jobs go back to their queues.
 
     Its client learns that at its next use.
     """
@@ -166,10 +167,10 @@ def end_session(number: int) -> Command[bool]:
 
 @call()
 def worker_beat(name: str, slots: int, busy: int) -> Command[WorkerBounds]:
-    """Announce the pool of workers `name`, with this many places for jobs, of which `busy` are in use.
+    """Announce the pool of workers `name`, with `slots` places for jobs, of which `busy` are in use.
 
-    Returns what an operator wants of it (worker_set()). The name is its own until this client's session ends, or is
-    not used for 30 s. Raises WorkerExists when another one has the name, SessionLost without sessions.
+    Returns the operator's wishes (worker_set()). The name is its own until this client's session ends, or is
+    not used for 30 s. Raises WorkerExists when another pool has the name, SessionLost without sessions.
     """
     slots = arguments.integer(slots, "slots", 0, WORKER_SLOTS_MAX)
     busy = arguments.integer(busy, "busy", 0, WORKER_SLOTS_MAX)
@@ -179,7 +180,7 @@ def worker_beat(name: str, slots: int, busy: int) -> Command[WorkerBounds]:
 
 @call("any")
 def workers() -> Command[list[WorkerInfo]]:
-    """The pools of workers that there are, by name; a `server` that is named may lag."""
+    """List the pools of workers by name; a `server` that is named may lag."""
     return Command(b"WORKER LIST\r\n", b"", _workers, Repeat.FREELY, needs=("workers",))
 
 
@@ -187,7 +188,7 @@ def workers() -> Command[list[WorkerInfo]]:
 def worker_set(
     name: str, *, most: int | None = None, least: int | None = None, state: WorkerState | None = None
 ) -> Command[None]:
-    """Tell a pool how many jobs it may run at `most` and should at `least`, or to "run", "pause" or "stop".
+    """Limit a pool to `most` jobs at a time and to `least` at least, or let it "run", "pause" or "stop".
 
     It learns that with its next heartbeat, and at once if it listens to events, as pqworker does. Needs the right
     admin. Raises WorkerNotFound.
@@ -210,13 +211,13 @@ def worker_set(
 
 @call()
 def users() -> Command[list[User]]:
-    """The users the servers know, with their rights. This and the next two need the right admin."""
+    """List the users that the servers know, with their rights. This and the next two calls need the right admin."""
     return Command(b"USER LIST\r\n", b"", _users, Repeat.FREELY)
 
 
 @call()
 def set_user(name: str, rights: str | Iterable[str], secret: str | bytes) -> Command[None]:
-    """Make a user, or give them other rights and another secret, on all servers.
+    """Create a user, or give them other rights and another secret, on all servers.
 
     `rights`: put, get, queue, item, admin, each for all or with a prefix: "put:mail*,get". `secret`: 16 to 64
     visible characters, or as many bytes of a key. Raises Refused when the user is in the servers' files.
@@ -230,7 +231,7 @@ def set_user(name: str, rights: str | Iterable[str], secret: str | bytes) -> Com
 
 @call()
 def delete_user(name: str) -> Command[None]:
-    """Delete a user; their open connections get AuthError. Raises Refused when there is none, or in a file."""
+    """Delete a user; their open connections get AuthError. Raises Refused when there is none, or it is in a file."""
     return single(f"USER DELETE {arguments.user(name)}", accepted, Repeat.IF_ASKED)
 
 
@@ -241,7 +242,7 @@ _switched_on = partial(accepted_with, "200 OK Switched to Online Mode")
 
 
 def _words() -> Reader[tuple[str, ...]]:
-    """The features, one per line of the body."""
+    """Read the features, one per line of the body."""
     return tuple(as_text((yield from data_block())).split())
 
 
@@ -277,7 +278,7 @@ def _sessions() -> Reader[list[SessionInfo]]:
 
 
 def _session_line(line: str) -> SessionInfo:
-    """`<number> <user|-> <address|-> <ttl> <idle> <bound>`."""
+    """Parse `<number> <user|-> <address|-> <ttl> <idle> <bound>`."""
     fields = line.split(" ")
     expect(len(fields) >= 6, "a line of SESSION LIST has six fields at least")
     number, user, address, ttl, idle, bound = fields[:6]
@@ -289,7 +290,7 @@ def _session_line(line: str) -> SessionInfo:
 
 
 def _bounds(text: str) -> WorkerBounds:
-    """`[MAX <n>] [MIN <n>] [STATE <s>]`."""
+    """Parse `[MAX <n>] [MIN <n>] [STATE <s>]`."""
     fields = fields_of(text)
     expect(len(fields) % 2 == 0, "the answer to WORKER")
     words = dict(zip(fields[::2], fields[1::2], strict=True))
@@ -302,7 +303,7 @@ def _workers() -> Reader[list[WorkerInfo]]:
 
 
 def _worker_line(line: str) -> WorkerInfo:
-    """`<name> <addr> <slots> <busy> <age>`."""
+    """Parse `<name> <addr> <slots> <busy> <age>`."""
     fields = line.split(" ")
     expect(len(fields) >= 5, "a line of WORKER LIST has five fields at least")
     name, address, slots, busy, age = fields[:5]
@@ -314,7 +315,7 @@ def _users() -> Reader[list[User]]:
 
 
 def _user_line(line: str) -> User:
-    """`<user> <rights> <FILE|LOG>`."""
+    """Parse `<user> <rights> <FILE|LOG>`."""
     fields = line.split(" ")
     expect(len(fields) == 3 and fields[2] in ("FILE", "LOG"), "not a line of USER LIST")
     name, rights, source = fields
@@ -334,7 +335,7 @@ def _statuses() -> Reader[list[NodeStatus]]:
 
 
 def _status_line(line: str) -> NodeStatus:
-    """A line of CLUSTER STATUS, `-` where unknown; older servers have fewer fields."""
+    """Parse a line of CLUSTER STATUS, `-` where unknown; older servers have fewer fields."""
     fields = line.split(" ")
     expect(len(fields) >= 9, "a line of CLUSTER STATUS has nine fields at least")
     server_id, name, host, port, role, online, term, applied, lag = fields[:9]

@@ -1,4 +1,4 @@
-"""Commands about the connection itself: AUTH, and the session that it speaks for."""
+"""Commands about the connection itself: AUTH, and the session that it belongs to."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _NONCE = re.compile(r"(?:[0-9a-fA-F]{2}){8,128}")
 
 
 def session_open(ttl: float) -> Command[str]:
-    """SESSION TTL: a new session that ends `ttl` seconds after its last use; its name."""
+    """SESSION TTL: open a session that ends `ttl` seconds after its last use; returns its name."""
     return single(f"SESSION TTL {arguments.session_ttl(ttl)}", _opened, Repeat.FREELY)
 
 
 def session_attach(sid: str) -> Command[None]:
-    """SESSION <sid>: this connection speaks for that session from now on."""
+    """SESSION <sid>: attach this connection to that session."""
     return single(f"SESSION {sid}", partial(_attached, sid), Repeat.FREELY)
 
 
@@ -38,7 +38,7 @@ def auth_challenge(user: str) -> Command[bytes]:
 
 
 def auth_response(secret: bytes, nonce: bytes) -> Command[None]:
-    """AUTH with the proof that one has the secret."""
+    """AUTH with the proof that the client has the secret."""
     import hmac  # it brings OpenSSL along, and a client on the same machine or with TLS needs no proof
 
     return _hidden(f"AUTH {hmac.digest(secret, nonce, 'sha256').hex()}\r\n".encode())

@@ -17,7 +17,7 @@ TYPES: tuple[EventType, ...] = get_args(EventType)
 
 
 class Began(NamedTuple):
-    """The subscription was answered; `seq`: the number of the newest event."""
+    """The server has answered the subscription; `seq`: the number of the newest event."""
 
     seq: int
 
@@ -66,7 +66,7 @@ def _name(name: str) -> str:
 
 
 def subscribe(words: str, after: int | None, heard: list[Heard]) -> Command[None]:
-    """Subscribe; all that is told on the connection from then on comes into `heard`. It has no end."""
+    """Subscribe; everything received on the connection from then on goes into `heard`. The command never ends."""
     start = "" if after is None else f" FROM {after}"
     return Command(f"SUBSCRIBE {words}{start}\r\n".encode(), b"", lambda: _listen(heard), Repeat.FREELY)
 

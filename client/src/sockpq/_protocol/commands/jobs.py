@@ -1,4 +1,4 @@
-"""Single jobs: put, take, finish, change, look at them."""
+"""Single jobs: put, take, finish, change and look at them."""
 
 from __future__ import annotations
 
@@ -89,17 +89,17 @@ def put(
     """Queue a job; on return it is on the disks of a majority. Greater `priority` first.
 
     Its body is `data`, bytes or a string (UTF-8); or `json`, any value that JSON has; or `value`, which the
-    client's `codec` encodes. `item` puts it into a group, `new_item` into a new group named by the server. What is
-    returned has the `item` and the `key`.
+    client's `codec` encodes. `item` puts it into a group, `new_item` into a new group named by the server. The
+    result has the `item` and the `key`.
 
     Times in seconds. `delay`: it becomes active that much later; or `at`: at this Unix time. `ttl`: it is
-    removed if nobody takes it within that time (0: never, whatever its queue says). `every`: DONE makes it
+    removed unless it is taken within that time (0: never, whatever its queue says). `every`: DONE makes it
     active again after this period, until it is deleted. `after`: an item, or several: it waits until these have
     no unfinished job. `key`: its name in its queue; if an unfinished job has that name, `on_duplicate` says
     what happens: "fail" (JobExists), "ignore", or "replace". `tries`: it is given up after that many hand-outs
-    without done(). `group`: whose job it is, for get(policy="fair"); without it, its queue is. `number`: it gets a
-    number, `number` of what is returned, by which `Number` finds it in any state and queue, and it comes back to
-    its old place always. `lease`: that of those who take it without `expire` (0: none), instead of its queue's.
+    without done(). `group`: its group for get(policy="fair"); by default its queue. `number`: it gets a number, the
+    `number` of the result, by which `Number` finds it in any state and queue, and it always returns to its old
+    place. `lease`: the lease for clients that take it without `expire` (0: none), instead of its queue's.
 
     Raises JobExists, QueueFull, QueuePaused, QueueNotFound where these options or the queue's settings ask for it.
     """
@@ -133,7 +133,7 @@ def put_to(
 ) -> Command[int]:
     """Queue the same job in several queues (at most 1,000), in all of them or in none; returns in how many.
 
-    The rest is as for put(). Raises what put() does, for the first queue that refuses.
+    The rest is as for put(). Raises the errors of put(), for the first queue that refuses.
     """
     names = dict.fromkeys(arguments.name(queue, "queue") for queue in arguments.several(queues, "queues"))
     if not 0 < len(names) <= SPREAD_QUEUES_MAX:
@@ -165,7 +165,7 @@ def publish(
     """Queue a job in all queues that are bound to `topic` (topic_bind()), or in none; returns in how many.
 
     `route`: its routing key, words with dots between them; queues bound with a pattern get it only if that matches.
-    The rest is as for put(). Raises what put() does, for the first queue that refuses.
+    The rest is as for put(). Raises the errors of put(), for the first queue that refuses.
     """
     route = "" if route is None else arguments.route(route)
     options = f" ROUTE {route}" if route else ""        # the empty key has no word that could be written
@@ -187,7 +187,7 @@ def _spread(first: str, priority: int, item: str | None, options: str, data: byt
 def put_line(
     queue: str, priority: int, item: str | None, new_item: bool, options: str, key: str | None, *, number: bool = False,
 ) -> tuple[str, str, Callable[[str], Stored]]:
-    """The parts of the line before and behind the length, and how the answer is read."""
+    """The parts of the line before and behind the length, and the reader of the answer."""
     if item is not None and new_item:
         raise BadArguments("item names the job's item, new_item asks the server for a name: not both")
     item = item if item is None else arguments.name(item, "item")
@@ -270,7 +270,7 @@ def remote_call(
     value: Any = ABSENT,
     bodies: Bodies = PLAIN,
 ) -> Command[Handed | Waiting]:
-    """PUT .. WAIT: the job, and the wait for the job of the same item in queue `output`, `wait` seconds at most."""
+    """PUT .. WAIT: put the job, and wait for the job of the same item in `output`, `wait` seconds at most."""
     if not output:
         raise BadArguments("call() needs output: the queue that the answer will come from")
     stored = put(queue, data, priority, item, new_item=item is None, json=json, value=value, bodies=bodies)
@@ -286,7 +286,7 @@ def remote_call(
 
 
 def _output(queue: str, item: str | None) -> Reader[Handed | Waiting]:
-    """First the 206, then the output's job, or if it did not come in time (WITHIN) what was said first.
+    """Read the 206, then the output's job; if that does not come in time (WITHIN), the 206 is the value.
 
     `item` None: the server makes the name (NEW).
     """
@@ -359,7 +359,7 @@ def _get(
 def get_number(
     number: Number | int, expire: float | None = None, then: Then | None = None, *, meta: bool = False,
 ) -> Command[Handed]:
-    """GET NUMBER: one job, whatever keeps others from it."""
+    """GET NUMBER: take one job, whatever would prevent other GETs."""
     line = f"GET NUMBER {arguments.number(number)}{arguments.lease(expire, then)}{' META' if meta else ''}\r\n"
     repeat = Repeat.HARMLESS if expire else Repeat.IF_ASKED
     return Command(line.encode(), b"", partial(_job_of_number, meta), repeat, logged=True, needs=("number",))
@@ -373,7 +373,7 @@ def _job_of_number(meta: bool) -> Reader[Handed]:
 def get_line(
     queues: str | tuple[str, ...] | None, block: Block, expire: float | None, then: Then | None, new_words: bool
 ) -> tuple[tuple[str, ...] | None, str]:
-    """The queues, and a GET as an original sockPQd has it.
+    """The queues, and the line of a GET in the form of an original sockPQd.
 
     `new_words` will follow; they must not come directly after the verb.
     """
@@ -385,7 +385,7 @@ def get_line(
 
 
 def get_options(item: str | None, meta: bool, policy: Policy | None, bound: bool = False) -> str:
-    """The end of a GET line, but for COUNT and WITHIN. `bound`: the jobs are tied to the session."""
+    """The end of a GET line, except COUNT and WITHIN. `bound`: the jobs are bound to the session."""
     text = "" if item is None else f" IS {arguments.name(item, 'item')}"
     if policy is not None:
         if policy not in POLICIES:
@@ -397,14 +397,14 @@ def get_options(item: str | None, meta: bool, policy: Policy | None, bound: bool
 
 
 def _checked(line: str) -> bytes:
-    """A line with its end; raises BadArguments when it is too long."""
+    """Terminate a line; raises BadArguments when it is too long."""
     if len(line) + 2 + NUMBER_BYTES_MAX > arguments.LINE_BYTES_MAX:
         raise BadArguments(f"too many queues: the command would have {len(line) + 2} bytes")
     return line.encode() + b"\r\n"
 
 
 def _job(queues: tuple[str, ...] | None, may_be_empty: bool) -> Reader[Handed | None]:
-    """The job, None when the queues are empty; a GETB waits for one."""
+    """Read the job, None when the queues are empty; a GETB waits for one."""
     line = yield LINE
     if line == b"404 Queue Empty" and may_be_empty:
         return None
@@ -426,7 +426,7 @@ def _handed(fields: list[str], queues: tuple[str, ...] | None, with_meta: bool =
 def handed_line(
     fields: list[str], queues: tuple[str, ...] | None, with_meta: bool
 ) -> tuple[int, str, int, int, str | None, Meta | None]:
-    """`<q> <id> <p> <len> [IS <item>]`, or with all meta tokens: id, queue, priority, length, item and meta."""
+    """Parse `<q> <id> <p> <len> [IS <item>]`, or with all meta tokens: id, queue, priority, length, item and meta."""
     expect(len(fields) == 4 or len(fields) >= 6, "not the line of a job")
     queue = as_name(fields[0])
     if queues is not None and queue not in queues:
@@ -438,11 +438,11 @@ def handed_line(
 
 
 def _meta_tokens(fields: list[str]) -> tuple[str | None, Meta]:
-    """`[IS <item>] [NUMBER <n>] [KEY <key>] [GROUP <g>] [TRY <n>] [REASON <word>] [AT <unix>] [EXPIRE <unix>]`.
+    """Parse `[IS <item>] [NUMBER <n>] [KEY <key>] [GROUP <g>] [TRY <n>] [REASON <word>] [AT <unix>] [EXPIRE <unix>]`.
 
     Returns the item and the rest.
 
-    A newer server may say more: unknown pairs are skipped (PROTOCOL "Versions and compatibility").
+    A newer server may send more: unknown pairs are skipped (PROTOCOL "Versions and compatibility").
     """
     expect(len(fields) % 2 == 0, "a meta token without a value")
     tokens = dict(zip(fields[::2], fields[1::2], strict=True))
@@ -469,7 +469,7 @@ def done(
     reason: str | None = None,
     ran: float | None = None,
 ) -> Command[Finished]:
-    """Remove a running job; tells whether it was the last unfinished one of its queue or its item.
+    """Remove a running job; returns whether it was the last unfinished one of its queue or its item.
 
     A periodic job (`put(every=)`) is not removed unless `last` says that this was the last time: `next_at` of the
     answer says when it is active again.
@@ -479,7 +479,7 @@ def done(
     since the hand-out.
 
     Raises JobNotFound when it is not running (any more). When an answer was lost and the repetition finds no such
-    job, nobody can tell whether the first attempt removed it or its lease had ended: OutcomeUnknown, or with
+    job, it is unknown whether the first attempt removed it or its lease had ended: OutcomeUnknown, or with
     `retry_unknown` a plain return.
     """
     line = b"DONE %d LAST" if arguments.switch(last, "last") else b"DONE %d"
@@ -494,7 +494,7 @@ def done(
 
 
 def finished(text: str) -> Finished:
-    """Return the content of the answer to DONE, or raise the error that it means."""
+    """Return the content of the answer to DONE, or raise the error that it reports."""
     found = _FINISHED.get(text)
     if found is not None:
         return found
@@ -523,7 +523,7 @@ def later(
     """Put a running job back at the end of its queue. Raises JobNotFound when it is not running (any more).
 
     `delay` (seconds) or `at` (Unix time): when it is active again; `priority`: its new one; `first`: put it back to
-    its old place instead; `yielded`: a slice of the work is over, which is no failure: the attempt is not counted.
+    its old place instead; `yielded`: a slice of the work is finished: the attempt is not counted.
     `reason`: why, in a word of 1 to 64 letters, digits and _ . : -, kept with the job until kick(). `slow`,
     `sleep` and `ran`: see done().
     """
@@ -559,7 +559,7 @@ def feedback(slow: bool, sleep: float | None) -> str:
 def touch(
     job: HeldJob | int, expire: float | None = None, then: Then | None = None, *, ran: float | None = None
 ) -> Command[int | None]:
-    """Renew the lease of a running job, with the same length or `expire` seconds (0: without end).
+    """Renew the lease of a running job, with the same length or `expire` seconds (0: without limit).
 
     `ran`: how many seconds the work has taken since the hand-out or the last touch(), for get(policy="fair").
 
@@ -573,7 +573,7 @@ def touch(
 def touch_many(
     running: Iterable[HeldJob | int], expire: float | None = None, then: Then | None = None
 ) -> Command[list[bool]]:
-    """Renew the leases of several running jobs, at most 2,000: for each, whether it is still running; see touch()."""
+    """Renew the leases of up to 2,000 running jobs; returns for each whether it is still running. See touch()."""
     numbers = [arguments.job_id(job) for job in running]
     if not 0 < len(numbers) <= TOUCHED_JOBS_MAX:
         raise BadArguments(f"touch_many() takes 1 to {TOUCHED_JOBS_MAX} jobs, not {len(numbers)}")
@@ -622,7 +622,7 @@ def change(
     no_item: bool = False,
     bodies: Bodies = PLAIN,
 ) -> Command[None]:
-    """Change a running job by its id, or another one by its `Key`, `Place` or `Number`; what is not given stays.
+    """Change a running job by its id, or another one by its `Key`, `Place` or `Number`; options not given stay.
 
     `data`, `json` or `value` is its new body, as for put(). `no_item` takes it out of its item. Raises JobNotFound,
     and JobRunning when the job with this key is running.
@@ -642,11 +642,11 @@ def change(
 def delete(job: HeldJob | int | Key | Place | Number, *, untaken: bool = False) -> Command[Finished]:
     """Remove a running job by its id, or another one by its `Key`, `Place` or `Number`.
 
-    Raises JobNotFound, and JobRunning when the job with this key is running. `untaken`, with a `Number`: also when
-    that job is running.
+    Raises JobNotFound, and JobRunning when the job with this key is running. `untaken`, with a `Number`:
+    JobRunning also when that job is running; without it a running job is removed.
     """
     if untaken and not isinstance(job, Number):
-        raise BadArguments("untaken goes with a Number: an id is that of a running job, a key never finds one")
+        raise BadArguments("untaken goes with a Number: an id belongs to a running job, a key never finds one")
     repeat = Repeat.IF_ASKED if isinstance(job, Key) else Repeat.HARMLESS   # another job may have got the key meanwhile
     line = f"DELETE {arguments.selector(job)}{' UNTAKEN' if untaken else ''}"
     return single(line, finished, repeat, logged=True, needs=arguments.selected_by(job))
@@ -668,7 +668,7 @@ def move(
     """Finish a running job here and put it into `queue`, atomically: a step of a cascade.
 
     Its item and key go with it; a new body (`data`, `json` or `value`), `priority`, `delay` or `at` change it.
-    Raises JobNotFound, and what put() does.
+    Raises JobNotFound, and the errors of put().
     """
     line = f"MOVE {arguments.job_id(job)} {arguments.name(queue, 'queue')}{ranked(priority)}{when(delay, at)}"
     return _with_data(line, arguments.body_of(data, json, value, bodies), finished, "move")
@@ -684,14 +684,14 @@ def bury(
     `here`: it stays in its own queue, buried, until kick(here=True), with another `priority` if one is given.
     """
     if priority is not None and not here:
-        raise BadArguments("priority is that of a job which is buried here; another one keeps its own")
+        raise BadArguments("priority is for a job that is buried here; another one keeps its own")
     words = (" HERE" if arguments.switch(here, "here") else "") + ranked(priority)
     line = f"BURY {arguments.job_id(job)}{words}" + ("" if reason is None else f" REASON {arguments.reason(reason)}")
     return single(line, finished, Repeat.HARMLESS, logged=True, needs=("number",) if here else ())
 
 
 def _with_data(line: str, body: bytes | None, of_line: Callable[[str], Any], word: str) -> Command[Any]:
-    """A command that may end with `DATA <len>`; the block must not reach a server that takes it for commands."""
+    """A command that may end with `DATA <len>`; the data must not reach a server that would read them as commands."""
     if body is None:
         return single(line, of_line, Repeat.HARMLESS, logged=True)
     return single(f"{line} DATA {len(body)}", of_line, Repeat.HARMLESS, data=body, logged=True, needs=(word,))
@@ -701,7 +701,7 @@ def _with_data(line: str, body: bytes | None, of_line: Callable[[str], Any], wor
 
 @call("any")
 def peek(job: HeldJob | int | Key | Place | Number) -> Command[PeekedJob | None]:
-    """Look at a running job, or one with this `Key`, `Place` or `Number`, without taking it; None: there is none."""
+    """Look at a running job, or one with this `Key`, `Place` or `Number`, without taking it; None if there is none."""
     line = f"PEEK {arguments.selector(job)}\r\n"
     return Command(line.encode(), b"", _peeked, Repeat.FREELY, needs=arguments.selected_by(job))
 
@@ -712,8 +712,8 @@ def peek_queue(
 ) -> Command[list[PeekedJob]]:
     """Look at the first `count` jobs of a queue that are "ready", "delayed", "running", "dead" or "buried".
 
-    The dead ones are those that were given up in this queue. With `places` each job has its `place`, by which
-    peek(), change() and delete() find it; a server that is too old for that tells none.
+    The dead ones are the jobs that were given up in this queue. With `places` each job has its `place`, by which
+    peek(), change() and delete() find it; a server that is too old sends none.
     """
     count = arguments.integer(count, "count", 1, PEEK_JOBS_MAX)
     line = f"PEEK {arguments.name(queue, 'queue')} {arguments.state(state)} COUNT {count}"
@@ -728,7 +728,7 @@ def peek_queue(
 def kick(queue: str, count: int, *, here: bool = False) -> Command[int]:
     """Put up to `count` jobs that were given up in this queue back into it, as if new; returns how many.
 
-    `here`: those that lie buried in the queue itself (bury(here=True)), or if there is none its delayed ones.
+    `here`: make the queue's own buried jobs ready (bury(here=True)), or if there are none its delayed ones.
     """
     count = arguments.integer(count, "count", 1, KICK_JOBS_MAX)
     line = f"KICK {arguments.name(queue, 'queue')} {count}" + (" HERE" if arguments.switch(here, "here") else "")
@@ -777,7 +777,7 @@ def _peeked() -> Reader[PeekedJob | None]:
 
 
 def _peeked_many(count: int) -> Reader[list[PeekedJob]]:
-    """A count, the lines, then all bodies in a row."""
+    """Read a count, the lines, then all bodies in a row."""
     heads = [_peek_line(line.split(" ")) for line in (yield from lines_of_list())]
     expect(len(heads) <= count, "more jobs than were asked for")
     result = []
@@ -792,7 +792,7 @@ def _place(queue: str, fields: list[str]) -> Place | None:
 
 
 def _peek_line(fields: list[str]) -> tuple[PeekedJob, int]:
-    """`<q> <id|-> <p> <len> <state> [meta]` as a job without its data, and their length."""
+    """Parse `<q> <id|-> <p> <len> <state> [meta]`; returns the job without its data, and their length."""
     expect(len(fields) >= 5 and fields[4] in _STATES, "not the line of a job")
     item, meta = _meta_tokens(fields[5:])
     queue = as_name(fields[0])

@@ -32,7 +32,7 @@ Feedback = Literal["ok", "fail", "slow", "sleep"]
 
 
 class PulseSettings(TypedDict, total=False):
-    """The settings of a pulse; what is not given stays as it is, or is the default of a new one. Times in seconds.
+    """The settings of a pulse; a setting not given is unchanged, or has the default for a new one. Times in seconds.
 
     `rate` grants (10) in `per` seconds (1). When it was too fast there is one grant fewer, and when there is only one
     left the pause between two grows by `step` (1), up to `max_pause` (300). `max_run` (7): how long a result is
@@ -55,7 +55,7 @@ _TIMES = {"per": ("PER", 0.01), "step": ("STEP", 0.001), "max_pause": ("MAXPAUSE
 
 @call()
 def pulse_create(pulse: str, settings: PulseSettings) -> Command[None]:
-    """Make a pulse with these settings (sockpq.PulseSettings). Raises PulseExists, TooManyPulses."""
+    """Create a pulse with these settings (sockpq.PulseSettings). Raises PulseExists, TooManyPulses."""
     if pulse == "OFF" or pulse.startswith("queue:"):
         raise BadArguments("a pulse cannot be called OFF, and queue:.. is the own pulse of a queue")
     text = _settings(settings)
@@ -82,7 +82,7 @@ def pulse_config(pulse: str, settings: PulseSettings) -> Command[None]:
 
 
 def _spread(settings: PulseSettings) -> str:
-    """" SPREAD ON"."""
+    """The option " SPREAD ON", or OFF."""
     if "spread" not in settings:
         return ""
     return " SPREAD ON" if arguments.switch(settings["spread"], "spread") else " SPREAD OFF"
@@ -90,7 +90,7 @@ def _spread(settings: PulseSettings) -> str:
 
 @call()
 def pulse_delete(pulse: str) -> Command[None]:
-    """Remove a pulse. Raises PulseNotFound, PulseInUse when a queue has it."""
+    """Remove a pulse. Raises PulseNotFound, PulseInUse when a queue uses it."""
     return _command(f"DELETE {_pulse(pulse)}", Repeat.IF_ASKED)
 
 
@@ -105,29 +105,29 @@ def pulse_set(pulse: str, payload: Data = b"", *, deny: bool = False) -> Command
 
 @call("any")
 def pulses() -> Command[list[str]]:
-    """The names of all pulses that the user may see."""
+    """List the names of all pulses that the user may see."""
     return Command(b"PULSE LIST\r\n", b"", _names, Repeat.FREELY, needs=NEEDS)
 
 
 @call("any")
 def pulse_stat(pulse: str) -> Command[dict[str, float | None]]:
-    """Settings and figures of a pulse, in the protocol's words. Raises PulseNotFound.
+    """Return settings and figures of a pulse by the protocol's words. Raises PulseNotFound.
 
-    `now` turns in `per` + `pause` seconds at present, none before `sleepuntil`; clients `waiting` (None: not known
-    to this server), turns `granted` so far, `errors` among their results, results still `open`.
+    `now` turns in `per` + `pause` seconds at present, none before `sleepuntil`; clients `waiting` (None: unknown to
+    this server), turns `granted` so far, `errors` among their results, results still `open`.
     """
     return Command(f"PULSE STAT {_pulse(pulse)}\r\n".encode(), b"", _figures, Repeat.FREELY, needs=NEEDS)
 
 
 def wait(pulse: str, within: float | None) -> Command[Grant]:
-    """Wait for a turn."""
+    """PULSE WAIT: wait for a turn, `within` seconds at most."""
     limit = "" if within is None else f" WITHIN {arguments.seconds(within, 'within', 0, EXPIRE_S_MAX)}"
     line = f"PULSE WAIT {_pulse(pulse)}{limit}\r\n".encode()
     return Command(line, b"", _grant, Repeat.IF_ASKED, Blocks.AT_ONCE, logged=True, needs=NEEDS)
 
 
 def result(ticket: int, feedback: Feedback, sleep: float, reason: str | None) -> Command[None]:
-    """Say how a turn went."""
+    """Report the outcome of a turn."""
     word = f"SLEEP {arguments.seconds(sleep, 'sleep', 0, EXPIRE_S_MAX)}" if feedback == "sleep" else feedback.upper()
     text = "" if reason is None else f" REASON {arguments.reason(reason)}"
     return single(f"PULSE RESULT {ticket} {word}{text}", accepted, Repeat.HARMLESS, logged=True, needs=NEEDS)
@@ -162,7 +162,7 @@ def _max_wait(settings: PulseSettings) -> str:
 
 
 def _grant() -> Reader[Grant]:
-    """`GO <ticket> <len>` or `NOGO <ticket> <len>`, then the payload."""
+    """Read `GO <ticket> <len>` or `NOGO <ticket> <len>`, then the payload."""
     fields = fields_of(as_text((yield LINE)))
     expect(len(fields) == 3 and fields[0] in ("GO", "NOGO"), "not an answer to PULSE WAIT")
     length = as_number(fields[2], BODY_BYTES_MAX)

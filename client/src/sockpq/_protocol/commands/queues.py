@@ -1,4 +1,4 @@
-"""Whole queues, their settings, the settings of the cluster, and the state as a whole."""
+"""Whole queues, their settings, the settings of the cluster, and the whole state."""
 
 from __future__ import annotations
 
@@ -33,18 +33,19 @@ PIECE_BYTES = 1 << 20       # of a snapshot that goes into a file
 
 
 class QueueSettings(TypedDict, total=False):
-    """The settings of a queue; what is not given stays as it is, 0 lifts a limit. Times in seconds.
+    """The settings of a queue; a setting not given is unchanged, 0 removes a limit. Times in seconds.
 
-    `expire`, `then`: the lease of hand-outs that name none, and what follows it ("later", "done", "dead"). `order`:
-    "fifo", or "time" for that of the times put for. `tries`: after that many hand-outs without DONE a job goes to
-    the queue `dead` (the queue's name and "_dead"). `weight`: for the policy "weight". `sched`: "fair" shares its
-    jobs among their groups. `limit`: how many jobs may run at a time, `item_limit`: of one item. `capacity`: how
-    many may wait; others are refused. `data_bytes_max`: of one job. `batch`: how many at most are given to one
-    get_many(). `portion`: how many due jobs are activated at once. `keep`: how long the keys of finished jobs are
-    remembered. `ttl`: of jobs put without one. `idle`: the queue is deleted, with its jobs, when nobody has used it
+    `expire`, `then`: the lease of hand-outs that name none, and the action at its end ("later", "done", "dead").
+    `order`: "fifo", or "time" for the order of the times put for. `tries`: after that many hand-outs without DONE a job
+    goes to the queue `dead` (by default the queue's name and "_dead"). `weight`: for the policy "weight". `sched`:
+    "fair" shares its jobs among their groups. `limit`: how many jobs may run at a time, `item_limit`: of one item.
+    `capacity`: how many may wait; others are refused. `data_bytes_max`: of one job. `batch`: how many at most are given
+    to one get_many(). `portion`: how many due jobs are activated at once. `keep`: how long the keys of finished jobs
+    are remembered. `ttl`: of jobs put without one. `idle`: the queue is deleted, with its jobs, when it was not used
     for this long (1 or more). `overflow`: what a full queue does with another job, "refuse" or "drop_oldest". `rate`
     hand-outs in `per` seconds at most (0: no limit), with `spread` at even distances, or as a `pulse` allows that
-    others share ("": none). `alarm`: subscribers to DEPTH are told when this many jobs wait, and when half of it do.
+    others share ("": none). `alarm`: subscribers to DEPTH are notified when this many jobs wait, and when half of it
+    do.
     """
 
     expire: float
@@ -72,11 +73,11 @@ class QueueSettings(TypedDict, total=False):
 
 
 class ClusterSettings(TypedDict, total=False):
-    """The settings of the cluster; what is not given stays as it is. Times in seconds.
+    """The settings of the cluster; a setting not given is unchanged. Times in seconds.
 
-    `expire_default`: what follows a lease whose get() does not say it. `autocreate`: put() makes queues. `policy`: the
-    default of get(). `grace`: how much longer leases are after a failover. `session_ttl`: of clients that name none.
-    `fast_empty`: a get() that finds nothing is answered at once, without a majority.
+    `expire_default`: the action at the end of a lease whose get() names none. `autocreate`: put() creates queues.
+    `policy`: the default of get(). `grace`: how much longer leases are after a failover. `session_ttl`: of clients that
+    name none. `fast_empty`: a get() that finds nothing is answered at once, without a majority.
     """
 
     expire_default: Literal["later", "done"]
@@ -104,9 +105,9 @@ _SETTING = re.compile(r"[A-Z][A-Z_]{0,31}")
 # fair shares
 
 class FairSettings(TypedDict, total=False):
-    """How fair shares are computed; what is not given stays as it is. Times in seconds.
+    """The settings of fair shares; a setting not given is unchanged. Times in seconds.
 
-    `levels`: from how much used time on a group stands in each level. `cap`: the most that one hand-out is charged to
+    `levels`: the used time from which on a group is in each level. `cap`: the most that one hand-out is charged to
     levels. `multiplier`: how many times the share of the next level a level has. `group_keep`: for how long a group
     without unfinished jobs is remembered.
     """
@@ -119,7 +120,7 @@ class FairSettings(TypedDict, total=False):
 
 @call("any")
 def sched_levels() -> Command[list[FairLevel]]:
-    """The levels of fair shares (get(policy="fair")); a `server` that is named may lag."""
+    """List the levels of fair shares (get(policy="fair")); a `server` that is named may lag."""
     return Command(b"SCHED SHOW\r\n", b"", _levels, Repeat.FREELY, needs=("fair",))
 
 
@@ -147,7 +148,7 @@ def _figures(line: str, words: tuple[str, ...]) -> list[int]:
 
 @call()
 def sched_config(settings: FairSettings) -> Steps[dict[str, str]]:
-    """Change how fair shares are computed (sockpq.FairSettings), without any only look. Returns all settings."""
+    """Change the settings of fair shares (sockpq.FairSettings), or only read them. Returns all settings."""
     look: Command[dict[str, str]] = Command(
         b"SCHED CONFIG\r\n", b"", partial(_settings_list, {"GROUPKEEP": "group_keep"}), Repeat.FREELY, needs=("fair",),
     )
@@ -171,34 +172,34 @@ def sched_config(settings: FairSettings) -> Steps[dict[str, str]]:
 
 @call("any")
 def total(queue: str | None = None) -> Command[Totals]:
-    """Counts over all queues or one of them; a `server` that is named may lag behind the leader."""
+    """Count the jobs of all queues or of one; a `server` that is named may lag behind the leader."""
     line = "TOTAL" if queue is None else f"TOTAL {_queue(queue)}"
     return single(line, _totals, Repeat.FREELY)
 
 
 @call("any")
 def queues(prefix: str = "") -> Command[list[QueueTotals]]:
-    """The queues whose names begin with `prefix`, in no particular order; a `server` that is named may lag."""
+    """List the queues whose names begin with `prefix`, in no particular order; a `server` that is named may lag."""
     line = f"QUEUE LIST {arguments.name(prefix, 'prefix')}*\r\n" if prefix != "" else "QUEUE LIST\r\n"
     return Command(line.encode(), b"", _queue_list, Repeat.FREELY)
 
 
 @call("any")
 def running(data: bool = False) -> Command[list[RunningJob]]:
-    """The running jobs in the order of their ids, with their data if asked for."""
+    """List the running jobs in the order of their ids, with their data if `data`."""
     line = b"RUNLIST DATA\r\n" if arguments.switch(data, "data") else b"RUNLIST\r\n"
     return Command(line, b"", partial(_run_list, data), Repeat.FREELY)
 
 
 @call("any")
 def snapshot() -> Command[bytes]:
-    """The whole state, for clone()."""
+    """Return the whole state, for clone()."""
     return Command(b"SNAPSHOT\r\n", b"", data_block, Repeat.FREELY)
 
 
 @call("any")
 def snapshot_into(file: BinaryIO, *, users: bool = False) -> Command[int]:
-    """Write the whole state into a file that can be emptied again, piece by piece; how many bytes it is.
+    """Write the whole state into a file that can be truncated, piece by piece; returns its number of bytes.
 
     `users`: with the users of the cluster and their keys; clone() leaves users as they are in any case.
     """
@@ -206,7 +207,7 @@ def snapshot_into(file: BinaryIO, *, users: bool = False) -> Command[int]:
 
 
 def _into(file: BinaryIO) -> Reader[int]:
-    """Take a length, then that many bytes. What another server has sent before it broke off is dropped."""
+    """Read a length, then that many bytes. Bytes of an earlier server that broke off are dropped."""
     fields = ok((yield LINE))
     expect(len(fields) == 1, "one length expected")
     left = size = as_number(fields[0], arguments.SNAPSHOT_BYTES_MAX)
@@ -221,7 +222,7 @@ def _into(file: BinaryIO) -> Reader[int]:
 def clone(snapshot: Data) -> Command[None]:
     """Replace the state of the whole cluster by a snapshot. Raises InvalidSnapshot; nothing is changed then.
 
-    A memoryview that is read-only, as that of a mapped file, is sent without a copy of it.
+    A read-only memoryview, for example of a mapped file, is sent without a copy.
     """
     data = arguments.large(snapshot, arguments.SNAPSHOT_BYTES_MAX)
     return single(b"CLONE %d" % len(data), accepted, Repeat.IF_ASKED, data=data, logged=True)
@@ -238,14 +239,14 @@ def _queue_list() -> Reader[list[QueueTotals]]:
 
 
 def _queue_line(line: str) -> QueueTotals:
-    """`<q> <ready> <delayed> <running> <dead> <buried>`."""
+    """Parse `<q> <ready> <delayed> <running> <dead> <buried>`."""
     fields = line.split(" ")
     expect(len(fields) == 6, "not a line of QUEUE LIST")
     return QueueTotals(as_name(fields[0]), *(as_number(field) for field in fields[1:]))
 
 
 def _run_list(with_data: bool) -> Reader[list[RunningJob]]:
-    """A count, the lines, then with DATA all bodies in a row."""
+    """Read a count, the lines, then with DATA all bodies in a row."""
     lines = yield from lines_of_list()
     jobs = [_running_line(line, with_data) for line in lines]
     if not with_data:
@@ -258,7 +259,7 @@ def _run_list(with_data: bool) -> Reader[list[RunningJob]]:
 
 
 def _running_line(line: str, with_data: bool) -> tuple[RunningJob, int]:
-    """`<id> <q> <p> [<len>] [EXPIRE <time>]` as the job and the length of its data."""
+    """Parse `<id> <q> <p> [<len>] [EXPIRE <time>]`; returns the job and the length of its data."""
     fields = line.split(" ")
     expires_at = None
     if len(fields) >= 5 and fields[-2] == "EXPIRE":
@@ -273,9 +274,9 @@ def _running_line(line: str, with_data: bool) -> tuple[RunningJob, int]:
 
 @call()
 def queue_create(queue: str, settings: QueueSettings, *, bound: bool = False) -> Command[None]:
-    """Make a queue with these settings (sockpq.QueueSettings). Raises QueueExists.
+    """Create a queue with these settings (sockpq.QueueSettings). Raises QueueExists.
 
-    `bound`: it is deleted, with its jobs, when the session of this client ends: for answers to this client, say.
+    `bound`: it is deleted, with its jobs, when the session of this client ends, for example for answers to it.
     """
     last = " BOUND" if arguments.switch(bound, "bound") else ""
     return _command(f"CREATE {_queue(queue)}{_settings(settings)}{last}", Repeat.IF_ASKED)
@@ -283,7 +284,7 @@ def queue_create(queue: str, settings: QueueSettings, *, bound: bool = False) ->
 
 @call()
 def queue_config(queue: str, settings: QueueSettings) -> Steps[dict[str, str]]:
-    """Change settings of a queue (sockpq.QueueSettings), which need not exist; without any only look.
+    """Change settings of a queue (sockpq.QueueSettings), which need not exist; without any only read them.
 
     Returns all of them in the protocol's words: {"limit": "3", ..}. Raises QueueNotFound when it has none and none
     were given, QueueNotEmpty when it has too many jobs for another order.
@@ -308,7 +309,7 @@ def queue_delete(queue: str, *, force: bool = False) -> Command[None]:
 
 @call(retry=True)
 def queue_purge(queue: str, state: State | Literal["all"]) -> Command[int]:
-    """Remove the jobs that are "ready", "delayed", "dead" or "buried", or all of these; running ones never.
+    """Remove the jobs that are "ready", "delayed", "dead" or "buried", or all of these; never running ones.
 
     Returns how many. Raises QueueNotFound.
     """
@@ -320,7 +321,7 @@ def queue_purge(queue: str, state: State | Literal["all"]) -> Command[int]:
 
 @call()
 def queue_pause(queue: str, direction: Direction = "all", *, seconds: float | None = None) -> Command[None]:
-    """Let no job in (put() raises QueuePaused), none out (get() finds the queue empty), or both.
+    """Make put() raise QueuePaused ("in"), get() find the queue empty ("out"), or both.
 
     `seconds`, with "out": for this long, instead of any pause of this kind before (0 ends it).
     """
@@ -336,15 +337,15 @@ def queue_pause(queue: str, direction: Direction = "all", *, seconds: float | No
 
 @call()
 def queue_resume(queue: str) -> Command[None]:
-    """End the pause. Raises QueueNotFound."""
+    """End the pause of a queue. Raises QueueNotFound."""
     return _command(f"RESUME {_queue(queue)}", Repeat.HARMLESS)
 
 
 @call("any")
 def queue_stat(queue: str) -> Command[dict[str, int]]:
-    """The counters of a queue, in the protocol's words. Raises QueueNotFound.
+    """Return the counters of a queue in the protocol's words. Raises QueueNotFound.
 
-    `waiters`, how many clients wait for it by name, is known to the leader only. `on_disk` jobs with
+    `waiters`, the number of clients that wait for it by name, is known to the leader only. `on_disk` jobs with
     `on_disk_bytes` of data are not in the memory of the node that answers.
     """
     return Command(f"QUEUE STAT {_queue(queue)}\r\n".encode(), b"", _counters, Repeat.FREELY)
@@ -354,7 +355,7 @@ def queue_stat(queue: str) -> Command[dict[str, int]]:
 
 @call()
 def topic_bind(topic: str, queue: str, pattern: str | None = None) -> Command[None]:
-    """Let what is published to `topic` come into `queue` too: all of it, or what has a routing key like `pattern`.
+    """Bind `queue` to `topic`: it gets all jobs published there, or only those whose routing key matches `pattern`.
 
     A pattern is words with dots between them; `*` is any one word, `#` any number of words.
     """
@@ -364,21 +365,21 @@ def topic_bind(topic: str, queue: str, pattern: str | None = None) -> Command[No
 
 @call()
 def topic_unbind(topic: str, queue: str, pattern: str | None = None) -> Command[None]:
-    """Take a topic_bind() back. Raises TopicNotFound, BindingNotFound."""
+    """Undo a topic_bind(). Raises TopicNotFound, BindingNotFound."""
     return single(f"TOPIC UNBIND {_binding(topic, queue, pattern)}", accepted, Repeat.IF_ASKED, logged=True,
                   needs=("fanout",))
 
 
 @call()
 def topic_delete(topic: str) -> Command[None]:
-    """Take all bindings of the topic back; the queues stay. Raises TopicNotFound."""
+    """Remove all bindings of the topic; the queues stay. Raises TopicNotFound."""
     return single(f"TOPIC DELETE {arguments.name(topic, 'topic')}", accepted, Repeat.IF_ASKED, logged=True,
                   needs=("fanout",))
 
 
 @call("any")
 def topic_list(prefix: str = "") -> Command[list[Binding]]:
-    """The bindings of the topics whose names begin with `prefix`; a `server` that is named may lag."""
+    """List the bindings of the topics whose names begin with `prefix`; a `server` that is named may lag."""
     line = f"TOPIC LIST {arguments.name(prefix, 'prefix')}*\r\n" if prefix != "" else "TOPIC LIST\r\n"
     return Command(line.encode(), b"", _bindings, Repeat.FREELY, needs=("fanout",))
 
@@ -393,7 +394,7 @@ def _bindings() -> Reader[list[Binding]]:
 
 
 def _binding_line(line: str) -> Binding:
-    """`<topic> <queue> [PATTERN <p>]`."""
+    """Parse `<topic> <queue> [PATTERN <p>]`."""
     fields = line.split(" ")
     expect(len(fields) == 2 or (len(fields) == 4 and fields[2] == "PATTERN"), "not a line of TOPIC LIST")
     return Binding(as_name(fields[0]), as_name(fields[1]), fields[3] if len(fields) == 4 else None)
@@ -401,7 +402,7 @@ def _binding_line(line: str) -> Binding:
 
 @call()
 def config(settings: ClusterSettings) -> Steps[dict[str, str]]:
-    """Change settings of the cluster (sockpq.ClusterSettings), one after the other; without any only look.
+    """Change settings of the cluster (sockpq.ClusterSettings), one after the other; without any only read them.
 
     Returns all of them in the protocol's words.
     """
@@ -422,7 +423,7 @@ def _command(line: str, repeat: Repeat, slow: bool = False) -> Command[None]:
 
 
 def _settings(settings: QueueSettings) -> str:
-    """" EXPIRE 300 THEN LATER TRIES 5 DEAD mail_dead"."""
+    """The settings as the end of a line: " EXPIRE 300 THEN LATER TRIES 5 DEAD mail_dead"."""
     _check(settings, QueueSettings)
     text = arguments.lease(settings.get("expire"), settings.get("then"))
     if "order" in settings:
@@ -458,7 +459,7 @@ def _settings(settings: QueueSettings) -> str:
 
 
 def _rate(settings: QueueSettings) -> str:
-    """" RATE 10 PER 1 PULSE OFF"."""
+    """The settings of the rate: " RATE 10 PER 1 PULSE OFF"."""
     text = ""
     if "rate" in settings:
         rate = settings["rate"]
@@ -501,9 +502,9 @@ def _cluster_value(name: str, value: object) -> str:
 
 
 def _settings_list(names: Mapping[str, str]) -> Reader[dict[str, str]]:
-    """Each setting with its value, which may have several words.
+    """Read each setting with its value, which may have several words.
 
-    `names`: what this library calls those that it does not call as the protocol does, but in small letters.
+    `names`: maps the protocol's names to this library's, where these are not the same in small letters.
     """
     pairs = {}
     for line in (yield from lines_of_list()):

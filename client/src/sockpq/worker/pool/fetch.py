@@ -6,7 +6,7 @@ from sockpq._protocol.command import Command
 from sockpq._protocol.commands.batches import TakeSource
 from sockpq.model import Handed
 
-WAIT_S = 60.0           # a GETB that is blocked for longer is said anew
+WAIT_S = 60.0           # a GETB that is blocked for longer is sent again
 POLICIES = ("random", "priority", "fair", "weight", "rr", "order", "sorted", "oldest")
 
 

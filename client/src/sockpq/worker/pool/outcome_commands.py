@@ -36,7 +36,7 @@ async def end_job(executor: Executor, job: Handed, outcome: Outcome, timeout: fl
         except Aborted as aborted:
             if isinstance(aborted.reason, JobNotFound):
                 return False
-            await executor.run(command, timeout=timeout)    # the queue of results is full: the job is done all the same
+            await executor.run(command, timeout=timeout)    # the queue of results is full: the job is done nevertheless
         return True
     except JobNotFound:
         return False

@@ -101,7 +101,7 @@ class OutcomeSender:
                 [job_commands.done(job, ran=run_s) for job, run_s in told], timeout=CALL_S
             )
         except SockpqError as error:
-            LOG.warning("DONE cannot be said: %s", error)
+            LOG.warning("could not send DONE: %s", error)
             if not self._leaving:
                 self._timed = told + self._timed
                 self._tell_soon(PAUSE_S)
@@ -113,7 +113,7 @@ class OutcomeSender:
         try:
             await self._executor.run(self.done(finished), timeout=CALL_S)
         except SockpqError as error:
-            LOG.warning("DONE cannot be said: %s", error)
+            LOG.warning("could not send DONE: %s", error)
             if not self._leaving:
                 self.not_told(finished)
             return
@@ -146,7 +146,7 @@ class OutcomeSender:
                     self.lost(job.id)
                 break
             except SockpqError as error:
-                LOG.warning("%s cannot be said: %s", outcome.kind, error, extra={"fields": {"id": job.id}})
+                LOG.warning("could not send %s: %s", outcome.kind, error, extra={"fields": {"id": job.id}})
                 if self._leaving or self._leases.is_doubtful(job.id, monotonic()):
                     break
                 await asyncio.sleep(PAUSE_S)
@@ -172,7 +172,7 @@ class OutcomeSender:
         self._counters.lost += 1
         LOG.warning("the lease of a job has ended before its work", extra={"fields": {"id": job}})
 
-    # work under way
+    # work in progress
 
     def begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Do something that the pool waits for at its end."""

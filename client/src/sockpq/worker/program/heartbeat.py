@@ -18,7 +18,7 @@ from sockpq.model import WorkerBounds
 LOG = logging.getLogger("sockpq.worker")
 
 CALL_S = 10.0
-FIRST_CALL_S = 2.0      # of the first one: whoever starts a worker wants to hear soon that it reaches nobody
+FIRST_CALL_S = 2.0      # of the first one: the person that starts a worker should learn soon that no server answers
 SESSION_S = 15.0        # a worker that says nothing for this long is not listed any more
 RETRY_S = 60.0          # servers that know no workers, or no events, may be replaced
 LISTEN_PAUSE_S = 2.0    # after a failure to hear events

@@ -1,4 +1,4 @@
-"""Build what a host needs: an archive of wheels, sockpqd and all it depends on, named after what is in it.
+"""Builds the files that a host needs: an archive of wheels, sockpqd and its dependencies, named after its content.
 
     build_release.py --source REPOSITORY --into FOLDER
 
@@ -27,7 +27,7 @@ PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def main() -> None:
-    """See the top of the file."""
+    """Build the archive unless it exists, and print the result."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--source", type=Path, required=True)
     parser.add_argument("--into", type=Path, required=True)
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def source_files(source: Path) -> list[Path]:
-    """Everything that comes into the wheels."""
+    """Everything that goes into the wheels."""
     files = [source / name for name in FILES]
     wheel = tomllib.loads((source / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
     for folder in (*wheel["packages"], *FOLDERS):
@@ -60,7 +60,7 @@ def source_files(source: Path) -> list[Path]:
 
 
 def digest(files: list[Path], base: Path) -> str:
-    """Of names and contents, and of the Python the wheels are for."""
+    """A digest of names and contents, and of the Python the wheels are for."""
     total = hashlib.sha256(f"{PYTHON} {sysconfig.get_platform()}".encode())
     for file in files:
         total.update(f"{file.relative_to(base)}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
@@ -68,7 +68,7 @@ def digest(files: list[Path], base: Path) -> str:
 
 
 def build(source: Path, wheels: Path) -> None:
-    """The wheels, with pip's own so that hosts need none, and the archive beside their folder."""
+    """Build the wheels, with pip's own so that hosts need none, and an archive of them next to their folder."""
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--use-pep517", "--wheel-dir", str(wheels),
                str(source / "client"), str(source), "pip"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

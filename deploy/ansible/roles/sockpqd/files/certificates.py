@@ -2,9 +2,9 @@
 
     certificates.py --folder FOLDER --days 825 < nodes.json         [{"name": "n1", "names": ["n1", "10.0.0.1"]}, ..]
 
-Makes what is missing, what ends within 30 days, and what is not for these names or not of this authority; leaves
-the rest alone. Prints {"made": ["ca", "n1"]}. Keys are written with mode 0600. Needs the package cryptography, which is
-there where Ansible is.
+Issues certificates that are missing, end within 30 days, or are not for these names or of this authority; leaves
+the others alone. Prints {"made": ["ca", "n1"]}. Keys are written with mode 0600. Needs the package cryptography, which
+is installed with Ansible.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CLOCKS_DIFFER = timedelta(hours=1)      # a certificate is good from now on also
 
 
 class Authority:
-    """ca.crt and ca.key of the folder, made if neither is there."""
+    """The authority in ca.crt and ca.key of the folder, created if neither exists."""
 
     def __init__(self, folder: Path) -> None:
         certificate, key = folder / "ca.crt", folder / "ca.key"
@@ -64,7 +64,7 @@ class Authority:
         )
 
     def issue(self, name: str, names: list[str], days: int, folder: Path) -> None:
-        """`name`.crt and `name`.key."""
+        """Write `name`.crt and `name`.key for a node."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         usages = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]     # a node dials, too
@@ -81,7 +81,7 @@ class Authority:
         write(folder / f"{name}.crt", certificate.public_bytes(serialization.Encoding.PEM), 0o644)
 
     def good(self, name: str, names: list[str], folder: Path) -> bool:
-        """Is there a certificate for these names that goes on for a while, and its key?"""
+        """Return whether the folder has a certificate for these names that is valid for a while, and its key."""
         try:
             certificate = x509.load_pem_x509_certificate((folder / f"{name}.crt").read_bytes())
             key = serialization.load_pem_private_key((folder / f"{name}.key").read_bytes(), None)
@@ -99,7 +99,7 @@ class Authority:
 def begun(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, days: int
 ) -> x509.CertificateBuilder:
-    """What all certificates have."""
+    """Begin a certificate with the fields that all certificates have."""
     now = datetime.now(UTC)
     return (
         x509.CertificateBuilder()
@@ -110,7 +110,7 @@ def begun(
 
 
 def general_name(name: str) -> x509.GeneralName:
-    """An address or a DNS name."""
+    """Parse an address or a DNS name."""
     try:
         return x509.IPAddress(ipaddress.ip_address(name))
     except ValueError:
@@ -118,14 +118,14 @@ def general_name(name: str) -> x509.GeneralName:
 
 
 def key_bytes(key: ec.EllipticCurvePrivateKey) -> bytes:
-    """PEM, not encrypted: the file's mode protects it."""
+    """The key as PEM, not encrypted: the file's mode protects it."""
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
 
 
 def write(path: Path, data: bytes, mode: int) -> None:
-    """All or nothing, and never readable by others before."""
+    """Write the file atomically; others can never read it in between."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
         file.write(data)
@@ -133,7 +133,7 @@ def write(path: Path, data: bytes, mode: int) -> None:
 
 
 def main() -> None:
-    """See the top of the file."""
+    """Read the nodes from standard input, issue certificates, and print the result."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--days", type=int, required=True)

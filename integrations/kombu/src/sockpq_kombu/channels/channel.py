@@ -50,7 +50,7 @@ class Channel(virtual.Channel):
     least_delay = 1.0           # seconds; those that are due sooner wait in the worker
     bury_rejected = False       # rejected without requeue: keep it among the dead ones
     queue_prefix = ""
-    queue_order_strategy: str | None = None     # which queue of several is served next; None: as the cluster is told
+    queue_order_strategy: str | None = None     # which queue of several is served next; None: by the cluster
     from_transport_options = (
         *virtual.Channel.from_transport_options, "session_ttl", "native_delay", "least_delay", "bury_rejected",
         "queue_prefix", "queue_order_strategy",

@@ -98,7 +98,7 @@ class Binding:
         try:
             message = unpack(data, f"local {next(_NUMBERS)}", False)
         except BadMessage as error:
-            logger.warning("what was told to exchange %s is no message, and is dropped: %s", self._exchange, error)
+            logger.warning("dropped data sent to exchange %s that are not a message: %s", self._exchange, error)
             return
         found = message["properties"]["delivery_info"]
         if found.get("exchange") == self._exchange and self._matches(found["routing_key"]):

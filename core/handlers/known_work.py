@@ -1,7 +1,7 @@
-"""How much more work an operation is than its cost says, as only the state can tell (cost.py).
+"""The work of an operation beyond its declared cost (cost.py), which only the state determines.
 
-The leader asks when the operation is proposed, so that it closes entries and charges clients by what will really be
-done. It may be outdated when the operation is executed; what matters then is State.spent.
+The leader asks when the operation is proposed, so that it closes entries and charges clients by the real
+work. It may be outdated when the operation is executed; what matters then is State.spent.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sockpqd.core.state import State
 
 
 def known_work(state: State, operation: Operation) -> int:
-    """Work besides that of `cost(operation)`: queues bound to a topic, and groups that are ranked anew."""
+    """The work beyond `cost(operation)`: queues bound to a topic, and groups that are ranked again."""
     if type(operation) is Request:
         return known_work(state, operation.operation)
     if type(operation) is Batch:

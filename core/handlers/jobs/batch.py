@@ -60,7 +60,7 @@ class BatchNames:
         self._groups: set[str] = set()
 
     def work(self, part: Atomic) -> int:
-        """What the operation, the next one, is more work than alone."""
+        """The work that the next operation adds to its work alone."""
         work = 0
         group = None
         if type(part) is PutWith:

@@ -37,7 +37,7 @@ GOLDEN = 0x9E3779B97F4A7C15         # the n-th job of a GetWith is chosen by the
 # and extras, and for any other; twice as much where its queue must be chosen first, and more where groups are counted.
 PLAIN = JOB * 3 // 8
 OTHER = JOB * 3 // 2
-RANKED = 5 * JOB                # besides, where groups are in use: the job's group is ranked anew
+RANKED = 5 * JOB                # besides, where groups are in use: the job's group is ranked again
 LISTED = 4                      # a named queue with a rate is listed for its grants, and taken off the list again
 
 

@@ -162,7 +162,7 @@ def _reload(pool: Pool, options: Options, given: list[str]) -> None:
 
 
 def _wants_colours() -> bool:
-    """Whether standard error is a terminal that shows colours, and nobody has asked for none (https://no-color.org)."""
+    """Return whether standard error is a terminal with colours, and NO_COLOR is unset (https://no-color.org)."""
     return sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
 
 

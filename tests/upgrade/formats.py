@@ -21,7 +21,9 @@ from sockpqd.cluster.journal import journal_format
 from sockpqd.cluster.journal.journal_format import JournalRecord, body_crc, encode
 from sockpqd.cluster.journal.journal_state import StateSummary
 from sockpqd.cluster.wire import messages
-from sockpqd.core.ops.entry import ENTRY_FORMAT, Operation
+from sockpqd.core import FIRST_LEVEL, encode_operation
+from sockpqd.core.ops.entry import ENTRY_FORMAT
+from tests.samples import OPERATIONS, forms
 
 FORMATS = Path(__file__).parent / "data" / "formats"
 JOURNAL_ID = b"journal."
@@ -37,6 +39,7 @@ def described() -> Parts:
         "wire format": messages.WIRE_FORMAT,
         "journal version": journal_format.VERSION,
         "operations": {str(tag): fields for tag, fields in sorted(operations().items())},
+        "samples": {tag: " ".join(found) for tag, found in samples_of_operations().items()},
         "messages": {tag: encoded.hex() for tag, encoded in sorted(samples().items())},
         "journal": frame().hex(),
     }
@@ -45,11 +48,19 @@ def described() -> Parts:
 def operations() -> dict[int, list[str]]:
     """The fields of each operation in their order, by its tag: an operation is an array on disk."""
     found = {}
-    for operation in get_args(Operation):
+    for operation in OPERATIONS:
         tag = operation.__struct_config__.tag
         assert isinstance(tag, int)
         found[tag] = list(operation.__struct_fields__)
     return found
+
+
+def samples_of_operations() -> dict[str, list[str]]:
+    """The bytes of each operation, plain and with each value of each field, as the first level has them; by its tag."""
+    return {
+        str(kind.__struct_config__.tag): [encode_operation(one, FIRST_LEVEL).hex() for one in forms(kind)]
+        for kind in OPERATIONS
+    }
 
 
 def samples() -> dict[str, bytes]:

@@ -14,9 +14,10 @@ import pytest
 
 from sockpqd.cluster.journal import journal_format
 from sockpqd.cluster.wire import messages
+from sockpqd.core import FIRST_LEVEL, decode_operation, encode_operation
 from sockpqd.core.levels import FIELD_LEVELS
 from sockpqd.core.ops.entry import ENTRY_FORMAT, Operation
-from tests.upgrade.formats import FORMATS, JOURNAL_ID, KINDS, frame, operations, samples
+from tests.upgrade.formats import FORMATS, JOURNAL_ID, KINDS, frame, operations, samples, samples_of_operations
 
 NAMES = sorted(path.stem for path in FORMATS.glob("*.json"))
 NEWEST = NAMES[-1]
@@ -44,6 +45,16 @@ def test_each_operation_has_its_tag_and_its_fields_in_their_order(recorded: dict
         found = today[int(tag)]
         assert found[:len(fields)] == fields
         assert [field for field in found[len(fields):] if (names[int(tag)], field) not in FIELD_LEVELS] == []
+
+
+def test_each_operation_is_written_and_read_as_recorded(recorded: dict[str, Any]) -> None:
+    """Further samples may stand between those that were recorded, in the same order."""
+    today = samples_of_operations()
+    for tag, found in recorded["samples"].items():
+        later = iter(today[tag])
+        assert [one for one in found.split() if one not in later] == []
+        for one in found.split():
+            assert encode_operation(decode_operation(bytes.fromhex(one)), FIRST_LEVEL).hex() == one
 
 
 def test_each_message_is_understood(recorded: dict[str, Any]) -> None:

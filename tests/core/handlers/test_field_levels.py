@@ -14,16 +14,12 @@ from sockpqd.core.handlers.dispatch import level_of
 from sockpqd.core.levels import FEATURE_LEVEL, FIELD_LEVELS, FIRST_LEVEL
 from sockpqd.core.ops import entry
 from sockpqd.core.ops.entry import Operation
+from tests.samples import forms
 
 OPTIONS = [
     (kind, field.name) for kind in get_args(Operation) for field in fields(kind) if field.default is not NODEFAULT
 ]
 NEXT = FEATURE_LEVEL + 1
-
-
-def bare(kind: type[Any]) -> Any:
-    """One without options."""
-    return kind(**{field.name: 0 for field in fields(kind) if field.required})
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +30,7 @@ def next_release(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("kind", "name"), OPTIONS)
 def test_each_field_with_a_level_is_seen(kind: type[Any], name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(FIELD_LEVELS, (kind.__name__, name), NEXT)
-    operation = bare(kind)
+    operation = next(forms(kind))
     assert level_of(operation) == FIRST_LEVEL
     force_setattr(operation, name, object())
     assert level_of(operation) == NEXT
@@ -44,7 +40,7 @@ def test_each_field_with_a_level_is_seen(kind: type[Any], name: str, monkeypatch
 def test_each_field_with_a_level_is_left_out_below_it(
     kind: type[Any], name: str, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    operation = bare(kind)
+    operation = next(forms(kind))
     before = msgspec.msgpack.decode(encode_operation(operation))
     monkeypatch.setitem(FIELD_LEVELS, (kind.__name__, name), NEXT)
     at = kind.__struct_fields__.index(name) + 1         # behind the tag
@@ -54,7 +50,7 @@ def test_each_field_with_a_level_is_left_out_below_it(
 
 def test_it_is_seen_and_left_out_inside_another_operation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(FIELD_LEVELS, ("Put", "new_item"), NEXT)
-    monkeypatch.setitem(FIELD_LEVELS, ("End", "sleep_ms"), NEXT)
+    monkeypatch.setitem(FIELD_LEVELS, ("End", End.__struct_fields__[-1]), NEXT)
     plain, new = Put("q", 0, b"\xff"), Put("q", 0, b"", None, True)
     assert level_of(Request(1, 1, b"", 0, False, new)) == NEXT
     assert level_of(Request(1, 1, b"", 0, False, plain)) == FIRST_LEVEL

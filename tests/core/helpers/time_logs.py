@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from sockpqd.core import (
-    DURATION_MS_MAX,
     Atomic,
     Batch,
     BeatWorker,
@@ -63,10 +62,11 @@ from sockpqd.core import (
     ToTopic,
     Touch,
     UnbindQueue,
-    WorkerState,
 )
+from tests import samples
 from tests.core.helpers.logs import LogEntry, lead, operations
 from tests.core.helpers.session_logs import KINDS
+from tests.samples import drawn, ends
 
 QUEUES = ("a", "b", "a_dead")
 ITEMS = ("x", "y", "i1")
@@ -82,212 +82,75 @@ def often(*strategies: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 
-_queue = st.sampled_from(["a", "a", "b", "a_dead"])
-_item = st.sampled_from([None, None, *ITEMS])
-_key = st.sampled_from(KEYS)
-_id = st.integers(1, 8)
-_data = st.sampled_from([b"", b"1", b"22", b"333"])
-_priority = st.integers(-1, 1)
-_when = st.builds(Due, st.sampled_from([0, 1, 30, 100])) | st.builds(
-    Due, st.just(0), st.sampled_from([0, 50, 100, 150, 200, 250, -5, 2**70])
+_queue = st.sampled_from(samples.QUEUES)
+_id = st.sampled_from(samples.IDS)
+_number = st.sampled_from(samples.NUMBERS)
+_put = drawn(Put)
+put_with = drawn(PutWith, targets=None)
+_numbered = drawn(PutWith, targets=None, number=True)
+_get = drawn(Get)
+pick = drawn(GetWith, turn=None, free=None, number=None)
+pick_in_turn = drawn(
+    GetWith, policy=st.sampled_from([None, Policy.RR, Policy.RR, Policy.PRIORITY, *Policy]), turn=drawn(InTurn),
+    free=None, number=None,
 )
-_maybe_when = st.none() | _when
-_put = st.builds(Put, _queue, _priority, _data, _item, st.booleans())
-put_with = st.builds(
-    PutWith,
-    _put,
-    _maybe_when,
-    st.sampled_from([None, None, 1, 50, DURATION_MS_MAX]),
-    st.sampled_from([None, None, None, 7, 50]),
-    st.sampled_from([(), (), ("x",), ("x", "y"), ("x", "x")]),
-    st.sampled_from([None, *KEYS]),
-    st.sampled_from(OnDup),
-    st.sampled_from([None, None, 0, 1, 2]),
+_get_number = drawn(
+    GetWith, get=drawn(Get, queues=None, item=None, item_of_put=False), count=None, policy=None, turn=None, free=None,
+    number=_number,
 )
-_put_grouped = st.builds(PutWith, _put, _maybe_when, key=st.sampled_from(
-    [None, None, *KEYS],
-), on_dup=st.sampled_from(OnDup), group=st.sampled_from(GROUPS))
-_put_numbered = st.builds(
-    structs.replace, put_with | _put_grouped, number=st.sampled_from([True, True, True, False]),
-    lease_ms=st.sampled_from([None, None, 0, 20, 10**30]),
+# By id, or by queue and key.
+_selector = drawn(Selector, id=_id, queue="", key="") | drawn(
+    Selector, id=0, queue=_queue, key=st.sampled_from(samples.KEYS),
 )
-_ran_ms = st.sampled_from(RAN_MS)
-_get = st.builds(
-    Get,
-    often(st.none(), st.none(), st.lists(_queue, max_size=3).map(tuple)),
-    st.sampled_from([None, None, None, 0, 20, 60]),
-    st.sampled_from(Then),
-    st.sampled_from([None] * 6 + ["x", "y", "i1"]),
-    st.sampled_from([False] * 7 + [True]),
-    st.sampled_from([None] * 5 + [1]),
-)
-pick = st.builds(
-    GetWith, _get, st.sampled_from([None, 1, 2, 3, 10]), st.sampled_from([None, *Policy]), st.booleans()
-)
-pick_in_turn = st.builds(GetWith, _get, st.sampled_from([None, 1, 2, 3, 10]), st.sampled_from(
-    [None, Policy.RR, Policy.RR, Policy.PRIORITY, *Policy],
-), st.booleans(), turn=st.builds(InTurn, st.sampled_from([None, "", "a", "b", "zz"])))
-later_with = st.builds(End, _id, st.just(How.LATER), _maybe_when, st.none() | _priority, first=st.sampled_from(
-    [False, False, True],
-), yielded=st.booleans())
-selector = st.builds(Selector, _id) | st.builds(Selector, st.just(0), _queue, _key)
-change = st.builds(
-    Change,
-    selector,
-    st.none() | _priority,
-    _maybe_when,
-    _item,
-    st.sampled_from([False, False, True]),
-    st.none() | _data,
-)
-_place = st.builds(Place, _queue, st.integers(0, 8))
+_change: st.SearchStrategy[Atomic] = drawn(Change, selector=_selector)
+_delete: st.SearchStrategy[Atomic] = drawn(Delete, selector=_selector, unless_running=False)
 _on_place: st.SearchStrategy[Atomic] = often(
-    st.builds(Change, _place, st.none() | _priority, _maybe_when, _item, st.sampled_from(
-        [False, False, True],
-    ), st.none() | _data),
-    st.builds(Delete, _place),
+    drawn(Change, selector=drawn(Place)), drawn(Delete, selector=drawn(Place), unless_running=False),
 )
-_numbered_job = st.builds(Number, st.integers(0, 8))
 _on_numbered: st.SearchStrategy[Atomic] = often(
-    st.builds(Change, _numbered_job, st.none() | _priority, _maybe_when, _item, st.sampled_from(
-        [False, False, True],
-    ), st.none() | _data),
-    st.builds(Delete, _numbered_job),
-    st.builds(Kick, st.just(""), st.just(1), selector=_numbered_job),
-    st.builds(Delete, _numbered_job, unless_running=st.just(True)),
-)
-_get_number = st.builds(
-    GetWith, st.builds(
-        Get, st.none(), st.sampled_from([None, None, 0, 20]), st.sampled_from(Then),
-        session=st.sampled_from([None, None, None, 1]),
-    ),
-    meta=st.booleans(), number=st.integers(0, 8),
+    drawn(Change, selector=drawn(Number)), drawn(Delete, selector=drawn(Number)),
+    drawn(Kick, queue="", count=1, here=False, buried=None, selector=drawn(Number)),
 )
 _on_running: st.SearchStrategy[Atomic] = often(
-    st.builds(Done, _id),
-    st.builds(End, _id, st.just(How.DONE), last=st.just(True)),
-    st.builds(Later, _id),
-    later_with,
-    later_with,
-    st.builds(End, _id, st.just(How.BURY)),
-    st.builds(End, _id, st.just(How.BURY), reason=st.just("broken")),
-    st.builds(End, _id, st.just(How.BURY), priority=st.none() | _priority, here=st.just(True), reason=st.sampled_from(
-        [None, None, "broken"],
-    )),
-    st.builds(End, _id, st.just(How.BURY), here=st.just(True)),
-    st.builds(
-        End, _id, st.just(How.LATER), _maybe_when, st.none() | _priority, reason=st.sampled_from(["slow", "busy"]),
-    ),
-    st.builds(Touch, _id, st.sampled_from([None, None, 0, 20, 10**30]), st.sampled_from(Then)),
-    st.builds(Move, _id, _queue, st.none() | _priority, _maybe_when, st.none() | _data),
-    st.builds(End, _id, st.just(How.DONE), last=st.booleans(), ran_ms=_ran_ms),
-    st.builds(lambda later, ran_ms: structs.replace(later, ran_ms=ran_ms), later_with, _ran_ms),
-    st.builds(Touch, _id, st.sampled_from([None, 20]), ran_ms=_ran_ms),
+    drawn(Done), drawn(Later), drawn(Move), drawn(Touch, ids=_id), drawn(Touch, ids=_id),
+    ends(How.DONE), ends(How.DONE), ends(How.LATER), ends(How.LATER), ends(How.LATER), ends(How.BURY), ends(How.BURY),
 )
 _atomic: st.SearchStrategy[Atomic] = often(
-    put_with, put_with, _put_grouped, _put_numbered, _on_running, _on_running, change, st.builds(Delete, selector),
-    _on_place, _on_numbered,
+    put_with, put_with, put_with, _numbered, _on_running, _on_running, _change, _delete, _on_place, _on_numbered,
 )
 batch = st.builds(Batch, st.lists(_atomic, max_size=5).map(tuple), st.booleans())
 _ids = st.lists(_id, max_size=4).map(tuple)
 _many = often(
-    st.builds(End, _ids, st.just(How.DONE)), st.builds(End, _ids, st.just(How.LATER)), st.builds(
-        End, _ids, st.just(How.LATER), first=st.just(True),
-    ),
-    st.builds(Touch, _ids, st.sampled_from([None, 20]), st.sampled_from(Then)),
-    st.builds(Kick, _queue, st.sampled_from([0, 1, 2, 10])),
-    st.builds(Kick, _queue, st.sampled_from([0, 1, 2, 10]), buried=st.sampled_from(
-        [None, None, None, True, False],
-    ), here=st.just(True)),
+    st.builds(End, _ids, st.just(How.DONE)), st.builds(End, _ids, st.just(How.LATER), first=st.booleans()),
+    drawn(Touch, ids=_ids, ran_ms=None), drawn(Kick, here=False, buried=None, selector=None),
+    drawn(Kick, here=True, selector=None),
 )
-_limit = st.sampled_from([None, None, None, 0, 1, 2])
-queue_change = st.builds(
-    QueueChange,
-    st.sampled_from([None, None, None, 0, 20, 50]),
-    st.sampled_from(Then),
-    st.sampled_from([None, None, *Order]),
-    st.sampled_from([None, None, 0, 1, 2]),
-    st.sampled_from([None, None, "b", "a"]),
-    st.sampled_from([None, None, 5]),
-    _limit,
-    _limit,
-    st.sampled_from([None, None, None, 0, 1, 3]),
-    st.sampled_from([None, None, None, 0, 1, 2]),
-    _limit,
-    st.sampled_from([None, None, 1, 2]),
-    st.sampled_from([None, None, 0, 30, 100]),
-)
-_more_change = st.builds(
-    structs.replace,
-    queue_change,
-    ttl_ms=st.sampled_from([None, None, 0, 30]),
-    idle_ms=st.sampled_from([None, None, 0, 50, 100]),
-    overflow=st.sampled_from([None, None, *Overflow]),
-    alarm=st.sampled_from([None, None, 0, 1, 2, 3]),
-    sched=st.sampled_from([None, None, Sched.FIFO, Sched.FAIR]),
-)
-_pool = st.sampled_from(["p", "r"])
-_bound_of_pool = st.sampled_from([None, 0, 2, 9])
-_places = st.integers(0, 2)
-_on_worker = st.builds(BeatWorker, _pool, _places, _places, st.just("h:1"), st.sampled_from([1, 1, 2])) | st.builds(
-    SetWorker, _pool, _bound_of_pool, _bound_of_pool, st.sampled_from([None, *WorkerState])
-)
-_job = st.builds(
-    PutWith, st.builds(Put, st.just(""), _priority, st.sampled_from([b"", b"s" * 40]), _item),
-    key=st.sampled_from([None, None, *KEYS]),
-)
-_pattern = st.sampled_from([None, "a", "*", "a.#", "#", "#.b", "*.#.b"])
+queue_change = drawn(QueueChange, rate=None, per_ms=None, pulse=None, pulses_max=None, spread=False)
+_on_worker = drawn(BeatWorker, address="h:1", session=st.sampled_from([1, 1, 2])) | drawn(SetWorker)
 spread: st.SearchStrategy[Atomic] = st.builds(
-    structs.replace, _job, targets=st.builds(ToQueues, st.lists(_queue, max_size=3).map(tuple)) | st.builds(
-        ToTopic, st.sampled_from(["t", "u"]), st.sampled_from(["", "a", "a.b", "a.x.b", "b"])
-    )
+    structs.replace,
+    st.builds(
+        PutWith, drawn(Put, queue="", data=st.sampled_from([b"", b"s" * 40]), new_item=False),
+        key=st.sampled_from([None, None, *samples.KEYS]),
+    ),
+    targets=drawn(ToQueues) | drawn(ToTopic),
 )
-_on_topic: st.SearchStrategy[Requested] = often(
-    st.builds(BindQueue, st.sampled_from(["t", "t", "u"]), _queue, _pattern),
-    st.builds(UnbindQueue, st.sampled_from(["t", "u"]), _queue, _pattern),
-    st.builds(DeleteTopic, st.sampled_from(["t", "u"])),
-)
-_expire_queue = st.builds(ExpireQueue, _queue, st.sampled_from([0, 50, 100, 200, 1000]))
+_on_topic: st.SearchStrategy[Requested] = often(drawn(BindQueue), drawn(UnbindQueue), drawn(DeleteTopic))
+_rarer: st.SearchStrategy[Requested] = often(spread, _on_topic, _on_topic, _on_worker)
 on_queue: st.SearchStrategy[Requested] = often(
-    st.builds(ConfigureQueue, _queue, _more_change),
-    st.builds(CreateQueue, _queue, _more_change, st.sampled_from([None, 1])),
-    st.builds(ConfigureQueue, _queue, queue_change),
-    st.builds(ConfigureQueue, _queue, queue_change),
-    st.builds(ConfigureQueue, _queue, queue_change),
-    st.builds(CreateQueue, _queue, queue_change),
-    st.builds(DeleteQueue, _queue, st.booleans()),
-    st.builds(
-        PurgeQueue,
-        _queue,
-        st.sampled_from([None, JobState.READY, JobState.DELAYED, JobState.DEAD, JobState.BURIED]),
-        st.sampled_from([None, None, 5]),
-    ),
-    st.builds(PauseQueue, _queue, st.sampled_from([False, False, True]), st.booleans()),
-    st.builds(PauseQueue, _queue, st.just(False), st.just(True), st.sampled_from([0, 10, 60, 10**30])),
-    st.builds(ResumeQueue, _queue),
-    st.builds(ResumeQueue, _queue),
-    st.builds(
-        ConfigureFair, st.sampled_from([None, None, (0, 1), (0, 1, 2, 7, 13), (0, 0)]),
-        st.sampled_from([None, 1000, 5000, 10]), st.sampled_from([None, 0, 1, 2, 5]), st.sampled_from([None, 0, 40]),
-    ),
-    st.builds(
-        Configure,
-        st.sampled_from([None, Then.DONE, Then.LATER]),
-        st.sampled_from([None, None, True, False]),
-        st.sampled_from([None, *Policy]),
-        st.sampled_from([None, 0, 40]),
-        st.sampled_from([None, 5000]),
-        st.sampled_from([None, True, False]),
-    ),
+    *[drawn(ConfigureQueue, change=queue_change)] * 4, *[drawn(CreateQueue, change=queue_change)] * 2,
+    drawn(DeleteQueue), drawn(PurgeQueue), drawn(PauseQueue, pause_ms=None),
+    drawn(PauseQueue, incoming=False, outgoing=True), drawn(ResumeQueue), drawn(ResumeQueue), drawn(ConfigureFair),
+    drawn(Configure),
 )
 requested: st.SearchStrategy[Requested] = often(
-    put_with, put_with, _put_grouped, _put_numbered, _get, pick, pick_in_turn, _on_running, change,
-    st.builds(Delete, selector), _on_place, _on_numbered, _get_number, _many, batch, on_queue,
+    put_with, put_with, put_with, _numbered, _get, pick, pick_in_turn, _on_running, _change, _delete, _on_place,
+    _on_numbered, _get_number, _many, batch, on_queue, _rarer,
 )
 time_operations: st.SearchStrategy[Operation] = often(
-    put_with, put_with, _put_grouped, _put, _put_numbered, _put_numbered, pick, pick, _get, _on_running, _on_running,
-    _on_running, change, _many, batch, st.builds(Delete, selector), _on_place, _on_numbered, _get_number, on_queue,
-    st.builds(Return, _id), _expire_queue,
+    put_with, put_with, put_with, _put, _numbered, _numbered, pick, pick, _get, _on_running, _on_running,
+    _on_running, _change, _many, batch, _delete, _on_place, _on_numbered, _get_number, on_queue,
+    _rarer, drawn(Return), drawn(ExpireQueue),
     often(
         operations, operations, st.builds(CloseSession, st.just(1), st.booleans()),
         st.builds(CloseSession, st.just(1), st.just(True), st.just(True)),

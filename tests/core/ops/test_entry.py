@@ -2,273 +2,37 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
 from sockpqd.core import (
-    AddLearner,
-    Address,
-    Allowance,
     AttachSession,
-    Batch,
-    BeatWorker,
-    BindQueue,
-    Change,
-    CloneBegin,
-    CloneChunk,
-    CloneEnd,
-    CloseSession,
-    Configure,
-    ConfigureFair,
-    ConfigurePulse,
-    ConfigureQueue,
-    CreatePulse,
-    CreateQueue,
-    Delete,
-    DeletePulse,
-    DeleteQueue,
-    DeleteTopic,
-    DeleteUser,
     Done,
     Due,
-    End,
-    ExpireQueue,
-    Feedback,
-    Fragment,
     Get,
     GetWith,
-    GiveResult,
-    Grant,
-    How,
-    InTurn,
-    JobState,
-    Kick,
-    LastFragment,
-    Later,
     Lead,
-    Move,
-    Number,
     OldEntry,
-    OnDup,
     OpenSession,
     Operation,
-    Order,
-    Overflow,
-    PauseQueue,
-    Place,
-    Policy,
-    PromoteLearner,
-    PulseChange,
-    PurgeQueue,
     Put,
     PutWith,
     QueueChange,
-    RaiseLevel,
-    RemoveMember,
     Request,
     Resume,
-    ResumeQueue,
-    Return,
-    Sched,
     Selector,
-    SetPulse,
-    SetUser,
-    SetWorker,
     SwitchService,
-    TakeTurn,
     Then,
     Tick,
-    ToQueues,
-    ToTopic,
-    Touch,
-    TouchSession,
-    UnbindQueue,
-    WorkerState,
     continues,
     decode_entry,
     encode_entry,
     name_of,
 )
 from sockpqd.core.ops.entry import ENTRY_FORMAT, Entry
-
-# What stands in an entry for each operation.
-FORMS: list[tuple[Operation, list[object]]] = [
-    (Put("q", -1, b"data", "x", False), [1, "q", -1, b"data", "x", False]),
-    (Get(("q", "p"), 500, Then.DONE, "x", True, 12), [2, ["q", "p"], 500, 2, "x", True, 12]),
-    (Get(None), [2, None, None, 0, None, False, None]),
-    (Done(1), [3, 1]),
-    (Later(2), [4, 2]),
-    (Return(3), [5, 3]),
-    (Tick(), [6]),
-    (
-        Lead("a", 7, ("a", "b"), b"id", 9, Then.DONE, (Address("a", "h:1", "h:2"), Address("b")), 350),
-        [7, "a", 7, ["a", "b"], b"id", 9, 2, [["a", "h:1", "h:2"], ["b", "", ""]], 350],
-    ),
-    (CloneBegin(1, 1000), [8, 1, 1000]),
-    (CloneChunk(1, b"chunk"), [9, 1, b"chunk"]),
-    (CloneEnd(1), [10, 1]),
-    (AddLearner("a", "h:1", "h:2"), [11, "a", "h:1", "h:2"]),
-    (PromoteLearner("a", 4), [12, "a", 4]),
-    (RemoveMember("a", 4), [13, "a", 4]),
-    (SwitchService(False), [14, False, 0]),
-    (SwitchService(True, 30), [14, True, 30]),
-    (Resume(30), [42, 30]),
-    (OpenSession(2**64 - 1, 900_000, "mailer"), [15, 2**64 - 1, 900_000, "mailer", "", None]),
-    (OpenSession(7, 1000, "", "10.0.0.1", 10_000), [15, 7, 1000, "", "10.0.0.1", 10_000]),
-    (AttachSession(12, 2**64 - 1, "mailer"), [16, 12, 2**64 - 1, "mailer"]),
-    (CloseSession(12, True), [17, 12, True, False]),
-    (TouchSession((1, 7)), [18, [1, 7]]),
-    (TouchSession(12), [18, 12]),
-    (
-        Request(12, 3, b"sixteen bytes id", 0, False, Put("q", 1, b"data")),
-        [19, 12, 3, b"sixteen bytes id", 0, False, [1, "q", 1, b"data", None, False], False],
-    ),
-    (
-        Request(12, 3, b"sixteen bytes id", 1, True, Get(None, session=12), True),
-        [19, 12, 3, b"sixteen bytes id", 1, True, [2, None, None, 0, None, False, 12], True],
-    ),
-    (Request(1, 2, b"d", 0, False, Done(7)), [19, 1, 2, b"d", 0, False, [3, 7], False]),
-    (Request(1, 2, b"d", 0, False, Later(7)), [19, 1, 2, b"d", 0, False, [4, 7], False]),
-    (Request(1, 2, b"d", 0, False, CloneEnd(7)), [19, 1, 2, b"d", 0, False, [10, 7], False]),
-    (SetUser("mailer", "put:mail*,get", b"sixteen byte key"), [20, "mailer", "put:mail*,get", b"sixteen byte key"]),
-    (DeleteUser("mailer"), [21, "mailer"]),
-    (
-        PutWith(Put("q", 1, b"d")),
-        [22, [1, "q", 1, b"d", None, False], None, None, None, [], None, 0, None, None, False, None, None],
-    ),
-    (
-        PutWith(Put("q", 1, b"d"), Due(5, 9), 10, 60, ("x", "y"), "key", OnDup.REPLACE, 3),
-        [22, [1, "q", 1, b"d", None, False], [5, 9], 10, 60, ["x", "y"], "key", 2, 3, None, False, None, None],
-    ),
-    (GetWith(Get(("q",))), [23, [2, ["q"], None, 0, None, False, None], None, None, False, None, None, None]),
-    (
-        GetWith(Get(None), 10, Policy.PRIORITY, True),
-        [23, [2, None, None, 0, None, False, None], 10, 1, True, None, None, None],
-    ),
-    (
-        GetWith(Get(None), 10, Policy.RR, True, turn=InTurn("q")),
-        [23, [2, None, None, 0, None, False, None], 10, 3, True, ["q"], None, None],
-    ),
-    (End((1, 2), How.DONE), [24, [1, 2], 0, None, None, False, False, False, False, None, None, None, 0]),
-    (End((1, 2), How.LATER), [24, [1, 2], 1, None, None, False, False, False, False, None, None, None, 0]),
-    (End(7, How.DONE, last=True), [24, 7, 0, None, None, False, False, True, False, None, None, None, 0]),
-    (End(7, How.LATER), [24, 7, 1, None, None, False, False, False, False, None, None, None, 0]),
-    (Touch(7), [28, 7, None, 0, None]),
-    (Touch(7, 500, Then.DEAD), [28, 7, 500, 3, None]),
-    (Change(Selector(7)), [29, [0, 7, "", ""], None, None, None, False, None]),
-    (
-        Change(Selector(0, "q", "key"), 3, Due(5), "x", True, b"d"),
-        [29, [0, 0, "q", "key"], 3, [5, None], "x", True, b"d"],
-    ),
-    (Delete(Selector(0, "q", "key")), [30, [0, 0, "q", "key"], False]),
-    (
-        Change(Place("q", 2**62), 3, Due(5), "x", True, b"d"),
-        [29, [1, "q", 2**62], 3, [5, None], "x", True, b"d"],
-    ),
-    (Delete(Place("q", 5)), [30, [1, "q", 5], False]),
-    (
-        PutWith(Put("q", 1, b"d"), number=True, lease_ms=500),
-        [22, [1, "q", 1, b"d", None, False], None, None, None, [], None, 0, None, None, True, 500, None],
-    ),
-    (Change(Number(2**62), 3, Due(5), "x", True, b"d"), [29, [2, 2**62], 3, [5, None], "x", True, b"d"]),
-    (Delete(Number(5)), [30, [2, 5], False]),
-    (Move(7, "q"), [31, 7, "q", None, None, None]),
-    (Move(7, "q", 3, Due(0, 9), b"d"), [31, 7, "q", 3, [0, 9], b"d"]),
-    (End(7, How.BURY), [24, 7, 2, None, None, False, False, False, False, None, None, None, 0]),
-    (Kick("q", 10), [33, "q", 10, False, None, None]),
-    (Batch((Put("q", 1, b"d"), Done(7)), True), [34, [[1, "q", 1, b"d", None, False], [3, 7]], True]),
-    (
-        CreateQueue("q", QueueChange()),
-        [35, "q", [None, 0, *[None] * 20, False], None],
-    ),
-    (
-        ConfigureQueue("q", QueueChange(1, Then.DEAD, Order.TIME, 2, "g", 3, 4, 5, 6, 7, 8, 9, 10)),
-        [36, "q", [1, 3, 1, 2, "g", 3, 4, 5, 6, 7, 8, 9, 10, *[None] * 9, False]],
-    ),
-    (
-        CreateQueue("q", QueueChange(), 12),
-        [35, "q", [None, 0, *[None] * 20, False], 12],
-    ),
-    (
-        ConfigureQueue("q", QueueChange(
-            limit=4, ttl_ms=1, idle_ms=2, overflow=Overflow.DROPOLDEST, alarm=6, rate=3, per_ms=4, pulse="p",
-            pulses_max=5, sched=Sched.FAIR, spread=True,
-        )),
-        [36, "q", [None, 0, None, None, None, None, 4, *[None] * 6, 1, 2, 1, 6, 3, 4, "p", 5, 1, True]],
-    ),
-    (
-        PutWith(Put("q", 1, b"d"), group="g"),
-        [22, [1, "q", 1, b"d", None, False], None, None, None, [], None, 0, None, "g", False, None, None],
-    ),
-    (End(7, How.DONE, last=True, ran_ms=5), [24, 7, 0, None, None, False, False, True, False, None, 5, None, 0]),
-    (Touch(7, ran_ms=5), [28, 7, None, 0, 5]),
-    (ConfigureFair((0, 5), 1000, 3, 4), [50, [0, 5], 1000, 3, 4]),
-    (ExpireQueue("q", 1000), [65, "q", 1000]),
-    (Touch((1, 2), 500, Then.DEAD), [28, [1, 2], 500, 3, None]),
-    (
-        End(7, How.LATER, Due(5), 3, first=True, yielded=True, reason="why"),
-        [24, 7, 1, [5, None], 3, True, True, False, False, "why", None, None, 0],
-    ),
-    (CloseSession(12, True, True), [17, 12, True, True]),
-    (BeatWorker("pool", 8, 3, "10.0.0.1:4000", 12), [71, "pool", 8, 3, "10.0.0.1:4000", 12]),
-    (
-        PutWith(Put("", 1, b"d"), targets=ToQueues(("q", "r"))),
-        [22, [1, "", 1, b"d", None, False], None, None, None, [], None, 0, None, None, False, None, [0, ["q", "r"]]],
-    ),
-    (
-        PutWith(Put("", 1, b"d"), targets=ToTopic("t", "a.b")),
-        [22, [1, "", 1, b"d", None, False], None, None, None, [], None, 0, None, None, False, None, [1, "t", "a.b"]],
-    ),
-    (BindQueue("t", "q", "a.#"), [75, "t", "q", "a.#"]),
-    (UnbindQueue("t", "q"), [76, "t", "q", None]),
-    (DeleteTopic("t"), [77, "t"]),
-    (SetWorker("pool", 9, 1, WorkerState.PAUSE), [72, "pool", 9, 1, 1]),
-    (DeleteQueue("q", True), [37, "q", True]),
-    (PurgeQueue("q", None), [38, "q", None, None]),
-    (PurgeQueue("q", JobState.DEAD, 9), [38, "q", 3, 9]),
-    (PauseQueue("q", True, False), [39, "q", True, False, None]),
-    (ResumeQueue("q"), [40, "q"]),
-    (PauseQueue("q", False, True, 9), [39, "q", False, True, 9]),
-    (GetWith(Get(None), number=7), [23, [2, None, None, 0, None, False, None], None, None, False, None, None, 7]),
-    (
-        GetWith(Get(None, 9, Then.DEAD, session=2), meta=True, number=7),
-        [23, [2, None, 9, 3, None, False, 2], None, None, True, None, None, 7],
-    ),
-    (
-        End(7, How.BURY, priority=-1, here=True, reason="why"),
-        [24, 7, 2, None, -1, False, False, False, True, "why", None, None, 0],
-    ),
-    (Kick("q", 9, here=True), [33, "q", 9, True, None, None]),
-    (Kick("q", 9, here=True, buried=False), [33, "q", 9, True, False, None]),
-    (Kick("", 1, selector=Number(7)), [33, "", 1, False, None, [2, 7]]),
-    (Delete(Number(7), unless_running=True), [30, [2, 7], True]),
-    (
-        GetWith(Get(("q",)), free=(Allowance("p", 3),)),
-        [23, [2, ["q"], None, 0, None, False, None], None, None, False, None, [["p", 3]], None],
-    ),
-    (
-        End(7, How.DONE, feedback=Feedback.SLEEP, sleep_ms=9),
-        [24, 7, 0, None, None, False, False, False, False, None, None, 3, 9],
-    ),
-    (CreatePulse("p", PulseChange()), [53, "p", [None] * 7, False, None]),
-    (CreatePulse("p", PulseChange(1, 2, 3, 4, 5, 6, True), True, 9), [53, "p", [1, 2, 3, 4, 5, 6, True], True, 9]),
-    (ConfigurePulse("p", PulseChange(rate=7)), [54, "p", [7, *[None] * 6]]),
-    (DeletePulse("p"), [55, "p"]),
-    (SetPulse("p", b"d", True), [56, "p", b"d", True]),
-    (Grant("p", 3), [57, "p", 3]),
-    (TakeTurn("p", True), [58, "p", True]),
-    (GiveResult(7, Feedback.SLEEP, 9), [59, 7, 3, 9]),
-    (Request(1, 2, b"d", 0, True, TakeTurn("p", False)), [19, 1, 2, b"d", 0, True, [58, "p", False], False]),
-    (RaiseLevel(2, ("n1", "n2")), [78, 2, ["n1", "n2"]]),
-    (Fragment(7, 256, b"d"), [89, 7, 256, b"d"]),
-    (LastFragment(7, 257, b""), [90, 7, 257, b""]),
-    (Configure(), [41, None, None, None, None, None, None]),
-    (Configure(Then.DONE, False, Policy.PRIORITY, 1, 2, True), [41, 2, False, 1, 1, 2, True]),
-    (
-        Request(1, 2, b"d", 0, False, End(7, How.DONE, last=True)),
-        [19, 1, 2, b"d", 0, False, [24, 7, 0, None, None, False, False, True, False, None, None, None, 0], False],
-    ),
-]
+from tests.samples import OPERATIONS, SAMPLES, forms
 
 
 def entry_of(form: list[object]) -> bytes:
@@ -276,14 +40,30 @@ def entry_of(form: list[object]) -> bytes:
     return msgspec.msgpack.encode([ENTRY_FORMAT, 1_700_000_000_000, 2**64 - 1, [form]])
 
 
-@pytest.mark.parametrize(("operation", "form"), FORMS)
-def test_operation_is_written_and_read_as_ever(operation: Operation, form: list[object]) -> None:
-    assert encode_entry(1_700_000_000_000, 2**64 - 1, [operation]) == entry_of(form)
-    assert decode_entry(entry_of(form)).operations == [operation]
+@pytest.mark.parametrize("kind", OPERATIONS, ids=lambda kind: kind.__name__)
+def test_an_operation_is_its_tag_and_its_fields_whatever_their_values(kind: type[Any]) -> None:
+    """tests/upgrade/test_formats.py holds the bytes to those of releases."""
+    for operation in forms(kind):
+        form = [kind.__struct_config__.tag, *map(plain, msgspec.structs.astuple(operation))]
+        assert encode_entry(1_700_000_000_000, 2**64 - 1, [operation]) == entry_of(form)
+        assert decode_entry(entry_of(form)).operations == [operation]
 
 
-def test_all_operations_were_looked_at() -> None:
-    assert {type(operation) for operation, _ in FORMS} == set(Operation.__args__)
+def plain(value: Any) -> Any:
+    """Structs as what stands for them."""
+    if isinstance(value, tuple):
+        return [plain(one) for one in value]
+    if not isinstance(value, msgspec.Struct):
+        return value
+    tag = type(value).__struct_config__.tag
+    return [*([] if tag is None else [tag]), *map(plain, msgspec.structs.astuple(value))]
+
+
+def test_there_are_samples_of_each_operation_and_each_field() -> None:
+    assert SAMPLES.keys() >= {*OPERATIONS}
+    assert {kind: set(found) for kind, found in SAMPLES.items()} == {
+        kind: set(kind.__struct_fields__) for kind in SAMPLES
+    }
 
 
 def test_lead_of_an_older_version_tells_no_addresses_and_no_silence() -> None:

@@ -53,7 +53,8 @@ PROCESSES = (
     "pqctl/test_queues.py", "pqctl/test_sessions.py", "pqctl/test_shell.py",
     "pqctl/test_signals.py", "pqctl/test_backups.py",
     "pqctl/test_status.py", "pqctl/test_streams.py", "pqctl/test_terminal.py", "pqctl/test_usage.py",
-    "mutants/test_collected.py", "mutants/test_judging.py", "test_forkserver.py", "test_lanes.py", "test_waiting.py",
+    "mutants/test_collected.py", "mutants/test_judging.py", "test_forkserver.py", "test_lanes.py", "test_new_option.py",
+    "test_waiting.py",
     "worker/children/test_process_child.py", "worker/program/test_all_ends.py", "worker/program/test_page.py",
     "worker/program/test_identity.py", "worker/program/test_pqworker.py",
 )

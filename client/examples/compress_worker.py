@@ -13,6 +13,9 @@ from pathlib import Path
 
 from sockpq import Client
 
+if len(sys.argv) < 2:
+    sys.exit(__doc__)           # it says how this is used
+
 stopping = False
 
 

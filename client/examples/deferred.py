@@ -8,6 +8,9 @@ import sys
 
 from sockpq import Client, JobNotFound, Key
 
+if len(sys.argv) < 3:
+    sys.exit(__doc__)           # it says how this is used
+
 with Client() as client:
     seconds, *orders = sys.argv[1:]
     for order in orders:

@@ -8,6 +8,9 @@ import sys
 
 from sockpq import Client
 
+if len(sys.argv) < 3:
+    sys.exit(__doc__)           # it says how this is used
+
 with Client() as client:
     seconds, times = float(sys.argv[1]), int(sys.argv[2])
     client.put("periodic", b"clean up", every=seconds, key="clean-up", on_duplicate="ignore")

@@ -8,6 +8,9 @@ import sys
 
 from sockpq.aio import Client
 
+if len(sys.argv) < 2:
+    sys.exit(__doc__)           # it says how this is used
+
 TASKS = 100
 
 

@@ -7,6 +7,9 @@ import sys
 
 from sockpq import Client
 
+if len(sys.argv) < 2:
+    sys.exit(__doc__)           # it says how this is used
+
 with Client() as client:
     queue = sys.argv[1]
     lines = [line.rstrip(b"\n") for line in sys.stdin.buffer]

@@ -8,6 +8,9 @@ import sys
 
 from sockpq import Client
 
+if len(sys.argv) < 2:
+    sys.exit(__doc__)           # it says how this is used
+
 
 def factors(number: int) -> list[int]:
     found, candidate = [], 2

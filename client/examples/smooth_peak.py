@@ -9,6 +9,9 @@ import time
 
 from sockpq import Client
 
+if len(sys.argv) < 2:
+    sys.exit(__doc__)           # it says how this is used
+
 AT_A_TIME = 4
 WORKERS = 16
 

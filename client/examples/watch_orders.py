@@ -8,6 +8,9 @@ import sys
 
 from sockpq import Client, EventsLost
 
+if len(sys.argv) < 2:
+    sys.exit(__doc__)           # it says how this is used
+
 with Client() as client:
     orders = set(sys.argv[1:])
     events = client.events("FINI", sorted(orders))

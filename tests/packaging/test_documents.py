@@ -167,6 +167,12 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     assert (tmp_path / "site" / "index.html").exists()
     assert "https://fonts." not in (tmp_path / "site" / "index.html").read_text()
     assert "Put, take, finish" in (tmp_path / "site" / "CLIENT.html").read_text()
+    assert "await" in (tmp_path / "site" / "API_AIO.html").read_text()
+    for document in (ROOT / "docs").glob("*.md"):
+        source = re.sub(r"^ *```.*?^ *```$", "", document.read_text(), flags=re.MULTILINE | re.DOTALL)
+        tables = len(re.findall(r"^ *\|( *:?-+:? *\|)+$", source, re.MULTILINE))
+        page = (tmp_path / "site" / document.name).with_suffix(".html")
+        assert page.read_text().count("<table>") == tables, f"a table of {document.name} did not come out"
     for page in (tmp_path / "site").rglob("*.html"):
         text = page.read_text()
         assert not re.search(r"<p>\|", text), f"a broken table in {page.name}"

@@ -288,7 +288,7 @@ class Replica(SyncObj):  # type: ignore[misc]  # pysyncobj has no types
     def _argument(self, command: bytes) -> bytes | None:
         """The data of an entry that was proposed by propose(); None if it is anything else."""
         head = 1 + _CALL_HEAD_BYTES.get(command[4], 0) if len(command) > 4 else 1
-        if head == 1 or command[:head] != _REGULAR + _call_head(self._entry_id, len(command) - head):
+        if command[:head] != _REGULAR + _call_head(self._entry_id, len(command) - head):
             return None
         return cast(bytes, memoryview(command)[head:])      # entries can have megabytes, so they are not copied here
 

@@ -162,10 +162,11 @@ def between(lowest: int, highest: int) -> Callable[[bytes], int]:
     wanted = f"a number from {lowest} to {highest}"
 
     def read(word: bytes) -> int:
-        number = _within(word, lowest, highest) if word.isdigit() else None
-        if number is None:
-            raise WrongWord(wanted, word)
-        return number
+        if word.isdigit():
+            number = int(word) if len(word) <= 18 else _within(word, lowest, highest)
+            if number is not None and lowest <= number <= highest:
+                return number
+        raise WrongWord(wanted, word)
     return read
 
 

@@ -79,7 +79,7 @@ SAMPLES: dict[Any, dict[str, Values]] = {
         "on_dup": tuple(OnDup),
         "tries": (None, None, 0, 1, 2),
         "group": (*[None] * 6, *GROUPS),
-        "number": (False, False, True),
+        "number": (False, False, False, False, True),
         "lease_ms": (None, None, None, 0, 20, 10**30),
         "targets": Made(core.ToQueues, core.ToTopic, maybe=True),
     },

@@ -150,7 +150,8 @@ class JobBuilder:
             queue = self._state.queues.get_or_create(frame.queue)
             item, extras = self._checked(queue, seq, item, at_ms, extras_row)
             check(extras is None or not extras.after, "a waiting job waits for items")
-            check(extras is None or (extras.ttl_ms is None) == (extras.expires_at_ms is None), "a TTL has no end")
+            # 1.0.0rc1 forgot the end of a TTL when a hand-out by number was undone: such a job stays.
+            check(extras is None or extras.expires_at_ms is None or extras.ttl_ms is not None, "an end without a TTL")
             if self._foreign:
                 in_time = queue.settings is not None and queue.settings.order is Order.TIME
                 check(in_time or not when, "a job has a time in a queue without an order by time")

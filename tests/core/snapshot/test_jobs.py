@@ -38,6 +38,7 @@ from sockpqd.core import (
     Requested,
     Selector,
     Then,
+    Tick,
     Touch,
 )
 from sockpqd.core.snapshot.frames import ExtrasRow
@@ -176,7 +177,6 @@ def test_forged_snapshot_is_right_as_it_stands() -> None:
         "waits for an item that is not there": instead(DELAYED, rare(6, ["z", "y"], row=1)),
         "too few rare fields": instead(DELAYED, delayed(7, ["k"])),
         "waiting job that waits for items": instead(WAITING, ready([None, None, None, None, None, None, ["x"]])),
-        "TTL without an end": instead(WAITING, ready([None, None, 10, None, None, None, []])),
         "end without a TTL": instead(WAITING, ready([None, None, None, 10, None, None, []])),
         "key of a waiting and a delayed job": instead(WAITING, ready(["k", None, None, None, None, None, []])),
         "a pulse too few": instead(PULSE),
@@ -249,6 +249,19 @@ def everything() -> list[Operation]:
         GetWith(Get(("nothing",)), 5),
     ]
     return [Request(1, number, DIGESTS[0], 0, False, one) for number, one in enumerate(asked, start=1)]
+
+
+def test_a_ttl_without_an_end_is_read_as_1_0_0rc1_wrote_it() -> None:
+    """On all nodes alike, whichever snapshot each has: the job has no end, instead of one that counts from a start."""
+    machine = restored(forged(*instead(WAITING, ready([None, None, 10, None, None, None, []]))))
+    before = places_of(machine)
+    run(machine, Tick(), now_ms=machine.clock_ms + 100)         # the TTL is 10 ms
+    assert before <= places_of(machine) == places_of(restored(snapshot_of(machine)))
+
+
+def places_of(machine: Machine) -> set[int]:
+    """Those of READY jobs."""
+    return {job.seq for name in machine.queue_names("") for job in machine.peek_queue(name, JobState.READY, 99)}
 
 
 def test_every_answer_is_given_again_after_a_restart() -> None:

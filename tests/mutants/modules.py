@@ -18,7 +18,7 @@ _TESTS: dict[str, tuple[str, ...]] = {
     "cluster/journal/log_index.py": ("test_log_sequences", *_JOURNAL),
     "cluster/journal/log_view.py": ("test_log_sequences", *_JOURNAL),
     "cluster/journal/segment_scan.py": ("test_segment_scan", *_JOURNAL),
-    "cluster/journal/segments.py": (*_JOURNAL, "test_real_files", "test_removal_beside"),
+    "cluster/journal/segments.py": ("test_segments", *_JOURNAL, "test_real_files", "test_removal_beside"),
     "cluster/leader/clock.py": ("test_replicated_time", "test_clock"),
     "cluster/leader/handover.py": ("test_handover", *_CLUSTER, "test_compaction"),
     "cluster/leader/leadership.py": ("test_leadership", *_CLUSTER, "test_driver", "test_clock", "test_full_disks"),

@@ -28,7 +28,7 @@ BEGIN = "---\n"          # of a document in YAML
 
 
 def inserted(number: int) -> bytes:
-    """The answer to put."""
+    """The answer to put: the job's id."""
     return b"INSERTED %d\r\n" % number
 
 
@@ -43,7 +43,7 @@ def watching(count: int) -> bytes:
 
 
 def kicked(count: int) -> bytes:
-    """The answer to kick."""
+    """The answer to kick: the number of jobs."""
     return b"KICKED %d\r\n" % count
 
 

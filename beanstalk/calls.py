@@ -52,7 +52,7 @@ class ReserveJob(Struct, array_like=True, tag=3, frozen=True, gc=False):
 class Delete(Struct, array_like=True, tag=4, frozen=True, gc=False):
     """Delete a job that is reserved under `handle`, or that nobody has reserved.
 
-    Result: None if it was reserved under the handle, otherwise Names, that of its tube.
+    Result: None if it was reserved under the handle, otherwise Names with its tube.
     """
 
     number: int
@@ -114,7 +114,7 @@ class Pause(Struct, array_like=True, tag=12, frozen=True, gc=False):
 
 
 class JobStats(Struct, array_like=True, tag=13, frozen=True, gc=False):
-    """Result: JobFigures."""
+    """Ask for the figures of a job. Result: JobFigures."""
 
     number: int
 
@@ -209,7 +209,7 @@ class TubeFigures(Struct, array_like=True, tag=105, frozen=True, gc=False):
 
 
 class Names(Struct, array_like=True, tag=106, frozen=True, gc=False):
-    """Names of tubes."""
+    """Result: the names of some tubes."""
 
     names: tuple[str, ...]
 

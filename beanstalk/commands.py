@@ -41,7 +41,7 @@ class Body(NamedTuple):
 
 
 class BadFormat(Exception):
-    """The answer is BAD_FORMAT."""
+    """The command is malformed: it is answered BAD_FORMAT."""
 
 
 _USUAL = re.compile(

@@ -30,7 +30,7 @@ class Stay(Protocol):
         """Let the kernel drop what it has not sent when the connection is closed, which it is about to be."""
 
     def leave(self) -> None:
-        """The connection is gone."""
+        """Forget the connection, which is closed."""
 
 
 class Host(Protocol):
@@ -47,7 +47,7 @@ class Host(Protocol):
 
 
 class Connection(asyncio.Protocol):
-    """One client's connection."""
+    """The connection of one client, as asyncio's protocol."""
 
     _transport: asyncio.Transport
     _conversation: Conversation | None = None       # None: it was not accepted
@@ -92,7 +92,6 @@ class Connection(asyncio.Protocol):
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client is gone."""
         if self._conversation is not None:
             self._lost = True
             self._stay.leave()
@@ -107,7 +106,6 @@ class Connection(asyncio.Protocol):
             self.weigh()
 
     def resume_writing(self) -> None:
-        """The client reads again."""
         if self._conversation is not None:
             self._stay.kernel_bytes = 0             # it reads
             self._conversation.output_taken()
@@ -152,7 +150,6 @@ class Connection(asyncio.Protocol):
     # ---- Link
 
     def write(self, data: bytes) -> None:
-        """See Link."""
         self._written_bytes += len(data)
         self._transport.write(data)
         if self._held_bytes:
@@ -175,7 +172,6 @@ class Connection(asyncio.Protocol):
         asyncio.get_running_loop().call_later(LINGER_S, self.close)
 
     def read_on(self) -> None:
-        """See Link."""
         if self._paused:
             asyncio.get_running_loop().call_soon(self._throttle)
         if self._held_bytes:

@@ -50,13 +50,13 @@ class Link(Protocol):
     """The connection to the client."""
 
     def write(self, data: bytes) -> None:
-        """Send bytes."""
+        ...
 
     def close(self) -> None:
         """Close when everything is sent; more input is of no interest."""
 
     def read_on(self) -> None:
-        """There may be room for input, if it was held back."""
+        """Read on, if input was held back and there may be room again."""
 
     def weigh(self) -> None:
         """More is held for the client, without anything being sent or received."""
@@ -162,7 +162,7 @@ class Conversation:
     # ---- what happens to the connection
 
     def receive(self, data: bytes) -> None:
-        """Bytes have come."""
+        """Process bytes received from the client."""
         reader = self.reader
         reader.feed(data)
         if self._asking is not None:
@@ -203,7 +203,7 @@ class Conversation:
             self._server.stays(self)
 
     def output_taken(self) -> None:
-        """There is room for answers again."""
+        """Go on after answers were taken and there is room again."""
         self._full = False
         if self._stopped:
             self._stopped = False

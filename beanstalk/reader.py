@@ -70,7 +70,7 @@ class Reader:
 
     @property
     def held_bytes(self) -> int:
-        """How many bytes are held here."""
+        """The number of bytes held here."""
         return len(self._buffer) if self.usual is None else len(self._buffer) + len(self.usual.body)
 
     @property
@@ -79,7 +79,7 @@ class Reader:
         return self._put is not None or self._dropped > 0 or self._dropping_line or bool(self._buffer)
 
     def feed(self, data: bytes) -> None:
-        """Take received bytes."""
+        """Add received bytes for the next commands."""
         if not self._buffer and self.usual is None and self._put is None and not self._dropped:
             self.usual = usual_command(data, self._body_bytes_max)
             if self.usual is not None:

@@ -32,7 +32,7 @@ class Member(Protocol):
     held: Reservations
 
     def go_on(self) -> None:
-        """Execute further commands."""
+        """Execute commands of connections that were held up."""
 
     def hang_up(self) -> None:
         """Close the connection; its jobs go back at once."""
@@ -71,7 +71,7 @@ class Server:
         self._held_up: dict[Member, None] = {}
 
     def enter(self, connection: Member) -> None:
-        """A new connection."""
+        """Register and count a new connection."""
         self.connections[connection] = None
         self._connections_total += 1
 
@@ -87,7 +87,7 @@ class Server:
         self.leaving.add(connection)
 
     def stays(self, connection: Member) -> None:
-        """It has commands left, but its client does not read their answers: the others need not wait for it."""
+        """Let others go first: the connection has commands left, but its client does not read their answers."""
         self.leaving.discard(connection)
         self._let_go_on()
 

@@ -22,7 +22,7 @@ class TubeCounts:
 
 
 class TubeUse:
-    """How many connections of this server use each tube, watch it, and wait for a job of it."""
+    """The number of connections of this server that use each tube, watch it, and wait for a job of it."""
 
     def __init__(self) -> None:
         self.using: Counter[str] = Counter()
@@ -117,7 +117,7 @@ class Tubes:
         return True
 
     def close(self) -> None:
-        """The connection has ended."""
+        """Forget the connection's tubes, as it has ended."""
         self._use.drop(self._use.using, self.used)
         for tube in self._watched:
             self._use.drop(self._use.watching, tube)

@@ -1,4 +1,4 @@
-"""When commands are executed and long answers made: what a host can give turns to, so that nobody waits for others."""
+"""The interface of a host that schedules commands and long answers, so that no client waits long for others."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ class LoopTurns:
     budget = property(lambda _: 1, lambda _, budget: None)
 
     def do_in_line(self, do: Callable[[], None]) -> None:
-        """See Turns."""
         asyncio.get_running_loop().call_soon(do)
 
     def do_piece(self, piece: Callable[[], bool]) -> None:
-        """See Turns."""
         asyncio.get_running_loop().call_soon(piece)

@@ -57,7 +57,6 @@ class ClientBackend:
         self._task: asyncio.Task[Result] | None = None
 
     def execute(self, call: Call, done: Done) -> None:
-        """See Backend."""
         if type(call) is calls.Put and self._draining():
             done(Failure.DRAINING)
             return
@@ -70,7 +69,7 @@ class ClientBackend:
             self._task.cancel()
 
     def leave(self) -> None:
-        """See Backend."""
+        pass
 
 
 def _outcome(cluster: Cluster, call: Call, task: asyncio.Task[Result]) -> Result | Failure:

@@ -48,7 +48,6 @@ class Door:
         return int(sockets[0].getsockname()[1])
 
     def close(self) -> None:
-        """Accept no more connections."""
         if self._listener is not None:
             self._listener.close()
 
@@ -62,9 +61,7 @@ class Door:
         return None if visit.place is Place.NONE else visit
 
     def hold(self, connection: Connection, held_bytes: int) -> None:
-        """See Host."""
         self._account.hold(connection, held_bytes)
 
     def no_room(self) -> bool:
-        """See Host."""
         return self._account.high

@@ -6,7 +6,7 @@ KNOWN_MAX = 100_000             # jobs; the one known for longest is forgotten
 
 
 class Leases:
-    """By the numbers of jobs. A job has the same one for life."""
+    """The leases of reserved jobs by number, which a job keeps for life."""
 
     def __init__(self) -> None:
         self._known: dict[int, float] = {}

@@ -39,7 +39,6 @@ class Writer(threading.Thread):
         self.acknowledged = 0
 
     def run(self) -> None:
-        """Put jobs until stopped."""
         while not self.stopping.is_set():
             try:
                 self._client.put(QUEUE, b"x" * 100, retry_unknown=True)

@@ -64,7 +64,6 @@ class Celery:
         self._running: list[subprocess.Popen[bytes]] = []
 
     def start(self) -> None:
-        """Start both."""
         for name, *arguments in self.COMMANDS:
             self._running.append(subprocess.Popen(
                 [Path(sys.executable).with_name(name), *arguments], cwd=ROOT / "examples" / "celery",
@@ -72,7 +71,6 @@ class Celery:
             ))
 
     def stop(self) -> None:
-        """End both."""
         for one in self._running:
             _end(one)
 
@@ -88,7 +86,6 @@ class Play:
         self._worker: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start all of them."""
         with suppress(QueueExists):
             self._client.queue_create(QUEUE)        # else it would end, with its counters, whenever it is empty
         self._done_before = self._client.queue_stat(QUEUE)["total_done"]

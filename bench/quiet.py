@@ -25,7 +25,7 @@ SETTLE_S = 3.0
 @NODES
 @click.option("--seconds", default=30.0, show_default=True, type=click.FloatRange(1, 36_000))
 def main(record_to: Path | None, nodes: int, seconds: float) -> None:
-    """Measure quiet nodes."""
+    """Measure the processor time of quiet nodes."""
     console = make_console()
     with target(None, nodes, console) as measured:
         cluster = measured.cluster

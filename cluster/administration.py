@@ -23,17 +23,14 @@ class _OutcomeFuture(Pending):
         self.future: asyncio.Future[tuple[Reply, int]] = asyncio.get_running_loop().create_future()
 
     def applied(self, reply: Reply) -> None:
-        """See Pending."""
         if not self.future.done():
             self.future.set_result((reply, self._driver.machine.index))
 
     def refused(self) -> None:
-        """See Pending."""
         if not self.future.done():
             self.future.set_exception(NotLeader())
 
     def unknown(self) -> None:
-        """See Pending."""
         if not self.future.done():
             self.future.set_exception(OutcomeUnknown())
 
@@ -57,13 +54,11 @@ class Administration:
         return await awaited.future
 
     async def add_node(self, name: str, peer: str, client: str) -> AddNodeReply:
-        """See Cluster."""
         reply, _ = await self._execute(AddLearner(name, peer, client))
         assert isinstance(reply, AddNodeReply)
         return reply
 
     async def remove_node(self, name: str) -> RemoveNodeReply | NotPossible:
-        """See Cluster."""
         driver = self._driver
         if not driver.leadership.leading():
             raise NotLeader
@@ -121,12 +116,10 @@ class Administration:
         return leader if served else None
 
     async def switch_service(self, online: bool) -> None:
-        """See Cluster."""
         await self._execute(SwitchService(online, self._driver.settings.failover_grace_ms))
         log.info("the service is switched %s", "online" if online else "offline")
 
     async def compact(self) -> int:
-        """See Cluster."""
         driver = self._driver
         store, target = driver.store, driver.machine.index
         while store.newest_index < target:

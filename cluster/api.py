@@ -94,7 +94,7 @@ class ClusterListener(Protocol):
         """An entry was applied, on any node, that brought these events of the recorded types. Must not raise."""
 
     def recording(self, types: frozenset[str]) -> None:
-        """From now on the events of these types are recorded (spec/events 3.1)."""
+        """Called when events of these types are recorded from now on (spec/events 3.1)."""
 
     def notice(self, channel: str, data: bytes) -> None:
         """A message of NOTIFY has come for the subscribers of this node."""
@@ -141,7 +141,7 @@ class NodeStatus(Struct, frozen=True):
 
 
 class PeerFigures(Struct, frozen=True):
-    """Another member, for monitoring."""
+    """The figures of another member, for monitoring."""
 
     name: str
     up: bool
@@ -213,7 +213,7 @@ class Figures(Struct, frozen=True):
 
 
 class Cluster(Protocol):
-    """A replicated machine."""
+    """A replicated state machine and its cluster."""
 
     name: str                   # of this node
     machine: Machine            # the applied state; read-only, and valid only until the next call
@@ -256,7 +256,7 @@ class Cluster(Protocol):
 
     @property
     def share(self) -> int:
-        """How many operations one client should have proposed at most, so that all clients are served soon."""
+        """The number of operations that one client should have proposed at most, so that all are served soon."""
 
     @property
     def time_ms(self) -> int:

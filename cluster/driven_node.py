@@ -30,89 +30,72 @@ class DrivenNode:
 
     @property
     def serving(self) -> bool:
-        """See Cluster."""
         return self._driver.leadership.serving
 
     @property
     def holds_lease(self) -> bool:
-        """See Cluster."""
         return self._driver.holds_lease()
 
     @property
     def online(self) -> bool:
-        """See Cluster."""
         return self._driver.leadership.online
 
     @property
     def time_ms(self) -> int:
-        """See Cluster."""
         return max(self.machine.clock_ms, self._driver.leadership.time_ms())
 
     @property
     def full(self) -> bool:
-        """See Cluster."""
         return self._driver.full
 
     @property
     def backlog_bytes(self) -> int:
-        """See Cluster."""
         return self._proposer.backlog_bytes
 
     def propose(self, operation: Operation, pending: Pending) -> None:
-        """See Cluster."""
         self._proposer.propose(operation, pending)
         self._wake()
 
     def propose_for(
         self, client: object, operation: Operation, pending: ClientPending, behind: bool = False,
     ) -> bool:
-        """See Cluster."""
         if not self._scheduled:
             self._wake()
         return self._proposer.propose_for(client, operation, pending, behind)
 
     @property
     def collecting(self) -> int:
-        """See Cluster."""
         return self._proposer.collecting
 
     def withdraw(self, client: object) -> None:
-        """See Cluster."""
         self._proposer.withdraw(client)
 
     @property
     def share(self) -> int:
-        """See Cluster."""
         return self._proposer.share
 
     def subscribed(self, types: frozenset[str]) -> None:
-        """See Cluster."""
         self._driver.subscribed(types)
         self._wake()
 
     def listen(self, channels: list[Channels]) -> None:
-        """See Cluster."""
         self._driver.listen(channels)
         self._wake()
 
     @property
     def listening_known(self) -> bool:
-        """See Cluster."""
         return self._driver.notices.known
 
     def notify(self, channel: str, data: bytes) -> int:
-        """See Cluster."""
         count = self._driver.notices.notify(channel, data)
         if count:
             self._wake()
         return count
 
     def leader(self) -> str | None:
-        """See Cluster."""
         return self._driver.leader()
 
     def interconnect_id(self) -> int:
-        """See Cluster."""
         ids, mine = self.machine.server_ids, self.machine.server_ids.get(self.name)
         if mine is not None and (self.holds_lease or (not self.machine.online and self._driver.is_sole_leader())):
             return mine
@@ -124,7 +107,6 @@ class DrivenNode:
         return self.machine.max_id + 1 if numbers_are_old or mine == min(ids.values()) else mine
 
     def status(self) -> list[NodeStatus]:
-        """See Cluster."""
         nodes = [self._status(name) for name in self._driver.members.names]
         return sorted(nodes, key=lambda node: (node.server_id is None, node.server_id, node.name))
 
@@ -144,11 +126,9 @@ class DrivenNode:
         )
 
     def state_hash(self) -> tuple[int, bytes]:
-        """See Cluster."""
         return self._driver.chain.index, self._driver.chain.value
 
     def go_online(self) -> None:
-        """See Cluster."""
         self._driver.leadership.online = True
         self._driver.transport.elections.may_campaign = True
         self._wake()

@@ -81,7 +81,7 @@ class Outbox(Network, Protocol):
         """Send the queued Append, Heartbeat and SnapshotChunk messages."""
 
     def flush(self) -> None:
-        """Send all queued messages."""
+        ...
 
 
 class Driver:

@@ -20,7 +20,7 @@ class ClusterError(Exception):
 
 
 class FailStop(ClusterError):
-    """This node must stop."""
+    """This node must stop, because its state is not reliable."""
 
 
 class EntryTooNew(FailStop):

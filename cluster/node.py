@@ -258,16 +258,13 @@ class ClusterNode(DrivenNode):
     # cluster.api.Cluster; what needs no more than the driver is in DrivenNode
 
     def age_s(self) -> float:
-        """See Cluster."""
         return self._driver.age_s()
 
     def figures(self) -> Figures:
-        """See Cluster."""
         scrubbed = self._scrubber.disk.read_bytes
         return figures(self._driver, self.status(), self._marks, self._disk, self._turns, scrubbed)
 
     async def go_offline(self) -> None:
-        """See Cluster."""
         driver = self._driver
         driver.leadership.online = False
         driver.transport.elections.may_campaign = False
@@ -280,7 +277,6 @@ class ClusterNode(DrivenNode):
                 return
 
     async def export_snapshot(self, path: Path, *, users: bool = False) -> None:
-        """See Cluster."""
         child = self._driver.store.export(path, users=users)
         while (status := child.poll()) is None:
             await asyncio.sleep(limits.POLL_S)
@@ -289,36 +285,28 @@ class ClusterNode(DrivenNode):
             raise OSError(f"the snapshot could not be written to {path} (exit status {status})")
 
     async def add_node(self, name: str, peer: str, client: str) -> AddNodeReply:
-        """See Cluster."""
         return await self._administration.add_node(name, peer, client)
 
     async def remove_node(self, name: str) -> RemoveNodeReply | NotPossible:
-        """See Cluster."""
         return await self._administration.remove_node(name)
 
     async def transfer(self, name: str | None) -> NodeStatus | NotPossible:
-        """See Cluster."""
         leader = await self._administration.transfer(name)
         return self._status(leader) if isinstance(leader, str) else leader
 
     async def switch_service(self, online: bool) -> None:
-        """See Cluster."""
         await self._administration.switch_service(online)
 
     def forward_call(self, user: str | None, address: str, data: bytes, told: OnOutcome) -> int | None:
-        """See Cluster."""
         return self._calls.send(user, address, data, told)
 
     def cancel_call(self, number: int) -> None:
-        """See Cluster."""
         self._calls.cancel(number)
 
     async def forward_command(self, user: str | None, address: str, command: bytes) -> bytes:
-        """See Cluster."""
         return await self._commands.execute(user, address, command)
 
     async def compact(self) -> int:
-        """See Cluster."""
         return await self._administration.compact()
 
 

@@ -120,7 +120,7 @@ class Machine:
         return Applied(replies, effects, events.told)
 
     def known_work(self, operation: Operation) -> int:
-        """How much more work than `cost` says the operation would be in the present state."""
+        """The work of the operation beyond its `cost` in the present state."""
         return known_work(self._state, operation)
 
     def snapshot(self, *, by_reference: bool = False) -> Iterator[bytes]:
@@ -339,7 +339,7 @@ class Machine:
         return queries.next_jobs(self._state, queue, state, count - len(jobs), jobs[-1] if jobs else None)
 
     def views(self, jobs: Iterable[AnyJob], state: JobState) -> list[JobView]:
-        """These jobs, found in this state, as clients see them."""
+        """The views of these jobs, which were found in this state."""
         return queries.views(self._state, jobs, state)
 
     def unfinished(self, queue: str | None, item: str | None = None) -> bool:

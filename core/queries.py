@@ -287,7 +287,7 @@ def _jobs(state: State, name: str, which: JobState, count: int, behind: AnyJob |
 
 
 def due_place(job: DelayedJob) -> tuple[int, int]:
-    """Where a job stands among the DELAYED ones of its queue."""
+    """The place of a job among the DELAYED ones of its queue."""
     return job.due_ms, job.seq
 
 

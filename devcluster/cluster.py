@@ -261,7 +261,6 @@ class LocalCluster:
         return self._nodes[name].config_file
 
     def data_dir(self, name: str) -> Path:
-        """The node's data directory."""
         return self._nodes[name].data_dir
 
     def peer_address(self, dialing: str, dialed: str, address: str) -> str:

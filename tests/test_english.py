@@ -15,8 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 DONE = (
-    "cluster", "core/fair", "core/handlers", "core/members", "core/pages", "core/pulse", "core/rules", "core/sessions",
-    "core/snapshot", "core/store", "pqctl", "client", "devcluster", "deploy", "bench", "integrations", "examples",
+    "cluster", "core", "pqctl", "client", "devcluster", "deploy", "bench", "integrations", "examples",
 )       # others follow
 DOCUMENTS = ("*.md", "docs/*.md", "docs/design/*.md", "docs/spec/*.md", "client/*.md", "integrations/*/*.md")
 

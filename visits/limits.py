@@ -49,7 +49,7 @@ EXHAUSTED_S = 0.5
 
 
 class PlaceLimits(Protocol):
-    """How many places there are."""
+    """The limits on places for connections."""
 
     @property
     def connections_max(self) -> int:

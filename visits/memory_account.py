@@ -30,7 +30,7 @@ class Holder(Protocol):
     """A client that memory is held for."""
 
     def evict(self) -> None:
-        """Release it immediately."""
+        ...
 
 
 class Account:

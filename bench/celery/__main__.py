@@ -38,7 +38,7 @@ NEEDED: dict[str, str | Path] = {
 @click.option("--rounds", type=click.IntRange(1), default=5, show_default=True)
 @click.option("--children", type=click.IntRange(1, 100), default=2, show_default=True)
 def main(brokers: tuple[str, ...], tasks: int, rounds: int, children: int) -> None:
-    """Print the table."""
+    """Measure the brokers in turn and print the table."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)       # what was started is ended
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
     try:

@@ -27,7 +27,7 @@ class BrokerError(Exception):
 
 @contextmanager
 def sockpqd(nodes: int) -> Iterator[str]:
-    """A cluster."""
+    """A sockpqd cluster with its transport."""
     with LocalCluster(nodes) as cluster:
         cluster.wait_for_leader()
         yield ";".join(f"sockpq://{server}" for server in cluster.servers)

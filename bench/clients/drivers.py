@@ -28,7 +28,6 @@ class Contender(Protocol):
         ...
 
     def close(self) -> None:
-        """Disconnect."""
         ...
 
 
@@ -42,16 +41,13 @@ class Sockpq:
         self._prefetch = prefetch
 
     def put(self, body: bytes) -> None:
-        """See Contender."""
         self._client.put(QUEUE, body)
 
     def work(self) -> Iterator[bytes]:
-        """See Contender."""
         for job in self._client.consume(QUEUE, expire=LEASE_S, wait=IDLE_S, prefetch=self._prefetch):
             yield job.data
 
     def close(self) -> None:
-        """See Contender."""
         self._client.close()
 
 
@@ -64,11 +60,9 @@ class Beanstalk:
         self._client: Any = self._library.Client((host, int(port)), encoding=None, use=QUEUE, watch=QUEUE)
 
     def put(self, body: bytes) -> None:
-        """See Contender."""
         self._client.put(body, ttr=LEASE_S)
 
     def work(self) -> Iterator[bytes]:
-        """See Contender."""
         while True:
             try:
                 job = self._client.reserve(timeout=IDLE_S)
@@ -78,7 +72,6 @@ class Beanstalk:
             self._client.delete(job)
 
     def close(self) -> None:
-        """See Contender."""
         self._client.close()
 
 
@@ -91,17 +84,14 @@ class RedisLists:
         self._own = f"{QUEUE}-{os.getpid()}"
 
     def put(self, body: bytes) -> None:
-        """See Contender."""
         self._client.lpush(QUEUE, body)
 
     def work(self) -> Iterator[bytes]:
-        """See Contender."""
         while (body := self._client.blmove(QUEUE, self._own, IDLE_S, "RIGHT", "LEFT")) is not None:
             yield body
             self._client.lrem(self._own, 1, body)
 
     def close(self) -> None:
-        """See Contender."""
         self._client.close()
 
 
@@ -119,11 +109,9 @@ class Pika:
         self._properties = self._library.BasicProperties(delivery_mode=2)
 
     def put(self, body: bytes) -> None:
-        """See Contender."""
         self._channel.basic_publish("", QUEUE, body, self._properties, mandatory=True)
 
     def work(self) -> Iterator[bytes]:
-        """See Contender."""
         came: list[tuple[int, bytes]] = []
         self._channel.basic_consume(QUEUE, lambda _, method, __, body: came.append((method.delivery_tag, body)))
         while True:
@@ -136,7 +124,6 @@ class Pika:
                 self._channel.basic_ack(tag)
 
     def close(self) -> None:
-        """See Contender."""
         self._connection.close()
 
 
@@ -160,11 +147,9 @@ class Nats:
         return self._loop.run_until_complete(coroutine)
 
     def put(self, body: bytes) -> None:
-        """See Contender."""
         self._run(self._stream.publish(QUEUE, body))
 
     def work(self) -> Iterator[bytes]:
-        """See Contender."""
         subscription = self._run(self._stream.pull_subscribe(QUEUE, durable=QUEUE))
         while True:
             try:
@@ -176,7 +161,6 @@ class Nats:
                 self._run(message.ack())
 
     def close(self) -> None:
-        """See Contender."""
         self._run(self._connection.close())
         self._loop.close()
 

@@ -22,7 +22,6 @@ class Took(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """Tasks per second."""
         return self.tasks / self.wall_s if self.wall_s else 0.0
 
     @property

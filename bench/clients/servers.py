@@ -65,7 +65,6 @@ class PeerServers:
             time.sleep(POLL_S)
 
     def close(self) -> None:
-        """End all of them."""
         for process, _ in self._processes:
             process.terminate()
         for process, _ in self._processes:

@@ -22,7 +22,6 @@ class CoreAlone:
     cluster = None
 
     def version(self) -> str | None:
-        """The version of sockpqd."""
         try:
             return version("sockpqd")
         except PackageNotFoundError:
@@ -42,7 +41,6 @@ class CoreDriver:
         return self.machine.index + 1, self.now_ms, self._random.getrandbits(64), list(operations)
 
     def do(self, *operations: Operation) -> Applied:
-        """Execute an entry."""
         return self.machine.apply(*self.entry(*operations))
 
 

@@ -153,7 +153,7 @@ def off_by(found: Mapping[str, float], parts: Mapping[str, int]) -> float:
 @click.option("--commands", default=10_000, show_default=True, type=click.IntRange(0), help="At the socket; 0: none.")
 @RECORD
 def main(choices: int, commands: int, record_to: Path | None) -> None:
-    """Measure shares."""
+    """Measure the shares of a choice and of commands."""
     result = Result("shares")
 
     def tell(what: str, number: int, found: Mapping[str, float], parts: Mapping[str, int], bound: float) -> None:

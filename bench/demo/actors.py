@@ -37,7 +37,6 @@ class Actor(threading.Thread):
                 self.error = error
 
     def work(self) -> None:
-        """Do the actor's work."""
         raise NotImplementedError
 
 

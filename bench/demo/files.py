@@ -60,7 +60,6 @@ def encode_result(path: bytes, result: str) -> bytes:
 
 
 def decode_result(body: bytes) -> tuple[bytes, str]:
-    """Path and result."""
     result, _, path = body.partition(b"\0")
     return path, result.decode()
 

@@ -39,7 +39,6 @@ class Worker:
         self.acks = Acks()
 
     def run(self) -> None:
-        """Process jobs until stopped."""
         while not self.stopping.is_set():
             first = self._client.get(JOBS, block=True, expire=self._lease_s, wait=WAIT_S)
             if first is None:

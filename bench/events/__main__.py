@@ -42,7 +42,7 @@ LINE_S = 10.0               # how long a line may take
 
 @click.group()
 def main() -> None:
-    """Measure events."""
+    """Measure the delivery of events."""
 
 
 @main.command()

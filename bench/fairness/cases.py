@@ -59,7 +59,7 @@ def dependent(workers: int) -> Case:
 
 
 def hung(workers: int) -> Case:
-    """The same, [0] hanging."""
+    """The same users, the first of which hangs."""
     return Case("The same, [0] hanging for ten minutes", (Query(HUNG_MS, 1, in_one_piece=True), *[SHORT_ONE] * SHORT))
 
 

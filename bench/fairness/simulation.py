@@ -137,7 +137,6 @@ class Simulation:
         return Course(replace(self._case, queries=tuple(self._queries)), self.runs, self.latency_ms)
 
     def _next_ms(self) -> int | None:
-        """When something happens next."""
         times = [self._arrives_ms[number] for number in self._to_come[:1]] + [one[0] for one in self._busy[:1]]
         return min(times, default=None)
 
@@ -182,7 +181,6 @@ class Simulation:
         self._to_come.append(len(self._queries) - 1)
 
     def _do(self, operation: Operation) -> list[Reply]:
-        """Execute one entry."""
         machine = self._machine
         return machine.apply(machine.index + 1, START_MS + self._now_ms, 0, [operation]).replies
 

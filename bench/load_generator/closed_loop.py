@@ -65,7 +65,6 @@ class Cycle:
         shift.join()
 
     def start(self) -> None:
-        """Send the first command."""
         self._begin()
         self._wire.flush()
 

@@ -36,7 +36,7 @@ Disturbance = Callable[[Scene], Awaitable[None]]
 
 
 async def nothing(scene: Scene) -> None:
-    """Do nothing, for comparison."""
+    ...
 
 
 async def leader_snapshot(scene: Scene) -> None:

@@ -43,7 +43,6 @@ class Jobs:
         self.get, self.getb = b"GET" + what, b"GETB" + what
 
     def put(self) -> bytes:
-        """The next PUT."""
         number = next(self._next)
         if not self.stamped:
             return self._plain[number]

@@ -30,7 +30,6 @@ class Pacer:
         self._stopped = False
 
     def stop(self) -> None:
-        """Stop sending."""
         self._stopped = True
 
     async def run(self, seconds: float | None = None) -> float:

@@ -25,7 +25,6 @@ class Answer(NamedTuple):
 
     @property
     def good(self) -> bool:
-        """Is the status 200?"""
         return self.line.startswith(GOOD)
 
 
@@ -47,7 +46,6 @@ class Wire(asyncio.Protocol):
         self._asked.append((kind, perf_counter_ns(), on_answer))
 
     def flush(self) -> None:
-        """Send the queued commands."""
         if self._to_send and self._transport:
             self._transport.write(b"".join(self._to_send))
         self._to_send.clear()
@@ -59,7 +57,6 @@ class Wire(asyncio.Protocol):
             self._transport.close()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """asyncio: note the transport."""
         self._transport = cast(asyncio.Transport, transport)       # uvloop's are no subclass
 
     def connection_lost(self, error: Exception | None) -> None:

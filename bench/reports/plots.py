@@ -36,7 +36,7 @@ PICTURES: dict[str, Callable[[list[Record]], Figure]] = {
 @click.option("--to", "folder", required=True, type=click.Path(file_okay=False, path_type=Path), help="A folder.")
 @click.option("--format", "kind", default="svg", show_default=True, type=click.Choice(["svg", "png"]))
 def main(recorded: tuple[Path, ...], folder: Path, kind: str) -> None:
-    """Draw the plots."""
+    """Draw the plots of the recorded figures."""
     try:
         records = read(recorded)
     except ValueError as error:

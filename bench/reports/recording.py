@@ -48,7 +48,6 @@ class Result:
     problems: dict[str, int] = field(default_factory=dict)      # unexpected answers
 
     def note_problems(self, problems: Mapping[str, int]) -> None:
-        """Add further problems."""
         for problem, count in problems.items():
             self.problems[problem] = self.problems.get(problem, 0) + count
 

@@ -27,7 +27,7 @@ PARTS = ("rate", "together", "beside", "entries", "shared")
 @click.option("--clients", default=1000, show_default=True, type=click.IntRange(1, 10_000), help="Of `rate`.")
 @click.option("--seconds", default=12.0, show_default=True, type=click.FloatRange(1, 3600), help="Of each part.")
 def main(parts: tuple[str, ...], clients: int, seconds: float) -> None:
-    """Measure turns of pulses."""
+    """Measure turns of pulses under load."""
     measured: dict[str, Callable[[LocalCluster], Iterator[str]]] = {
         "rate": lambda cluster: measures.rate(cluster, clients, seconds),
         "together": lambda cluster: measures.together(cluster, seconds),

@@ -66,7 +66,6 @@ class AskingClients:
         return seen
 
     def close(self) -> None:
-        """Hang up."""
         for connection in self._sockets.values():
             connection.close()
         self._poll.close()

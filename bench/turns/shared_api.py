@@ -30,7 +30,6 @@ class Api:
         self._running = 0
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one request."""
         try:
             who = (await reader.readuntil(b"\r\n\r\n")).split()[1].decode()
         except asyncio.IncompleteReadError:         # a client that was cancelled before it asked

@@ -55,7 +55,7 @@ Figures = dict[tuple[str, str], list[float]]        # by candidate and by what w
 @click.option("--redis", help="URL; without it the programs that need Redis are left out.")
 @click.option("--rabbitmq", help="URL, or several with ';' between them; likewise.")
 def main(tasks: int, rounds: int, children: int, redis: str | None, rabbitmq: str | None) -> None:
-    """Print the table."""
+    """Measure the worker programs and print the table."""
     figures: Figures = defaultdict(list)
     try:
         with LocalCluster(3) as cluster:

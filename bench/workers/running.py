@@ -54,7 +54,6 @@ class WorkerRun:
         return float(told.stdout.split()[-1])
 
     def start(self) -> None:
-        """Start the worker."""
         with (self._folder / "log").open("ab") as log:
             self._worker = subprocess.Popen(
                 self._words, cwd=self._folder, env=self._environment, stdout=log, stderr=log, start_new_session=True,

@@ -47,7 +47,6 @@ class UncachedDisk(Disk):
     """Drops what was synced of a file from the page cache when it is opened. The node may have it open, too."""
 
     def open(self, path: Path, *, writable: bool = False) -> int:
-        """See Disk."""
         file = super().open(path, writable=writable)
         self.forget(file, 0, 0)         # all of it
         return file

@@ -169,7 +169,6 @@ class Rejoin:
             self._disk.close(file)
 
     def _write(self) -> None:
-        """Replace the file durably."""
         disk, temporary = self._disk, Path(f"{self._file}.tmp")
         with contextlib.suppress(FileNotFoundError):
             disk.unlink(temporary)

@@ -29,7 +29,6 @@ class Repair:
         self._not_before = float("-inf")
 
     def begin(self, finding: Finding) -> None:
-        """Start replacing this file."""
         self.found += 1
         log.error(
             "%s is damaged: %s. The state in memory is intact: this node writes it again and removes the file. Check"

@@ -33,7 +33,7 @@ class CallExecutor(Protocol):
     """Executes calls of other nodes."""
 
     def execute_call(self, user: str | None, address: str, data: bytes, on_outcome: OnOutcome) -> RunningCall:
-        """See ClusterListener."""
+        ...
 
 
 class Wires(Protocol):
@@ -44,8 +44,6 @@ class Wires(Protocol):
 
 
 class _Sent(Struct):
-    """A call in flight."""
-
     node: str
     on_outcome: OnOutcome
 
@@ -69,7 +67,6 @@ class ForwardedCalls:
         self._looking: asyncio.TimerHandle | None = None
 
     def send(self, user: str | None, address: str, data: bytes, on_outcome: OnOutcome) -> int | None:
-        """See Cluster.forward_call."""
         leader = self._leader()
         peer = None if leader is None else self._peers.get(leader)
         if leader is None or peer is None or not peer.up or self._crowded(leader):
@@ -84,7 +81,6 @@ class ForwardedCalls:
         return number
 
     def cancel(self, number: int) -> None:
-        """See Cluster.cancel_call."""
         sent = self._sent.get(number)
         if sent is not None:
             self._send(sent.node, CancelCall(number))

@@ -24,7 +24,7 @@ class CommandExecutor(Protocol):
     """Executes commands of other nodes."""
 
     async def execute_command(self, user: str | None, address: str, command: bytes) -> bytes | None:
-        """See ClusterListener."""
+        ...
 
 
 class ForwardedCommands:
@@ -43,7 +43,6 @@ class ForwardedCommands:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def execute(self, user: str | None, address: str, command: bytes) -> bytes:
-        """See Cluster.forward_command."""
         leader = self._leader()
         peer = None if leader is None else self._peers.get(leader)
         if leader is None or peer is None or not peer.up:
@@ -78,7 +77,6 @@ class ForwardedCommands:
             self._send(name, CommandAnswer(message.number, b"", executed=False))
 
     def stop(self) -> None:
-        """Answer nothing more."""
         for task in self._tasks:
             task.cancel()
 

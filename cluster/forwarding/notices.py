@@ -22,10 +22,10 @@ class NoticeListener(Protocol):
     """Delivers messages to the subscribers of this node."""
 
     def notice(self, channel: str, data: bytes) -> None:
-        """A message has come."""
+        """Deliver a message of NOTIFY to this node's subscribers."""
 
     def notices_lost(self) -> None:
-        """Messages may have been lost on their way to this node."""
+        """Report that messages may have been lost on their way to this node."""
 
 
 class Notices:

@@ -136,7 +136,6 @@ def encode_small(record: JournalRecord, journal_id: bytes, sequence: int, commit
 
 
 def _gather(bodies: list[bytes]) -> list[bytes]:
-    """Join neighbouring small bodies."""
     pieces: list[bytes] = []
     small: list[bytes] = []
     for body in bodies:

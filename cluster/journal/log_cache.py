@@ -17,7 +17,6 @@ class LogCache:
         self._window_bytes = window_bytes
 
     def add(self, command: bytes, index: int, term: int) -> None:
-        """Append an entry."""
         if not self.entries:
             self.first = index
         self.entries.append((command, index, term))

@@ -61,7 +61,6 @@ class LogIndex:
             self._places[position] = segment << 40 | offset
 
     def reset(self, first: int) -> None:
-        """Remove everything."""
         self.truncate(self.first)
         self.first = first
 

@@ -24,7 +24,7 @@ class Files(Protocol):
         """The file of a segment."""
 
     def damaged(self, segment: int, offset: int, what: str) -> None:
-        """Raise JournalDamaged."""
+        ...
 
 
 class Scan:

@@ -175,7 +175,6 @@ class Segments:
         self._disk.sync(file)
 
     def damaged(self, segment: int, offset: int, what: str) -> None:
-        """Raise JournalDamaged."""
         raise JournalDamaged(f"journal {self.path(segment)} is damaged at offset {offset}: {what}. {START_EMPTY}")
 
     # Writing

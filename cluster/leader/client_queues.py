@@ -72,7 +72,7 @@ class ClientQueues:
 
     @property
     def share(self) -> int:
-        """How many operations each client may have queued, so that all clients' together are not too many."""
+        """The number of operations that each client may have queued, so that the total is limited."""
         return max(1, limits.QUEUED_OPERATIONS_MAX // max(1, len(self._clients)))
 
     def add(self, client: object, queued: OfClient) -> None:

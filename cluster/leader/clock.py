@@ -46,14 +46,12 @@ class SystemClock:
     monotonic = staticmethod(time.monotonic)
 
     def steady(self) -> float:
-        """See Clock."""
         # A delay between the two readings makes the difference smaller than it is, never greater.
         suspended = time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
         self._suspended = max(self._suspended, suspended)
         return time.clock_gettime(time.CLOCK_MONOTONIC_RAW) + self._suspended
 
     def wall_ms(self) -> int:
-        """See Clock."""
         return time.time_ns() // 1_000_000
 
 

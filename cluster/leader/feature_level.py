@@ -97,7 +97,6 @@ class FeatureLevel(Pending):
         self._proposed = False
 
     def refused(self) -> None:
-        """See Pending."""
         self._proposed = False
 
     def unknown(self) -> None:

@@ -29,31 +29,28 @@ class Part:
         self.cut = cut
 
     def applied(self, reply: Reply) -> None:
-        """See Pending."""
+        pass
 
     def refused(self) -> None:
-        """See Pending."""
+        pass
 
     def unknown(self) -> None:
-        """See Pending."""
+        pass
 
 
 class _LastPart(Part):
     """The Pending of the whole operation, which gets the outcome of its last fragment."""
 
     def applied(self, reply: Reply) -> None:
-        """See Pending."""
         if type(reply) is FragmentsMissing:
             self.cut.queued[1].refused()
         else:
             self.cut.queued[1].applied(reply)
 
     def refused(self) -> None:
-        """See Pending."""
         self.cut.queued[1].refused()
 
     def unknown(self) -> None:
-        """See Pending."""
         self.cut.queued[1].unknown()
 
 
@@ -101,5 +98,5 @@ class Cut:
 
     @property
     def begun(self) -> bool:
-        """Was one taken?"""
+        """Return whether a fragment was taken."""
         return self._offset > 0

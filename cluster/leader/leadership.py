@@ -53,7 +53,6 @@ class _Ticked(Pending):
         self._leadership = leadership
 
     def applied(self, reply: Reply) -> None:
-        """Allow the next Tick."""
         self._leadership.tick_in_flight = False
 
     def refused(self) -> None:

@@ -43,7 +43,6 @@ class Members:
         return self._machine.membership is not self._followed
 
     def follow(self) -> None:
-        """Adopt the replicated membership."""
         before, membership = self._followed, self._machine.membership
         self._followed = membership
         self._take(membership)
@@ -124,11 +123,9 @@ class Promotion(Pending):
         self._target, self._since = self._context.journal.last_index, self._context.now
 
     def applied(self, reply: Reply) -> None:
-        """See Pending."""
         self._proposed = False
 
     def refused(self) -> None:
-        """See Pending."""
         self._proposed = False
 
     def unknown(self) -> None:

@@ -207,7 +207,7 @@ class Proposer:
 
     @property
     def ready(self) -> bool:
-        """Would flush() propose something?"""
+        """Return whether flush() would propose an entry."""
         if not (self._queue or self._clients.count):
             return False
         return len(self._flying) < limits.ENTRIES_IN_FLIGHT_MAX or self._one_more()
@@ -233,7 +233,7 @@ class Proposer:
 
     @property
     def share(self) -> int:
-        """How many operations one client should have queued at most."""
+        """The number of operations that one client should have queued at most."""
         return self._clients.share
 
     def flush(self, now: float) -> None:

@@ -21,6 +21,5 @@ class Histogram:
         self.total = 0.0                # sum of all values
 
     def observe(self, value: float) -> None:
-        """Count an observation."""
         self.counts[bisect_left(self.bounds, value)] += 1
         self.total += value

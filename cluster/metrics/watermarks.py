@@ -126,7 +126,6 @@ class WatermarkMonitor:
         threading.Thread(target=self._run, name="marks", daemon=True).start()
 
     def stop(self) -> None:
-        """Stop measuring."""
         self._stopping.set()
 
     def _run(self) -> None:

@@ -89,7 +89,7 @@ class PageSegments(Protocol):
         """The state does not need the segment any more."""
 
     def forget(self, space: FileSpace) -> None:
-        """The space was dropped."""
+        """Forget a space that was dropped."""
 
 
 class FileSpace:
@@ -200,7 +200,7 @@ class FileSpace:
         return Reference(place >> 96, place >> 32 & _MASK, place & _MASK, number, place >> 64 & _MASK)
 
     def reference(self, number: int) -> bytes:
-        """By what a later process finds the page again."""
+        """The reference by which a later process finds the page."""
         return self._place(number).packed()
 
     def adopt(self, reference: bytes) -> int:
@@ -346,7 +346,7 @@ class FileSpace:
         return len(self._sparse)
 
     def drop(self) -> None:
-        """Nothing of the space is needed any more."""
+        """Release all pages of the space."""
         for segment in self._segments.values():
             self._files.remove(segment)
         self._segments, self._places, self._sparse, self._last = {}, {}, {}, None

@@ -137,7 +137,7 @@ class PageFiles:
             space.doubt(numbers)
 
     def keep(self, indexes: Collection[int]) -> None:
-        """These snapshots are kept, and no other one."""
+        """Note that these snapshots are kept, and no others."""
         self.named = {index: segments for index, segments in self.named.items() if index in indexes}
         self._sweep()
 
@@ -167,7 +167,7 @@ class PageFiles:
 
     @property
     def count(self) -> int:
-        """How many files there are."""
+        """The number of page files."""
         return len(self.segments) + len(self._left)
 
     def old_segment(self, number: int) -> Segment:
@@ -183,7 +183,6 @@ class PageFiles:
         return segment
 
     def space(self) -> FileSpace:
-        """An empty space."""
         # A page is in a file that is as old as its number, or newer. So those in the files of now have smaller numbers.
         space = FileSpace(self, self._next << 32)
         self._spaces.append(space)
@@ -248,5 +247,5 @@ class PageFiles:
         self._sweep()
 
     def forget(self, space: FileSpace) -> None:
-        """The space was dropped."""
+        """Forget a space that was dropped."""
         self._spaces.remove(space)

@@ -27,7 +27,7 @@ _REFERENCE = struct.Struct(">IIIQI")
 
 
 class Reference(NamedTuple):
-    """Where a page is, and how one knows that it is the right one."""
+    """The place of a page, with a checksum to verify it."""
 
     segment: int
     offset: int
@@ -36,7 +36,6 @@ class Reference(NamedTuple):
     crc: int
 
     def packed(self) -> bytes:
-        """The reference as bytes."""
         return _REFERENCE.pack(*self)
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""When jobs leave memory: between turns, for a short time in each."""
+"""Schedules paging: between turns, for a short time in each."""
 
 from __future__ import annotations
 

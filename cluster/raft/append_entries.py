@@ -24,7 +24,7 @@ from sockpqd.cluster.wire.messages import Ack, Append, Heartbeat, LogEntry, Snap
 
 
 class Sender:
-    """The leader's half."""
+    """The leader's side: sends entries to its peers."""
 
     def __init__(
         self, context: Context, quorum: Quorum, transfers: SnapshotTransfers, heartbeat_s: float, connected: Any,
@@ -173,7 +173,7 @@ class Sender:
 
 
 class Receiver:
-    """The follower's half."""
+    """The follower's side: receives entries and acknowledges them."""
 
     def __init__(self, context: Context, lane: SteadyLane) -> None:
         self._context = context
@@ -212,7 +212,6 @@ class Receiver:
         self._answering = (message.term, message.epoch, message.sent, message.promise_ms)
 
     def end(self) -> None:
-        """End what begin() started."""
         self._answering = None
         self._mute = False
 

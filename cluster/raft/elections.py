@@ -169,7 +169,6 @@ class Elections:
         return self._quorum.voters == {self._context.name}
 
     def pre_vote_requested(self, peer: Peer, message: PreVote) -> None:
-        """Answer a PreVote request."""
         context, journal = self._context, self._context.journal
         granted = (
             self._right.held

@@ -20,7 +20,7 @@ log = logging.getLogger("sockpqd.cluster")
 
 
 class SnapshotTransfers:
-    """Sends and receives snapshots."""
+    """Sends snapshots to peers and receives them."""
 
     def __init__(self, context: Context, store: SnapshotStore) -> None:
         self._context = context

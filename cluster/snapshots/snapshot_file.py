@@ -139,7 +139,6 @@ class SnapshotFile:
             raise self._damaged("it has changed since it was written")
 
     def close(self) -> None:
-        """Close the file."""
         self._disk.close(self._file)
 
 

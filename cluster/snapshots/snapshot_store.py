@@ -402,7 +402,7 @@ class SnapshotStore:
         self._files.put(temporary, index)
 
     def _made_whole(self, status: int, error: str) -> None:
-        """The task has ended."""
+        """Adopt the snapshot that the task has made whole, or note the failure."""
         if status != 0:
             log.warning("the snapshot up to entry %d could not be made whole: %s. This node will try again.",
                         self._task_index, error)
@@ -429,5 +429,4 @@ class SnapshotStore:
         self._keep_pages()
 
     def close(self) -> None:
-        """Stop writing a snapshot."""
         self._drop_task()

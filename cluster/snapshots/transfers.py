@@ -15,7 +15,7 @@ from sockpqd.cluster.storage.errors import START_NEWER_HERE, SnapshotTooNew
 
 
 class Store(Protocol):
-    """SnapshotStore."""
+    """The part of SnapshotStore that transfers use."""
 
     sending: int
 
@@ -40,7 +40,6 @@ class OutgoingSnapshot:
         return data
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
         self._store.sending -= 1
 

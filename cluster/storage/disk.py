@@ -127,7 +127,6 @@ class Disk:
         return self._open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
 
     def open(self, path: Path, *, writable: bool = False) -> int:
-        """Open an existing file."""
         return self._open(path, os.O_RDWR if writable else os.O_RDONLY)
 
     def close(self, file: int) -> None:
@@ -279,11 +278,9 @@ class Disk:
             self._remover = None
 
     def remove_directory(self, directory: Path) -> None:
-        """Remove an empty directory."""
         os.rmdir(directory)
 
     def random_bytes(self, count: int) -> bytes:
-        """Unpredictable random bytes."""
         return os.urandom(count)
 
 
@@ -306,13 +303,11 @@ class TimedDisk(Disk):
         self.preparations = Histogram()
 
     def sync(self, file: int) -> None:
-        """See Disk."""
         begun = time.perf_counter()
         super().sync(file)
         self.syncs.observe(time.perf_counter() - begun)
 
     def prepare(self, file: int, size: int, names: int) -> None:
-        """See Disk."""
         begun = time.perf_counter()
         super().prepare(file, size, names)
         self.preparations.observe(time.perf_counter() - begun)

@@ -1,4 +1,4 @@
-"""How large the disk of a node must be for its settings, before it has any jobs."""
+"""The least size of a node's disk for its settings, before it has any jobs."""
 
 from __future__ import annotations
 

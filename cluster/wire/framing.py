@@ -70,14 +70,13 @@ class Unframer:
         return None
 
     def feed(self, data: bytes) -> None:
-        """Add received bytes."""
         if self._start < len(self._received):
             data = self._received[self._start:] + data
         self._received, self._start = data, 0
 
     @property
     def waiting_bytes(self) -> int:
-        """Bytes of incomplete messages."""
+        """The number of bytes of incomplete messages."""
         whole = 0 if self._frame is None or self._frame is self._pieces else len(self._frame)
         return len(self._received) - self._start + len(self._pieces) + whole
 

@@ -211,7 +211,7 @@ class Listening(Struct, tag="listening", frozen=True):
 
 
 class Heard(Struct, tag="heard", frozen=True):
-    """The answer to Listening."""
+    """The answer to Listening: the leader knows it."""
 
     number: int
 

@@ -18,10 +18,10 @@ class Events(Protocol):
     """The events of a connection, for the network that decides what follows."""
 
     def connected(self, connection: PeerConnection) -> None:
-        """The connection was established."""
+        """Called when the connection was established."""
 
     def disconnected(self, connection: PeerConnection) -> None:
-        """The connection ended."""
+        """Called when the connection has ended."""
 
     def writable(self, connection: PeerConnection) -> None:
         """The write buffer has emptied."""
@@ -39,7 +39,7 @@ class Events(Protocol):
         """Received bytes are invalid, for the reason `why`."""
 
     def now(self) -> float:
-        """The loop's time, seconds."""
+        ...
 
 
 class PeerConnection(asyncio.Protocol):

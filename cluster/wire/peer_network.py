@@ -100,21 +100,18 @@ class PeerNetwork:
     # The driver's side
 
     def add_peer(self, name: str, address: str) -> None:
-        """See Outbox."""
         if not address:
             log.error("the address of %s is unknown: add it to the configuration of this node", name)
         link = self._links[name] = PeerLink(name, address)
         self._begin(link)
 
     def drop_peer(self, name: str) -> None:
-        """See Outbox."""
         link = self._links.pop(name)
         if link.task is not None:
             link.task.cancel()
         self._close(link)
 
     def send(self, name: str, message: Message) -> None:
-        """See Network."""
         link = self._links.get(name)
         if link is None or not link.up:
             return
@@ -122,23 +119,19 @@ class PeerNetwork:
         link.add(message)
 
     def buffered_bytes(self, name: str) -> int:
-        """See Network."""
         link = self._links.get(name)
         return 0 if link is None else link.unsent_bytes()
 
     def unsent_calls_bytes(self, name: str) -> int:
-        """See Wires."""
         link = self._links.get(name)
         return 0 if link is None else link.unsent_calls_bytes()
 
     def flush_appends(self) -> None:
-        """See Outbox."""
         if self._queued:
             for link in self._links.values():
                 link.flush_early()
 
     def flush(self) -> None:
-        """See Outbox."""
         if self._queued:
             self._queued = False
             for link in self._links.values():
@@ -242,7 +235,6 @@ class PeerNetwork:
         return refused or copied(hello, mine, self._links.values())
 
     def now(self) -> float:
-        """The loop's time, seconds."""
         return self._loop.time()
 
     def receives_large(self, connection: PeerConnection) -> None:

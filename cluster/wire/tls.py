@@ -94,7 +94,6 @@ class TlsTransport(asyncio.Protocol, asyncio.Transport):
     # ---- the handshake
 
     def step(self) -> None:
-        """Continue the handshake."""
         if self._ended:
             return
         self._queued = False
@@ -168,7 +167,6 @@ class TlsTransport(asyncio.Protocol, asyncio.Transport):
     # ---- asyncio.Transport: what the protocol above does
 
     def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
-        """Encrypt and send bytes."""
         if self._ended or not data:
             return
         try:
@@ -187,19 +185,15 @@ class TlsTransport(asyncio.Protocol, asyncio.Transport):
         return self._below.get_write_buffer_size()
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """See asyncio."""
         self._below.set_write_buffer_limits(high, low)
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """See asyncio."""
         return self._ssl if name == "ssl_object" else self._below.get_extra_info(name, default)
 
     def pause_reading(self) -> None:
-        """See asyncio."""
         self._below.pause_reading()
 
     def resume_reading(self) -> None:
-        """See asyncio."""
         self._below.resume_reading()
 
     def write_eof(self) -> None:
@@ -213,7 +207,6 @@ class TlsTransport(asyncio.Protocol, asyncio.Transport):
         self._below.close()
 
     def abort(self) -> None:
-        """Close at once."""
         self._ended = True
         self._below.abort()
 

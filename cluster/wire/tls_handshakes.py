@@ -21,7 +21,7 @@ class Handshake(Protocol):
     """A connection whose handshake is not complete."""
 
     def step(self) -> None:
-        """Continue the handshake."""
+        """Continue the handshake with received bytes."""
 
     @property
     def waits_for_us(self) -> bool:
@@ -77,7 +77,6 @@ class Handshakes:
             self._loop.call_soon(self._work)
 
     def close(self) -> None:
-        """Abort all incomplete handshakes."""
         if self._sweeping is not None:
             self._sweeping.cancel()
         for handshake in list(self._begun):

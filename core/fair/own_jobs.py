@@ -35,13 +35,13 @@ class OwnJobs(Struct, gc=False, eq=False):
         return self._first
 
     def add(self, job: Job) -> None:
-        """`job` came."""
+        """Add `job`, which became READY."""
         self.size += 1
         if self.size == 1 or (self._first is not None and job < self._first):
             self._first = job
 
     def remove(self, job: Job) -> None:
-        """`job` is gone."""
+        """Remove a job that is no longer READY."""
         self.size -= 1
         if self._first is not None and self._first.seq == job.seq:
             near = self.ready.near(job, NEAR) if self.size else ()

@@ -177,7 +177,7 @@ class FairScheduler:
     # ---- other jobs
 
     def deferred(self, job: DelayedJob) -> None:
-        """`job` became DELAYED."""
+        """Count a job that became DELAYED."""
         self._count(job, waiting=1)
 
     def undeferred(self, job: DelayedJob) -> None:
@@ -185,11 +185,11 @@ class FairScheduler:
         self._count(job, waiting=-1)
 
     def started(self, job: RunningJob) -> None:
-        """`job` became RUNNING."""
+        """Count a job that became RUNNING."""
         self._count(job, running=1)
 
     def stopped(self, job: RunningJob) -> None:
-        """`job` no longer runs."""
+        """Count out a job that no longer runs."""
         self._count(job, running=-1)
 
     def _count(self, job: DelayedJob | RunningJob, waiting: int = 0, running: int = 0) -> None:
@@ -262,7 +262,7 @@ class FairScheduler:
         account.idle_ms = None
 
     def end_entry(self) -> None:
-        """An entry is executed."""
+        """Finish the bookkeeping of an executed entry."""
         self._firsts.rank_moved()
         self.note_idle()
 
@@ -473,7 +473,7 @@ class FairScheduler:
         )
 
     def commit(self) -> None:
-        """Nothing needs to be undone."""
+        """Keep the changes: nothing needs to be undone."""
         self._saved = self._saved_levels = None
 
     def undo(self) -> None:

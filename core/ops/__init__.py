@@ -1,4 +1,4 @@
-"""What the log carries and what the machine answers: operations, entries, replies, effects, settings.
+"""The language of the log and the machine: operations, entries, replies, effects, settings.
 
 Uses only the limits.
 """

@@ -7,11 +7,11 @@ from sockpqd.core.ops.logged import Logged
 
 
 class Tick(Logged, tag=6, frozen=True):
-    """Nothing: its entry carries the clock forward."""
+    """Do nothing; the entry carries the clock forward."""
 
 
 class Address(Logged, frozen=True):
-    """Where a node can be reached: "host:port" for the other nodes and for clients, "" if unknown."""
+    """The addresses of a node: "host:port" for the other nodes and for clients, "" if unknown."""
 
     name: str
     peer: str = ""
@@ -24,7 +24,7 @@ class Lead(Logged, tag=7, frozen=True):
     `members`: all configured nodes in name order. They, `cluster_id` (16 random bytes) and `expire_default` only count
     in the first Lead of an empty cluster. `addresses`: used for members whose address is unknown.
 
-    `grace_ms`, and `silence_ms` without a leader: from now each lease lasts at least for the two together, or for
+    `grace_ms`, and `silence_ms` without a leader: from now each lease lasts at least for the sum of both, or for
     its own length instead of a longer `grace_ms`, once per hand-out (spec/state-machine 3.3).
     """
 
@@ -46,7 +46,7 @@ class CloneBegin(Logged, tag=8, frozen=True):
 
 
 class CloneChunk(Logged, tag=9, frozen=True):
-    """The next bytes of the clone."""
+    """The next bytes of the snapshot."""
 
     clone: int
     data: bytes
@@ -59,7 +59,7 @@ class CloneEnd(Logged, tag=10, frozen=True):
 
 
 class AddLearner(Logged, tag=11, frozen=True):
-    """`node` joins the cluster, at first without a vote (spec/cluster 7.2); `peer` and `client`: as in Address."""
+    """Let `node` join the cluster, at first without a vote (spec/cluster 7.2); `peer` and `client`: as in Address."""
 
     node: str
     peer: str
@@ -67,23 +67,24 @@ class AddLearner(Logged, tag=11, frozen=True):
 
 
 class PromoteLearner(Logged, tag=12, frozen=True):
-    """The learner `node` becomes a voter, if the voters are still those of `configuration`."""
+    """Make the learner `node` a voter, if the voters are still those of `configuration`."""
 
     node: str
     configuration: int
 
 
 class RemoveMember(Logged, tag=13, frozen=True):
-    """`node` leaves the cluster: a voter if the voters are still those of `configuration`, a learner in any case."""
+    """Remove `node` from the cluster: a voter only if the voters are still those of `configuration`, a learner always.
+    """
 
     node: str
     configuration: int
 
 
 class RaiseLevel(Logged, tag=78, frozen=True):
-    """The cluster has this feature level from here on (levels.py), if its members are still these; never a lower one.
+    """Raise the feature level of the cluster (levels.py), if its members are still these; it is never lowered.
 
-    `members`: voters and learner, in name order, all of which have told that they know the level.
+    `members`: voters and learner, in name order, all of which have reported that they know the level.
     """
 
     level: int
@@ -91,7 +92,7 @@ class RaiseLevel(Logged, tag=78, frozen=True):
 
 
 class SwitchService(Logged, tag=14, frozen=True):
-    """The whole service goes online or offline, independently of who leads. While it is offline no lease ends.
+    """Switch the whole service online or offline, independently of the leader. While it is offline no lease ends.
 
     `grace_ms`: when it goes online, leases that would end sooner are extended to clock + grace_ms, once per hand-out,
     so that workers can report what they have finished in the meantime.
@@ -102,10 +103,11 @@ class SwitchService(Logged, tag=14, frozen=True):
 
 
 class Resume(Logged, tag=42, frozen=True):
-    """For a while nothing could be logged, because of full disks for example: no client could use leases or sessions.
+    """Resume after a time in which nothing could be logged, for example because disks were full.
 
-    Those that would end sooner are extended to clock + `grace_ms`, even after a failover grace, which this does not use
-    up (spec/state-machine 3.4). It must be the first operation of its entry; nothing ends before it.
+    Clients could not use leases or sessions: those that would end sooner are extended to clock + `grace_ms`, even after
+    a failover grace, which this does not use up (spec/state-machine 3.4). It must be the first operation of its entry;
+    nothing ends before it.
     """
 
     grace_ms: int

@@ -6,7 +6,7 @@ from msgspec import Struct, field
 
 
 class Effects(Struct):
-    """Queues and items to look at. The dicts have no values: they are sets that keep the order of occurrence."""
+    """Queues and items that clients may wait for. The dicts have no values: they are sets in order of occurrence."""
 
     # Queues in which a job became READY, or one that was blocked by ITEMLIMIT became eligible; and its item, if any.
     ready: dict[str, None] = field(default_factory=dict)

@@ -1,8 +1,8 @@
-"""The entry of the log: operations that are executed together, and its bytes.
+"""The entry of the log: operations that are executed together, and their encoding.
 
 An entry is one record of the replicated log: the leader's clock, 64 random bits, and the operations collected in one
-turn of its event loop. Its bytes are a MessagePack array with the format number first, so that a node can refuse what
-it does not know. The tag of an operation is its number on disk: numbers are never reused.
+turn of its event loop. Its bytes are a MessagePack array with the format number first, so that a node can refuse
+formats it does not know. The tag of an operation is its number on disk: numbers are never reused.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ _OF_BOTH_FORMATS = frozenset({cluster.Tick, cluster.Lead, cluster.Resume, cluste
 
 
 class OldEntry(ValueError):
-    """The entry is of the format of 1.0.0rc1, and has operations that are not read from it."""
+    """The entry has the format of 1.0.0rc1, with operations that cannot be read from it."""
 
 
 class Entry(Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
-    """One record of the log. `now_ms` and `seed` are the leader's; `operations` are executed in order."""
+    """One record of the log. `now_ms` and `seed` are set by the leader; `operations` are executed in order."""
 
     format: int
     now_ms: int
@@ -78,7 +78,7 @@ _operation_decoder: msgspec.msgpack.Decoder[Operation] = msgspec.msgpack.Decoder
 
 
 def encode_entry(now_ms: int, seed: int, operations: list[Operation], level: int = FEATURE_LEVEL) -> bytes:
-    """Bytes of one log entry, as programs of this feature level read it.
+    """Encode one log entry for programs of this feature level.
 
     `now_ms`: Unix time in milliseconds; `seed`: 64 random bits.
     """
@@ -86,9 +86,9 @@ def encode_entry(now_ms: int, seed: int, operations: list[Operation], level: int
 
 
 def decode_entry(data: bytes) -> Entry:
-    """The entry in these bytes.
+    """Decode one log entry.
 
-    Raises OldEntry when it is of the format of 1.0.0rc1, otherwise ValueError when it is not of a known format.
+    Raises OldEntry if it has the format of 1.0.0rc1, ValueError if its format is unknown.
     """
     try:
         entry = _decoder.decode(data)
@@ -111,17 +111,17 @@ def _unread(number: int) -> str:
 
 
 def encode_operation(operation: Operation, level: int = FEATURE_LEVEL) -> bytes:
-    """Bytes of an operation by itself, for its fragments."""
+    """Encode an operation by itself, to be split into fragments."""
     return _encoder.encode(as_of(level, operation))
 
 
 def as_of(level: int, value: Any) -> Any:
-    """What to encode in place of `value` for programs of this feature level: no field in it is of a higher one."""
+    """The value to encode in place of `value` for programs of this feature level: without fields of a higher level."""
     return _cut(level, value) if level < FEATURE_LEVEL and FIELD_LEVELS else value
 
 
 def _cut(level: int, value: Any) -> Any:
-    """The arrays of which this consists."""
+    """The arrays that encode the value, cut at this level."""
     if isinstance(value, list | tuple):
         return [_cut(level, one) for one in value]
     if not isinstance(value, Struct):
@@ -135,14 +135,14 @@ def _cut(level: int, value: Any) -> Any:
 
 
 def decode_operation(data: bytes | bytearray) -> Operation:
-    """The operation in these bytes. Raises ValueError when they are none."""
+    """Decode an operation. Raises ValueError if the bytes are not an operation."""
     return _operation_decoder.decode(data)
 
 
 def continues(operation: Operation, before: Operation) -> bool:
-    """Whether `operation` must stand directly behind `before`, in the same entry.
+    """Return whether `operation` must stand directly behind `before`, in the same entry.
 
-    So must the hand-out of a PUT .. WAIT, behind its Put (spec/state-machine 4.7).
+    The hand-out of a PUT .. WAIT must, behind its Put (spec/state-machine 4.7).
     """
     if type(operation) is sessions.Request:
         if type(before) is fragments.LastFragment:
@@ -157,5 +157,5 @@ def continues(operation: Operation, before: Operation) -> bool:
 
 
 def name_of(operation: Operation) -> str:
-    """What is done, for log messages; of a Request what it asks for."""
+    """The name of the operation for log messages; for a Request the name of the requested operation."""
     return type(operation.operation if isinstance(operation, sessions.Request) else operation).__name__

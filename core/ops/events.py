@@ -1,4 +1,4 @@
-"""Events: what happens to jobs, queues and the cluster, as subscribers hear it (spec/events 2.1)."""
+"""Events of jobs, queues and the cluster, as subscribers get them (spec/events 2.1)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ EVENT_TYPES = (
     "FINQ", "FINI", "PUT", "TAKE", "DONE", "LATER", "EXPIRED", "DEAD", "TTL", "DEPTH", "PULSE", "LEADER", "IDLE",
     "DROP", "WORKER",
 )
-GAP = "GAP"         # a CLONE replaced everything: recorded for whoever subscribes to anything
+GAP = "GAP"         # a CLONE replaced everything: recorded for any subscriber
 
 
 class Event(Struct, gc=False, frozen=True):
-    """One event. `seq`: its number, counted since the cluster began; `words`: what its line says after the name."""
+    """One event. `seq`: its number, counted since the cluster began; `words`: the rest of its line after the name."""
 
     seq: int
     type: str

@@ -1,6 +1,6 @@
-"""The operations on jobs: what commands of workers and producers ask of the state machine.
+"""The operations on jobs, for the commands of workers and producers.
 
-A plain PUT, GET, DONE or LATER is an operation of its own and as small as can be. Options are fields of others; one
+A plain PUT, GET, DONE or LATER is an operation of its own and as small as possible. Options are fields of others; one
 that a later release adds stands at the end and has a feature level (core/levels.py).
 """
 
@@ -12,7 +12,7 @@ from sockpqd.core.ops.logged import Logged
 
 
 class Then(IntEnum):
-    """What happens to a running job when its lease ends (GET .. EXPIRE .. THEN)."""
+    """The action at the end of a running job's lease (GET .. EXPIRE .. THEN)."""
 
     DEFAULT = 0     # as the cluster's expire_default says at hand-out
     LATER = 1       # back to the end of its queue
@@ -21,7 +21,7 @@ class Then(IntEnum):
 
 
 class Put(Logged, tag=1, frozen=True):
-    """Add a job. `new_item`: the machine makes up an item name (PUT .. NEW), and `item` is None."""
+    """Add a job. `new_item`: the machine generates an item name (PUT .. NEW), and `item` is None."""
 
     queue: str
     priority: int
@@ -34,9 +34,9 @@ class Get(Logged, tag=2, frozen=True):
     """Hand out one job of the named queues, or of any queue if `queues` is None.
 
     `expire_ms`: the length of the lease, 0: no limit; None: no EXPIRE, so the queue's default applies. `item`: only
-    jobs of this item count. `item_of_put`: only those of the item of the Put before this operation in the same entry;
-    this is the hand-out of a PUT .. WAIT, which finds nothing if the Put was refused, and whose item may get its name
-    only there (NEW). `session`: bind the job to this session, so that it goes LATER when the session ends (GET ..
+    jobs of this item count. `item_of_put`: only jobs of the item of the preceding Put in the same entry; this is the
+    hand-out of a PUT .. WAIT, which finds nothing if the Put was refused, and whose item may get its name only there
+    (NEW). `session`: bind the job to this session, so that it is put back as by LATER when the session ends (GET ..
     BOUND).
     """
 
@@ -49,13 +49,13 @@ class Get(Logged, tag=2, frozen=True):
 
 
 class Done(Logged, tag=3, frozen=True):
-    """The running job `id` is done: remove it."""
+    """Finish and remove the running job `id`."""
 
     id: int
 
 
 class Later(Logged, tag=4, frozen=True):
-    """The running job `id` goes back to the end of its queue."""
+    """Put the running job `id` back at the end of its queue."""
 
     id: int
 
@@ -67,7 +67,7 @@ class Return(Logged, tag=5, frozen=True):
 
 
 class OnDup(IntEnum):
-    """What a Put does when an unfinished job of its queue has its key (PUT .. KEY .. ONDUP)."""
+    """The effect of a Put when an unfinished job of its queue has its key (PUT .. KEY .. ONDUP)."""
 
     FAIL = 0        # nothing: the reply is JobExists
     IGNORE = 1      # nothing: the reply is JobIgnored
@@ -75,7 +75,7 @@ class OnDup(IntEnum):
 
 
 class Policy(IntEnum):
-    """How one of several queues is chosen (GET .. BY, spec/state-machine 4.1)."""
+    """The choice of one of several queues (GET .. BY, spec/state-machine 4.1)."""
 
     RANDOM = 0      # each one that has a job is equally likely
     PRIORITY = 1    # the one whose first job has the highest priority; among equals in turn
@@ -84,7 +84,7 @@ class Policy(IntEnum):
     ORDER = 4       # the first in the Get; without names as SORTED
     SORTED = 5      # the first by name
     OLDEST = 6      # the one whose first job has been READY for longest
-    FAIR = 7        # that of the group which is next by the time used (spec/fair 4); it chooses the job as well
+    FAIR = 7        # of the group that is next by the time used (spec/fair 4); it chooses the job as well
     PLACE = 8       # the one whose first job has the least (-priority, seq); without names as SORTED
 
 
@@ -102,27 +102,27 @@ class ToQueues(Logged, tag=0, frozen=True):
 
 
 class ToTopic(Logged, tag=1, frozen=True):
-    """The same, named by what binds them: the queues of `topic` whose patterns match `route`."""
+    """The queues of `topic` whose patterns match `route`: the Put goes into all of them, or none."""
 
     topic: str
     route: str
 
 
 class PutWith(Logged, tag=22, frozen=True):
-    """A Put with options; None: without this one.
+    """A Put with options; None: without this option.
 
     `ttl_ms`: the job is removed if it is not handed out within this time after it becomes active; None: the TTL of its
     queue, DURATION_MS_MAX: none. `every_ms`: a Done makes it active again at the next multiple. `after`: it stays
     DELAYED until each of these items was finished once. `tries`: after this many attempts it is dead, instead of the
     number of its queue. `group`: see spec/fair 1.
 
-    `number`: the job gets a number, which is that of its first place, and its place stays the same for life.
-    `lease_ms`: how long those may keep it who take it without EXPIRE (0: no limit), instead of what its queue says.
-    `targets`: it goes into these queues instead of `put.queue`, if nothing in it is new or a duplicate and it has
-    neither a number nor a lease, which are not read.
+    `number`: the job gets a number, derived from its first place, and its place stays the same for life. `lease_ms`:
+    the lease of hand-outs without EXPIRE (0: no limit), instead of the queue's. `targets`: it goes into these queues
+    instead of `put.queue`, if nothing in it is new or a duplicate and it has neither a number nor a lease, which are
+    not read.
 
-    Replies: those of a Put, but StoredNumber instead of Stored if there is a number; with `targets` Spread, or the
-    refusal of the first queue that refuses.
+    Replies: as for Put, but StoredNumber instead of Stored if there is a number; with `targets` Spread, or the refusal
+    of the first queue that refuses.
     """
 
     put: Put
@@ -140,7 +140,7 @@ class PutWith(Logged, tag=22, frozen=True):
 
 
 class InTurn(Logged, frozen=True):
-    """By the turns of a connection (spec/state-machine 4.3), which the names in the Get are in the order of.
+    """By the turns of a connection (spec/state-machine 4.3); the names in the Get are in their order.
 
     `after`: without names, the queue that gave the connection its last job by turns; the next one by name follows.
     """
@@ -149,7 +149,7 @@ class InTurn(Logged, frozen=True):
 
 
 class Allowance(Logged, frozen=True):
-    """So many grants of this pulse are free."""
+    """The number of free grants of this pulse."""
 
     pulse: str
     count: int
@@ -158,13 +158,13 @@ class Allowance(Logged, frozen=True):
 class GetWith(Logged, tag=23, frozen=True):
     """A Get with options: up to `count` jobs, a `policy`, attempt data.
 
-    With PRIORITY the order of `get.queues`, if any, decides among equals, otherwise chance. `turn`: by RR or PRIORITY,
-    where other than without it a queue that has given a job goes to the end for the next job of the same operation;
-    `Handed.turned` says which jobs turn the cycle. `free`: it may take jobs of queues with a rate, as many as grants of
-    these pulses are free (spec/pulse 5.1); any other Get sees such queues empty.
+    With PRIORITY the order of `get.queues`, if any, decides among equals, otherwise chance. `turn`: by RR or PRIORITY;
+    then a queue that has given a job moves to the end for the next job of the same operation; `Handed.turned` says
+    which jobs turn the cycle. `free`: it may take jobs of queues with a rate, as many as grants of these pulses are
+    free (spec/pulse 5.1); any other Get sees such queues empty.
 
-    `number`: the job with this number, whether READY, DELAYED or BURIED, whatever keeps others from it; of the others
-    only `meta` and what `get` says of the lease and the session are read. A time of the job that is to come has come.
+    `number`: the job with this number, whether READY, DELAYED or BURIED, regardless of pauses and limits; of the other
+    options only `meta`, and the lease and the session of `get`, are read. A future time of the job counts as come.
 
     Replies: Empty, or HandedMany with `count`, Handed without; SessionNotFound; with `number` NotFound and JobRunning.
     """
@@ -179,7 +179,7 @@ class GetWith(Logged, tag=23, frozen=True):
 
 
 class How(IntEnum):
-    """How a hand-out ends (End)."""
+    """The ways in which a hand-out ends (End)."""
 
     DONE = 0        # the job is removed
     LATER = 1       # it goes back to its queue
@@ -187,7 +187,7 @@ class How(IntEnum):
 
 
 class Feedback(IntEnum):
-    """How what a grant of a pulse allowed has turned out (PULSE RESULT; options of DONE and LATER)."""
+    """The outcome of an action that a grant of a pulse allowed (PULSE RESULT; options of DONE and LATER)."""
 
     OK = 0
     FAIL = 1        # an error that says nothing about the rate
@@ -204,8 +204,8 @@ class End(Logged, tag=24, frozen=True):
     is given. `reason`: of LATER and BURY; it is kept with the job. `ran_ms`: its group is charged for that. `feedback`:
     for the pulse that granted the hand-out, instead of FAIL for a BURY and OK otherwise; `sleep_ms` with SLEEP only.
 
-    Replies: those of Done and Later; of BURY Finished (of the queue), NotFound; of several jobs Results, with a reply
-    for each.
+    Replies: as for Done and Later; of BURY Finished (of the queue), NotFound; of several jobs Results, with a reply for
+    each.
     """
 
     ids: int | tuple[int, ...]
@@ -223,13 +223,13 @@ class End(Logged, tag=24, frozen=True):
 
     @property
     def id(self) -> int:
-        """The id of the only job."""
+        """The id of the job, if there is only one."""
         assert isinstance(self.ids, int)
         return self.ids
 
 
 class Touch(Logged, tag=28, frozen=True):
-    """TOUCH (spec/state-machine 3.2): the lease counts from now, for `expire_ms`.
+    """TOUCH (spec/state-machine 3.2): restart the lease, for `expire_ms`.
 
     `ids`: the running job, or several. `expire_ms`: 0: no limit; None: as long as at hand-out. Without `expire_ms`
     there is no `then` either. `ran_ms`: the group is charged for it. Replies: Leased, NotFound; of several jobs
@@ -243,13 +243,13 @@ class Touch(Logged, tag=28, frozen=True):
 
     @property
     def id(self) -> int:
-        """The id of the only job."""
+        """The id of the job, if there is only one."""
         assert isinstance(self.ids, int)
         return self.ids
 
 
 class Selector(Logged, tag=0, frozen=True):
-    """One job: the running one of this `id`, or if that is 0 the one of `queue` that has `key`."""
+    """Selects a job: the running one of this `id`, or if that is 0 the one of `queue` that has `key`."""
 
     id: int = 0
     queue: str = ""
@@ -257,14 +257,14 @@ class Selector(Logged, tag=0, frozen=True):
 
 
 class Place(Logged, tag=1, frozen=True):
-    """One READY or DELAYED job of `queue`: the one whose place has this number (spec/state-machine 7.4)."""
+    """Selects the READY or DELAYED job of `queue` whose place has this number (spec/state-machine 7.4)."""
 
     queue: str
     seq: int
 
 
 class Number(Logged, tag=2, frozen=True):
-    """One numbered job, in whatever state."""
+    """Selects a numbered job in any state."""
 
     number: int
 
@@ -275,8 +275,8 @@ AnySelector = Selector | Place | Number
 class Change(Logged, tag=29, frozen=True):
     """CHANGE (spec/state-machine 7.3); None: unchanged. `no_item`: remove its item.
 
-    A running job can be changed by id or number only, otherwise the reply is JobRunning; its new `when` counts once it
-    goes back.
+    A running job can be changed by id or number only, otherwise the reply is JobRunning; its new `when` takes effect
+    when it goes back.
     """
 
     selector: AnySelector
@@ -288,7 +288,7 @@ class Change(Logged, tag=29, frozen=True):
 
 
 class Delete(Logged, tag=30, frozen=True):
-    """DELETE (spec/state-machine 7.3). `unless_running`: only a job that does not run.
+    """DELETE (spec/state-machine 7.3). `unless_running`: only a job that is not running.
 
     Replies: Finished, NotFound, JobRunning (by key, or `unless_running`).
     """
@@ -298,9 +298,9 @@ class Delete(Logged, tag=30, frozen=True):
 
 
 class Move(Logged, tag=31, frozen=True):
-    """MOVE (spec/state-machine 9.1): the running job is done here and put into `queue`, with its item, key and tries.
+    """MOVE (spec/state-machine 9.1): finish the running job here and put it into `queue`, with its item, key and tries.
 
-    Replies: Finished (of the old queue; never of the item), NotFound, and those by which a Put is refused.
+    Replies: Finished (of the old queue; never of the item), NotFound, and the refusals of a Put.
     """
 
     id: int
@@ -314,9 +314,8 @@ class Kick(Logged, tag=33, frozen=True):
     """KICK (spec/state-machine 8.3): put up to `count` dead jobs that came from `queue` back there.
 
     `here`: make the first `count` BURIED jobs of the queue READY instead, or if it has none the first DELAYED ones;
-    those that wait for items stay. `buried`: which of the two, when that was decided by the portion before.
-    `selector`: make this BURIED or DELAYED job READY, and no other. One operation moves a portion at most
-    (PORTION_MAX, PORTION_BYTES_MAX).
+    jobs that wait for items stay. `buried`: which of the two, as decided by the portion before. `selector`: make this
+    BURIED or DELAYED job READY, and no other. One operation moves a portion at most (PORTION_MAX, PORTION_BYTES_MAX).
 
     Replies: Removed (with `buried` if `here`); NotFound, with a `selector`.
     """

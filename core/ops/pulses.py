@@ -7,7 +7,7 @@ from sockpqd.core.ops.logged import Logged
 
 
 class PulseChange(Logged, frozen=True):
-    """New values for settings of a pulse; None: unchanged, or the default of a new one."""
+    """New values for settings of a pulse; None: unchanged, or the default for a new one."""
 
     rate: int | None = None             # grants per period, at most
     per_ms: int | None = None           # the length of a period
@@ -19,7 +19,7 @@ class PulseChange(Logged, frozen=True):
 
 
 class CreatePulse(Logged, tag=53, frozen=True):
-    """PULSE CREATE. `pulses_max`: there may be as many; None: any number.
+    """PULSE CREATE. `pulses_max`: the limit on the number of pulses; None: no limit.
 
     Replies: Accepted, PulseExists, TooManyPulses.
     """
@@ -31,7 +31,7 @@ class CreatePulse(Logged, tag=53, frozen=True):
 
 
 class ConfigurePulse(Logged, tag=54, frozen=True):
-    """PULSE CONFIG. A `rate` or `per_ms` lets the pulse begin anew (spec/pulse 4.4).
+    """PULSE CONFIG. A `rate` or `per_ms` restarts the pulse (spec/pulse 4.4).
 
     Replies: Accepted, PulseNotFound, BadSetting (a `max_wait_ms` without TOGETHER, `spread` with it, a
     rate of a queue's own pulse).
@@ -59,7 +59,7 @@ class SetPulse(Logged, tag=56, frozen=True):
 
 
 class Grant(Logged, tag=57, frozen=True):
-    """Give `count` grants, for which the proposer knows that the window has room (spec/pulse 2.1).
+    """Issue `count` grants, for which the proposer knows that the window has room (spec/pulse 2.1).
 
     Replies: Granted (of none while the pulse sleeps), PulseNotFound.
     """

@@ -16,14 +16,14 @@ class Order(IntEnum):
 
 
 class Sched(IntEnum):
-    """Which job of a queue is handed out."""
+    """The choice of the job that a queue hands out next."""
 
     FIFO = 0            # the first by priority, then in the order of the queue
     FAIR = 1            # one of the group that is next by the time used (spec/fair 4)
 
 
 class Overflow(IntEnum):
-    """What a Put into a queue does that has as many waiting jobs as it may (CAPACITY)."""
+    """The reaction of a queue that has reached its CAPACITY to a Put."""
 
     REFUSE = 0          # it is refused
     DROPOLDEST = 1      # it takes the place of a waiting job
@@ -84,10 +84,10 @@ class CreateQueue(Logged, tag=35, frozen=True):
 
 
 class ConfigureQueue(Logged, tag=36, frozen=True):
-    """QUEUE CONFIG with settings: of a queue that has none as well.
+    """QUEUE CONFIG with settings, also of a queue that has none yet.
 
     Replies: Accepted; QueueNotEmpty (another `order` or `item_limit` would move more than 2,000 waiting jobs),
-    TooManyQueues; for `rate` and `pulse` those of CreateQueue.
+    TooManyQueues; for `rate` and `pulse` as for CreateQueue.
     """
 
     queue: str
@@ -105,9 +105,9 @@ class DeleteQueue(Logged, tag=37, frozen=True):
 
 
 class PurgeQueue(Logged, tag=38, frozen=True):
-    """QUEUE PURGE: jobs in this state (None: all but the running ones) are removed, a portion at most.
+    """QUEUE PURGE: remove jobs in this state (None: all but the running ones), at most a portion.
 
-    `before_seq`: only those put before (Machine.next_seq; None: all). Replies: Removed, QueueNotFound.
+    `before_seq`: only jobs put before (Machine.next_seq; None: all). Replies: Removed, QueueNotFound.
     """
 
     queue: str
@@ -129,7 +129,7 @@ class PauseQueue(Logged, tag=39, frozen=True):
 
 
 class ResumeQueue(Logged, tag=40, frozen=True):
-    """QUEUE RESUME: in and out. Replies: Accepted, QueueNotFound."""
+    """QUEUE RESUME: end the pauses in both directions. Replies: Accepted, QueueNotFound."""
 
     queue: str
 
@@ -146,10 +146,10 @@ class Configure(Logged, tag=41, frozen=True):
 
 
 class ExpireQueue(Logged, tag=65, frozen=True):
-    """The leader has seen nobody use `queue` since `since_ms` (replicated time): delete it if its IDLE is over.
+    """Delete `queue` if its IDLE time is over; the leader has seen no use of it since `since_ms` (replicated time).
 
     Nothing happens if the state knows of a later use. Replies: Accepted; Removed when there were more jobs than a
-    portion: then the queue is still there, with the others.
+    portion: then the queue still exists, with the others.
     """
 
     queue: str

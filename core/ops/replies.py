@@ -8,7 +8,7 @@ from sockpqd.core.ops.workers import WorkerState
 
 
 class Stored(Struct, gc=False, frozen=True):
-    """Put: the job is queued. `item`: the name made up for PUT .. NEW, otherwise None."""
+    """Put: the job is queued. `item`: the name generated for PUT .. NEW, otherwise None."""
 
     item: str | None = None
 
@@ -27,7 +27,7 @@ class Meta(Struct, gc=False, frozen=True):
     attempt: int                # this hand-out is the n-th
     at_ms: int | None           # the time it was put for, if any
     deadline_ms: int | None
-    reason: str | None = None   # why it was put back last, if its worker said it
+    reason: str | None = None   # why it was put back last, if its worker gave a reason
     group: str | None = None
     number: int | None = None   # of a numbered job
 
@@ -55,7 +55,7 @@ class HandedMany(Struct, gc=False, frozen=True):
 
 
 class Empty(Struct, gc=False, frozen=True):
-    """Get: there is no job. `unfinished`: the queues asked for still have unfinished jobs (which decides GETBE)."""
+    """Get: there is no job. `unfinished`: the queues still have unfinished jobs (which decides GETBE)."""
 
     unfinished: bool
 
@@ -80,11 +80,11 @@ class Leased(Struct, gc=False, frozen=True):
 
 
 class JobExists(Struct, gc=False, frozen=True):
-    """PutWith, Move: the queue has an unfinished job with this key, or had one not long ago (KEEP)."""
+    """PutWith, Move: an unfinished job of the queue has this key, or a finished one whose key is retained (KEEP)."""
 
 
 class JobIgnored(Struct, gc=False, frozen=True):
-    """PutWith with IGNORE: the same, which counts as success (200 OK EXISTS)."""
+    """PutWith with IGNORE: as JobExists, but counted as success (200 OK EXISTS)."""
 
 
 class JobReplaced(Struct, gc=False, frozen=True):
@@ -108,23 +108,23 @@ class QueueNotEmpty(Struct, gc=False, frozen=True):
 
 
 class QueueFull(Struct, gc=False, frozen=True):
-    """Put, Move: the queue has as many waiting jobs as it may (CAPACITY); 503 Queue Full."""
+    """Put, Move: the queue has reached its CAPACITY of waiting jobs; 503 Queue Full."""
 
 
 class QueuePaused(Struct, gc=False, frozen=True):
-    """Put, Move: the queue takes no jobs (QUEUE PAUSE .. IN); 503 Queue Paused."""
+    """Put, Move: the queue is paused (QUEUE PAUSE .. IN); 503 Queue Paused."""
 
 
 class DataTooLarge(Struct, gc=False, frozen=True):
-    """Put, Move, Change: more than the queue's MAXDATA; 413 Data Too Large."""
+    """Put, Move, Change: the data exceed the queue's MAXDATA; 413 Data Too Large."""
 
 
 class TooManyQueues(Struct, gc=False, frozen=True):
-    """CreateQueue, ConfigureQueue, PauseQueue: no more queues may have settings; 503 Busy."""
+    """CreateQueue, ConfigureQueue, PauseQueue: no further queues may have settings; 503 Busy."""
 
 
 class PulseExists(Struct, gc=False, frozen=True):
-    """CreatePulse: there is a pulse of this name."""
+    """CreatePulse: a pulse of this name exists already."""
 
 
 class PulseNotFound(Struct, gc=False, frozen=True):
@@ -140,7 +140,7 @@ class TooManyPulses(Struct, gc=False, frozen=True):
 
 
 class BadSetting(Struct, gc=False, frozen=True):
-    """The settings contradict those there are; 400 Bad Arguments."""
+    """The settings contradict the present ones; 400 Bad Arguments."""
 
 
 class TicketNotFound(Struct, gc=False, frozen=True):
@@ -172,7 +172,7 @@ class Removed(Struct, gc=False, frozen=True):
 
 
 class Results(Struct, gc=False, frozen=True):
-    """End or Touch of several jobs, Batch: the replies one by one."""
+    """End or Touch of several jobs, Batch: the replies in order."""
 
     replies: tuple[Reply, ...]
 
@@ -197,7 +197,7 @@ class InvalidSnapshot(Struct, gc=False, frozen=True):
 
 
 class FragmentsMissing(Struct, gc=False, frozen=True):
-    """Fragment, LastFragment: what comes before it is not there; the operation was not executed and never will be."""
+    """Fragment, LastFragment: an earlier fragment is missing; the operation was not executed and never will be."""
 
 
 class NotYet(Struct, gc=False, frozen=True):
@@ -230,7 +230,7 @@ class ChangeInProgress(Struct, gc=False, frozen=True):
 
 
 class SessionOpened(Struct, gc=False, frozen=True):
-    """OpenSession: the name by which the client will refer to the session, and how long it lives without use."""
+    """OpenSession: the name by which the client refers to the session, and how long it lives without use."""
 
     sid: str
     ttl_ms: int
@@ -286,7 +286,7 @@ class TooManyBindings(Struct, gc=False, frozen=True):
 
 
 class WorkerBounds(Struct, gc=False, frozen=True):
-    """BeatWorker: what an operator wants of the worker; None: nothing was said."""
+    """BeatWorker: the operator's wishes for the worker; None: not set."""
 
     most: int | None
     least: int | None
@@ -394,7 +394,7 @@ TICKET_NOT_FOUND = TicketNotFound()
 
 
 def digests_of(replies: list[Reply]) -> list[object]:
-    """What the hash chain covers of the replies to the operations of an entry: all but the data of jobs handed out.
+    """The part of an entry's replies that the hash chain covers: everything but the data of jobs handed out.
 
     These data, up to megabytes, came with an entry that the chain covers; a job is represented by its id and length.
     """

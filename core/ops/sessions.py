@@ -23,7 +23,7 @@ class OpenSession(Logged, tag=15, frozen=True):
 
 
 class AttachSession(Logged, tag=16, frozen=True):
-    """A client comes back to its session, named by number and secret.
+    """Resume a session, named by number and secret, for a client that came back.
 
     A session of a user is open to this `user` only, and to clients without a name ("").
     """
@@ -34,10 +34,10 @@ class AttachSession(Logged, tag=16, frozen=True):
 
 
 class CloseSession(Logged, tag=17, frozen=True):
-    """End the session. Jobs bound to it go LATER with `release`, otherwise they run on (spec/sessions 4.2).
+    """End the session. Jobs bound to it are put back with `release`, otherwise they run on (spec/sessions 4.2).
 
     `first`: they go back to their old places. Replies: Accepted, SessionNotFound; Removed if there were more jobs to
-    unbind, or to put back to their places, than one entry may: the session goes on with the others.
+    unbind, or to put back, than one entry may: the session goes on with the others.
     """
 
     session: int
@@ -46,7 +46,7 @@ class CloseSession(Logged, tag=17, frozen=True):
 
 
 class TouchSession(Logged, tag=18, frozen=True):
-    """Use the session, so that it does not end; or several, as far as they have not ended, such as all of a program.
+    """Use the session, so that it does not end; or several, such as all sessions of a program, as far as they exist.
 
     Replies: Accepted; SessionNotFound, of a single one.
     """
@@ -63,10 +63,10 @@ Requested = (
 class Request(Logged, tag=19, frozen=True):
     """Execute `operation`, unless request `number` of the session was answered before: then repeat the answer.
 
-    `digest` (16 bytes, or none) is that of the client's whole command: one number stands for one command. A command of
+    `digest` (16 bytes, or none) identifies the client's whole command: one number stands for one command. A command of
     several operations gives each of them its own `part`: 0 is the command itself, 1 the hand-out of a PUT .. WAIT. With
     `keep_waiting` (GETB, GETBE, the hand-out of a WAIT) an Empty is not an answer yet: the same Request is proposed
-    again when there may be a job. With `until_finished` too (GETBE), that is so only for an Empty with unfinished jobs.
+    again when there may be a job. With `until_finished` too (GETBE), this holds only for an Empty with unfinished jobs.
     """
 
     session: int

@@ -10,7 +10,7 @@ from sockpqd.core.ops.queues import Order, Overflow, Sched
 
 
 class QueueSettings(Struct, gc=False, frozen=True):
-    """Of one queue; 0 means no limit. QueueChange explains each."""
+    """The settings of one queue; 0 means no limit. QueueChange explains each."""
 
     expire_ms: int = 0
     then: Then = Then.LATER
@@ -41,7 +41,7 @@ class QueueSettings(Struct, gc=False, frozen=True):
 
 
 class ClusterSettings(Struct, gc=False, frozen=True):
-    """Of the cluster; None: as each node's own configuration says."""
+    """The settings of the cluster; None: as configured on each node."""
 
     expire_default: Then = Then.LATER
     autocreate: bool = True

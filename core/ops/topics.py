@@ -6,7 +6,7 @@ from sockpqd.core.ops.logged import Logged
 
 
 class BindQueue(Logged, tag=75, frozen=True):
-    """TOPIC BIND: jobs put to `topic` come into `queue` too, those whose key matches `pattern` (None: all).
+    """TOPIC BIND: put jobs of `topic` into `queue` too, if their key matches `pattern` (None: all).
 
     Replies: Accepted, QueueNotFound (AUTOCREATE is OFF), TooManyBindings.
     """
@@ -17,7 +17,7 @@ class BindQueue(Logged, tag=75, frozen=True):
 
 
 class UnbindQueue(Logged, tag=76, frozen=True):
-    """TOPIC UNBIND: take back one BindQueue. Replies: Accepted, TopicNotFound, BindingNotFound."""
+    """TOPIC UNBIND: remove one binding. Replies: Accepted, TopicNotFound, BindingNotFound."""
 
     topic: str
     queue: str
@@ -25,7 +25,7 @@ class UnbindQueue(Logged, tag=76, frozen=True):
 
 
 class DeleteTopic(Logged, tag=77, frozen=True):
-    """TOPIC DELETE: take back all bindings of the topic. Replies: Accepted, TopicNotFound."""
+    """TOPIC DELETE: remove all bindings of the topic. Replies: Accepted, TopicNotFound."""
 
     topic: str
 

@@ -26,6 +26,6 @@ class SetUser(Logged, tag=20, frozen=True):
 
 
 class DeleteUser(Logged, tag=21, frozen=True):
-    """Remove the user `name`."""
+    """Remove the user `name`. Replies: Accepted, UserNotFound."""
 
     name: str

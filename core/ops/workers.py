@@ -1,4 +1,4 @@
-"""The operations on workers: pools of worker processes that tell who they are (spec/state-machine 11)."""
+"""The operations on workers: pools of worker processes that report themselves (spec/state-machine 11)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sockpqd.core.ops.logged import Logged
 
 
 class WorkerState(IntEnum):
-    """What an operator wants of a pool."""
+    """The states in which an operator wants a pool."""
 
     RUN = 0
     PAUSE = 1       # take no more jobs for now
@@ -16,7 +16,7 @@ class WorkerState(IntEnum):
 
 
 class BeatWorker(Logged, tag=71, frozen=True):
-    """WORKER: the pool `name` is there, with this many places for jobs, of which `busy` are in use.
+    """WORKER: the pool `name` is alive, with `slots` places for jobs, of which `busy` are in use.
 
     It belongs to `session`, which this uses, and ends with it; another session may have the name then, or once this one
     has been silent for long. `address`: from where it is connected. Replies: WorkerBounds, SessionNotFound,
@@ -31,7 +31,7 @@ class BeatWorker(Logged, tag=71, frozen=True):
 
 
 class SetWorker(Logged, tag=72, frozen=True):
-    """WORKER SET: what the pool is told with its next heartbeats; None: unchanged.
+    """WORKER SET: set the answer to the pool's next heartbeats; None: unchanged.
 
     Replies: Accepted, WorkerNotFound, BadSetting (a `least` above the `most` that holds).
     """

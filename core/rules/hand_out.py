@@ -22,7 +22,7 @@ def can_hand_out(queue: Queue, item_queue: ItemQueue) -> bool:
 
 
 def available_of_item(queue: Queue, item_queue: ItemQueue) -> int:
-    """How many jobs of the item could be handed out now, one after the other."""
+    """The number of jobs of the item that could be handed out now, one after the other."""
     settings = queue.settings
     if settings is None:
         return item_queue.ready.size

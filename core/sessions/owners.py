@@ -37,7 +37,7 @@ class Owners:
         self._owners: dict[tuple[str, str], _Owner] = {}
 
     def count(self, user: str, address: str) -> int:
-        """How many sessions this owner has."""
+        """The number of sessions of this owner."""
         owner = self._owners.get((user, address))
         return 0 if owner is None else owner.sessions
 

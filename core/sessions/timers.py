@@ -46,7 +46,6 @@ class TimerWheel:
         slot[session.number] = session
 
     def remove(self, session: Session) -> None:
-        """Unschedule the session."""
         if session.imminent:
             self._imminent.remove((session.scheduled_ms, session.number))
             return

@@ -129,7 +129,7 @@ class Queue(Struct, gc=False, eq=False):
         )
 
     def available(self) -> int:
-        """How many jobs could be handed out now, one after the other."""
+        """The number of jobs that could be handed out now, one after the other."""
         settings = self.settings
         if settings is None:
             return self.ready.size

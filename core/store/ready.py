@@ -33,7 +33,7 @@ _NO_JOBS: dict[int, int] = {}
 
 
 def place_of(job: Job) -> tuple[int, int, int]:
-    """Where the job stands among the READY ones of its queue."""
+    """The place of the job among the READY ones of its queue."""
     return job.rank, job.when, job.seq
 
 

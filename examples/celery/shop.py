@@ -36,11 +36,11 @@ def bill(prices: list[int]) -> int:
 
 @app.task(name="shop.remind")
 def remind(total: int) -> None:
-    """Ask for the money."""
+    """Remind the customer to pay the bill."""
 
 
 def main() -> None:
-    """Order something every second."""
+    """Order an article every second, until interrupted."""
     order = 0
     while True:
         order += 1

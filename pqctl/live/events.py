@@ -1,4 +1,4 @@
-"""`pqctl events`: follows events."""
+"""`pqctl events`: prints events as they happen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many jobs come and go in a second, counted from events."""
+"""The rates of jobs that come and go in a second, counted from events."""
 
 from __future__ import annotations
 

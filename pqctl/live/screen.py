@@ -94,7 +94,6 @@ class TopScreen(App[None]):
         self._over = False
 
     def compose(self) -> ComposeResult:
-        """Build the screen."""
         yield Static("asking the cluster ..", id="head", markup=False)
         yield Static("", id="sums", markup=False)
         yield Static("", id="remarks", markup=False)
@@ -115,7 +114,6 @@ class TopScreen(App[None]):
         threading.Thread(target=self._ask, daemon=True).start()      # its last question may outlive the screen
 
     def on_unmount(self) -> None:
-        """Let the thread end."""
         self._over = True
         self._due.set()
 
@@ -135,12 +133,10 @@ class TopScreen(App[None]):
         event.input.display = bool(event.value)
 
     def action_filter(self) -> None:
-        """Ask for a prefix."""
         self.query_one("#filter", Input).display = True
         self.query_one("#filter", Input).focus()
 
     def action_unfilter(self) -> None:
-        """Show all queues."""
         field = self.query_one("#filter", Input)
         field.value, field.display = "", False
         self._table("queues").focus()
@@ -156,12 +152,10 @@ class TopScreen(App[None]):
         self._show()
 
     def action_slower(self) -> None:
-        """Ask less often."""
         self._interval = next((one for one in INTERVALS_S if one > self._interval), self._interval)
         self._show()
 
     def action_faster(self) -> None:
-        """Ask more often."""
         self._interval = next((one for one in reversed(INTERVALS_S) if one < self._interval), self._interval)
         self._due.set()
         self._show()
@@ -243,7 +237,7 @@ class TopScreen(App[None]):
         )
 
     def _sorted(self, rows: list[QueueLine]) -> list[QueueLine]:
-        """Names upwards, figures downwards; equal ones by name."""
+        """Sort names upwards and figures downwards, equal ones by name."""
         rows = sorted(rows, key=lambda row: row.name, reverse=self._order == BY_NAME and self._reverse)
         if self._order != BY_NAME:
             rows.sort(key=SORTS[self._order], reverse=not self._reverse)

@@ -64,7 +64,7 @@ def told(row: QueueLine) -> dict[str, object]:
 
 
 def picture(rows: list[QueueLine]) -> Table:
-    """The table."""
+    """The table of the queues, with their rates."""
     from sockpqd.pqctl.output.table import Column, table
 
     columns = [Column("queue", folds=True), *(Column(title, figures=True) for title in TITLES)]

@@ -19,7 +19,6 @@ class Line:
     """A connection. `got` is called with everything received, in a thread of its own."""
 
     def __init__(self, server: str, access: ClusterAccess, timeout: float, got: Callable[[bytes], None]) -> None:
-        """Connect; raises OSError."""
         host, _, port = server.rpartition(":")
         host = host.removeprefix("[").removesuffix("]")
         self.server = server
@@ -37,7 +36,6 @@ class Line:
         self._thread.start()
 
     def send(self, data: bytes) -> None:
-        """Send bytes; raises OSError."""
         with self._changed:
             self._received = 0
         self._socket.sendall(data)

@@ -28,7 +28,7 @@ HELP or ? shows how commands are written. Tab completes, Ctrl-C gives up waiting
 
 
 class Input(Protocol):
-    """The source of commands."""
+    """The source of commands: a terminal or a file."""
 
     def command(self, prompt: str) -> str:
         """Read a command; raises EOFError."""

@@ -65,7 +65,6 @@ class LoadPart:
 
     @property
     def rate(self) -> float:
-        """Jobs per second."""
         return len(self.latencies_s) / self.seconds if self.seconds else 0.0
 
     def percentile_ms(self, percent: int) -> float | None:

@@ -1,4 +1,4 @@
-"""The loop over events."""
+"""The loop over events of Client.events()."""
 
 from __future__ import annotations
 

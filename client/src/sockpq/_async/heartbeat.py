@@ -21,7 +21,7 @@ class Heartbeat:
         self._task: asyncio.Task[None] | None = None
 
     def begin(self, job: Job) -> None:
-        """Keep this job alive."""
+        """Renew the lease of this job from now on."""
         self._beats.begin(job, monotonic())
         self._changed.set()
         if self._task is None:

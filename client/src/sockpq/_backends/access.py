@@ -25,7 +25,7 @@ class Login:
     __slots__ = ("_secret", "user")
 
     def __init__(self, user: str, secret: str) -> None:
-        """Raises BadArguments, TypeError."""
+        """Check the arguments; raises BadArguments, TypeError."""
         self.user = arguments.user(user)
         self._secret = arguments.secret(secret)
 
@@ -38,7 +38,7 @@ class Login:
         return connection.auth_challenge(self.user)
 
     def response(self, nonce: bytes) -> Command[None]:
-        """The answer to it."""
+        """The answer to the challenge of the server."""
         return connection.auth_response(self._secret, nonce)
 
 
@@ -49,7 +49,7 @@ class Access:
         self, tls: Tls = None, user: str | None = None, secret: str | None = None,
         secret_file: str | os.PathLike[str] | None = None,
     ) -> None:
-        """From what a caller gives. Raises BadArguments, TypeError."""
+        """Build the access from a caller's arguments. Raises BadArguments, TypeError."""
         if secret is not None and secret_file is not None:
             raise BadArguments("a secret and a file with one exclude each other")
         if (user is None) != (secret is None and secret_file is None):
@@ -69,12 +69,12 @@ class Access:
 
     @property
     def tls(self) -> ssl.SSLContext | None:
-        """None: plain TCP."""
+        """The TLS context, None for plain TCP."""
         return self._ca.value if self._ca else self._context
 
     @property
     def login(self) -> Login | None:
-        """None: no AUTH."""
+        """User and secret, None without AUTH."""
         return self._secret.value if self._secret else self._login
 
     def read_again(self) -> None:

@@ -55,7 +55,6 @@ class LoopNetwork:
 
     @property
     def closed(self) -> bool:
-        """Was `close` called?"""
         return self._closed.is_set()
 
     def close(self) -> None:
@@ -81,7 +80,6 @@ class LoopNetwork:
         return monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait, or until `close`."""
         with suppress(TimeoutError):
             async with TimeLimit(seconds):
                 await self._closed.wait()
@@ -157,7 +155,6 @@ class LoopNetwork:
             await asyncio.wait([stream.ended for stream in left], timeout=timeout)
 
     def lock(self) -> LoopLock:
-        """A new lock."""
         return LoopLock()
 
     def race(self, coroutines: Sequence[Coroutine[Any, Any, T]]) -> LoopRace[T]:
@@ -166,7 +163,7 @@ class LoopNetwork:
 
 
 class LoopLock:
-    """A lock between tasks."""
+    """A lock between tasks of one loop."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()

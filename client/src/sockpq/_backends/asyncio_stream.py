@@ -15,7 +15,7 @@ PAUSE_BYTES = 1_048_576     # received bytes kept for a task that is not receivi
 
 
 class TransportStream(asyncio.Protocol):
-    """For one task at a time, except `abort`."""
+    """A stream on an asyncio transport, for one task at a time, except `abort`."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -33,7 +33,6 @@ class TransportStream(asyncio.Protocol):
     # what the transport calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection is open."""
         self._transport = cast(asyncio.Transport, transport)    # uvloop's is one without inheriting from it
         note_connection(self)
         self._transport.set_write_buffer_limits(high=0)       # so that pause_writing tells of the first byte not sent
@@ -41,7 +40,6 @@ class TransportStream(asyncio.Protocol):
             transport.max_size = READ_BYTES
 
     def data_received(self, data: bytes) -> None:
-        """Bytes have come."""
         self._received.append(data)
         self._received_bytes += len(data)
         if self._received_bytes > PAUSE_BYTES and not self._paused:
@@ -56,7 +54,6 @@ class TransportStream(asyncio.Protocol):
         return False
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The connection is gone."""
         self._at_end = True
         self._error = error
         if self._timer:
@@ -71,7 +68,7 @@ class TransportStream(asyncio.Protocol):
         self._full = True
 
     def resume_writing(self) -> None:
-        """It has taken them all."""
+        """Wake the writer: the transport has taken all bytes."""
         self._full = False
         self._wake()
 
@@ -105,7 +102,6 @@ class TransportStream(asyncio.Protocol):
         return size - 1
 
     async def receive(self, timeout: float) -> bytes:
-        """Return the next bytes."""
         if not self._received and not self._at_end:
             await self._wait(timeout)
         data = self.arrived()
@@ -130,7 +126,6 @@ class TransportStream(asyncio.Protocol):
         return b""
 
     def quiet(self) -> bool:
-        """Is it open, with nothing unasked in it?"""
         return not self._received and not self._at_end
 
     def peer(self) -> Address:
@@ -141,10 +136,9 @@ class TransportStream(asyncio.Protocol):
         return Address(*name[:2])
 
     def expires_at(self) -> None:
-        """There is no certificate."""
+        ...
 
     def finish(self, farewell: bytes = b"") -> None:
-        """Send no more."""
         if not self._at_end and self._transport.can_write_eof():
             with suppress(OSError):         # the other side was faster
                 if farewell:
@@ -152,7 +146,6 @@ class TransportStream(asyncio.Protocol):
                 self._transport.write_eof()
 
     def withdraw(self) -> None:
-        """Send no more."""
         self.finish()
 
     def abort(self) -> None:
@@ -160,7 +153,6 @@ class TransportStream(asyncio.Protocol):
         self._transport.abort()
 
     def close(self, farewell: bytes = b"") -> None:
-        """Close it."""
         if farewell and not self._at_end:
             self._transport.write(farewell)
         self._transport.close()
@@ -175,7 +167,7 @@ class TransportStream(asyncio.Protocol):
             self._waiter.set_result(None)
 
     async def _wait(self, timeout: float) -> None:
-        """Until the transport calls; raises TimeoutError."""
+        """Wait until the transport calls; raises TimeoutError."""
         self._waiter = self._loop.create_future()
         self._wait_until = self._loop.time() + timeout
         if self._timer is None or self._timer.when() > self._wait_until:

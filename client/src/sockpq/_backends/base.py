@@ -64,7 +64,7 @@ class Stream(Protocol):
         ...
 
     def quiet(self) -> bool:
-        """Is it open, with nothing unasked in it?"""
+        """Return whether the stream is open and holds no unexpected bytes."""
         ...
 
     def peer(self) -> Address:
@@ -72,7 +72,7 @@ class Stream(Protocol):
         ...
 
     def expires_at(self) -> int | None:
-        """When the other side's certificate ends, in Unix time; None without one."""
+        """The end of the other side's certificate in Unix time; None without one."""
         ...
 
     def finish(self, farewell: bytes = b"") -> None:
@@ -121,7 +121,7 @@ class Network(Protocol):
 
     @property
     def closed(self) -> bool:
-        """Was `close` called?"""
+        """Return whether `close` has been called."""
         ...
 
     def close(self) -> None:
@@ -137,7 +137,7 @@ class Network(Protocol):
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Wait, or until `close`."""
+        """Wait for some seconds, or until `close`."""
         ...
 
     @property
@@ -153,7 +153,7 @@ class Network(Protocol):
         ...
 
     def lock(self) -> Lock:
-        """A new lock."""
+        """Create a lock between concurrent calls."""
         ...
 
     def race(self, coroutines: Sequence[Coroutine[Any, Any, T]]) -> Race[T]:

@@ -50,7 +50,6 @@ class ThreadNetwork:
 
     @property
     def closed(self) -> bool:
-        """Was `close` called?"""
         return self._closed.is_set()
 
     def close(self) -> None:
@@ -65,7 +64,6 @@ class ThreadNetwork:
         return monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait, or until `close`."""
         self._closed.wait(seconds)
 
     async def connect(self, address: Address, timeout: float) -> Stream:
@@ -97,13 +95,12 @@ class ThreadNetwork:
         """Nothing: a generator ends when nobody has it any more."""
 
     async def settle(self, timeout: float) -> None:
-        """Nothing to wait for."""
+        ...
 
     async def drain(self, timeout: float) -> None:
         """Nothing to wait for: closed sockets send their last bytes by themselves."""
 
     def lock(self) -> ThreadLock:
-        """A new lock."""
         return ThreadLock()
 
     def race(self, coroutines: Sequence[Coroutine[Any, Any, T]]) -> ThreadRace[T]:
@@ -125,7 +122,6 @@ class SocketStream:
                 connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
     def fileno(self) -> int:
-        """See Connected."""
         return self._socket.fileno()
 
     async def send(self, buffers: Sequence[bytes], timeout: float) -> int:
@@ -149,7 +145,6 @@ class SocketStream:
         return sent
 
     async def receive(self, timeout: float) -> bytes:
-        """Return the next bytes."""
         self._limit(timeout)
         return self._socket.recv(READ_BYTES)
 
@@ -162,7 +157,6 @@ class SocketStream:
             return None
 
     def quiet(self) -> bool:
-        """Is it open, with nothing unasked in it?"""
         self._limit(0)
         try:
             self._socket.recv(1, socket.MSG_PEEK)
@@ -178,10 +172,9 @@ class SocketStream:
         return Address(host, port)
 
     def expires_at(self) -> None:
-        """There is no certificate."""
+        ...
 
     def finish(self, farewell: bytes = b"") -> None:
-        """Send no more."""
         with suppress(OSError):
             if farewell:
                 self._limit(0)
@@ -199,7 +192,6 @@ class SocketStream:
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self, farewell: bytes = b"") -> None:
-        """Close it."""
         if farewell:
             with suppress(OSError):
                 self._limit(0)
@@ -213,7 +205,7 @@ class SocketStream:
 
 
 class ThreadLock:
-    """A lock between threads."""
+    """A lock between threads of this process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -247,4 +239,4 @@ class ThreadRace(Generic[T]):
             return None
 
     def stop(self) -> None:
-        """Nothing to do."""
+        ...

@@ -94,7 +94,6 @@ class TlsStream:
         return sent
 
     async def receive(self, timeout: float) -> bytes:
-        """Return the next bytes."""
         begun = self._now()
         left = timeout
         while True:
@@ -120,7 +119,7 @@ class TlsStream:
         return self._take(came) or (b"" if self._at_end else None)
 
     def quiet(self) -> bool:
-        """Is it open, with nothing unasked in it? Session tickets come unasked, when the server likes."""
+        """Return whether it is open without unexpected bytes. Session tickets may come at any time."""
         try:
             return not self._at_end and not self._broken and self.arrived() is None
         except OSError:
@@ -131,13 +130,11 @@ class TlsStream:
         return self._stream.peer()
 
     def expires_at(self) -> int | None:
-        """When the other side's certificate ends."""
         certificate = self._tls.getpeercert()
         ends = certificate.get("notAfter") if certificate else None     # empty for one that was not verified
         return int(ssl.cert_time_to_seconds(ends)) if isinstance(ends, str) else None
 
     def finish(self, farewell: bytes = b"") -> None:
-        """Send no more."""
         self._stream.finish(self._last(farewell))
 
     def withdraw(self) -> None:
@@ -153,7 +150,7 @@ class TlsStream:
         self._stream.close(self._last(farewell) if farewell else b"")
 
     def _last(self, farewell: bytes) -> bytes:
-        """These bytes and the end of this direction, as TLS writes them."""
+        """The TLS records of these bytes and of the end of this direction."""
         with suppress(OSError):
             if farewell:
                 self._tls.write(farewell)

@@ -25,12 +25,12 @@ TINY_S = 0.001          # a timeout that is over still takes what is there
 
 
 class Watch(Protocol):
-    """How the other servers, and the same one on another connection, can be asked."""
+    """Probes other servers, and the same server on another connection, while an answer is outstanding."""
 
     leaderless: bool        # may a server that has not heard of a leader be used?
 
     async def taken_over(self, address: Address) -> bool:
-        """Does another server serve now?"""
+        """Return whether another server serves now."""
         ...
 
     async def vanished(self, address: Address) -> bool:
@@ -44,11 +44,9 @@ class Alone:
     leaderless = True
 
     async def taken_over(self, address: Address) -> bool:
-        """No."""
         return False
 
     async def vanished(self, address: Address) -> bool:
-        """No."""
         return False
 
 

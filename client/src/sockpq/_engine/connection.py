@@ -166,7 +166,7 @@ class Connection:
         return self._stream.peer()
 
     def expires_at(self) -> int | None:
-        """When the server's certificate ends, in Unix time; None without TLS."""
+        """The end of the server's certificate in Unix time; None without TLS."""
         return self._stream.expires_at()
 
     def finish(self) -> None:

@@ -28,7 +28,7 @@ class Tracing:
     """The spans of one client."""
 
     def __init__(self) -> None:
-        """Raises BadArguments without opentelemetry-api."""
+        """Prepare tracing; raises BadArguments without opentelemetry-api."""
         try:
             self._trace: Any = importlib.import_module("opentelemetry.trace")
             self._context: Any = importlib.import_module("opentelemetry.context")
@@ -80,7 +80,7 @@ class Tracing:
         return span, self._context.attach(self._trace.set_span_in_context(span))
 
     def end_work(self, work: tuple[Any, Any], error: BaseException | None = None) -> None:
-        """It is finished, or was left by an error."""
+        """End the span of the work, which is finished or was left by an error."""
         span, token = work
         self._context.detach(token)
         if error is not None and not isinstance(error, GeneratorExit):

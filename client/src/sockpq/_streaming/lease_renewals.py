@@ -53,7 +53,7 @@ class LeaseRenewals(Generic[J]):
         self._renewed[job.id] = now
 
     def end(self, job: J) -> None:
-        """Let it be."""
+        """Stop renewing the lease of this job."""
         self._due.pop(job.id, None)
         self._renewed.pop(job.id, None)
 

@@ -1,4 +1,4 @@
-"""The loop over events."""
+"""The loop over events of Client.events()."""
 
 # Made from _async/events.py by client/tools/faces.py: edit there.
 

@@ -15,7 +15,7 @@ class JsonCodec:
     """Values as JSON, in UTF-8. Tuples become lists; what JSON does not have is a TypeError."""
 
     def encode(self, value: Any, /) -> bytes:
-        """The bytes to put."""
+        """Encode a value as the body of a job."""
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
     def decode(self, data: bytes, /) -> Any:

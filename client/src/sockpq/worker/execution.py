@@ -27,12 +27,12 @@ class GivenJob(Protocol):
 
     @property
     def queue(self) -> str:
-        """Where it was taken."""
+        """The queue from which it was taken."""
         ...
 
     @property
     def data(self) -> bytes:
-        """Its body."""
+        """The body of the job, undecoded."""
         ...
 
     @property

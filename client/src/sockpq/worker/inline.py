@@ -43,40 +43,32 @@ class InlineJob:
 
     @property
     def text(self) -> str:
-        """See sockpq.Job."""
         return self.data.decode()
 
     def json(self) -> Any:
-        """See sockpq.Job."""
         return json.loads(self.data)
 
     @property
     def key(self) -> str | None:
-        """See sockpq.Job."""
         return self.meta.key
 
     @property
     def number(self) -> int | None:
-        """See sockpq.Job."""
         return self.meta.number
 
     @property
     def group(self) -> str | None:
-        """See sockpq.Job."""
         return self.meta.group
 
     @property
     def attempt(self) -> int:
-        """See sockpq.Job."""
         return self.meta.attempt
 
     @property
     def reason(self) -> str | None:
-        """See sockpq.Job."""
         return self.meta.reason
 
     def done(self) -> None:
-        """See sockpq.Job."""
         self._ended = True
 
 
@@ -166,7 +158,7 @@ class _Client:
 
 
 class _AsyncClient:
-    """The same for asyncio."""
+    """The asyncio form of the inline client."""
 
     def __init__(self, jobs: Inline) -> None:
         self._jobs = jobs

@@ -47,7 +47,7 @@ class Policy(NamedTuple):
         return self
 
     def retries(self, error: BaseException) -> bool:
-        """Is a job tried again that ended with this error?"""
+        """Return whether a job that ended with this error is tried again."""
         if isinstance(error, self.give_up_on):
             return False
         return self.retry_on is None or isinstance(error, self.retry_on)

@@ -32,7 +32,7 @@ class Home(Protocol):
 
     @property
     def client(self) -> Client:
-        """The blocking client."""
+        """The blocking client of the app."""
         ...
 
     @property
@@ -73,7 +73,7 @@ class Task(Generic[P, R]):
         return TaskCall(self, {}).put(*args, **kwargs)
 
     async def aput(self, *args: P.args, **kwargs: P.kwargs) -> Stored:
-        """The same in asyncio."""
+        """Queue a call like put(), in asyncio."""
         return await TaskCall(self, {}).aput(*args, **kwargs)
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Any:
@@ -81,7 +81,7 @@ class Task(Generic[P, R]):
         return TaskCall(self, {}).call(*args, **kwargs)
 
     async def acall(self, *args: P.args, **kwargs: P.kwargs) -> Any:
-        """The same in asyncio."""
+        """Queue and await a call like call(), in asyncio."""
         return await TaskCall(self, {}).acall(*args, **kwargs)
 
     def options(

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class Link:
-    """For any number of threads. Only `call` waits for an answer in the thread of an event loop."""
+    """The client of a connection, for any number of threads. Only `call` waits in an event loop's thread."""
 
     def __init__(self, access: Access, options: dict[str, Any]) -> None:
         """`options`: kombu's transport_options."""
@@ -99,7 +99,6 @@ class Link:
         self._watchers.append(poll)
 
     def unwatch(self, poll: Callable[[], None]) -> None:
-        """Call it no more."""
         self._watchers.remove(poll)
 
     def _acknowledged(self) -> None:

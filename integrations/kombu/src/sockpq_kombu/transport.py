@@ -57,7 +57,6 @@ class Transport(virtual.Transport):
         self._loop: Any = None
 
     def driver_version(self) -> str:
-        """Of the client library."""
         return version("sockpq")
 
     # the connection

@@ -42,7 +42,7 @@ class Usage(NamedTuple):
 
 
 class Result(NamedTuple):
-    """Of one job; `outcome` None: it was not begun, as that was too late."""
+    """The result of one job; `outcome` None: it was not begun, because it was too late."""
 
     job: int
     outcome: Outcome | None
@@ -53,13 +53,13 @@ class Parent(Protocol):
     """The notifications of a child to its pool, in the thread of the pool."""
 
     def ready(self, child: int) -> None:
-        """It can work."""
+        """Note that the child can work."""
         ...
 
     def ended(self, child: int, results: Sequence[Result]) -> None:
-        """It has worked on these jobs, in this order."""
+        """Note that the child has worked on these jobs, in this order."""
         ...
 
     def gone(self, child: int, why: str) -> None:
-        """It is not there any more."""
+        """Note that the child has ended."""
         ...

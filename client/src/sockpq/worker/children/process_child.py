@@ -61,7 +61,6 @@ class ProcessChild:
         self._watch = -1
 
     def start(self) -> None:
-        """Fork."""
         self._link, other = socket.socketpair()
         self._tickets = _pipe()
         pool = os.getpid()
@@ -78,7 +77,6 @@ class ProcessChild:
         self._listen(True)
 
     def give(self, jobs: Sequence[Handed], until: float) -> None:
-        """Send jobs."""
         os.write(self._tickets, b"".join([job.id.to_bytes(TICKET_BYTES) for job in jobs]))
         self._begun_or_not += len(jobs)
         self._unsent += encode((until, [tuple(job) for job in jobs]))
@@ -122,7 +120,7 @@ class ProcessChild:
             self._loop.remove_writer(self._link)
 
     def _receive(self) -> bool:
-        """Read; did something come?"""
+        """Read from the child; returns whether there was anything."""
         try:
             data = self._link.recv(READ_BYTES)
         except BlockingIOError:
@@ -206,7 +204,7 @@ def open_files() -> set[int]:
 
 
 def named_signal(number: int) -> str:
-    """As people know it: "signal 9 (SIGKILL)"."""
+    """The name of a signal for messages: "signal 9 (SIGKILL)"."""
     known = number in set(signal.Signals)
     return f"signal {number} ({signal.Signals(number).name})" if known else f"signal {number}"
 

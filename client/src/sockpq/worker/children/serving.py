@@ -43,7 +43,6 @@ class Serving:
                 self._await(value)
 
     def work(self, job: Handed) -> Outcome:
-        """Work on a job."""
         outcome: Outcome | None = None
         # The alarm may come when the work is over and the timer is not yet off: then it is too late to count.
         with suppress(SoftTimeLimit):

@@ -128,7 +128,6 @@ class TaskChild:
             self._end("stopped")
 
     def kill(self) -> None:
-        """Cancel the task."""
         if self._work:
             self._work.cancel()
         self._end("cancelled")

@@ -31,7 +31,6 @@ class ThreadChild:
         self._abandoned = False
 
     def start(self) -> None:
-        """Start the thread."""
         threading.Thread(target=self._run, name=f"sockpq child {self.number}", daemon=True).start()
 
     def give(self, jobs: Sequence[Handed], until: float) -> None:

@@ -1,4 +1,4 @@
-"""How many children a pool should have. No IO; the time is given."""
+"""Computes the number of children that a pool should have. No IO; the time is given."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Balancer:
             self._rotation.remove(child)
 
     def ended(self, child: int, count: int = 1) -> None:
-        """So many jobs of this child are over, or were taken back."""
+        """Note that `count` jobs of this child have ended, or were taken back."""
         if child in self._jobs:
             self._jobs[child] -= count
 
@@ -69,7 +69,7 @@ class Balancer:
 
     @property
     def room(self) -> int:
-        """How many jobs deal() would give to children."""
+        """The number of jobs that deal() would give to children."""
         counts = self._jobs.values()
         return sum(max(self.inbox_max - jobs, 0) for jobs in counts if self.strategy == "fast" or not jobs)
 

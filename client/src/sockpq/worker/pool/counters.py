@@ -16,7 +16,7 @@ class RunTimes:
         self.sum_s = 0.0
 
     def add(self, seconds: float) -> None:
-        """One more."""
+        """Count one job with this run time."""
         self.counts[bisect_left(BUCKETS_S, seconds)] += 1
         self.sum_s += seconds
 

@@ -28,7 +28,6 @@ class Member:
 
     @property
     def job(self) -> Handed | None:
-        """The jobs in progress."""
         return self.jobs[0] if self.jobs else None
 
 
@@ -57,7 +56,7 @@ class Members:
 
     @property
     def empty(self) -> bool:
-        """Is there no child at all?"""
+        """Return whether there is no child at all."""
         return not self._members
 
     @property
@@ -67,7 +66,7 @@ class Members:
 
     @property
     def held(self) -> int:
-        """Jobs that children have."""
+        """The number of jobs that children have."""
         return sum(len(member.jobs) for member in self._members.values())
 
     @property
@@ -88,14 +87,13 @@ class Members:
     # changing
 
     def start_one(self) -> None:
-        """Start a child."""
         self._last += 1
         child = self._spawn(self._last)
         self._members[child.number] = Member(child, monotonic())
         child.start()
 
     def is_ready(self, number: int) -> None:
-        """It can work."""
+        """Note that the child can work."""
         member = self._members.get(number)
         if member and not member.ready and not member.retiring:
             member.ready = True
@@ -167,7 +165,7 @@ class Members:
             member.child.kill()
 
     def gone(self, number: int) -> Member | None:
-        """It is not there any more."""
+        """Remove the child, which has ended."""
         self._balancer.remove(number)
         return self._members.pop(number, None)
 

@@ -29,7 +29,7 @@ class MemoryShare:
         self._stops = False
 
     def may_grow(self) -> bool:
-        """Is less used than the share?"""
+        """Return whether less memory is used than the share."""
         if self.share is None:
             return True
         now = monotonic()

@@ -1,4 +1,4 @@
-"""How a job that was worked on is ended: the commands for its outcome."""
+"""The commands that end a job, by its outcome."""
 
 from __future__ import annotations
 

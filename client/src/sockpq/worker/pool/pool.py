@@ -90,7 +90,7 @@ class Pool:
 
     @property
     def queues(self) -> tuple[str, ...]:
-        """Where jobs are taken from."""
+        """The queues from which jobs are taken."""
         return self.settings.queues or self._all_queues
 
     @property
@@ -115,7 +115,7 @@ class Pool:
 
     @property
     def state(self) -> str:
-        """RUN, PAUSE or STOP."""
+        """The operator's wish: RUN, PAUSE or STOP."""
         return "STOP" if self._stopping else "PAUSE" if self._paused else "RUN"
 
     def running(self) -> list[tuple[int, Handed, float]]:
@@ -254,7 +254,7 @@ class Pool:
         return min(self._length(queue) for queue in self.queues)
 
     def _length(self, queue: str) -> float:
-        """Of the leases of this queue's jobs, in seconds."""
+        """The length of the leases of this queue's jobs, in seconds."""
         if queue not in self._lengths:
             self._lengths[queue] = self._app.lease_of(queue)
         return self._lengths[queue]

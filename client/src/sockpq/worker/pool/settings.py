@@ -45,11 +45,11 @@ class PoolSettings(NamedTuple):
 
     @property
     def inbox_max(self) -> int:
-        """How many jobs a child may have at once; only one when it may be replaced behind any."""
+        """The number of jobs that a child may have at once; one if it may be replaced after any job."""
         return 1 if self.tasks_max or self.memory_bytes_max else self.prefetch or PREFETCH_MAX
 
     def checked(self) -> PoolSettings:
-        """Itself; raises BadArguments."""
+        """Check the settings and return them; raises BadArguments."""
         if not 0 <= self.least <= self.most <= CHILDREN_MAX or not self.most:
             raise BadArguments(f"{self.least} to {self.most} children: needs 0 <= least <= most <= {CHILDREN_MAX}")
         if self.kind not in KINDS:

@@ -25,20 +25,20 @@ LISTEN_PAUSE_S = 2.0    # after a failure to hear events
 
 
 class Steered(Protocol):
-    """A pool."""
+    """The pool that heartbeats report and control."""
 
     @property
     def size(self) -> int:
-        """Children there are."""
+        """The number of its children."""
         ...
 
     @property
     def busy(self) -> int:
-        """Children at work."""
+        """The number of children that have jobs."""
         ...
 
     def set_bounds(self, most: int | None, least: int | None) -> None:
-        """Other bounds."""
+        """Set other bounds for the number of children."""
         ...
 
     def pause(self, paused: bool = True) -> None:

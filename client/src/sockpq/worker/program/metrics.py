@@ -53,7 +53,6 @@ class MetricsServer:
         self.place = self._server.sockets[0].getsockname()[:2]
 
     def close(self) -> None:
-        """Listen no more."""
         if self._server:
             self._server.close()
 

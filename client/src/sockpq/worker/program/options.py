@@ -74,7 +74,7 @@ def read_config(path: str) -> dict[str, Any]:
 
 
 def pool_settings(options: Options) -> PoolSettings:
-    """How the pool shall work. Raises BadArguments."""
+    """The settings of the pool by the options. Raises BadArguments."""
     get = options.get
     most, least = get("autoscale") or (get("concurrency", os.cpu_count() or 1),) * 2
     return PoolSettings(

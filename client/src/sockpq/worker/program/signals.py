@@ -12,14 +12,14 @@ LOG = logging.getLogger("sockpq.worker")
 
 
 class Stoppable(Protocol):
-    """A pool."""
+    """The pool that signals stop."""
 
     def stop(self) -> None:
         """Finish what runs, give back the rest, end."""
         ...
 
     def halt(self) -> None:
-        """Stop now."""
+        """Stop at once; running jobs go back."""
         ...
 
 

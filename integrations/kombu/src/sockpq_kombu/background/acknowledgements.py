@@ -38,7 +38,6 @@ class Acknowledgements:
         self._send: dict[AckAction, Send] = {action: partial(self._tell, action) for action in AckAction}
 
     def add(self, action: AckAction, *jobs: int) -> None:
-        """Send this acknowledgement soon."""
         self._count(action, len(jobs))
         self._outbox.add(self._send[action], *jobs)
 

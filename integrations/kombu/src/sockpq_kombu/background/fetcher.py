@@ -37,11 +37,10 @@ class Fetcher:
         self._thread = threading.Thread(target=self._run, name="sockpq fetcher", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
         self._thread.start()
 
     def poll(self) -> None:
-        """There may be room, or other queues. Never blocks for longer than a send."""
+        """Fetch more if there is room, or other queues. Never blocks for longer than a send."""
         with self._changed:
             asking = self._asking
             self._changed.notify_all()

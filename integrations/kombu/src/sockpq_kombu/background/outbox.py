@@ -42,7 +42,6 @@ class Outbox:
                 self._thread.start()
 
     def call(self, call: Callable[[], Any]) -> None:
-        """Call this soon."""
         self.add(lambda items: call(), None)
 
     def flush(self, seconds: float) -> bool:

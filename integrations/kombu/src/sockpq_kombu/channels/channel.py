@@ -72,7 +72,7 @@ class Channel(virtual.Channel):
     # queues
 
     def prepare_queue_arguments(self, arguments: dict[str, Any] | None, **kwargs: Any) -> dict[str, Any]:
-        """As RabbitMQ knows them."""
+        """Convert queue arguments to RabbitMQ's names."""
         prepared: dict[str, Any] = to_rabbitmq_queue_arguments(arguments or {}, **kwargs)
         return prepared
 
@@ -187,7 +187,6 @@ class Channel(virtual.Channel):
 
     def queue_unbind(self, queue: str, exchange: str | None = None, routing_key: str = "",
                      arguments: dict[str, Any] | None = None, **kwargs: Any) -> None:
-        """Undo `queue_bind`."""
         exchange = exchange or "amq.direct"
         self.state.binding_delete(queue, exchange, routing_key)
         if local := self._link.local_queues.get(queue):
@@ -208,7 +207,7 @@ class Channel(virtual.Channel):
         return pattern_of(routing_key) if kind == "topic" else route_of(routing_key)
 
     def exchange_delete(self, exchange: str, if_unused: bool = False, nowait: bool = False) -> None:
-        """Take all its bindings back."""
+        """Remove all bindings of the exchange."""
         self.state.exchanges.pop(exchange, None)
 
         def delete() -> None:
@@ -262,7 +261,7 @@ class Channel(virtual.Channel):
         self._link.send(publish)
 
     def _times(self, message: Raw) -> dict[str, float]:
-        """When it may be delivered, and until when."""
+        """The times from which and until which a message may be delivered."""
         times: dict[str, float] = {}
         now = time.time()
         eta = eta_of(message) if self.native_delay else None
@@ -313,11 +312,11 @@ class Channel(virtual.Channel):
         self.qos.free = free
 
     def poll(self) -> None:
-        """There may be room for more messages."""
+        """Fetch more messages if there is room."""
         self._deliveries.poll()
 
     def basic_get(self, queue: str, no_ack: bool = False, **kwargs: Any) -> Any:
-        """One message, or None."""
+        """Return a message, None if there is none."""
         message = None
         while message is None:
             try:
@@ -351,7 +350,7 @@ class Channel(virtual.Channel):
             return None
 
     def _message(self, raw: Raw) -> Any:
-        """As kombu has it. Raises BadMessage."""
+        """Convert a job to kombu's message. Raises BadMessage."""
         try:
             return self.Message(raw, channel=self)
         except Exception as error:      # of what decodes the body, or of a class of the program's own
@@ -375,7 +374,7 @@ class Channel(virtual.Channel):
     # deliveries, in the thread of the program
 
     def waiting(self) -> int:
-        """How many messages can be delivered."""
+        """The number of messages that can be delivered."""
         return self._deliveries.waiting()
 
     def deliver_told(self) -> bool:

@@ -87,13 +87,13 @@ class Deliveries:
         self._put_back(left)
 
     def poll(self) -> None:
-        """There may be room for more messages, or other queues."""
+        """Fetch more messages if there is room, or for other queues."""
         fetcher = self._fetcher     # another thread may stop it meanwhile
         if fetcher is not None:
             fetcher.poll()
 
     def waiting(self) -> int:
-        """How many messages can be delivered."""
+        """The number of messages that can be delivered."""
         local = self._link.local_queues
         return len(self._inbox) + sum(len(local[queue].messages) for queue in self._local if queue in local)
 

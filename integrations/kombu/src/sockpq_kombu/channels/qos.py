@@ -20,7 +20,7 @@ class Ending(Protocol):
 
 
 class QoS(virtual.QoS):
-    """By delivery tag, which is the number of the job's attempt."""
+    """Unacknowledged messages by delivery tag, which is the id of the job's hand-out."""
 
     channel: Ending
     free: Callable[[], int] | None = None       # a limit besides: how many more its user could begin at once
@@ -45,13 +45,13 @@ class QoS(virtual.QoS):
         self.channel.end(AckAction.DONE, delivery_tag)
 
     def reject(self, delivery_tag: str, requeue: bool = False) -> None:
-        """It goes back to its place; or it is dropped, or buried where the options say so."""
+        """Put the message back at its place; or drop it, or bury it by the options."""
         self._quick_ack(delivery_tag)
         dropped = AckAction.REJECTED if self.channel.bury_rejected else AckAction.DONE
         self.channel.end(AckAction.BACK if requeue else dropped, delivery_tag)
 
     def bury(self, delivery_tag: str) -> None:
-        """It can never be worked on."""
+        """Bury the message, which can never be processed."""
         self._quick_ack(delivery_tag)
         self.channel.end(AckAction.BAD, delivery_tag)
 

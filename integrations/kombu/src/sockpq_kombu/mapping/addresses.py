@@ -11,7 +11,7 @@ DEFAULT_PORT = 11361
 
 
 class Access(NamedTuple):
-    """The arguments of sockpq.Client."""
+    """The connection arguments of a sockpq.Client."""
 
     servers: list[str]
     tls: Any

@@ -51,7 +51,7 @@ def key_of(message: Raw) -> str:
 
 
 def pack(message: Raw) -> bytes:
-    """A job's body."""
+    """The body of a job for a message."""
     body = message["body"]
     head = {name: value for name, value in message.items() if name != "body"}
     try:
@@ -120,6 +120,6 @@ def eta_of(message: Raw) -> float | None:
 
 
 def expiration_of(message: Raw) -> float | None:
-    """For how many seconds the message is worth being delivered."""
+    """The number of seconds after which the message is not delivered any more."""
     expiration = message["properties"].get("expiration")
     return None if expiration is None else max(int(expiration) / 1000, 0.001)

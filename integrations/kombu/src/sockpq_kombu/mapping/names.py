@@ -22,7 +22,7 @@ def name_of(prefix: str, text: str) -> str:
 
 @lru_cache(maxsize=10_000)
 def route_of(key: str) -> str:
-    """A routing key."""
+    """The sockpqd routing key for an AMQP one."""
     return _shortened(_escaped(key), key) or EMPTY
 
 

@@ -61,7 +61,7 @@ class ResultBackend(BaseKeyValueStoreBackend, AsyncBackendMixin):
         return self.store.get(key)
 
     def mget(self, keys: list[str]) -> list[bytes | None]:
-        """Those of several."""
+        """Return the values of several keys."""
         return [self.get(key) for key in keys]
 
     def set(self, key: str, value: Any) -> None:
@@ -69,7 +69,6 @@ class ResultBackend(BaseKeyValueStoreBackend, AsyncBackendMixin):
         self.store.set(key, ensure_bytes(value), self.expires)
 
     def delete(self, key: str) -> None:
-        """Forget a value."""
         self.store.delete(key)
 
     def _store_result(self, task_id: str, result: Any, state: str, traceback: Any = None, request: Any = None,
@@ -104,7 +103,7 @@ class ResultBackend(BaseKeyValueStoreBackend, AsyncBackendMixin):
 
     @property
     def _chord_s(self) -> float:
-        """For how many seconds the parts of a chord are kept."""
+        """The number of seconds for which the parts of a chord are kept."""
         return float(getattr(self, "chord_expires", None) or CHORD_S)       # Celery has this setting since 5.7
 
     def set_chord_size(self, group_id: str, chord_size: int) -> None:

@@ -39,7 +39,6 @@ class Store:
         return True
 
     def delete(self, key: str) -> None:
-        """Forget it."""
         with suppress(JobNotFound, QueueNotFound):
             self._client.delete(self._at(key))
 
@@ -69,7 +68,6 @@ class Store:
         return [job.data for job in self._client.peek_queue(self._gathering(gathering), "ready", count)]
 
     def drop(self, gathering: str) -> None:
-        """Forget a gathering."""
         with suppress(QueueNotFound):
             self._client.queue_delete(self._gathering(gathering), force=True)
 
@@ -78,7 +76,7 @@ class Store:
         self._client.notify(self.channel(waiter), value, retry_unknown=True)
 
     def channel(self, waiter: str) -> str:
-        """Where that program listens."""
+        """The channel on which that program listens."""
         return name_of(self._prefix, CHANNEL + waiter)
 
     def _at(self, key: str) -> Key:

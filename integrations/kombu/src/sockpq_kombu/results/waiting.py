@@ -39,7 +39,7 @@ class ResultConsumer(BaseResultConsumer):
         self._begin_anew()
 
     def start(self, initial_task_id: str, **kwargs: Any) -> None:
-        """Begin with this task."""
+        """Start to wait for this task."""
         self.consume_from(initial_task_id)
 
     def consume_from(self, task_id: str) -> None:
@@ -57,7 +57,6 @@ class ResultConsumer(BaseResultConsumer):
         self._waiting.discard(task_id)
 
     def stop(self) -> None:
-        """Listen no more."""
         for events in list(self._listening.values()):
             events.stop()
         self._listening.clear()

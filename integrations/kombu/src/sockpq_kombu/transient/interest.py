@@ -14,7 +14,7 @@ class Interest:
         self._silent_until: dict[str, float] = {}
 
     def there(self, channel: str) -> bool:
-        """May there be somebody?"""
+        """Return whether the channel may have a subscriber."""
         return monotonic() >= self._silent_until.get(channel, 0.0)
 
     def told(self, channel: str, hearers: int) -> None:

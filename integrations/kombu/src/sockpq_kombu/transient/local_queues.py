@@ -42,12 +42,10 @@ class LocalQueue:
         return binding
 
     def unbind(self, exchange: str, key: str) -> None:
-        """Hear it no more."""
         if binding := self._bindings.pop((exchange, key), None):
             binding.close()
 
     def close(self) -> None:
-        """Hear nothing more."""
         for exchange, key in list(self._bindings):
             self.unbind(exchange, key)
 
@@ -75,7 +73,6 @@ class Binding:
             threading.Thread(target=self._run, name="sockpq subscription", daemon=True).start()
 
     def close(self) -> None:
-        """End it."""
         self._closed = True
         self._events.stop()
 

@@ -67,7 +67,6 @@ class NodeBackend:
     # ---- Backend
 
     def execute(self, call: Call, done: Done) -> None:
-        """See Backend."""
         if type(call) is calls.Put and not self._cluster.online:
             done(Failure.DRAINING)
             return
@@ -77,13 +76,11 @@ class NodeBackend:
         self._begin()
 
     def cancel(self) -> None:
-        """See Backend."""
         self._cancelled = True
         if self._recall is not None:
             self._recall()
 
     def leave(self) -> None:
-        """See Backend."""
         if self._unsure:
             self._forget_session()          # it ends, as it is not used any more, and the job goes back
         elif self._session is not None:

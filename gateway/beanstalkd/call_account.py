@@ -46,12 +46,10 @@ class CountedCall:
             told(_GONE if self._evicted and data == _NONE else data)
 
     def cancel(self) -> None:
-        """See RunningCall."""
         if self._doing is not None:
             self._doing.cancel()
 
     def evict(self) -> None:
-        """See Holder."""
         self._evicted = True
         self.cancel()
 

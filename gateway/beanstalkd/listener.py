@@ -99,7 +99,6 @@ class QueuedCall:
             self._running.cancel()
 
     def cancel(self) -> None:
-        """See RunningCall."""
         self._cancelled = True
         if self._running is not None:
             self._running.cancel()
@@ -188,11 +187,9 @@ class BeanstalkdListener:
         return None if visit.place is Place.NONE else visit
 
     def hold(self, connection: Connection, held_bytes: int) -> None:
-        """See Host."""
         self._hub.account.hold(connection, held_bytes)
 
     def no_room(self) -> bool:
-        """See Host."""
         return self._hub.no_room() is not None
 
     # ---- listening

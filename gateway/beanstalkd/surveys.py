@@ -62,7 +62,6 @@ class SurveyReader:
             self._services.do_piece(lambda: self._go_on(pieces))
 
     def cancel(self) -> None:
-        """Stop reading."""
         self._end(None)
 
     def _go_on(self, pieces: Pieces) -> bool:

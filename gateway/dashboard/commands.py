@@ -52,7 +52,6 @@ class _Memory:
             self.weigh()
 
     def tell(self, lines: list[bytes]) -> None:
-        """Keep bytes."""
         self.write(b"".join(lines))
 
     def held_bytes(self) -> int:
@@ -60,7 +59,6 @@ class _Memory:
         return 0 if self.over else len(self.written)
 
     def unsent_bytes(self) -> int:
-        """Nothing waits."""
         return 0
 
     def pause(self) -> None:

@@ -54,7 +54,6 @@ class FigureHistory:
         return self._samples.get(queue)
 
     async def run(self, cluster: Cluster) -> None:
-        """Sample for ever."""
         while True:
             await self.sample(cluster)
             await asyncio.sleep(EVERY_S)

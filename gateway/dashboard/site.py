@@ -82,11 +82,9 @@ class Dashboard:
         self._sampling: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to sample."""
         self._sampling = asyncio.get_running_loop().create_task(self._history.run(self._hub.cluster))
 
     def stop(self) -> None:
-        """Sample no more."""
         if self._sampling is not None:
             self._sampling.cancel()
 

@@ -33,7 +33,6 @@ class DevNode(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The node's name."""
         return self.config.node.name
 
 

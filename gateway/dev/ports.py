@@ -37,7 +37,6 @@ def claim(port: int) -> bool:
 
 
 def any_port() -> int:
-    """Return some free port."""
     with socket.socket() as listener:
         listener.bind((HOST, 0))
         return int(listener.getsockname()[1])

@@ -75,7 +75,6 @@ class HttpServer:
         return self._door.address
 
     async def close(self) -> None:
-        """Close everything immediately."""
         if self._door is not None:
             self._door.close()
         tasks = [*self._connections, *self._answered, *self._streams]
@@ -189,7 +188,6 @@ class _OneRequest(web.RequestHandler):
             self.weigh()
 
     def resume_writing(self) -> None:
-        """It reads again."""
         super().resume_writing()
         if self._visit is not None:
             self._visit.kernel_bytes = 0
@@ -208,7 +206,6 @@ class _OneRequest(web.RequestHandler):
     # ---- Guest
 
     def turn(self) -> tuple[str, int]:
-        """See Guest."""
         if self.task is not None and self._home.waits_for(self.task):
             return (Turn.REST if self._read_bytes else Turn.HELLO), 0
         return Turn.OURS, 0
@@ -218,12 +215,10 @@ class _OneRequest(web.RequestHandler):
         return self.stream.sent_bytes if self.stream is not None else -self.unsent_bytes()
 
     def unsent_bytes(self) -> int:
-        """See Guest."""
         unsent = 0 if self.transport is None else self.transport.get_write_buffer_size()
         return unsent if self.stream is None else unsent + self.stream.held_bytes
 
     def weigh(self) -> None:
-        """See Guest."""
         held_bytes = 0
         if self._visit is not None:
             held_bytes = self.unsent_bytes() + self._visit.kernel_bytes
@@ -234,7 +229,6 @@ class _OneRequest(web.RequestHandler):
             self._home.hub.account.hold(self, held_bytes)
 
     def cut(self, why: str) -> None:
-        """See Guest."""
         if self._visit is not None:
             log.info("%s: connection cut, %s", self._visit.peer, why)
         self.abort()

@@ -19,12 +19,10 @@ class LoopLag:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Start measuring."""
         self._due = self._loop.time() + PERIOD_S
         self._timer = self._loop.call_at(self._due, self._called)
 
     def stop(self) -> None:
-        """Stop measuring."""
         if self._timer is not None:
             self._timer.cancel()
 

@@ -250,7 +250,6 @@ class StreamThread:
         self._subscriptions.end_relay(stream.wish)
 
     def stop(self) -> None:
-        """End the thread."""
         self._stopping = True
         self._some.set()
         if self._thread is not None:

@@ -51,11 +51,9 @@ class LogWriter(logging.Handler):
         return self._dropped + self._unwritten
 
     def start(self) -> None:
-        """Start the writing thread."""
         self._writer.start()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Queue one line."""
         while self._waits and self._lines.qsize() >= LINES_MAX and self._writer.is_alive():
             time.sleep(ROOM_S)
         waiting = self._lines.qsize()

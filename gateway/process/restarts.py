@@ -50,7 +50,6 @@ class Restarts:
         self._watch(healthy)
 
     def stop(self) -> None:
-        """Stop watching."""
         if self._timer is not None:
             self._timer.cancel()
 

@@ -97,7 +97,6 @@ class Parser:
         return self._block is not None or self._start != len(self._buffer) or len(self._later) > 0
 
     def feed(self, data: bytes) -> None:
-        """Add received bytes."""
         if self._closed:
             return
         self.holding = True

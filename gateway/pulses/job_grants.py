@@ -222,7 +222,6 @@ class RatedGetSlot(Struct, gc=False, eq=False):
 
     @property
     def numbered(self) -> bool:
-        """See Slot."""
         return self.numbering is not None
 
     def applied(self, reply: Reply) -> None:

@@ -123,7 +123,6 @@ class ClientOutput:
         return piece[start:]
 
     def clear(self) -> None:
-        """Drop everything."""
         pieces, self._pieces = self._pieces, deque()
         self.unsent_bytes = self._start = 0
         for piece, shared in pieces:

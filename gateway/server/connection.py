@@ -139,19 +139,15 @@ class Connection(asyncio.Protocol):
 
     @property
     def stranger(self) -> bool:
-        """See Guest."""
         return self._conversation is not None and self._conversation.stranger
 
     def turn(self) -> tuple[Turn, int]:
-        """See Guest."""
         return (Turn.OURS, 0) if self._conversation is None else self._conversation.turn()
 
     def taken_bytes(self) -> int:
-        """See Guest."""
         return self._written_bytes - self.unsent_bytes()
 
     def weigh(self) -> None:
-        """See Guest."""
         if self._conversation is not None:
             self._conversation.pipeline.weigh()
 
@@ -164,7 +160,6 @@ class Connection(asyncio.Protocol):
     # ---- Link
 
     def write(self, data: bytes) -> None:
-        """Send bytes."""
         self._written_bytes += len(data)
         if self._outbox is None:
             self._transport.write(data)
@@ -197,7 +192,6 @@ class Connection(asyncio.Protocol):
         self._hub.shared_output.send(self)
 
     def send_slice(self) -> bool:
-        """See SlicedConnection."""
         outbox, transport = self._outbox, self._transport
         if outbox is None or transport.get_write_buffer_size():     # there is no more, or resume_writing() will follow
             return False
@@ -234,11 +228,9 @@ class Connection(asyncio.Protocol):
         return held if self._visit is None else held + self._visit.kernel_bytes
 
     def pause(self) -> None:
-        """Stop reading."""
         self._transport.pause_reading()
 
     def resume(self) -> None:
-        """Resume reading."""
         self._transport.resume_reading()
 
     def end_trial(self) -> None:

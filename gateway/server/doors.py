@@ -49,7 +49,6 @@ class Door:
         self._listener = Listener(sockets, serve, pause_s)
 
     def close(self) -> None:
-        """Accept no more connections."""
         self._listener.close()
 
 

@@ -308,7 +308,6 @@ class Hub:
         self._unread[conversation] = None
 
     def forget(self, conversation: Scheduled) -> None:
-        """Drop a closed conversation."""
         self._unread.pop(conversation, None)
 
     def new_export_path(self) -> Path:

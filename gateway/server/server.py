@@ -34,7 +34,6 @@ class Server:
         return self._open[-1].address
 
     def stop_accepting(self) -> None:
-        """Stop accepting new clients."""
         for door in self._open:
             door.close()
         self._open.clear()

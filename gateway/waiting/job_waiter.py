@@ -78,7 +78,6 @@ class JobWaiter(Waiter, gc=False, eq=False, kw_only=True):
     # ---- the outcome of its Get
 
     def applied(self, reply: Reply) -> None:
-        """Handle the reply."""
         if self.round_robin is not None:
             self.round_robin.note(reply, named=self.wants.get.queues is not None)
         self.line.settle(self, reply)

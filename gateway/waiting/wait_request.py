@@ -20,7 +20,6 @@ class WaitRequest(Struct, gc=False, eq=False):
 
     @property
     def operation(self) -> Operation:
-        """The operation to propose."""
         return self.request or self.pick or self.get
 
     def within(self, grants: ReservedGrants) -> Operation:

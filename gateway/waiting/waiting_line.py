@@ -70,7 +70,6 @@ class Waiter(Struct, gc=False, eq=False):
     # ---- the outcome of its operation
 
     def applied(self, reply: Reply) -> None:
-        """Handle the reply."""
         self.line.settle(self, reply)
 
     def refused(self) -> None:

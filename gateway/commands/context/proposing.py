@@ -20,7 +20,6 @@ class _Awaited:
         self.propose()
 
     def propose(self) -> None:
-        """Propose the operation."""
         self._cluster.propose_for(self._client, self._operation, self)
 
     def applied(self, reply: Reply) -> None:

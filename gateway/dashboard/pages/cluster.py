@@ -11,7 +11,6 @@ from sockpqd.gateway.monitoring.readiness import why_not_ready
 
 
 async def show(view: View) -> str:
-    """Return the page."""
     cluster = view.cluster
     nodes, figures = cluster.status(), cluster.figures()
     reason = why_not_ready(cluster)

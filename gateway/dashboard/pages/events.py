@@ -8,7 +8,6 @@ from sockpqd.gateway.dashboard.pages.parts.view import View, page
 
 
 async def show(view: View) -> str:
-    """Return the page."""
     return page(
         view, "Events",
         tag("p", "What happens in the cluster, as it happens, newest first. This page needs scripts; the same is at "

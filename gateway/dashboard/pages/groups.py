@@ -17,7 +17,6 @@ SORTS: dict[str, Callable[[FairGroup], int]] = {
 
 
 async def show(view: View) -> str:
-    """Return the page."""
     machine = view.cluster.machine
     settings = listings.settings_of_fair(machine.fair_settings)
     return page(

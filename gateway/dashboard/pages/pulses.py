@@ -11,7 +11,6 @@ from sockpqd.gateway.dashboard.pages.parts.view import View, duration, page, sea
 
 
 async def show(view: View) -> str:
-    """Return the page."""
     word, known = view.word("search"), view.cluster.machine.pulses
     listing = await listed(
         view, list(known),

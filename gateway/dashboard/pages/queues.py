@@ -19,7 +19,6 @@ SORTS: dict[str, Callable[[QueueCounts], int]] = {
 
 
 async def show(view: View) -> str:
-    """Return the page."""
     word, sort = view.word("search"), view.word("sort", "name")
     machine, rank = view.cluster.machine, SORTS.get(sort, SORTS["name"])
 

@@ -40,7 +40,6 @@ class CronRun(Struct, frozen=True):
 
 
 async def show(view: View) -> str:
-    """Return the page."""
     machine = view.cluster.machine
     workers = [one for one in machine.workers() if view.visitor.admin or owner_of(machine, one) == view.visitor.user]
     return page(

@@ -10,6 +10,7 @@ import gc
 import importlib
 import json
 import os
+import re
 import resource
 import runpy
 import signal
@@ -160,7 +161,7 @@ def _become(program: list[str], limit_s: float) -> None:
 
 def failure(lines: Sequence[str]) -> str:
     """The first line about a failed test, or else the last line."""
-    named = [line for line in lines if line.startswith(("FAILED ", "ERROR "))]
+    named = [line for line in lines if line.startswith("FAILED ") or re.match(r"ERROR \S", line)]     # not of a log
     return (named or [*lines[-1:], ""])[0]
 
 

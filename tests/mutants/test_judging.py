@@ -108,6 +108,7 @@ def test_a_closed_process_says_so(forks: Forks) -> None:
 
 def test_the_first_failure_is_told_or_else_the_last_line() -> None:
     assert failure(["..F", "FAILED a - x", "FAILED b - y", "2 failed"]) == "FAILED a - x"
+    assert failure(["ERROR    sockpqd: no room", "ERROR a - x", "1 error"]) == "ERROR a - x"
     assert failure(["Killed"]) == "Killed"
     assert failure([]) == ""
 

@@ -174,6 +174,9 @@ SCRYPT_BYTES_MAX = 256 * MIB
 # Concurrent TLS handshakes, in addition to the connections, and their timeout: a fleet that reconnects after a failover
 # finds room, and clients that open connections and say nothing lose them soon.
 HANDSHAKES_MAX = 4096
+
+# Memory of one of them, as measured. It is in no account, so all together get no more than half of what that allows.
+HANDSHAKE_BYTES = 64 * KIB
 HANDSHAKE_S = 10.0
 
 # How long a client that is an administrator, for whom there are places beyond limits.connections_max, may take to start

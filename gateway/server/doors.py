@@ -17,7 +17,7 @@ from typing import Any
 from msgspec import Struct
 
 from sockpqd.cluster import Handshakes, RefusalLog, TlsTransport
-from sockpqd.gateway.limits import ACCEPT_BACKLOG, HANDSHAKE_S, HANDSHAKES_MAX
+from sockpqd.gateway.limits import ACCEPT_BACKLOG, HANDSHAKE_BYTES, HANDSHAKE_S, HANDSHAKES_MAX
 from sockpqd.visits import House, Listener, open_sockets
 
 log = logging.getLogger("sockpqd.gateway")
@@ -58,8 +58,9 @@ class Doors:
     def __init__(self, house: House, handshakes_max: int | None = None) -> None:
         self.complaints = RefusalLog(log)
         self._house = house
-        self._handshakes = Handshakes(
-            HANDSHAKES_MAX if handshakes_max is None else handshakes_max, HANDSHAKE_S, self.complaints.refused)
+        room = house.account.limit_bytes // 2 // HANDSHAKE_BYTES
+        self.handshakes_max = min(HANDSHAKES_MAX if handshakes_max is None else handshakes_max, room)
+        self._handshakes = Handshakes(self.handshakes_max, HANDSHAKE_S, self.complaints.refused)
 
     async def open(
         self, kind: Kind, host: str, number: int, protocol: Callable[[], asyncio.Protocol],

@@ -18,11 +18,11 @@ from msgspec.structs import replace
 
 from sockpqd.gateway.beanstalkd import BeanstalkdListener
 from sockpqd.gateway.commands.catalog import VERBS
-from sockpqd.gateway.limits import KIB, MIB, Limits
+from sockpqd.gateway.limits import HANDSHAKES_MAX, KIB, MIB, Limits
 from sockpqd.gateway.monitoring import HttpPages, LoopLag, Sources, start
-from sockpqd.gateway.server.doors import BEANSTALKD, HTTP, KINDS, LEGACY, NATIVE, Kind
+from sockpqd.gateway.server.doors import BEANSTALKD, HTTP, KINDS, LEGACY, NATIVE, Doors, Kind
 from sockpqd.gateway.server.port import Port
-from sockpqd.visits import SEND_BUFFER_BYTES
+from sockpqd.visits import SEND_BUFFER_BYTES, Account, House
 from sockpqd.visits.limits import KERNEL_BYTES_MIN
 from tests.gateway.helpers.sockets import PATIENCE_S, Client, Gateway
 
@@ -129,6 +129,14 @@ def at_door(kind: Kind, test: Callable[[Visitors], Awaitable[None]], limits: Lim
             await gateway.until(lambda: not gateway.hub.house.visits)
             assert gateway.hub.account.held_bytes == 0
     uvloop.run(asyncio.wait_for(run(), 3 * PATIENCE_S))
+
+
+def test_handshakes_get_half_of_the_memory_for_clients_at_most() -> None:
+    async def run() -> None:
+        for bytes_max, given, count in ((64, None, 512), (100, 4096, 800), (100, 7, 7), (4096, None, HANDSHAKES_MAX)):
+            doors = Doors(House(Limits(), Account(bytes_max * MIB)), given)
+            assert doors.handshakes_max == count
+    asyncio.run(run())
 
 
 def test_each_kind_of_door_is_tried_here() -> None:

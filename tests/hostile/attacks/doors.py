@@ -28,6 +28,7 @@ AGAIN_S = 0.1
 SAY_S = 5.0
 VICTIM = "victim"
 
+BUSY = b"503 Busy\r\n"
 METRICS = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
 EVENTS = b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n"
 COMMANDS = b"QUEUE DELETE victim FORCE\r\nPUT victim 0 1\r\nx"
@@ -85,13 +86,16 @@ async def silent(arena: Arena) -> None:
 
 
 async def deaf_hearers(arena: Arena) -> None:
-    """Large messages for many subscribers that do not read."""
+    """Large messages for many subscribers that do not read; each is accepted, at once or when some of these are cut."""
     server = await asyncio.to_thread(arena.server)
     message = b"NOTIFY loud %d\r\n%b" % (MIB, bytes(MIB))
     async with Crowd(server, HEARERS, opening=b"SUBSCRIBE MSG loud\r\n", reads=False) as crowd:
         await asyncio.sleep(arena.seconds / 4)
         for _ in range(MESSAGES):
-            answer = await say(server, message, SAY_S)
+            answer, until = BUSY, time.monotonic() + SAY_S
+            while answer == BUSY and time.monotonic() < until:      # a quarter of the memory is held for subscribers
+                answer = await say(server, message, SAY_S)
+                await asyncio.sleep(LOOK_S if answer == BUSY else 0)
             arena.expect(answer.startswith(b"200"), f"NOTIFY is answered {answer[:40]!r}")
             await asyncio.sleep(arena.seconds / 4 / MESSAGES)
         await asyncio.sleep(arena.seconds / 2)

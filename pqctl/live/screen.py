@@ -19,6 +19,7 @@ from sockpqd.pqctl.live.sample import QueueLine, Sample
 from sockpqd.pqctl.output.text import counted, lasting, one_line
 from sockpqd.pqctl.report import headline
 
+ROWS_MAX = 500      # queues in the table: each refresh makes it again, which takes 0.1 ms for a queue
 INTERVALS_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 
 
@@ -222,7 +223,7 @@ class TopScreen(App[None]):
             (one.name, one.address or "-", f"{one.busy:,}", f"{one.slots:,}", f"{lasting(one.age)} ago")
             for one in sample.workers or ()
         ])
-        self._fill_queues(self._sorted(rows))
+        self._fill_queues(self._sorted(rows)[:ROWS_MAX])
 
     def _sums(self, rows: list[QueueLine]) -> str:
         """One line on all queues that are shown, and on how they are shown."""
@@ -233,6 +234,7 @@ class TopScreen(App[None]):
         return (
             f"{counted(len(rows), 'queue')}{below}: {', '.join(sums)}\n"
             f"by {self._order}{' reversed' if self._reverse else ''}, "
+            f"{f'the first {ROWS_MAX}, ' if len(rows) > ROWS_MAX else ''}"
             f"{'held: space goes on' if self._held else f'every {self._interval:g} s'}"
         )
 

@@ -177,6 +177,17 @@ def wait_for_results(client: Client, count: int) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.parametrize("name", [
+    "compress_worker", "deferred", "periodic", "probe_ports", "put_lines", "remote_call", "smooth_peak", "watch_orders",
+])
+def test_without_its_arguments_an_example_says_how_it_is_used(name: str) -> None:
+    done = subprocess.run([sys.executable, "-W", "error", EXAMPLES / f"{name}.py"], capture_output=True, text=True,
+                          stdin=subprocess.DEVNULL, timeout=TIMEOUT_S, check=False)
+    assert done.returncode == 1
+    assert f"python {name}.py" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_orders_are_watched_through_a_killed_leader() -> None:
     with LocalCluster(3) as cluster, Client(cluster.servers) as client:
         with start(",".join(cluster.servers), "watch_orders", "order_1", "order_2") as process:

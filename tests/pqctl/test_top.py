@@ -141,6 +141,18 @@ def test_a_failure_is_shown_and_the_picture_stays() -> None:
     on_screen(take, script, interval=0.02)
 
 
+def test_of_very_many_queues_the_first_are_shown_and_all_are_summed() -> None:
+    taken = sample(*(row(f"q{number:04}", ready=number) for number in range(601)))
+
+    async def script(app: Any, pilot: Any) -> None:
+        await until(pilot, lambda: any("601 queues: 180,300 ready" in line for line in lines(app)))
+        assert any("by jobs, the first 500, every" in line for line in lines(app))
+        assert names(app)[0] == "q0600"
+        assert app.query_one("#queues").row_count == 500
+
+    on_screen(lambda: taken, script)
+
+
 def test_plus_and_minus_change_the_interval() -> None:
     async def script(app: Any, pilot: Any) -> None:
         for key, said in (("minus", "every 30 s"), ("minus", "every 10 s"), ("plus", "every 30 s")):

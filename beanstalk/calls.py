@@ -1,4 +1,4 @@
-"""What commands ask of the queue, and what it answers: the interface between this package and whoever executes.
+"""The calls of commands to the queue and their results: the interface between this package and an executor.
 
 Calls and results are plain values that can be encoded, so that they can travel. Times are in seconds, as in the
 protocol. A `handle` stands for one reservation: the executor makes it up, and nobody else knows what is in it.
@@ -75,7 +75,7 @@ class Bury(Struct, array_like=True, tag=6, frozen=True, gc=False):
 
 
 class Touch(Struct, array_like=True, tag=7, frozen=True, gc=False):
-    """Let the time of a reserved job begin anew. Result: None."""
+    """Restart the time of a reserved job. Result: None."""
 
     handle: int
 
@@ -126,7 +126,7 @@ class TubeStats(Struct, array_like=True, tag=14, frozen=True, gc=False):
 
 
 class Tubes(Struct, array_like=True, tag=15, frozen=True, gc=False):
-    """Result: Names, those of the tubes that have jobs."""
+    """Result: Names of the tubes that have jobs."""
 
 
 class Totals(Struct, array_like=True, tag=16, frozen=True, gc=False):
@@ -175,7 +175,7 @@ class Found(Struct, array_like=True, tag=103, frozen=True, gc=False):
 
 
 class JobFigures(Struct, array_like=True, tag=104, frozen=True, gc=False):
-    """What stats-job shows. `state`: "ready", "delayed", "reserved" or "buried"; `left_s`: until that ends."""
+    """The figures of stats-job. `state`: "ready", "delayed", "reserved" or "buried"; `left_s`: until that ends."""
 
     number: int
     tube: str
@@ -193,7 +193,7 @@ class JobFigures(Struct, array_like=True, tag=104, frozen=True, gc=False):
 
 
 class TubeFigures(Struct, array_like=True, tag=105, frozen=True, gc=False):
-    """What stats-tube shows of the queue. `urgent`: ready jobs of a priority below 1024."""
+    """The figures of stats-tube about the queue. `urgent`: ready jobs of a priority below 1024."""
 
     urgent: int = 0
     ready: int = 0

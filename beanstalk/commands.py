@@ -34,7 +34,7 @@ class Command(Struct, frozen=True, gc=False):
 
 
 class Body(NamedTuple):
-    """What a line says of the body that follows: its `length` without CR LF. `clean`: nothing stands behind that."""
+    """The body announced by a line: its `length` without CR LF. `clean`: nothing stands behind that."""
 
     length: int
     clean: bool

@@ -34,16 +34,16 @@ class Stay(Protocol):
 
 
 class Host(Protocol):
-    """Who listens: lets connections in, and counts what is held for them. Timeouts are its business as well."""
+    """The listener: accepts connections, accounts for the memory held for them, and enforces timeouts."""
 
     def receive(self, transport: asyncio.BaseTransport, connection: Connection) -> Stay | None:
         """A client has come. None: there is no place for it."""
 
     def hold(self, connection: Connection, held_bytes: int) -> None:
-        """So much memory is held for it from now on."""
+        """Account for the memory held for it from now on."""
 
     def no_room(self) -> bool:
-        """Whether a body that has yet to arrive cannot be kept."""
+        """Return whether a body that has yet to arrive cannot be kept."""
 
 
 class Connection(asyncio.Protocol):
@@ -114,7 +114,7 @@ class Connection(asyncio.Protocol):
     # ---- for the host
 
     def turn(self) -> tuple[str, int]:
-        """What it waits for, and a number that changes when the client makes progress; see Conversation."""
+        """The event it waits for, and a number that changes when the client makes progress; see Conversation."""
         return ("ours", 0) if self._conversation is None else self._conversation.turn()
 
     def taken_bytes(self) -> int:

@@ -63,7 +63,7 @@ class Link(Protocol):
 
 
 class Asking(Struct):
-    """A call whose result is awaited, and what makes the answer of it. Failures that `then` does not know are told."""
+    """A call whose result is awaited, with the maker of its answer. `failed`: for failures that have answers."""
 
     call: Call
     then: Callable[[Result], Step]
@@ -138,7 +138,7 @@ class Conversation:
 
     @property
     def holds_much(self) -> bool:
-        """Whether more is held than of most connections."""
+        """Return whether more is held than of most connections."""
         asking = self._asking
         return (
             len(self._tubes.watched) > FEW or len(self.held) > FEW or self.reader.pending
@@ -146,7 +146,7 @@ class Conversation:
         )
 
     def turn(self) -> tuple[str, int]:
-        """What it waits for, and a number that changes when the client makes progress.
+        """The event it waits for, and a number that changes when the client makes progress.
 
         "ours": nothing of the client; "hello": the first line; "next": the next command; "rest": the rest of one.
         """
@@ -341,7 +341,7 @@ class Conversation:
             self._backend.cancel()
 
     def _is_in_vain(self) -> bool:
-        """Whether a long call of a connection that is gone need not end: it only reads, or others wait for its jobs."""
+        """Return whether a long call of a closed connection may be cancelled: it reads, or others want its jobs."""
         assert self._asking is not None
         return bool(self.held) or type(self._asking.call) is not calls.Kick
 

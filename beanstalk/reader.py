@@ -12,7 +12,7 @@ from sockpqd.beanstalk.limits import BACKLOG_BYTES_MAX, BODY_BYTES_MAX, LINE_BYT
 
 
 class Wrong(NamedTuple):
-    """What is answered in place of executing a command; `verb`: the command, if it is counted all the same."""
+    """An answer in place of executing a command; `verb`: the command, if it is counted nevertheless."""
 
     answer: bytes
     verb: str = ""
@@ -60,12 +60,12 @@ class Reader:
 
     @property
     def full(self) -> bool:
-        """Whether so much is unread that nothing more should be fed for now."""
+        """Return whether so much is unread that nothing more should be fed for now."""
         return len(self._buffer) > BACKLOG_BYTES_MAX + self._wanted
 
     @property
     def pending(self) -> bool:
-        """Whether there are bytes that no command was made of yet."""
+        """Return whether there are bytes that no command was made of yet."""
         return self.usual is not None or bool(self._buffer)
 
     @property
@@ -75,7 +75,7 @@ class Reader:
 
     @property
     def amid_command(self) -> bool:
-        """Whether the next command is here in part."""
+        """Return whether the next command is here in part."""
         return self._put is not None or self._dropped > 0 or self._dropping_line or bool(self._buffer)
 
     def feed(self, data: bytes) -> None:
@@ -121,12 +121,12 @@ class Reader:
         return command if body is None else self._begin_body(command, body)
 
     def _is_foreign(self, line: bytes) -> bool:
-        """Whether a client of HTTP says this line, which nobody else says."""
+        """Return whether only a client of HTTP sends such a line."""
         return line[: len(_HOST)].lower() == _HOST or (self._first and _REQUEST_LINE.fullmatch(line) is not None)
 
     @property
     def _first(self) -> bool:
-        """Whether no line before the last one said anything."""
+        """Return whether all lines before the last one were empty."""
         return self.commands == self._empty_lines + 1
 
     def _line(self) -> bytes | None:

@@ -1,4 +1,4 @@
-"""What the connections of one server share: its counters, its tubes, and whose end others must wait for."""
+"""The shared state of one server's connections: counters, tubes, and connections whose end others await."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class Server:
             connection.hang_up()
 
     def holds_up(self, connection: Member) -> bool:
-        """Whether the connection must wait for the end of others; its `go_on` is then called."""
+        """Return whether the connection must wait for the end of others; its `go_on` is then called."""
         if not self.leaving or connection in self.leaving:
             return False
         self._held_up[connection] = None
@@ -120,10 +120,10 @@ class Server:
     # ---- figures
 
     def tube_figures(self, tube: str, found: TubeFigures) -> dict[str, int | str]:
-        """What stats-tube shows.
+        """The answer to stats-tube.
 
-        The counters of a queue end with it, when it has no job; those of a tube live on while a connection uses it. So
-        the greater ones are told, of which one is right.
+        The counters of a queue end with it, when it has no job; a tube's live on while a connection uses it. So the
+        greater number of each is shown, which is right.
         """
         use, counts = self.tubes, self.tubes.counts(tube)
         return {
@@ -158,7 +158,7 @@ class Server:
             yield
 
     def figures(self, sums: Sums, roll: Roll) -> dict[str, int | str]:
-        """What stats shows. Counters are this server's own, since its start; it has no binlog."""
+        """The answer to stats. Counters are this server's own, since its start; it has no binlog."""
         used = resource.getrusage(resource.RUSAGE_SELF)
         return {
             "current-jobs-urgent": sums.urgent,

@@ -10,7 +10,7 @@ DEFAULT = "default"
 
 
 class TubeCounts:
-    """What connections of this server have done in a tube, since one of them has used or watched it."""
+    """Counts of what connections of this server did in a tube since one of them used or watched it."""
 
     __slots__ = ("deletes", "jobs", "pauses", "references")
 
@@ -32,7 +32,7 @@ class TubeUse:
         self.take(Counter(), DEFAULT)
 
     def __contains__(self, tube: str) -> bool:
-        """Whether the tube exists because of a connection; `default` always does."""
+        """Return whether the tube exists because of a connection; `default` always does."""
         return tube in self._known
 
     def __len__(self) -> int:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Turns(Protocol):
-    """What all connections share, perhaps with others than those of this server."""
+    """The scheduler that all connections share, perhaps with other servers."""
 
     budget: int             # commands that may still be executed in this turn
 

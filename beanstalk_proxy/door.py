@@ -15,7 +15,7 @@ BACKLOG = 1024                  # connections that wait to be accepted
 
 
 class DoorLimits(Struct, frozen=True):
-    """What a node has as `[limits]`; see visits.VisitLimits. Nobody authenticates here."""
+    """The limits that a node has in `[limits]`; see visits.VisitLimits. Nobody authenticates here."""
 
     connections_max: int = 10_000
     connections_per_address_max: int = 0

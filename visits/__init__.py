@@ -1,7 +1,7 @@
-"""What every server of ours keeps of its clients: places, timeouts, memory, and how connections are accepted.
+"""Clients as every server here keeps them: places, timeouts, memory, and accepting connections.
 
-Whoever listens for clients gives each connection a `Visit` in the `House` that all doors of the process share. Imports
-nothing of ours, so that programs beside the nodes can use it as well.
+A listener gives each connection a `Visit` in the `House` that all doors of the process share. Imports nothing else of
+this project, so that other programs than nodes can use it as well.
 """
 
 from sockpqd.visits.addresses import is_loopback

@@ -1,4 +1,4 @@
-"""What all doors of a process share: the places, the memory account, and the sweep that enforces the timeouts."""
+"""The shared state of all doors of a process: places, memory account, and the sweep that enforces timeouts."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class PlaceLimits(Protocol):
 
 
 class VisitLimits(PlaceLimits, Protocol):
-    """What can be configured; 0 disables a timeout."""
+    """The configurable limits; 0 disables a timeout."""
 
     @property
     def hello_timeout_s(self) -> int:

@@ -1,4 +1,4 @@
-"""What a connection is set up with at its socket, and what the kernel knows of it."""
+"""Options of a connection's socket, and the kernel's figures about it."""
 
 from __future__ import annotations
 

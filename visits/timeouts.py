@@ -12,7 +12,7 @@ from sockpqd.visits.limits import SWEEP_S, SWEEP_S_MIN, VisitLimits
 
 
 class Turn(StrEnum):
-    """What a conversation is waiting for."""
+    """The event that a conversation waits for."""
 
     OURS = "ours"       # an answer of ours; nothing is expected of the client
     HELLO = "hello"     # the first line

@@ -18,10 +18,10 @@ class Guest(Protocol):
 
     @property
     def stranger(self) -> bool:
-        """Whether it has yet to authenticate."""
+        """True if it has yet to authenticate."""
 
     def turn(self) -> tuple[str, int]:
-        """What it waits for (a Turn), and a number that changes when the client makes progress."""
+        """The event it waits for (a Turn), and a number that changes when the client makes progress."""
 
     def taken_bytes(self) -> int:
         """How many bytes the kernel has accepted of what was written."""

@@ -1,7 +1,7 @@
-"""The calls of commands to the queue and their results: the interface between this package and an executor.
+"""Calls to the queue and their results: the interface between this package and the backend that executes them.
 
-Calls and results are plain values that can be encoded, so that they can travel. Times are in seconds, as in the
-protocol. A `handle` stands for one reservation: the executor makes it up, and nobody else knows what is in it.
+Calls and results are plain values that can be encoded and sent to another node. Times are in seconds, as in the
+protocol. A `handle` stands for one reservation; its value is opaque to all but the backend.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Protocol
 from msgspec import Struct
 
 
-class Failure(IntEnum):
-    """Why a call was not executed."""
+class CallFailure(IntEnum):
+    """The reason for which a call was not executed."""
 
     NOT_FOUND = 0           # there is no such job or tube, or it is not in a state that allows it
     DRAINING = 1            # no more jobs are accepted
@@ -23,8 +23,8 @@ class Failure(IntEnum):
     GONE = 4                # nobody can say what has become of it: the connection must be closed
 
 
-class Put(Struct, array_like=True, tag=1, frozen=True, gc=False):
-    """Add a job. Result: Number."""
+class PutJob(Struct, array_like=True, tag=1, frozen=True, gc=False):
+    """Add a job. Result: NumberResult."""
 
     tube: str
     priority: int
@@ -49,8 +49,8 @@ class ReserveJob(Struct, array_like=True, tag=3, frozen=True, gc=False):
     number: int
 
 
-class Delete(Struct, array_like=True, tag=4, frozen=True, gc=False):
-    """Delete a job that is reserved under `handle`, or that nobody has reserved.
+class DeleteJob(Struct, array_like=True, tag=4, frozen=True, gc=False):
+    """Delete a job that is reserved under `handle`, or not reserved at all.
 
     Result: None if it was reserved under the handle, otherwise Names with its tube.
     """
@@ -74,8 +74,8 @@ class Bury(Struct, array_like=True, tag=6, frozen=True, gc=False):
     priority: int
 
 
-class Touch(Struct, array_like=True, tag=7, frozen=True, gc=False):
-    """Restart the time of a reserved job. Result: None."""
+class TouchJob(Struct, array_like=True, tag=7, frozen=True, gc=False):
+    """Restart the time to run of a reserved job. Result: None."""
 
     handle: int
 
@@ -93,8 +93,8 @@ class PeekFirst(Struct, array_like=True, tag=9, frozen=True, gc=False):
     state: str
 
 
-class Kick(Struct, array_like=True, tag=10, frozen=True, gc=False):
-    """Make up to `count` buried jobs of the tube ready, or delayed ones if none is buried. Result: Number of them."""
+class KickTube(Struct, array_like=True, tag=10, frozen=True, gc=False):
+    """Make up to `count` buried jobs of the tube ready, or delayed ones if none is buried. Result: NumberResult."""
 
     tube: str
     count: int
@@ -120,17 +120,17 @@ class JobStats(Struct, array_like=True, tag=13, frozen=True, gc=False):
 
 
 class TubeStats(Struct, array_like=True, tag=14, frozen=True, gc=False):
-    """Result: TubeFigures, all 0 for a tube that nobody has heard of."""
+    """Show the figures of a tube. Result: TubeFigures, all 0 for an unknown tube."""
 
     tube: str
 
 
-class Tubes(Struct, array_like=True, tag=15, frozen=True, gc=False):
-    """Result: Names of the tubes that have jobs."""
+class ListTubes(Struct, array_like=True, tag=15, frozen=True, gc=False):
+    """List the tubes that have jobs. Result: Names."""
 
 
 class Totals(Struct, array_like=True, tag=16, frozen=True, gc=False):
-    """Result: Sums over all tubes. `beside`: tubes that count as such without jobs."""
+    """Add up all tubes. Result: Sums. `beside`: tubes that count although they have no jobs."""
 
     beside: tuple[str, ...] = ()
 
@@ -138,20 +138,20 @@ class Totals(Struct, array_like=True, tag=16, frozen=True, gc=False):
 class GiveBack(Struct, array_like=True, tag=17, frozen=True, gc=False):
     """The connection has ended: its reserved jobs go back to their places. Result: None.
 
-    `undelivered`: those that it never heard of, whose hand-out does not count.
+    `undelivered`: jobs it was never sent, whose hand-out does not count.
     """
 
     handles: tuple[int, ...]
     undelivered: tuple[int, ...] = ()
 
 
-Change = Put | Reserve | ReserveJob | Delete | Release | Bury | Touch | Kick | KickJob | Pause | GiveBack
+Change = PutJob | Reserve | ReserveJob | DeleteJob | Release | Bury | TouchJob | KickTube | KickJob | Pause | GiveBack
 Lookup = Peek | PeekFirst | JobStats | TubeStats        # small results, which can be sent to another node
-Survey = Tubes | Totals                                 # of all tubes
+Survey = ListTubes | Totals                                 # of all tubes
 Call = Change | Lookup | Survey
 
 
-class Number(Struct, array_like=True, tag=101, frozen=True, gc=False):
+class NumberResult(Struct, array_like=True, tag=101, frozen=True, gc=False):
     """A number: the id of a new job, or how many there were."""
 
     number: int
@@ -175,7 +175,7 @@ class Found(Struct, array_like=True, tag=103, frozen=True, gc=False):
 
 
 class JobFigures(Struct, array_like=True, tag=104, frozen=True, gc=False):
-    """The figures of stats-job. `state`: "ready", "delayed", "reserved" or "buried"; `left_s`: until that ends."""
+    """Figures for stats-job. `state`: "ready", "delayed", "reserved" or "buried"; `left_s`: until that ends."""
 
     number: int
     tube: str
@@ -193,7 +193,7 @@ class JobFigures(Struct, array_like=True, tag=104, frozen=True, gc=False):
 
 
 class TubeFigures(Struct, array_like=True, tag=105, frozen=True, gc=False):
-    """The figures of stats-tube about the queue. `urgent`: ready jobs of a priority below 1024."""
+    """Figures of the queue for stats-tube. `urgent`: ready jobs of a priority below 1024."""
 
     urgent: int = 0
     ready: int = 0
@@ -225,8 +225,8 @@ class Sums(Struct, array_like=True, tag=107, frozen=True, gc=False):
     tubes: int = 0
 
 
-Result = Number | Reserved | Found | JobFigures | TubeFigures | Names | Sums | None
-Done = Callable[[Result | Failure], None]
+Result = NumberResult | Reserved | Found | JobFigures | TubeFigures | Names | Sums | None
+Done = Callable[[Result | CallFailure], None]
 
 
 class Backend(Protocol):
@@ -240,4 +240,4 @@ class Backend(Protocol):
         take long: with None, and perhaps executed in part."""
 
     def leave(self) -> None:
-        """The connection has ended, and its jobs are back: nothing more will be asked."""
+        """Release the backend of a connection that has ended; no more calls follow."""

@@ -21,7 +21,7 @@ _PAUSE = re.compile(rb" *([-A-Za-z0-9+/;.$_()]+)(.*)", re.DOTALL)
 _BOUND = re.compile(rb"[ \t\n\v\f\r]*([-+]?)([0-9]+)")      # as strtoul() reads it
 
 
-class Command(Struct, frozen=True, gc=False):
+class ParsedCommand(Struct, frozen=True, gc=False):
     """A command: its verb, as in the counters of `stats`, and its arguments.
 
     `numbers`: in the order of the line; of a put without the length. `name`: a tube. `body`: of a put.
@@ -33,8 +33,8 @@ class Command(Struct, frozen=True, gc=False):
     body: bytes = b""
 
 
-class Body(NamedTuple):
-    """The body announced by a line: its `length` without CR LF. `clean`: nothing stands behind that."""
+class BodyHeader(NamedTuple):
+    """The body announced by a line: its `length` without CR LF. `clean`: nothing follows the length."""
 
     length: int
     clean: bool
@@ -50,7 +50,7 @@ _USUAL = re.compile(
 )
 
 
-def usual_command(data: bytes, body_bytes_max: int) -> Command | None:
+def usual_command(data: bytes, body_bytes_max: int) -> ParsedCommand | None:
     """The command if these bytes are exactly one usual command; None: they are to be read line by line."""
     found = _USUAL.match(data)
     if found is None:
@@ -60,15 +60,15 @@ def usual_command(data: bytes, body_bytes_max: int) -> Command | None:
         length = int(found[4])
         if length > body_bytes_max or len(data) != end + length + 2 or data[-2:] != b"\r\n":
             return None
-        return Command("put", (int(found[1]), int(found[2]), int(found[3])), "", data[end:-2])
+        return ParsedCommand("put", (int(found[1]), int(found[2]), int(found[3])), "", data[end:-2])
     if len(data) != end:
         return None
     if last is None:
-        return Command("reserve")
-    return Command("reserve-with-timeout" if last == 5 else "delete", (int(found[last]),))
+        return ParsedCommand("reserve")
+    return ParsedCommand("reserve-with-timeout" if last == 5 else "delete", (int(found[last]),))
 
 
-def read_line(line: bytes) -> tuple[Command, Body | None] | None:
+def read_line(line: bytes) -> tuple[ParsedCommand, BodyHeader | None] | None:
     """The command of a line (without CR LF), and what it says of its body; None: there is no such verb.
 
     Raises BadFormat.
@@ -105,50 +105,50 @@ def tube_name(text: bytes) -> str:
     return text.decode("ascii")
 
 
-_Read = Callable[[str, bytes], tuple[Command, Body | None]]
+_Read = Callable[[str, bytes], tuple[ParsedCommand, BodyHeader | None]]
 _Row = tuple[bytes, str, _Read]
 
 
-def _bare(verb: str, rest: bytes) -> tuple[Command, Body | None]:
+def _bare(verb: str, rest: bytes) -> tuple[ParsedCommand, BodyHeader | None]:
     if rest:
         raise BadFormat
-    return Command(verb), None
+    return ParsedCommand(verb), None
 
 
-def _quit(verb: str, rest: bytes) -> tuple[Command, Body | None]:
-    return Command(verb), None
+def _quit(verb: str, rest: bytes) -> tuple[ParsedCommand, BodyHeader | None]:
+    return ParsedCommand(verb), None
 
 
-def _put(verb: str, rest: bytes) -> tuple[Command, Body | None]:
+def _put(verb: str, rest: bytes) -> tuple[ParsedCommand, BodyHeader | None]:
     (priority, delay, ttr, length), rest = numbers(rest, U32_MAX, U32_MAX, U32_MAX, U32_MAX, rest=True)
-    return Command(verb, (priority, delay, ttr)), Body(length, clean=not rest)
+    return ParsedCommand(verb, (priority, delay, ttr)), BodyHeader(length, clean=not rest)
 
 
 def _numbers(*limits: int, rest: bool = False) -> _Read:
-    def read(verb: str, text: bytes) -> tuple[Command, Body | None]:
-        return Command(verb, numbers(text, *limits, rest=rest)[0]), None
+    def read(verb: str, text: bytes) -> tuple[ParsedCommand, BodyHeader | None]:
+        return ParsedCommand(verb, numbers(text, *limits, rest=rest)[0]), None
 
     return read
 
 
-def _tube(verb: str, rest: bytes) -> tuple[Command, Body | None]:
-    return Command(verb, name=tube_name(rest)), None
+def _tube(verb: str, rest: bytes) -> tuple[ParsedCommand, BodyHeader | None]:
+    return ParsedCommand(verb, name=tube_name(rest)), None
 
 
-def _pause(verb: str, rest: bytes) -> tuple[Command, Body | None]:
+def _pause(verb: str, rest: bytes) -> tuple[ParsedCommand, BodyHeader | None]:
     match = _PAUSE.fullmatch(rest)
     if match is None:
         raise BadFormat
     seconds, _ = numbers(match[2], U32_MAX)
-    return Command(verb, seconds, tube_name(match[1])), None
+    return ParsedCommand(verb, seconds, tube_name(match[1])), None
 
 
-def _kick(verb: str, rest: bytes) -> tuple[Command, Body | None]:
+def _kick(verb: str, rest: bytes) -> tuple[ParsedCommand, BodyHeader | None]:
     match = _BOUND.match(rest)
     if match is None or int(match[2]) > U64_MAX:
         raise BadFormat
     count = int(match[2])
-    return Command(verb, (U64_MAX + 1 - count if match[1] == b"-" and count else count,)), None
+    return ParsedCommand(verb, (U64_MAX + 1 - count if match[1] == b"-" and count else count,)), None
 
 
 # In the order in which beanstalkd compares them.

@@ -9,8 +9,8 @@ from contextlib import suppress
 from typing import Protocol, cast
 
 from sockpqd.beanstalk.calls import Backend
-from sockpqd.beanstalk.conversation import Conversation
-from sockpqd.beanstalk.server import Server
+from sockpqd.beanstalk.conversation import BeanstalkdConversation
+from sockpqd.beanstalk.server import BeanstalkdServer
 
 log = logging.getLogger("sockpqd.beanstalkd")
 
@@ -34,27 +34,27 @@ class Stay(Protocol):
 
 
 class Host(Protocol):
-    """The listener: accepts connections, accounts for the memory held for them, and enforces timeouts."""
+    """The owner of the listener: admits connections, accounts for their memory, and enforces timeouts."""
 
-    def receive(self, transport: asyncio.BaseTransport, connection: Connection) -> Stay | None:
+    def receive(self, transport: asyncio.BaseTransport, connection: ClientConnection) -> Stay | None:
         """A client has come. None: there is no place for it."""
 
-    def hold(self, connection: Connection, held_bytes: int) -> None:
-        """Account for the memory held for it from now on."""
+    def hold(self, connection: ClientConnection, held_bytes: int) -> None:
+        """Set the number of bytes held for this connection."""
 
     def no_room(self) -> bool:
-        """Return whether a body that has yet to arrive cannot be kept."""
+        """Return whether there is no room for a body that has yet to arrive."""
 
 
-class Connection(asyncio.Protocol):
+class ClientConnection(asyncio.Protocol):
     """The connection of one client, as asyncio's protocol."""
 
     _transport: asyncio.Transport
-    _conversation: Conversation | None = None       # None: it was not accepted
+    _conversation: BeanstalkdConversation | None = None       # None: it was not accepted
     _stay: Stay
-    stranger = False                                # nobody proves here who they are
+    unauthenticated = False                                # nobody proves here who they are
 
-    def __init__(self, server: Server, backend: Backend, host: Host) -> None:
+    def __init__(self, server: BeanstalkdServer, backend: Backend, host: Host) -> None:
         self._server = server
         self._backend = backend
         self._host = host
@@ -72,7 +72,7 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
             return
         self._stay = stay
-        self._conversation = Conversation(self._server, self._backend, self, self._host.no_room)
+        self._conversation = BeanstalkdConversation(self._server, self._backend, self, self._host.no_room)
 
     def data_received(self, data: bytes) -> None:
         """Bytes have come; no more are read while too many are unexecuted."""
@@ -113,9 +113,9 @@ class Connection(asyncio.Protocol):
 
     # ---- for the host
 
-    def turn(self) -> tuple[str, int]:
-        """The event it waits for, and a number that changes when the client makes progress; see Conversation."""
-        return ("ours", 0) if self._conversation is None else self._conversation.turn()
+    def expected(self) -> tuple[str, int]:
+        """Return what is expected of the client; see `BeanstalkdConversation.expected`."""
+        return ("ours", 0) if self._conversation is None else self._conversation.expected()
 
     def taken_bytes(self) -> int:
         """How many bytes the kernel has accepted of what was written."""
@@ -147,7 +147,7 @@ class Connection(asyncio.Protocol):
         """Release what is held for it at once."""
         self.cut("it holds too much memory")
 
-    # ---- Link
+    # ---- ClientLink
 
     def write(self, data: bytes) -> None:
         self._written_bytes += len(data)
@@ -156,7 +156,7 @@ class Connection(asyncio.Protocol):
             self.weigh()
 
     def close(self) -> None:
-        """See Link. Of a closed connection the kernel would keep what nobody reads for minutes, uncounted."""
+        """See ClientLink. The kernel would keep unread output of a closed connection for minutes, uncounted."""
         if self._lost or self._transport.is_closing():
             return
         self._stay.measure()

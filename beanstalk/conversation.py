@@ -16,17 +16,17 @@ from sockpqd.beanstalk import answers, calls
 from sockpqd.beanstalk.calls import (
     Backend,
     Call,
-    Failure,
+    CallFailure,
     Found,
     JobFigures,
     Names,
-    Number,
+    NumberResult,
     Reserved,
     Result,
     Sums,
     TubeFigures,
 )
-from sockpqd.beanstalk.commands import Command
+from sockpqd.beanstalk.commands import ParsedCommand
 from sockpqd.beanstalk.limits import (
     BODY_BYTES_PER_COMMAND,
     COMMANDS_PER_TURN,
@@ -42,11 +42,11 @@ from sockpqd.beanstalk.limits import (
 )
 from sockpqd.beanstalk.reader import FOREIGN, Reader, Wrong
 from sockpqd.beanstalk.reservations import Reservations
-from sockpqd.beanstalk.server import Roll, Server
+from sockpqd.beanstalk.server import BeanstalkdServer, Roll
 from sockpqd.beanstalk.tubes import Tubes
 
 
-class Link(Protocol):
+class ClientLink(Protocol):
     """The connection to the client."""
 
     def write(self, data: bytes) -> None:
@@ -63,11 +63,11 @@ class Link(Protocol):
 
 
 class Asking(Struct):
-    """A call whose result is awaited, with the maker of its answer. `failed`: for failures that have answers."""
+    """A call whose result is awaited, with the function that makes the answer. Other failures are answered as such."""
 
     call: Call
     then: Callable[[Result], Step]
-    failed: Callable[[Failure], Step] | None = None
+    failed: Callable[[CallFailure], Step] | None = None
 
 
 class Telling(Struct):
@@ -81,18 +81,18 @@ class Telling(Struct):
 Step = bytes | Asking | Telling
 
 _FAILURES = {
-    Failure.NOT_FOUND: answers.NOT_FOUND,
-    Failure.DRAINING: answers.DRAINING,
-    Failure.OUT_OF_MEMORY: answers.OUT_OF_MEMORY,
-    Failure.FORBIDDEN: answers.INTERNAL_ERROR,
+    CallFailure.NOT_FOUND: answers.NOT_FOUND,
+    CallFailure.DRAINING: answers.DRAINING,
+    CallFailure.OUT_OF_MEMORY: answers.OUT_OF_MEMORY,
+    CallFailure.FORBIDDEN: answers.INTERNAL_ERROR,
 }
 
 
-class Conversation:
+class BeanstalkdConversation:
     """One connection; all calls come from one thread."""
 
     def __init__(
-        self, server: Server, backend: Backend, link: Link, no_room: Callable[[], bool] = lambda: False,
+        self, server: BeanstalkdServer, backend: Backend, link: ClientLink, no_room: Callable[[], bool] = lambda: False,
     ) -> None:
         """`no_room`: whether a body that has yet to arrive cannot be kept."""
         self.producer = self.worker = self.waiting = False
@@ -125,7 +125,7 @@ class Conversation:
         asking = self._asking
         if asking is not None:
             call = asking.call
-            if type(call) is calls.Put:
+            if type(call) is calls.PutJob:
                 held += len(call.body) if len(call.body) >= COUNTED_BYTES_MIN else 0
             elif type(asking) is Telling:
                 held += asking.held_bytes
@@ -138,15 +138,15 @@ class Conversation:
 
     @property
     def holds_much(self) -> bool:
-        """Return whether more is held than of most connections."""
+        """Return whether more is held than for most connections."""
         asking = self._asking
         return (
             len(self._tubes.watched) > FEW or len(self.held) > FEW or self.reader.pending
             or (asking is not None and type(asking.call) in OF_ALL_TUBES)
         )
 
-    def turn(self) -> tuple[str, int]:
-        """The event it waits for, and a number that changes when the client makes progress.
+    def expected(self) -> tuple[str, int]:
+        """Return what is expected, and a number that changes when the client makes progress.
 
         "ours": nothing of the client; "hello": the first line; "next": the next command; "rest": the rest of one.
         """
@@ -244,7 +244,7 @@ class Conversation:
 
     # ---- steps
 
-    def _answer_to(self, command: Command | Wrong) -> Step:
+    def _answer_to(self, command: ParsedCommand | Wrong) -> Step:
         self._server.count(command.verb)
         if isinstance(command, Wrong):
             if command is FOREIGN:
@@ -293,14 +293,14 @@ class Conversation:
             self._turns.do_piece(self._tell)
         return True
 
-    def _done(self, result: Result | Failure) -> None:
+    def _done(self, result: Result | CallFailure) -> None:
         """The call has a result."""
         asking, self._asking = self._asking, None
         assert type(asking) is Asking
         if self.waiting:
             self.waiting = False
             self._server.tubes.wait_no_more(self._tubes.watched)
-        if type(result) is not Failure:         # cheaper than isinstance() of an enumeration
+        if type(result) is not CallFailure:         # cheaper than isinstance() of an enumeration
             step = b"" if self.closed and type(asking.call) in LONG else asking.then(result)  # type: ignore[arg-type]
         elif asking.failed is not None:
             step = asking.failed(result)
@@ -312,8 +312,8 @@ class Conversation:
             self._take(step)
             self.go_on()
 
-    def _refusal(self, failure: Failure) -> Step:
-        if failure is Failure.GONE:
+    def _refusal(self, failure: CallFailure) -> Step:
+        if failure is CallFailure.GONE:
             self._hang_up()
             return b""
         return _FAILURES[failure]
@@ -341,9 +341,9 @@ class Conversation:
             self._backend.cancel()
 
     def _is_in_vain(self) -> bool:
-        """Return whether a long call of a closed connection may be cancelled: it reads, or others want its jobs."""
+        """Return whether the long call of a lost connection need not end: it only reads, or others want its jobs."""
         assert self._asking is not None
-        return bool(self.held) or type(self._asking.call) is not calls.Kick
+        return bool(self.held) or type(self._asking.call) is not calls.KickTube
 
     def hang_up(self) -> None:
         """Close the connection from our side; its jobs go back at once."""
@@ -369,7 +369,7 @@ class Conversation:
         else:
             self._gone(None)
 
-    def _gone(self, _: Result | Failure) -> None:
+    def _gone(self, _: Result | CallFailure) -> None:
         """Its jobs are back (or nobody can bring them back: then they return when their time is over)."""
         self._flush()
         self._tubes.close()
@@ -381,19 +381,19 @@ class Conversation:
 
     # ---- commands about jobs
 
-    def _put(self, command: Command) -> Step:
+    def _put(self, command: ParsedCommand) -> Step:
         self.producer = True
         priority, delay_s, ttr_s = command.numbers
-        put = calls.Put(self._tubes.used, priority, delay_s, max(ttr_s, TTR_S_MIN), command.body)
+        put = calls.PutJob(self._tubes.used, priority, delay_s, max(ttr_s, TTR_S_MIN), command.body)
         return Asking(put, self._inserted)
 
     def _inserted(self, result: Result) -> Step:
-        assert isinstance(result, Number)
+        assert isinstance(result, NumberResult)
         self._server.jobs += 1
         self._server.tubes.counts(self._tubes.used).jobs += 1
         return answers.inserted(result.number)
 
-    def _reserve(self, command: Command) -> Step:
+    def _reserve(self, command: ParsedCommand) -> Step:
         self.worker = True
         return self._ask_for_a_job(self._server.now() + command.numbers[0] if command.numbers else None)
 
@@ -432,15 +432,15 @@ class Conversation:
         self.held.add(result.number, result.handle, result.tube, result.ttr_s, self._server.now())
         return answers.reserved(result.number, result.body)
 
-    def _reserve_job(self, command: Command) -> Step:
+    def _reserve_job(self, command: ParsedCommand) -> Step:
         self.worker = True
         return Asking(calls.ReserveJob(command.numbers[0]), self._reserved)
 
-    def _delete(self, command: Command) -> Step:
+    def _delete(self, command: ParsedCommand) -> Step:
         number = command.numbers[0]
         handle = self.held.handle(number)
         return Asking(
-            calls.Delete(number, handle), partial(self._deleted, number, handle),
+            calls.DeleteJob(number, handle), partial(self._deleted, number, handle),
             partial(self._not_ended, number, handle))
 
     def _deleted(self, number: int, handle: int | None, result: Result) -> Step:
@@ -452,14 +452,14 @@ class Conversation:
             self._server.tubes.counts(tube).deletes += 1
         return answers.DELETED
 
-    def _release(self, command: Command) -> Step:
+    def _release(self, command: ParsedCommand) -> Step:
         number, priority, delay_s = command.numbers
         handle = self.held.handle(number)
         if handle is None:
             return answers.NOT_FOUND
         return self._ending(calls.Release(handle, priority, delay_s), number, handle, answers.RELEASED)
 
-    def _bury(self, command: Command) -> Step:
+    def _bury(self, command: ParsedCommand) -> Step:
         number, priority = command.numbers
         handle = self.held.handle(number)
         if handle is None:
@@ -474,13 +474,13 @@ class Conversation:
 
         return Asking(call, ended, partial(self._not_ended, number, handle))
 
-    def _not_ended(self, number: int, handle: int | None, failure: Failure) -> Step:
+    def _not_ended(self, number: int, handle: int | None, failure: CallFailure) -> Step:
         """A call on a reservation was refused."""
-        if failure is Failure.NOT_FOUND:
+        if failure is CallFailure.NOT_FOUND:
             self.held.drop(number, handle)
         return self._refusal(failure)
 
-    def _touch(self, command: Command) -> Step:
+    def _touch(self, command: ParsedCommand) -> Step:
         number = command.numbers[0]
         handle = self.held.handle(number)
         if handle is None:
@@ -491,18 +491,18 @@ class Conversation:
             self.held.touched(number, began)
             return answers.TOUCHED
 
-        return Asking(calls.Touch(handle), touched, partial(self._not_ended, number, handle))
+        return Asking(calls.TouchJob(handle), touched, partial(self._not_ended, number, handle))
 
-    def _kick(self, command: Command) -> Step:
-        return Asking(calls.Kick(self._tubes.used, command.numbers[0]), _kicked)
+    def _kick(self, command: ParsedCommand) -> Step:
+        return Asking(calls.KickTube(self._tubes.used, command.numbers[0]), _kicked)
 
-    def _kick_job(self, command: Command) -> Step:
+    def _kick_job(self, command: ParsedCommand) -> Step:
         return Asking(calls.KickJob(command.numbers[0]), lambda _: answers.KICKED)
 
-    def _peek(self, command: Command) -> Step:
+    def _peek(self, command: ParsedCommand) -> Step:
         return Asking(calls.Peek(command.numbers[0]), self._found)
 
-    def _peek_first(self, command: Command) -> Step:
+    def _peek_first(self, command: ParsedCommand) -> Step:
         return Asking(calls.PeekFirst(self._tubes.used, command.verb.removeprefix("peek-")), self._found)
 
     def _found(self, result: Result) -> Step:
@@ -512,38 +512,38 @@ class Conversation:
 
     # ---- commands about tubes
 
-    def _use(self, command: Command) -> Step:
+    def _use(self, command: ParsedCommand) -> Step:
         self._tubes.use(command.name)
         return answers.using(command.name)
 
-    def _watch(self, command: Command) -> Step:
+    def _watch(self, command: ParsedCommand) -> Step:
         if not self._tubes.watch(command.name):
             return answers.OUT_OF_MEMORY
         return answers.watching(len(self._tubes.watched))
 
-    def _ignore(self, command: Command) -> Step:
+    def _ignore(self, command: ParsedCommand) -> Step:
         if not self._tubes.ignore(command.name):
             return answers.NOT_IGNORED
         return answers.watching(len(self._tubes.watched))
 
-    def _list_tube_used(self, command: Command) -> Step:
+    def _list_tube_used(self, command: ParsedCommand) -> Step:
         return answers.using(self._tubes.used)
 
-    def _list_tubes_watched(self, command: Command) -> Step:
+    def _list_tubes_watched(self, command: ParsedCommand) -> Step:
         return answers.yaml_list(self._tubes.watched)
 
-    def _list_tubes(self, command: Command) -> Step:
-        return Asking(calls.Tubes(), self._all_tubes)
+    def _list_tubes(self, command: ParsedCommand) -> Step:
+        return Asking(calls.ListTubes(), self._all_tubes)
 
     def _all_tubes(self, result: Result) -> Step:
         assert isinstance(result, Names)
         own = self._server.tubes.names()
         if len(own) + len(result.names) <= PER_PIECE:
             return answers.yaml_list(dict.fromkeys((*own, *result.names)))
-        return Telling(calls.Tubes(), answers.long_yaml_list(_each_once((*own, *result.names))),
+        return Telling(calls.ListTubes(), answers.long_yaml_list(_each_once((*own, *result.names))),
                        (len(own) + len(result.names)) * TOLD_NAME_BYTES)
 
-    def _pause_tube(self, command: Command) -> Step:
+    def _pause_tube(self, command: ParsedCommand) -> Step:
         def paused(_: Result) -> Step:
             self._server.tubes.counts(command.name).pauses += 1
             return answers.PAUSED
@@ -555,10 +555,10 @@ class Conversation:
 
     # ---- figures
 
-    def _stats_job(self, command: Command) -> Step:
+    def _stats_job(self, command: ParsedCommand) -> Step:
         return Asking(calls.JobStats(command.numbers[0]), _job_stats)
 
-    def _stats_tube(self, command: Command) -> Step:
+    def _stats_tube(self, command: ParsedCommand) -> Step:
         return Asking(calls.TubeStats(command.name), partial(self._tube_stats, command.name))
 
     def _tube_stats(self, tube: str, result: Result) -> Step:
@@ -567,7 +567,7 @@ class Conversation:
             return answers.NOT_FOUND
         return answers.yaml_map(self._server.tube_figures(tube, result))
 
-    def _stats(self, command: Command) -> Step:
+    def _stats(self, command: ParsedCommand) -> Step:
         return Asking(calls.Totals(tuple(self._server.tubes.names())), self._server_stats)
 
     def _server_stats(self, sums: Result) -> Step:
@@ -583,7 +583,7 @@ class Conversation:
             yield b""
         yield answers.yaml_map(self._server.figures(sums, roll))
 
-    def _quit(self, command: Command) -> Step:
+    def _quit(self, command: ParsedCommand) -> Step:
         self._hang_up()
         return b""
 
@@ -597,7 +597,7 @@ def _each_once(names: Iterable[str]) -> Iterator[str]:
 
 
 def _kicked(result: Result) -> Step:
-    assert isinstance(result, Number)
+    assert isinstance(result, NumberResult)
     return answers.kicked(result.number)
 
 
@@ -627,8 +627,8 @@ def _job_stats(result: Result) -> Step:
 
 
 # Calls that may take long. Nobody waits for them when their connection has ended.
-LONG = frozenset({calls.Kick, calls.Tubes, calls.Totals})
-OF_ALL_TUBES = frozenset({calls.Tubes, calls.Totals})
+LONG = frozenset({calls.KickTube, calls.ListTubes, calls.Totals})
+OF_ALL_TUBES = frozenset({calls.ListTubes, calls.Totals})
 
 # Of the budget of a turn, in commands that are a single small operation; all others cost 1.
 COSTS = {
@@ -636,30 +636,30 @@ COSTS = {
     "list-tubes-watched": 16,
 }
 
-_DO: dict[str, Callable[[Conversation, Command], Step]] = {
-    "put": Conversation._put,
-    "reserve": Conversation._reserve,
-    "reserve-with-timeout": Conversation._reserve,
-    "reserve-job": Conversation._reserve_job,
-    "delete": Conversation._delete,
-    "release": Conversation._release,
-    "bury": Conversation._bury,
-    "touch": Conversation._touch,
-    "kick": Conversation._kick,
-    "kick-job": Conversation._kick_job,
-    "peek": Conversation._peek,
-    "peek-ready": Conversation._peek_first,
-    "peek-delayed": Conversation._peek_first,
-    "peek-buried": Conversation._peek_first,
-    "use": Conversation._use,
-    "watch": Conversation._watch,
-    "ignore": Conversation._ignore,
-    "list-tubes": Conversation._list_tubes,
-    "list-tube-used": Conversation._list_tube_used,
-    "list-tubes-watched": Conversation._list_tubes_watched,
-    "pause-tube": Conversation._pause_tube,
-    "stats": Conversation._stats,
-    "stats-job": Conversation._stats_job,
-    "stats-tube": Conversation._stats_tube,
-    "quit": Conversation._quit,
+_DO: dict[str, Callable[[BeanstalkdConversation, ParsedCommand], Step]] = {
+    "put": BeanstalkdConversation._put,
+    "reserve": BeanstalkdConversation._reserve,
+    "reserve-with-timeout": BeanstalkdConversation._reserve,
+    "reserve-job": BeanstalkdConversation._reserve_job,
+    "delete": BeanstalkdConversation._delete,
+    "release": BeanstalkdConversation._release,
+    "bury": BeanstalkdConversation._bury,
+    "touch": BeanstalkdConversation._touch,
+    "kick": BeanstalkdConversation._kick,
+    "kick-job": BeanstalkdConversation._kick_job,
+    "peek": BeanstalkdConversation._peek,
+    "peek-ready": BeanstalkdConversation._peek_first,
+    "peek-delayed": BeanstalkdConversation._peek_first,
+    "peek-buried": BeanstalkdConversation._peek_first,
+    "use": BeanstalkdConversation._use,
+    "watch": BeanstalkdConversation._watch,
+    "ignore": BeanstalkdConversation._ignore,
+    "list-tubes": BeanstalkdConversation._list_tubes,
+    "list-tube-used": BeanstalkdConversation._list_tube_used,
+    "list-tubes-watched": BeanstalkdConversation._list_tubes_watched,
+    "pause-tube": BeanstalkdConversation._pause_tube,
+    "stats": BeanstalkdConversation._stats,
+    "stats-job": BeanstalkdConversation._stats_job,
+    "stats-tube": BeanstalkdConversation._stats_tube,
+    "quit": BeanstalkdConversation._quit,
 }

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from sockpqd.beanstalk import answers
-from sockpqd.beanstalk.commands import BadFormat, Body, Command, read_line, usual_command
+from sockpqd.beanstalk.commands import BadFormat, BodyHeader, ParsedCommand, read_line, usual_command
 from sockpqd.beanstalk.limits import BACKLOG_BYTES_MAX, BODY_BYTES_MAX, LINE_BYTES_MAX
 
 
 class Wrong(NamedTuple):
-    """An answer in place of executing a command; `verb`: the command, if it is counted nevertheless."""
+    """An error to answer instead of executing a command; `verb`: the command, if it is counted nevertheless."""
 
     answer: bytes
     verb: str = ""
@@ -51,8 +51,8 @@ class Reader:
         self.commands = 0                       # lines so far, usual ones included
         self._empty_lines = 0                   # before the first other one
         self._buffer = bytearray()
-        self.usual: Command | None = None       # a usual command, before what is in the buffer
-        self._put: Command | None = None        # its body is arriving
+        self.usual: ParsedCommand | None = None       # a usual command, before what is in the buffer
+        self._put: ParsedCommand | None = None        # its body is arriving
         self._wanted = 0                        # bytes of the body with CR LF
         self._dropped = 0                       # bytes of a body that is not kept, still to be dropped
         self._drop_answer = answers.JOB_TOO_BIG     # what is answered then
@@ -60,12 +60,12 @@ class Reader:
 
     @property
     def full(self) -> bool:
-        """Return whether so much is unread that nothing more should be fed for now."""
+        """Return whether too much input is buffered for more to be fed now."""
         return len(self._buffer) > BACKLOG_BYTES_MAX + self._wanted
 
     @property
     def pending(self) -> bool:
-        """Return whether there are bytes that no command was made of yet."""
+        """Return whether there are bytes left that are not part of a parsed command."""
         return self.usual is not None or bool(self._buffer)
 
     @property
@@ -75,7 +75,7 @@ class Reader:
 
     @property
     def amid_command(self) -> bool:
-        """Return whether the next command is here in part."""
+        """Return whether the next command has arrived in part."""
         return self._put is not None or self._dropped > 0 or self._dropping_line or bool(self._buffer)
 
     def feed(self, data: bytes) -> None:
@@ -93,7 +93,7 @@ class Reader:
         self.usual = self._put = None
         self._wanted, self._dropped, self._dropping_line = 0, 0, False
 
-    def next(self) -> Command | Wrong | None:
+    def next(self) -> ParsedCommand | Wrong | None:
         """The next command, or what is wrong with it; None: more bytes are needed."""
         if self.usual is not None:
             usual, self.usual = self.usual, None
@@ -121,7 +121,7 @@ class Reader:
         return command if body is None else self._begin_body(command, body)
 
     def _is_foreign(self, line: bytes) -> bool:
-        """Return whether only a client of HTTP sends such a line."""
+        """Return whether this is a line that only an HTTP client sends."""
         return line[: len(_HOST)].lower() == _HOST or (self._first and _REQUEST_LINE.fullmatch(line) is not None)
 
     @property
@@ -152,7 +152,7 @@ class Reader:
             raise BadFormat
         return line
 
-    def _begin_body(self, put: Command, body: Body) -> Command | Wrong | None:
+    def _begin_body(self, put: ParsedCommand, body: BodyHeader) -> ParsedCommand | Wrong | None:
         if body.length > self._body_bytes_max:
             return self._drop_body(body.length, answers.JOB_TOO_BIG)
         if not body.clean:                      # looked at after the length, as there
@@ -162,7 +162,7 @@ class Reader:
         self._put, self._wanted = put, body.length + 2
         return self._body(put)
 
-    def _body(self, put: Command) -> Command | Wrong | None:
+    def _body(self, put: ParsedCommand) -> ParsedCommand | Wrong | None:
         buffer, wanted = self._buffer, self._wanted
         if len(buffer) < wanted:
             return None
@@ -171,7 +171,7 @@ class Reader:
         self._put, self._wanted = None, 0
         if not body.endswith(b"\r\n"):
             return Wrong(answers.EXPECTED_CRLF, put.verb)
-        return Command(put.verb, put.numbers, body=body[:-2])
+        return ParsedCommand(put.verb, put.numbers, body=body[:-2])
 
     def _drop_body(self, length: int, answer: bytes) -> Wrong | None:
         self._dropped, self._drop_answer = length + 2, answer

@@ -54,7 +54,7 @@ class Reservations:
         return None if held is None else held.handle
 
     def touched(self, number: int, now: float) -> None:
-        """Restart the time of the job."""
+        """Restart the time to run of the job."""
         held = self._held.get(number)
         if held is not None:
             self.add(number, held.handle, held.tube, held.ttr_s, now)
@@ -72,7 +72,7 @@ class Reservations:
         return tuple(held.handle for held in self._held.values())
 
     def soon(self, now: float) -> float | None:
-        """The time from which on a job is in its last second, perhaps past; None: no job has an end."""
+        """From when on a job is in the last second of its time, which may be past; None: no job has an end."""
         self.pass_by(now)
         return self._ends[0][0] - MARGIN_S if self._ends else None
 

@@ -1,4 +1,4 @@
-"""The shared state of one server's connections: counters, tubes, and connections whose end others await."""
+"""State shared by the connections of one server: counters, tubes, and connections whose end others wait for."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from sockpqd.beanstalk.commands import COUNTED
 from sockpqd.beanstalk.limits import BODY_BYTES_MAX, PER_PIECE
 from sockpqd.beanstalk.reservations import Reservations
 from sockpqd.beanstalk.tubes import TubeUse
-from sockpqd.beanstalk.turns import LoopTurns, Turns
+from sockpqd.beanstalk.turns import Turns, UnboundedTurns
 
 VERSION = "1.13"            # of beanstalkd, whose protocol this is
 
 
-class Member(Protocol):
+class ServedClient(Protocol):
     """A connection as the server sees it."""
 
     producer: bool          # it has put a job
@@ -47,7 +47,7 @@ class Roll(Struct, gc=False):
     timeouts: int = 0
 
 
-class Server:
+class BeanstalkdServer:
     """One listener. `instance`: what it answers as its id, of letters and digits."""
 
     def __init__(
@@ -55,22 +55,22 @@ class Server:
         draining: Callable[[], bool] = lambda: False, turns: Turns | None = None,
     ) -> None:
         """`draining`: whether jobs are refused, as `stats` says. `now`: a clock in seconds. `turns`: who gives them."""
-        self.turns = turns or LoopTurns()
+        self.turns = turns or UnboundedTurns()
         self.instance = instance
         self.body_bytes_max = body_bytes_max
         self.now = now
         self.draining = draining
         self.tubes = TubeUse()
-        self.connections: dict[Member, None] = {}
+        self.connections: dict[ServedClient, None] = {}
         self.counts = dict.fromkeys(COUNTED, 0)
         self.jobs = 0
         self._connections_total = 0
         self._timeouts = 0              # of connections that have ended
         self._began = now()
-        self.leaving: set[Member] = set()           # connections whose jobs are on their way back
-        self._held_up: dict[Member, None] = {}
+        self.leaving: set[ServedClient] = set()           # connections whose jobs are on their way back
+        self._held_up: dict[ServedClient, None] = {}
 
-    def enter(self, connection: Member) -> None:
+    def enter(self, connection: ServedClient) -> None:
         """Register and count a new connection."""
         self.connections[connection] = None
         self._connections_total += 1
@@ -82,16 +82,16 @@ class Server:
 
     # ---- the end of connections
 
-    def begin_leaving(self, connection: Member) -> None:
+    def begin_leaving(self, connection: ServedClient) -> None:
         """The connection has ended, and may have jobs: nobody else goes on before they are back."""
         self.leaving.add(connection)
 
-    def stays(self, connection: Member) -> None:
+    def stays(self, connection: ServedClient) -> None:
         """Let others go first: the connection has commands left, but its client does not read their answers."""
         self.leaving.discard(connection)
         self._let_go_on()
 
-    def left(self, connection: Member) -> None:
+    def left(self, connection: ServedClient) -> None:
         """Its jobs are back, or it had none."""
         if self.connections.pop(connection, connection) is None:
             self._timeouts += connection.held.timeouts
@@ -110,8 +110,8 @@ class Server:
         for connection in list(self.connections):
             connection.hang_up()
 
-    def holds_up(self, connection: Member) -> bool:
-        """Return whether the connection must wait for the end of others; its `go_on` is then called."""
+    def holds_up(self, connection: ServedClient) -> bool:
+        """Return whether the connection must wait for the end of others; if so, its `go_on` is called afterwards."""
         if not self.leaving or connection in self.leaving:
             return False
         self._held_up[connection] = None
@@ -120,10 +120,10 @@ class Server:
     # ---- figures
 
     def tube_figures(self, tube: str, found: TubeFigures) -> dict[str, int | str]:
-        """The answer to stats-tube.
+        """Return the figures for stats-tube.
 
-        The counters of a queue end with it, when it has no job; a tube's live on while a connection uses it. So the
-        greater number of each is shown, which is right.
+        The counters of a queue are dropped when it has no jobs; a tube's live on while a connection uses it. So the
+        greater of both is the right one.
         """
         use, counts = self.tubes, self.tubes.counts(tube)
         return {
@@ -158,7 +158,7 @@ class Server:
             yield
 
     def figures(self, sums: Sums, roll: Roll) -> dict[str, int | str]:
-        """The answer to stats. Counters are this server's own, since its start; it has no binlog."""
+        """Return the figures for stats. Counters are this server's own, since its start; it has no binlog."""
         used = resource.getrusage(resource.RUSAGE_SELF)
         return {
             "current-jobs-urgent": sums.urgent,

@@ -10,7 +10,7 @@ DEFAULT = "default"
 
 
 class TubeCounts:
-    """Counts of what connections of this server did in a tube since one of them used or watched it."""
+    """Counts of what connections of this server did in a tube since it came into use."""
 
     __slots__ = ("deletes", "jobs", "pauses", "references")
 
@@ -32,7 +32,7 @@ class TubeUse:
         self.take(Counter(), DEFAULT)
 
     def __contains__(self, tube: str) -> bool:
-        """Return whether the tube exists because of a connection; `default` always does."""
+        """Return whether a connection keeps the tube in existence; `default` always exists."""
         return tube in self._known
 
     def __len__(self) -> int:

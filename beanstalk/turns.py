@@ -8,18 +8,18 @@ from typing import Protocol
 
 
 class Turns(Protocol):
-    """The scheduler that all connections share, perhaps with other servers."""
+    """The scheduler that all connections share, perhaps with connections of other servers."""
 
     budget: int             # commands that may still be executed in this turn
 
     def do_in_line(self, do: Callable[[], None]) -> None:
-        """Call this in another turn, behind those who wait for one already."""
+        """Call `do` in a later turn, after all that wait for one already."""
 
     def do_piece(self, piece: Callable[[], bool]) -> None:
-        """Do the next piece of a long answer when it has its turn. It says whether there was anything to do."""
+        """Call `piece` in its turn: it does the next piece of a long answer and returns whether there was one."""
 
 
-class LoopTurns:
+class UnboundedTurns:
     """Turns of an event loop that has nothing else to do: each iteration is one, and its budget has no end."""
 
     budget = property(lambda _: 1, lambda _, budget: None)

@@ -25,8 +25,8 @@ from sockpq import (
 )
 from sockpq.aio import Client, Job
 
-from sockpqd.beanstalk import U32_MAX, Call, Done, Failure, Result, calls
-from sockpqd.beanstalk_proxy.leases import Leases
+from sockpqd.beanstalk import U32_MAX, Call, CallFailure, Done, Result, calls
+from sockpqd.beanstalk_proxy.lease_cache import LeaseCache
 from sockpqd.beanstalk_proxy.shared_sums import SharedSums
 
 log = logging.getLogger("sockpq-beanstalkd")
@@ -37,28 +37,28 @@ KICKED_MAX = 2**31 - 1
 FIRST_NUMBER = 1 << 40          # smaller ones are of hand-outs: of jobs that were put natively, without a number
 
 
-class Cluster:
+class SharedClient:
     """The cluster as all connections of this program reach it."""
 
     def __init__(self, client: Client, leave: Callable[[ForeignCluster], None]) -> None:
         """`leave`: called when the servers are those of another cluster, where no job or number here means anything."""
         self.client = client
         self.leave = leave
-        self.leases = Leases()
+        self.leases = LeaseCache()
         self.sums = SharedSums(client)
 
 
 class ClientBackend:
     """One connection's place at the cluster; it has no state there but the jobs it was handed out."""
 
-    def __init__(self, cluster: Cluster, draining: Callable[[], bool]) -> None:
+    def __init__(self, cluster: SharedClient, draining: Callable[[], bool]) -> None:
         self._cluster = cluster
         self._draining = draining
         self._task: asyncio.Task[Result] | None = None
 
     def execute(self, call: Call, done: Done) -> None:
-        if type(call) is calls.Put and self._draining():
-            done(Failure.DRAINING)
+        if type(call) is calls.PutJob and self._draining():
+            done(CallFailure.DRAINING)
             return
         self._task = asyncio.get_running_loop().create_task(_DO[type(call)](self._cluster, call))
         self._task.add_done_callback(lambda task: done(_outcome(self._cluster, call, task)))
@@ -72,7 +72,7 @@ class ClientBackend:
         pass
 
 
-def _outcome(cluster: Cluster, call: Call, task: asyncio.Task[Result]) -> Result | Failure:
+def _outcome(cluster: SharedClient, call: Call, task: asyncio.Task[Result]) -> Result | CallFailure:
     if task.cancelled():
         return None
     error = task.exception()
@@ -80,20 +80,20 @@ def _outcome(cluster: Cluster, call: Call, task: asyncio.Task[Result]) -> Result
         case None:
             return task.result()
         case JobNotFound() | JobRunning() | QueueNotFound():
-            return Failure.NOT_FOUND
+            return CallFailure.NOT_FOUND
         case QueueFull() | QueuePaused():
-            return Failure.DRAINING
+            return CallFailure.DRAINING
         case Busy():
-            return Failure.OUT_OF_MEMORY
+            return CallFailure.OUT_OF_MEMORY
         case ForbiddenError() | AuthError():
-            return Failure.FORBIDDEN
+            return CallFailure.FORBIDDEN
         case ForeignCluster():
             cluster.leave(error)
         case SockpqError():
             log.warning("%s: %s: %s", type(call).__name__, type(error).__name__, error)
         case _:
             log.error("%s failed: report it, with this line", type(call).__name__, exc_info=error)
-    return Failure.GONE
+    return CallFailure.GONE
 
 
 def priority_of(native: int) -> int:
@@ -101,16 +101,16 @@ def priority_of(native: int) -> int:
     return min(max(-native, 0), U32_MAX)
 
 
-async def _put(cluster: Cluster, call: calls.Put) -> Result:
+async def _put(cluster: SharedClient, call: calls.PutJob) -> Result:
     stored = await cluster.client.put(
         call.tube, call.body, -call.priority, delay=call.delay_s or None, number=True, lease=call.ttr_s,
     )
     assert stored.number is not None
     cluster.leases.note(stored.number, call.ttr_s)
-    return calls.Number(stored.number)
+    return calls.NumberResult(stored.number)
 
 
-async def _reserve(cluster: Cluster, call: calls.Reserve) -> Result:
+async def _reserve(cluster: SharedClient, call: calls.Reserve) -> Result:
     if call.wait_s == 0:
         job = await cluster.client.get(call.tubes, meta=True, policy="place", retry_unknown=True)
     else:
@@ -119,11 +119,11 @@ async def _reserve(cluster: Cluster, call: calls.Reserve) -> Result:
     return None if job is None else await _reserved(cluster, job)
 
 
-async def _reserve_job(cluster: Cluster, call: calls.ReserveJob) -> Result:
+async def _reserve_job(cluster: SharedClient, call: calls.ReserveJob) -> Result:
     return await _reserved(cluster, await cluster.client.get_number(call.number, meta=True, retry_unknown=True))
 
 
-async def _reserved(cluster: Cluster, job: Job) -> calls.Reserved:
+async def _reserved(cluster: SharedClient, job: Job) -> calls.Reserved:
     """The job as a client of beanstalkd gets it. One that was put natively has no number but that of this hand-out."""
     assert job.meta is not None
     if job.meta.number is None:
@@ -139,7 +139,7 @@ async def _reserved(cluster: Cluster, job: Job) -> calls.Reserved:
     return calls.Reserved(number, job.id, job.queue, lease_s, job.data)
 
 
-async def _delete(cluster: Cluster, call: calls.Delete) -> Result:
+async def _delete(cluster: SharedClient, call: calls.DeleteJob) -> Result:
     if call.handle is not None:
         try:
             await cluster.client.done(call.handle, last=True, retry_unknown=True)
@@ -151,7 +151,7 @@ async def _delete(cluster: Cluster, call: calls.Delete) -> Result:
     return calls.Names((job.queue,))
 
 
-async def _release(cluster: Cluster, call: calls.Release) -> Result:
+async def _release(cluster: SharedClient, call: calls.Release) -> Result:
     if call.delay_s:
         await cluster.client.later(call.handle, delay=call.delay_s, priority=-call.priority)
     else:
@@ -159,21 +159,21 @@ async def _release(cluster: Cluster, call: calls.Release) -> Result:
     return None
 
 
-async def _bury(cluster: Cluster, call: calls.Bury) -> Result:
+async def _bury(cluster: SharedClient, call: calls.Bury) -> Result:
     await cluster.client.bury(call.handle, priority=-call.priority, here=True)
     return None
 
 
-async def _touch(cluster: Cluster, call: calls.Touch) -> Result:
+async def _touch(cluster: SharedClient, call: calls.TouchJob) -> Result:
     await cluster.client.touch(call.handle)
     return None
 
 
-async def _peek(cluster: Cluster, call: calls.Peek) -> Result:
+async def _peek(cluster: SharedClient, call: calls.Peek) -> Result:
     return _found(await _look(cluster, call.number))
 
 
-async def _look(cluster: Cluster, number: int) -> PeekedJob:
+async def _look(cluster: SharedClient, number: int) -> PeekedJob:
     """The job of this number; raises JobNotFound."""
     job = await cluster.client.peek(number if number < FIRST_NUMBER else Number(number))
     if job is None:
@@ -185,7 +185,7 @@ def _found(job: PeekedJob) -> calls.Found:
     return calls.Found(job.number or job.id or 0, job.data)
 
 
-async def _peek_first(cluster: Cluster, call: calls.PeekFirst) -> Result:
+async def _peek_first(cluster: SharedClient, call: calls.PeekFirst) -> Result:
     state = cast(Literal["ready", "delayed", "buried"], call.state)
     found = await cluster.client.peek_queue(call.tube, state)
     if not found:
@@ -193,22 +193,22 @@ async def _peek_first(cluster: Cluster, call: calls.PeekFirst) -> Result:
     return _found(found[0])
 
 
-async def _kick(cluster: Cluster, call: calls.Kick) -> Result:
+async def _kick(cluster: SharedClient, call: calls.KickTube) -> Result:
     count = min(call.count, KICKED_MAX)
-    return calls.Number(await cluster.client.kick(call.tube, count, here=True) if count else 0)
+    return calls.NumberResult(await cluster.client.kick(call.tube, count, here=True) if count else 0)
 
 
-async def _kick_job(cluster: Cluster, call: calls.KickJob) -> Result:
+async def _kick_job(cluster: SharedClient, call: calls.KickJob) -> Result:
     await cluster.client.kick_job(call.number)
     return None
 
 
-async def _pause(cluster: Cluster, call: calls.Pause) -> Result:
+async def _pause(cluster: SharedClient, call: calls.Pause) -> Result:
     await cluster.client.queue_pause(call.tube, "out", seconds=call.seconds)
     return None
 
 
-async def _job_stats(cluster: Cluster, call: calls.JobStats) -> Result:
+async def _job_stats(cluster: SharedClient, call: calls.JobStats) -> Result:
     if call.number < FIRST_NUMBER:
         running = await _look(cluster, call.number)
         return calls.JobFigures(
@@ -225,7 +225,7 @@ async def _job_stats(cluster: Cluster, call: calls.JobStats) -> Result:
 _STATES = {"running": "reserved", "dead": "buried"}     # natively, and there
 
 
-async def _tube_stats(cluster: Cluster, call: calls.TubeStats) -> Result:
+async def _tube_stats(cluster: SharedClient, call: calls.TubeStats) -> Result:
     try:
         found = await cluster.client.queue_stat(call.tube)
     except QueueNotFound:
@@ -238,16 +238,16 @@ async def _tube_stats(cluster: Cluster, call: calls.TubeStats) -> Result:
     )
 
 
-async def _tubes(cluster: Cluster, call: calls.Tubes) -> Result:
+async def _tubes(cluster: SharedClient, call: calls.ListTubes) -> Result:
     return calls.Names(tuple(queue.name for queue in await cluster.client.queues() if any(queue[1:])))
 
 
-async def _totals(cluster: Cluster, call: calls.Totals) -> Result:
+async def _totals(cluster: SharedClient, call: calls.Totals) -> Result:
     sums, tubes = await cluster.sums.get()
     return replace(sums, tubes=len(tubes) + sum(name not in tubes for name in call.beside))
 
 
-async def _give_back(cluster: Cluster, call: calls.GiveBack) -> Result:
+async def _give_back(cluster: SharedClient, call: calls.GiveBack) -> Result:
     await cluster.client.later_many(call.handles, first=True)
     for handle in call.undelivered:
         with suppress(JobNotFound):
@@ -255,9 +255,9 @@ async def _give_back(cluster: Cluster, call: calls.GiveBack) -> Result:
     return None
 
 
-_DO: dict[type, Callable[[Cluster, Any], Coroutine[Any, Any, Result]]] = {
-    calls.Put: _put, calls.Reserve: _reserve, calls.ReserveJob: _reserve_job, calls.Delete: _delete,
-    calls.Release: _release, calls.Bury: _bury, calls.Touch: _touch, calls.Peek: _peek, calls.PeekFirst: _peek_first,
-    calls.Kick: _kick, calls.KickJob: _kick_job, calls.Pause: _pause, calls.JobStats: _job_stats,
-    calls.TubeStats: _tube_stats, calls.Tubes: _tubes, calls.Totals: _totals, calls.GiveBack: _give_back,
+_DO: dict[type, Callable[[SharedClient, Any], Coroutine[Any, Any, Result]]] = {
+    calls.PutJob: _put, calls.Reserve: _reserve, calls.ReserveJob: _reserve_job, calls.DeleteJob: _delete,
+    calls.Release: _release, calls.Bury: _bury, calls.TouchJob: _touch, calls.Peek: _peek, calls.PeekFirst: _peek_first,
+    calls.KickTube: _kick, calls.KickJob: _kick_job, calls.Pause: _pause, calls.JobStats: _job_stats,
+    calls.TubeStats: _tube_stats, calls.ListTubes: _tubes, calls.Totals: _totals, calls.GiveBack: _give_back,
 }

@@ -18,9 +18,9 @@ import uvloop
 from sockpq import ForeignCluster, SockpqError
 from sockpq.aio import Client
 
-from sockpqd.beanstalk import BODY_BYTES_MAX, Connection, Server
-from sockpqd.beanstalk_proxy.backend import ClientBackend, Cluster
-from sockpqd.beanstalk_proxy.door import Door, DoorLimits
+from sockpqd.beanstalk import BODY_BYTES_MAX, BeanstalkdServer, ClientConnection
+from sockpqd.beanstalk_proxy.backend import ClientBackend, SharedClient
+from sockpqd.beanstalk_proxy.listener import ListenerLimits, ProxyListener
 
 log = logging.getLogger("sockpq-beanstalkd")
 
@@ -67,14 +67,15 @@ def main(
     asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
     try:
         access = {"tls": ca, "user": user, "secret": secret, "secret_file": secret_file if user else None}
-        door = Door(DoorLimits(connections_max=connections_max, hello_timeout_s=hello_timeout), memory_max * MIB)
+        limits = ListenerLimits(connections_max=connections_max, hello_timeout_s=hello_timeout)
+        door = ProxyListener(limits, memory_max * MIB)
         asyncio.run(_serve(host.strip("[]"), int(port), servers, access, job_bytes_max, door))
     except (OSError, SockpqError) as error:
         raise click.ClickException(str(error)) from error
 
 
 async def _serve(
-    host: str, port: int, servers: str | None, access: dict[str, Any], job_bytes_max: int, door: Door,
+    host: str, port: int, servers: str | None, access: dict[str, Any], job_bytes_max: int, door: ProxyListener,
 ) -> None:
     loop = asyncio.get_running_loop()
     stopping, draining = asyncio.Event(), asyncio.Event()
@@ -88,9 +89,9 @@ async def _serve(
         stopping.set()
 
     async with Client(servers, **access) as client:
-        cluster = Cluster(client, leave)
-        server = Server(secrets.token_hex(8), body_bytes_max=job_bytes_max, draining=draining.is_set)
-        await door.open(host, port, lambda: Connection(server, ClientBackend(cluster, draining.is_set), door))
+        cluster = SharedClient(client, leave)
+        server = BeanstalkdServer(secrets.token_hex(8), body_bytes_max=job_bytes_max, draining=draining.is_set)
+        await door.open(host, port, lambda: ClientConnection(server, ClientBackend(cluster, draining.is_set), door))
         log.info("listening on %s:%d", host, port)
         await stopping.wait()
         door.close()

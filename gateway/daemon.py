@@ -24,6 +24,7 @@ from sockpqd.cluster import (
     reserved_descriptors,
     restart_cures,
 )
+from sockpqd.connections import is_loopback
 from sockpqd.core import Then
 from sockpqd.gateway import audit
 from sockpqd.gateway.auth.authenticator import Access
@@ -44,12 +45,11 @@ from sockpqd.gateway.server.doors import Doors
 from sockpqd.gateway.server.hub import Hub
 from sockpqd.gateway.server.port import fixed_port
 from sockpqd.gateway.server.server import Server
-from sockpqd.visits import is_loopback
 
 log = logging.getLogger("sockpqd")
 
 EXPORTS = "exports"             # below data_dir: snapshots on their way to clients
-REJOIN_MEMBERS = 3              # of a cluster in which a damaged node rejoins, unless told otherwise
+REJOIN_MEMBERS = 3              # of a cluster in which a damaged node rejoins, by default
 DAY_S = 86_400                  # between two warnings about expiring certificates
 
 
@@ -99,7 +99,7 @@ async def _run(
             shut_down=lambda reason: _stop(stopping, reason),
             access=Access(None if config.auth.users_file is None else lambda: users_of(config)),
         )
-        server = Server(hub, Doors(hub.house, handshakes_max))
+        server = Server(hub, Doors(hub.connection_manager, handshakes_max))
         certificates = None if config.tls is None else Certificates(config.tls, config.node.name)
         manager = ServiceManager(os.environ, lambda: describe(node))
         loop.add_signal_handler(signal.SIGHUP, manager.reload, lambda: _reload(certificates, hub.access, logs))
@@ -213,7 +213,7 @@ async def _listen_http(
 
 
 def with_dashboard(config: Config) -> bool:
-    """Return whether the HTTP port has the dashboard: unless said, where strangers can do no harm with it."""
+    """Return whether the HTTP port has the dashboard: by default where strangers can do no harm with it."""
     assert config.listen.http is not None
     if config.listen.dashboard is not None:
         return config.listen.dashboard
@@ -221,9 +221,9 @@ def with_dashboard(config: Config) -> bool:
 
 
 def _reload(certificates: Certificates | None, access: Access, logs: Logs) -> None:
-    """Handle SIGHUP: reread the files that can change while the node runs, and open anew the one that it writes."""
+    """Handle SIGHUP: reload the files that can change while the node runs, and reopen the audit log."""
     logs.reopen()
-    audit.note(None, audit.SIGNAL, signal.SIGHUP.name, "", "files are read anew")
+    audit.note(None, audit.SIGNAL, signal.SIGHUP.name, "", "files are reloaded")
     if certificates is not None:
         certificates.reload()
     access.reload()
@@ -261,7 +261,7 @@ def settings(config: Config, *, bootstrap: bool, certificates: Certificates | No
 
 
 def _rejoins(config: Config) -> bool:
-    """Whether the node comes back by itself without damaged files; fewer than two others could not help it."""
+    """Return whether the node recovers by itself without its damaged files, which takes at least two other nodes."""
     if config.node.on_damage is None:
         return len(config.cluster.members) >= REJOIN_MEMBERS
     return config.node.on_damage == "rejoin"

@@ -73,7 +73,7 @@ TRANSACTION_WORK_MAX = OPERATION_WORK_MAX - KIB
 # Queue names per command: as many as one operation can look at. A line of the default length holds fewer.
 QUEUES_MAX = 20_000
 
-# Queues in the cycle of a connection (BY RR, BY PRIORITY); with more, it begins anew with those just asked for.
+# Queues in the cycle of a connection (BY RR, BY PRIORITY); with more, it restarts with the latest ones.
 ROTATION_QUEUES_MAX = 1000
 
 # The data of a pulse go with each of its grants; they are signals, not bodies.
@@ -123,7 +123,7 @@ EVENT_SLICE_STEPS, EVENT_SLICE_STEPS_MAX = 2000, 3000
 EVENT_WRITE_STEPS = 10
 
 # Events and messages that have not reached their hearers: with as many, or as many bytes of messages, NOTIFY and
-# SUBSCRIBE wait until it is half; with more than the second ones all are told of a GAP instead.
+# SUBSCRIBE wait until it is half; above the second limits all get a GAP instead.
 EVENT_DUE_HIGH, EVENT_DUE_MAX = 1000, 100_000
 EVENT_DUE_BYTES_HIGH, EVENT_DUE_BYTES_MAX = 4 * MIB, 32 * MIB
 

@@ -140,7 +140,7 @@ def _config(file: Path | None) -> Config:
 
 
 def _hashed(secret: str) -> str:
-    """What the users file wants of a secret."""
+    """Print the form of a secret that the users file needs."""
     from sockpqd.gateway.auth import scrypt
 
     return scrypt.hashed(secret).text
@@ -162,7 +162,7 @@ def _check_disk(config: Config) -> None:
 
 
 def _checked(data_dir: Path, check_file: Path | None) -> str:
-    """What is found in the files of a node, and about its disk, a JSON object on each line. Raises ConfigError."""
+    """Check the files and the disk of a node; prints a JSON object on each line. Raises ConfigError."""
     from sockpqd.cluster import check_files
     from sockpqd.gateway.process.disk_size import disk_check
 

@@ -11,11 +11,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
-# their class names occur only once in the server's packages
-CHECKED = ("core", "cluster", "gateway/waiting", "gateway/pulses", "gateway/beanstalkd", "pqctl", "devcluster", "bench")
-PACKAGES = ("core", "cluster", "gateway", "pqctl", "devcluster", "bench")
-
-STILL_DOUBLED = {"Body"}    # to be renamed in the gateway
+PACKAGES = (
+    "core", "cluster", "connections", "gateway", "beanstalk", "beanstalk_proxy", "pqctl", "devcluster", "bench",
+)
 
 
 def class_names(root: Path, packages: tuple[str, ...]) -> dict[str, list[str]]:
@@ -29,23 +27,18 @@ def class_names(root: Path, packages: tuple[str, ...]) -> dict[str, list[str]]:
     return found
 
 
-def doubled(names: dict[str, list[str]], checked: tuple[str, ...]) -> dict[str, list[str]]:
-    """The names that several files define, at least one of them in a checked package."""
-    return {
-        name: files for name, files in names.items()
-        if len(files) > 1 and any(file.startswith(f"{package}/") for file in files for package in checked)
-    }
+def doubled(names: dict[str, list[str]]) -> dict[str, list[str]]:
+    """The names that several files define."""
+    return {name: files for name, files in names.items() if len(files) > 1}
 
 
 def test_no_two_classes_have_one_name_for_two_things() -> None:
-    found = doubled(class_names(ROOT, PACKAGES), CHECKED)
-    assert {name: files for name, files in found.items() if name not in STILL_DOUBLED} == {}
+    assert doubled(class_names(ROOT, PACKAGES)) == {}
 
 
 def test_a_name_for_two_things_is_found(tmp_path: Path) -> None:
     for file, source in {"a/x.py": "class Turns: ...", "b/y.py": "class Turns: ...\nclass Lane: ..."}.items():
         (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).write_text(source)
-    names = class_names(tmp_path, ("a", "b"))
-    assert doubled(names, ("a",)) == {"Turns": ["a/x.py", "b/y.py"]}
-    assert doubled(names, ()) == {}
+    assert doubled(class_names(tmp_path, ("a", "b"))) == {"Turns": ["a/x.py", "b/y.py"]}
+    assert doubled(class_names(tmp_path, ("a",))) == {}

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PRODUCT = (
-    "core", "cluster", "beanstalk", "visits", "gateway", "beanstalk_proxy", "client/src", "client/tools", "pqctl",
+    "core", "cluster", "beanstalk", "connections", "gateway", "beanstalk_proxy", "client/src", "client/tools", "pqctl",
     "devcluster", "bench",
 )
 DOCUMENTS = (
@@ -29,7 +29,7 @@ def files() -> set[str]:
     found = set()
     folders = (
         "beanstalk", "beanstalk_proxy", "bench", "client", "cluster", "core", "deploy", "devcluster", "gateway",
-        "integrations", "pqctl", "tests", "visits",
+        "integrations", "pqctl", "tests", "connections",
     )
     for folder in folders:
         for path in (ROOT / folder).rglob("*.py"):

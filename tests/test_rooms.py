@@ -33,10 +33,10 @@ ORDER = {
         "limits", "answers", "commands", "reader", "calls", "tubes", "reservations", "turns", "server",
         "conversation", "connection",
     ),
-    "visits": (
-        "addresses", "limits", "places", "timeouts", "memory_account", "tcp", "listener", "visit", "house",
+    "connections": (
+        "addresses", "limits", "slots", "timeouts", "memory_account", "tcp", "listener", "accepted", "manager",
     ),
-    "beanstalk_proxy": ("leases", "shared_sums", "backend", "door", "main"),
+    "beanstalk_proxy": ("lease_cache", "shared_sums", "backend", "listener", "main"),
     "pqctl": (
         "output", "access", "health", "settings", "parameters", "report", "snapshot_file", "invocation", "connect",
         "doctor", "actions", "importing", "live", "shell", "commands", "program", "main",

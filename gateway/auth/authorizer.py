@@ -39,8 +39,8 @@ class Guard:
         self._look_up()
 
     @property
-    def stranger(self) -> bool:
-        """Whether the client still has to authenticate, or its user no longer exists."""
+    def unauthenticated(self) -> bool:
+        """Return whether the client still has to authenticate, or its user no longer exists."""
         self._refresh()
         return self._access.required and self._rights is None
 
@@ -52,7 +52,7 @@ class Guard:
 
     @property
     def administrator(self) -> bool:
-        """Whether the user has any `admin` right."""
+        """Return whether the user has any `admin` right."""
         return self._rights is not None and bool(self._rights.admin)
 
     def become(self, user: str | None) -> None:
@@ -91,7 +91,7 @@ class Guard:
         return refusal
 
     def may_hear(self, event_type: str, name: str) -> bool:
-        """Return whether the user may be told of such an event."""
+        """Return whether the user may receive such an event."""
         if not self._access.required:
             return True
         self._refresh()
@@ -113,7 +113,7 @@ class Guard:
             self._look_up()
 
     def visible_pulses(self, pulses: Iterable[str]) -> list[str]:
-        """Return the pulses on which the user has any right; that of a queue goes with the queue."""
+        """Return the pulses on which the user has any right; the pulse of a queue goes with the queue."""
         seen = self._rights.seen if self._access.required and self._rights is not None else ("",)
         return [pulse for pulse in pulses if pulse.removeprefix(OWN_PREFIX).startswith(seen)]
 

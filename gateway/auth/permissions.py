@@ -1,4 +1,4 @@
-"""Which right each command needs (PROTOCOL "Rights"): the rules named in the rows of the catalog.
+"""The right that each command needs (PROTOCOL "Rights"): the rules named in the rows of the catalog.
 
 A rule takes the user's rights, the command and the cluster; it returns the refusal, or None if the command is allowed.
 Rules are applied before data are read, and only where authentication is required.
@@ -64,9 +64,9 @@ def put(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
 
 
 def _owns(rights: Rights, item: str | None) -> bool:
-    """Whether an item is the user's, whose ITEMLIMIT, FINI and AFTER are affected by jobs of it.
+    """Return whether an item is the user's own; jobs of an item affect its ITEMLIMIT, FINI and AFTER.
 
-    One that the server made for NEW belongs to whoever has been told its name.
+    An item that the server made for NEW belongs to every client that knows its name.
     """
     return item is None or item.startswith(rights.item) or MADE_BY_NEW.fullmatch(item) is not None
 
@@ -190,12 +190,12 @@ def _of_number(prefixes: tuple[str, ...], selector: Number, cluster: Cluster) ->
 # ---- events
 
 def subscribe(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
-    """Require the right for each name. Whoever names none is told what they may know."""
+    """Require the right for each name. Without names the answer has what the user may see."""
     return None if may_subscribe(rights, command.arguments[0]) else FORBIDDEN
 
 
 def may_subscribe(rights: Rights, wish: Filter) -> bool:
-    """Whether there is the right for each name of a filter, if it names any."""
+    """Return whether the user has the right for each name of a filter, if it has any."""
     names = (*wish.names, *wish.prefixes)
     return wish.everything or all(may_hear(rights, event, name) for event in wish.types for name in names)
 
@@ -206,7 +206,7 @@ def notify(rights: Rights, command: Command, cluster: Cluster) -> bytes | None:
 
 
 def may_hear(rights: Rights, event_type: str, name: str) -> bool:
-    """Whether events of this type about this name (or prefix) may be told."""
+    """Return whether the user may receive events of this type about this name (or prefix)."""
     if event_type in OPEN:
         return True
     if event_type == "FINI":

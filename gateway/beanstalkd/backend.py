@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from sockpqd.beanstalk import Call, Done, Failure, Result, calls
+from sockpqd.beanstalk import Call, CallFailure, Done, Result, calls
 from sockpqd.cluster.api import Cluster
 from sockpqd.core import NotYet, OpenSession, Operation, Request, TouchSession, level_of
 from sockpqd.gateway.beanstalkd.call_operations import CALL_OPERATIONS, MS, OUTSIDE_SESSION, next_operation
@@ -35,7 +35,7 @@ PAUSE_S = 0.02                  # before a retry, at first
 PAUSE_S_MAX = 0.2
 REACHED_S = 1.0                 # a Reserve that was in flight for this long had reached a leader
 SESSION_TTL_MS = 10_000         # of silence of the node, after which the jobs of its connections go back
-NOT_FOUND = Failure.NOT_FOUND    # an attribute of an enumeration is slow
+NOT_FOUND = CallFailure.NOT_FOUND    # an attribute of an enumeration is slow
 NO_DIGEST = b""                 # of requests: a node never uses a number for another command
 
 
@@ -67,8 +67,8 @@ class NodeBackend:
     # ---- Backend
 
     def execute(self, call: Call, done: Done) -> None:
-        if type(call) is calls.Put and not self._cluster.online:
-            done(Failure.DRAINING)
+        if type(call) is calls.PutJob and not self._cluster.online:
+            done(CallFailure.DRAINING)
             return
         self._call, self._done, self._cancelled, self._failing_since = call, done, False, None
         if type(call) is calls.Reserve:
@@ -181,7 +181,7 @@ class NodeBackend:
             self._retry_soon()
         elif kind is SessionLost:
             self._lose_session()
-        elif kind is calls.Number and type(self._sent) is not Request:
+        elif kind is calls.NumberResult and type(self._sent) is not Request:
             self._go_on(outcome.number)         # type: ignore[union-attr]
         elif outcome is NOT_FOUND or type(self._call) is calls.GiveBack:
             self._go_on_with_next(outcome)      # type: ignore[arg-type]
@@ -198,7 +198,7 @@ class NodeBackend:
             self._session = self._sessions.opened(number)
             self._begin()
 
-    def _go_on_with_next(self, outcome: Result | Failure) -> None:
+    def _go_on_with_next(self, outcome: Result | CallFailure) -> None:
         session, operation = self._session, None
         if session is not None and isinstance(self._call, calls.Change):
             self._part += 1
@@ -218,7 +218,7 @@ class NodeBackend:
         if self._failing_since is None or waited:
             self._failing_since = now
         if now - self._failing_since > SILENT_S:
-            self._end(Failure.GONE)
+            self._end(CallFailure.GONE)
             return
         pause_s = min(PAUSE_S * 2 ** min(self._attempts - 1, 10), PAUSE_S_MAX)
         self._timer = self._loop.call_later(pause_s, self._retry)
@@ -234,8 +234,8 @@ class NodeBackend:
         self._session, self._unsure = None, False
         if type(self._call) is calls.GiveBack:
             self._end(None)
-        elif type(self._call) is calls.Put and self._attempts > 1:
-            self._end(Failure.GONE)
+        elif type(self._call) is calls.PutJob and self._attempts > 1:
+            self._end(CallFailure.GONE)
         else:
             self._begin()
 
@@ -245,12 +245,12 @@ class NodeBackend:
             self._session = None
         self._unsure = False
 
-    def _end(self, result: Result | Failure) -> None:
+    def _end(self, result: Result | CallFailure) -> None:
         done, call = self._done, self._call
         self._call = self._sent = self._done = self._recall = None
         if type(call) is calls.GiveBack and call.handles:
             self._forget_session()          # it has ended with them
-        elif self._attempts > 1 and isinstance(result, Failure):
+        elif self._attempts > 1 and isinstance(result, CallFailure):
             self._unsure = True
         assert done is not None
         done(result)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sockpqd.beanstalk import NAMES_PER_COMMAND, Failure
+from sockpqd.beanstalk import NAMES_PER_COMMAND, CallFailure
 from sockpqd.cluster.api import RunningCall
+from sockpqd.connections import MemoryAccount
 from sockpqd.core import Get, GetWith, Request
 from sockpqd.gateway.beanstalkd.execution import queues_of
 from sockpqd.gateway.beanstalkd.remote import Remote, RemoteRequest, encode
 from sockpqd.gateway.limits import KIB, WAITER_QUEUE_BYTES
-from sockpqd.visits import Account
 
 COUNTED_BYTES_MIN = 2 * KIB     # a smaller call costs no more than a waiting command of a native client
 _NONE = encode(None)
-_GONE = encode(Failure.GONE)
+_GONE = encode(CallFailure.GONE)
 
 
 class CountedCall:
@@ -24,7 +24,7 @@ class CountedCall:
     has its outcome in a moment.
     """
 
-    def __init__(self, account: Account, held_bytes: int, told: Callable[[bytes | None], None]) -> None:
+    def __init__(self, account: MemoryAccount, held_bytes: int, told: Callable[[bytes | None], None]) -> None:
         self._account = account
         self._told: Callable[[bytes | None], None] | None = told
         self._doing: RunningCall | None = None

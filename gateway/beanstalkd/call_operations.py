@@ -29,7 +29,7 @@ MS = 1000
 OUTSIDE_SESSION = frozenset({Return, CloseSession})     # repeating them does no harm, so they need no number
 
 
-def _put(call: calls.Put, session: int) -> Operation:
+def _put(call: calls.PutJob, session: int) -> Operation:
     put = Put(call.tube, -call.priority, call.body)
     return PutWith(put, _due(call.delay_s), number=True, lease_ms=call.ttr_s * MS)
 
@@ -43,7 +43,7 @@ def _reserve_job(call: calls.ReserveJob, session: int) -> Operation:
     return GetWith(Get(None, session=session), number=call.number)
 
 
-def _delete(call: calls.Delete, session: int) -> Operation:
+def _delete(call: calls.DeleteJob, session: int) -> Operation:
     if call.handle is None:
         return Delete(Number(call.number), unless_running=True)
     return End(call.handle, How.DONE, last=True)
@@ -58,11 +58,11 @@ def _bury(call: calls.Bury, session: int) -> Operation:
     return End(call.handle, How.BURY, priority=-call.priority, here=True)
 
 
-def _touch(call: calls.Touch, session: int) -> Operation:
+def _touch(call: calls.TouchJob, session: int) -> Operation:
     return Touch(call.handle)
 
 
-def _kick(call: calls.Kick, session: int) -> Operation:
+def _kick(call: calls.KickTube, session: int) -> Operation:
     return Kick(call.tube, call.count, here=True)
 
 
@@ -85,7 +85,7 @@ def next_operation(call: calls.Change, session: int, part: int, *, found: bool) 
     """Return the operation that follows one which `found` its job or did not, as this part of the request, if any."""
     if type(call) is calls.GiveBack:
         return _give_back(call, session, part)
-    if type(call) is calls.Delete and call.handle is not None and part == 1 and not found:
+    if type(call) is calls.DeleteJob and call.handle is not None and part == 1 and not found:
         return Delete(Number(call.number), unless_running=True)     # its time has ended, and it may be ready again
     return None
 
@@ -96,7 +96,7 @@ def _due(delay_s: int) -> Due | None:
 
 # The first operation of a call: part 0 of a request of the session.
 CALL_OPERATIONS: dict[type, Callable[[Any, int], Operation | None]] = {
-    calls.Put: _put, calls.Reserve: _reserve, calls.ReserveJob: _reserve_job, calls.Delete: _delete,
-    calls.Release: _release, calls.Bury: _bury, calls.Touch: _touch, calls.Kick: _kick, calls.KickJob: _kick_job,
+    calls.PutJob: _put, calls.Reserve: _reserve, calls.ReserveJob: _reserve_job, calls.DeleteJob: _delete,
+    calls.Release: _release, calls.Bury: _bury, calls.TouchJob: _touch, calls.KickTube: _kick, calls.KickJob: _kick_job,
     calls.Pause: _pause, calls.GiveBack: _give_back,
 }

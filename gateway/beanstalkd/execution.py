@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from sockpqd.beanstalk import U32_MAX, Failure, calls
+from sockpqd.beanstalk import U32_MAX, CallFailure, calls
 from sockpqd.core import (
     Accepted,
     BadSetting,
@@ -100,7 +100,7 @@ class OperationExecution:
         if right is not None and self._services.access.required:
             rights = self.guard.rights
             if rights is None or not right(self, inner, rights):
-                self._end_unlogged(Failure.FORBIDDEN)
+                self._end_unlogged(CallFailure.FORBIDDEN)
                 return
         if state is not None:
             failure = state(self, inner)
@@ -150,20 +150,20 @@ class OperationExecution:
 
     # ---- refusals by the state
 
-    def _has_room(self, put: PutWith) -> Failure | None:
-        return Failure.OUT_OF_MEMORY if self._cluster.full and self._first else None    # else it may have been put
+    def _has_room(self, put: PutWith) -> CallFailure | None:
+        return CallFailure.OUT_OF_MEMORY if self._cluster.full and self._first else None    # else it may have been put
 
-    def _exists(self, get: GetWith) -> Failure | None:
-        return Failure.NOT_FOUND if self._numbered(get) is None else None
+    def _exists(self, get: GetWith) -> CallFailure | None:
+        return CallFailure.NOT_FOUND if self._numbered(get) is None else None
 
-    def _existed(self, change: Delete | Kick) -> Failure | None:
+    def _existed(self, change: Delete | Kick) -> CallFailure | None:
         """A job that is gone was perhaps changed by an earlier attempt, as only the log can tell."""
         self._count = 0
         if change.selector is None:
             return None
         job = self._find(change.selector)
         self._queue = None if job is None else job.queue
-        return Failure.NOT_FOUND if job is None and self._first else None
+        return CallFailure.NOT_FOUND if job is None and self._first else None
 
     # ---- proposals
 
@@ -201,12 +201,12 @@ class OperationExecution:
         waiters.add(waiter, propose_now=not self._first)
 
     def _refuse(self) -> None:
-        self._end(Failure.GONE)
+        self._end(CallFailure.GONE)
 
     # ---- replies
 
     def _stored(self, reply: Reply) -> None:
-        self._end(calls.Number(reply.number) if type(reply) is StoredNumber else failure_of(reply))
+        self._end(calls.NumberResult(reply.number) if type(reply) is StoredNumber else failure_of(reply))
 
     def _handed(self, reply: Reply) -> None:
         if type(reply) is Handed:
@@ -234,7 +234,7 @@ class OperationExecution:
         return calls.Reserved(number, reply.id, reply.queue, ttr_s, reply.data)
 
     def _ended(self, reply: Reply) -> None:
-        self._end(Failure.NOT_FOUND if type(reply) is NotFound else None)
+        self._end(CallFailure.NOT_FOUND if type(reply) is NotFound else None)
 
     def _deleted(self, reply: Reply) -> None:
         if type(reply) is not Finished:
@@ -251,7 +251,7 @@ class OperationExecution:
         if kick.selector is not None:
             self._end(None)
         elif not reply.more or self._count >= kick.count:
-            self._end(calls.Number(self._count))
+            self._end(calls.NumberResult(self._count))
         elif self.ended:
             self._end(None)
         else:                                       # outside the session, as repeating it does no harm
@@ -264,9 +264,9 @@ class OperationExecution:
 
     def _opened(self, reply: Reply) -> None:
         if type(reply) is SessionOpened:
-            self._end(calls.Number(int(reply.sid.partition("_")[0])))
+            self._end(calls.NumberResult(int(reply.sid.partition("_")[0])))
         else:
-            self._end(Failure.OUT_OF_MEMORY)
+            self._end(CallFailure.OUT_OF_MEMORY)
 
     def _done(self, reply: Reply) -> None:
         self._end(None)
@@ -284,7 +284,7 @@ class OperationExecution:
         elif outcome == BUSY:                       # its last Get had no turn
             self._end(RETRY)
         elif isinstance(outcome, bytes):            # the user may not have the jobs any more
-            self._end(Failure.FORBIDDEN)
+            self._end(CallFailure.FORBIDDEN)
         elif outcome is NoReply.CANCELLED:          # an earlier Get may have got a job, which only the log can tell
             self._end(None if self._first else RETRY)
         elif isinstance(outcome, NoReply):
@@ -321,7 +321,7 @@ class OperationExecution:
         if not self._first:
             asyncio.get_running_loop().call_later(OVERLOADED_S, self._propose)
         else:
-            self._end(Failure.OUT_OF_MEMORY if type(self._operation) is PutWith else RETRY)
+            self._end(CallFailure.OUT_OF_MEMORY if type(self._operation) is PutWith else RETRY)
 
     # ---- the end
 
@@ -331,7 +331,7 @@ class OperationExecution:
             self._services.waiters.drop_claim(claimed)
         self._end(RETRY)
 
-    def _end_unlogged(self, failure: Failure) -> None:
+    def _end_unlogged(self, failure: CallFailure) -> None:
         """End with what the state says, which counts if no other node can lead at this moment."""
         self._end(failure if self._cluster.holds_lease else RETRY)
 
@@ -346,21 +346,21 @@ def queues_of(get: Get | GetWith) -> tuple[str, ...]:
     return (get if type(get) is Get else get.get).queues or ()      # type: ignore[union-attr]
 
 
-def failure_of(reply: Reply) -> Failure:
+def failure_of(reply: Reply) -> CallFailure:
     """Return why a call fails, after this reply to its operation."""
     if isinstance(reply, NotFound | JobRunning | QueueNotFound):
-        return Failure.NOT_FOUND
+        return CallFailure.NOT_FOUND
     if isinstance(reply, QueueFull | QueuePaused):
-        return Failure.DRAINING
+        return CallFailure.DRAINING
     if isinstance(reply, DataTooLarge | BadSetting):
-        return Failure.FORBIDDEN
-    return Failure.OUT_OF_MEMORY
+        return CallFailure.FORBIDDEN
+    return CallFailure.OUT_OF_MEMORY
 
 
 # How an operation is executed: the right it needs, what in the state refuses it, how it is proposed and answered.
 _Rule = tuple[
     Callable[[OperationExecution, Any, Rights], bool] | None,
-    Callable[[OperationExecution, Any], Failure | None] | None,
+    Callable[[OperationExecution, Any], CallFailure | None] | None,
     Callable[[OperationExecution], None],
     Callable[[OperationExecution, Any], None],
 ]

@@ -12,9 +12,10 @@ from typing import cast
 
 import msgspec
 
-from sockpqd.beanstalk import Connection, Failure, Server, Stay
+from sockpqd.beanstalk import BeanstalkdServer, CallFailure, ClientConnection, Stay
 from sockpqd.cluster import CALL_BYTES_MAX
 from sockpqd.cluster.api import RunningCall
+from sockpqd.connections import SlotKind
 from sockpqd.gateway.beanstalkd.backend import NodeBackend
 from sockpqd.gateway.beanstalkd.call_account import CountedCall, weight_of
 from sockpqd.gateway.beanstalkd.execution import OperationExecution
@@ -25,7 +26,6 @@ from sockpqd.gateway.beanstalkd.sessions import NodeSessions
 from sockpqd.gateway.server.doors import BEANSTALKD, Door, Doors
 from sockpqd.gateway.server.hub import Hub
 from sockpqd.gateway.server.port import Port
-from sockpqd.visits import Place
 
 log = logging.getLogger("sockpqd.gateway")
 
@@ -47,7 +47,7 @@ def execute_call(
         remote = decode_remote(data)
     except msgspec.MsgspecError:
         log.warning("%s: cannot decode a forwarded call from another version", address)
-        told(encode(Failure.GONE))
+        told(encode(CallFailure.GONE))
         return Ended()
     held_bytes, cost = weight_of(remote, data)
     principal = Principal(user, address)
@@ -71,7 +71,7 @@ def _execute(
 ) -> RunningCall:
     def report(outcome: Outcome) -> None:
         data = encode(outcome)
-        told(data if len(data) <= CALL_BYTES_MAX else encode(Failure.OUT_OF_MEMORY))
+        told(data if len(data) <= CALL_BYTES_MAX else encode(CallFailure.OUT_OF_MEMORY))
 
     if isinstance(remote, RemoteRead):
         report(look_up(services, principal, remote.call))
@@ -111,8 +111,8 @@ class Ended:
         """See RunningCall."""
 
 
-class BeanstalkdConnection(Connection):
-    """One client's connection, among those of the node."""
+class BeanstalkdConnection(ClientConnection):
+    """A client's connection, registered with the node."""
 
     def __init__(self, listener: BeanstalkdListener) -> None:
         self._listener = listener
@@ -141,7 +141,7 @@ class BeanstalkdListener:
         self.port = port
         self.complaints = doors.complaints
         cluster = hub.cluster
-        self.server = Server(
+        self.server = BeanstalkdServer(
             secrets.token_hex(8), body_bytes_max=job_bytes_max, now=asyncio.get_running_loop().time,
             draining=lambda: not cluster.online, turns=hub,
         )
@@ -179,14 +179,14 @@ class BeanstalkdListener:
 
     # ---- Host
 
-    def receive(self, transport: asyncio.BaseTransport, connection: Connection) -> Stay | None:
+    def receive(self, transport: asyncio.BaseTransport, connection: ClientConnection) -> Stay | None:
         """See Host. Nobody can prove here to be an administrator, for whom there are further places."""
-        visit = self._hub.house.receive(transport, connection)
-        if visit.place is Place.TRIAL:
-            visit.leave()
-        return None if visit.place is Place.NONE else visit
+        accepted = self._hub.connection_manager.receive(transport, connection)
+        if accepted.slot is SlotKind.PROVISIONAL:
+            accepted.leave()
+        return None if accepted.slot is SlotKind.REFUSED else accepted
 
-    def hold(self, connection: Connection, held_bytes: int) -> None:
+    def hold(self, connection: ClientConnection, held_bytes: int) -> None:
         self._hub.account.hold(connection, held_bytes)
 
     def no_room(self) -> bool:

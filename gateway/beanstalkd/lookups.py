@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sockpqd.beanstalk import U32_MAX, Failure, Result, calls
+from sockpqd.beanstalk import U32_MAX, CallFailure, Result, calls
 from sockpqd.cluster.api import Cluster
 from sockpqd.core import JobCounts, JobState, JobView, Machine, Number, Selector, bytes_of
 from sockpqd.gateway.beanstalkd.call_operations import MS
@@ -21,12 +21,12 @@ def look_up(services: NodeServices, principal: Principal, call: calls.Lookup | N
     if not services.cluster.holds_lease:
         return RETRY
     if call is None:
-        return calls.Number(services.cluster.machine.index)
+        return calls.NumberResult(services.cluster.machine.index)
     rights = None
     if services.access.required:
         rights = principal.guard(services).rights
         if rights is None:
-            return Failure.FORBIDDEN
+            return CallFailure.FORBIDDEN
     return _LOOKUPS[type(call)](services.cluster, rights, call)
 
 
@@ -36,7 +36,7 @@ def find_job(machine: Machine, number: int) -> JobView | None:
 
 
 def may(rights: Rights | None, kind: str, queue: str) -> bool:
-    """Whether the rights allow this kind of access to the queue. None: everything is allowed."""
+    """Return whether the rights allow this kind of access to the queue; rights of None allow everything."""
     return rights is None or queue.startswith(getattr(rights, kind))
 
 
@@ -45,21 +45,21 @@ def priority_of(native: int) -> int:
     return min(max(-native, 0), U32_MAX)
 
 
-def _peek(cluster: Cluster, rights: Rights | None, call: calls.Peek) -> Result | Failure:
+def _peek(cluster: Cluster, rights: Rights | None, call: calls.Peek) -> Result | CallFailure:
     job = _visible(cluster, rights, call.number)
-    return job if isinstance(job, Failure) else _found(job)
+    return job if isinstance(job, CallFailure) else _found(job)
 
 
-def _peek_first(cluster: Cluster, rights: Rights | None, call: calls.PeekFirst) -> Result | Failure:
+def _peek_first(cluster: Cluster, rights: Rights | None, call: calls.PeekFirst) -> Result | CallFailure:
     if not may(rights, "queue", call.tube):
-        return Failure.FORBIDDEN
+        return CallFailure.FORBIDDEN
     found = cluster.machine.peek_queue(call.tube, _STATES[call.state], 1)
-    return _found(found[0]) if found else Failure.NOT_FOUND
+    return _found(found[0]) if found else CallFailure.NOT_FOUND
 
 
-def _job_stats(cluster: Cluster, rights: Rights | None, call: calls.JobStats) -> Result | Failure:
+def _job_stats(cluster: Cluster, rights: Rights | None, call: calls.JobStats) -> Result | CallFailure:
     job = _visible(cluster, rights, call.number)
-    if isinstance(job, Failure):
+    if isinstance(job, CallFailure):
         return job
     counts = job.counts or JobCounts(reserves=job.attempts)
     now_ms = cluster.time_ms
@@ -73,9 +73,9 @@ def _job_stats(cluster: Cluster, rights: Rights | None, call: calls.JobStats) ->
     )
 
 
-def _tube_stats(cluster: Cluster, rights: Rights | None, call: calls.TubeStats) -> Result | Failure:
+def _tube_stats(cluster: Cluster, rights: Rights | None, call: calls.TubeStats) -> Result | CallFailure:
     if not may(rights, "seen", call.tube):
-        return Failure.FORBIDDEN
+        return CallFailure.FORBIDDEN
     found = cluster.machine.stat(call.tube, cluster.time_ms)
     if found is None:
         return calls.TubeFigures()
@@ -88,11 +88,11 @@ def _tube_stats(cluster: Cluster, rights: Rights | None, call: calls.TubeStats) 
     )
 
 
-def _visible(cluster: Cluster, rights: Rights | None, number: int) -> JobView | Failure:
+def _visible(cluster: Cluster, rights: Rights | None, number: int) -> JobView | CallFailure:
     job = find_job(cluster.machine, number)
     if job is None:
-        return Failure.NOT_FOUND
-    return job if may(rights, "queue", job.queue) else Failure.FORBIDDEN
+        return CallFailure.NOT_FOUND
+    return job if may(rights, "queue", job.queue) else CallFailure.FORBIDDEN
 
 
 def _found(job: JobView) -> calls.Found:
@@ -105,6 +105,6 @@ _NAMES = {
 }
 _TIMED = (JobState.RUNNING, JobState.DELAYED)
 _STATES = {"ready": JobState.READY, "delayed": JobState.DELAYED, "buried": JobState.BURIED}
-_LOOKUPS: dict[type, Callable[[Cluster, Rights | None, Any], Result | Failure]] = {
+_LOOKUPS: dict[type, Callable[[Cluster, Rights | None, Any], Result | CallFailure]] = {
     calls.Peek: _peek, calls.PeekFirst: _peek_first, calls.JobStats: _job_stats, calls.TubeStats: _tube_stats,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from sockpqd.beanstalk import Failure, calls
+from sockpqd.beanstalk import CallFailure, calls
 from sockpqd.core import FEATURE_LEVEL, Operation, as_of
 
 
@@ -39,7 +39,7 @@ class SessionLost(Struct, array_like=True, tag=151, frozen=True, gc=False):
 
 
 Remote = RemoteRequest | RemoteRead
-Outcome = calls.Result | Failure | Retry | SessionLost
+Outcome = calls.Result | CallFailure | Retry | SessionLost
 
 _remotes: msgspec.msgpack.Decoder[Remote] = msgspec.msgpack.Decoder(Remote)
 _outcomes: msgspec.msgpack.Decoder[Outcome] = msgspec.msgpack.Decoder(Outcome)

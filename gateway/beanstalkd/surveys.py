@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
-from sockpqd.beanstalk import Failure, Result, calls
+from sockpqd.beanstalk import CallFailure, Result, calls
 from sockpqd.gateway.beanstalkd.services import NodeServices, Principal
 from sockpqd.gateway.limits import LINES_PER_PIECE
 
@@ -25,13 +25,13 @@ class SurveyReader:
 
     def __init__(
         self, services: NodeServices, principal: Principal, call: calls.Survey,
-        done: Callable[[Result | Failure], None],
+        done: Callable[[Result | CallFailure], None],
     ) -> None:
         self._services = services
         self._machine = services.cluster.machine
         self._principal = principal
         self._call = call
-        self._done: Callable[[Result | Failure], None] | None = done
+        self._done: Callable[[Result | CallFailure], None] | None = done
         self._result: Result = None
         self._looks = 0
         self._seen: tuple[str, ...] = ("",)         # prefixes of the names that the user may see
@@ -43,17 +43,17 @@ class SurveyReader:
         if self._machine.index < index:
             self._looks += 1
             if self._looks > LOOKS_MAX:             # this node hears nothing of the others
-                self._end(Failure.GONE)
+                self._end(CallFailure.GONE)
             else:
                 asyncio.get_running_loop().call_later(LOOK_S, self.begin, index)
             return
         if self._services.access.required:
             rights = self._principal.guard(self._services).rights
             if rights is None:
-                self._end(Failure.FORBIDDEN)
+                self._end(CallFailure.FORBIDDEN)
                 return
             self._seen = rights.seen
-        pieces = self._names() if type(self._call) is calls.Tubes else self._sums()
+        pieces = self._names() if type(self._call) is calls.ListTubes else self._sums()
         if self._machine.total(None).queues + len(self._beside) <= LINES_PER_PIECE:
             for _ in pieces:
                 pass
@@ -73,7 +73,7 @@ class SurveyReader:
             self._services.do_piece(lambda: self._go_on(pieces))
         return True
 
-    def _end(self, result: Result | Failure) -> None:
+    def _end(self, result: Result | CallFailure) -> None:
         done, self._done = self._done, None
         if done is not None:
             done(result)
@@ -92,7 +92,7 @@ class SurveyReader:
         self._result = calls.Names(tuple(names))
 
     def _sums(self) -> Pieces:
-        """The sums of all jobs are kept; those of a user who may not see all are counted."""
+        """Take the sums of all jobs, which are kept, or count the jobs of a user who may not see all."""
         if "" not in self._seen:
             yield from self._sums_of_seen()
             return
@@ -128,7 +128,7 @@ class SurveyReader:
         self._result = calls.Sums(urgent, ready, reserved, delayed, buried, len(tubes))
 
     def _jobs(self, name: str) -> bool:
-        """Whether the queue has jobs, in any state but dead."""
+        """Return whether the queue has jobs, in any state but dead."""
         counts = self._machine.counts(name)
         return counts is not None and bool(counts.ready or counts.delayed or counts.running or counts.buried)
 

@@ -29,7 +29,7 @@ class Hearing:
         self.may_hear = client.guard.may_hear       # whether the rights of the client cover such an event
 
     def hears(self, wish: Filter) -> bool:
-        """Whether it hears just this, up to now."""
+        """Return whether the subscription has been exactly this one so far."""
         return self._subscription is not None and self._subscription.wish == wish and not self._subscription.behind
 
     def add(self, wish: Filter, after: int | None) -> None:
@@ -71,8 +71,8 @@ class Hearing:
         return self._client.link.unsent_bytes()
 
     def may_stay(self) -> bool:
-        """Whether the user of the client still exists."""
-        return not self._client.guard.stranger
+        """Return whether the user of the client still exists."""
+        return not self._client.guard.unauthenticated
 
     def cut(self, why: str) -> None:
         """Close the connection."""
@@ -130,7 +130,7 @@ def _subscribed(client: Client, wish: Filter, after: int | None) -> tuple[bytes,
 
 
 def _known(client: Client, wish: Filter) -> bool:
-    """Whether a message that is sent now would come here, if it is wanted."""
+    """Return whether a message sent now would reach this subscriber, if its filter passes it."""
     return MSG not in wish.types or client.hub.subscriptions.listening_known
 
 
@@ -148,7 +148,7 @@ async def _when_known(client: Client, hearing: Hearing, wish: Filter, from_now: 
 
 
 def _waits(client: Client) -> bool:
-    """Whether so much is due to a client that hears events that it waits before it hears others, or none."""
+    """Return whether a subscribed client must wait before it subscribes to more, because too much is still unsent."""
     return client.state.subscribed is not None and client.hub.subscriptions.crowded
 
 
@@ -162,9 +162,9 @@ def unsubscribe(client: Client, command: Command) -> None:
 
 
 def notify(client: Client, command: Command) -> None:
-    """NOTIFY: send a message to all who listen to a channel now, beside the log.
+    """NOTIFY: send a message to the current subscribers of a channel, outside the log.
 
-    It waits while those before it are still to be told to so many that this node does not keep up.
+    It waits while earlier messages still have to be sent to more subscribers than this node keeps up with.
     """
     if client.hub.subscriptions.crowded:
         client.run(_with_room(client, command, notify))

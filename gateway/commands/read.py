@@ -63,7 +63,7 @@ def queue_settings(client: Client, command: Command) -> None:
 
 
 def settings(client: Client, command: Command) -> None:
-    """CONFIG without settings: show those of the cluster."""
+    """CONFIG without settings: show the cluster's settings."""
     client.say(listings.pairs(listings.settings_of_cluster(client.hub.cluster.machine.settings)))
 
 

@@ -93,7 +93,7 @@ def put_wait(client: Client, command: Command) -> None:
 
 
 def _may_find_output(client: Client, put: Put | PutWith, wants: WaitRequest) -> bool:
-    """Whether there can be an output as soon as the job is put: one that is there already, or the job itself."""
+    """Return whether there can be an output as soon as the job is put: an existing one, or the job itself."""
     get = wants.get
     queue = put.queue if isinstance(put, Put) else put.put.queue
     if get.queues is None or queue in get.queues:

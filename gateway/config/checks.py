@@ -5,13 +5,13 @@ from __future__ import annotations
 import ipaddress
 import re
 
+from sockpqd.connections import is_loopback
 from sockpqd.core import SESSIONS_MAX
 from sockpqd.gateway.config.addresses import split_address
 from sockpqd.gateway.config.errors import ConfigError
 from sockpqd.gateway.config.sections import Auth, Config, Log, Raft, Tls
 from sockpqd.gateway.limits import DATA_BYTES_CEILING, KIB, Limits
 from sockpqd.gateway.protocol.arguments import NODE_NAME
-from sockpqd.visits import is_loopback
 
 ELECTION_MS_MAX = 3_600_000
 GRACE_MS_MAX = 86_400_000

@@ -105,7 +105,7 @@ class Log(Struct, frozen=True, forbid_unknown_fields=True):
     format: str = "auto"                # "json", "text", or "auto": text on a terminal, else json
     level: str = "info"                 # "debug", "info", "warning" or "error"
     when_full: str = "drop"             # lines that cannot be written are dropped and counted, or waited for ("wait")
-    audit_file: str | None = None       # the lines of the audit log go there instead; opened anew at SIGHUP
+    audit_file: str | None = None       # the lines of the audit log go there instead; reopened at SIGHUP
 
 
 class Config(Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,4 +1,4 @@
-"""What can be done on pages: each action is a command of the protocol, made of the fields of its form.
+"""The actions of the pages: each is a command of the protocol, made of the fields of its form.
 
 A field never becomes more than one word of the line, but for `settings` and `options`, which are words.
 """

@@ -55,7 +55,7 @@ class _Memory:
         self.write(b"".join(lines))
 
     def held_bytes(self) -> int:
-        """What is kept."""
+        """Return the answers kept so far."""
         return 0 if self.over else len(self.written)
 
     def unsent_bytes(self) -> int:

@@ -33,7 +33,7 @@ class Samples:
         self._done = done
 
     def add(self, waiting: int, oldest_ms: int, put: int, done: int) -> None:
-        """Add a sample. `put` and `done`: ever, or since the queue came anew."""
+        """Add a sample. `put` and `done` are totals since the queue was last created."""
         new_put, new_done = (put - self._put, done - self._done) if put >= self._put else (put, done)
         self._put, self._done = put, done
         for series, value in ((self.waiting, waiting), (self.oldest_s, oldest_ms // 1000), (self.put, new_put),

@@ -28,7 +28,7 @@ async def stream(
     await response.write(f"retry: {COME_BACK_MS}\n\n".encode())
     loop = asyncio.get_running_loop()
     until = loop.time() + LASTS_S
-    while loop.time() < until and not guard.stranger:
+    while loop.time() < until and not guard.unauthenticated:
         await response.write(f"event: age\ndata: {age(cluster)}\n\ndata: {state(cluster)}\n\n".encode())
         await asyncio.sleep(EVERY_S)
     await response.write_eof()

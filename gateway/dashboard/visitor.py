@@ -1,4 +1,4 @@
-"""Who asks for a page: their user and rights, and tokens by which an action is known to come from a page of ours."""
+"""The visitor of a page: user, rights, and tokens that prove that an action comes from one of our pages."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from urllib.parse import urlsplit
 from aiohttp import web
 from msgspec import Struct
 
+from sockpqd.connections import is_loopback
 from sockpqd.gateway.monitoring.basic_auth import HttpAccess, authenticated
 from sockpqd.gateway.rights import Rights, of_text
-from sockpqd.visits import is_loopback
 
 TOKEN_S = 12 * 3600             # a page may be that old when something on it is pressed
 EVERYTHING = of_text("admin")
 
 
 class Visitor(Struct, frozen=True):
-    """Somebody with a browser.
+    """A person with a browser.
 
-    `user`: None where no users are required, and everybody may do everything; `secure`: nobody can read along.
+    `user` is None where no users are required and everything is allowed; `secure`: nobody can eavesdrop.
     """
 
     user: str | None
@@ -39,7 +39,7 @@ class Visitor(Struct, frozen=True):
 
     @property
     def admin(self) -> bool:
-        """Whether they administer the cluster."""
+        """Return whether the visitor administers the cluster."""
         return "" in self.rights.admin
 
 

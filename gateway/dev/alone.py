@@ -46,5 +46,5 @@ def _elsewhere(config: Config) -> str:
     taken = [str(port) for use, port in PORTS.items() if ports[use] != f"{HOST}:{port}" and not free(port)]
     reason = (f"  In use by another program, perhaps another sockpqd --dev: {', '.join(taken)}. So other ports were "
               "taken.\n" if taken else "")
-    return (f"{reason}  pqctl and Client() go to {usual} unless they are told otherwise:\n"
+    return (f"{reason}  pqctl and Client() go to {usual} by default:\n"
             f"    export SOCKPQ_SERVERS={listen.client}\n")

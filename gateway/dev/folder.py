@@ -1,7 +1,7 @@
 """The folder of a cluster for trying things out: a configuration file, a log and a data directory for each node.
 
-The files are written once and kept: the members and their ports are part of the cluster's state, and whoever tries
-things out may want to change a setting.
+The files are written once and kept: the members and their ports are part of the cluster's state, and a user who
+tries things out may want to change a setting.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What `sockpqd --dev --nodes 3` prints when its cluster serves: where everything is, and what to try."""
+"""The text that `sockpqd --dev --nodes 3` prints when its cluster serves: addresses, files, and commands to try."""
 
 from __future__ import annotations
 

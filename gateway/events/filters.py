@@ -1,4 +1,4 @@
-"""What one subscriber wants to hear."""
+"""The filter of a subscriber: types and names of events."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from msgspec import Struct
 from sockpqd.core import GAP
 
 MSG = "MSG"                     # messages of NOTIFY, which are not in the log
-LOST = "LOST"                   # such messages may have been lost; told as a GAP to those who hear MSG
+LOST = "LOST"                   # such messages may have been lost; sent as a GAP to subscribers of MSG
 UNNAMED = ("LEADER", GAP)       # pass every filter of names
-OPEN = (*UNNAMED, "WORKER")      # need no right for a queue; a WORKER is told to the user whose it is
+OPEN = (*UNNAMED, "WORKER")      # need no right for a queue; a WORKER is sent to the user who owns it
 
 NAME_BYTES = 400                # that a name takes in a filter and in what finds it, besides its letters
 
@@ -25,7 +25,7 @@ class Filter(Struct, frozen=True):
 
     @property
     def everything(self) -> bool:
-        """Whether all names are wanted."""
+        """Return whether the filter passes all names."""
         return (not self.names and not self.prefixes) or "" in self.prefixes
 
     @property
@@ -48,7 +48,7 @@ class CompiledFilter:
         self.names = frozenset(() if self.everything else [one for one in wish.names if not self._begins(one)])
 
     def wants(self, event_type: str, name: str) -> bool:
-        """Whether an event of this type and name passes."""
+        """Return whether an event of this type and name passes."""
         return event_type in self.types and (
             self.everything or name in self.names or event_type in UNNAMED or self._begins(name))
 

@@ -54,7 +54,7 @@ class EventHistory:
         self._events, self._first, self._bytes = [], 0, 0
 
     def reaches_back_to(self, seq: int, types: Iterable[str]) -> bool:
-        """Whether all events of these types after `seq`, which is not beyond the newest, are there."""
+        """Return whether all events of these types after `seq` are kept; `seq` is not beyond the newest."""
         if seq == self.newest:
             return True
         return seq >= self._forgotten and all(

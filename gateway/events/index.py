@@ -18,7 +18,7 @@ Types = frozenset[str]
 
 
 class IndexedSubscription(Protocol):
-    """Who is found."""
+    """A subscriber that the index finds."""
 
     wanted: CompiledFilter
 

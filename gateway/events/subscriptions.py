@@ -1,13 +1,13 @@
 """The subscribers of this node, and how events reach them.
 
-What happens while entries are applied is due to its hearers, and reaches them in slices, one at the end of each turn:
-first who hears what (index.py), then a write for each subscriber that has heard something, each in its turn. However
-many subscribers there are and whatever they want, others are kept waiting for one slice only. What is due is told in
-order. A subscriber that begins in the past reads the history piece by piece, as fast as it takes it, until it has
-caught up. Whoever leaves too much unread is cut: a slow reader costs the others nothing.
+Events of applied entries are delivered to their subscribers in slices, one at the end of each turn: first the index
+(index.py) finds the subscribers of each event, then each subscriber with new events gets one write. However many
+subscribers there are, other clients wait for one slice only. Events are delivered in order. A subscription that begins
+in the past reads the history piece by piece, as fast as its client reads, until it has caught up. A client that leaves
+too much unread is disconnected: a slow reader costs the others nothing.
 
-The streams of HTTP are in a thread of their own (gateway/monitoring/stream_thread.py). It gets everything in one piece,
-however many they are, and finds out itself who hears what.
+The streams of HTTP are in a thread of their own (gateway/monitoring/stream_thread.py). It gets each event once, however
+many streams there are, and filters for them itself.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from sockpqd.gateway.limits import (
 
 
 class Subscriber(Protocol):
-    """Whoever hears events."""
+    """A receiver of events."""
 
     def tell(self, lines: list[bytes]) -> None:
         """Send lines, each complete with the data behind it."""
@@ -48,10 +48,10 @@ class Subscriber(Protocol):
 
     @property
     def may_hear(self) -> Callable[[str, str], bool]:
-        """Whether its rights cover an event of this type and name."""
+        """Return whether its rights cover an event of this type and name."""
 
     def may_stay(self) -> bool:
-        """Whether its user still exists."""
+        """Return whether its user still exists."""
 
     def cut(self, why: str) -> None:
         """Close its connection, and cancel the subscription."""
@@ -68,7 +68,7 @@ NEVER = 1 << 62         # the place of nothing
 
 
 class Subscription:
-    """What a subscriber gets from now on. `seq`: events up to this number it has had, or does not want."""
+    """The subscription of one receiver. It gets only events after `seq`."""
 
     __slots__ = ("behind", "first", "lines", "may_hear", "seq", "since", "subscriber", "wanted", "wish")
 
@@ -79,12 +79,12 @@ class Subscription:
         self.wanted = CompiledFilter(wish)
         self.seq = seq
         self.since = since                  # it began with the order of what is due here
-        self.first = NEVER                  # nothing before this place is told to it; NEVER: it has not begun, or ended
+        self.first = NEVER                  # it gets nothing before this place; NEVER: it has not begun, or ended
         self.behind = False                 # it still reads the history
         self.lines: list[bytes] = []        # heard, and not written yet
 
     def hears(self, event: Event) -> bool:
-        """Whether the event is for this subscriber."""
+        """Return whether the event is for this subscriber."""
         if event.seq <= self.seq:
             return False
         return event.type == GAP or (
@@ -112,7 +112,7 @@ class Subscriptions:
         self._due: deque[Due] = deque()                 # has happened
         self._due_bytes = 0
         self._next = 0                                  # the place of what happens next
-        self._current: Due | None = None                # is being told
+        self._current: Due | None = None                # is being delivered
         self._hearers: list[Subscription] = []          # to these, who have not heard it
         self._slice = EVENT_SLICE_STEPS
         self._told: deque[Subscription] = deque()       # had lines to be written when they came here
@@ -128,7 +128,7 @@ class Subscriptions:
 
     @property
     def crowded(self) -> bool:
-        """Whether so much is due that who makes more of it should wait."""
+        """Return whether so much is unsent that producers of events should wait."""
         return len(self._due) > EVENT_DUE_HIGH or self._due_bytes > EVENT_DUE_BYTES_HIGH
 
     async def room(self) -> None:
@@ -140,12 +140,12 @@ class Subscriptions:
 
     @property
     def listening_known(self) -> bool:
-        """Whether the leader knows what is listened to here."""
+        """Return whether the leader knows the channels subscribed to here."""
         self._tell_listening()
         return self._cluster.listening_known
 
     def may_begin(self, wish: Filter, after: int) -> bool:
-        """Whether a subscription can begin behind this number: all events since are there, or still to come."""
+        """Return whether a subscription can begin after this number: all later events are kept, or still to come."""
         self.history.newest = newest = self._cluster.machine.event_seq
         if after > newest:
             return not self._cluster.serving
@@ -201,7 +201,7 @@ class Subscriptions:
         self._count(subscription.wish, -1)
         self._wake()
 
-    # ---- for whoever hears by a relay
+    # ---- for receivers behind a relay
 
     def begin_relay(self, relay: Relay, wish: Filter, after: int | None) -> tuple[int, list[Recorded]]:
         """From now on the relay, one for all, is given what happens, for one more who wants this.
@@ -327,7 +327,7 @@ class Subscriptions:
 
     @property
     def pending(self) -> bool:
-        """Whether there is something to do at the end of a turn."""
+        """Return whether there is something to do at the end of a turn."""
         return bool(self._due or self._hearers or self._told or self._behind or self._gone or self._listening_changed)
 
     def turn_ended(self) -> None:
@@ -437,7 +437,7 @@ class Subscriptions:
         return steps - left
 
     def _send(self, subscription: Subscription, lines: list[bytes]) -> None:
-        """Write these lines, unless too much is unread or nothing may be told any more."""
+        """Write these lines, unless too much is unread or the rights are gone."""
         subscriber = subscription.subscriber
         if not subscriber.may_stay():
             self._cut(subscription, "its user is gone")

@@ -22,15 +22,15 @@ TLS_PIECE_BYTES = 16_384        # one record; a stream has one in 20 ms, 800 KB/
 
 @runtime_checkable
 class Hearer(Protocol):
-    """A connection that events can be told on."""
+    """A connection that can stream events."""
 
     stream: Stream | None
 
 
 def asked(request: web.BaseRequest) -> tuple[Filter, int | None]:
-    """What the query asks for: `types` and `names` as of SUBSCRIBE, and the number to begin behind.
+    """Parse the query: `types` and `names` as of SUBSCRIBE, and the number after which to begin.
 
-    That is `from`, or the header by which a client comes back. Raises ArgumentError.
+    The number is `from`, or the header with which a client reconnects. Raises ArgumentError.
     """
     query = request.rel_url.query
     types = "|".join(query.getall("types", []) + query.getall("type", [])) or "|".join(EVENT_TYPES)

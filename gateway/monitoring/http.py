@@ -1,13 +1,13 @@
 """The HTTP server. Its clients share the event loop with the queue, so their use of it is bounded.
 
-They have visits in the node's house as all clients do, but places of their own, so that health checks are answered when
+They are managed like all connections of the node, but have slots of their own, so that health checks are answered when
 the others are taken.
 
 A connection carries one request and is closed after a few seconds, however slow or silent the client is. When there are
-too many, the oldest is closed: a page takes milliseconds, so that client is not asking or not reading. Those whose
-request has come are counted apart, so that whoever connects and says nothing is in the way of others like them only;
-while there are too many of these, connections are accepted slowly, as clients of the queue go first. Connections on
-which events are told (event_stream.py) are counted apart, too, and live for an hour; a thread writes them.
+too many, the oldest is closed: a page takes milliseconds, so that client is not asking or not reading. Connections
+whose request has arrived are counted apart, so that silent clients are in the way of other silent ones only; while
+there are too many of these, connections are accepted slowly, because clients of the queue go first. Streams of events
+(event_stream.py) are counted apart, too, and live for an hour; a thread writes them.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from collections.abc import Callable
 from aiohttp import web
 from msgspec import Struct
 
+from sockpqd.connections import AcceptedConnection, ConnectionSlots, Expected, SlotKind, address_of
 from sockpqd.gateway.monitoring.pages import HttpPages, closing
 from sockpqd.gateway.monitoring.stream_thread import Stream
 from sockpqd.gateway.server.doors import HTTP, Door, Doors
 from sockpqd.gateway.server.hub import Hub
-from sockpqd.visits import Place, Places, Turn, Visit, address_of
 
 log = logging.getLogger("sockpqd.http")
 
 CONNECTIONS_MAX = 32            # whose request has not come yet, and as many that are answered
 FULL_S = 0.005                  # pause before the next one is accepted while there are this many
 CONNECTION_S = 10.0             # lifetime of a connection, and
-STREAM_S = 3600.0               # of one that events are told on
+STREAM_S = 3600.0               # of a stream of events
 STREAMS_MAX = 32                # of those
 HANDSHAKE_S = 3.0               # of TLS
 LINE_BYTES_MAX = 2048           # the first line, and each header
@@ -43,8 +43,8 @@ READ_COUNTED_BYTES = 4 << 10    # of requests with fewer nothing is counted
 _NO_ACCESS_LOG = logging.Logger("nobody", logging.CRITICAL)
 
 
-class HttpPlaces(Struct, frozen=True):
-    """How many places there are; see PlaceLimits."""
+class HttpSlots(Struct, frozen=True):
+    """How many places there are; see SlotLimits."""
 
     connections_max: int = 2 * CONNECTIONS_MAX + STREAMS_MAX
     connections_per_address_max: int = 0
@@ -55,14 +55,14 @@ class HttpServer:
 
     def __init__(self, pages: HttpPages, hub: Hub, tls: ssl.SSLContext | None) -> None:
         self.hub = hub
-        self.places = Places(HttpPlaces())
+        self.places = ConnectionSlots(HttpSlots())
         self._pages = pages
         self._server = web.Server(self._answer, handler_cancellation=True)
         self._tls = tls
         self._door: Door | None = None
         self._connections: dict[asyncio.Task[None], str | None] = {}    # whose request has not come yet; oldest first
         self._answered: dict[asyncio.Task[None], str | None] = {}       # whose request has; oldest first
-        self._streams: dict[asyncio.Task[None], str | None] = {}        # those that events are told on
+        self._streams: dict[asyncio.Task[None], str | None] = {}        # streams of events
 
     async def open(self, doors: Doors, host: str, port: int) -> None:
         """Begin to listen. Raises OSError."""
@@ -98,7 +98,7 @@ class HttpServer:
         return FULL_S if len(self._connections) >= CONNECTIONS_MAX else 0.0
 
     def waits_for(self, task: asyncio.Task[None]) -> bool:
-        """Whether the request of this connection has not come yet."""
+        """Return whether the request of this connection has not arrived yet."""
         return task in self._connections
 
     def _forget(self, task: asyncio.Task[None]) -> None:
@@ -107,7 +107,7 @@ class HttpServer:
         self._streams.pop(task, None)
 
     def _stay(self, task: asyncio.Task[None], limit: asyncio.Timeout) -> bool:
-        """Let a connection stay, on which events are told; returns whether there is room."""
+        """Keep a connection that streams events; returns whether there is room."""
         if len(self._streams) >= STREAMS_MAX or task not in self._answered:
             return False
         self._streams[task] = self._answered.pop(task)
@@ -146,7 +146,7 @@ class HttpServer:
 class _OneRequest(web.RequestHandler):
     """A connection for one request; the future `gone` is done when it is closed."""
 
-    stranger = False            # who asks is said in each request
+    unauthenticated = False            # each request has its own user
 
     def __init__(self, server: web.Server, loop: asyncio.AbstractEventLoop, home: HttpServer) -> None:
         super().__init__(
@@ -157,25 +157,25 @@ class _OneRequest(web.RequestHandler):
         self.gone = loop.create_future()
         self.task: asyncio.Task[None] | None = None         # that serves it
         self.stay: Callable[[], bool] = lambda: False       # lets it live longer, if there is room
-        self.stream: Stream | None = None                   # of events, while they are told here
+        self.stream: Stream | None = None                   # of events, while it runs
         self._home = home
-        self._visit: Visit | None = None
+        self._accepted: AcceptedConnection | None = None
         self._read_bytes = 0
         self._held_bytes = 0                                # as last reported
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client has come, perhaps for one more than there are places for."""
         super().connection_made(transport)
-        visit = self._home.hub.house.receive(transport, self, self._home.places)
-        if visit.place is Place.GOOD:
-            self._visit = visit
+        accepted = self._home.hub.connection_manager.receive(transport, self, self._home.places)
+        if accepted.slot is SlotKind.GRANTED:
+            self._accepted = accepted
             return
-        visit.leave()
+        accepted.leave()
         self.abort()
 
     def data_received(self, data: bytes) -> None:
         """Count what has come of the request."""
-        if self._visit is not None:
+        if self._accepted is not None:
             self._read_bytes += len(data)
             super().data_received(data)
             self.weigh()
@@ -183,35 +183,35 @@ class _OneRequest(web.RequestHandler):
     def pause_writing(self) -> None:
         """The client does not read."""
         super().pause_writing()
-        if self._visit is not None:
-            self._visit.measure()
+        if self._accepted is not None:
+            self._accepted.measure()
             self.weigh()
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        if self._visit is not None:
-            self._visit.kernel_bytes = 0
+        if self._accepted is not None:
+            self._accepted.kernel_bytes = 0
             self.weigh()
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Resolve `gone`, and release everything that was held."""
         super().connection_lost(exc)
-        if self._visit is not None:
-            self._visit.leave()
-            self._visit = None
+        if self._accepted is not None:
+            self._accepted.leave()
+            self._accepted = None
             self.weigh()
         if not self.gone.done():
             self.gone.set_result(None)
 
-    # ---- Guest
+    # ---- ManagedConnection
 
-    def turn(self) -> tuple[str, int]:
+    def expected(self) -> tuple[str, int]:
         if self.task is not None and self._home.waits_for(self.task):
-            return (Turn.REST if self._read_bytes else Turn.HELLO), 0
-        return Turn.OURS, 0
+            return (Expected.REST if self._read_bytes else Expected.HELLO), 0
+        return Expected.OURS, 0
 
     def taken_bytes(self) -> int:
-        """See Guest. Of an answer it is all that matters whether less and less is unsent."""
+        """See ManagedConnection. Of an answer it is all that matters whether less and less is unsent."""
         return self.stream.sent_bytes if self.stream is not None else -self.unsent_bytes()
 
     def unsent_bytes(self) -> int:
@@ -220,8 +220,8 @@ class _OneRequest(web.RequestHandler):
 
     def weigh(self) -> None:
         held_bytes = 0
-        if self._visit is not None:
-            held_bytes = self.unsent_bytes() + self._visit.kernel_bytes
+        if self._accepted is not None:
+            held_bytes = self.unsent_bytes() + self._accepted.kernel_bytes
             if self._read_bytes >= READ_COUNTED_BYTES:
                 held_bytes += self._read_bytes
         if held_bytes != self._held_bytes:
@@ -229,8 +229,8 @@ class _OneRequest(web.RequestHandler):
             self._home.hub.account.hold(self, held_bytes)
 
     def cut(self, why: str) -> None:
-        if self._visit is not None:
-            log.info("%s: connection cut, %s", self._visit.peer, why)
+        if self._accepted is not None:
+            log.info("%s: connection cut, %s", self._accepted.peer, why)
         self.abort()
 
     def evict(self) -> None:
@@ -239,8 +239,8 @@ class _OneRequest(web.RequestHandler):
 
     def abort(self) -> bool:
         """Close immediately, dropping unsent output; returns whether there was a connection to close."""
-        if self._visit is not None:
-            self._visit.drop_when_closed()
+        if self._accepted is not None:
+            self._accepted.drop_when_closed()
         if self.transport is None:
             return False
         self.transport.abort()

@@ -218,7 +218,7 @@ def _raft(figures: Figures) -> Iterator[Metric]:
 
 def _storage(figures: Figures) -> Iterator[Metric]:
     yield _histogram("journal_sync_seconds", "How long the disk took to make the journal durable.", figures.fsync)
-    yield _histogram("journal_prepare_seconds", "How long a new segment of the journal took to create beside the loop.",
+    yield _histogram("journal_prepare_seconds", "Time to create a new segment of the journal in the background.",
                      figures.preparations)
     yield _gauge("journal_bytes", "Size of the entries not covered by the newest snapshot.", figures.journal_bytes)
     yield _gauge("journal_room_bytes", "What the journal can take without allocating disk space.", figures.journal_room)

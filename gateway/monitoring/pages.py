@@ -1,4 +1,4 @@
-"""The pages served over HTTP: /healthz, /readyz, /metrics and /events, and those of the dashboard."""
+"""The pages served over HTTP: /healthz, /readyz, /metrics and /events, and the dashboard."""
 
 from __future__ import annotations
 

@@ -48,15 +48,15 @@ class StreamGuard(Protocol):
     """The rights of a stream's user, as they are when it is asked; only the thread asks."""
 
     @property
-    def stranger(self) -> bool:
-        """Whether there is no such user any more."""
+    def unauthenticated(self) -> bool:
+        """Return whether the user no longer exists."""
 
     @property
     def rights(self) -> Rights | None:
         """Its rights; None: no users are required."""
 
     def may_hear(self, event_type: str, name: str) -> bool:
-        """Whether it may be told of such an event."""
+        """Return whether its user may receive such an event."""
 
 
 class StreamConnection(Protocol):
@@ -182,7 +182,7 @@ class Stream:
 
     def end_of_stranger(self) -> None:
         """The end if its user is gone."""
-        if self._guard.stranger:
+        if self._guard.unauthenticated:
             self.end()
 
     def end(self) -> None:
@@ -192,7 +192,7 @@ class Stream:
             self._cut()
 
     def wants(self, recorded: Recorded) -> bool:
-        """Whether it asked for such an event, and may hear it."""
+        """Return whether the stream asked for such an event and may receive it."""
         event = recorded[0]
         if event.type == GAP:
             return True

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from sockpqd.connections import RESERVED_SLOTS
 from sockpqd.gateway.limits import HANDSHAKES_MAX, REFUSED_PLACES, Limits
-from sockpqd.visits import FURTHER_PLACES
 
 log = logging.getLogger("sockpqd")
 
@@ -38,7 +38,7 @@ def make_room(limits: Limits, node_files: int, *, tls: bool) -> DescriptorBudget
 def fit(limits: Limits, files: int | None, *, tls: bool) -> DescriptorBudget:
     """Allow as many clients as configured, or as descriptors permit (None: unlimited); logs if the limit is lowered."""
     handshakes = HANDSHAKES_MAX if tls else 0
-    others = OTHER_FILES + FURTHER_PLACES + REFUSED_PLACES
+    others = OTHER_FILES + RESERVED_SLOTS + REFUSED_PLACES
     if files is None or files >= limits.connections_max + handshakes + others:
         return DescriptorBudget(limits, handshakes)
     room = max(files - others, 2)

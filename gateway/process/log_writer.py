@@ -1,8 +1,8 @@
-"""Writes the lines of a log in a thread of its own, so that the event loop does not wait for whoever reads them.
+"""Writes the lines of a log in a thread of its own, so that the event loop does not wait for its reader.
 
 Formatted lines go into a queue; the thread writes them. If they cannot be written (a full pipe, a stopped terminal, a
-full disk) the queue fills up. What then comes is dropped and counted, and the number lost is logged as soon as there is
-room; or, if that is asked for, whoever logs waits, and with it the node.
+full disk) the queue fills up. Further lines are dropped and counted, and the number lost is logged as soon as there is
+room; or, if so configured, the logging code waits, and the node with it.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class LogWriter(logging.Handler):
 
 
 class FileWriter(LogWriter):
-    """Writes lines to the end of a file, which can be opened anew after somebody has moved it away."""
+    """Writes lines to the end of a file, which can be reopened after it has been moved away."""
 
     def __init__(self, formatter: logging.Formatter, path: Path, *, waits: bool) -> None:
         """Open the file; raises OSError."""
@@ -112,7 +112,7 @@ class FileWriter(LogWriter):
         self._path = path
 
     def reopen(self) -> None:
-        """Open the file anew, under the descriptor that the thread uses. Raises OSError, then the old one stays."""
+        """Reopen the file under the descriptor that the thread uses. If that raises OSError, the old one stays open."""
         new = _opened(self._path)
         os.dup2(new, self._descriptor, inheritable=False)
         os.close(new)

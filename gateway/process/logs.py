@@ -64,12 +64,12 @@ class Logs:
         self._main.start()
         if self._audit is not None:
             audit.log.handlers[:] = [self._audit]
-            audit.log.setLevel(logging.INFO)    # whoever names a file for it wants it, whatever `level` is
+            audit.log.setLevel(logging.INFO)    # a configured file gets it at any `level`
             audit.log.propagate = False
             self._audit.start()
 
     def reopen(self) -> None:
-        """Open the file of the audit log anew; if that fails, go on with the old one and log why."""
+        """Reopen the file of the audit log; if that fails, keep the old one and log why."""
         if self._audit is None:
             return
         try:

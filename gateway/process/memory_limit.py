@@ -25,7 +25,7 @@ def memory_mark_bytes(configured: int, root: Path = Path("/")) -> int:
 
 
 def hot_complaint(hot_bytes: int, mark_bytes: int) -> str:
-    """What is to be said about this limits.hot_bytes beside the mark; "" for nothing."""
+    """Return a warning about this limits.hot_bytes in relation to the memory mark, or ""."""
     if hot_bytes * 100 <= mark_bytes * HOT_SHARE_PERCENT:
         return ""
     return (f"limits.hot_bytes ({hot_bytes}) is more than {HOT_SHARE_PERCENT}% of the memory mark ({mark_bytes}): PUT "

@@ -72,7 +72,7 @@ class ServiceManager:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as manager:
                 manager.sendto(words.encode(), self._address)
         except OSError as error:
-            log.warning("the service manager was not told %s: %s", words.partition("\n")[0], error)
+            log.warning("could not send %s to the service manager: %s", words.partition("\n")[0], error)
 
 
 def describe(cluster: Cluster) -> str:

@@ -40,7 +40,7 @@ class InTransaction(Enum):
     CLOSES = "it ends the connection, and the transaction with it"
 
 
-class Body(Struct, frozen=True, eq=False):
+class BodyRule(Struct, frozen=True, eq=False):
     """The data that follow a line.
 
     `length` tells how many bytes follow a malformed line: 0 if there are none, None if unknown.
@@ -49,7 +49,7 @@ class Body(Struct, frozen=True, eq=False):
     length: Callable[[Words], int | None]
 
 
-NO_BODY = Body(lambda words: 0)
+NO_BODY = BodyRule(lambda words: 0)
 
 
 class UsualLine(Struct, frozen=True, eq=False):
@@ -82,7 +82,7 @@ class Row(Struct, frozen=True, eq=False):
     numbered: bool = False                              # allowed behind REQ
     in_transaction: InTransaction = InTransaction.REFUSED
     while_subscribed: bool = False                      # allowed on a connection that hears events
-    body: Body = NO_BODY
+    body: BodyRule = NO_BODY
     usual: UsualLine | None = None                      # where parsing it by words would be felt
     takes: bool = False                                 # GET: it may depend on the turns of the connection
     counted_as: str | None = None                       # label in the metrics if not the word; "": not counted

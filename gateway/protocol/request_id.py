@@ -2,7 +2,7 @@
 
 A client that does not know whether its command was executed repeats it under the same number, and the state machine
 gives the stored reply (spec/sessions 3). To guard against a number being reused for another command, the digest of the
-command goes with it. The digest is that of the words as received, not of how this version interprets them, because the
+command goes with it. It covers the words as received, not how this version interprets them, because the
 command may be repeated on a node of another version. Only the digest of a COMMIT covers the queued operations, in their
 log encoding, which never changes.
 """

@@ -242,7 +242,7 @@ def _always(line: bytes) -> Callable[[Reply], bytes]:
     return lambda reply: line
 
 
-# By the type of what becomes of a command; bytes are an answer already.
+# By the type of a command's outcome; bytes are an answer already.
 ENCODERS: dict[type, Callable[[Any], bytes]] = {
     bytes: lambda line: line,
     Stored: _stored,

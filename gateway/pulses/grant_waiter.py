@@ -68,7 +68,7 @@ class GrantWaiter(Waiter, gc=False, eq=False, kw_only=True):
 
     @property
     def operation(self) -> Operation:
-        """The operation to propose: that of a numbered command, else one that finds out whether there is a pulse."""
+        """Return the operation to propose: a numbered command's own, else one that looks up the pulse."""
         if self.numbering is None:
             return Grant(self.pulse, 0)
         return self.numbering.request(TakeTurn(self.pulse, self.claimed is not None), keep_waiting=True)

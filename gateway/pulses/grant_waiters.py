@@ -55,13 +55,13 @@ class PulseLine(Struct, eq=False):
 
 
 class _GrantProposal:
-    """Grants under way for the first in a line."""
+    """Grants in flight for the first in a line."""
 
     def __init__(self, waiters: GrantWaiters, pulse: str, window: Window, count: int) -> None:
         self._waiters, self._pulse, self._window, self._count = waiters, pulse, window, count
 
     def applied(self, reply: Reply) -> None:
-        """Give the grants to whoever waits now."""
+        """Give the grants to the current waiters."""
         if isinstance(reply, Granted) and reply.count:
             self._waiters.hand_out(self._pulse, self._window, reply)
         else:
@@ -123,9 +123,9 @@ class GrantWaiters(WaitingLine[GrantWaiter]):
         return self.window(pulse.name).free(pulse, self._loop.time())
 
     def room(self, name: str, own: int, numbers: tuple[GrantId, ...]) -> bool:
-        """Whether there is room for these grants of hand-outs, for which `own` are under way already.
+        """Return whether there is room for these grants of hand-outs, of which `own` are in flight already.
 
-        Those that are written again may be more than the pulse gives at once by now: then for all of that.
+        Rewritten grants may be more than the pulse now gives at once: then there must be room for that many.
         """
         pulse = self.cluster.machine.pulses.get(name)
         if pulse is None or not self.cluster.serving:
@@ -143,10 +143,10 @@ class GrantWaiters(WaitingLine[GrantWaiter]):
         return [number for number in numbers if not window.holds(number, pulse, now)]
 
     def may_write(self, stamp_ms: int, name: str, window: Window, numbers: tuple[GrantId, ...] = ()) -> bool:
-        """Whether grants with this stamp may be written now: a new leader counts on it that later they are not.
+        """Return whether grants with this stamp may be written now; a new leader relies on no later writes.
 
-        That may be this node itself, and then the pulse has another window; also when it was deleted and made anew.
-        With SPREAD another one may have been written meanwhile, if the client of these has not read (window.py).
+        The new leader may be this node itself: then the pulse has another window, as after deleting and recreating it.
+        With SPREAD another grant may have been written by then, if the client of these has not read (window.py).
         """
         if self._windows.get(name, window) is not window:
             return False
@@ -158,14 +158,14 @@ class GrantWaiters(WaitingLine[GrantWaiter]):
         return self.cluster.holds_lease and self.cluster.time_ms - stamp_ms <= WRITTEN_MS_MAX
 
     def written(self, pulse: str, window: Window, count: int, numbers: tuple[GrantId, ...] = ()) -> None:
-        """Note that grants under way are being written in this round; see Window."""
+        """Note that grants in flight are being written in this round; see Window."""
         window.write(count, numbers)
         if not self._writing:
             self._loop.call_soon(self._stamp)
         self._writing[pulse] = window
 
     def free_again(self, pulse: str, window: Window, count: int) -> None:
-        """Grants under way will not be written: others may have their room."""
+        """Free the room of grants in flight that will not be written."""
         window.in_flight -= count
         self.look_at(pulse)
         self.feed(pulse)
@@ -201,7 +201,7 @@ class GrantWaiters(WaitingLine[GrantWaiter]):
             pause_s: float | None = asleep_s
         else:
             pause_s = self.window(name).opens_s(pulse, now)
-        if pause_s is not None:                 # else what is under way will tell
+        if pause_s is not None:                 # else grants in flight decide
             self._timers[name] = self._loop.call_later(max(pause_s, 0.0) + TIMER_S, self.feed, name)
 
     def feed(self, pulse: str) -> None:
@@ -496,7 +496,7 @@ class GrantWaiters(WaitingLine[GrantWaiter]):
         return responses.turn(pending.ticket, pulse)
 
     def drop_grant(self, pending: PendingGrant) -> None:
-        """Give the grant to the next: it was not written. That of a numbered command stays its own."""
+        """Give a grant that was not written to the next waiter; a numbered command keeps its own."""
         if pending.numbered:
             self.free_again(pending.pulse, pending.window, 1)
         else:
@@ -540,7 +540,7 @@ class GrantWaiters(WaitingLine[GrantWaiter]):
             self.enqueue_or_end(waiter)
 
     def _may_repeat(self, name: str, ticket: int) -> bool:
-        """Whether a ticket that was given before may be told again at once."""
+        """Return whether a ticket that was given before may be sent again at once."""
         pulse, now = self.cluster.machine.pulses.get(name), self._loop.time()
         if pulse is None:
             return True

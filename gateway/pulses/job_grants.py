@@ -1,6 +1,6 @@
 """Grants for hand-outs from queues with a rate (spec/pulse 5.1).
 
-Which grants are free is known here and travels with the Get. They are under way until the jobs are written to their
+Which grants are free is known here and travels with the Get. They are in flight until the jobs are written to their
 client; then it is decided, as for grants of PULSE WAIT, whether this node may still do that.
 
 A numbered Get may be answered with jobs that were handed out before, which need room like any other unless they are in
@@ -182,7 +182,7 @@ class _RatedJobs(Struct, eq=False):
 
 
 class _PendingJobs(Struct, eq=False):
-    """Jobs with grants on their way to a client. `windows`: where these are under way."""
+    """Jobs with grants in flight to a client. `windows`: the windows of these grants."""
 
     reservations: GrantReservations
     windows: dict[str, Window]
@@ -203,7 +203,7 @@ class _PendingJobs(Struct, eq=False):
         return answer(self.granted.reply)
 
     def drop(self) -> None:
-        """The client is gone, or may not be told."""
+        """Drop the answer: the client is gone, or its rights are."""
         if not self.numbered:
             self.reservations.give_back([job.id for job in self.granted.jobs])
         for pulse, window in self.windows.items():

@@ -1,9 +1,9 @@
 """The window of a pulse: how many grants may be given now, so that never too many are written (spec/pulse 2.1).
 
-A grant is under way from its proposal until it is written, or known never to be. Both kinds count; the time of a
+A grant is in flight from its proposal until it is written, or known never to be. Both kinds count; the time of a
 written one is taken after the bytes have left, so that it is never too early. Times are monotonic seconds of this node.
 
-With SPREAD only one grant is under way at a time, and none until the gap after the last one that was written is over.
+With SPREAD only one grant is in flight at a time, and none until the gap after the last written one has passed.
 One that is not written, because its client does not read, must not hold up the others: after STALLED_S the next one
 goes, and the one before is written only if the gaps allow it.
 
@@ -24,14 +24,14 @@ KEEP_S = GRANT_WRITTEN_MS_MAX / 1000        # grants that have left are remember
 
 
 class GrantId(NamedTuple):
-    """What a session may ask for again: a ticket, or a job that was handed out."""
+    """A grant that a session may ask for again: a ticket, or a job that was handed out."""
 
     kind: str
     number: int
 
 
 class Window:
-    """The grants of one pulse that this leader wrote, or has under way."""
+    """The grants of one pulse that this leader has written or has in flight."""
 
     __slots__ = ("_claimed_at", "_count", "_fresh", "_left", "_length_s", "_numbered", "_written", "_written_at",
                  "in_flight", "unstamped")
@@ -44,7 +44,7 @@ class Window:
         self._left: deque[tuple[float, int]] = deque()          # those that have left it
         self._count = counted                                   # how many are in the window
         self._length_s = 0.0
-        self._claimed_at = float("-inf")                        # when a grant was last under way from,
+        self._claimed_at = float("-inf")                        # the last time from which a grant was in flight,
         self._written_at = now if counted else float("-inf")    # and when one was last written
         self._fresh: list[GrantId] = []                          # the numbered ones of those without a time
         self._numbered: dict[GrantId, float] = {}                # the others in the window: when
@@ -52,13 +52,13 @@ class Window:
             self._written.append((now, counted))
 
     def claim(self, count: int, now: float) -> None:
-        """So many more grants are under way from now on."""
+        """Add `count` grants in flight."""
         self.in_flight += count
         if count:
             self._claimed_at = now
 
     def write(self, count: int, numbers: tuple[GrantId, ...] = ()) -> None:
-        """Grants under way are being written; `stamp` must follow. `numbers`: those that may be asked for again."""
+        """Note that grants in flight are being written; `stamp` must follow. `numbers` may be requested again."""
         self.in_flight -= count
         self.unstamped += count
         for number in numbers:
@@ -78,7 +78,7 @@ class Window:
             self._fresh.clear()
 
     def holds(self, number: GrantId, pulse: Pulse, now: float) -> bool:
-        """Whether this grant was written and is still in the window, so that writing it again needs no room."""
+        """Return whether this grant was written and is still in the window, so that writing it again needs no room."""
         self._pass(pulse, now)
         at = self._numbered.get(number)
         return number in self._fresh or (at is not None and at >= now - self._length_s)
@@ -93,7 +93,7 @@ class Window:
                     return
 
     def free(self, pulse: Pulse, now: float, own: int = 0) -> int:
-        """How many more grants there may be now; `own` of those under way are not to be counted."""
+        """Return the number of further grants allowed now, not counting `own` of those in flight."""
         self._pass(pulse, now)
         if not pulse.spread:
             return max(0, pulse.now - self._count - self.in_flight + own - self.unstamped)
@@ -101,11 +101,11 @@ class Window:
         return int(alone and self._count < pulse.now and self.keeps_gap(pulse, now))
 
     def keeps_gap(self, pulse: Pulse, now: float) -> bool:
-        """Whether a grant may be written now, if those of the pulse are SPREAD."""
+        """Return whether a grant of a pulse with SPREAD may be written now."""
         return not self.unstamped and now >= self._written_at + _gap_s(pulse)
 
     def opens_s(self, pulse: Pulse, now: float) -> float | None:
-        """In how many seconds there may be room for a grant, as of the last look; None: what is under way will tell."""
+        """Return the seconds until there may be room for a grant, or None if that depends on grants in flight."""
         if not pulse.spread:
             return self.first_leaves_s(now)
         until = self._written_at + _gap_s(pulse)
@@ -116,7 +116,7 @@ class Window:
         return None if self.unstamped else max(until - now, 0.0)
 
     def clear(self, pulse: Pulse, now: float) -> bool:
-        """Whether no grant is in the window or under way."""
+        """Return whether no grant is in the window or in flight."""
         self._pass(pulse, now)
         return not (self._count or self.in_flight or self.unstamped)
 

@@ -79,7 +79,7 @@ class SharedOutput:
 
 
 class ClientOutput:
-    """What one client has yet to be sent. `recharged()`: called when it is charged for more, by another's doing."""
+    """The unsent output of one client. `recharged()` is called when another client's leaving increases its share."""
 
     def __init__(self, shared: SharedOutput, recharged: Callable[[], None]) -> None:
         self.unsent_bytes = 0

@@ -7,13 +7,13 @@ from contextlib import suppress
 from typing import cast
 
 from sockpqd.cluster import RefusalLog
+from sockpqd.connections import AcceptedConnection, Expected, SlotKind, is_loopback
 from sockpqd.gateway.limits import LINGER_S, REFUSED_PLACES, TRIAL_S
 from sockpqd.gateway.protocol.responses import BUSY
 from sockpqd.gateway.server.client_output import SHARED_BYTES_MIN, ClientOutput
 from sockpqd.gateway.server.conversation import Conversation
 from sockpqd.gateway.server.hub import Hub
 from sockpqd.gateway.server.port import Port
-from sockpqd.visits import Place, Turn, Visit, is_loopback
 
 
 class Connection(asyncio.Protocol):
@@ -21,7 +21,7 @@ class Connection(asyncio.Protocol):
 
     _transport: asyncio.Transport
     _conversation: Conversation | None = None
-    _visit: Visit | None = None     # None: it has no place
+    _accepted: AcceptedConnection | None = None     # None: it has no place
     _outbox: ClientOutput | None = None   # while there is more than the transport should have
     _trial: asyncio.TimerHandle | None = None
     peer = ""
@@ -48,14 +48,14 @@ class Connection(asyncio.Protocol):
             self._complaints.refused((host, number), f"it is in none of the networks of the port of {self.user}")
             self._transport.abort()
             return
-        visit = self._hub.house.receive(transport, self)
-        if visit.place is Place.NONE:
+        accepted = self._hub.connection_manager.receive(transport, self)
+        if accepted.slot is SlotKind.REFUSED:
             self._refuse()
             return
-        self._visit = visit
-        self.peer = visit.peer
+        self._accepted = accepted
+        self.peer = accepted.peer
         self.secure = transport.get_extra_info("ssl_object") is not None or is_loopback(host)
-        on_trial = visit.place is Place.TRIAL
+        on_trial = accepted.slot is SlotKind.PROVISIONAL
         self._conversation = Conversation(self._hub, self, on_trial=on_trial)
         if on_trial:
             self._trial = asyncio.get_running_loop().call_later(TRIAL_S, self._look_at_trial)
@@ -83,9 +83,9 @@ class Connection(asyncio.Protocol):
         self._hub.connections.discard(self)
         self._hub.refused.discard(self)
         self._drop_output()
-        if self._visit is not None:
+        if self._accepted is not None:
             self.end_trial()
-            self._visit.leave()
+            self._accepted.leave()
         if self._finishing is not None:
             self._finishing.cancel()
         if self._conversation is not None:
@@ -94,8 +94,8 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """Back-pressure: the client is not reading what is written to it."""
-        if self._conversation is not None and self._visit is not None:
-            self._visit.measure()
+        if self._conversation is not None and self._accepted is not None:
+            self._accepted.measure()
             self._conversation.output_full()
 
     def resume_writing(self) -> None:
@@ -106,8 +106,8 @@ class Connection(asyncio.Protocol):
             self._output_taken()
 
     def _output_taken(self) -> None:
-        if self._conversation is not None and self._visit is not None:
-            self._visit.kernel_bytes = 0        # it reads; the next sweep will tell
+        if self._conversation is not None and self._accepted is not None:
+            self._accepted.kernel_bytes = 0        # it reads; the next sweep will tell
             self._conversation.output_taken()
 
     def _refuse(self) -> None:
@@ -125,7 +125,7 @@ class Connection(asyncio.Protocol):
         conversation = self._conversation
         if conversation is None or conversation.closed:
             return
-        if conversation.turn()[0] is Turn.OURS:
+        if conversation.expected()[0] is Expected.OURS:
             self._trial = asyncio.get_running_loop().call_later(TRIAL_S, self._look_at_trial)
         else:
             conversation.say_last(BUSY)
@@ -135,14 +135,14 @@ class Connection(asyncio.Protocol):
         if self._conversation is not None:
             self._conversation.finish()
 
-    # ---- Guest
+    # ---- ManagedConnection
 
     @property
-    def stranger(self) -> bool:
-        return self._conversation is not None and self._conversation.stranger
+    def unauthenticated(self) -> bool:
+        return self._conversation is not None and self._conversation.unauthenticated
 
-    def turn(self) -> tuple[Turn, int]:
-        return (Turn.OURS, 0) if self._conversation is None else self._conversation.turn()
+    def expected(self) -> tuple[Expected, int]:
+        return (Expected.OURS, 0) if self._conversation is None else self._conversation.expected()
 
     def taken_bytes(self) -> int:
         return self._written_bytes - self.unsent_bytes()
@@ -152,7 +152,7 @@ class Connection(asyncio.Protocol):
             self._conversation.pipeline.weigh()
 
     def cut(self, why: str) -> None:
-        """See Guest. Even if the conversation has ended and only its answers are left."""
+        """See ManagedConnection. Even if the conversation has ended and only its answers are left."""
         if self._conversation is not None:
             self._conversation.cut(why)
         self.abort()
@@ -214,8 +214,8 @@ class Connection(asyncio.Protocol):
     def unsent_bytes(self) -> int:
         """Return how many written bytes the kernel has not accepted yet, or not sent if they are the last."""
         unsent = self._transport.get_write_buffer_size()
-        if self._finishing is not None and self._visit is not None:
-            unsent += self._visit.kernel_bytes      # the connection is kept for these only
+        if self._finishing is not None and self._accepted is not None:
+            unsent += self._accepted.kernel_bytes      # the connection is kept for these only
         return unsent if self._outbox is None else unsent + self._outbox.unsent_bytes
 
     def held_bytes(self) -> int:
@@ -225,7 +225,7 @@ class Connection(asyncio.Protocol):
         held = self._transport.get_write_buffer_size()
         if self._outbox is not None:
             held += self._outbox.charged_bytes
-        return held if self._visit is None else held + self._visit.kernel_bytes
+        return held if self._accepted is None else held + self._accepted.kernel_bytes
 
     def pause(self) -> None:
         self._transport.pause_reading()
@@ -235,10 +235,10 @@ class Connection(asyncio.Protocol):
 
     def end_trial(self) -> None:
         """End the trial: the client has turned out to be an administrator, or is leaving."""
-        if self._trial is not None and self._visit is not None:
+        if self._trial is not None and self._accepted is not None:
             self._trial.cancel()
             self._trial = None
-            self._visit.end_trial()
+            self._accepted.end_trial()
 
     def finish(self) -> None:
         """Close after pending writes; input that still arrives is read and dropped for a moment."""
@@ -262,10 +262,10 @@ class Connection(asyncio.Protocol):
 
         Of a connection that is closed the kernel would keep the rest for minutes, if nobody reads it, uncounted.
         """
-        if self._visit is None or self._lost:
+        if self._accepted is None or self._lost:
             return True
-        self._visit.measure()
-        if not self._visit.kernel_bytes:
+        self._accepted.measure()
+        if not self._accepted.kernel_bytes:
             return True
         self.weigh()
         return False
@@ -279,6 +279,6 @@ class Connection(asyncio.Protocol):
     def abort(self) -> None:
         """Close immediately, dropping unsent output."""
         self._drop_output()
-        if self._visit is not None:
-            self._visit.drop_when_closed()
+        if self._accepted is not None:
+            self._accepted.drop_when_closed()
         self._transport.abort()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from sockpqd.connections import Expected
 from sockpqd.gateway.limits import READ_COUNTED_BYTES
 from sockpqd.gateway.link import Link
 from sockpqd.gateway.server.hub import Hub
 from sockpqd.gateway.server.pipeline import Pipeline
-from sockpqd.visits import Turn
 
 
 class Conversation:
@@ -24,13 +24,13 @@ class Conversation:
 
     @property
     def closed(self) -> bool:
-        """Whether the conversation is over and no more answers will be sent."""
+        """Return whether the conversation has ended, so that no more answers will be sent."""
         return self.pipeline.closed
 
     @property
-    def stranger(self) -> bool:
-        """Whether the client still has to authenticate."""
-        return self.pipeline.guard.stranger
+    def unauthenticated(self) -> bool:
+        """Return whether the client still has to authenticate."""
+        return self.pipeline.guard.unauthenticated
 
     def receive(self, data: bytes) -> None:
         """Parse received bytes and execute the commands that are complete."""
@@ -78,16 +78,16 @@ class Conversation:
         self.pipeline.weigh()
         self.pipeline.wake()
 
-    def turn(self) -> tuple[Turn, int]:
+    def expected(self) -> tuple[Expected, int]:
         """Return what the conversation waits for, and a number that changes when the client makes progress."""
         parser = self._parser
         if self.pipeline.closed or self._flow.paused or self.pipeline.held_up:      # commands we hold up are not late
-            return Turn.OURS, 0
+            return Expected.OURS, 0
         if parser.amid_command and parser.lines:    # the data of a CLONE may take any time as long as they arrive
-            return Turn.REST, parser.complete if self._state.clone is None else -parser.missing_bytes
+            return Expected.REST, parser.complete if self._state.clone is None else -parser.missing_bytes
         if self.pipeline.answering or self._state.subscribed is not None:
-            return Turn.OURS, 0
-        return (Turn.NEXT, parser.complete) if parser.lines else (Turn.HELLO, 0)
+            return Expected.OURS, 0
+        return (Expected.NEXT, parser.complete) if parser.lines else (Expected.HELLO, 0)
 
     def say_last(self, answer: bytes) -> None:
         """Send the answer and close."""

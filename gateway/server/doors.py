@@ -1,8 +1,8 @@
-"""All doors of a node for clients: the only place in the gateway that listens.
+"""All doors of a node for clients: the only module of the gateway that listens.
 
-A door is a port of one kind. Whoever opens one says what serves its connections; each of these gets a visit in the
-node's house (visits/), and with it a place, timeouts and a share in the memory account. A new kind of door needs a row
-here, and the test of the doors says what else.
+A door is a port of one kind. Its opener passes the function that serves its connections; each of these is registered
+with the node's ConnectionManager (connections/), which assigns its slot, timeouts and share in the memory account. A
+new kind of door needs a row here, and the test of the doors names the rest.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from typing import Any
 from msgspec import Struct
 
 from sockpqd.cluster import Handshakes, RefusalLog, TlsTransport
+from sockpqd.connections import ConnectionManager, Listener, open_sockets
 from sockpqd.gateway.limits import ACCEPT_BACKLOG, HANDSHAKE_BYTES, HANDSHAKE_S, HANDSHAKES_MAX
-from sockpqd.visits import House, Listener, open_sockets
 
 log = logging.getLogger("sockpqd.gateway")
 
 
-class Kind(Struct, frozen=True):
+class DoorKind(Struct, frozen=True):
     """A kind of door."""
 
     name: str
     backlog: int = ACCEPT_BACKLOG       # connections that the kernel completes before they are accepted
 
 
-NATIVE = Kind("native")
-LEGACY = Kind("legacy")                 # native, without TLS, for clients that cannot authenticate
-BEANSTALKD = Kind("beanstalkd")
-HTTP = Kind("http", backlog=64)
+NATIVE = DoorKind("native")
+LEGACY = DoorKind("legacy")                 # native, without TLS, for clients that cannot authenticate
+BEANSTALKD = DoorKind("beanstalkd")
+HTTP = DoorKind("http", backlog=64)
 KINDS = (NATIVE, LEGACY, BEANSTALKD, HTTP)
 
 Serve = Callable[[socket.socket], Coroutine[Any, Any, None]]
@@ -42,7 +42,9 @@ Serve = Callable[[socket.socket], Coroutine[Any, Any, None]]
 class Door:
     """An open door."""
 
-    def __init__(self, kind: Kind, sockets: list[socket.socket], serve: Serve, pause_s: Callable[[], float]) -> None:
+    def __init__(
+        self, kind: DoorKind, sockets: list[socket.socket], serve: Serve, pause_s: Callable[[], float],
+    ) -> None:
         address = sockets[0].getsockname()
         self.kind = kind
         self.address = str(address[0]), int(address[1])     # the first if there are several
@@ -53,17 +55,17 @@ class Door:
 
 
 class Doors:
-    """The doors of one node. `house`: what their visits share."""
+    """The doors of one node. `connections`: those of all doors."""
 
-    def __init__(self, house: House, handshakes_max: int | None = None) -> None:
+    def __init__(self, connections: ConnectionManager, handshakes_max: int | None = None) -> None:
         self.complaints = RefusalLog(log)
-        self._house = house
-        room = house.account.limit_bytes // 2 // HANDSHAKE_BYTES
+        self._connections = connections
+        room = connections.account.limit_bytes // 2 // HANDSHAKE_BYTES
         self.handshakes_max = min(HANDSHAKES_MAX if handshakes_max is None else handshakes_max, room)
         self._handshakes = Handshakes(self.handshakes_max, HANDSHAKE_S, self.complaints.refused)
 
     async def open(
-        self, kind: Kind, host: str, number: int, protocol: Callable[[], asyncio.Protocol],
+        self, kind: DoorKind, host: str, number: int, protocol: Callable[[], asyncio.Protocol],
         context: ssl.SSLContext | None = None,
     ) -> Door:
         """Listen on host and port number (0: any free one), with TLS if a context is given; `protocol` makes what
@@ -83,16 +85,16 @@ class Doors:
         return await self.open_for(kind, host, number, serve)
 
     async def open_for(
-        self, kind: Kind, host: str, number: int, serve: Serve, pause_s: Callable[[], float] = lambda: 0.0,
+        self, kind: DoorKind, host: str, number: int, serve: Serve, pause_s: Callable[[], float] = lambda: 0.0,
     ) -> Door:
         """The same for a server that makes protocols itself. `pause_s`: for how long no more are accepted now."""
         if kind not in KINDS:
             raise ValueError(f"{kind.name!r} is no kind of door that is known")
         door = Door(kind, await open_sockets(host, number, kind.backlog), serve, pause_s)
-        self._house.watch()
+        self._connections.watch()
         return door
 
     def close(self) -> None:
         """End handshakes that have not succeeded, and enforce no timeouts any more."""
         self._handshakes.close()
-        self._house.close()
+        self._connections.close()

@@ -37,7 +37,7 @@ class Flow:
 
     @property
     def overflows(self) -> bool:
-        """Whether the client has left more output unread than the limit allows."""
+        """Return whether the client has left more output unread than the limit allows."""
         return self.full and self._link.unsent_bytes() > self._hub.limits.output_bytes_max
 
     def write(self, piece: bytes) -> None:

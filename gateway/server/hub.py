@@ -1,4 +1,4 @@
-"""What all conversations on this node share: the cluster, the waiters, and the scheduling of their turns."""
+"""State shared by all conversations of this node: the cluster, the waiters, and the scheduling of turns."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from sockpqd.cluster.api import BACKLOG_BYTES_MAX, Cluster, RunningCall
+from sockpqd.connections import ConnectionManager, MemoryAccount, held_bytes_max
 from sockpqd.core import Effects, Event
 from sockpqd.gateway.auth.authenticator import Access
 from sockpqd.gateway.commands.catalog import VERBS
@@ -38,7 +39,6 @@ from sockpqd.gateway.server.client_output import SharedOutput
 from sockpqd.gateway.server.slow_commands import SlowCommands
 from sockpqd.gateway.waiting.job_waiters import JobWaiters
 from sockpqd.gateway.waiting.slots import Outcome
-from sockpqd.visits import Account, House, held_bytes_max
 
 log = logging.getLogger("sockpqd.gateway")
 
@@ -99,10 +99,10 @@ class Hub:
         self.exports = asyncio.Semaphore(EXPORTS_MAX)
         self.work: set[asyncio.Future[Outcome]] = set()     # operators' commands, which outlive their clients
         self.connections: set[Closable] = set()
-        self.refused: set[Closable] = set()       # still being told that they are refused; not clients
-        self.account = Account(held_bytes_max(memory_mark_bytes(limits.memory_mark)))
-        self.house = House(limits, self.account)
-        self.places = self.house.places
+        self.refused: set[Closable] = set()       # still being sent their refusal; not clients
+        self.account = MemoryAccount(held_bytes_max(memory_mark_bytes(limits.memory_mark)))
+        self.connection_manager = ConnectionManager(limits, self.account)
+        self.slots = self.connection_manager.slots
         self.shared_output = SharedOutput()     # events that clients have not read
         self.tally = Tally(verbs.rows)
         self.slow = SlowCommands()

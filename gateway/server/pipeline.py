@@ -138,7 +138,7 @@ class Pipeline:
     async def stream(self, piece: bytes) -> None:
         """Send a piece of a long answer, then wait until the client has read most of what was sent.
 
-        The answer was begun with the rights of its user: if these are others now, the rest is not told.
+        The answer was begun with the rights of its user: if these have changed since, the rest is not sent.
         """
         if self.guard.rights != self._task_rights:
             self.cut("the rights of its user have changed while it was being answered")
@@ -158,17 +158,17 @@ class Pipeline:
 
     @property
     def held_up(self) -> bool:
-        """Whether received commands are being held up."""
+        """Return whether received commands are being held up."""
         return bool(self.waiter or self._task or self._held or not self.dry)
 
     @property
     def answering(self) -> bool:
-        """Whether there are unanswered commands."""
+        """Return whether there are unanswered commands."""
         return bool(self._slots)
 
     @property
     def answering_before_waiter(self) -> bool:
-        """Whether there are unanswered commands before the blocked one."""
+        """Return whether there are unanswered commands before the blocked one."""
         return self._slots[0][0] is not self.waiter
 
     def advance(self) -> None:

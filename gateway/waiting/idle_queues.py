@@ -25,7 +25,7 @@ class IdleQueues:
         self._since_ms = 0                      # replicated time from which on this leader knows who waits
         self._left_ms: dict[str, int] = {}      # when somebody last stopped waiting, by queue
         self._to_see: list[str] = []            # queues that this round has yet to look at
-        self._expiring: set[str] = set()        # those whose deletion is under way
+        self._expiring: set[str] = set()        # those whose deletion is in flight
         self._looked_ms = 0
         self._timer: asyncio.TimerHandle | None = None
 
@@ -43,7 +43,7 @@ class IdleQueues:
             self._timer = None
 
     def waited(self, names: tuple[str, ...] | None) -> None:
-        """Somebody waited for these queues until now."""
+        """Note that a client has stopped waiting for these queues."""
         expiring, now_ms = self._cluster.machine.expiring, self._cluster.time_ms
         for name in names or ():
             if name in expiring:

@@ -32,7 +32,7 @@ class BlockedCommand(Protocol):
 
 
 class Authorization(Protocol):
-    """What a client may do, at any moment; gateway/auth implements it."""
+    """The current rights of a client; gateway/auth implements it."""
 
     def refusal_to_take(self, get: Get) -> bytes | None:
         """Return the answer that refuses these jobs to a blocked client, None if it still may have them."""
@@ -48,7 +48,7 @@ class WaitingClient(Protocol):
 
     @property
     def guard(self) -> Authorization:
-        """What it may do."""
+        """Return its current rights."""
 
     def wake(self) -> None:
         """Note that an answer has become available."""

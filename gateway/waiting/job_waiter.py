@@ -37,7 +37,7 @@ class JobWaiter(Waiter, gc=False, eq=False, kw_only=True):
 
     @property
     def numbered(self) -> bool:
-        """Whether it is a command with REQ."""
+        """Return whether it is a command with REQ."""
         return self.wants.request is not None
 
     @property

@@ -1,11 +1,11 @@
-"""BlockedCommand clients: GETB, GETBE and PUT .. WAIT on the serving leader (spec/state-machine 4.6).
+"""Blocked clients: GETB, GETBE and PUT .. WAIT on the serving leader (spec/state-machine 4.6).
 
-Whoever comes when the applied state has nothing for it joins the lines at once, without an entry of the log: not to
-answer is always correct. But behind a PUT that is not in an entry yet, its Get goes into the same one. A waiter is
-woken by proposing its Get. What it gets is decided by that operation's position in the log, so a Get can come back
-empty; the waiter then returns to its old place in line. While its Get is in flight it is not in line. Only the log says
-that there is nothing: when the time of WITHIN is over, and when all work is finished (GETBE), the Get is proposed and
-its outcome is the answer.
+A waiter for which the applied state has no job joins the lines at once, without an entry of the log: not to answer is
+always correct. But if a PUT before it is not in an entry yet, its Get goes into the same one. A waiter is woken by
+proposing its Get. What it gets is decided by that operation's position in the log, so a Get can come back empty; the
+waiter then returns to its old place in line. While its Get is in flight it is not in line. Only the log decides that
+there is nothing: when the time of WITHIN has passed, and when all work is finished (GETBE), the Get is proposed and its
+outcome is the answer.
 
 No waiter is forgotten. A Get is sent for one queue and claims ready jobs of it: one, or with COUNT as many unclaimed
 ones as it can take. `job_ready(queue)` is called whenever a job becomes eligible, and whenever a claim ends with fewer
@@ -68,9 +68,9 @@ class JobWaiters(WaitingLine[JobWaiter]):
     # ---- coming and going
 
     def add(self, waiter: JobWaiter, *, propose_now: bool = False) -> None:
-        """Let a blocked command join the lines, or propose its Get if there is something to take or to be told.
+        """Let a blocked command join the lines, or propose its Get if there is a job to take or an answer in the log.
 
-        `propose_now`: in any case, because its number may be that of a command in flight: only the log can tell.
+        `propose_now`: propose in any case, because a command in flight may have its number: only the log can tell.
         """
         self.arrive(waiter)
         wants = waiter.wants
@@ -81,7 +81,7 @@ class JobWaiters(WaitingLine[JobWaiter]):
         if queue is None:
             self._add_to_queue(waiter)
         elif self._others_come_first(queue, wants.get.item):
-            self.enqueue(waiter)                 # within an entry: its effects have not been told yet
+            self.enqueue(waiter)                 # within an entry: its effects have not been reported yet
         else:
             self._claim(waiter, queue, free)
             self._propose(waiter)
@@ -138,11 +138,11 @@ class JobWaiters(WaitingLine[JobWaiter]):
             self.add(waiter)
 
     def has_job_for(self, wants: WaitRequest) -> bool:
-        """Whether the Get would find a job in the applied state that nobody was sent for."""
+        """Return whether the applied state has a job for the Get that no other waiter was sent for."""
         return self._free_jobs_for(wants)[0] is not None
 
     def _must_propose(self, waiter: JobWaiter) -> bool:
-        """Whether the log has to answer now although there may be no job."""
+        """Return whether the log has to answer now although there may be no job."""
         cluster, wants = self.cluster, waiter.wants
         if waiter.timed_out or waiter.client.ended or not cluster.serving:
             return True
@@ -172,7 +172,7 @@ class JobWaiters(WaitingLine[JobWaiter]):
         return None, 0
 
     def _with_rate(self, queues: tuple[str, ...] | None) -> Iterable[str]:
-        """Those of the queues (None: of all with a READY job) that have a rate."""
+        """Return the queues that have a rate, among these or (None) among all with a READY job."""
         if queues is not None:
             return (queue for queue in queues if self._grant_source.pulse_of(queue) is not None)
         return (queue for of_pulse in self.cluster.machine.ready_of_pulse.values() for queue in of_pulse)
@@ -285,7 +285,7 @@ class JobWaiters(WaitingLine[JobWaiter]):
 
     def follow(self, put: Put, client: object) -> None:
         """Propose a waiter's Get right behind a `put` just proposed for this client, whose job will be ready
-        immediately: the whole hand-off takes a single commit. If nobody waits, whoever comes before that takes the job.
+        immediately: the whole hand-off takes a single commit. Without waiters, the next Get before that takes the job.
         """
         if not self._queued:
             self.pending_puts.note(put)
@@ -301,7 +301,7 @@ class JobWaiters(WaitingLine[JobWaiter]):
             self._send(self._queued[number], put.queue, behind=client)
 
     def _grants(self, queue: str) -> bool:
-        """Whether the queue could hand out a job as far as its rate is concerned."""
+        """Return whether the rate of the queue allows it to hand out a job."""
         pulse = self._grant_source.pulse_of(queue)
         return pulse is None or self._grant_source.free(pulse) > 0
 

@@ -48,7 +48,7 @@ class PendingPuts:
         return None
 
     def take(self, queue: str, item: str | None) -> None:
-        """Somebody was sent for one of these jobs."""
+        """Note that a waiter was sent for one of these jobs."""
         items = self._of_queues[queue]
         if item is None:
             items.popleft()

@@ -27,7 +27,7 @@ class ReservedGrants(Protocol):
 
 
 class GrantSource(Protocol):
-    """What the pulses of queues have free."""
+    """The free grants of the pulses of queues."""
 
     def pulse_of(self, queue: str) -> str | None:
         """The pulse of a queue with a rate."""

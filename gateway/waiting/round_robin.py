@@ -12,7 +12,7 @@ from sockpqd.gateway.limits import ROTATION_QUEUES_MAX
 
 
 class RoundRobin:
-    """The cycle of queues of a connection. With too many names it begins anew."""
+    """The cycle of queues of a connection. With too many names it starts from scratch."""
 
     __slots__ = ("_places", "_turn", "last")
 

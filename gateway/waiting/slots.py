@@ -36,11 +36,11 @@ class Slot(Protocol):
 
     @property
     def outcome(self) -> Outcome | None:
-        """What becomes of the command."""
+        """The outcome of the command, None while it has none."""
 
     @property
     def numbered(self) -> bool:
-        """Whether it is a command with REQ."""
+        """Return whether it is a command with REQ."""
 
 
 NEVER = float("inf")

@@ -70,7 +70,7 @@ class WaitLists:
 
     @property
     def of_items(self) -> bool:
-        """Whether there are waiters for items."""
+        """Return whether there are waiters for items."""
         return bool(self._items)
 
     def items(self, queue: str) -> list[str]:

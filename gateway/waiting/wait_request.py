@@ -1,4 +1,4 @@
-"""What a blocked command asks for: its Get, and the operation around it."""
+"""The request of a blocked command: its Get, and the operation around it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class WaitRequest(Struct, gc=False, eq=False):
 
     @property
     def in_session(self) -> bool:
-        """Whether it is asked for within a session."""
+        """Return whether the request belongs to a session."""
         return self.request is not None or self.get.session is not None
 
     def narrow(self, get: Get) -> None:

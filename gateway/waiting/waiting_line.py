@@ -40,12 +40,12 @@ class Waiter(Struct, gc=False, eq=False):
 
     @property
     def numbered(self) -> bool:
-        """Whether it is a command with REQ."""
+        """Return whether it is a command with REQ."""
         return self.request_key is not None
 
     @property
     def unknown_outcome(self) -> NoReply:
-        """The outcome of the command if that of its operation is unknown."""
+        """Return the outcome of the command if its operation's outcome is unknown."""
         return NoReply.UNKNOWN_REQUEST if self.numbered else NoReply.UNKNOWN
 
     def end(self, outcome: Outcome) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sockpqd.beanstalk import Connection, Server
+from sockpqd.beanstalk import BeanstalkdServer, ClientConnection
 from tests.beanstalk.helpers.host import OpenHost
 from tests.beanstalk.helpers.memory import MemoryBackend, Queue
 
@@ -41,15 +41,15 @@ class Transport(asyncio.Transport):
         self.reading = True
 
 
-def held_back_by_answers(connection: Connection, _: Server) -> Callable[[], None]:
+def held_back_by_answers(connection: ClientConnection, _: BeanstalkdServer) -> Callable[[], None]:
     """The client has not read its answers."""
     connection.pause_writing()
     return connection.resume_writing
 
 
-def held_back_by_another(_: Connection, server: Server) -> Callable[[], None]:
+def held_back_by_another(_: ClientConnection, server: BeanstalkdServer) -> Callable[[], None]:
     """Another connection has ended, and its jobs are not back yet."""
-    other = Connection(server, MemoryBackend(Queue()), OpenHost())
+    other = ClientConnection(server, MemoryBackend(Queue()), OpenHost())
     other.connection_made(Transport())
     server.begin_leaving(other._conversation)
     return lambda: server.left(other._conversation)
@@ -57,11 +57,11 @@ def held_back_by_another(_: Connection, server: Server) -> Callable[[], None]:
 
 @pytest.mark.parametrize("hold_back", [held_back_by_answers, held_back_by_another])
 def test_reading_goes_on_when_what_was_held_back_is_dropped(
-    hold_back: Callable[[Connection, Server], Callable[[], None]],
+    hold_back: Callable[[ClientConnection, BeanstalkdServer], Callable[[], None]],
 ) -> None:
     async def test() -> None:
-        server, transport = Server("i"), Transport()
-        connection = Connection(server, MemoryBackend(Queue()), OpenHost())
+        server, transport = BeanstalkdServer("i"), Transport()
+        connection = ClientConnection(server, MemoryBackend(Queue()), OpenHost())
         connection.connection_made(transport)
         let_go = hold_back(connection, server)
         connection.data_received(BIG)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sockpqd.beanstalk import Failure, calls
+from sockpqd.beanstalk import CallFailure, calls
 from sockpqd.core import Delete, End, Get, PutWith
 from sockpqd.gateway.auth.users_file import Account
 from sockpqd.gateway.beanstalkd import execute_call
@@ -29,7 +29,7 @@ def test_each_usual_call_is_one_operation_and_one_number() -> None:
         number = place.do(put()).number
         job = reserved(place)
         assert (job.number, job.tube, job.ttr_s, job.body) == (number, "q", 60.0, b"x")
-        assert place.do(calls.Delete(job.number, job.handle)) is None
+        assert place.do(calls.DeleteJob(job.number, job.handle)) is None
         entries = gateway.cluster.log[before:]
         assert [len(entry) for entry in entries] == [1, 1, 1]
         requests: list[Any] = [entry[0] for entry in entries]
@@ -74,11 +74,11 @@ def test_no_two_reserves_are_sent_for_one_job_and_one_that_got_another_lets_some
         one, other, third = Place(gateway), Place(gateway), Place(gateway)
         for place in (one, other, third):
             place.do(calls.Reserve(("none",), 0))
-        one.do(calls.Put("q", 10, 0, 60, b"x"))
+        one.do(calls.PutJob("q", 10, 0, 60, b"x"))
         one.call(calls.Reserve(("q", "p"), None))
         other.call(calls.Reserve(("q",), None))
         assert len(gateway.cluster.in_flight) == 1, "the other one waits, without an entry"
-        third.call(calls.Put("p", 0, 0, 60, b"first"))          # committed before, and more urgent there
+        third.call(calls.PutJob("p", 0, 0, 60, b"first"))          # committed before, and more urgent there
         operations = gateway.cluster._in_flight
         operations.insert(0, operations.pop())
         gateway.cluster.commit()
@@ -93,15 +93,15 @@ def test_no_two_reserves_are_sent_for_one_job_and_one_that_got_another_lets_some
 def test_a_job_whose_time_has_ended_is_deleted_if_nobody_has_it() -> None:
     async def test(gateway: MemoryGateway) -> None:
         place, other = Place(gateway), Place(gateway)
-        place.do(calls.Put("q", 0, 0, 1, b"x"))
+        place.do(calls.PutJob("q", 0, 0, 1, b"x"))
         other.do(calls.Reserve(("none",), 0))
         job = reserved(place)
         gateway.cluster.pass_time(2)
         assert reserved(other).number == job.number
-        assert place.do(calls.Delete(job.number, job.handle)) is Failure.NOT_FOUND
+        assert place.do(calls.DeleteJob(job.number, job.handle)) is CallFailure.NOT_FOUND
         gateway.cluster.pass_time(2)
         before = len(gateway.cluster.log)
-        assert place.do(calls.Delete(job.number, job.handle)) == calls.Names(("q",))
+        assert place.do(calls.DeleteJob(job.number, job.handle)) == calls.Names(("q",))
         requests: list[Any] = [operation for entry in gateway.cluster.log[before:] for operation in entry]
         assert [type(inner(request)) for request in requests] == [End, Delete]
         assert len({request.number for request in requests}) == 1
@@ -116,7 +116,7 @@ def test_what_had_no_turn_is_done_later_but_a_put_is_refused() -> None:
         place.do(put())
         place.call(put())
         gateway.cluster.neglect()
-        assert place.result is Failure.OUT_OF_MEMORY
+        assert place.result is CallFailure.OUT_OF_MEMORY
         place.call(calls.Reserve(("q",), None))
         gateway.cluster.neglect()
         assert place.result is NOTHING
@@ -124,7 +124,7 @@ def test_what_had_no_turn_is_done_later_but_a_put_is_refused() -> None:
         gateway.cluster.commit()
         assert isinstance(place.result, calls.Reserved)
         job = place.result
-        place.call(calls.Delete(job.number, job.handle))
+        place.call(calls.DeleteJob(job.number, job.handle))
         gateway.cluster.neglect()
         place.clock.pass_time(1)
         gateway.cluster.commit()
@@ -150,7 +150,7 @@ def test_each_usual_call_that_was_executed_unseen_is_executed_once() -> None:
         assert isinstance(place.result, calls.Reserved)
         job = place.result
         assert job.number == number
-        place.begin_unseen(calls.Delete(job.number, job.handle))
+        place.begin_unseen(calls.DeleteJob(job.number, job.handle))
         place.clock.pass_time(1)
         gateway.cluster.commit()
         assert place.result is None
@@ -197,16 +197,16 @@ def test_users_go_this_way_as_far_as_their_rights_do() -> None:
         ann = Place(gateway, user="ann")
         ann.do(put("a"))
         before = len(kinds(gateway))
-        assert isinstance(ann.do(put("a")), calls.Number)
+        assert isinstance(ann.do(put("a")), calls.NumberResult)
         job = reserved(ann, "a")
-        assert ann.do(calls.Delete(job.number, job.handle)) is None
+        assert ann.do(calls.DeleteJob(job.number, job.handle)) is None
         assert len(kinds(gateway)) == before + 3
         for call in (put("b"), calls.Reserve(("a", "b"), None)):
-            assert ann.do(call) is Failure.FORBIDDEN
+            assert ann.do(call) is CallFailure.FORBIDDEN
         other = Place(gateway, user="bob")
         other.do(put("b"))
         theirs = reserved(other, "b")
-        assert ann.do(calls.Delete(theirs.number, theirs.handle)) is Failure.FORBIDDEN
+        assert ann.do(calls.DeleteJob(theirs.number, theirs.handle)) is CallFailure.FORBIDDEN
         assert running(gateway, "b") == 1
     with_gateway(test, automatic=False, users={
         "ann": Account(of_words(["put:a*", "get:a*"]), None), "bob": Account(of_words(["put:b*", "get:b*"]), None)})
@@ -240,7 +240,8 @@ def test_forwarded_calls_go_this_way() -> None:
         execute_call(gateway.hub, None, "n2", forwarded(put(), session, 101, first=False), told.append)  # again
         gateway.cluster.commit()
         outcomes = [decode_outcome(data) for data in told if data is not None]
-        assert [type(outcome) for outcome in outcomes] == [calls.Number, calls.Number, calls.Reserved, calls.Number]
+        assert [type(outcome) for outcome in outcomes] == [
+            calls.NumberResult, calls.NumberResult, calls.Reserved, calls.NumberResult]
         assert outcomes[3] == outcomes[1]
         assert len(gateway.cluster.operations(PutWith)) == 0, "all of them are requests"
         counts = gateway.cluster.machine.counts("q")

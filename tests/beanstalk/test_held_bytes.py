@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from sockpqd.beanstalk import Connection, Server
+from sockpqd.beanstalk import BeanstalkdServer, ClientConnection
 from tests.beanstalk.helpers.host import OpenHost
 from tests.beanstalk.helpers.memory import MemoryBackend, Queue
 from tests.beanstalk.test_connection import Transport
@@ -18,11 +18,11 @@ class World:
 
     def __init__(self) -> None:
         self.queue, self.host, self.transport = Queue(), OpenHost(), Transport()
-        self.server = Server("i", now=self.queue.now)
+        self.server = BeanstalkdServer("i", now=self.queue.now)
         self.connection = self.connect(self.transport)
 
-    def connect(self, transport: Transport) -> Connection:
-        connection = Connection(self.server, MemoryBackend(self.queue), self.host)
+    def connect(self, transport: Transport) -> ClientConnection:
+        connection = ClientConnection(self.server, MemoryBackend(self.queue), self.host)
         connection.connection_made(transport)
         return connection
 
@@ -97,15 +97,15 @@ def test_a_body_for_which_there_is_no_room_is_dropped_and_the_connection_goes_on
 def test_turns_tell_what_is_waited_for() -> None:
     def test(world: World) -> None:
         connection = world.connection
-        assert connection.turn() == ("hello", 0)
+        assert connection.expected() == ("hello", 0)
         connection.data_received(b"watch")
-        assert connection.turn() == ("hello", 0), "half a line is no command"
+        assert connection.expected() == ("hello", 0), "half a line is no command"
         connection.data_received(b" a\r\nput 0 0 60 3\r\n")
-        assert connection.turn() == ("rest", 2)
+        assert connection.expected() == ("rest", 2)
         connection.data_received(b"ab")
-        assert connection.turn() == ("rest", 2)
+        assert connection.expected() == ("rest", 2)
         connection.data_received(b"c\r\n")
-        assert connection.turn() == ("next", 2)
+        assert connection.expected() == ("next", 2)
         connection.data_received(b"reserve\r\nreserve\r\n")
-        assert connection.turn() == ("ours", 0), "it waits for a job"
+        assert connection.expected() == ("ours", 0), "it waits for a job"
     with_world(test)

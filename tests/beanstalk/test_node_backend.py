@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from sockpqd.beanstalk import Call, Conversation, Failure, Result, Server, calls
+from sockpqd.beanstalk import BeanstalkdConversation, BeanstalkdServer, Call, CallFailure, Result, calls
 from sockpqd.core import (
     FEATURE_LEVEL,
     Delete,
@@ -69,7 +69,7 @@ class Place:
         self.cluster = gateway.cluster
         self.backend = NodeBackend(gateway.hub, self.sessions, Principal(user, "10.0.0.9:1"))
         self.backend._loop = self.clock        # type: ignore[assignment]
-        self.result: Result | Failure | object = NOTHING
+        self.result: Result | CallFailure | object = NOTHING
 
     def call(self, call: Call) -> None:
         """Begin a call."""
@@ -91,12 +91,12 @@ class Place:
         self.cluster.lose()
         assert self.result is NOTHING
 
-    def _done(self, result: Result | Failure) -> None:
+    def _done(self, result: Result | CallFailure) -> None:
         self.result = result
 
 
-def put(tube: str = "q") -> calls.Put:
-    return calls.Put(tube, 0, 0, 60, b"x")
+def put(tube: str = "q") -> calls.PutJob:
+    return calls.PutJob(tube, 0, 0, 60, b"x")
 
 
 def inner(operation: Operation) -> Operation:
@@ -193,14 +193,14 @@ def test_a_job_that_nobody_has_is_deleted_by_one_operation() -> None:
         place = Place(gateway)
         number = place.do(put()).number
         before = len(kinds(gateway))
-        assert place.do(calls.Delete(number)) == calls.Names(("q",))
+        assert place.do(calls.DeleteJob(number)) == calls.Names(("q",))
         assert kinds(gateway)[before:] == [Delete]
-        place.call(calls.Delete(number))
-        assert place.result is Failure.NOT_FOUND
+        place.call(calls.DeleteJob(number))
+        assert place.result is CallFailure.NOT_FOUND
         number = place.do(put()).number
         held = place.do(calls.Reserve(("q",), 0))
         assert held.number == number
-        assert place.do(calls.Delete(number)) is Failure.NOT_FOUND
+        assert place.do(calls.DeleteJob(number)) is CallFailure.NOT_FOUND
         assert running(gateway) == 1
         assert GetWith not in kinds(gateway)
     with_gateway(test, automatic=False)
@@ -212,7 +212,7 @@ def test_a_delete_that_was_executed_is_answered_so_when_it_is_given_again() -> N
     async def test(gateway: MemoryGateway) -> None:
         place = Place(gateway)
         number = place.do(put()).number
-        place.begin_unseen(calls.Delete(number))
+        place.begin_unseen(calls.DeleteJob(number))
         place.clock.pass_time(1)
         gateway.cluster.commit()
         assert place.result is None
@@ -229,10 +229,10 @@ def test_a_put_that_was_executed_is_not_refused_when_it_is_given_again() -> None
         gateway.cluster.neglect()                       # it has no turn
         await asyncio.sleep(0.2)
         gateway.cluster.commit()
-        assert isinstance(place.result, calls.Number)
+        assert isinstance(place.result, calls.NumberResult)
         assert gateway.cluster.machine.ready("q") == 2
         place.call(put())
-        assert place.result is Failure.OUT_OF_MEMORY
+        assert place.result is CallFailure.OUT_OF_MEMORY
     with_gateway(test, automatic=False)
 
 
@@ -273,7 +273,7 @@ def test_a_session_to_which_a_job_may_be_bound_is_not_used_again() -> None:
         worker.begin_unseen(calls.Reserve(("q",), None))
         gateway.cluster.follow(None)
         worker.clock.pass_time(40)
-        assert worker.result is Failure.GONE
+        assert worker.result is CallFailure.GONE
         worker.backend.leave()
         assert worker.sessions.portions() == []
         assert worker.sessions.take() is None
@@ -342,8 +342,8 @@ class Link:
 def test_who_waits_is_closed_after_thirty_seconds_without_a_leader() -> None:
     async def test(gateway: MemoryGateway) -> None:
         place, link = Place(gateway), Link()
-        server = Server("i", now=place.clock.time)
-        conversation = Conversation(server, place.backend, link)
+        server = BeanstalkdServer("i", now=place.clock.time)
+        conversation = BeanstalkdConversation(server, place.backend, link)
         conversation.receive(b"reserve\r\n")
         gateway.cluster.commit()                        # the session is opened
         place.clock.pass_time(100)
@@ -371,7 +371,7 @@ def test_a_forwarded_call_that_is_not_understood_ends_the_connection_and_nothing
     async def test(gateway: MemoryGateway) -> None:
         told: list[bytes | None] = []
         execute_call(gateway.hub, None, "n2", b"\xc1", told.append).cancel()
-        assert told == [encode(Failure.GONE)]
+        assert told == [encode(CallFailure.GONE)]
         assert gateway.cluster.in_flight == []
     with_gateway(test, automatic=False)
 
@@ -398,7 +398,7 @@ def test_a_reserve_that_was_given_up_takes_no_job_when_the_one_in_its_place_has_
             number = producer.do(put()).number
             assert gateway.cluster.in_flight == []
             assert (running(gateway), gateway.cluster.machine.ready("q")) == (0, 1)
-            assert producer.do(calls.Delete(number)) == calls.Names(("q",))
+            assert producer.do(calls.DeleteJob(number)) == calls.Names(("q",))
     with_gateway(test, automatic=False)
 
 
@@ -415,11 +415,11 @@ def test_what_a_forwarded_call_holds_is_in_the_account_until_it_has_its_outcome(
             data = forwarded(call, session.number, session.next_number())
             execute_call(gateway.hub, None, "n2", data, told.append)
 
-        execute(calls.Put("q", 0, 0, 60, bytes(50_000)))
+        execute(calls.PutJob("q", 0, 0, 60, bytes(50_000)))
         assert account.held_bytes >= 50_000
         gateway.cluster.commit()
         assert account.held_bytes == 0
-        execute(calls.Put("q", 0, 0, 60, b"small"))
+        execute(calls.PutJob("q", 0, 0, 60, b"small"))
         assert account.held_bytes == 0, "which costs no more than a native command"
         gateway.cluster.commit()
         told.clear()
@@ -429,7 +429,7 @@ def test_what_a_forwarded_call_holds_is_in_the_account_until_it_has_its_outcome(
         assert told == []
         (holder,) = account._holders
         holder.evict()
-        assert told == [encode(Failure.GONE)], "which ends the connection at the other node"
+        assert told == [encode(CallFailure.GONE)], "which ends the connection at the other node"
         assert account.held_bytes == 0
         assert len(gateway.hub.waiters) == 0
     with_gateway(test, automatic=False)
@@ -438,13 +438,13 @@ def test_what_a_forwarded_call_holds_is_in_the_account_until_it_has_its_outcome(
 def test_the_leader_looks_up_the_rights_of_the_user() -> None:
     async def test(gateway: MemoryGateway) -> None:
         allowed = Place(gateway, user="ann")
-        assert isinstance(allowed.do(put("a1")), calls.Number)
+        assert isinstance(allowed.do(put("a1")), calls.NumberResult)
         for place, call in (
             (allowed, put("b")), (allowed, calls.Reserve(("a", "b"), None)), (Place(gateway, user="bob"), put("a1")),
             (Place(gateway), put("a1")),
         ):
             before = kinds(gateway)
-            assert place.do(call) is Failure.FORBIDDEN
+            assert place.do(call) is CallFailure.FORBIDDEN
             assert not {Get, GetWith, Put, PutWith} & set(kinds(gateway)[len(before):])
     with_gateway(test, automatic=False, users={"ann": Account(of_words(["put:a*", "get:a*"]), None)})
 
@@ -454,7 +454,7 @@ def test_what_was_only_read_is_told_by_none_but_the_one_that_leads_for_sure() ->
         place = Place(gateway)
         number = place.do(put()).number
         gateway.cluster.leased = False
-        for call, expected in ((calls.Peek(number), calls.Found), (calls.Peek(number + 1), Failure)):
+        for call, expected in ((calls.Peek(number), calls.Found), (calls.Peek(number + 1), CallFailure)):
             place.call(call)
             assert place.result is NOTHING
             gateway.cluster.leased = True
@@ -469,7 +469,7 @@ def test_what_was_only_read_is_told_by_none_but_the_one_that_leads_for_sure() ->
 
 def test_an_outcome_too_large_for_the_link_is_out_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(gateway: MemoryGateway) -> None:
-        number = Place(gateway).do(calls.Put("q", 0, 0, 60, b"x" * 1000)).number
+        number = Place(gateway).do(calls.PutJob("q", 0, 0, 60, b"x" * 1000)).number
         answers: list[bytes | None] = []
         peek = encode(RemoteRead(calls.Peek(number)))
         execute_call(gateway.hub, None, "10.0.0.9:1", peek, answers.append)
@@ -477,7 +477,7 @@ def test_an_outcome_too_large_for_the_link_is_out_of_memory(monkeypatch: pytest.
         execute_call(gateway.hub, None, "10.0.0.9:1", peek, answers.append)
         full, refused = (decode_outcome(answer or b"") for answer in answers)
         assert full == calls.Found(number, b"x" * 1000)
-        assert refused is Failure.OUT_OF_MEMORY
+        assert refused is CallFailure.OUT_OF_MEMORY
     with_gateway(test, automatic=False)
 
 
@@ -502,7 +502,7 @@ def test_what_is_forwarded_is_of_the_level_of_the_cluster(monkeypatch: pytest.Mo
         assert shorter == whole[:-1]
         monkeypatch.setitem(FIELD_LEVELS, ("PutWith", "lease_ms"), FEATURE_LEVEL + 1)
         refused.call(put())
-        assert refused.result is Failure.OUT_OF_MEMORY, "the answer for 501 Not Yet"
+        assert refused.result is CallFailure.OUT_OF_MEMORY, "the answer for 501 Not Yet"
         assert len(sent) == 2
     with_gateway(test, automatic=False)
 
@@ -522,7 +522,7 @@ def test_giving_back_any_number_of_jobs_is_small_to_forward() -> None:
 def test_a_request_is_not_sent_without_end_to_a_leader_that_never_tells_its_outcome() -> None:
     async def test(gateway: MemoryGateway) -> None:
         gateway.cluster.serving = False
-        for call in (calls.Tubes(), calls.Peek(1), put()):
+        for call in (calls.ListTubes(), calls.Peek(1), put()):
             place = Place(gateway)
             times: list[float] = []
 
@@ -537,7 +537,7 @@ def test_a_request_is_not_sent_without_end_to_a_leader_that_never_tells_its_outc
             gateway.cluster.forward_call = lose
             place.call(call)
             place.clock.pass_time(60)
-            assert place.result is Failure.GONE
+            assert place.result is CallFailure.GONE
             assert len(times) <= 20
     with_gateway(test, automatic=False)
 
@@ -569,7 +569,7 @@ def test_an_operation_that_no_call_needs_is_not_executed_for_another_node() -> N
         told: list[bytes | None] = []
         for operation in (Get(("q",)), Put("q", 0, b"x")):
             execute_call(gateway.hub, None, "n2", encode(RemoteRequest(operation, None, first=True)), told.append)
-        assert told == [encode(Failure.GONE)] * 2
+        assert told == [encode(CallFailure.GONE)] * 2
         assert gateway.cluster.in_flight == []
     with_gateway(test, automatic=False)
 
@@ -614,6 +614,6 @@ def test_forwarded_calls_take_their_share_of_the_turn_and_wait_for_another_one()
         hub.turn_ended()
         gateway.cluster.commit()
         assert told[0] == encode(None), "it was cancelled before it began"
-        assert isinstance(decode_outcome(told[1] or b""), calls.Number)
+        assert isinstance(decode_outcome(told[1] or b""), calls.NumberResult)
         assert len(hub.waiters) == 4
     with_gateway(test, automatic=False)

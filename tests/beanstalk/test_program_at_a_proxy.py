@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 from sockpq.aio import Client
 
-from sockpqd.beanstalk import Failure, Result, calls
-from sockpqd.beanstalk_proxy.backend import ClientBackend, Cluster
+from sockpqd.beanstalk import CallFailure, Result, calls
+from sockpqd.beanstalk_proxy.backend import ClientBackend, SharedClient
 from tests.client.hasty_proxy import HastyProxy
 from tests.client.real_server import RealServer
 
@@ -39,8 +39,8 @@ async def put(server: RealServer) -> int:
 def test_a_job_that_comes_when_a_reserve_ends_is_reserved(server: RealServer, proxy: HastyProxy) -> None:
     async def test() -> None:
         async with Client(proxy.address) as client, asyncio.timeout(30):
-            result: asyncio.Future[Result | Failure] = asyncio.get_running_loop().create_future()
-            backend = ClientBackend(Cluster(client, pytest.fail), lambda: False)
+            result: asyncio.Future[Result | CallFailure] = asyncio.get_running_loop().create_future()
+            backend = ClientBackend(SharedClient(client, pytest.fail), lambda: False)
             backend.execute(calls.Reserve(("q",), 1), result.set_result)
             number = await put(server)
             reserved = await result
@@ -54,8 +54,8 @@ def test_a_job_that_comes_when_a_reserve_ends_is_reserved(server: RealServer, pr
 def test_a_job_that_comes_when_its_client_goes_away_is_ready_again(server: RealServer, proxy: HastyProxy) -> None:
     async def test() -> None:
         async with Client(proxy.address) as client, asyncio.timeout(30):
-            result: asyncio.Future[Result | Failure] = asyncio.get_running_loop().create_future()
-            backend = ClientBackend(Cluster(client, pytest.fail), lambda: False)
+            result: asyncio.Future[Result | CallFailure] = asyncio.get_running_loop().create_future()
+            backend = ClientBackend(SharedClient(client, pytest.fail), lambda: False)
             backend.execute(calls.Reserve(("q",), None), result.set_result)
             await put(server)
             assert await asyncio.to_thread(proxy.lost.wait, 20)

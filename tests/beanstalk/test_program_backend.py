@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 from sockpq import JobNotFound, Number, Unavailable
 
-from sockpqd.beanstalk import Failure, Result, calls
-from sockpqd.beanstalk_proxy.backend import ClientBackend, Cluster
+from sockpqd.beanstalk import CallFailure, Result, calls
+from sockpqd.beanstalk_proxy.backend import ClientBackend, SharedClient
 
 NUMBER = 1 << 41
 
@@ -39,10 +39,10 @@ class Place:
 
     def __init__(self) -> None:
         self.client = FakeClient()
-        self.backend = ClientBackend(Cluster(cast(Any, self.client), pytest.fail), lambda: False)
+        self.backend = ClientBackend(SharedClient(cast(Any, self.client), pytest.fail), lambda: False)
 
-    async def begin(self, call: calls.Call) -> asyncio.Future[Result | Failure]:
-        result: asyncio.Future[Result | Failure] = asyncio.get_running_loop().create_future()
+    async def begin(self, call: calls.Call) -> asyncio.Future[Result | CallFailure]:
+        result: asyncio.Future[Result | CallFailure] = asyncio.get_running_loop().create_future()
         self.backend.execute(call, result.set_result)
         async with asyncio.timeout(20):
             await self.client.asked.wait()
@@ -67,7 +67,7 @@ def test_a_reserved_job_whose_time_is_not_known_is_told_of(event: str) -> None:
 def test_a_job_that_nobody_has_is_deleted_at_once() -> None:
     async def test() -> None:
         place = Place()
-        result = await place.begin(calls.Delete(NUMBER))
+        result = await place.begin(calls.DeleteJob(NUMBER))
         place.client.told.set_result(SimpleNamespace(queue="q"))
         assert await result == calls.Names(("q",))
         assert place.client.deleted == [(Number(NUMBER), True)]

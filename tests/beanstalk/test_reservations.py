@@ -320,7 +320,7 @@ def test_a_thousand_reserved_jobs_go_back_in_one_call() -> None:
     conversation = world.client("a").conversation
     executed = []
     for number in range(1, 1001):
-        world.queue.put(calls.Put("default", 0, 0, 100, b""))
+        world.queue.put(calls.PutJob("default", 0, 0, 100, b""))
         job = world.queue.jobs[number]
         world.queue.take(job)
         conversation.held.add(number, job.handle, "default", 100, world.queue.time)

@@ -13,7 +13,7 @@ from sockpqd.beanstalk_proxy import shared_sums
 from sockpqd.beanstalk_proxy.shared_sums import SharedSums
 
 
-class Cluster:
+class SharedClient:
     """A client of two tubes, one without jobs; asking for the figures of one takes as long as the test says."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, took_s: float) -> None:
@@ -36,7 +36,7 @@ class Cluster:
 
 def test_they_are_counted_for_each_who_asks_where_that_is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     async def run() -> None:
-        cluster = Cluster(monkeypatch, 0.001)
+        cluster = SharedClient(monkeypatch, 0.001)
         sums = SharedSums(cluster)                  # type: ignore[arg-type]
         assert await sums.get() == (calls.Sums(1, 1, 2, 0, 3), frozenset({"a"}))
         cluster.ready = 5
@@ -46,7 +46,7 @@ def test_they_are_counted_for_each_who_asks_where_that_is_quick(monkeypatch: pyt
 
 def test_they_are_shared_where_counting_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
     async def run() -> None:
-        cluster = Cluster(monkeypatch, 1.0)
+        cluster = SharedClient(monkeypatch, 1.0)
         sums = SharedSums(cluster)                  # type: ignore[arg-type]
         await asyncio.gather(*[sums.get() for _ in range(100)])
         cluster.now += 8

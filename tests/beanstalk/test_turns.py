@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from sockpqd.beanstalk import Call, Done, Failure, Result, calls
-from sockpqd.beanstalk.conversation import COSTS, Conversation
+from sockpqd.beanstalk import Call, CallFailure, Done, Result, calls
+from sockpqd.beanstalk.conversation import COSTS, BeanstalkdConversation
 from sockpqd.beanstalk.limits import BODY_BYTES_PER_COMMAND, PER_PIECE
 from sockpqd.core import Kick
 from sockpqd.gateway.beanstalkd.remote import encode
@@ -29,7 +29,7 @@ class SlowBackend(MemoryBackend):
     cancelled = False
 
     def execute(self, call: Call, done: Done) -> None:
-        if type(call) in (calls.Kick, calls.Tubes, calls.Totals):
+        if type(call) in (calls.KickTube, calls.ListTubes, calls.Totals):
             self.done = done
         else:
             super().execute(call, done)
@@ -40,7 +40,7 @@ class SlowBackend(MemoryBackend):
             self.cancelled = True
             self.end(None)
 
-    def end(self, result: Result | Failure) -> None:
+    def end(self, result: Result | CallFailure) -> None:
         assert self.done is not None
         done, self.done = self.done, None
         done(result)
@@ -51,7 +51,7 @@ def slow(world: World, name: str) -> SlowBackend:
     client = world.client(name)
     client.backend = backend = SlowBackend(world.queue)
     client.conversation.lost()
-    client.conversation = Conversation(world.server, backend, client)
+    client.conversation = BeanstalkdConversation(world.server, backend, client)
     client.closed = False
     return backend
 
@@ -154,7 +154,7 @@ def test_nobody_waits_for_the_kick_of_a_connection_that_has_ended() -> None:
     other.conversation.receive(b"put 0 0 9 0\r\n\r\n")
     assert other.got == b"INSERTED 1\r\n"
     assert not kicking.cancelled, "it goes on: beanstalkd would have done it before it saw the end"
-    kicking.end(calls.Number(150_000))
+    kicking.end(calls.NumberResult(150_000))
     assert kicking.left
 
 
@@ -192,7 +192,7 @@ def test_a_half_closed_connection_gets_its_long_answer_and_holds_up_nobody() -> 
     client.conversation.end()
     other.conversation.receive(b"reserve-with-timeout 0\r\n")
     assert other.got == b"TIMED_OUT\r\n"
-    kicking.end(calls.Number(150_000))
+    kicking.end(calls.NumberResult(150_000))
     assert client.got.endswith(b"KICKED 150000\r\n")
     assert client.closed
     other.conversation.receive(b"reserve-with-timeout 0\r\n")
@@ -203,8 +203,8 @@ def test_a_cancelled_kick_ends_with_a_portion() -> None:
     async def test(gateway: MemoryGateway) -> None:
         place = Place(gateway)
         for _ in range(2500):
-            place.do(calls.Put("q", 0, 1000, 60, b""))
-        place.call(calls.Kick("q", 2500))
+            place.do(calls.PutJob("q", 0, 1000, 60, b""))
+        place.call(calls.KickTube("q", 2500))
         place.backend.cancel()
         gateway.cluster.commit()
         assert place.result is None
@@ -225,7 +225,7 @@ def test_a_follower_reads_its_own_state_at_the_leaders_index() -> None:
         index = gateway.cluster.machine.index
         gateway.cluster.serving = False
         gateway.cluster.forward_call = lambda user, address, data, told: told(_index(index + 1)) or 1
-        place.call(calls.Tubes())
+        place.call(calls.ListTubes())
         assert place.result is NOTHING, "it waits for what it has not applied yet"
         gateway.cluster.serving = True
         leader.do(put("b"))
@@ -238,14 +238,14 @@ def test_a_follower_reads_its_own_state_at_the_leaders_index() -> None:
 
 
 def _index(index: int) -> bytes:
-    return encode(calls.Number(index))
+    return encode(calls.NumberResult(index))
 
 
 def test_sums_are_what_counting_finds_for_any_user() -> None:
     async def test(gateway: MemoryGateway) -> None:
         place = Place(gateway)
         for number in range(6):
-            place.do(calls.Put(f"m{number % 3}", 2000 * (number % 2), 100 * (number // 4), 60, b""))
+            place.do(calls.PutJob(f"m{number % 3}", 2000 * (number % 2), 100 * (number // 4), 60, b""))
         place.do(calls.Reserve(("m1",), 0))
         found = place.do(calls.Totals(("m1", "other")))
         assert found == calls.Sums(2, 3, 1, 2, 0, 4)
@@ -261,7 +261,7 @@ def test_many_tubes_are_read_in_pieces() -> None:
         pieces: list[object] = []
         results: list[object] = []
         gateway.hub.do_piece = lambda piece, lines=0: pieces.append(piece)      # type: ignore[method-assign]
-        SurveyReader(gateway.hub, Principal(None, ""), calls.Tubes(), results.append).begin(0)
+        SurveyReader(gateway.hub, Principal(None, ""), calls.ListTubes(), results.append).begin(0)
         while pieces:
             assert not results
             pieces.pop()()                                          # type: ignore[operator]

@@ -41,7 +41,7 @@ class RealServer:
         hub = Hub(Limits(), Path("unused"), offline_close=True, shut_down=lambda reason: None, verbs=VERBS)
         self.cluster = FakeCluster()
         hub.attach(self.cluster)
-        self._server = Server(hub, Doors(hub.house))
+        self._server = Server(hub, Doors(hub.connection_manager))
         self.cluster.start(hub)
         host, port = (await self._server.start(self._host, self._port))[:2]
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -109,7 +109,7 @@ def test_the_largest_greeting_is_accepted() -> None:
 
 @pytest.mark.parametrize("operation", [
     *(Request(MOST, MOST, b"", 0, True, operation) for operation in (
-        CALL_OPERATIONS[calls.Put](calls.Put(NAME, U32_MAX, U32_MAX, U32_MAX, bytes(DATA_BYTES_CEILING)), MOST),
+        CALL_OPERATIONS[calls.PutJob](calls.PutJob(NAME, U32_MAX, U32_MAX, U32_MAX, bytes(DATA_BYTES_CEILING)), MOST),
         CALL_OPERATIONS[calls.Reserve](calls.Reserve((NAME,) * WATCHED_MAX, SECONDS), MOST),
     )),
     TouchSession((MOST,) * KEPT_MAX),

@@ -18,7 +18,7 @@ __all__ = ["backend", "built"]
 
 PATIENCE_S = 120.0
 OURS = {"sockpqd", "sockpq", "sockpq_kombu", "sockpq_kombu.pth"}
-TAKEN = "core", "cluster", "gateway", "beanstalk", "visits", "pqctl"      # the project's own
+TAKEN = "core", "cluster", "gateway", "beanstalk", "connections", "pqctl"      # the project's own
 TESTS = """\
 import core, cluster, gateway
 

@@ -88,7 +88,7 @@ def test_the_wheel_has_everything_and_nothing_else(built: Path) -> None:
     (wheel,) = built.glob("sockpqd-*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0] for name in names if ".d" not in name.split("/")[0]} == {"sockpqd"}
-    for package in ("core", "cluster", "beanstalk", "visits", "gateway", "beanstalk_proxy", "pqctl"):
+    for package in ("core", "cluster", "beanstalk", "connections", "gateway", "beanstalk_proxy", "pqctl"):
         assert f"sockpqd/{package}/py.typed" in names
     shared = {name.partition(".data/data/")[2] for name in names if ".data/data/" in name}
     assert {f"share/man/man1/{program}.1" for program in PROGRAMS} <= shared

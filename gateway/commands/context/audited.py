@@ -101,12 +101,12 @@ class _NotedSlot:
 
     @property
     def numbered(self) -> bool:
-        """As that of the slot."""
+        """See the audited slot."""
         return self._slot.numbered
 
     @property
     def outcome(self) -> Outcome | None:
-        """As that of the slot."""
+        """See the audited slot."""
         outcome = self._slot.outcome
         if outcome is not None and self._note is not None:
             note, self._note = self._note, None

@@ -46,7 +46,7 @@ class Transaction:
 
     @property
     def operations(self) -> tuple[Atomic, ...]:
-        """What the COMMIT executes."""
+        """Return the operation that the COMMIT executes."""
         return tuple([command.operation for command in self.queued])
 
     @property

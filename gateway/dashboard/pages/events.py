@@ -1,4 +1,4 @@
-"""The page on which events are told as they come, by the script."""
+"""The page on which the script shows events as they arrive."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def _rows(view: View, listed: list[tuple[str, str, str]]) -> Iterator[list[Child
 
 
 def _form(view: View, name: str | None = None, rights: str = "") -> Markup:
-    """Return the form of a new user, or of this one. The secret is never sent back, and must be given anew."""
+    """Return the form of a new user, or of this one. The secret is never sent back, and must be entered again."""
     if not view.visitor.secure:
         return tag("p", "Secrets can be set over TLS or on the node's own machine only, because this page was not "
                         "encrypted on its way.")

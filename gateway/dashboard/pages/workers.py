@@ -31,7 +31,7 @@ RUN_BYTES_MAX = 16 * 1024   # the body of a run is small
 
 
 class CronRun(Struct, frozen=True):
-    """What the body of a job says that is the next run of a periodic task."""
+    """The body of a job that is the next run of a periodic task."""
 
     task: str
     line: str

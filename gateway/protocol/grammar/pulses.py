@@ -68,7 +68,7 @@ _NEEDS_NAME = "the name of a pulse is missing"
 
 
 def pulse_name(word: bytes) -> str:
-    """Parse the name of a pulse. That of a queue's own one is as much longer as its prefix."""
+    """Parse the name of a pulse. The name of a queue's own pulse may be longer by its prefix."""
     if word == b"OFF":
         raise ArgumentError("a pulse cannot be called OFF")
     if word.startswith(_OWN) and len(word) > len(_OWN):

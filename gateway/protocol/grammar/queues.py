@@ -82,7 +82,7 @@ SETTINGS = {
 def _shared_pulse(word: bytes) -> str:
     pulse = pulse_name(word)
     if pulse.startswith(OWN_PREFIX):
-        raise ArgumentError("PULSE wants a pulse of its own name, not that of a queue")
+        raise ArgumentError("PULSE wants a pulse of its own name, not a queue's pulse")
     return pulse
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from sockpqd.beanstalk import Connection, Stay
+from sockpqd.beanstalk import ClientConnection, Stay
 
 
 class OpenStay:
@@ -27,12 +27,12 @@ class OpenHost:
 
     def __init__(self) -> None:
         self.full = False
-        self.held: dict[Connection, int] = {}
+        self.held: dict[ClientConnection, int] = {}
 
-    def receive(self, transport: asyncio.BaseTransport, connection: Connection) -> Stay | None:
+    def receive(self, transport: asyncio.BaseTransport, connection: ClientConnection) -> Stay | None:
         return OpenStay()
 
-    def hold(self, connection: Connection, held_bytes: int) -> None:
+    def hold(self, connection: ClientConnection, held_bytes: int) -> None:
         self.held[connection] = held_bytes
 
     def no_room(self) -> bool:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from sockpqd.beanstalk import Call, Done, Failure, Result, calls
+from sockpqd.beanstalk import Call, CallFailure, Done, Result, calls
 
 
 @dataclass
@@ -81,92 +81,92 @@ class Queue:
 
     # ---- the calls
 
-    def put(self, call: calls.Put) -> Result | Failure:
+    def put(self, call: calls.PutJob) -> Result | CallFailure:
         if self.draining:
-            return Failure.DRAINING
+            return CallFailure.DRAINING
         job = Job(next(self._numbers), call.tube, call.priority, call.ttr_s, call.body, self.time)
         self.jobs[job.number] = job
         self.set_delay(job, call.delay_s)
-        return calls.Number(job.number)
+        return calls.NumberResult(job.number)
 
     def set_delay(self, job: Job, delay_s: int) -> None:
         job.delay_s, job.handle = delay_s, None
         job.state, job.at = ("delayed", self.time + delay_s) if delay_s else ("ready", 0.0)
 
-    def reserve_job(self, call: calls.ReserveJob) -> Result | Failure:
+    def reserve_job(self, call: calls.ReserveJob) -> Result | CallFailure:
         job = self.jobs.get(call.number)
-        return Failure.NOT_FOUND if job is None or job.state == "reserved" else self.take(job)
+        return CallFailure.NOT_FOUND if job is None or job.state == "reserved" else self.take(job)
 
-    def delete(self, call: calls.Delete) -> Result | Failure:
+    def delete(self, call: calls.DeleteJob) -> Result | CallFailure:
         job = self.jobs.get(call.number)
         if job is None or (job.state == "reserved" and job.handle != call.handle):
-            return Failure.NOT_FOUND
+            return CallFailure.NOT_FOUND
         del self.jobs[call.number]
         return calls.Names((job.tube,))
 
-    def release(self, call: calls.Release) -> Result | Failure:
+    def release(self, call: calls.Release) -> Result | CallFailure:
         if (job := self.held(call.handle)) is None:
-            return Failure.NOT_FOUND
+            return CallFailure.NOT_FOUND
         job.priority = call.priority
         job.counts["releases"] += 1
         self.set_delay(job, call.delay_s)
         return None
 
-    def bury(self, call: calls.Bury) -> Result | Failure:
+    def bury(self, call: calls.Bury) -> Result | CallFailure:
         if (job := self.held(call.handle)) is None:
-            return Failure.NOT_FOUND
+            return CallFailure.NOT_FOUND
         job.state, job.handle, job.priority, job.at = "buried", None, call.priority, self.time
         job.counts["buries"] += 1
         return None
 
-    def touch(self, call: calls.Touch) -> Result | Failure:
+    def touch(self, call: calls.TouchJob) -> Result | CallFailure:
         if (job := self.held(call.handle)) is None:
-            return Failure.NOT_FOUND
+            return CallFailure.NOT_FOUND
         job.at = self.time + job.ttr_s
         return None
 
-    def peek(self, call: calls.Peek) -> Result | Failure:
+    def peek(self, call: calls.Peek) -> Result | CallFailure:
         job = self.jobs.get(call.number)
-        return Failure.NOT_FOUND if job is None else calls.Found(job.number, job.body)
+        return CallFailure.NOT_FOUND if job is None else calls.Found(job.number, job.body)
 
     def in_state(self, tube: str, state: str) -> list[Job]:
         jobs = [job for job in self.jobs.values() if job.tube == tube and job.state == state]
         return sorted(jobs, key=lambda job: job.place if state == "ready" else (job.at, job.number))
 
-    def peek_first(self, call: calls.PeekFirst) -> Result | Failure:
+    def peek_first(self, call: calls.PeekFirst) -> Result | CallFailure:
         found = self.in_state(call.tube, call.state)
-        return calls.Found(found[0].number, found[0].body) if found else Failure.NOT_FOUND
+        return calls.Found(found[0].number, found[0].body) if found else CallFailure.NOT_FOUND
 
-    def kick(self, call: calls.Kick) -> Result | Failure:
+    def kick(self, call: calls.KickTube) -> Result | CallFailure:
         found = self.in_state(call.tube, "buried") or self.in_state(call.tube, "delayed")
         for job in found[:call.count]:
             job.state = "ready"
             job.counts["kicks"] += 1
-        return calls.Number(len(found[:call.count]))
+        return calls.NumberResult(len(found[:call.count]))
 
-    def kick_job(self, call: calls.KickJob) -> Result | Failure:
+    def kick_job(self, call: calls.KickJob) -> Result | CallFailure:
         job = self.jobs.get(call.number)
         if job is None or job.state not in ("buried", "delayed"):
-            return Failure.NOT_FOUND
+            return CallFailure.NOT_FOUND
         job.state = "ready"
         job.counts["kicks"] += 1
         return None
 
-    def pause(self, call: calls.Pause) -> Result | Failure:
+    def pause(self, call: calls.Pause) -> Result | CallFailure:
         self.pauses[call.tube] = self.time + call.seconds
         return None
 
-    def job_stats(self, call: calls.JobStats) -> Result | Failure:
+    def job_stats(self, call: calls.JobStats) -> Result | CallFailure:
         job = self.jobs.get(call.number)
         if job is None:
-            return Failure.NOT_FOUND
+            return CallFailure.NOT_FOUND
         left = job.at - self.time if job.state in ("delayed", "reserved") else 0
         return calls.JobFigures(
             job.number, job.tube, job.state, job.priority, int(self.time - job.created), job.delay_s, job.ttr_s,
             int(left), **job.counts,
         )
 
-    def tube_stats(self, call: calls.TubeStats) -> Result | Failure:
+    def tube_stats(self, call: calls.TubeStats) -> Result | CallFailure:
         jobs = [job for job in self.jobs.values() if job.tube == call.tube]
         states = [job.state for job in jobs]
         return calls.TubeFigures(
@@ -174,16 +174,16 @@ class Queue:
             states.count("reserved"), states.count("delayed"), states.count("buried"), exists=bool(jobs),
         )
 
-    def tubes(self, call: calls.Tubes) -> Result | Failure:
+    def tubes(self, call: calls.ListTubes) -> Result | CallFailure:
         return calls.Names(tuple(dict.fromkeys(job.tube for job in self.jobs.values())))
 
-    def totals(self, call: calls.Totals) -> Result | Failure:
+    def totals(self, call: calls.Totals) -> Result | CallFailure:
         states = [job.state for job in self.jobs.values()]
         tubes = len({job.tube for job in self.jobs.values()} | {*call.beside})
         return calls.Sums(
             0, *(states.count(state) for state in ("ready", "reserved", "delayed", "buried")), tubes)
 
-    def give_back(self, call: calls.GiveBack) -> Result | Failure:
+    def give_back(self, call: calls.GiveBack) -> Result | CallFailure:
         held = {job.handle: job for job in self.jobs.values() if job.handle is not None}
         for handle in (*call.handles, *call.undelivered):
             if (job := held.get(handle)) is not None:
@@ -243,10 +243,10 @@ class MemoryBackend:
         done(result)
 
 
-_DO: dict[type, Callable[[Queue, object], Result | Failure]] = {
-    calls.Put: Queue.put, calls.ReserveJob: Queue.reserve_job, calls.Delete: Queue.delete,
-    calls.Release: Queue.release, calls.Bury: Queue.bury, calls.Touch: Queue.touch, calls.Peek: Queue.peek,
-    calls.PeekFirst: Queue.peek_first, calls.Kick: Queue.kick, calls.KickJob: Queue.kick_job,
+_DO: dict[type, Callable[[Queue, object], Result | CallFailure]] = {
+    calls.PutJob: Queue.put, calls.ReserveJob: Queue.reserve_job, calls.DeleteJob: Queue.delete,
+    calls.Release: Queue.release, calls.Bury: Queue.bury, calls.TouchJob: Queue.touch, calls.Peek: Queue.peek,
+    calls.PeekFirst: Queue.peek_first, calls.KickTube: Queue.kick, calls.KickJob: Queue.kick_job,
     calls.Pause: Queue.pause, calls.JobStats: Queue.job_stats, calls.TubeStats: Queue.tube_stats,
-    calls.Tubes: Queue.tubes, calls.Totals: Queue.totals, calls.GiveBack: Queue.give_back,
+    calls.ListTubes: Queue.tubes, calls.Totals: Queue.totals, calls.GiveBack: Queue.give_back,
 }

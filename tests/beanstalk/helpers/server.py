@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sockpqd.beanstalk import Connection, Server
+from sockpqd.beanstalk import BeanstalkdServer, ClientConnection
 from tests.beanstalk.helpers.host import OpenHost
 from tests.beanstalk.helpers.memory import MemoryBackend, Queue
 
@@ -32,9 +32,9 @@ def beanstalkd() -> Iterator[str]:
 async def _serve(ready: threading.Event, ends: threading.Event, ports: list[int]) -> None:
     queue = Queue()
     queue.time = time.monotonic()
-    server = Server("memory", now=queue.now)
+    server = BeanstalkdServer("memory", now=queue.now)
     listening = await asyncio.get_running_loop().create_server(
-        lambda: Connection(server, MemoryBackend(queue), OpenHost()), "127.0.0.1", 0)
+        lambda: ClientConnection(server, MemoryBackend(queue), OpenHost()), "127.0.0.1", 0)
     ports.append(listening.sockets[0].getsockname()[1])
     ready.set()
     while not ends.is_set():

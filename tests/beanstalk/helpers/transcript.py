@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sockpqd.beanstalk import Conversation, Server
+from sockpqd.beanstalk import BeanstalkdConversation, BeanstalkdServer
 from tests.beanstalk.helpers.memory import MemoryBackend, Queue
 
 
@@ -31,12 +31,12 @@ class HandTurns:
 class Client:
     """What a client has got."""
 
-    def __init__(self, server: Server, queue: Queue, turns: HandTurns) -> None:
+    def __init__(self, server: BeanstalkdServer, queue: Queue, turns: HandTurns) -> None:
         self.got = b""
         self.closed = False
         self.turns = turns.line
         self.backend = MemoryBackend(queue)
-        self.conversation = Conversation(server, self.backend, self)
+        self.conversation = BeanstalkdConversation(server, self.backend, self)
 
     def write(self, data: bytes) -> None:
         self.got += data
@@ -66,7 +66,7 @@ class World:
     def __init__(self, body_bytes_max: int = 65_535) -> None:
         self.queue = Queue()
         self.turns = HandTurns()
-        self.server = Server(
+        self.server = BeanstalkdServer(
             "instance", body_bytes_max=body_bytes_max, now=self.queue.now, draining=lambda: self.queue.draining,
             turns=self.turns)
         self.clients: dict[str, Client] = {}

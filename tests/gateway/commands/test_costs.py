@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from sockpqd.beanstalk import Conversation, Server
+from sockpqd.beanstalk import BeanstalkdConversation, BeanstalkdServer
 from sockpqd.beanstalk.conversation import _DO as BEANSTALKD_VERBS
 from sockpqd.core import (
     BeatWorker,
@@ -125,13 +125,13 @@ class Link:
         self.got += data
 
     def close(self) -> None:
-        """See beanstalk.Link."""
+        """See beanstalk.ClientLink."""
 
     def read_on(self) -> None:
-        """See beanstalk.Link."""
+        """See beanstalk.ClientLink."""
 
     def weigh(self) -> None:
-        """See beanstalk.Link."""
+        """See beanstalk.ClientLink."""
 
     def take(self) -> bytes:
         got, self.got = self.got, b""
@@ -215,11 +215,11 @@ async def native(gateway: MemoryGateway) -> list[str]:
 async def beanstalkd(gateway: MemoryGateway) -> list[str]:
     """The same of the listener for beanstalkd, beside many connections that watch many tubes and wait."""
     loop = asyncio.get_running_loop()
-    server, sessions = Server("i", now=loop.time, turns=gateway.hub), NodeSessions()
+    server, sessions = BeanstalkdServer("i", now=loop.time, turns=gateway.hub), NodeSessions()
 
-    def connect() -> tuple[Conversation, Link]:
+    def connect() -> tuple[BeanstalkdConversation, Link]:
         link = Link()
-        return Conversation(server, NodeBackend(gateway.hub, sessions, Principal(None, "h:1")), link), link
+        return BeanstalkdConversation(server, NodeBackend(gateway.hub, sessions, Principal(None, "h:1")), link), link
 
     crowd = [connect()[0] for _ in range(CONNECTIONS)]
     for number, conversation in enumerate(crowd):

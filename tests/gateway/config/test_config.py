@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from sockpqd.cluster import NodeSettings
+from sockpqd.connections import is_loopback
 from sockpqd.gateway.config import (
     Auth,
     BeanstalkdSection,
@@ -29,7 +30,6 @@ from sockpqd.gateway.config import (
     split_address,
 )
 from sockpqd.gateway.limits import MIB, Limits
-from sockpqd.visits import is_loopback
 
 SECTIONS = {
     "node": Node, "listen": Listen, "queue": QueueSection, "limits": Limits, "raft": Raft, "gateway": GatewaySection,

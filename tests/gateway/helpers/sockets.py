@@ -51,7 +51,7 @@ class Gateway:
         self.hub = Hub(limits or Limits(), Path("unused"), offline_close=True, shut_down=lambda reason: None)
         self.cluster = FakeCluster()
         self.hub.attach(self.cluster)
-        self.doors = Doors(self.hub.house)
+        self.doors = Doors(self.hub.connection_manager)
         self.server = Server(self.hub, self.doors)
         self.address = ("", 0)
         self._clients: list[Client] = []

@@ -307,15 +307,15 @@ def test_what_a_stream_holds_is_in_the_account_and_whoever_reads_nothing_is_cut(
     async def test(watched: Watched) -> None:
         client = await listening(watched, "/events?types=MSG")
         client.writer.transport.pause_reading()     # type: ignore[attr-defined]
-        account, house = watched.hub.account, watched.hub.house
-        (visit,) = house.visits
-        while not visit._guest.unsent_bytes():      # the client's kernel takes some
+        account, manager = watched.hub.account, watched.hub.connection_manager
+        (accepted,) = manager.accepted
+        while not accepted._connection.unsent_bytes():      # the client's kernel takes some
             watched.hub.notice("news", bytes(200_000))
             await asyncio.sleep(0.05)
-        visit.look(asyncio.get_running_loop().time())
+        accepted.check(asyncio.get_running_loop().time())
         assert account.held_bytes > 0
-        visit.look(asyncio.get_running_loop().time() + 61)
-        while house.visits:
+        accepted.check(asyncio.get_running_loop().time() + 61)
+        while manager.accepted:
             await asyncio.sleep(0.01)
         client.writer.transport.abort()
         assert account.held_bytes == 0

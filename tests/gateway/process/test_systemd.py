@@ -119,7 +119,7 @@ def test_without_a_manager_nothing_is_said_and_nothing_asked(caplog: pytest.LogC
 def test_a_manager_that_does_not_listen_stops_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         manager(tmp_path).stopping()
-    assert caplog.messages == ["the service manager was not told STOPPING=1: [Errno 2] No such file or directory"]
+    assert caplog.messages == ["could not send STOPPING=1 to the service manager: [Errno 2] No such file or directory"]
 
 
 def test_describe() -> None:

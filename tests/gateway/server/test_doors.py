@@ -16,14 +16,14 @@ import uvloop
 from msgspec import Struct
 from msgspec.structs import replace
 
+from sockpqd.connections import SEND_BUFFER_BYTES, ConnectionManager, MemoryAccount
+from sockpqd.connections.limits import KERNEL_BYTES_MIN
 from sockpqd.gateway.beanstalkd import BeanstalkdListener
 from sockpqd.gateway.commands.catalog import VERBS
 from sockpqd.gateway.limits import HANDSHAKES_MAX, KIB, MIB, Limits
 from sockpqd.gateway.monitoring import HttpPages, LoopLag, Sources, start
-from sockpqd.gateway.server.doors import BEANSTALKD, HTTP, KINDS, LEGACY, NATIVE, Doors, Kind
+from sockpqd.gateway.server.doors import BEANSTALKD, HTTP, KINDS, LEGACY, NATIVE, DoorKind, Doors
 from sockpqd.gateway.server.port import Port
-from sockpqd.visits import SEND_BUFFER_BYTES, Account, House
-from sockpqd.visits.limits import KERNEL_BYTES_MIN
 from tests.gateway.helpers.sockets import PATIENCE_S, Client, Gateway
 
 ROOT = Path(__file__).parents[3]
@@ -111,7 +111,7 @@ class Visitors:
         await self.gateway.until(condition)
 
 
-def at_door(kind: Kind, test: Callable[[Visitors], Awaitable[None]], limits: Limits | None = None) -> None:
+def at_door(kind: DoorKind, test: Callable[[Visitors], Awaitable[None]], limits: Limits | None = None) -> None:
     """Run it at a door of this kind; nothing may be left afterwards."""
     async def run() -> None:
         gateway = Gateway(limits)
@@ -126,7 +126,7 @@ def at_door(kind: Kind, test: Callable[[Visitors], Awaitable[None]], limits: Lim
                 client.writer.transport.abort()
             await opened.close()
             await gateway.server.close()
-            await gateway.until(lambda: not gateway.hub.house.visits)
+            await gateway.until(lambda: not gateway.hub.connection_manager.accepted)
             assert gateway.hub.account.held_bytes == 0
     uvloop.run(asyncio.wait_for(run(), 3 * PATIENCE_S))
 
@@ -134,7 +134,7 @@ def at_door(kind: Kind, test: Callable[[Visitors], Awaitable[None]], limits: Lim
 def test_handshakes_get_half_of_the_memory_for_clients_at_most() -> None:
     async def run() -> None:
         for bytes_max, given, count in ((64, None, 512), (100, 4096, 800), (100, 7, 7), (4096, None, HANDSHAKES_MAX)):
-            doors = Doors(House(Limits(), Account(bytes_max * MIB)), given)
+            doors = Doors(ConnectionManager(Limits(), MemoryAccount(bytes_max * MIB)), given)
             assert doors.handshakes_max == count
     asyncio.run(run())
 
@@ -147,16 +147,16 @@ def test_an_unlisted_kind_of_door_is_not_opened() -> None:
     async def run() -> None:
         gateway = Gateway()
         with pytest.raises(ValueError, match="'telnet' is no kind of door that is known"):
-            await gateway.doors.open(Kind("telnet"), HOST, 0, asyncio.Protocol)
+            await gateway.doors.open(DoorKind("telnet"), HOST, 0, asyncio.Protocol)
     uvloop.run(run())
 
 
 LISTENING = re.compile(
     r"\b(create_server|start_server|create_unix_server|open_sockets|Listener|TCPSite)\(|\.listen\(\d*\)")
 MAY_LISTEN = {
-    "visits/listener.py": "what accepts connections",
+    "connections/listener.py": "what accepts connections",
     "gateway/server/doors.py": "the doors",
-    "beanstalk_proxy/door.py": "the door of sockpq-beanstalkd, with a house of its own",
+    "beanstalk_proxy/listener.py": "the door of sockpq-beanstalkd, with a manager of its own",
     "cluster/wire/peer_network.py": "the peer port: members with certificates, or a network of its own",
     "gateway/dev/ports.py": "looks whether a port is free",
 }
@@ -165,7 +165,7 @@ MAY_LISTEN = {
 def test_nobody_else_listens() -> None:
     listening = {
         path.relative_to(ROOT).as_posix()
-        for package in ("core", "cluster", "beanstalk", "visits", "gateway", "beanstalk_proxy", "pqctl")
+        for package in ("core", "cluster", "beanstalk", "connections", "gateway", "beanstalk_proxy", "pqctl")
         for path in (ROOT / package).rglob("*.py")
         if any(LISTENING.search(line) and not line.lstrip().startswith("class ")
                for line in path.read_text().splitlines())
@@ -174,21 +174,21 @@ def test_nobody_else_listens() -> None:
 
 
 @EACH
-def test_a_connection_has_a_visit_with_a_place_as_long_as_it_stands(kind: Kind) -> None:
+def test_a_connection_has_a_visit_with_a_place_as_long_as_it_stands(kind: DoorKind) -> None:
     async def test(door: Visitors) -> None:
         clients = [await door.connect() for _ in range(3)]
-        await door.until(lambda: len(door.hub.house.visits) == 3)
-        for visit in door.hub.house.visits:
-            kernel = visit._socket.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+        await door.until(lambda: len(door.hub.connection_manager.accepted) == 3)
+        for accepted in door.hub.connection_manager.accepted:
+            kernel = accepted._socket.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
             assert kernel <= 2 * SEND_BUFFER_BYTES, "the kernel's buffer is bounded"
         for client in clients:
             client.reset()
-        await door.until(lambda: not door.hub.house.visits)
+        await door.until(lambda: not door.hub.connection_manager.accepted)
     at_door(kind, test)
 
 
 @EACH
-def test_a_silent_connection_is_cut(kind: Kind) -> None:
+def test_a_silent_connection_is_cut(kind: DoorKind) -> None:
     async def test(door: Visitors) -> None:
         client = await door.connect()
         assert await client.rest() == b""
@@ -196,7 +196,7 @@ def test_a_silent_connection_is_cut(kind: Kind) -> None:
 
 
 @EACH
-def test_half_a_request_is_cut(kind: Kind) -> None:
+def test_half_a_request_is_cut(kind: DoorKind) -> None:
     async def test(door: Visitors) -> None:
         client = await door.connect(door.way.half_and(100))
         assert await client.rest() == b""
@@ -204,7 +204,7 @@ def test_half_a_request_is_cut(kind: Kind) -> None:
 
 
 @EACH
-def test_an_unfinished_body_is_in_the_account_until_it_is_gone(kind: Kind) -> None:
+def test_an_unfinished_body_is_in_the_account_until_it_is_gone(kind: DoorKind) -> None:
     async def test(door: Visitors) -> None:
         client = await door.connect(door.way.half_and(BODY - 1))
         await door.until(lambda: BODY - 1 <= door.hub.account.held_bytes <= 2 * BODY)
@@ -214,7 +214,7 @@ def test_an_unfinished_body_is_in_the_account_until_it_is_gone(kind: Kind) -> No
 
 
 @EACH
-def test_above_the_limit_those_that_hold_most_are_cut(kind: Kind) -> None:
+def test_above_the_limit_those_that_hold_most_are_cut(kind: DoorKind) -> None:
     async def test(door: Visitors) -> None:
         door.hub.account.limit_bytes = 4 * BODY
         little = await door.connect(door.way.half_and(5 * KIB))
@@ -228,7 +228,7 @@ def test_above_the_limit_those_that_hold_most_are_cut(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if WAYS[kind].refused], ids=lambda kind: kind.name)
-def test_when_little_room_is_left_a_body_that_is_on_its_way_is_refused(kind: Kind) -> None:
+def test_when_little_room_is_left_a_body_that_is_on_its_way_is_refused(kind: DoorKind) -> None:
     async def test(door: Visitors) -> None:
         class Somebody:
             def evict(self) -> None:
@@ -248,33 +248,33 @@ def test_when_little_room_is_left_a_body_that_is_on_its_way_is_refused(kind: Kin
 
 
 @pytest.mark.parametrize("kind", [NATIVE, LEGACY, BEANSTALKD], ids=lambda kind: kind.name)
-def test_whoever_reads_no_answer_is_counted_with_what_the_kernel_holds_and_cut_in_time(kind: Kind) -> None:
+def test_whoever_reads_no_answer_is_counted_with_what_the_kernel_holds_and_cut_in_time(kind: DoorKind) -> None:
     async def test(door: Visitors) -> None:
         client = await door.connect(receive_buffer=4096)
         client.writer.transport.pause_reading()     # type: ignore[attr-defined]
-        await door.until(lambda: bool(door.hub.house.visits))
-        (visit,) = door.hub.house.visits
+        await door.until(lambda: bool(door.hub.connection_manager.accepted))
+        (accepted,) = door.hub.connection_manager.accepted
         count = 0
-        while not visit._guest.unsent_bytes():
+        while not accepted._connection.unsent_bytes():
             client.send(door.way.answered * 1000)
             count += 1
             assert count < 10_000, "somebody reads"
             await asyncio.sleep(0.001)
         assert door.hub.account.held_bytes >= SEND_BUFFER_BYTES // 2
-        await door.until(lambda: not door.hub.house.visits)
+        await door.until(lambda: not door.hub.connection_manager.accepted)
         await dropped(client)
     at_door(kind, test, Limits(answer_timeout_s=1))
 
 
 @pytest.mark.parametrize("kind", [NATIVE, LEGACY, BEANSTALKD], ids=lambda kind: kind.name)
-def test_last_answers_that_nobody_reads_are_counted_and_dropped_in_time(kind: Kind) -> None:
+def test_last_answers_that_nobody_reads_are_counted_and_dropped_in_time(kind: DoorKind) -> None:
     async def test(door: Visitors) -> None:
         client = await door.connect(receive_buffer=4096)
         client.writer.transport.pause_reading()     # type: ignore[attr-defined]
         client.send(door.way.answered * LAST_COMMANDS)
         client.writer.write_eof()
         await door.until(lambda: door.hub.account.held_bytes >= KERNEL_BYTES_MIN)
-        await door.until(lambda: not door.hub.house.visits)
+        await door.until(lambda: not door.hub.connection_manager.accepted)
         await dropped(client)
     at_door(kind, test, Limits(answer_timeout_s=2))
 

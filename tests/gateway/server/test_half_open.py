@@ -65,10 +65,10 @@ def namespace() -> Iterator[str]:
 def test_who_vanished_is_gone_although_idle_blocked_or_sent_a_job(
     namespace: str, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("sockpqd.visits.tcp.KEEPALIVE_IDLE_S", 1)
-    monkeypatch.setattr("sockpqd.visits.tcp.KEEPALIVE_INTERVAL_S", 1)
-    monkeypatch.setattr("sockpqd.visits.tcp.KEEPALIVE_PROBES", 2)
-    monkeypatch.setattr("sockpqd.visits.tcp.SILENT_S", 2.0)
+    monkeypatch.setattr("sockpqd.connections.tcp.KEEPALIVE_IDLE_S", 1)
+    monkeypatch.setattr("sockpqd.connections.tcp.KEEPALIVE_INTERVAL_S", 1)
+    monkeypatch.setattr("sockpqd.connections.tcp.KEEPALIVE_PROBES", 2)
+    monkeypatch.setattr("sockpqd.connections.tcp.SILENT_S", 2.0)
 
     async def test() -> None:
         gateway = Gateway(Limits(answer_timeout_s=3600, hello_timeout_s=5))

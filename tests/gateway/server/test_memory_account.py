@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from sockpqd.connections import HELD_BYTES_MIN, HELD_HIGH_S, HELD_SHARE_PERCENT, held_bytes_max
 from sockpqd.core import CloneBegin, CloneEnd
 from sockpqd.gateway.limits import (
     AHEAD_BYTES_MAX,
@@ -17,7 +18,6 @@ from sockpqd.gateway.limits import (
     WAITER_QUEUE_BYTES,
     Limits,
 )
-from sockpqd.visits import HELD_BYTES_MIN, HELD_HIGH_S, HELD_SHARE_PERCENT, held_bytes_max
 from tests.gateway.helpers.memory import MemoryClient, MemoryGateway
 
 LIMIT = MIB

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 import uvloop
 
+from sockpqd.connections import ACCEPTS_PER_ROUND, RESERVED_SLOTS
 from sockpqd.gateway.limits import LINGER_S, MIB, Limits
-from sockpqd.visits import ACCEPTS_PER_ROUND, FURTHER_PLACES
 from tests.gateway.helpers.fake_cluster import returned
 from tests.gateway.helpers.parsing import without_reasons
 from tests.gateway.helpers.sockets import PATIENCE_S, Client, Gateway
@@ -102,21 +102,21 @@ def test_a_reader_that_takes_nothing_is_cut() -> None:
 
 def test_connections_over_the_limit_are_refused_and_the_next_is_served() -> None:
     async def test(gateway: Gateway) -> None:
-        clients = [await gateway.connect() for _ in range(2 + FURTHER_PLACES)]      # this machine has further ones
+        clients = [await gateway.connect() for _ in range(2 + RESERVED_SLOTS)]      # this machine has further ones
         for client in clients:
             client.send(b"PING\r\n")
             assert await client.line() == b"200 OK\r\n"
         refused = await gateway.connect()
         assert await refused.rest() == b"503 Busy\r\n"
         clients[0].writer.close()
-        await gateway.until(lambda: len(gateway.hub.connections) == 1 + FURTHER_PLACES)
+        await gateway.until(lambda: len(gateway.hub.connections) == 1 + RESERVED_SLOTS)
         assert await gateway.talk(b"PING\r\n") == b"200 OK\r\n"
     with_server(test, Limits(connections_max=2))
 
 
 def test_who_gets_no_place_hears_so_although_it_sends_much() -> None:
     async def test(gateway: Gateway) -> None:
-        gateway.hub.places.connections_max = -FURTHER_PLACES
+        gateway.hub.slots.connections_max = -RESERVED_SLOTS
         for _ in range(20):
             client = await gateway.connect()
             client.send(b"PUT q 0 3000000\r\n" + bytes(3 * MIB))
@@ -162,7 +162,7 @@ def test_without_descriptors_it_is_tried_again_and_not_without_end(monkeypatch: 
             attempts += 1
             raise OSError(errno.EMFILE, "Too many open files")
         return real(self)
-    monkeypatch.setattr("sockpqd.visits.listener.EXHAUSTED_S", 0.1)
+    monkeypatch.setattr("sockpqd.connections.listener.EXHAUSTED_S", 0.1)
     monkeypatch.setattr(socket.socket, "accept", accept)
 
     async def test(gateway: Gateway) -> None:

@@ -14,11 +14,11 @@ import pytest
 import uvloop
 
 from devcluster.authority import Authority
+from sockpqd.connections import RESERVED_SLOTS
 from sockpqd.gateway.config import Tls
 from sockpqd.gateway.limits import MIB, Limits
 from sockpqd.gateway.process.certificates import Certificates
 from sockpqd.gateway.server.port import fixed_port
-from sockpqd.visits import FURTHER_PLACES
 from tests.cluster.test_peers_tls import payloads
 from tests.gateway.helpers.sockets import PATIENCE_S, Client, Gateway
 
@@ -189,7 +189,7 @@ def test_a_reader_that_takes_nothing_is_cut(authority: Authority) -> None:
 
 def test_connections_over_the_limit_are_told_so(authority: Authority) -> None:
     async def test(gateway: TlsGateway) -> None:
-        gateway.hub.places.connections_max = 1 - FURTHER_PLACES
+        gateway.hub.slots.connections_max = 1 - RESERVED_SLOTS
         first = await gateway.connect()
         first.send(b"PING\r\n")
         assert await first.line() == b"200 OK\r\n"

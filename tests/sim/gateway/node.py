@@ -83,8 +83,8 @@ class Process:
 
     def _sweep(self) -> None:
         """Look for clients that are gone, as the server does."""
-        for visit in list(self.hub.house.visits):
-            visit.look(self.loop.time())
+        for accepted in list(self.hub.connection_manager.accepted):
+            accepted.check(self.loop.time())
         self.loop.call_later(SWEEP_S, self._sweep)
 
     def accept(self, transport: SimTransport) -> None:

@@ -1,4 +1,4 @@
-"""What several pages are made from: the frame of each and what it is given, long lists, pictures, bodies of jobs.
+"""The building blocks of several pages: their frame and its input, long lists, pictures, bodies of jobs.
 
 Imports nothing of the pages.
 """

@@ -1,4 +1,4 @@
-"""What a page is made from, and the parts that all pages share."""
+"""The input of a page, and the parts that all pages share."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class NotAllowed(Exception):
 
 
 class NotThere(Exception):
-    """What the page is about does not exist."""
+    """The subject of the page does not exist."""
 
 
 def page(view: View, title: str, *content: Child, live: bool = True) -> str:

@@ -1,1 +1,1 @@
-"""What several lines of the protocol share: options, the data that follow them, and that nothing follows a verb."""
+"""Parts shared by several lines of the protocol: options, data after a line, and verbs without arguments."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sockpqd.gateway.protocol.arguments import ArgumentError, unsigned
-from sockpqd.gateway.protocol.command import Body, Words
+from sockpqd.gateway.protocol.command import BodyRule, Words
 
 
 def length_at(words: Words, at: int) -> int | None:
@@ -24,10 +24,10 @@ def _of_sync(words: Words) -> int | None:
     return length_at(words, 4) if len(words) > 1 and words[1].upper() == b"PUT" else 0
 
 
-MESSAGE = Body(lambda words: length_at(words, 2))       # of NOTIFY
-JOB = Body(lambda words: length_at(words, 3))           # the data of a new job
-OF_PULSE = Body(lambda words: length_at(words, 2))      # of PULSE SET
-OTHER_DATA = Body(_behind_data)                         # optional: the line ends with DATA <length>
-JOBS = Body(lambda words: None)                         # argument lines with their data
-SNAPSHOT = Body(lambda words: length_at(words, 1))      # in pieces
-OF_SYNC = Body(_of_sync)                                # only SYNC PUT has data
+MESSAGE = BodyRule(lambda words: length_at(words, 2))       # of NOTIFY
+JOB = BodyRule(lambda words: length_at(words, 3))           # the data of a new job
+OF_PULSE = BodyRule(lambda words: length_at(words, 2))      # of PULSE SET
+OTHER_DATA = BodyRule(_behind_data)                         # optional: the line ends with DATA <length>
+JOBS = BodyRule(lambda words: None)                         # argument lines with their data
+SNAPSHOT = BodyRule(lambda words: length_at(words, 1))      # in pieces
+OF_SYNC = BodyRule(_of_sync)                                # only SYNC PUT has data

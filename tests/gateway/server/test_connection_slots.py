@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from sockpqd.connections import RESERVED_SLOTS, SILENT_S, TRIALS_PER_ADDRESS, ConnectionSlots, SlotKind
 from sockpqd.gateway import rights
 from sockpqd.gateway.auth.users_file import Account
 from sockpqd.gateway.limits import HANDSHAKES_MAX, REFUSED_PLACES, Limits
 from sockpqd.gateway.process.descriptor_limit import OTHER_FILES, fit, make_room
-from sockpqd.visits import FURTHER_PLACES, SILENT_S, TRIALS_PER_ADDRESS, Place, Places
 from tests.gateway.helpers.memory import MemoryGateway
 
 USERS = {
@@ -37,35 +37,36 @@ def with_gateway(
 
 
 def test_one_address_gets_half_of_the_places_and_this_machine_all() -> None:
-    places = Places(Limits(connections_max=10))
-    assert [places.take("10.0.0.1") for _ in range(6)] == [Place.GOOD] * 5 + [Place.NONE]
-    assert places.take("::ffff:10.0.0.1") is Place.NONE
+    places = ConnectionSlots(Limits(connections_max=10))
+    assert [places.take("10.0.0.1") for _ in range(6)] == [SlotKind.GRANTED] * 5 + [SlotKind.REFUSED]
+    assert places.take("::ffff:10.0.0.1") is SlotKind.REFUSED
     places.leave("10.0.0.1")
-    assert places.take("::ffff:10.0.0.1") is Place.GOOD
-    assert [places.take("127.0.0.1") for _ in range(5 + FURTHER_PLACES)] == [Place.GOOD] * (5 + FURTHER_PLACES)
-    assert places.take("::1") is Place.NONE
+    assert places.take("::ffff:10.0.0.1") is SlotKind.GRANTED
+    assert [places.take("127.0.0.1") for _ in range(5 + RESERVED_SLOTS)] == [SlotKind.GRANTED] * (5 + RESERVED_SLOTS)
+    assert places.take("::1") is SlotKind.REFUSED
     places.leave("127.0.0.1")
-    assert places.take("::1") is Place.GOOD
+    assert places.take("::1") is SlotKind.GRANTED
 
 
 def test_a_network_of_ipv6_is_one_address() -> None:
-    places = Places(Limits(connections_max=10, connections_per_address_max=2))
-    assert [places.take(f"2001:db8::{number}") for number in range(1, 4)] == [Place.GOOD, Place.GOOD, Place.NONE]
-    assert places.take("2001:db8:0:1::1") is Place.GOOD
-    assert places.take("fe80::1%eth0") is Place.GOOD
+    places = ConnectionSlots(Limits(connections_max=10, connections_per_address_max=2))
+    assert [places.take(f"2001:db8::{number}") for number in range(1, 4)] == [
+        SlotKind.GRANTED, SlotKind.GRANTED, SlotKind.REFUSED]
+    assert places.take("2001:db8:0:1::1") is SlotKind.GRANTED
+    assert places.take("fe80::1%eth0") is SlotKind.GRANTED
 
 
 def test_when_all_places_are_taken_others_are_on_trial_few_of_each_address() -> None:
-    places = Places(Limits(connections_max=4, connections_per_address_max=100))
+    places = ConnectionSlots(Limits(connections_max=4, connections_per_address_max=100))
     for _ in range(4):
-        assert places.take("10.0.0.1") is Place.GOOD
+        assert places.take("10.0.0.1") is SlotKind.GRANTED
     taken = [places.take("10.0.0.2") for _ in range(TRIALS_PER_ADDRESS + 1)]
-    assert taken == [Place.TRIAL] * TRIALS_PER_ADDRESS + [Place.NONE]
+    assert taken == [SlotKind.PROVISIONAL] * TRIALS_PER_ADDRESS + [SlotKind.REFUSED]
     places.end_trial("10.0.0.2")
-    assert places.take("10.0.0.2") is Place.TRIAL
+    assert places.take("10.0.0.2") is SlotKind.PROVISIONAL
     places.leave("10.0.0.1")
     for _ in range(TRIALS_PER_ADDRESS):
-        assert places.take("10.0.0.3") is Place.TRIAL, "the further places are taken still"
+        assert places.take("10.0.0.3") is SlotKind.PROVISIONAL, "the further places are taken still"
 
 
 def test_on_trial_any_other_command_than_auth_is_refused() -> None:
@@ -147,15 +148,15 @@ def test_who_acknowledges_nothing_is_cut_and_who_only_does_not_read_is_not() -> 
             clients.append(gateway.connect())
             clients[-1].transport.socket.info = said
         assert [client.transport.aborted for client in clients] == [False] * 4
-        for visit in list(gateway.hub.house.visits):
-            visit.look(asyncio.get_running_loop().time())
+        for accepted in list(gateway.hub.connection_manager.accepted):
+            accepted.check(asyncio.get_running_loop().time())
         assert [client.transport.aborted for client in clients] == [True, True, False, False]
     with_gateway(test, Limits())
 
 
 def test_as_many_clients_as_the_process_may_open_files_for(caplog: pytest.LogCaptureFixture) -> None:
     limits = Limits(connections_max=1000)
-    others = OTHER_FILES + FURTHER_PLACES + REFUSED_PLACES
+    others = OTHER_FILES + RESERVED_SLOTS + REFUSED_PLACES
     assert fit(limits, None, tls=True) == (limits, HANDSHAKES_MAX)
     assert fit(limits, 1000 + others, tls=False) == (limits, 0)
     assert not caplog.messages

@@ -1,4 +1,4 @@
-"""Options of a connection's socket, and the kernel's figures about it."""
+"""Socket options of a connection, and the state that the kernel reports for it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import socket
 import struct
 from contextlib import suppress
 
-from sockpqd.visits.limits import (
+from sockpqd.connections.limits import (
     KEEPALIVE_IDLE_S,
     KEEPALIVE_INTERVAL_S,
     KEEPALIVE_PROBES,
@@ -52,7 +52,7 @@ def is_silent(connection: socket.socket) -> bool:
 
 
 def kernel_bytes(connection: socket.socket) -> int:
-    """Return how much memory the kernel holds for a connection, sent and received; 0 for the little of one at rest."""
+    """Return the kernel memory of a connection, for both directions; 0 if it is as little as an idle one needs."""
     try:
         info = _MEMINFO.unpack(connection.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, _MEMINFO.size))
     except (OSError, ValueError, struct.error):     # closed a moment ago, or a kernel that does not tell

@@ -1,4 +1,4 @@
-"""The door of this program: who is let in, how long it may be silent, and how much memory is held for all."""
+"""The listener of this program: connection limits, timeouts, and the memory held for all clients."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from sockpqd.beanstalk import Connection, Stay
-from sockpqd.visits import Account, House, Listener, Place, open_sockets
+from sockpqd.beanstalk import ClientConnection, Stay
+from sockpqd.connections import ConnectionManager, Listener, MemoryAccount, SlotKind, open_sockets
 
 BACKLOG = 1024                  # connections that wait to be accepted
 
 
-class DoorLimits(Struct, frozen=True):
-    """The limits that a node has in `[limits]`; see visits.VisitLimits. Nobody authenticates here."""
+class ListenerLimits(Struct, frozen=True):
+    """The counterpart of a node's `[limits]`; see connections.ConnectionLimits. Clients do not authenticate here."""
 
     connections_max: int = 10_000
     connections_per_address_max: int = 0
@@ -26,15 +26,15 @@ class DoorLimits(Struct, frozen=True):
     answer_timeout_s: int = 60
 
 
-class Door:
+class ProxyListener:
     """Listens for clients of beanstalkd (beanstalk.Host)."""
 
-    def __init__(self, limits: DoorLimits, held_bytes_max: int) -> None:
-        self._account = Account(held_bytes_max)
-        self._house = House(limits, self._account)
+    def __init__(self, limits: ListenerLimits, held_bytes_max: int) -> None:
+        self._account = MemoryAccount(held_bytes_max)
+        self._connections = ConnectionManager(limits, self._account)
         self._listener: Listener | None = None
 
-    async def open(self, host: str, port: int, connection: Callable[[], Connection]) -> int:
+    async def open(self, host: str, port: int, connection: Callable[[], ClientConnection]) -> int:
         """Listen on host ("": all addresses) and port (0: any free one), which is returned. Raises OSError."""
         async def serve(accepted: socket.socket) -> None:
             try:
@@ -44,7 +44,7 @@ class Door:
 
         sockets = await open_sockets(host, port, BACKLOG)
         self._listener = Listener(sockets, serve)
-        self._house.watch()
+        self._connections.watch()
         return int(sockets[0].getsockname()[1])
 
     def close(self) -> None:
@@ -53,14 +53,14 @@ class Door:
 
     # ---- Host
 
-    def receive(self, transport: asyncio.BaseTransport, connection: Connection) -> Stay | None:
+    def receive(self, transport: asyncio.BaseTransport, connection: ClientConnection) -> Stay | None:
         """See Host. There is no operator's way in: nobody can prove here to be one."""
-        visit = self._house.receive(transport, connection)
-        if visit.place is Place.TRIAL:
-            visit.leave()
-        return None if visit.place is Place.NONE else visit
+        accepted = self._connections.receive(transport, connection)
+        if accepted.slot is SlotKind.PROVISIONAL:
+            accepted.leave()
+        return None if accepted.slot is SlotKind.REFUSED else accepted
 
-    def hold(self, connection: Connection, held_bytes: int) -> None:
+    def hold(self, connection: ClientConnection, held_bytes: int) -> None:
         self._account.hold(connection, held_bytes)
 
     def no_room(self) -> bool:

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 
 import uvloop
 
-from sockpqd.beanstalk import Connection, Server
-from sockpqd.beanstalk_proxy.door import Door, DoorLimits
+from sockpqd.beanstalk import BeanstalkdServer, ClientConnection
+from sockpqd.beanstalk_proxy.listener import ListenerLimits, ProxyListener
 from tests.beanstalk.helpers.memory import MemoryBackend, Queue
 
 HOST = "127.0.0.1"
@@ -21,7 +21,7 @@ BODY = 60 * KIB
 class Program:
     """The door, before a queue in memory."""
 
-    def __init__(self, door: Door, server: Server, queue: Queue, port: int) -> None:
+    def __init__(self, door: ProxyListener, server: BeanstalkdServer, queue: Queue, port: int) -> None:
         self.door = door
         self.server = server
         self.queue = queue
@@ -41,12 +41,13 @@ class Program:
 
 
 def at_door(
-    test: Callable[[Program], Awaitable[None]], limits: DoorLimits = DoorLimits(), held_bytes_max: int = 1 << 20,  # noqa: B008
+    test: Callable[[Program], Awaitable[None]], limits: ListenerLimits = ListenerLimits(),  # noqa: B008
+    held_bytes_max: int = 1 << 20,
 ) -> None:
     async def run() -> None:
         queue = Queue()
-        door, server = Door(limits, held_bytes_max), Server("i", now=queue.now)
-        port = await door.open(HOST, 0, lambda: Connection(server, MemoryBackend(queue), door))
+        door, server = ProxyListener(limits, held_bytes_max), BeanstalkdServer("i", now=queue.now)
+        port = await door.open(HOST, 0, lambda: ClientConnection(server, MemoryBackend(queue), door))
         program = Program(door, server, queue, port)
         try:
             await test(program)
@@ -56,7 +57,7 @@ def at_door(
             door.close()
             await program.until(lambda: not server.connections)
             assert door._account.held_bytes == 0
-            assert not door._house.visits
+            assert not door._connections.accepted
     uvloop.run(asyncio.wait_for(run(), 3 * PATIENCE_S))
 
 
@@ -69,12 +70,12 @@ def test_silence_and_half_a_command_are_cut() -> None:
     async def test(program: Program) -> None:
         for data, answer in ((b"", b""), (b"put", b""), (b"put 0 0 60 100\r\nx", b"")):
             assert await rest(await program.connect(data)) == answer
-    at_door(test, DoorLimits(hello_timeout_s=1, command_timeout_s=1))
+    at_door(test, ListenerLimits(hello_timeout_s=1, command_timeout_s=1))
 
 
 def test_who_finds_no_place_is_turned_away() -> None:
     async def test(program: Program) -> None:
-        places = program.door._house.places
+        places = program.door._connections.slots
         places.connections_max = 1 - 16             # of the further ones for this machine one is left
         kept = await program.connect(b"list-tube-used\r\n")
         assert await kept.readline() == b"USING default\r\n"

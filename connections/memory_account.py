@@ -15,7 +15,7 @@ import asyncio
 import logging
 from typing import Protocol
 
-from sockpqd.visits.limits import (
+from sockpqd.connections.limits import (
     HELD_BYTES_MIN,
     HELD_HIGH_PERCENT,
     HELD_HIGH_S,
@@ -27,13 +27,13 @@ log = logging.getLogger("sockpqd.gateway")
 
 
 class Holder(Protocol):
-    """A client that memory is held for."""
+    """A client for which memory is held."""
 
     def evict(self) -> None:
         ...
 
 
-class Account:
+class MemoryAccount:
     """The memory account of a node; at most `limit_bytes` may be held."""
 
     def __init__(self, limit_bytes: int) -> None:
@@ -46,7 +46,7 @@ class Account:
         self._timer: asyncio.TimerHandle | None = None      # while it is high: for when that has lasted too long
 
     def hold(self, holder: Holder, held_bytes: int) -> None:
-        """Set what is held for this holder from now on."""
+        """Set the number of bytes held for this holder."""
         before = self._holders.get(holder, 0)
         if held_bytes:
             self._holders[holder] = held_bytes
@@ -61,13 +61,13 @@ class Account:
             self._relieve(HELD_HIGH_PERCENT, holder)
 
     def _time_it(self) -> None:
-        """Start the timer, or stop it."""
+        """Start or stop the timer of a high account."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(HELD_HIGH_S, self._too_long) if self.high else None
 
     def _too_long(self) -> None:
-        """There has been little room for too long."""
+        """Evict the largest holders: the account has been high for too long."""
         self._timer = None
         self._relieve(HELD_RELIEVED_PERCENT)
 

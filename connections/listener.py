@@ -1,4 +1,4 @@
-"""Accepting connections, only a few per iteration of the event loop.
+"""Accepts connections, only a few per iteration of the event loop.
 
 asyncio and uvloop accept everything that is pending before they do anything else, so a flood of connections delays
 clients and heartbeats. Once file descriptors run out they retry in a busy loop or stop accepting altogether.
@@ -12,7 +12,7 @@ import socket
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from sockpqd.visits.limits import ACCEPTS_PER_ROUND, EXHAUSTED_S
+from sockpqd.connections.limits import ACCEPTS_PER_ROUND, EXHAUSTED_S
 
 log = logging.getLogger("sockpqd.gateway")
 
@@ -34,13 +34,13 @@ async def open_sockets(host: str, port: int, backlog: int) -> list[socket.socket
 
 
 class Listener:
-    """Accepts connections on its sockets and has each served."""
+    """Accepts connections on its sockets and starts a task that serves each."""
 
     def __init__(
         self, sockets: list[socket.socket], serve: Callable[[socket.socket], Coroutine[Any, Any, None]],
         pause_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """`pause_s`: for how long no more are to be accepted after the last one, as there are many."""
+        """`pause_s` returns how long to pause after each connection, 0.0 for no pause."""
         self._sockets = sockets
         self._serve = serve
         self._pause_s = pause_s
@@ -81,7 +81,7 @@ class Listener:
                 return
 
     def _pause(self, listening: socket.socket, seconds: float) -> None:
-        """Stop accepting for a moment."""
+        """Stop accepting on this socket for `seconds`."""
         self._loop.remove_reader(listening)
         self._pauses[listening] = self._loop.call_later(seconds, self._resume, listening)
 

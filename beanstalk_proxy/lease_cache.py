@@ -5,7 +5,7 @@ from __future__ import annotations
 KNOWN_MAX = 100_000             # jobs; the one known for longest is forgotten
 
 
-class Leases:
+class LeaseCache:
     """The leases of reserved jobs by number, which a job keeps for life."""
 
     def __init__(self) -> None:
@@ -16,7 +16,7 @@ class Leases:
         return self._known.get(number)
 
     def note(self, number: int, lease_s: float) -> None:
-        """The job has this time to run."""
+        """Store the time to run of a job."""
         if len(self._known) >= KNOWN_MAX:
             del self._known[next(iter(self._known))]
         self._known[number] = lease_s

@@ -1,4 +1,4 @@
-"""Connection limits: per node and per address, with some reserve for administrators once all places are taken.
+"""Connection limits: per node and per address, with some reserve for administrators once all slots are taken.
 
 The reserve lets operators in to find out what is wrong: clients on this machine, and administrators, who have to
 authenticate right away.
@@ -10,46 +10,46 @@ import ipaddress
 from collections import Counter
 from enum import Enum
 
-from sockpqd.visits.addresses import is_loopback
-from sockpqd.visits.limits import FURTHER_PLACES, TRIALS_PER_ADDRESS, PlaceLimits
+from sockpqd.connections.addresses import is_loopback
+from sockpqd.connections.limits import RESERVED_SLOTS, TRIALS_PER_ADDRESS, SlotLimits
 
 
-class Place(Enum):
-    """The kind of place a client gets."""
+class SlotKind(Enum):
+    """The kind of slot that a client gets."""
 
-    GOOD = "as long as it wants"
-    TRIAL = "if it is an administrator"
-    NONE = "there is none"
+    GRANTED = "as long as it wants"
+    PROVISIONAL = "if it is an administrator"
+    REFUSED = "there is none"
 
 
-class Places:
-    """Counts the places of one or more doors."""
+class ConnectionSlots:
+    """Counts the slots taken on one or more listeners."""
 
-    def __init__(self, limits: PlaceLimits) -> None:
+    def __init__(self, limits: SlotLimits) -> None:
         self.connections_max = limits.connections_max
         self.per_address_max = limits.connections_per_address_max or max(1, limits.connections_max // 2)
         self._taken = 0
         self._by_address: Counter[str] = Counter()
         self._trials: Counter[str] = Counter()
 
-    def take(self, host: str) -> Place:
-        """Assign a place to a new client from this host. Unless the result is NONE, leave() must follow."""
+    def take(self, host: str) -> SlotKind:
+        """Assign a slot to a new client from this host. Unless the result is REFUSED, leave() must follow."""
         address = address_of(host)
         if address is not None and self._by_address[address] >= self.per_address_max:
-            return Place.NONE
-        place = Place.GOOD
+            return SlotKind.REFUSED
+        slot = SlotKind.GRANTED
         if self._taken >= self.connections_max:
-            if self._taken >= self.connections_max + FURTHER_PLACES:
-                return Place.NONE
+            if self._taken >= self.connections_max + RESERVED_SLOTS:
+                return SlotKind.REFUSED
             if address is not None:
                 if self._trials[address] >= TRIALS_PER_ADDRESS:
-                    return Place.NONE
-                place = Place.TRIAL
+                    return SlotKind.REFUSED
+                slot = SlotKind.PROVISIONAL
                 self._trials[address] += 1
         self._taken += 1
         if address is not None:
             self._by_address[address] += 1
-        return place
+        return slot
 
     def end_trial(self, host: str) -> None:
         """End a trial for this host: the client is an administrator, or is leaving."""
@@ -58,7 +58,7 @@ class Places:
             _count_down(self._trials, address)
 
     def leave(self, host: str) -> None:
-        """Release the place of a client from this host."""
+        """Release the slot of a client from this host."""
         self._taken -= 1
         address = address_of(host)
         if address is not None:

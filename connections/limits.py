@@ -1,4 +1,4 @@
-"""The limits of all servers of ours, each with its reason, and which of them can be configured."""
+"""Connection limits of all server processes, each with its reason, and the configurable ones."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ SWEEP_S, SWEEP_S_MIN = 5.0, 0.5
 # Connections checked before clients get their turn.
 SWEEP_PIECE = 500
 
-# Places beyond connections_max, reserved for this machine and for administrators on trial; and how many clients of one
+# Slots beyond connections_max, reserved for this machine and for administrators on trial; and how many clients of one
 # address can be on such a trial at a time.
-FURTHER_PLACES = 16
+RESERVED_SLOTS = 16
 TRIALS_PER_ADDRESS = 2
 
 # Connections accepted per loop iteration, and the pause when file descriptors have run out.
@@ -48,37 +48,37 @@ ACCEPTS_PER_ROUND = 32
 EXHAUSTED_S = 0.5
 
 
-class PlaceLimits(Protocol):
-    """The limits on places for connections."""
+class SlotLimits(Protocol):
+    """The limits on slots for connections."""
 
     @property
     def connections_max(self) -> int:
-        """Concurrent clients."""
+        """Maximum of concurrent clients."""
 
     @property
     def connections_per_address_max(self) -> int:
-        """Of one address that is not this machine; 0: half of connections_max."""
+        """Maximum for one remote address; 0 for half of connections_max."""
 
 
-class VisitLimits(PlaceLimits, Protocol):
+class ConnectionLimits(SlotLimits, Protocol):
     """The configurable limits; 0 disables a timeout."""
 
     @property
     def hello_timeout_s(self) -> int:
-        """Until the first line."""
+        """Time until the first line."""
 
     @property
     def idle_timeout_s(self) -> int:
-        """Between two commands."""
+        """Time between two commands."""
 
     @property
     def auth_timeout_s(self) -> int:
-        """From connecting to a successful AUTH, where that is required."""
+        """Time from connecting to a successful AUTH, where that is required."""
 
     @property
     def command_timeout_s(self) -> int:
-        """From the first byte of a command to its last."""
+        """Time from the first byte of a command to its last."""
 
     @property
     def answer_timeout_s(self) -> int:
-        """For which a client may read none of its answers."""
+        """Time for which a client may leave its answers unread."""

@@ -1,4 +1,4 @@
-"""Splits commands on many jobs into several operations, proposed back to back, so that none delays other clients.
+"""Splits commands on many jobs into several operations, proposed one after the other, so that none delays others.
 
 Most commands are one operation. Where PUTS, DONE, LATER or TOUCH would exceed the cost limit of one
 (core/handlers/cost.py), each operation takes as many of the jobs as it can, and the answer combines all replies. With
@@ -7,7 +7,8 @@ REQ each operation is a part of the request.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -75,15 +76,36 @@ def _portions(batch: Batch) -> Iterable[tuple[JobPut, ...]]:
 SPARE = 1000        # bytes and work left for the operation around the parts
 
 
+AHEAD = 2           # parts of one command that are proposed at a time: more would fill the memory of the log's queue
+
+
 def propose_split(
     client: Client, operations: list[Many], tell: Callable[[Reply], Outcome], numbering: Numbering | None,
 ) -> None:
-    """Propose the operations of one command; its answer is what `tell` makes of all results."""
+    """Propose the operations of one command; its answer is what `tell` makes of all results.
+
+    Only AHEAD of them at a time, and nothing that comes behind the command before all of them are.
+    """
     slot = Several(client, tell, len(operations), [], numbering is not None)
     client.await_slot(slot)
-    for number, operation in enumerate(operations):
-        part = _Part(slot, operation if numbering is None else numbering.request(operation, number), number == 0)
-        client.hub.cluster.propose_for(client, part.operation, part)
+    parts = [
+        _Part(slot, operation if numbering is None else numbering.request(operation, number), number == 0)
+        for number, operation in enumerate(operations)
+    ]
+    for part in parts[:AHEAD]:
+        part.propose()
+    if len(parts) > AHEAD:
+        client.run(_propose_rest(slot, parts[AHEAD:]))
+
+
+async def _propose_rest(slot: Several, parts: Sequence[_Part]) -> None:
+    for settled, part in enumerate(parts, 1):
+        await slot.progress(settled)
+        last = slot.outcomes[-1]
+        if isinstance(last, Results):
+            part.propose()
+        else:                           # the others would not be executed either, or should not
+            slot.settle(last)
 
 
 class Several(Struct, gc=False, eq=False):
@@ -95,11 +117,23 @@ class Several(Struct, gc=False, eq=False):
     outcomes: list[Reply | NoReply | bytes]
     numbered: bool = False
     outcome: Outcome | None = None
+    awaited: asyncio.Future[None] | None = None     # the next outcome
+
+    async def progress(self, count: int) -> None:
+        """Wait for so many outcomes."""
+        while len(self.outcomes) < count:
+            self.awaited = asyncio.get_running_loop().create_future()
+            try:
+                await self.awaited
+            finally:
+                self.awaited = None
 
     def settle(self, outcome: Reply | NoReply | bytes) -> None:
         """Note the outcome of the next operation."""
         self.outcomes.append(outcome)
         self.open -= 1
+        if self.awaited is not None and not self.awaited.done():
+            self.awaited.set_result(None)
         if not self.open:
             self.outcome = self._joined()
             self.client.wake()
@@ -123,6 +157,10 @@ class _Part(Struct, gc=False, eq=False):
     operation: Operation
     first: bool
 
+    def propose(self) -> None:
+        """Propose the operation, or propose it again."""
+        self.slot.client.hub.cluster.propose_for(self.slot.client, self.operation, self)
+
     def applied(self, reply: Reply) -> None:
         """Note that the operation was executed."""
         self.slot.settle(reply)
@@ -136,7 +174,7 @@ class _Part(Struct, gc=False, eq=False):
         if self.first or BUSY in self.slot.outcomes:
             self.slot.settle(BUSY)
         else:
-            self.slot.client.hub.cluster.propose_for(self.slot.client, self.operation, self)
+            self.propose()
 
     def unknown(self) -> None:
         """Note that the outcome of the operation is unknown."""

@@ -354,7 +354,7 @@ class Pipeline:
 
     def weigh(self) -> None:
         """Report to the account what is held for the client."""
-        held_bytes = self.parser.held_bytes
+        held_bytes = self.parser.held_bytes + self.state.parts_bytes
         if self.waiter is not None:
             held_bytes += self.waiter.held_bytes
         if self.state.transaction is not None:

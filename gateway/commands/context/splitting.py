@@ -99,13 +99,22 @@ def propose_split(
 
 
 async def _propose_rest(slot: Several, parts: Sequence[_Part]) -> None:
-    for settled, part in enumerate(parts, 1):
-        await slot.progress(settled)
-        last = slot.outcomes[-1]
-        if isinstance(last, Results):
-            part.propose()
-        else:                           # the others would not be executed either, or should not
-            slot.settle(last)
+    """Propose these, which the client holds until then."""
+    client = slot.client
+    sizes = [cost(part.operation)[0] for part in parts]
+    try:
+        for settled, part in enumerate(parts, 1):
+            client.state.parts_bytes = sum(sizes[settled - 1:])
+            client.weigh()
+            await slot.progress(settled)
+            last = slot.outcomes[-1]
+            if isinstance(last, Results):
+                part.propose()
+            else:                           # the others would not be executed either, or should not
+                slot.settle(last)
+    finally:
+        client.state.parts_bytes = 0
+        client.weigh()
 
 
 class Several(Struct, gc=False, eq=False):

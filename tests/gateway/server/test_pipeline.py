@@ -172,6 +172,7 @@ def test_a_command_of_several_operations_waits_for_its_turn_too() -> None:
             gateway.hub.turn_ended()
         assert len(gateway.cluster.in_flight) > 1
         gateway.cluster.neglect()
+        await gateway.settle()              # the other parts are not proposed any more
         assert client.take() == b"503 Busy\r\n"
         assert not gateway.cluster.in_flight
     with_gateway(test, automatic=False)
@@ -191,6 +192,7 @@ def test_a_command_of_several_operations_that_has_begun_is_not_given_up() -> Non
         gateway.cluster._in_flight.insert(0, begun)
         while gateway.cluster.in_flight:
             gateway.cluster.commit()
+            await gateway.settle()
         assert client.take() == b"200 OK 10000\r\n" + b"200 OK\r\n" * 10_000
     with_gateway(test, automatic=False)
 

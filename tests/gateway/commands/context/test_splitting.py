@@ -102,16 +102,19 @@ def test_few_parts_are_in_flight_and_nothing_that_comes_behind_goes_before_the_o
     async def test(gateway: MemoryGateway) -> None:
         client = gateway.connect()
         client.send(PUTS + b"PUT behind 0 1\r\nx")
-        stored = 0
+        stored, held = 0, []
         while stored < JOBS:
             await gateway.settle()
             assert 0 < len(gateway.cluster.in_flight) <= AHEAD + 1
+            held.append(gateway.hub.account.held_bytes)
             gateway.cluster.commit(1)
             before, stored = stored, gateway.cluster.machine.ready("q")
             assert stored > before
             assert gateway.cluster.machine.ready("behind") == 0
         await settle(gateway, 3)
         assert client.take() == STORED + b"200 OK\r\n"
+        assert held[0] > 100 * JOBS / 2             # what is not proposed yet is in the account
+        assert held[0] > held[1] > gateway.hub.account.held_bytes == 0
     with_gateway(test, automatic=False)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 from sockpq import QueueNotFound
 
@@ -23,6 +24,9 @@ HEARERS = 1000
 MESSAGES = 4
 READERS = 60
 ASKING, PEEKS = 400, 200
+SMALL, LAST = 60_000, 4             # together more than the kernel of the client takes
+UNREAD_S = 3
+CLOSING = ("04", "09", "0B")        # FIN_WAIT1, LAST_ACK, CLOSING of /proc/net/tcp
 MARK_MB = 400
 AGAIN_S = 0.1
 SAY_S = 5.0
@@ -34,7 +38,8 @@ EVENTS = b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n"
 COMMANDS = b"QUEUE DELETE victim FORCE\r\nPUT victim 0 1\r\nx"
 PUT = b"use victim\r\nput 0 0 60 1\r\nx\r\n"
 HEADERS = b"Host: %b\r\nOrigin: http://evil.example\r\nContent-Type: text/plain\r\nContent-Length: 99\r\n\r\n"
-PAGES = (b"POST / HTTP/1.1\r\n", b"GET /?x HTTP/1.1\r\n", b"POST /%b HTTP/1.1\r\n" % (b"x" * 3000))
+PAGES = (b"POST / HTTP/1.1\r\n", b"GET /?x HTTP/1.1\r\n", b"POST /%b HTTP/1.1\r\n" % (b"x" * 3000),
+         b"\r\nPOST / HTTP/1.1\r\n", b"\x16\x03\x01\x00\x05\r\n")
 
 
 async def bodies(arena: Arena) -> None:
@@ -138,6 +143,26 @@ async def unread_jobs(arena: Arena) -> None:
         await asyncio.sleep(arena.seconds)
 
 
+async def abandoned(arena: Arena) -> None:
+    """Connections that end with answers which are never read: the kernel may keep none of them."""
+    leader = await asyncio.to_thread(arena.leader)
+    native, beanstalkd = arena.cluster.direct(leader), arena.cluster.beanstalkd(leader)
+    answer = await say(beanstalkd, b"put 0 0 60 %d\r\n%b\r\n" % (SMALL, bytes(SMALL)), SAY_S)
+    peeks = b"PEEK NUMBER %b\r\n" % answer.split()[-1] * LAST
+    async with Crowd(native, ASKING, opening=peeks + b"QUIT\r\n", reads=False), \
+            Crowd(beanstalkd, ASKING, opening=b"peek-ready\r\n" * LAST + b"quit\r\n", reads=False):
+        await asyncio.sleep(arena.seconds)
+        left = _left_behind({door.rpartition(":")[2] for door in (native, beanstalkd)})
+        arena.expect(not left, f"the kernel still has the answers of {left} connections that have ended")
+
+
+def _left_behind(ports: set[str]) -> int:
+    """How many connections of these ports have been closed with data that was not read."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text("ascii").splitlines()[1:]]
+    return sum(row[3] in CLOSING and str(int(row[1].rpartition(":")[2], 16)) in ports and int(row[4][:8], 16) > 1
+               for row in rows)
+
+
 async def put_victim(arena: Arena) -> None:
     """A queue that a web page would like to be rid of."""
     await arena.put_lists([VICTIM] * 10)
@@ -188,6 +213,9 @@ ATTACKS = (
     Attack("unread-jobs", "1,600 clients ask for a job of 1 MiB, 200 times each, and read nothing", unread_jobs,
            prepare=put_large, config={"limits": {"memory_mark": MARK_MB * MIB}},
            bounds=Bounds(p50_ms=20, gap_s=1, rss_mb=MARK_MB)),
+    Attack("abandoned", "800 connections end without having read their last answers", abandoned,
+           seconds=UNREAD_S + 12.0, config={"limits": {"answer_timeout_s": UNREAD_S}},
+           bounds=Bounds(p50_ms=20, gap_s=1, growth_mb=100)),
     Attack("web-pages", "what a web page can send to every port, with commands behind the headers", web_pages,
            prepare=put_victim, bounds=Bounds(p50_ms=20, gap_s=1, growth_mb=100)),
 )

@@ -41,9 +41,9 @@ CLAUSE = re.compile(r"(?:What|Which|Whose|Who|Whether|Nobody|Somebody)\b")
 CODE = re.compile(r"`[^`]*`")
 
 
-def docstrings(source: str) -> Iterator[tuple[int, str]]:
+def docstrings(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """The docstrings in a module, with the lines on which they begin."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             text = ast.get_docstring(node)
             if text is not None:
@@ -53,7 +53,7 @@ def docstrings(source: str) -> Iterator[tuple[int, str]]:
 def translated(source: str) -> list[tuple[int, str]]:
     """The words, and the first lines, of docstrings that are not English, each with its line."""
     found = []
-    for line, text in docstrings(source):
+    for line, text in docstrings(ast.parse(source)):
         if CLAUSE.match(text):
             found.append((line, text.splitlines()[0]))
         found += [(line, word) for word in DENIED.findall(CODE.sub("", text))]
@@ -66,7 +66,7 @@ def remarks(source: str) -> Iterator[tuple[int, str]]:
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string
     tree = ast.parse(source)
-    documented = {text for _, text in docstrings(source)}
+    documented = {text for _, text in docstrings(tree)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(text := node.value, str) and " " in text.strip():
             yield from [(node.lineno, text)] * (inspect.cleandoc(text) not in documented)

@@ -7,6 +7,7 @@ a circle is one, whether or not it is hidden by TYPE_CHECKING.
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,7 @@ FOLDERS = {"sockpq": "client/src/sockpq", "sockpq_kombu": "integrations/kombu/sr
 Imports = dict[str, set[str]]
 
 
+@cache            # two tests look at each package
 def imports_of(package: str, root: Path = ROOT) -> Imports:
     """Each module of the package (dotted, without the package's name), and those of its own that it imports."""
     folder = root / FOLDERS.get(package, package)

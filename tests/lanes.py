@@ -32,6 +32,7 @@ FAST = "not processes and not long"
 # Which tests are in which lane of `all`, by markers that tests/conftest.py gives to whole files.
 LANES = {"cpu": "not processes", "waiting": "processes and not chaos", "chaos": "processes and chaos"}
 FAST_JOBS = "4"         # of pytest-xdist: on two cores, as some tests wait for time limits of clients
+CPU_JOBS = "2"          # of the lane that computes: half of its time it waits for such limits as well
 POLL_S = 0.2
 COLUMNS = 160           # pytest shortens what it says of a failed test to one line of this width
 SUMMARY = " short test summary info "       # of pytest: a line on each failed test follows
@@ -48,7 +49,8 @@ def fast(*arguments: str) -> Commands:
 
 def everything(*arguments: str) -> Commands:
     """Style, types, and every test in one of three lanes."""
-    return {**STYLE, **{name: _pytest(name, chosen, *arguments) for name, chosen in LANES.items()}}
+    jobs = {"cpu": ("-n", CPU_JOBS)}
+    return {**STYLE, **{name: _pytest(name, chosen, *jobs.get(name, ()), *arguments) for name, chosen in LANES.items()}}
 
 
 SETS = {"fast": fast, "all": everything}

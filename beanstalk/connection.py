@@ -37,7 +37,7 @@ class Host(Protocol):
     """The owner of the listener: admits connections, accounts for their memory, and enforces timeouts."""
 
     def receive(self, transport: asyncio.BaseTransport, connection: ClientConnection) -> Stay | None:
-        """A client has come. None: there is no place for it."""
+        """Admit a client; return None if there is no slot for it."""
 
     def hold(self, connection: ClientConnection, held_bytes: int) -> None:
         """Set the number of bytes held for this connection."""
@@ -65,7 +65,7 @@ class ClientConnection(asyncio.Protocol):
         self._held_bytes = 0                        # as last reported
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client has come; it is closed at once if there is no place for it."""
+        """Admit the client, or close it at once if there is no slot for it."""
         self._transport = cast(asyncio.Transport, transport)
         stay = self._host.receive(transport, self)
         if stay is None:
@@ -85,7 +85,7 @@ class ClientConnection(asyncio.Protocol):
                 self.weigh()
 
     def eof_received(self) -> bool:
-        """The client sends no more, but may still read."""
+        """Execute what the client has sent; it sends no more, but may still read."""
         if self._conversation is None:
             return False
         self._conversation.end()
@@ -99,7 +99,7 @@ class ClientConnection(asyncio.Protocol):
             self.weigh()
 
     def pause_writing(self) -> None:
-        """The client does not read."""
+        """Stop executing commands while the client does not read its answers."""
         if self._conversation is not None:
             self._stay.measure()
             self._conversation.output_full()
@@ -118,11 +118,14 @@ class ClientConnection(asyncio.Protocol):
         return ("ours", 0) if self._conversation is None else self._conversation.expected()
 
     def taken_bytes(self) -> int:
-        """How many bytes the kernel has accepted of what was written."""
+        """Return how many of the written bytes the kernel has accepted."""
         return self._written_bytes - self.unsent_bytes()
 
     def unsent_bytes(self) -> int:
-        """How many it has not, or has not sent if the connection ends with them."""
+        """Return how many of the written bytes the kernel has not accepted.
+
+        If the connection ends with them, those that the kernel has not sent count, too.
+        """
         unsent = self._transport.get_write_buffer_size()
         return unsent + self._stay.kernel_bytes if self._ending else unsent
 

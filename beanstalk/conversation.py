@@ -120,7 +120,7 @@ class BeanstalkdConversation:
 
     @property
     def held_bytes(self) -> int:
-        """The memory held for it, besides answers that are written; 0 for the little that most connections need."""
+        """Return the memory held besides written answers; 0 for the little that most connections need."""
         held = self.reader.held_bytes + self._out_bytes
         asking = self._asking
         if asking is not None:
@@ -182,14 +182,14 @@ class BeanstalkdConversation:
             self._flush()
 
     def end(self) -> None:
-        """The client has sent its last byte: what it has sent is executed, a reserve does not wait any more."""
+        """Execute what the client has sent before its last byte; end its waiting `reserve`."""
         if not self._ended:
             self._ended = True
             self._begin_leaving()
             self.go_on()
 
     def lost(self) -> None:
-        """The connection is gone: what was not begun is not executed."""
+        """Stop: the connection is gone, and commands not begun are not executed."""
         self.closed = self._ended = True
         self.reader.close()
         self._out.clear()
@@ -197,7 +197,7 @@ class BeanstalkdConversation:
         self.go_on()
 
     def output_full(self) -> None:
-        """The client does not read its answers: nothing more is executed for now."""
+        """Stop executing commands until the client reads its answers."""
         self._full = True
         if self._ended and not self.closed:
             self._server.stays(self)
@@ -294,7 +294,7 @@ class BeanstalkdConversation:
         return True
 
     def _done(self, result: Result | CallFailure) -> None:
-        """The call has a result."""
+        """Answer the call, which has a result."""
         asking, self._asking = self._asking, None
         assert type(asking) is Asking
         if self.waiting:
@@ -370,7 +370,7 @@ class BeanstalkdConversation:
             self._gone(None)
 
     def _gone(self, _: Result | CallFailure) -> None:
-        """Its jobs are back (or nobody can bring them back: then they return when their time is over)."""
+        """End the session: its jobs are back, or return when their time is over."""
         self._flush()
         self._tubes.close()
         if not self.closed:
@@ -475,7 +475,7 @@ class BeanstalkdConversation:
         return Asking(call, ended, partial(self._not_ended, number, handle))
 
     def _not_ended(self, number: int, handle: int | None, failure: CallFailure) -> Step:
-        """A call on a reservation was refused."""
+        """Handle the refusal of a call on a reservation."""
         if failure is CallFailure.NOT_FOUND:
             self.held.drop(number, handle)
         return self._refusal(failure)

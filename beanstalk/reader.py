@@ -130,7 +130,7 @@ class Reader:
         return self.commands == self._empty_lines + 1
 
     def _line(self) -> bytes | None:
-        """The next line without its end, None if it is not complete. Raises BadFormat when it was too long."""
+        """Return the next line without its end, None if it is not complete. Raises BadFormat when it was too long."""
         buffer = self._buffer
         if self.commands == self._empty_lines and buffer.startswith(_HANDSHAKE):
             raise _Foreign

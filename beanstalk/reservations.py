@@ -40,7 +40,7 @@ class Reservations:
         return len(self._held)
 
     def add(self, number: int, handle: int, tube: str, ttr_s: float, now: float) -> None:
-        """The job of this tube was handed out to this connection."""
+        """Keep a job of this tube that was handed out to this connection."""
         ends, deadline = self._ends, now + ttr_s
         self._held[number] = Reservation(handle, tube, ttr_s, deadline)
         heapq.heappush(ends, (deadline, number))
@@ -49,7 +49,7 @@ class Reservations:
             heapq.heapify(self._ends)
 
     def handle(self, number: int) -> int | None:
-        """The handle of a job, None if this connection does not have it."""
+        """Return the handle of a job, None if this connection does not have it."""
         held = self._held.get(number)
         return None if held is None else held.handle
 
@@ -60,7 +60,7 @@ class Reservations:
             self.add(number, held.handle, held.tube, held.ttr_s, now)
 
     def drop(self, number: int, handle: int | None) -> str | None:
-        """The job is not reserved under this handle any more. Returns its tube, None if it was not."""
+        """Forget a job that is not reserved under this handle any more; return its tube, None if it was not."""
         held = self._held.get(number)
         if held is None or held.handle != handle:
             return None

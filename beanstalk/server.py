@@ -76,14 +76,14 @@ class BeanstalkdServer:
         self._connections_total += 1
 
     def count(self, verb: str) -> None:
-        """A well-formed command has come."""
+        """Count a well-formed command."""
         if verb in self.counts:
             self.counts[verb] += 1
 
     # ---- the end of connections
 
     def begin_leaving(self, connection: ServedClient) -> None:
-        """The connection has ended, and may have jobs: nobody else goes on before they are back."""
+        """Block others until the jobs of an ended connection are back."""
         self.leaving.add(connection)
 
     def stays(self, connection: ServedClient) -> None:
@@ -92,7 +92,7 @@ class BeanstalkdServer:
         self._let_go_on()
 
     def left(self, connection: ServedClient) -> None:
-        """Its jobs are back, or it had none."""
+        """Let others go on: the jobs of the connection are back, or it had none."""
         if self.connections.pop(connection, connection) is None:
             self._timeouts += connection.held.timeouts
         self._held_up.pop(connection, None)

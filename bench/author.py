@@ -1,4 +1,4 @@
-"""The benchmark of sockPQd's author: does throughput depend on the number of jobs?
+"""The benchmark of sockPQd's author: the throughput, depending on the number of jobs.
 
     python -m bench.author [--rounds 20] [--jobs 20000] [--queues 10] [--connections 100] [--nodes 3]
 

@@ -1,4 +1,4 @@
-"""Does anything depend on the number of waiting jobs: rates, latencies, memory, disk, snapshots, the start of a node?
+"""Rates, latencies, memory, disk, snapshots and the start of a node, by the number of waiting jobs.
 
     python -m bench.depth [--depths 10000,1000000,5000000] [--jobs 50000] [--hot-bytes 100000000] [--priorities 1]
 

@@ -1,4 +1,4 @@
-"""How long clients wait when the leader's process dies, or falls silent: under load, again and again.
+"""The time that clients wait when the leader's process dies or stops responding under load.
 
     python -m bench.failover [--trials 20] [--writers 4] [--freeze]
 

@@ -1,4 +1,4 @@
-"""Do many clients slow each other down? Compares a thousand producers and workers with ten of each.
+"""Compares a thousand producers and workers with ten of each: many should not slow each other down.
 
     python -m bench.fan [--many 1000] [--few 10] [--jobs 50000]
 

@@ -1,4 +1,4 @@
-"""Tail latency: how long do clients wait at worst while something else happens in the cluster?
+"""Tail latency: the longest waits of clients while something else happens in the cluster.
 
     python -m bench.tails [--rate 2000] [--connections 100] [--waiting 500000] [--seconds 10]
 

@@ -73,7 +73,7 @@ class Administration:
         return reply
 
     def _rest_can_decide(self, leaver: str) -> bool:
-        """Would enough of the other voters be running, with the right to vote, to form a majority without `leaver`?"""
+        """Return whether enough of the other voters run, with the right to vote, for a majority without `leaver`."""
         driver = self._driver
         rest = [name for name in driver.members.voters if name != leaver]
         if not rest:
@@ -83,7 +83,7 @@ class Administration:
         return able > len(rest) // 2
 
     def _known(self, index: int) -> bool:
-        """Has a majority of the voters applied this entry, so that no later leader counts the removed node?"""
+        """Return whether most voters have applied this entry, so that no later leader counts the removed node."""
         driver = self._driver
         peers, voters = driver.peers, driver.members.voters
         applied = sum(

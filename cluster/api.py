@@ -55,16 +55,16 @@ class Pending(Protocol):
     """
 
     def applied(self, reply: Reply) -> None:
-        """The operation is committed on a majority and executed; `reply` is the machine's answer.
+        """Handle the machine's answer to the operation, which is committed on a majority and executed.
 
         NotYet may come without that, and at once: the operation was not proposed.
         """
 
     def refused(self) -> None:
-        """The operation was certainly not executed and never will be."""
+        """Handle the refusal of the operation: it was certainly not executed and never will be."""
 
     def unknown(self) -> None:
-        """It is unknown whether the operation was or will be executed (leader deposed, no answer in time)."""
+        """Handle an unknown outcome: the leader was deposed, or did not answer in time."""
 
 
 class ClientPending(Pending, Protocol):
@@ -85,25 +85,25 @@ class ClusterListener(Protocol):
     """The cluster's callbacks into the gateway, always on the loop."""
 
     def effects(self, effects: Effects) -> None:
-        """An entry was applied while this node serves, and the replies to its operations were delivered."""
+        """Handle the effects of an entry applied while this node serves, after the replies to its operations."""
 
     def serving_changed(self, serving: bool) -> None:
-        """This node has begun or stopped serving."""
+        """Handle that this node has begun or stopped serving."""
 
     def events(self, events: list[Event]) -> None:
-        """An entry was applied, on any node, that brought these events of the recorded types. Must not raise."""
+        """Handle the events of recorded types that an applied entry brought, on any node. Must not raise."""
 
     def recording(self, types: frozenset[str]) -> None:
         """Called when events of these types are recorded from now on (spec/events 3.1)."""
 
     def notice(self, channel: str, data: bytes) -> None:
-        """A message of NOTIFY has come for the subscribers of this node."""
+        """Send a message of NOTIFY to the subscribers of this node."""
 
     def notices_lost(self) -> None:
-        """Messages of NOTIFY may have been lost on their way to this node."""
+        """Inform subscribers that messages of NOTIFY may have been lost on their way to this node."""
 
     def state_replaced(self) -> None:
-        """A snapshot of another node replaced the state of this one: what happened in between is unknown."""
+        """Handle a state replaced by another node's snapshot: what happened in between is unknown."""
 
     async def execute_command(self, user: str | None, address: str, command: bytes) -> bytes | None:
         """Execute a command of another node's client, as the leader: see Cluster.forward_command.
@@ -120,7 +120,7 @@ class ClusterListener(Protocol):
         """
 
     def turn_ended(self) -> None:
-        """The turn's entries have been sent to the other nodes: write the answers to committed operations now."""
+        """Write the answers to committed operations: the turn's entries have been sent to the other nodes."""
 
 
 class NodeStatus(Struct, frozen=True):
@@ -220,15 +220,15 @@ class Cluster(Protocol):
 
     @property
     def serving(self) -> bool:
-        """May this node execute queue commands now (spec/cluster 1.2)?"""
+        """Return whether this node may execute queue commands now (spec/cluster 1.2)."""
 
     @property
     def holds_lease(self) -> bool:
-        """Does this node serve, and at this very moment no other can? (`serving` may be some milliseconds old.)"""
+        """Return whether this node serves and no other can at this moment (`serving` may be some milliseconds old)."""
 
     @property
     def online(self) -> bool:
-        """Is this node switched online (OFFLINE, ONLINE)?"""
+        """Return whether this node is switched online (OFFLINE, ONLINE)."""
 
     def propose(self, operation: Operation, pending: Pending) -> None:
         """Propose an operation on behalf of the node itself."""
@@ -264,7 +264,10 @@ class Cluster(Protocol):
 
     @property
     def full(self) -> bool:
-        """Is there no room for more jobs, on disk or in memory, here or on too many nodes? Removing jobs works."""
+        """Return whether there is no room for more jobs, on disk or in memory, here or on too many nodes.
+
+        Jobs can still be removed.
+        """
 
     @property
     def backlog_bytes(self) -> int:
@@ -299,7 +302,7 @@ class Cluster(Protocol):
         """The state of this node for monitoring."""
 
     def age_s(self) -> float:
-        """How old the applied state may be: seconds since this node knew it to have all that was committed.
+        """The possible age of the applied state: seconds since this node knew it to have all that was committed.
 
         0 on a leader that is in contact with a majority; infinite on a node that has heard no leader yet.
         """

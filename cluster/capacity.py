@@ -137,7 +137,10 @@ class Capacity:
             now.held, now.ballast, now.others, extra={"fields": {"free": self.free_bytes, **now._asdict()}})
 
     def _snapshot_goes_first(self) -> bool:
-        """Is there space for the next segment or for a snapshot, behind which old segments can go, but not for both?"""
+        """Return whether a snapshot, behind which old segments can go, must precede the next segment.
+
+        That is so when there is space for either of them, but not for both.
+        """
         if self._store.writing or self._store.failing:
             return self._store.writing
         left = self.free_bytes - self._expected_bytes()
@@ -195,19 +198,19 @@ class Capacity:
 
     @property
     def lacking(self) -> bool:
-        """Is there no room for more jobs on this node?"""
+        """Return whether there is no room for more jobs on this node."""
         segments = self._journal.segments
         no_snapshot = self._store.lacks_space and self.free_bytes < self._snapshot_bytes() + segments.segment_bytes
         return self.marked or segments.scarce or no_snapshot
 
     def full(self) -> bool:
-        """Is there no room for more jobs here, or on so many others that the rest is not a majority?"""
+        """Return whether there is no room for more jobs here, or on so many others that the rest is not a majority."""
         return self.lacking or not self._enough(
             sum(peer.up and peer.info is not None and peer.info.full for peer in self._quorum.peers)
         )
 
     def halted(self) -> bool:
-        """Can clients' commands not be logged here, or on so many others that the rest is not a majority?"""
+        """Return whether clients' commands cannot be logged, here or on so many others that no majority is left."""
         return self.exhausted or not self._enough(
             sum(peer.up and peer.info is not None and peer.info.exhausted for peer in self._quorum.peers)
         )

@@ -261,7 +261,7 @@ class Driver:
         return unusual
 
     def _changed(self) -> bool:
-        """Has something changed that needs housekeeping at once: leadership, members, or the service's switch?"""
+        """Return whether a change needs housekeeping at once: of leadership, members, or the service's switch."""
         return (
             self.replica.is_leader is not self._led
             or self.machine.term != self._term_seen
@@ -305,7 +305,7 @@ class Driver:
             self.replica.compact()
 
     def urgent(self, event: Hello | Message | None) -> bool:
-        """Does this event need a turn at once?
+        """Return whether this event needs a turn at once.
 
         An acknowledgement that commits nothing can wait for the next one, unless the lease is over meanwhile.
         """
@@ -319,7 +319,7 @@ class Driver:
 
     @property
     def busy(self) -> bool:
-        """Is there work that must not wait for the next message or timer?"""
+        """Return whether there is work that must not wait for the next message or timer."""
         if self.capacity.stuck:
             return False
         if self.inbox or self.proposer.ready or self._housekeeping_at == AT_ONCE or self.paging.behind:
@@ -421,11 +421,14 @@ class Driver:
         self._housekeeping_at = AT_ONCE
 
     def holds_lease(self) -> bool:
-        """Does this node serve, and at this very moment no other can?"""
+        """Return whether this node serves and no other can at this moment."""
         return self.leadership.holds_lease() or (self._note_promises() and self.leadership.holds_lease())
 
     def is_sole_leader(self) -> bool:
-        """Does this node lead, serving or not because the whole service is switched off, and certainly no other?"""
+        """Return whether this node leads and certainly no other does.
+
+        It may not be serving, because the whole service is switched off.
+        """
         leadership = self.leadership
         return leadership.online and (
             leadership.is_sole_leader() or (self._note_promises() and leadership.is_sole_leader()))

@@ -17,5 +17,5 @@ _LASTING = (
 
 
 def restart_cures(error: BaseException) -> bool:
-    """Is it worth restarting a node that ended with this error?"""
+    """Return whether it is worth restarting a node that ended with this error."""
     return not isinstance(error, _LASTING)

@@ -55,7 +55,10 @@ class Syncing:
         return True
 
     def _commit_index_due(self, now: float) -> bool:
-        """Is a new commit index to be synced by itself? Not between entries, which take it along: they would wait."""
+        """Return whether a new commit index is to be synced by itself.
+
+        Between entries it is not, as they take it along and would have to wait.
+        """
         if self._journal.unsynced:
             self._wrote_at = now
         return now - self._wrote_at >= limits.COMMIT_INDEX_WAITS_S

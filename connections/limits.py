@@ -53,7 +53,7 @@ class SlotLimits(Protocol):
 
     @property
     def connections_max(self) -> int:
-        """Maximum of concurrent clients."""
+        """The maximum number of concurrent clients."""
 
     @property
     def connections_per_address_max(self) -> int:
@@ -65,15 +65,15 @@ class ConnectionLimits(SlotLimits, Protocol):
 
     @property
     def hello_timeout_s(self) -> int:
-        """Time until the first line."""
+        """The maximum time in seconds from connecting to the first line."""
 
     @property
     def idle_timeout_s(self) -> int:
-        """Time between two commands."""
+        """The maximum time in seconds between two commands."""
 
     @property
     def auth_timeout_s(self) -> int:
-        """Time from connecting to a successful AUTH, where that is required."""
+        """The maximum time in seconds from connecting to a successful AUTH, where that is required."""
 
     @property
     def command_timeout_s(self) -> int:

@@ -34,7 +34,7 @@ class ConnectionManager:
         return accepted
 
     def watch(self) -> None:
-        """Start enforcing the timeouts."""
+        """Check timeouts and kernel memory periodically, in a task, until `close`. Call it in the event loop."""
         if self._sweeping is None:
             self._sweeping = asyncio.get_running_loop().create_task(self._sweep(sweep_s(self.limits)))
 
@@ -42,7 +42,7 @@ class ConnectionManager:
         self.accepted.pop(accepted, None)
 
     def close(self) -> None:
-        """Stop enforcing the timeouts."""
+        """Stop checking timeouts; open connections stay open."""
         if self._sweeping is not None:
             self._sweeping.cancel()
 

@@ -241,7 +241,7 @@ class LocalCluster:
         return self._listens[name]["http"]
 
     def running(self, name: str) -> bool:
-        """Is the node's process running or paused?"""
+        """Return whether the node's process is running or paused."""
         return self._nodes[name].running
 
     def pid(self, name: str) -> int | None:
@@ -344,7 +344,7 @@ def say(server: str, line: str, timeout: float, context: ssl.SSLContext | None =
 
 
 def serves(view: ServerView) -> bool:
-    """Does this server execute commands? Only then its number is its own, and it says that it leads and is online.
+    """Return whether this server executes commands: it reports its own number, that it leads and is online.
 
     It is asked nothing that is executed, as that would be an entry in the log of all nodes.
     """
@@ -352,11 +352,14 @@ def serves(view: ServerView) -> bool:
 
 
 def _level(view: ServerView, lag: int) -> bool:
-    """Is this the leader's view, and is no node farther behind in it?"""
+    """Return whether this is the leader's view and no node is farther behind in it."""
     leads = any(node.role == "LEADER" and node.id == view.id for node in view.nodes)
     return leads and all(node.lag is not None and node.lag <= lag for node in view.nodes)
 
 
 def _whole(view: ServerView) -> bool:
-    """Is this node connected to every other? Two followers may connect long after both have found the leader."""
+    """Return whether this node is connected to every other.
+
+    Two followers may connect long after both have found the leader.
+    """
     return bool(view.nodes) and all(node.role in ("LEADER", "FOLLOWER") for node in view.nodes)

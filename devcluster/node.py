@@ -72,7 +72,7 @@ class LocalNode:
 
     @property
     def running(self) -> bool:
-        """Is the process running or paused?"""
+        """Return whether the process is running or paused."""
         return self._process is not None and self._process.poll() is None
 
     @property

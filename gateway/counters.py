@@ -20,7 +20,7 @@ class Tally:
         self.refused_connections = 0        # turned away by the connection limits
 
     def refused(self, answer: bytes) -> None:
-        """Count an error answer."""
+        """Count an error answer by its three-digit code."""
         self.errors[answer[:3]] += 1
 
     def by_verb(self) -> dict[str, int]:

@@ -18,7 +18,7 @@ class Link(Origin, Protocol):
     secure: bool                # cannot be eavesdropped on: TLS, or a client on this machine
 
     def write(self, data: bytes) -> None:
-        """Send bytes."""
+        """Send bytes; they are kept while the client does not read."""
 
     def unsent_bytes(self) -> int:
         """Return how many written bytes the kernel has not accepted yet."""
@@ -30,10 +30,10 @@ class Link(Origin, Protocol):
         """Return how much memory is held for what was written and the client has not read."""
 
     def pause(self) -> None:
-        """Stop reading."""
+        """Stop reading from the client."""
 
     def resume(self) -> None:
-        """Resume reading."""
+        """Read from the client again."""
 
     def end_trial(self) -> None:
         """End the trial: the client keeps its place."""

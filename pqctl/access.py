@@ -1,4 +1,4 @@
-"""How to connect to the servers: with or without TLS, and as which user."""
+"""Access to the servers: with or without TLS, and as which user."""
 
 from __future__ import annotations
 

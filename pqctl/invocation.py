@@ -61,7 +61,7 @@ class Call:
 
     @functools.cached_property
     def access(self) -> ClusterAccess:
-        """How to connect to the servers; raises click.UsageError."""
+        """Return how to connect to the servers; raises click.UsageError."""
         from sockpq import BadArguments
 
         found = find_access(self._options)

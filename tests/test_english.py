@@ -37,26 +37,46 @@ WORDS = {
 DENIED = re.compile(rf"\b(?:{'|'.join(WORDS)})\b", re.IGNORECASE)
 
 # A first line names the thing, or begins with a verb.
-CLAUSE = re.compile(r"(?:What|Which|Whose|Who|Whether|Nobody|Somebody)\b")
+CLAUSE = re.compile(r"(?:What|Which|Whose|Who|Whether|How|Nobody|Somebody)\b")
+# "Return whether .." instead of "Is it ..?"; a `?` in code is no question.
+QUESTION = re.compile(r"\?(?=\s|$)")
+# A function does something: "Handle a message", not "A message has come". The words before the verb are the subject
+# only if no clause or preposition is among them, as in "The job that is due next".
+_SUBJECT = r"(?:An?|The|Its?|One|This|Some|These|Messages?|Everything|Nothing|Time|All|Too much|Others|There)\b"
+_PLAIN = (
+    r"(?:(?!(?:that|which|who|whose|where|what|when|with|without|than|as|for|by|to|in|if|until|since|it|this|they|we)"
+    r"\b)[\w'`()-]+ ){0,4}?"
+)
+EVENT = re.compile(rf"{_SUBJECT} {_PLAIN}(?:has|have|had|is|are|was|were|came|may|must|will|can)\b")
 CODE = re.compile(r"`[^`]*`")
+
+
+Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def documented(tree: ast.AST) -> Iterator[tuple[Documented, str]]:
+    """The nodes of a module that have docstrings, with these."""
+    for node in ast.walk(tree):
+        if isinstance(node, Documented):
+            text = ast.get_docstring(node)
+            if text is not None:
+                yield node, text
 
 
 def docstrings(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """The docstrings in a module, with the lines on which they begin."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            text = ast.get_docstring(node)
-            if text is not None:
-                yield node.body[0].lineno, text
+    return ((node.body[0].lineno, text) for node, text in documented(tree))
 
 
 def translated(source: str) -> list[tuple[int, str]]:
     """The words, and the first lines, of docstrings that are not English, each with its line."""
     found = []
-    for line, text in docstrings(ast.parse(source)):
-        if CLAUSE.match(text):
-            found.append((line, text.splitlines()[0]))
-        found += [(line, word) for word in DENIED.findall(CODE.sub("", text))]
+    for node, text in documented(ast.parse(source)):
+        line, first, prose = node.body[0].lineno, text.splitlines()[0], CODE.sub("", text)
+        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if CLAUSE.match(text) or QUESTION.search(prose) or (is_function and EVENT.match(first)):
+            found.append((line, first))
+        found += [(line, word) for word in DENIED.findall(prose)]
     return found
 
 
@@ -66,10 +86,10 @@ def remarks(source: str) -> Iterator[tuple[int, str]]:
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string
     tree = ast.parse(source)
-    documented = {text for _, text in docstrings(tree)}
+    known = {text for _, text in docstrings(tree)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(text := node.value, str) and " " in text.strip():
-            yield from [(node.lineno, text)] * (inspect.cleandoc(text) not in documented)
+            yield from [(node.lineno, text)] * (inspect.cleandoc(text) not in known)
 
 
 def denied(text: str) -> list[str]:
@@ -108,6 +128,28 @@ def test_each_kind_is_found() -> None:
     assert translated('def f():\n    """Begin anew, and that is\n\n    Told to all."""\n') == [(2, "anew"), (2, "Told")]
     assert translated('def f(told):\n    """`told` is called; Whatever else."""\n') == []
     assert translated('"""Its length, and that of the other."""') == [(1, "that of the")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Is nothing queued?", "Send it; was one taken?", "How many there are.", "Begin.\n\n    Is it late? Then end.",
+        "A message of NOTIFY has come.", "The write buffer has emptied.", "It was worked on.", "Time may have passed.",
+    ],
+)
+def test_a_question_or_an_event_is_no_first_line(text: str) -> None:
+    assert translated(f'def f():\n    """{text}"""\n') == [(2, text.splitlines()[0])]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Return whether nothing is queued.", "The part behind `?`, or `a?b`.", "The job that is due next.",
+        "Handle a message that has come.", "The number of jobs when there is one.", "Send `HELP ?`.",
+    ],
+)
+def test_a_verb_or_a_noun_phrase_is_a_first_line(text: str) -> None:
+    assert translated(f'def f():\n    """{text}"""\n') == []
 
 
 def test_remarks_are_comments_and_messages() -> None:

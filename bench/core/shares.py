@@ -143,7 +143,7 @@ def _percent(counts: Mapping[str, int]) -> Mapping[str, float]:
 
 
 def off_by(found: Mapping[str, float], parts: Mapping[str, int]) -> float:
-    """How far a share is from its target at most, in percentage points."""
+    """Return the greatest distance of a share from its target, in percentage points."""
     total = sum(parts.values())
     return max(abs(found.get(name, 0.0) - 100 * part / total) for name, part in parts.items())
 

@@ -116,7 +116,7 @@ class Demo:
         self._say(f"{victim} runs again; {self._cluster.leader()} leads")
 
     def _over(self) -> bool:
-        """Does every job have a result, or has none come for so long that none will?"""
+        """Return whether every job has a result, or none has come for so long that none will."""
         done = len(self._collector.done)
         if done > self._done_before:
             self._done_before, self._done_at = done, time.monotonic()

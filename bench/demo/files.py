@@ -47,7 +47,7 @@ def digest(path: bytes) -> str:
 
 
 def changed_since(path: bytes, moment: float) -> bool:
-    """Was the file written, replaced or removed after `moment` (Unix time in seconds)?"""
+    """Return whether the file was written, replaced or removed after `moment` (Unix time in seconds)."""
     try:
         return os.stat(path).st_ctime >= moment
     except OSError:

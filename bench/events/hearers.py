@@ -23,7 +23,7 @@ class Hearers:
         self._pipe = pipe
 
     def heard(self) -> int:
-        """How many events all of them together have heard so far."""
+        """Return the number of events that all of them together have received so far."""
         self._pipe.send(None)
         count: int = self._pipe.recv()
         return count

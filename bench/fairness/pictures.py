@@ -64,7 +64,7 @@ def latencies() -> Figure:
 
 
 def levels() -> Figure:
-    """How much of the workers' time each level had, minute by minute."""
+    """Draw the part of the workers' time that each level had, minute by minute."""
     figure, panels = pictures.new_figure(3, "Share of the workers' time that went to queries in each level", width=3.4)
     minutes = range(FULL_MS // WINDOW_MS)
     for axes, discipline in zip(panels, (FIFO, PRIORITY, FAIR), strict=True):

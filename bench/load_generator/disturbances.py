@@ -94,7 +94,7 @@ async def wait_until_level(scene: Scene) -> None:
 
 
 def _level(words: list[str], name: str) -> bool:
-    """Does this line of CLUSTER STATUS show the node as a follower that has caught up?"""
+    """Return whether this line of CLUSTER STATUS shows the node as a follower that has caught up."""
     return len(words) > 8 and words[1] == name and words[4] == "FOLLOWER" and words[8].isdecimal() \
         and int(words[8]) <= LEVEL_ENTRIES
 

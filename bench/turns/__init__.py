@@ -1,1 +1,1 @@
-"""How many turns of a pulse a second, and what pulses cost."""
+"""The number of a pulse's turns in a second, and the cost of pulses."""

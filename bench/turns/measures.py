@@ -116,7 +116,7 @@ def _conversation(server: str) -> Iterator[_Conversation]:
 
 
 def _steps(talk: _Conversation, seconds: float) -> list[float]:
-    """How long each command of a queue without a rate takes."""
+    """Return how long each command of a queue without a rate takes."""
     times: list[float] = []
 
     def timed(command: bytes) -> list[bytes]:

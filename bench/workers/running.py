@@ -64,7 +64,7 @@ class WorkerRun:
         return self._count.stat().st_size
 
     def waits(self, seconds: float) -> list[float]:
-        """How long each task that sleeps for this long waited until it began, in seconds."""
+        """Return how long each task that sleeps for `seconds` waited until it began, in seconds."""
         lines = self._count.with_name("count.waits").read_text().splitlines()
         return [float(waited) for slept, waited in map(str.split, lines) if float(slept) == seconds]
 

@@ -23,7 +23,7 @@ def work(client: Client) -> None:
 
 
 def add_up(client: Client) -> None:
-    """All parts are counted: nobody puts results any more."""
+    """Add up the results when all parts have been counted."""
     total: Counter[str] = Counter()
     while job := client.get("counts", expire=60):
         with job:

@@ -1,4 +1,4 @@
-"""Many things at once in one process: which of these addresses answer? python probe_ports.py 10.0.0.1:22 10.0.0.2:80 ..
+"""Probes many addresses at once in one process: python probe_ports.py 10.0.0.1:22 10.0.0.2:80 ..
 
 A hundred tasks of one asyncio client share the work, and could do so with other processes.
 """

@@ -1,4 +1,4 @@
-"""How a node whose files are damaged comes back by itself: it sets them aside and rejoins as a node with an empty disk.
+"""The return of a node with damaged files: it sets them aside and rejoins like one with an empty disk.
 
 It has then forgotten what it acknowledged and for whom it voted, so it neither votes nor counts until a leader has
 brought it up to date and admitted it (raft/voter_admission.py). Nothing acknowledged is lost as long as the others are
@@ -62,7 +62,7 @@ class Rejoin:
 
     @property
     def waiting(self) -> bool:
-        """Has this node forgotten its promises, and not been admitted since?"""
+        """Return whether this node has forgotten its promises and has not been admitted since."""
         return self._record.waiting
 
     @property

@@ -15,11 +15,11 @@ class Listened:
         self._ready: _Groups | None = None
 
     def listening(self, channel: str) -> int:
-        """How many subscribers listen to this channel."""
+        """Return the number of subscribers that listen to this channel."""
         return sum(self.channels[group][2] for group in self._groups().find(channel))
 
     def looks(self) -> int:
-        """How many looks a channel costs at most."""
+        """Return the maximum number of look-ups that a channel costs."""
         return 1 + len(self._groups().lengths)
 
     def _groups(self) -> _Groups:

@@ -29,7 +29,7 @@ class Recording:
         return bool(self._recorded)
 
     def subscribed(self, types: Iterable[str], now: float) -> None:
-        """These are the types subscribed on this node from now on. `now`: monotonic seconds."""
+        """Set the types subscribed on this node from now on. `now`: monotonic seconds."""
         self._extend(self.own, now)
         self.own = frozenset(types)
         self.update(now)

@@ -252,7 +252,7 @@ class Journal(LogView):
 
     @property
     def voter(self) -> bool:
-        """Does this node have the right to vote? Durable; False in a new journal."""
+        """Return whether this node has the right to vote. Durable; False in a new journal."""
         return self._state.voter
 
     @property
@@ -262,7 +262,7 @@ class Journal(LogView):
 
     @property
     def unsynced(self) -> bool:
-        """Is something waiting for sync()? A new commit index alone does not count."""
+        """Return whether something waits for sync(). A new commit index alone does not count."""
         return bool(self._pending)
 
     def bytes_from(self, index: int) -> int:
@@ -271,26 +271,26 @@ class Journal(LogView):
 
     @property
     def empty(self) -> bool:
-        """Has this journal never held more than pysyncobj's first entry (index 1, term 0), nor any term?
+        """Return whether this journal never held more than pysyncobj's first entry (index 1, term 0), nor any term.
 
         No vote is given in term 0.
         """
         return not self.forgetful and self.last_index <= 1 and self._state.term == 0
 
     def has_room_for(self, entries: Sequence[Entry]) -> bool:
-        """Is there room for these entries besides unsynced changes and the reserve for Raft itself?"""
+        """Return whether there is room for these entries besides unsynced changes and the reserve for Raft itself."""
         size = sum([len(entry[0]) for entry in entries]) + self._pending_bytes + _BESIDE_BYTES_MAX
         size += journal_format.SECTOR_BYTES
         return self.segments.takes(size + (len(entries) + len(self._pending)) * journal_format.RECORD.size)
 
     @property
     def can_release(self) -> bool:
-        """Would release() allow segments to be deleted?"""
+        """Return whether release() would allow segments to be deleted."""
         return self._state.several_segments_covered()
 
     @property
     def can_shrink(self) -> bool:
-        """Would another snapshot allow segments to be deleted, at once or after the next one?"""
+        """Return whether another snapshot would allow segments to be deleted, at once or after the next one."""
         much = self.bytes_total >= self.segments.segment_bytes * limits.JOURNAL_EXHAUSTED
         return (much and self.segments.several) or self._state.several_segments_covered()
 

@@ -188,7 +188,7 @@ def body_crc(index: int, body: bytes) -> int:
 
 
 def is_blank(data: bytes, offset: int) -> bool:
-    """Is the sector at `offset` still all zeros, so that nothing was written there?"""
+    """Return whether the sector at `offset` is still all zeros, so that nothing was written there."""
     return data[offset] == 0 and data[offset:offset + SECTOR_BYTES] == _ZERO_SECTOR
 
 
@@ -226,7 +226,7 @@ def read_records(data: bytes, offset: int, header: Header) -> list[PlacedRecord]
 
 
 def is_torn(data: bytes, offset: int, header: Header | None) -> bool:
-    """Can the invalid frame at `offset` be explained by sectors that were never written (see above)?"""
+    """Return whether sectors that were never written explain the invalid frame at `offset` (see above)."""
     if offset + SECTOR_BYTES > len(data):
         return False
     if header is None:

@@ -69,7 +69,7 @@ class JournalState:
             self.table.first, self.table.next, self.covered, self.term, self.vote, self.voter, self.acknowledged)
 
     def several_segments_covered(self) -> bool:
-        """Do the entries that the newest snapshot covers begin in an older segment than they end?"""
+        """Return whether the entries that the newest snapshot covers begin in an older segment than they end."""
         table = self.table
         return table.first <= self.covered < table.next and table.location(table.first).segment < table.location(
             self.covered).segment
@@ -82,5 +82,5 @@ class JournalState:
         self.table.append_missing(restated.next - restated.first)
 
     def agrees(self, body: bytes) -> bool:
-        """Does the summary at the start of a later segment match this state?"""
+        """Return whether the summary at the start of a later segment matches this state."""
         return StateSummary(**msgpack.unpackb(body)) == self.restated()

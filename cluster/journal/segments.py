@@ -64,7 +64,7 @@ class Segments:
 
     @property
     def scarce(self) -> bool:
-        """Is there no room for more jobs?"""
+        """Return whether there is no room for more jobs."""
         return self.room_bytes < self._segment_bytes * limits.JOURNAL_SCARCE
 
     @property
@@ -74,7 +74,7 @@ class Segments:
 
     @property
     def several(self) -> bool:
-        """Are there segments before the one in use?"""
+        """Return whether there are segments before the one in use."""
         return self._oldest < self.active
 
     @property
@@ -98,7 +98,7 @@ class Segments:
         return [*sorted(ends.items()), (self.active, self.position)]
 
     def takes(self, length: int) -> bool:
-        """Can a frame of this length be written without using the reserve? Allocates space if necessary."""
+        """Return whether a frame of this length can be written without the reserve; allocates space if necessary."""
         if self._leaves_reserve(length):
             return True
         return not self.short and self.try_to_prepare(length + self._reserve_bytes)
@@ -188,7 +188,7 @@ class Segments:
         self.active, self.position, self.sequence = 1, 0, 0
 
     def fits(self, length: int) -> bool:
-        """Does a frame of this length fit into the segment in use?"""
+        """Return whether a frame of this length fits into the segment in use."""
         return self.position + length <= self.active_bytes
 
     def advance(self, length: int) -> None:
@@ -311,7 +311,7 @@ class Segments:
             self.prepare(wait=False)
 
     def _may_go_on(self) -> bool:
-        """Is the next segment still being created, and must it not be known yet whether there is room for it?"""
+        """Return whether the next segment is still being created and need not be known to fit on the disk yet."""
         assert self._preparing is not None
         left = self.active_bytes - self.position
         return not self._preparing[2].done() and left >= self._segment_bytes * limits.JOURNAL_EXHAUSTED

@@ -128,7 +128,7 @@ class ClientQueues:
         self.count += 1
 
     def _take_back_fragment(self, cut: Cut, queued: Queued) -> _ClientQueue | None:
-        """The next fragment will be this one again; returns the queue, or None if its operation was withdrawn."""
+        """Offer this fragment as the next one again; return the queue, None if its operation was withdrawn."""
         own = self._of(queued[_CLIENT])
         if cut.complete:
             self._put_first(own, cut.queued)

@@ -36,7 +36,7 @@ class CommitDelay:
             self._begin(answered, now)
 
     def should_wait(self) -> bool:
-        """Should the queued operations wait a little longer before they are proposed?"""
+        """Return whether the queued operations should wait a little longer before they are proposed."""
         proposer, answered = self._proposer, self._answered
         if answered is None or self._until is None or not proposer.ready:
             return False

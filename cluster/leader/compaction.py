@@ -31,7 +31,7 @@ class Compaction:
         self._long_since: float | None = float("-inf")
 
     def begins(self, now: float, *, no_room: bool, short: bool = False) -> bool:
-        """Is it time for a snapshot? If so, it counts as begun.
+        """Return whether it is time for a snapshot, which then counts as begun.
 
         `now`: monotonic seconds; `no_room`: this node refuses jobs for lack of room; `short`: room should be made.
         """
@@ -56,7 +56,7 @@ class Compaction:
         return self._journal.last_index - self._store.newest_index > limits.COMPACTION_ENTRIES
 
     def _helps(self, short: bool) -> bool:
-        """Is there no room for the next segment, or little, and would a snapshot free some?"""
+        """Return whether there is little or no room for the next segment and a snapshot would free some."""
         journal = self._journal
         held_bytes = 0 if self._pages is None else self._pages.held_bytes
         if not self._news or not (journal.can_shrink or held_bytes):

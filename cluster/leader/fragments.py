@@ -93,7 +93,7 @@ class Cut:
 
     @property
     def complete(self) -> bool:
-        """Was the last fragment taken?"""
+        """Return whether the last fragment was taken."""
         return self._offset >= len(self._data)
 
     @property

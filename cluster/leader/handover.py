@@ -69,7 +69,7 @@ class Handover:
         self.wanted, self._to = False, None
 
     def successors(self) -> bool:
-        """Is there a node that could take over, now or soon?"""
+        """Return whether there is a node that could take over, now or soon."""
         return any(peer.up and peer.info is not None and peer.info.online for peer in self._transport.quorum.peers)
 
     def _unfit(self, peer: Peer) -> str | None:

@@ -168,30 +168,30 @@ class Leadership:
 
     @property
     def settled(self) -> bool:
-        """Does this leadership go on as it is: announced, no one to promote, nothing to hand over?"""
+        """Return whether this leadership goes on as it is: announced, no one to promote, nothing to hand over."""
         return (
             self.announced and self.online and self._members.belongs and not self.handover.wanted and not self.halted
             and not self._exhausted and self._members.learner is None
         )
 
     def leading(self) -> bool:
-        """Can this node execute operators' commands? Whether it serves clients is another question.
+        """Return whether this node can execute operators' commands; it may not be serving clients.
 
         A removed leader cannot: it still counts the old voters, among whom no further change may be decided.
         """
         return self._members.belongs and self._in_contact(self._clock.monotonic())
 
     def holds_lease(self) -> bool:
-        """Does this node serve, and at this very moment no other can?"""
+        """Return whether this node serves and no other can at this moment."""
         return self.serving and self.is_sole_leader()
 
     def is_sole_leader(self) -> bool:
-        """Does this node lead, and certainly no other?"""
+        """Return whether this node leads and certainly no other does."""
         now = self._clock.monotonic()
         return self._replica.is_leader and self.announced and now < self._transport.lease_until()
 
     def _in_contact(self, now: float) -> bool:
-        """Does this node lead, as far as it knows, and has a majority answered it a short time ago?"""
+        """Return whether this node believes that it leads and a majority answered it a short time ago."""
         return self._replica.is_leader and self.announced and now < self._transport.in_contact_until()
 
     def _may_serve(self, now: float) -> bool:
@@ -213,7 +213,7 @@ class Leadership:
 
     @property
     def announced(self) -> bool:
-        """Has our Lead entry of this term been applied here?"""
+        """Return whether our Lead entry of this term has been applied here."""
         return self._machine.term == self._replica.term and self._machine.leader == self._settings.name
 
     def _change(self, serving: bool, now: float) -> None:
@@ -289,14 +289,14 @@ class Leadership:
         ]
 
     def ahead_ms(self, peer: Peer) -> int | None:
-        """How far the peer's wall clock is ahead of ours, None if unknown. Delayed messages blur it."""
+        """Return by how much the peer's wall clock is ahead of ours, None if unknown. Delayed messages blur it."""
         if peer.info is None or not peer.info.wall_ms:
             return None
         age_ms = int((self._clock.monotonic() - peer.info_at) * 1000)
         return peer.info.wall_ms + age_ms - self._clock.wall_ms()
 
     def errors_ms(self) -> tuple[int, int] | None:
-        """How far this node's wall clock and replicated time are ahead of the median of the voters' wall clocks.
+        """Return by how much this node's wall clock and replicated time are ahead of the voters' median wall clock.
 
         None while the median or replicated time is unknown.
         """

@@ -39,7 +39,7 @@ class Members:
 
     @property
     def changed(self) -> bool:
-        """Has the replicated membership changed since follow() was last called?"""
+        """Return whether the replicated membership has changed since the last call of follow()."""
         return self._machine.membership is not self._followed
 
     def follow(self) -> None:

@@ -197,7 +197,7 @@ class Proposer:
 
     @property
     def idle(self) -> bool:
-        """Is nothing queued and nothing in flight?"""
+        """Return whether nothing is queued and nothing is in flight."""
         return not self.queued and not self._flying
 
     @property

@@ -61,7 +61,7 @@ class StateForEntries:
                 self._help(peer, stuck, now)
 
     def _is_less(self, stuck: Stuck) -> bool:
-        """Does the state take less than the entries that the follower lacks?"""
+        """Return whether the state takes less than the entries that the follower lacks."""
         state_bytes = self._machine.hot_bytes + (0 if self._pages is None else self._pages.live_bytes)
         return state_bytes <= max(limits.STATE_FOR_ENTRIES_BYTES, self._journal.bytes_from(stuck.applied + 1))
 

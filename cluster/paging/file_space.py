@@ -74,19 +74,19 @@ class PageSegments(Protocol):
     disk: Disk
 
     def old_segment(self, number: int) -> Segment:
-        """A file of an earlier process. Raises PageLost."""
+        """Return the segment of an earlier process. Raises PageLost."""
 
     def new_segment(self) -> Segment | None:
-        """An empty segment; None: there is no room for one."""
+        """Return an empty segment, None if there is no room for one."""
 
     def no_room(self, error: OSError) -> None:
-        """A page could not be written. Raises the error if it is more than a lack of room."""
+        """Note that a page could not be written; raise the error if it is more than a lack of room."""
 
     def wrote(self, count: int) -> None:
         """Note that `count` bytes were written."""
 
     def remove(self, segment: Segment) -> None:
-        """The state does not need the segment any more."""
+        """Delete a segment that the state does not need any more."""
 
     def forget(self, space: FileSpace) -> None:
         """Forget a space that was dropped."""
@@ -218,7 +218,7 @@ class FileSpace:
         return place.number
 
     def settle(self) -> None:
-        """All pages of an earlier process are adopted."""
+        """Find segments to give up or delete, once all pages of an earlier process have been adopted."""
         many = len(self._segments) > MANY_SEGMENTS
         usual_bytes = SEGMENT_BYTES if many else min(SEGMENT_BYTES, SEGMENT_BYTES_MIN)
         for segment in list(self._segments.values()):
@@ -245,7 +245,7 @@ class FileSpace:
                 self._look_at(segment)
 
     def free(self, number: int) -> None:
-        """The page is not needed any more."""
+        """Note that the page is not needed any more."""
         place = self._place(number)
         segment = self._segments[place.segment]
         del self._places[number]
@@ -256,7 +256,7 @@ class FileSpace:
             self._nothing_in_last(segment)
 
     def _nothing_in_last(self, segment: Segment) -> None:
-        """The last segment has no live pages: remove it, or go on with it if nothing of it is in its file."""
+        """Remove the last segment, which has no live pages, or go on with it if its file is still empty."""
         self._buffer.clear()
         segment.size = segment.written
         if segment.written:
@@ -333,7 +333,7 @@ class FileSpace:
         return True
 
     def expect(self, number: int) -> None:
-        """The page will be read soon."""
+        """Prepare for the page to be read soon."""
         place = self._place(number)
         segment = self._segments[place.segment]
         if place.offset < segment.written:
@@ -355,7 +355,7 @@ class FileSpace:
 
 
 def _much_is_dead(segment: Segment) -> bool:
-    """Is so much of it dead that giving it up is worth the writing?"""
+    """Return whether so much of the segment is dead that giving it up is worth the writing."""
     dead = segment.size - segment.live_bytes
     return dead >= WRITE_BYTES and segment.live_bytes * 100 < segment.size * SHORT_SPARSE_PERCENT
 

@@ -77,7 +77,7 @@ class PageFiles:
         self._next = max(self._left, default=0) + 1
 
     def settle(self) -> None:
-        """A process has loaded its state: remove what nothing needs, and give up files of which little is needed."""
+        """Delete files that the loaded state does not need, and give up those of which it needs little."""
         for space in self._spaces:
             space.settle()
         self._sweep()
@@ -98,7 +98,10 @@ class PageFiles:
         return bool(segments) and not any(segment.doubtful for segment in segments)
 
     def name(self, index: int) -> dict[int, int]:
-        """A snapshot up to this entry is about to name all pages; returns the sizes of their files. Raises OSError."""
+        """Prepare a snapshot up to this entry, which will name all pages; return the sizes of their files.
+
+        Raises OSError.
+        """
         for space in self._spaces:
             space.flush()
         self.named[index] = self.named.get(index, frozenset()) | frozenset(self.segments)
@@ -125,7 +128,7 @@ class PageFiles:
             self.disk.close(file)
 
     def synced(self, sizes: dict[int, int]) -> None:
-        """A child has synced these files up to their sizes."""
+        """Note that a child process has synced these files up to their sizes."""
         for number, size in sizes.items():
             segment = self.segments.get(number)
             if segment is not None:
@@ -220,7 +223,7 @@ class PageFiles:
         return segment
 
     def no_room(self, error: OSError) -> None:
-        """A page could not be written. Raises the error if it is more than a lack of room."""
+        """Note that a page could not be written; raises the error if it is more than a lack of room."""
         if not passes(error):
             raise error
         if not self._told:

@@ -80,7 +80,7 @@ class Elections:
         self._restart_timer()
 
     def leader_alive(self) -> bool:
-        """Has the leader been heard within the shortest election timeout?"""
+        """Return whether the leader has been heard within the shortest election timeout."""
         return self.silence_s() < self._min_s
 
     @property
@@ -165,7 +165,7 @@ class Elections:
             context.send(peer, question)
 
     def _alone(self) -> bool:
-        """Is this node the only voter?"""
+        """Return whether this node is the only voter."""
         return self._quorum.voters == {self._context.name}
 
     def pre_vote_requested(self, peer: Peer, message: PreVote) -> None:
@@ -268,7 +268,10 @@ class Elections:
 
     @property
     def offered(self) -> bool:
-        """Leader: was another node asked to take over in this term? It may do so at any time, so there is no lease."""
+        """Leader: return whether another node was asked to take over in this term.
+
+        It may do so at any time, so there is no lease.
+        """
         return self._offered_term == self._context.replica.term
 
     def stand_again(self) -> None:

@@ -119,7 +119,7 @@ class Context:
             self.network.send(peer.name, message)
 
     def leads(self) -> bool:
-        """Does this node believe to be the leader of the current term?"""
+        """Return whether this node believes that it is the leader of the current term."""
         return self.replica.is_leader
 
     def adopt_term(self, peer: Peer, term: int) -> None:

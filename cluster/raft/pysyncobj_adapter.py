@@ -229,7 +229,7 @@ class Replica(SyncObj):  # type: ignore[misc]  # pysyncobj has no types
 
     @property
     def attention(self) -> bool:
-        """Was the library given something since its last tick began?"""
+        """Return whether the library was given something since its last tick began."""
         return bool(self._transport.attention)
 
     def _state_changed(self, _before: int, _after: int) -> None:
@@ -310,7 +310,7 @@ class Replica(SyncObj):  # type: ignore[misc]  # pysyncobj has no types
         self._SyncObj__newAppendEntriesTime = now + self._heartbeat_s
 
     def follows(self, node: PeerNode, term: int) -> bool:
-        """Is this node a follower of that one, in this term, which is the present one?"""
+        """Return whether this node is a follower of that one in this term, which must be the present one."""
         return (
             self._SyncObj__raftState == _FOLLOWER and self._SyncObj__raftLeader is node
             and self._SyncObj__raftCurrentTerm == term and not self._SyncObj__transferInProgress

@@ -104,7 +104,7 @@ class Quorum:
 
 
 def _counts(peer: Peer, term: int) -> bool:
-    """Did this voter answer in this term, and does it have the right to vote?
+    """Return whether this voter answered in this term and has the right to vote.
 
     A node that lost its disk may have promised a newer leader not to answer us. It counts again once it is admitted.
     """

@@ -77,7 +77,10 @@ class SteadyLane:
                 replica.commit_to(index)
 
     def _of_own_term(self, index: int) -> bool:
-        """Is this entry of the leader's term? An older one may still be replaced, however many have it."""
+        """Return whether this entry is of the leader's term.
+
+        An older one may still be replaced, however many have it.
+        """
         return self._context.journal.term_at(index) == self._context.replica.term
 
     def _append(self) -> bool:
@@ -105,7 +108,7 @@ class SteadyLane:
         return True
 
     def _in_step(self, peer: Peer, journal: Journal, term: int) -> bool:
-        """Was everything up to the end of the log sent to this peer, on this connection, and does it keep up?"""
+        """Return whether this peer got the whole log on this connection and keeps up."""
         return (
             peer.sent_up_to == (journal.last_index, journal.last_term) and peer.term == term and peer.sending is None
             and self._context.network.buffered_bytes(peer.name) <= limits.CHOKE_BYTES
@@ -139,6 +142,6 @@ class SteadyLane:
         return True
 
     def _continues(self, message: Append) -> bool:
-        """Does our log end where the entries of this message begin?"""
+        """Return whether our log ends where the entries of this message begin."""
         journal = self._context.journal
         return message.prev_index == journal.last_index and message.prev_term == journal.last_term

@@ -301,7 +301,7 @@ class RaftTransport(WatchedTransport):
 
     @property
     def unsettled(self) -> bool:
-        """Is there a peer that needs more than entries and heartbeats: a snapshot, patience, admission, a farewell?"""
+        """Return whether a peer needs more than entries and heartbeats: a snapshot, patience, admission, a farewell."""
         return self.members_leaving or any(
             peer.choked or peer.sending is not None or (peer.up and (peer.info is None or not peer.info.voter))
             for peer in self.peers.values()
@@ -319,7 +319,10 @@ class RaftTransport(WatchedTransport):
         return float("-inf") if self.elections.offered else self.quorum.promised_until()
 
     def lapsed(self, now: float) -> bool:
-        """Leader: is the lease over? `now`: monotonic seconds. This is asked when an acknowledgement arrives."""
+        """Leader: return whether the lease is over, on the arrival of an acknowledgement.
+
+        `now`: monotonic seconds.
+        """
         if now < self._lease_ends or not self.context.leads() or now < self.lease_until():
             return False
         self.lease.lapsed(now)

@@ -72,7 +72,7 @@ class Admission:
                 context.send(peer, Admit(context.replica.term))
 
     def _leads_without(self, newcomer: Peer) -> bool:
-        """Has a majority answered since the newcomer was found? It does not count, as it is not one that may vote."""
+        """Return whether a majority has answered since the newcomer was found, not counting the newcomer."""
         quorum = self._quorum
         acknowledged = sum(
             1 for peer in quorum.peers

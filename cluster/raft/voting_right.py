@@ -45,15 +45,15 @@ class VotingRight:
 
     @property
     def held(self) -> bool:
-        """May this node vote, and does what it acknowledges count?"""
+        """Return whether this node may vote, and what it acknowledges counts."""
         return self._context.journal.voter and not self._asks
 
     def may_vote(self, term: int, last_term: int, last_index: int) -> bool:
-        """May this node vote in this term for a node whose log ends so?"""
+        """Return whether this node may vote in this term for a node whose log ends so."""
         return self.held and term > self.no_vote_up_to and self.allows(last_term, last_index)
 
     def allows(self, last_term: int, last_index: int) -> bool:
-        """Does a log that ends so hold everything that this node may have forgotten?"""
+        """Return whether a log that ends so holds everything that this node may have forgotten."""
         return (last_term, last_index) >= self._furthest
 
     def started(self) -> None:

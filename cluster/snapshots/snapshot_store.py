@@ -154,17 +154,17 @@ class SnapshotStore:
 
     @property
     def busy(self) -> bool:
-        """Is a snapshot being written, or did the last attempt fail a moment ago?"""
+        """Return whether a snapshot is being written or the last attempt failed a moment ago."""
         return self._task is not None or self.failing
 
     @property
     def writing(self) -> bool:
-        """Is a snapshot being written?"""
+        """Return whether a snapshot is being written."""
         return self._task is not None
 
     @property
     def failing(self) -> bool:
-        """Did the last attempt to write a snapshot fail a moment ago?"""
+        """Return whether the last attempt to write a snapshot failed a moment ago."""
         return self._clock() < self._retry_at
 
     def serialize(self, data: tuple[Any, Entry, Entry, Iterable[Any]], id: int) -> None:  # noqa: A002
@@ -249,7 +249,7 @@ class SnapshotStore:
         self._keep_pages()
 
     def note(self, error: str) -> None:
-        """A background task has failed with this: a lost page of jobs, or lost names of files, must stop the node."""
+        """Remember the error of a background task: lost pages or file names must stop the node."""
         for kind in (PageLost, NamesNotSynced):
             if error.startswith(kind.__name__):
                 self.load_error = kind(error.partition(": ")[2])
@@ -273,7 +273,7 @@ class SnapshotStore:
 
     @property
     def lacks_space(self) -> bool:
-        """Was there no space for a snapshot a moment ago?"""
+        """Return whether there was no space for a snapshot a moment ago."""
         return self._clock() < self._lacks_until
 
     def retry(self) -> None:

@@ -23,7 +23,7 @@ def drop(file: int) -> None:
 
 
 def resident(file: int) -> bool:
-    """Is any page of the file in the cache?"""
+    """Return whether any page of the file is in the cache."""
     size = os.fstat(file).st_size
     if not size:
         return False

@@ -60,7 +60,7 @@ class Chain:
         self._checkpoints.clear()
 
     def extend(self, index: int, entry: bytes, replies: list[Any]) -> None:
-        """The entry was applied and these are its replies, as core.digests_of returns them."""
+        """Add an applied entry and its replies, as core.digests_of returns them."""
         self.index = index
         answers = _encode(replies)
         if not self._due and len(entry) + len(answers) < limits.BACKGROUND_HASH_BYTES:

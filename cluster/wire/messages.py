@@ -86,7 +86,7 @@ class Info(Struct, tag="info", frozen=True):
 
 
 def is_news(before: Info | None, info: Info) -> bool:
-    """Does this say more of a node than its position in the log and its time?"""
+    """Return whether `info` differs from `before` in more than the node's position in the log and its time."""
     return before is None or (
         info.role != before.role or info.term != before.term or info.online is not before.online
         or info.voter is not before.voter or info.empty is not before.empty or info.full is not before.full

@@ -45,7 +45,7 @@ class Addresses:
         return hello if self._moved and self.told == hello.address else msgspec.structs.replace(hello, client="")
 
     def missed(self) -> None:
-        """No node with its name answered at the present address: try the other one, if there is one."""
+        """Switch to the other address, if there is one: no node with its name answered at the present one."""
         other = self._configured if self._moved else self.told
         if other and other != self.present:
             self._moved = not self._moved

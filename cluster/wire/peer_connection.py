@@ -24,13 +24,13 @@ class Events(Protocol):
         """Called when the connection has ended."""
 
     def writable(self, connection: PeerConnection) -> None:
-        """The write buffer has emptied."""
+        """Handle that the write buffer has emptied."""
 
     def greeted(self, connection: PeerConnection, hello: Hello) -> None:
-        """A Hello arrived. Raises ValueError if its sender is refused."""
+        """Handle a Hello. Raises ValueError to refuse its sender."""
 
     def received(self, connection: PeerConnection, message: Message) -> None:
-        """A message arrived after the greeting."""
+        """Handle a message that arrived after the greeting."""
 
     def receives_large(self, connection: PeerConnection) -> None:
         """Part of a large message arrived: its sender is busy with it, not silent."""

@@ -114,7 +114,7 @@ class TlsTransport(asyncio.Protocol, asyncio.Transport):
 
     @property
     def waits_for_us(self) -> bool:
-        """Is it our turn in the handshake?"""
+        """Return whether it is our turn in the handshake."""
         return self._queued
 
     def refuse(self, why: str) -> None:

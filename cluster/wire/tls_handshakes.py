@@ -25,7 +25,7 @@ class Handshake(Protocol):
 
     @property
     def waits_for_us(self) -> bool:
-        """Has it sent something that was not handled yet?"""
+        """Return whether the other side has sent something that was not handled yet."""
 
     def refuse(self, why: str) -> None:
         """Log the reason and close the connection."""

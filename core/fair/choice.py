@@ -115,5 +115,5 @@ def _pass_paused(scheduler: FairScheduler, level: int, first: _Place | None) -> 
 
 
 def take(scheduler: FairScheduler, found: FairChoice) -> None:
-    """The job is handed out by this choice: its group goes behind its equals."""
+    """Move the group of the chosen job, which is handed out, behind its equals."""
     scheduler.renew(found.account)

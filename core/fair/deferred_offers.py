@@ -20,7 +20,10 @@ class Task(Struct, gc=False):
 
 
 class DeferredOffers:
-    """The tasks in progress. `returns`: is this group to be offered? `offer` offers it."""
+    """The tasks in progress.
+
+    `returns`: tells whether a group is to be offered; `offer` offers it.
+    """
 
     __slots__ = ("_offer", "_queue_groups", "_queues", "_returns", "tasks")
 

@@ -91,11 +91,11 @@ class Levels(Struct, gc=False, eq=False):
         return left > right or (left == right and one < other)
 
     def refill(self, level: int) -> None:
-        """A level that was empty has a group again: it gets no burst for the time it was empty."""
+        """Set the time of a level that has a group again to the present: no burst for the time it was empty."""
         self.time_us[level] = self.level0_us() // self.settings.multiplier**level
 
     def charge(self, account: GroupAccount, run_us: int) -> None:
-        """The group has used `run_us`: it may come to another level, and the levels on the way have had that time."""
+        """Charge the group `run_us`, perhaps to another level; the levels on the way are charged for that time."""
         thresholds = self.settings.thresholds_s
         account.used_us += run_us
         old, new = account.level, len(thresholds) - 1

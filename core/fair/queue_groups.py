@@ -72,7 +72,7 @@ class QueueGroups(Struct, gc=False, eq=False):
         return None if jobs is None else jobs.first
 
     def add(self, job: Job, group: str) -> None:
-        """A job that could be handed out came; it is in the queue's list already."""
+        """List a job of the group that can be handed out and is in the queue's list already."""
         if self.ready is None:
             if group == self.queue.name:
                 return
@@ -87,7 +87,7 @@ class QueueGroups(Struct, gc=False, eq=False):
             self.foreign.add(job)
 
     def remove(self, job: Job, group: str) -> None:
-        """The job is gone, from the queue's list too."""
+        """Remove a job of the group that is no longer in the queue's list."""
         if self.ready is None:
             return
         if group != self.queue.name:

@@ -157,7 +157,7 @@ class FairScheduler:
     # ---- which jobs are next
 
     def refresh(self, queue: Queue) -> None:
-        """The queue was closed or opened."""
+        """Follow that the queue was closed or opened."""
         groups = self.queue_groups.get(queue.name)
         if groups is not None:
             self._firsts.queue_changed(groups)
@@ -358,7 +358,7 @@ class FairScheduler:
         return self.next_turn - 1
 
     def renew(self, account: GroupAccount) -> None:
-        """The group was chosen: it goes behind its equals."""
+        """Move the chosen group behind its equals."""
         least = self.levels.least_us[account.level]
         priority_us = account.priority_us if least is None else max(account.priority_us, least)
         self.levels.least_us[account.level] = priority_us
@@ -378,7 +378,7 @@ class FairScheduler:
     # ---- time
 
     def charge(self, group: str, run_us: int) -> int:
-        """A hand-out of the group has run for this long, or since its last charge.
+        """Charge the group for a hand-out that ran so long, or since its last charge.
 
         Returns in how many queues with many groups it moves.
         """
@@ -446,7 +446,7 @@ class FairScheduler:
             groups.restore(eligible)
 
     def end_restore(self) -> None:
-        """All accounts are there: their jobs are listed, and those offered take their places."""
+        """List the jobs of all restored accounts, and give offered ones their places."""
         self._left.clear()
         offered = [account for account in self.accounts.values() if account.offered]
         for account in offered:
@@ -477,7 +477,7 @@ class FairScheduler:
         self._saved = self._saved_levels = None
 
     def undo(self) -> None:
-        """The jobs are again where they were at `save`; so are now times, priorities, and turns."""
+        """Restore times, priorities and turns of the last `save`; the jobs have been moved back already."""
         saved, levels = self._saved, self._saved_levels
         assert saved is not None
         assert levels is not None

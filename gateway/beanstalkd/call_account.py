@@ -39,7 +39,10 @@ class CountedCall:
         return self
 
     def tell(self, data: bytes | None) -> None:
-        """It has its outcome."""
+        """Report the outcome once, and release the call's memory.
+
+        `data`: the outcome encoded, None if it is unknown.
+        """
         told, self._told = self._told, None
         if told is not None:
             self._account.hold(self, 0)

@@ -75,7 +75,7 @@ def _pause(call: calls.Pause, session: int) -> Operation:
 
 
 def _give_back(call: calls.GiveBack, session: int, part: int = 0) -> Operation | None:
-    """The end of the session gives back any number of jobs at once."""
+    """Return this part of the call: undelivered jobs one by one, then all others by the end of the session."""
     if part < len(call.undelivered):
         return Return(call.undelivered[part])
     return CloseSession(session, release=True) if call.handles and part == len(call.undelivered) else None

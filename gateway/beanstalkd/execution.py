@@ -157,7 +157,7 @@ class OperationExecution:
         return CallFailure.NOT_FOUND if self._numbered(get) is None else None
 
     def _existed(self, change: Delete | Kick) -> CallFailure | None:
-        """A job that is gone was perhaps changed by an earlier attempt, as only the log can tell."""
+        """Return NOT_FOUND for a job that is gone, unless an earlier attempt may have changed it: ask the log then."""
         self._count = 0
         if change.selector is None:
             return None

@@ -107,8 +107,7 @@ class QueuedCall:
 class Ended:
     """A forwarded call that has its outcome already."""
 
-    def cancel(self) -> None:
-        """See RunningCall."""
+    def cancel(self) -> None: ...
 
 
 class BeanstalkdConnection(ClientConnection):
@@ -120,7 +119,7 @@ class BeanstalkdConnection(ClientConnection):
         super().__init__(listener.server, listener.backend(self._principal), listener)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client has come; it is closed at once if its network or the limits do not allow it."""
+        """Accept a client, or close it at once if its network or the limits do not allow it."""
         listener = self._listener
         host, number = (transport.get_extra_info("peername") or ("", 0))[:2]        # empty: it is gone already
         if host and not listener.port.admits(host):

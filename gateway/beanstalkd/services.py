@@ -20,10 +20,10 @@ class NodeServices(Protocol):
     budget: int                     # see beanstalk.turns
 
     def do_in_line(self, do: Callable[[], None]) -> None:
-        """See beanstalk.turns."""
+        """Call `do` in a later turn (see beanstalk.turns)."""
 
     def do_piece(self, piece: Callable[[], bool]) -> None:
-        """See beanstalk.turns."""
+        """Call `piece`, which does a piece of a long answer, in its turn (see beanstalk.turns)."""
 
 
 class Principal:

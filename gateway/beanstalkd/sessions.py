@@ -23,39 +23,39 @@ class NodeSession:
 
 
 class NodeSessions:
-    """All of them. They end when this node is silent for long."""
+    """All sessions of this node's connections. They end when the node is silent for long."""
 
     def __init__(self) -> None:
         self._all: dict[int, None] = {}
         self._free: list[NodeSession] = []
 
     def portions(self) -> list[tuple[int, ...]]:
-        """The numbers of all sessions, in portions that may be kept at once."""
+        """Return the numbers of all sessions, in portions that may be kept at once."""
         numbers = list(self._all)
         return [tuple(numbers[start:start + KEPT_MAX]) for start in range(0, len(numbers), KEPT_MAX)]
 
     def opened(self, number: int) -> NodeSession:
-        """A new session, which its connection uses."""
+        """Return a new session for the connection to use."""
         self._all[number] = None
         return NodeSession(number)
 
     def ended(self, session: NodeSession) -> None:
-        """The session has ended."""
+        """Forget a session that has ended."""
         self._all.pop(session.number, None)
 
     def lost(self, session: NodeSession) -> None:
-        """The session has ended as this node was silent; so have those that are free, or will, as they are not used."""
+        """Forget a session that ended because this node was silent, and all free ones, which end like it."""
         self.ended(session)
         for free in self._free:
             self.ended(free)
         self._free.clear()
 
     def take(self) -> NodeSession | None:
-        """A free session, None if there is none."""
+        """Return a free session, None if there is none."""
         return self._free.pop() if self._free else None
 
     def give_back(self, session: NodeSession) -> None:
-        """The connection that used it has ended, and nothing is bound to it."""
+        """Keep the session of an ended connection for others; nothing is bound to it."""
         if len(self._free) < FREE_MAX:
             self._free.append(session)
         else:

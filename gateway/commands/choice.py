@@ -1,4 +1,4 @@
-"""How a connection influences the choice among several queues: its policy and its turns."""
+"""The influence of a connection on the choice among several queues: its policy and its turns."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ FEW_NAMES = 50          # as many are looked at in no time
 
 
 class Hearing:
-    """The subscription of a connection, and the connection as its subscriber."""
+    """The subscription of a connection, which is also its subscriber."""
 
     def __init__(self, client: Client, subscriptions: Subscriptions) -> None:
         self._client = client
@@ -29,26 +29,26 @@ class Hearing:
         self.may_hear = client.guard.may_hear       # whether the rights of the client cover such an event
 
     def hears(self, wish: Filter) -> bool:
-        """Return whether the subscription has been exactly this one so far."""
+        """Return whether the subscription has this filter and has caught up with the history."""
         return self._subscription is not None and self._subscription.wish == wish and not self._subscription.behind
 
     def add(self, wish: Filter, after: int | None) -> None:
-        """Subscribe; nothing is written before `begin`."""
+        """Subscribe to events after this number, None for from now on; nothing is written before `begin`."""
         self._subscription = self._subscriptions.add(self, wish, after)
         self.held_bytes = wish.held_bytes
 
     def skip(self, newest: int) -> None:
-        """Leave out all up to this number."""
+        """Leave out the events up to the number `newest`."""
         if self._subscription is not None:
             self._subscriptions.skip(self._subscription, newest)
 
     def begin(self) -> None:
-        """Hear what happens."""
+        """Write events from now on, those since `add` first."""
         if self._subscription is not None:
             self._subscriptions.begin(self._subscription)
 
     def cancel(self) -> None:
-        """End the subscription. What has happened before is written, if there is still somebody to read it."""
+        """End the subscription; events that are due are still written unless the connection is closed."""
         if self._subscription is not None:
             if not self._client.closed:
                 self.flush()
@@ -56,18 +56,18 @@ class Hearing:
             self._subscription = None
 
     def flush(self) -> None:
-        """Write what has happened."""
+        """Write the events that are due without waiting for the end of the turn."""
         if self._subscription is not None:
             self._subscriptions.flush(self._subscription)
 
     # ---- Subscriber
 
     def tell(self, lines: list[bytes]) -> None:
-        """Send lines."""
+        """Send the lines of events, which other subscribers may be sent as well."""
         self._client.link.tell(lines)
 
     def unsent_bytes(self) -> int:
-        """How much of what was sent the client has not taken yet."""
+        """Return how many of the bytes sent the client has not taken yet."""
         return self._client.link.unsent_bytes()
 
     def may_stay(self) -> bool:
@@ -75,14 +75,14 @@ class Hearing:
         return not self._client.guard.unauthenticated
 
     def cut(self, why: str) -> None:
-        """Close the connection."""
+        """Close the connection at once; `why` is logged."""
         self._client.cut(why)
 
 
 def subscribe(client: Client, command: Command) -> None:
-    """SUBSCRIBE: hear events from now on, or from after a number; a subscription before it ends.
+    """SUBSCRIBE: subscribe to events from now on, or after a number; replaces an earlier subscription.
 
-    One of many names has a turn of its own, and one in place of another waits while much may still be due to that one.
+    One with many names waits for its turn; one that replaces another waits while subscribers cannot keep up.
     """
     wish, after = command.arguments
     if len(wish.names) + len(wish.prefixes) > FEW_NAMES or _waits(client):
@@ -111,7 +111,7 @@ async def _subscribe_in_turn(client: Client, wish: Filter, after: int | None) ->
 
 
 def _subscribed(client: Client, wish: Filter, after: int | None) -> tuple[bytes, Hearing | None]:
-    """Subscribe; returns the answer, and what begins behind it, None if nothing does."""
+    """Subscribe; return the answer, and the subscription to begin after it, None if none does."""
     subscriptions = client.hub.subscriptions
     before = client.state.subscribed
     if after is not None and not subscriptions.may_begin(wish, after):
@@ -130,12 +130,15 @@ def _subscribed(client: Client, wish: Filter, after: int | None) -> tuple[bytes,
 
 
 def _known(client: Client, wish: Filter) -> bool:
-    """Return whether a message sent now would reach this subscriber, if its filter passes it."""
+    """Return whether a message sent now would reach a new subscriber with this filter."""
     return MSG not in wish.types or client.hub.subscriptions.listening_known
 
 
 async def _when_known(client: Client, hearing: Hearing, wish: Filter, from_now: bool) -> None:
-    """Answer when the leader knows that somebody listens here, so that no message is lost that is sent after that."""
+    """Answer when the leader knows the subscription, so that it gets all messages sent after the answer.
+
+    It answers without that after LISTENING_KNOWN_S. `from_now`: events from before the answer are left out.
+    """
     loop = asyncio.get_running_loop()
     until = loop.time() + LISTENING_KNOWN_S
     while not _known(client, wish) and loop.time() < until:
@@ -148,12 +151,12 @@ async def _when_known(client: Client, hearing: Hearing, wish: Filter, from_now: 
 
 
 def _waits(client: Client) -> bool:
-    """Return whether a subscribed client must wait before it subscribes to more, because too much is still unsent."""
+    """Return whether this command must wait, as the client is subscribed and subscribers cannot keep up."""
     return client.state.subscribed is not None and client.hub.subscriptions.crowded
 
 
 def unsubscribe(client: Client, command: Command) -> None:
-    """UNSUBSCRIBE: hear nothing more."""
+    """UNSUBSCRIBE: end the subscription, with an answer behind the last event."""
     if _waits(client):
         client.run(_with_room(client, command, unsubscribe))
         return
@@ -179,13 +182,13 @@ def notify(client: Client, command: Command) -> None:
 
 
 async def _with_room(client: Client, command: Command, run: Run) -> None:
-    """Run a command when less is due to subscribers."""
+    """Run a command when subscribers have kept up."""
     await client.hub.subscriptions.room()
     run(client, command)
 
 
 def while_subscribed(command: Command) -> Run | None:
-    """Decide how to run a command of a connection that hears events."""
+    """Return how a subscribed connection runs a command; None: when all before it are answered, and the mode ends."""
     row = command.row
     if command.answer is not None or row.while_subscribed:
         return None if row.alone else row.run

@@ -35,11 +35,11 @@ def cluster_id(client: Client, command: Command) -> None:
 
 
 def quit_(client: Client, command: Command) -> None:
-    """QUIT: close the connection."""
+    """QUIT: answer, then close the connection."""
     client.say_last(responses.GOODBYE)
 
 
 def shut_down(client: Client, command: Command) -> None:
-    """SHUTDOWN: stop this node."""
+    """SHUTDOWN: answer, then stop this node."""
     client.say_last(responses.SHUTTING_DOWN)
     client.hub.shut_down(f"SHUTDOWN from {client.link.peer}")

@@ -85,7 +85,7 @@ def sched_settings(client: Client, command: Command) -> None:
 
 
 def peek(client: Client, command: Command) -> None:
-    """PEEK at one job."""
+    """PEEK: show one job, in whatever state."""
     job = client.hub.cluster.machine.peek(*command.arguments)
     if job is None:
         client.say(responses.JOB_NOT_FOUND)

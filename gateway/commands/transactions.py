@@ -24,7 +24,7 @@ log = logging.getLogger("sockpqd.gateway")
 
 
 def begin(client: Client, command: Command) -> None:
-    """BEGIN: open a transaction."""
+    """BEGIN: collect the next commands, up to COMMIT or ABORT."""
     if client.hub.cluster.serving:
         client.state.enter_transaction(while_open, Transaction())
         client.say(responses.OK)

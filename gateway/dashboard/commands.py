@@ -1,4 +1,4 @@
-"""Executes a command of the protocol for a user, without a connection: as if it came in a line, and then the end."""
+"""Executes a command of the protocol for a user of the dashboard, without a connection."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ NO_ANSWER = b""                 # nobody knows whether the command was executed
 
 
 async def execute(hub: Hub, user: str | None, address: str, data: bytes) -> bytes:
-    """Execute a command, with its data, for this user; returns the answer, NO_ANSWER if there is none in time."""
+    """Execute a command, with its data, for this user; return the answers to it.
+
+    Returns NO_ANSWER if they are not complete within PATIENCE_S: the command may have been executed.
+    """
     link = _Memory(user, address)
     conversation = Conversation(hub, link)
     link.weigh = conversation.pipeline.weigh
@@ -32,7 +35,7 @@ async def execute(hub: Hub, user: str | None, address: str, data: bytes) -> byte
 
 
 class _Memory:
-    """A link whose other end is in memory."""
+    """A link that keeps the answers in memory for the caller."""
 
     secure = True
 
@@ -46,7 +49,7 @@ class _Memory:
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def write(self, data: bytes) -> None:
-        """Keep bytes; large answers count for the memory that the node holds for clients."""
+        """Keep the bytes; charge the client for them once they are COUNTED_BYTES_MIN."""
         self.written += data
         if len(self.written) >= COUNTED_BYTES_MIN:
             self.weigh()
@@ -55,27 +58,27 @@ class _Memory:
         self.write(b"".join(lines))
 
     def held_bytes(self) -> int:
-        """Return the answers kept so far."""
+        """Return the size of the answers kept, 0 after `execute` has returned."""
         return 0 if self.over else len(self.written)
 
     def unsent_bytes(self) -> int:
         return 0
 
     def pause(self) -> None:
-        """Everything was read at once."""
+        """Do nothing: all input has been read."""
 
     def resume(self) -> None:
-        """Everything was read at once."""
+        """Do nothing: all input has been read."""
 
     def end_trial(self) -> None:
-        """There is none."""
+        """Do nothing: no connection slot is used."""
 
     def finish(self) -> None:
-        """Note that the answers are complete."""
+        """End the wait of `execute`: the answers are complete."""
         if not self.ended.done():
             self.ended.set_result(None)
 
     def abort(self) -> None:
-        """Note that nothing more will come."""
+        """End the wait of `execute`: the rest of the answers will not come."""
         self.aborted = True
         self.finish()

@@ -1,4 +1,4 @@
-"""How the queues fared over the last hour: sampled on every node, in portions, and kept in memory only.
+"""The queues' figures of the last hour: sampled on every node, in portions, and kept in memory only.
 
 Of each queue: how many jobs wait, how long the oldest has been waiting, and how many were put and done since the last
 sample. With QUEUES_MAX queues that is 20 MB after an hour.

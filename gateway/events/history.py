@@ -48,7 +48,7 @@ class EventHistory:
         return recorded
 
     def replace(self, newest: int) -> None:
-        """The state is another one: what happened in between is unknown."""
+        """Forget the events after a snapshot was installed: what happened in between is unknown."""
         self.newest = self.replaced = newest
         self._since = dict.fromkeys(self._since, newest)
         self._events, self._first, self._bytes = [], 0, 0

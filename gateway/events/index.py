@@ -58,7 +58,7 @@ class Index(Generic[Who]):
         return found
 
     def looks(self) -> int:
-        """How many looks an event costs at most."""
+        """Return the maximum number of look-ups that an event costs."""
         return sum(1 + len(names.lengths) for names in self._sets.values())
 
 

@@ -44,7 +44,7 @@ class Subscriber(Protocol):
         """Send lines, each complete with the data behind it."""
 
     def unsent_bytes(self) -> int:
-        """How much of what was sent it has not taken yet."""
+        """Return how many of the bytes sent it has not taken yet."""
 
     @property
     def may_hear(self) -> Callable[[str, str], bool]:
@@ -61,7 +61,7 @@ class Relay(Protocol):
     """Tells others what happens, outside of the event loop."""
 
     def add(self, recorded: Sequence[Recorded]) -> None:
-        """The next events; messages are among them as MSG, and the loss of messages as LOST."""
+        """Relay events; messages are among them as MSG, and the loss of messages as LOST."""
 
 
 NEVER = 1 << 62         # the place of nothing
@@ -165,7 +165,7 @@ class Subscriptions:
         subscription.seq, subscription.since = newest, self._next
 
     def begin(self, subscription: Subscription) -> None:
-        """The subscription was answered: write what has happened since, and then what happens."""
+        """Write what has happened since the subscription was answered, and from then on what happens."""
         if subscription not in self._all:
             return
         subscription.first = subscription.since
@@ -217,7 +217,7 @@ class Subscriptions:
         return max(after, newest), self.history.all_after(after)
 
     def end_relay(self, wish: Filter) -> None:
-        """One of them is gone."""
+        """Count one receiver behind the relay less."""
         self._relayed -= 1
         if not self._relayed:
             self._relay = None
@@ -262,26 +262,26 @@ class Subscriptions:
     # ---- from the cluster
 
     def notice(self, channel: str, data: bytes) -> None:
-        """A message of NOTIFY."""
+        """Deliver a message of NOTIFY to the subscribers of its channel."""
         if self._relay is not None or self._all:
             newest = self._cluster.machine.event_seq
             self._happened([(Event(newest, MSG, channel, ()), message(newest, channel, data))])
 
     def notices_lost(self) -> None:
-        """Messages of NOTIFY may have been lost."""
+        """Inform subscribers of messages that messages may have been lost."""
         newest = self._cluster.machine.event_seq
         self._happened([(Event(newest, LOST, "", ()), gap(newest, newest))])
 
     def recording(self, types: frozenset[str]) -> None:
-        """These types are recorded from now on."""
+        """Keep events of these types in the history from now on."""
         self.history.record(types, self._cluster.machine.event_seq)
 
     def events(self, events: Sequence[Event]) -> None:
-        """An entry was applied that brought these."""
+        """Record the events of an applied entry, and deliver them."""
         self._happened(self.history.add(events))
 
     def replaced(self) -> None:
-        """A snapshot was installed: everybody has missed what happened in between."""
+        """Report a gap to all subscribers: a snapshot was installed, and what happened in between is unknown."""
         before, newest = self.history.newest, self._cluster.machine.event_seq
         self.history.replace(newest)
         behind, self._behind = self._behind, {}
@@ -294,7 +294,7 @@ class Subscriptions:
             self._happened([(Event(newest, GAP, "", (before + 1, newest)), gap(before + 1, newest))])
 
     def _happened(self, recorded: Sequence[Recorded]) -> None:
-        """This is due to who wants it."""
+        """Queue events for the subscribers that want them."""
         if not recorded:
             return
         if self._relay is not None:
@@ -311,7 +311,7 @@ class Subscriptions:
         self._wake()
 
     def _give_up(self) -> None:
-        """Too much is due: tell that it was missed, instead."""
+        """Replace the events due, which are too many, by one that reports the gap."""
         newest = self._cluster.machine.event_seq
         first = next((event.seq for _, event, _ in self._due if event.type not in (MSG, LOST)), None)
         messages = self._due_bytes > 0

@@ -97,7 +97,7 @@ class Encrypted:
         return len(piece)
 
     def close(self) -> None:
-        """The loop closes it."""
+        """Have the loop close the connection."""
 
     def _write(self, data: bytes) -> None:
         self._transport.write(data)

@@ -44,7 +44,7 @@ _NO_ACCESS_LOG = logging.Logger("nobody", logging.CRITICAL)
 
 
 class HttpSlots(Struct, frozen=True):
-    """How many places there are; see SlotLimits."""
+    """The number of slots for HTTP; see SlotLimits."""
 
     connections_max: int = 2 * CONNECTIONS_MAX + STREAMS_MAX
     connections_per_address_max: int = 0
@@ -164,7 +164,7 @@ class _OneRequest(web.RequestHandler):
         self._held_bytes = 0                                # as last reported
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client has come, perhaps for one more than there are places for."""
+        """Accept a client, or refuse it if there is no slot for it."""
         super().connection_made(transport)
         accepted = self._home.hub.connection_manager.receive(transport, self, self._home.places)
         if accepted.slot is SlotKind.GRANTED:

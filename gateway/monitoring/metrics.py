@@ -68,7 +68,6 @@ class _Made(Collector):
         self._metric = metric
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the one metric."""
         yield self._metric
 
 
@@ -79,7 +78,7 @@ class _Gathered(Collector):
         self._depths = depths
 
     def collect(self) -> Iterator[Metric]:
-        """Yield all current metrics."""
+        """Read all figures from the sources and yield their metrics."""
         figures = self._sources.hub.cluster.figures()
         yield from self._node(figures)
         yield from _raft(figures)

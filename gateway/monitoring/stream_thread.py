@@ -66,7 +66,7 @@ class StreamConnection(Protocol):
         """Send what can be sent at once; returns how much that was. Raises OSError when the client is gone."""
 
     def close(self) -> None:
-        """Nothing more will be sent."""
+        """Close the connection: nothing more will be sent."""
 
 
 class Direct:
@@ -114,7 +114,7 @@ class Stream:
 
     @property
     def held_bytes(self) -> int:
-        """How much is held for it, besides the past that all share; asked in the loop."""
+        """Return the memory held for it, besides the history that all share; called in the loop."""
         return self._bytes + len(self._unsent) + self._late_bytes
 
     def connect(self, connection: StreamConnection) -> None:
@@ -124,13 +124,13 @@ class Stream:
             connection.close()
 
     def leave(self) -> None:
-        """Nothing more is sent."""
+        """Close the connection, from the thread: nothing more is sent."""
         self._left = True
         if self.connection is not None:
             self.connection.close()
 
     def hear(self, chunk: Sequence[Recorded], told: Told) -> None:
-        """The next events; `told`: what of them is sent, which those who want the same find out once."""
+        """Take the next events; `told`: what of them is sent, found out once for all that want the same."""
         if self._past:
             self._past += chunk
             self._late += len(chunk)
@@ -181,12 +181,12 @@ class Stream:
             self._sent_s = now_s
 
     def end_of_stranger(self) -> None:
-        """The end if its user is gone."""
+        """End the stream if its user has been deleted."""
         if self._guard.unauthenticated:
             self.end()
 
     def end(self) -> None:
-        """Have the connection closed."""
+        """Have the loop close the connection, once."""
         if not self.ended:
             self.ended = True
             self._cut()
@@ -234,7 +234,7 @@ class StreamThread:
     # ---- for the loop
 
     def begin(self, wish: Filter, after: int | None, guard: StreamGuard, cut: Callable[[], None]) -> Stream:
-        """A new stream hears what happens from now on, or behind the number `after`. Sent once it has a connection."""
+        """Open a stream of events from now on, or after the number `after`; it sends once it has a connection."""
         seq, past = self._subscriptions.begin_relay(self, wish, after)
         stream = Stream(wish, guard, seq, past, cut)
         self._new.append(stream)
@@ -245,7 +245,7 @@ class StreamThread:
         return stream
 
     def end(self, stream: Stream) -> None:
-        """Its client is gone, or has to go."""
+        """End a stream whose client is gone, or has to go."""
         stream.ended = True
         self._subscriptions.end_relay(stream.wish)
 
@@ -256,7 +256,7 @@ class StreamThread:
             self._thread.join(JOIN_S)
 
     def add(self, recorded: Sequence[Recorded]) -> None:
-        """The next events."""
+        """Give events to the thread; all streams are closed if it is too far behind."""
         if self._given - self._looked > WAITING_MAX:
             self._overrun = True
             return
@@ -319,7 +319,7 @@ class StreamThread:
 
 
 def _weight(recorded: Sequence[Recorded]) -> int:
-    """How much these are, in events; a message comes alone."""
+    """Return how much these are, counted in events; a message comes alone."""
     return 1 + len(recorded[0][1]) // EVENT_BYTES if len(recorded) == 1 else len(recorded)
 
 

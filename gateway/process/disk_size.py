@@ -1,4 +1,4 @@
-"""Is the file system of the data directory large enough for the settings of a node?"""
+"""A check that the file system of the data directory is large enough for the settings of a node."""
 
 from __future__ import annotations
 

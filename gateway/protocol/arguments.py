@@ -87,7 +87,7 @@ def _wrong_name(word: bytes) -> WrongWord:
 
 
 def key(word: bytes) -> str:
-    """Parse a job key."""
+    """Return a job key. Raises ArgumentError."""
     if _JOB_KEY.fullmatch(word) is None:
         raise WrongWord("a key of 1 to 128 of A-Z a-z 0-9 _ . : -", word)
     return word.decode("ascii")
@@ -246,14 +246,14 @@ def session(word: bytes) -> tuple[int, int]:
 
 
 def node(word: bytes) -> str:
-    """Parse a node name."""
+    """Return a node name. Raises ArgumentError."""
     if NODE_NAME.fullmatch(text := _text(word)) is None:
         raise WrongWord("the name of a node, 1 to 64 of A-Z a-z 0-9 _ . -", word)
     return text
 
 
 def user_name(word: bytes) -> str:
-    """Parse a user name."""
+    """Return a user name. Raises ArgumentError."""
     if _USER.fullmatch(text := _text(word)) is None:
         raise WrongWord("the name of a user, 1 to 64 of A-Z a-z 0-9 _ . : -", word)
     return text

@@ -18,7 +18,7 @@ Words = list[bytes]
 
 
 class Kind(Enum):
-    """How a command is sequenced with the others of its connection."""
+    """The sequencing of a command with the others of its connection."""
 
     LOGGED = "goes through the log; the next one need not wait for its answer", False
     AT_ONCE = "is answered at once, and the next one need not wait either", False
@@ -31,7 +31,7 @@ class Kind(Enum):
 
 
 class InTransaction(Enum):
-    """How a command is handled between BEGIN and COMMIT."""
+    """The handling of a command between BEGIN and COMMIT."""
 
     REFUSED = "it cannot stand there, and the COMMIT will fail"
     QUEUED = "its operation is executed by the COMMIT"

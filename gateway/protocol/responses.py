@@ -349,12 +349,12 @@ def caps(level: int) -> bytes:
 
 @functools.lru_cache(maxsize=256)
 def help_lines(lines: tuple[str, ...]) -> bytes:
-    """The answer to HELP."""
+    """Return the answer to HELP: the number of lines, and the lines."""
     return number(len(lines)) + "".join([f"{line}\r\n" for line in lines]).encode()
 
 
 def total(totals: JobTotals) -> bytes:
-    """The answer to TOTAL."""
+    """Return the answer to TOTAL: the sums, in a fixed order."""
     return f"200 OK {totals.queues} {totals.priorities} {totals.jobs} {totals.running}\r\n".encode()
 
 

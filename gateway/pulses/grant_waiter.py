@@ -75,5 +75,5 @@ class GrantWaiter(Waiter, gc=False, eq=False, kw_only=True):
 
     @property
     def refusal(self) -> bytes | None:
-        """The answer if its client may not have a grant any more, else None."""
+        """Return the answer if its client may not have a grant any more, else None."""
         return self.client.guard.refusal_of_turn(self.pulse)

@@ -72,7 +72,7 @@ class _GrantProposal:
         self._waiters.take_back(self._pulse, self._window, self._count)
 
     def unknown(self) -> None:
-        """The same: nothing was written, and nothing will be."""
+        """Take the grants back: nothing was written, and nothing will be."""
         self._waiters.take_back(self._pulse, self._window, self._count)
 
 
@@ -98,7 +98,7 @@ class GrantWaiters(WaitingLine[GrantWaiter]):
         self._feed = feed
 
     def waiting(self, pulse: str) -> int:
-        """How many clients wait for a turn."""
+        """Return the number of clients that wait for a turn."""
         line = self._lines.get(pulse)
         return 0 if line is None else len(line.standing) + len(line.sent)
 
@@ -117,7 +117,7 @@ class GrantWaiters(WaitingLine[GrantWaiter]):
         return window
 
     def free(self, pulse: Pulse) -> int:
-        """How many grants of this pulse may be proposed now."""
+        """Return how many grants of this pulse may be proposed now."""
         if self.cluster.time_ms < pulse.sleep_until_ms:
             return 0
         return self.window(pulse.name).free(pulse, self._loop.time())
@@ -181,13 +181,13 @@ class GrantWaiters(WaitingLine[GrantWaiter]):
     # ---- blocked clients of queues with a rate
 
     def starve(self, pulse: str, queue: str) -> None:
-        """There are jobs in the queue and clients for them, but no grant is free: call `feed` when one may be."""
+        """Have `feed` called when a grant may be free, for clients that wait for jobs of this queue."""
         self._hungry.setdefault(pulse, {})[queue] = None
         if pulse not in self._timers:
             self._feed_later(pulse)
 
     def hold(self, pulse: str, again: Callable[[], None]) -> None:
-        """There is no room for jobs that were handed out before: call `again` when there may be."""
+        """Have `again` called when there may be room for jobs that were handed out before."""
         self._held.setdefault(pulse, []).append(again)
         if pulse not in self._timers:
             self._feed_later(pulse)
@@ -205,7 +205,7 @@ class GrantWaiters(WaitingLine[GrantWaiter]):
             self._timers[name] = self._loop.call_later(max(pause_s, 0.0) + TIMER_S, self.feed, name)
 
     def feed(self, pulse: str) -> None:
-        """Some grants of the pulse may be free."""
+        """Serve clients for whom grants of the pulse may be free."""
         timer = self._timers.pop(pulse, None)
         if timer is not None:
             timer.cancel()
@@ -238,7 +238,7 @@ class GrantWaiters(WaitingLine[GrantWaiter]):
         waiter.claimed.claim(1, self._loop.time())
 
     def repropose(self, waiter: GrantWaiter) -> None:
-        """Propose the waiter's operation."""
+        """Propose the waiter's operation again; the waiter gets the outcome."""
         self.cluster.propose_for(waiter.client, waiter.operation, waiter)
 
     def enqueue(self, waiter: GrantWaiter, *, ahead: bool = False) -> None:
@@ -313,7 +313,7 @@ class GrantWaiters(WaitingLine[GrantWaiter]):
     # ---- what happens
 
     def serve(self) -> None:
-        """This node serves. Under a new Lead entry all that the state counts was written now, for all we know."""
+        """Begin to serve: after a new Lead entry all grants in the state count as written just now."""
         machine = self.cluster.machine
         if machine.term == self._term:
             return                              # it has served before in this leadership, and nobody else has
@@ -337,7 +337,7 @@ class GrantWaiters(WaitingLine[GrantWaiter]):
                     self._end_line(name, responses.PULSE_NOT_FOUND)
 
     def _restored(self) -> None:
-        """Everything was replaced (CLONE): a pulse that was not there before has what the state counts."""
+        """Rebuild windows and lines after everything was replaced (CLONE); new pulses have the state's counts."""
         for name in [*self._hungry, *self._held]:
             self.feed(name)
         now = self._loop.time()
@@ -372,7 +372,7 @@ class GrantWaiters(WaitingLine[GrantWaiter]):
             self._close(name, line)
 
     def _releasable(self, line: PulseLine, pulse: Pulse) -> int:
-        """How many of those standing may be given grants now."""
+        """Return how many of the clients in this line may be given grants now."""
         standing = len(line.standing)
         free = min(self.free(pulse), standing, GRANTS_MAX)
         if not free or not pulse.together:

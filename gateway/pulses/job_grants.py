@@ -40,7 +40,7 @@ class GrantReservations:
         return None if settings is None else settings.pulse
 
     def free(self, pulse: str) -> int:
-        """How many grants of the pulse are free for its queues."""
+        """Return the number of the pulse's grants that are free for its queues."""
         found = self.cluster.machine.pulses.get(pulse)
         return 0 if found is None or found.deny else self.waiters.free(found)
 
@@ -99,11 +99,11 @@ class GrantReservation:
 
     @property
     def cluster(self) -> Cluster:
-        """Where Gets are proposed."""
+        """Return the cluster to which Gets are proposed."""
         return self._reservations.cluster
 
     def around(self, taking: Taking) -> Taking:
-        """The Get with these grants."""
+        """Return the Get with these grants."""
         if not self._taken:
             return taking
         free = tuple([Allowance(pulse, count) for pulse, (_, count) in self._taken.items()])

@@ -84,7 +84,7 @@ class Window:
         return number in self._fresh or (at is not None and at >= now - self._length_s)
 
     def _take_out(self, at: float) -> None:
-        """One grant that was written then is written again."""
+        """Count one grant less among those written at this time: it is written again."""
         for times in (self._written, self._left):
             for place, (when, count) in enumerate(times):
                 if when == at:

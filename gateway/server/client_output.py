@@ -1,4 +1,4 @@
-"""Output that waits until a client reads: events that many clients are sent are held once, not once for each.
+"""Output that waits until a client reads: an event for many clients is held once, not once for each.
 
 A message of 1 MiB for a thousand subscribers that do not read would otherwise take 1 GiB. The transport gets a slice at
 a time, so that little of it is in buffers that cannot be shared; and all transports together get so much in one
@@ -18,14 +18,14 @@ SHARED_BYTES_MIN = 4 << 10      # smaller pieces are joined instead
 
 
 class SlicedConnection(Protocol):
-    """A connection with output that waits."""
+    """A connection that sends its unsent output in slices."""
 
     def send_slice(self) -> bool:
-        """Send the next slice; returns whether another one could be sent at once."""
+        """Send the next slice; return whether another one could be sent at once."""
 
 
 class SharedOutput:
-    """The pieces that several outboxes hold, by identity. One of these is charged for each, as long as it has it."""
+    """Pieces of output held for several clients, by identity; each piece counts for one of them."""
 
     def __init__(self) -> None:
         self._senders: dict[SlicedConnection, None] = {}      # in the order of their turns
@@ -33,7 +33,7 @@ class SharedOutput:
         self._readers: dict[int, dict[ClientOutput, None]] = {}     # by the id of a piece, which they keep alive
 
     def send(self, sender: SlicedConnection) -> None:
-        """Give the connection turns to send its slices, as long as it can."""
+        """Give the connection turns to send slices, as long as it can."""
         self._senders[sender] = None
         self._send_soon()
 
@@ -53,7 +53,7 @@ class SharedOutput:
             self._send_soon()
 
     def keep(self, piece: bytes, outbox: ClientOutput) -> None:
-        """The outbox holds this piece from now on."""
+        """Note that the output holds the piece; it counts for the first output that does."""
         readers = self._readers.get(id(piece))
         if readers is None:
             readers = self._readers[id(piece)] = {}
@@ -61,7 +61,7 @@ class SharedOutput:
         readers[outbox] = None
 
     def drop(self, piece: bytes, outbox: ClientOutput) -> None:
-        """The outbox holds it no more: if it was charged for it, another one is."""
+        """Note that the output no longer holds the piece; if it counted for this one, it now counts for another."""
         readers = self._readers[id(piece)]
         charged = next(iter(readers)) is outbox
         del readers[outbox]
@@ -79,7 +79,11 @@ class SharedOutput:
 
 
 class ClientOutput:
-    """The unsent output of one client. `recharged()` is called when another client's leaving increases its share."""
+    """The unsent output of one client.
+
+    `recharged()` is called when a shared piece begins to count for this client, because the client it counted for
+    has been sent it or is gone.
+    """
 
     def __init__(self, shared: SharedOutput, recharged: Callable[[], None]) -> None:
         self.unsent_bytes = 0
@@ -100,7 +104,7 @@ class ClientOutput:
         self.charged_bytes += len(data)
 
     def share(self, data: bytes) -> None:
-        """The same for something that others are sent as well."""
+        """Send this, of which other clients hold the same object, when everything before it is sent."""
         self._pieces.append((data, True))
         self.unsent_bytes += len(data)
         count = self._held.get(id(data), 0)
@@ -109,7 +113,10 @@ class ClientOutput:
             self._shared.keep(data, self)
 
     def next(self) -> bytes | memoryview:
-        """Take the next slice. The last one of a piece is a copy: it must not keep alive what counts no more."""
+        """Take the next slice.
+
+        The last one of a piece is a copy, so that it does not keep alive what no longer counts.
+        """
         piece, shared = self._pieces[0]
         start, end = self._start, self._start + SLICE_BYTES
         if end < len(piece):

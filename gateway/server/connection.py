@@ -99,7 +99,7 @@ class Connection(asyncio.Protocol):
             self._conversation.output_full()
 
     def resume_writing(self) -> None:
-        """The write buffer has drained; continue with answers."""
+        """Go on with answers, as the write buffer has drained."""
         if self._outbox is not None:
             self._hub.shared_output.send(self)
         else:

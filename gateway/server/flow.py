@@ -30,7 +30,7 @@ class Flow:
     # ---- out
 
     def flush(self) -> None:
-        """Write the collected answers."""
+        """Write the collected answers to the connection in one piece."""
         data = b"".join(self.out)
         self.out.clear()
         self._link.write(data)

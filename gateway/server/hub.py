@@ -69,7 +69,7 @@ class Closable(Protocol):
         """Close after the answers so far are sent."""
 
     def abort(self) -> None:
-        """Close immediately."""
+        """Close immediately; unsent answers are lost."""
 
 
 Piece = Callable[[], bool]      # does the next piece of a long answer; False: there was nothing to do any more

@@ -114,7 +114,7 @@ class Pipeline:
             self.weigh()
 
     def say(self, outcome: Outcome) -> None:
-        """Answer immediately, in order."""
+        """Make `outcome` the answer to this command, behind those of earlier ones."""
         self._slots.append((ImmediateSlot(outcome), self._began, self._taking))
 
     def say_last(self, answer: bytes) -> None:
@@ -295,7 +295,10 @@ class Pipeline:
                         return
 
     def _unsure(self) -> bool:
-        """Does this node serve without knowing whether another one does? Then it looks again in a moment."""
+        """Return whether this node serves without knowing whether another one does.
+
+        If so, it looks again in a moment.
+        """
         unsure = self._cluster.serving and not self._cluster.holds_lease
         if unsure:
             asyncio.get_running_loop().call_later(UNSURE_S, self.wake)

@@ -50,7 +50,7 @@ class IdleQueues:
                 self._left_ms[name] = now_ms
 
     def applied(self) -> None:
-        """Time may have passed: look, if that is due."""
+        """Look for idle queues, if that is due after an applied entry."""
         if self._cluster.machine.expiring and self._cluster.time_ms - self._looked_ms >= IDLE_LOOK_S * 1000:
             self._look()
 
@@ -86,11 +86,11 @@ class IdleQueues:
             self._cluster.propose(ExpireQueue(name, since_ms), _Deletion(self, name, since_ms))
 
     def delete_rest(self, deletion: _Deletion) -> None:
-        """Some of its jobs are deleted: go on."""
+        """Go on with a deletion that has deleted a portion of the jobs."""
         self._cluster.propose(ExpireQueue(deletion.name, deletion.since_ms), deletion)
 
     def ended(self, name: str) -> None:
-        """The deletion has an outcome."""
+        """Forget the deletion, which has an outcome."""
         self._expiring.discard(name)
 
 

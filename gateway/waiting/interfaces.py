@@ -15,17 +15,17 @@ class BlockedCommand(Protocol):
 
     @property
     def numbered(self) -> bool:
-        """See Slot."""
+        """Return whether it is a command with REQ."""
 
     @property
     def held_bytes(self) -> int:
-        """Memory that it uses, beyond that of any command."""
+        """Return the memory that it uses, beyond what any command does."""
 
     def end_of_input(self) -> None:
-        """Its client has sent its last byte, while commands before this one have no answer yet."""
+        """Handle that the client has sent its last byte while earlier commands have no answer yet."""
 
     def leave(self) -> None:
-        """Its client is gone."""
+        """Stop waiting: the client is gone."""
 
     def keep_session(self) -> None:
         """Use the session it is in, if any: a blocked client sends nothing."""
@@ -48,7 +48,7 @@ class WaitingClient(Protocol):
 
     @property
     def guard(self) -> Authorization:
-        """Return its current rights."""
+        """Return the client's rights as they are now."""
 
     def wake(self) -> None:
         """Note that an answer has become available."""

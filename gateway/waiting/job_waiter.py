@@ -42,7 +42,7 @@ class JobWaiter(Waiter, gc=False, eq=False, kw_only=True):
 
     @property
     def refusal(self) -> bytes | None:
-        """The answer if its client may not have its jobs any more, else None."""
+        """Return the answer if its client may not have its jobs any more, else None."""
         return self.client.guard.refusal_to_take(self.wants.get)
 
     def end(self, outcome: Outcome) -> None:

@@ -178,7 +178,7 @@ class JobWaiters(WaitingLine[JobWaiter]):
         return (queue for of_pulse in self.cluster.machine.ready_of_pulse.values() for queue in of_pulse)
 
     def _free(self, queue: str, item: str | None) -> int:
-        """How many jobs of the queue (of the item) could be handed out and are not claimed."""
+        """Return how many jobs of the queue (of the item) could be handed out and are not claimed."""
         machine = self.cluster.machine
         if item is None:
             free = machine.ready(queue) - self._claims.of(queue)
@@ -187,7 +187,7 @@ class JobWaiters(WaitingLine[JobWaiter]):
         return self._granted(queue, free) if machine.rate_limited_queues and free > 0 else free
 
     def _granted(self, queue: str, free: int) -> int:
-        """How many of the free jobs a grant is free for; if there are fewer, look again when there may be more."""
+        """Return for how many of the free jobs a grant is free; if not for all, try again when there may be more."""
         pulse = self._grant_source.pulse_of(queue)
         if pulse is None:
             return free

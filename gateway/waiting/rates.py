@@ -13,7 +13,7 @@ class ReservedGrants(Protocol):
     """Grants for one Get, until its outcome is known."""
 
     def around(self, taking: Taking) -> Taking:
-        """The Get with these grants."""
+        """Return the Get with these grants."""
 
     def release(self) -> None:
         """None of them was used."""
@@ -30,10 +30,10 @@ class GrantSource(Protocol):
     """The free grants of the pulses of queues."""
 
     def pulse_of(self, queue: str) -> str | None:
-        """The pulse of a queue with a rate."""
+        """Return the pulse of a queue with a rate."""
 
     def free(self, pulse: str) -> int:
-        """How many grants of the pulse are free for its queues."""
+        """Return the number of the pulse's grants that are free for its queues."""
 
     def take(self, taking: Taking, queue: str | None = None, *, numbered: bool) -> ReservedGrants | None:
         """Take free grants for a Get, of queues with jobs or the `queue` it is sent for.

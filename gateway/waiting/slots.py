@@ -109,14 +109,11 @@ class MappedRequestSlot(MappedSlot):
 class IgnoredOutcome:
     """Ignores the outcome of an operation that no client asked for."""
 
-    def applied(self, reply: Reply) -> None:
-        """Ignore it."""
+    def applied(self, reply: Reply) -> None: ...
 
-    def refused(self) -> None:
-        """Ignore it."""
+    def refused(self) -> None: ...
 
-    def unknown(self) -> None:
-        """Ignore it."""
+    def unknown(self) -> None: ...
 
 
 IGNORED = IgnoredOutcome()

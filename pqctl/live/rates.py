@@ -27,7 +27,7 @@ class Rates:
         threading.Thread(target=self._listen, daemon=True).start()
 
     def take(self) -> dict[tuple[str, str], float]:
-        """How many of each type in each queue in a second, since this was asked last."""
+        """Return how many events of each type each queue had in a second, since the last call."""
         with self._lock:
             counts, self._counts = self._counts, Counter()
             now = time.monotonic()

@@ -48,7 +48,7 @@ class LeaderConnection:
 
     @property
     def server(self) -> str:
-        """The server we are connected to, empty if there is none."""
+        """The server of the present connection, empty if there is none."""
         return self._line.server if self._line is not None and not self._line.closed else ""
 
     def connect(self) -> None:

@@ -1,4 +1,4 @@
-"""How the running Python was built, which affects the processor time of everything: for pqctl and the benchmarks."""
+"""The build of the running Python, on which processor time depends: for pqctl and the benchmarks."""
 
 from __future__ import annotations
 

@@ -47,12 +47,12 @@ class _Audited:
         return getattr(self._client, name)
 
     def say(self, outcome: Outcome) -> None:
-        """Answer, and note it."""
+        """Answer with the outcome, and write it to the audit log."""
         self._note(outcome)
         self._client.say(outcome)
 
     def say_last(self, answer: bytes) -> None:
-        """Answer, close, and note it."""
+        """Answer, close the connection, and write the answer to the audit log."""
         self._note(answer)
         self._client.say_last(answer)
 
@@ -101,12 +101,11 @@ class _NotedSlot:
 
     @property
     def numbered(self) -> bool:
-        """See the audited slot."""
         return self._slot.numbered
 
     @property
     def outcome(self) -> Outcome | None:
-        """See the audited slot."""
+        """Return the outcome of the slot, which is written to the audit log when it is first known."""
         outcome = self._slot.outcome
         if outcome is not None and self._note is not None:
             note, self._note = self._note, None

@@ -31,14 +31,14 @@ class Subscribed(Protocol):
     held_bytes: int             # the memory that it takes, about
 
     def cancel(self) -> None:
-        """End it."""
+        """End the subscription; the client gets no more events."""
 
 
 class Upload(Protocol):
     """A CLONE whose data are arriving; see clone.py."""
 
     def add(self, data: bytes, last: bool) -> None:
-        """Take the next bytes."""
+        """Take the next bytes of the snapshot; `last`: they are its end."""
 
     def cancel(self) -> None:
         """Abandon the upload: the client is gone."""

@@ -78,7 +78,7 @@ class Job:
 
     @property
     def attempt(self) -> int:
-        """The number of times it was handed out, this time included."""
+        """The number of hand-outs of the job so far, this one included."""
         return self._told.attempt
 
     @property

@@ -78,13 +78,13 @@ class Access:
         return self._secret.value if self._secret else self._login
 
     def read_again(self) -> None:
-        """A connection begins: read the files that look different."""
+        """Read the files that look different, at the start of a connection."""
         for file in (self._ca, self._secret):
             if file:
                 file.read_again()
 
     def is_outdated(self, refused: ssl.SSLContext | Login) -> bool:
-        """A connection with this was refused: read the files whatever they look like; is there another one now?"""
+        """Read the files again; return whether connections no longer use what was refused."""
         for file in (self._ca, self._secret):
             if file:
                 file.read_again(whatever=True)

@@ -48,7 +48,7 @@ class TransportStream(asyncio.Protocol):
         self._wake()
 
     def eof_received(self) -> bool:
-        """The other side sends no more; it does not read any more either, so the transport may close."""
+        """Note the end of input; the other side does not read any more either, so the transport may close."""
         self._at_end = True
         self._wake()
         return False
@@ -64,7 +64,7 @@ class TransportStream(asyncio.Protocol):
         self._wake()
 
     def pause_writing(self) -> None:
-        """The system does not take bytes any more."""
+        """Stop writing until the system takes bytes again."""
         self._full = True
 
     def resume_writing(self) -> None:
@@ -183,7 +183,7 @@ class TransportStream(asyncio.Protocol):
         self._timer = self._loop.call_at(self._wait_until, self._ring)
 
     def _ring(self) -> None:
-        """The timer has come to its end; perhaps for a wait that is over."""
+        """End the wait if its time is over, else set the timer again: it may be one for an earlier wait."""
         self._timer = None
         if self._waiter is None or self._waiter.done():
             return

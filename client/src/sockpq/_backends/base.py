@@ -36,7 +36,7 @@ def cause_of(error: SockpqError) -> BaseException | None:
 
 
 def is_numeric(host: str) -> bool:
-    """Is this an IP address, and not a name, which may stand for several?"""
+    """Return whether this is an IP address and not a name, which may stand for several."""
     return ":" in host or host.replace(".", "").isdigit()
 
 
@@ -129,7 +129,7 @@ class Network(Protocol):
         ...
 
     def enter(self) -> None:
-        """A call begins; raises RuntimeError where this network cannot be used."""
+        """Begin a call; raises RuntimeError where this network cannot be used."""
         ...
 
     def now(self) -> float:

@@ -29,7 +29,7 @@ class GivenFile(Generic[T]):
         self.value = make()
 
     def read_again(self, whatever: bool = False) -> bool:
-        """Read it if it looks different, or `whatever` it looks like; is its value another one now?
+        """Read the file if it looks different, or always if `whatever`; return whether its value has changed.
 
         What cannot be used leaves the value as it is, with a warning.
         """

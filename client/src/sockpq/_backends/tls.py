@@ -158,7 +158,7 @@ class TlsStream:
         return self._outgoing.read()
 
     async def _flush(self, timeout: float) -> bool:
-        """Send what TLS has to say; was it handed over?"""
+        """Send what TLS has to send; return whether it was handed over."""
         data = self._outgoing.read()
         return not data or await self._stream.send((data,), timeout) == len(data)
 

@@ -34,7 +34,7 @@ class Watch(Protocol):
         ...
 
     async def vanished(self, address: Address) -> bool:
-        """Does another server serve now, or does this one not answer any more?"""
+        """Return whether another server serves now, or this one does not answer any more."""
         ...
 
 
@@ -139,7 +139,7 @@ class Attempt:
                 return answers[0]
 
     async def knows(self, words: Collection[str], deadline: float) -> bool:
-        """Does the server say these in its CAPS? It is asked once."""
+        """Return whether the CAPS of the server, which are asked for once, contain all these words."""
         connection = self._connection
         if connection.caps is None:
             answer = await self._before(CAPS, deadline)
@@ -228,7 +228,7 @@ class Attempt:
 
 
 def _is_blocked(connection: Connection, command: Command[Any]) -> bool:
-    """Is the server right not to answer? Once the answer has begun, it no longer is."""
+    """Return whether the server is right not to answer; once the answer has begun, it no longer is."""
     if command.blocks is Blocks.NEVER or connection.protocol.amid_answer:
         return False
     return command.blocks is Blocks.AT_ONCE or connection.protocol.waiting is not None

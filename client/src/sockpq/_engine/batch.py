@@ -51,12 +51,12 @@ class Batch:
 
     @property
     def exact(self) -> bool:
-        """Are the commands numbered requests?"""
+        """Return whether the commands are numbered requests."""
         return self._session is not None
 
     @property
     def open(self) -> bool:
-        """Is there anything the session must be asked about?"""
+        """Return whether there is anything the session must be asked about."""
         return bool(self._open)
 
     @property
@@ -71,11 +71,11 @@ class Batch:
 
     @property
     def in_flight(self) -> bool:
-        """Is any answer still to come on this connection?"""
+        """Return whether any answer is still to come on this connection."""
         return bool(self._sent)
 
     def begin(self, session: Session | None) -> None:
-        """The next connection is there, attached to this session."""
+        """Begin on the next connection, which is attached to this session."""
         if session is not self._session:
             self._session = session
             self._numbers.clear()
@@ -130,7 +130,7 @@ class Batch:
         self._refused += [self._sent.pop() for _ in range(count)]
 
     def lost(self) -> bool:
-        """The connection is gone. Returns whether anything sent on it was still unanswered."""
+        """Give up the connection; return whether anything sent on it was still unanswered."""
         lost = bool(self._sent)
         if self._longest:
             self._answer_bytes = max(self._longest, BODY_BYTES_USUAL)       # perhaps it was too much

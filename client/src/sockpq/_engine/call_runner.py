@@ -1,4 +1,4 @@
-"""How a call reaches the serving leader: attempts, failover, giving up. attempt.py has what happens in one attempt."""
+"""The attempts of a call, until one succeeds or it gives up; attempt.py has a single attempt."""
 
 from __future__ import annotations
 

@@ -93,7 +93,10 @@ class Connection:
             raise self._unanswered(error) from error
 
     async def send(self, command: Command[Any], number: int, timeout: float) -> bool:
-        """Send one command; was it handed over completely? Otherwise it is not executed, and the connection is lost."""
+        """Send one command; return whether it was handed over completely.
+
+        Otherwise it is not executed, and the connection is lost.
+        """
         line, data = self.protocol.send(command, number)
         size = len(line) + len(data)
         return await self._stream.send((line, data) if data else (line,), timeout) == size
@@ -149,20 +152,23 @@ class Connection:
 
     @property
     def entering(self) -> bool:
-        """Has something that went ahead no answer yet?"""
+        """Return whether a command that was sent ahead has no answer yet."""
         return bool(self._entering)
 
     @property
     def at_rest(self) -> bool:
-        """Is every command answered, and may another one be sent?"""
+        """Return whether every command is answered and another one may be sent."""
         return self.protocol.at_rest and not self._finished
 
     def usable(self) -> bool:
-        """Is it still open, at rest, and with nothing unasked in it? One that could not say its cluster is not."""
+        """Return whether it is open, at rest, and has received nothing unasked.
+
+        A connection that could not name its cluster is not usable.
+        """
         return self.at_rest and not self.leaderless and self._stream.quiet()
 
     def peer(self) -> Address:
-        """The numeric address this connection goes to."""
+        """The numeric address of the server."""
         return self._stream.peer()
 
     def expires_at(self) -> int | None:
@@ -212,7 +218,7 @@ class Connection:
             raise Lost(f"{self.address}: the connection broke while sending", sent=False)
 
     def _is_loopback(self) -> bool:
-        """May a secret go there? What stays on this machine nobody else can read."""
+        """Return whether a secret may be sent there, because nobody else can read what stays on this machine."""
         try:
             peer = self.peer()
         except OSError as error:
@@ -240,7 +246,7 @@ class Connection:
         return Lost(f"{self.address}: no answer to {what}{why}", sent=False)
 
     def _judge_cluster(self, of_cluster: OfCluster, answer: Answer) -> None:
-        """The answer to CLUSTER ID. A server that is too old for it is taken as it is, whatever it says instead."""
+        """Check the answer to CLUSTER ID; any answer of a server that is too old for it will do."""
         if isinstance(answer.error, Busy):
             self._finished = True
             raise answer.error

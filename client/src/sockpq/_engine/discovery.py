@@ -113,7 +113,7 @@ class Discovery:
             self._leader = None
 
     def wants_members(self) -> bool:
-        """Is a single server known, and was it never asked who else is there?"""
+        """Return whether only one server is known and it was never asked which others there are."""
         return not self._was_asked and len(self.addresses) == 1
 
     def learned(self, nodes: Sequence[NodeStatus]) -> None:
@@ -130,7 +130,7 @@ class Discovery:
         self._members = members(responses) or self._members
 
     async def taken_over(self, address: Address) -> bool:
-        """Does another server than `address` claim to serve? Then it is the one to send to from now on."""
+        """Return whether a server other than `address` claims to serve; commands then go to that one."""
         await self._doubting.acquire(math.inf)      # many calls wait for one server: one of them asks
         try:
             asked_at, taken = self._taken.get(address, (-math.inf, False))
@@ -145,7 +145,7 @@ class Discovery:
             self._doubting.release()
 
     async def vanished(self, address: Address) -> bool:
-        """Does another server serve now, or does this one not answer on another connection?"""
+        """Return whether another server serves now, or this one does not answer on another connection."""
         if self._verdict(address) is False:
             return False
         if await self.taken_over(address):
@@ -163,7 +163,7 @@ class Discovery:
             self._checking.release()
 
     def _verdict(self, address: Address) -> bool | None:
-        """Has this server vanished? None when nobody has looked lately."""
+        """Return whether this server has vanished; None if it was not probed lately."""
         valid_until, vanished = self._vanished.get(address, (-math.inf, False))
         return vanished if self._network.now() < valid_until else None
 
@@ -198,7 +198,7 @@ class Discovery:
         return leader
 
     def _keep_to(self, leader: Address, responses: Mapping[Address, Response]) -> None:
-        """The client's first leader is found among servers of several clusters: forget the servers of the others."""
+        """Forget servers of other clusters, once the client's first leader was found among them."""
         cluster = responses[leader].cluster
         if cluster is None:
             return

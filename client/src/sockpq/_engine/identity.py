@@ -39,7 +39,7 @@ class Identity:
         return known.cluster if known else None
 
     def use(self, address: Address, cluster: str) -> None:
-        """A server of this cluster is to be used; raises ForeignServer unless it is the client's, or the first."""
+        """Bind the client to this cluster; raises ForeignServer if it is bound to another one."""
         self._known.setdefault(None, Known(cluster, address))
         self.check(address, cluster)
 

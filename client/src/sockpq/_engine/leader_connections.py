@@ -151,10 +151,9 @@ class LeaderConnections:
         connection.session = slot.session
 
     async def _do_without(self, slot: Slot, connection: Connection, retry: Retry, refusal: Busy) -> None:
-        """There are too many sessions: go on without, for a while. Raises `refusal` when it means the connection.
+        """Work without a session for a while, as there are too many.
 
-        A server with too many connections says the same and closes. A command that is sent into that would have an
-        unknown outcome for nothing.
+        Raises `refusal` when it means the connection.
         """
         try:
             await self.attempt(connection).one(PING, 0, retry.deadline, math.inf)

@@ -1,4 +1,4 @@
-"""How a client behaves: its time limits, and what to do with unknown outcomes."""
+"""The settings of a client: its time limits, and what to do with unknown outcomes."""
 
 from __future__ import annotations
 

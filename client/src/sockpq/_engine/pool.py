@@ -63,7 +63,7 @@ class Pool:
         return slot
 
     def connected(self, slot: Slot, connection: Connection) -> None:
-        """This call has a new connection. Raises ClientClosed when that is too late."""
+        """Note the new connection of this call. Raises ClientClosed when that is too late."""
         with self._lock:
             if not self._closed or slot.leaving:
                 slot.connection = connection
@@ -116,7 +116,7 @@ class Pool:
             slot.end()
 
     def forget_all(self) -> None:
-        """This is a child process: connections and sessions are the parent's, and two processes must not share one."""
+        """Forget all connections and sessions in a child process: they are the parent's and cannot be shared."""
         self._lock = threading.Lock()
         for slot in [*self._idle, *self._busy]:
             slot.drop_connection()        # this process's descriptor only, see _process.py

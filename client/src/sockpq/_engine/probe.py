@@ -215,7 +215,10 @@ def hopeless(failures: Mapping[Address, Exception | None]) -> NotExecuted | None
 
 
 def claims_to_serve(response: Response) -> bool:
-    """Does this server say that it leads, and has it the leader's number? Asked INTERCONNECT and CLUSTER LEADER."""
+    """Return whether this server reports that it leads, and has the leader's number.
+
+    `response`: to INTERCONNECT and CLUSTER LEADER.
+    """
     if response.failure or any(answer.error for answer in response.answers[:2]):
         return False
     own_id, leader = (answer.value for answer in response.answers[:2])

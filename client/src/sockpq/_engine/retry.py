@@ -139,11 +139,11 @@ class Retry:
         self.failing_since, self.told = 0.0, False
 
     def too_late(self, now: float) -> bool:
-        """Would sending the command, which surely is not executed so far, most likely make that unknown?"""
+        """Return whether sending a command that surely was not executed would most likely make that unknown."""
         return now + self._least_s > self.deadline and not self.in_doubt
 
     def blocked(self, seconds: float) -> None:
-        """The server was silent legitimately for that long: it does not count."""
+        """Leave out the time for which the server was silent legitimately."""
         self.deadline += seconds
 
     def settled(self) -> None:
@@ -156,7 +156,7 @@ class Retry:
         return as_unknown(unknown) if unknown else ClientClosed("the client was closed")
 
     def excuses(self, error: OutcomeUnknown, gone: MissingJob) -> bool:
-        """Does it not matter that the job was gone when the command was repeated?"""
+        """Return whether it does not matter that the job was gone when the command was repeated."""
         return isinstance(error.__cause__, JobNotFound) and (gone.always or self._retry_unknown)
 
     def _close(self) -> None:
@@ -173,7 +173,7 @@ class Retry:
             raise as_unknown(failure)
 
     def _final(self, failure: Exception) -> Exception:
-        """The error for a refusal: does it speak of the unanswered tries before as well?"""
+        """Return the error for a refusal: OutcomeUnknown if an earlier try may be its cause, otherwise `failure`."""
         if isinstance(failure, JobNotFound) and self._unknown:
             error = OutcomeUnknown("no such job: an unanswered try ended it, or it was gone before")
         elif isinstance(failure, TWICE) and self._unknown:
@@ -199,19 +199,22 @@ class Retry:
 
 
 def is_unknown(failure: Exception) -> bool:
-    """May the command have been executed?"""
+    """Return whether the command may have been executed."""
     if isinstance(failure, Lost):
         return failure.sent
     return isinstance(failure, OutcomeUnknown | ProtocolError)
 
 
 def is_final_wait(failure: Exception) -> bool:
-    """Was a PUT .. WAIT executed and only its output lost? A repetition would queue a second job."""
+    """Return whether a PUT .. WAIT was executed and only its output lost.
+
+    A repetition would queue a second job.
+    """
     return isinstance(failure, NoOutput) or (isinstance(failure, Lost) and failure.waiting is not None)
 
 
 def is_transient(failure: Exception) -> bool:
-    """Was it surely not executed, and could it be a moment later or elsewhere?"""
+    """Return whether it was surely not executed, and could be a moment later or elsewhere."""
     return isinstance(failure, Busy | NotServing) or (isinstance(failure, Lost) and not failure.sent)
 
 

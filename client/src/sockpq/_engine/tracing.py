@@ -70,7 +70,7 @@ class Tracing:
         return data[end + 1 :], {"traceparent": parent, **({"tracestate": state} if state else {})}
 
     def begin_work(self, queue: str, carrier: dict[str, str]) -> tuple[Any, Any]:
-        """A job of this queue is worked on from now on, until end_work() with what this returns."""
+        """Begin work on a job of this queue, which lasts until end_work() with what this returns."""
         span = self._tracer.start_span(
             f"process {queue}", context=self._propagator.extract(carrier) if carrier else None,
             kind=self._trace.SpanKind.CONSUMER,

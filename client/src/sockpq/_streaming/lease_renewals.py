@@ -58,7 +58,7 @@ class LeaseRenewals(Generic[J]):
         self._renewed.pop(job.id, None)
 
     def is_doubtful(self, job: J, now: float) -> bool:
-        """May the lease of this job have ended, because it could not be renewed in time?"""
+        """Return whether the lease of this job may have ended because it could not be renewed in time."""
         return now - self._renewed.get(job.id, now) >= self._expire
 
     def check(self) -> None:

@@ -31,16 +31,16 @@ class Heartbeat:
             self._thread.start()
 
     def end(self, job: Job) -> None:
-        """It has been worked on."""
+        """Stop renewing the lease of this job."""
         with self._changed:
             self._beats.end(job)
 
     def is_doubtful(self, job: Job) -> bool:
-        """May its lease have ended, because it could not be renewed in time?"""
+        """Return whether the lease of the job may have ended because it could not be renewed in time."""
         return self._beats.is_doubtful(job, monotonic())
 
     def is_hopeless(self) -> bool:
-        """Will check() raise?"""
+        """Return whether check() will raise."""
         return self._beats.failure is not None
 
     def check(self) -> None:

@@ -19,7 +19,7 @@ class JsonCodec:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
     def decode(self, data: bytes, /) -> Any:
-        """The value they were made from; raises ValueError."""
+        """Return the value that these bytes encode; raises ValueError."""
         return json.loads(data)
 
 

@@ -100,7 +100,7 @@ class Task(Generic[P, R]):
         wait: float | None = None,
         timeout: float | None = None,
     ) -> TaskCall[P, R]:
-        """How the next job is put: `send.options(delay=60).put("ann")`. The options are those of Client.put.
+        """Return the task with options for its next job: `send.options(delay=60).put("ann")`. See Client.put.
 
         `wait` is for call(): how long the result is waited for, in seconds; then it raises NoOutput.
         """

@@ -135,7 +135,7 @@ def details(summary: str, *content: Child) -> Markup:
 
 
 def duration(ms: int) -> str:
-    """Return milliseconds for people."""
+    """Return a duration of `ms` milliseconds with a unit."""
     seconds = ms / 1000
     if seconds < 120:
         return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
@@ -148,7 +148,7 @@ def counted(count: int, one: str) -> str:
 
 
 def size(count: int) -> str:
-    """Return bytes for people."""
+    """Return a number of bytes with a unit."""
     number, unit = float(count), "B"
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if number < 1024 or unit == "TiB":

@@ -30,7 +30,7 @@ def client_of(access: Access, options: Mapping[str, Any]) -> Client:
 
 
 def remember(access: Access, client: Client) -> None:
-    """This client has used a cluster: those to come stay with it."""
+    """Remember the cluster that this client has used: later clients stay with it."""
     if client.cluster is not None:
         for server in access.servers:
             clusters.setdefault(server, client.cluster)

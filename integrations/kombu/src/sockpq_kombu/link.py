@@ -108,7 +108,7 @@ class Link:
     # queues of this program
 
     def is_transient(self, exchange: str) -> bool:
-        """Does this exchange only reach current listeners?"""
+        """Return whether this exchange only reaches current listeners."""
         return any(fnmatchcase(exchange, pattern) for pattern in self._transient)
 
     def local_queue(self, queue: str) -> LocalQueue:
@@ -126,7 +126,7 @@ class Link:
                 self._wake()
 
     def fail(self, error: Exception) -> None:
-        """The connection is lost: the program learns it where it waits for messages."""
+        """Pass the loss of the connection to the program, where it waits for messages."""
         self._failure = error.__cause__ if isinstance(error.__cause__, ForeignCluster) else error
         self.notify()
 

@@ -23,7 +23,7 @@ class Child(Protocol):
         ...
 
     def take_back(self) -> set[int]:
-        """The ids of those that it has not begun: it will not begin them."""
+        """Take back the jobs that it has not begun, and return their ids."""
         ...
 
     def stop(self) -> None:

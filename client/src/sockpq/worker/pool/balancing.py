@@ -11,7 +11,7 @@ ASKED_JOBS_MAX = 1000       # at once, where there is no other limit
 
 
 def to_ask(idle: int, slots: int, held: int, waiting: int, prefetch: int) -> int:
-    """How many jobs to ask for: idle slots x prefetch, less those that wait here already; 0 while nobody is idle.
+    """Return the number of jobs to ask for: idle slots x prefetch, less those waiting here; 0 while nobody is idle.
 
     `slots`: children there are or may be; `held`: all jobs of the pool, of which `waiting` are given to no child. Never
     more than slots x prefetch are held; with a prefetch of 0 any number, whether or not somebody is idle.
@@ -35,7 +35,7 @@ class Balancer:
         self._rotation: deque[int] = deque()
 
     def add(self, child: int) -> None:
-        """This child is ready for jobs."""
+        """Count a child that is ready for jobs."""
         self._jobs[child] = 0
         self._rotation.append(child)
 

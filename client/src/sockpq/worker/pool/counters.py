@@ -30,7 +30,7 @@ class PoolCounters:
         self.lost = 0
 
     def ended(self, queue: str, outcome: str, run_s: float) -> None:
-        """A job of this queue was worked on."""
+        """Count a job of this queue that was worked on."""
         self.jobs[queue, outcome] += 1
         self.run_times[queue].add(run_s)
 

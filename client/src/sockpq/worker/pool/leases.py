@@ -38,12 +38,12 @@ class Leases:
         self._leases: dict[int, Lease] = {}
 
     def begin(self, job: int, taken_for: float, wanted: float, now: float, uncharged: bool = False) -> None:
-        """The job was taken with a lease of `taken_for` seconds, and should have one of `wanted`: at once, if other."""
+        """Keep the lease of a job taken for `taken_for` seconds, and set one of `wanted` at once if it differs."""
         due = now + (taken_for / RENEWALS_PER_LEASE if taken_for == wanted else 0)
         self._leases[job] = Lease(taken_for, wanted, now, due, uncharged)
 
     def end(self, job: int) -> None:
-        """The job is not held any more."""
+        """Stop renewing the lease of this job."""
         self._leases.pop(job, None)
 
     def take_due(self, now: float) -> list[Due]:
@@ -60,13 +60,13 @@ class Leases:
         return due
 
     def renewed(self, job: int, now: float) -> None:
-        """The server has renewed it, not earlier than `now`."""
+        """Note that the server has renewed the lease, not earlier than `now`."""
         lease = self._leases.get(job)
         if lease:
             lease.length, lease.renewed_at = lease.wanted, now
 
     def is_doubtful(self, job: int, now: float) -> bool:
-        """May the lease have ended, because it could not be renewed in time?"""
+        """Return whether the lease may have ended because it could not be renewed in time."""
         return now >= self.safe_until(job)
 
     def safe_until(self, job: int) -> float:

@@ -134,7 +134,7 @@ class Members:
         ]
 
     def ended(self, number: int, job: int, begun: bool) -> Handed | None:
-        """It is at the end of this job, which it has `begun` or not; the next one begins. None: it was not its job."""
+        """Note the end of this job, which the child has `begun` or not; return the next, None if not its job."""
         member = self._members.get(number)
         if member is None or not member.jobs or member.jobs[0].id != job:
             return None

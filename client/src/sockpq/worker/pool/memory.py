@@ -1,4 +1,4 @@
-"""How much memory is used: of the machine or of the container that this process is in, and by one child."""
+"""Memory in use: of the machine or of the container that this process is in, and of one child."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class MemoryShare:
         return self._seen < self.share
 
     def report(self, size: int, most: int, is_short: bool) -> None:
-        """Say in the log that growth has stopped, or goes on.
+        """Log that growth has stopped or goes on.
 
-        `size`, `most`: children there are, and may be; `is_short`: would more have work?
+        `size`, `most`: the children that there are, and may be; `is_short`: more of them would have work.
         """
         stops = is_short and not self.may_grow()
         if stops and not self._stops:

@@ -34,7 +34,7 @@ LEAVE_S = 10.0          # how long the last words of a pool may take
 class OutcomeSender:
     """Keeps the lease of a job until its outcome has reached the server. `changed` is called after each report.
 
-    `is_timed`: is the run time of this job reported to the server?
+    `is_timed`: tells whether the run time of a job is reported to the server.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class OutcomeSender:
             self._leases.end(job)
 
     def not_told(self, finished: list[int]) -> None:
-        """It is unknown whether the server got it; sending it again is harmless."""
+        """Put finished jobs back whose report may not have arrived; sending it again is harmless."""
         if finished:
             self._finished = finished + self._finished
             self._tell_soon(PAUSE_S)

@@ -355,7 +355,7 @@ class Pool:
         self._waiting.extendleft(reversed(self._members.retire(number)))
 
     def ready(self, child: int) -> None:
-        """A child can work. See Parent."""
+        """Give jobs to a child that can work. See Parent."""
         self._failed_starts = 0
         self._may_start_at = 0.0
         self._members.is_ready(child)
@@ -363,7 +363,7 @@ class Pool:
         self._changed.set()
 
     def ended(self, child: int, results: Sequence[Result]) -> None:
-        """A child has worked on jobs. See Parent."""
+        """Take the results of jobs from a child. See Parent."""
         worn = False
         late: list[Handed] = []
         for result in results:
@@ -383,7 +383,7 @@ class Pool:
         self._changed.set()
 
     def _is_worn(self, child: int, usage: Usage) -> bool:
-        """Has the child done so much, or got so large, that another takes its place?"""
+        """Return whether the child has done so much, or grown so large, that another takes its place."""
         member = self._members.get(child)
         if member is None or member.retiring:
             return False
@@ -393,7 +393,7 @@ class Pool:
         )
 
     def gone(self, child: int, why: str) -> None:
-        """A child is not there any more. See Parent."""
+        """Handle the end of a child. See Parent."""
         member = self._members.gone(child)
         if member is None:
             return
@@ -507,7 +507,7 @@ class Pool:
                 self._not_ours(one.job)
 
     def _not_ours(self, job: int) -> None:
-        """A lease has ended. What waits is dropped; what runs is not believed at its end; what is ended is ended."""
+        """Give up a job whose lease has ended: drop it if it waits, ignore its result if it runs."""
         holder = next((member for member in self._members if any(one.id == job for one in member.jobs)), None)
         if holder:
             self._waiting += self._members.take_back(holder.child.number)

@@ -17,7 +17,7 @@ PREFETCH_MAX = 1000
 
 
 class PoolSettings(NamedTuple):
-    """How a pool works; times in seconds.
+    """The settings of a pool; times in seconds.
 
     `queues`: none means the app's. `most`, `least`: children; equal without autoscaling; `keepalive`: no child
     is ended for so long after the last growth. `prefetch`: jobs taken for each idle child, 0 for all there are. `by`:

@@ -14,7 +14,7 @@ class _Loop:
 
 
 def enter_event_loop() -> None:
-    """This thread has the event loop."""
+    """Note that this thread runs the event loop."""
     _Loop.thread = threading.get_ident(), os.getpid()
 
 
@@ -24,12 +24,12 @@ def leave_event_loop() -> None:
 
 
 def in_event_loop() -> bool:
-    """Is this the thread of the event loop?"""
+    """Return whether this is the thread of the event loop."""
     return _Loop.thread == (threading.get_ident(), os.getpid())
 
 
 def must_not_block() -> bool:
-    """Is this the event loop itself, and not a task that is executed in its thread, as the solo pool does?"""
+    """Return whether the event loop itself is running, not a task executed in its thread as by the solo pool."""
     return in_event_loop() and not _in_task()
 
 

@@ -78,7 +78,7 @@ class Fetcher:
                 self._failed(error)
 
     def _next(self) -> tuple[int, tuple[str, ...]] | None:
-        """How many jobs to ask for next, and of which queues, once there is room for any; None: it was stopped."""
+        """Return how many jobs to ask for next, and of which queues, once there is room; None: it was stopped."""
         with self._changed:
             self._asking = None
             self._changed.notify_all()

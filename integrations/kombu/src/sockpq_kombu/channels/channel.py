@@ -361,7 +361,7 @@ class Channel(virtual.Channel):
         self.qos.restore_unacked()
 
     def end(self, action: AckAction, delivery_tag: str) -> None:
-        """A delivered message was finished with. Those of local queues, which have no number, need nothing."""
+        """Finish with a delivered message. Those of local queues, which have no number, need nothing."""
         if delivery_tag.isdigit():
             self._link.acknowledgements.add(action, int(delivery_tag))
         self._deliveries.poll()

@@ -160,7 +160,7 @@ class Deliveries:
 
 
 def bury_bad(link: Link, job: Job, error: BadMessage) -> None:
-    """It would end every program that takes it: it goes among the dead jobs, where an operator can look at it."""
+    """Bury a message that would end every program that takes it: an operator can look at it among the dead jobs."""
     logger.error("job %d of queue %s is no message, and is buried: %s", job.id, job.queue, error)
     link.acknowledgements.add(AckAction.BAD, job.id)
 

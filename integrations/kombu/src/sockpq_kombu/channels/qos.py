@@ -16,7 +16,7 @@ class Ending(Protocol):
     bury_rejected: bool
 
     def end(self, action: AckAction, delivery_tag: str) -> None:
-        """A delivered message was finished with."""
+        """Finish with a delivered message."""
 
 
 class QoS(virtual.QoS):
@@ -40,7 +40,7 @@ class QoS(virtual.QoS):
         return more if room is None else min(more, room)
 
     def ack(self, delivery_tag: str) -> None:
-        """The message was worked on."""
+        """Acknowledge a message that was worked on."""
         self._quick_ack(delivery_tag)
         self.channel.end(AckAction.DONE, delivery_tag)
 

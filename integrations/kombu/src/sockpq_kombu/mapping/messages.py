@@ -83,7 +83,7 @@ def unpack(data: bytes, tag: str, redelivered: bool) -> Raw:
 
 
 def is_too_deep(value: Any) -> bool:
-    """Are there lists and objects in each other on more levels than anything needs?"""
+    """Return whether lists and objects are nested on more levels than anything needs."""
     level = [value]
     for _ in range(DEPTH_MAX):
         level = [

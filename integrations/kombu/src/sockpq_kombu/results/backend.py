@@ -107,7 +107,10 @@ class ResultBackend(BaseKeyValueStoreBackend, AsyncBackendMixin):
         return float(getattr(self, "chord_expires", None) or CHORD_S)       # Celery has this setting since 5.7
 
     def set_chord_size(self, group_id: str, chord_size: int) -> None:
-        """How many parts the chord has: known before its last part is sent, when the first ones may have ended."""
+        """Set the number of parts of the chord.
+
+        It is known before the last part is sent, when the first ones may have ended.
+        """
         self.delete(self.get_key_for_group(group_id, ".called"))      # a chord that was frozen may run again
         self.store.gather(group_id, self._chord_s)
         self.set(self.get_key_for_group(group_id, ".size"), json.dumps(chord_size))
@@ -119,7 +122,7 @@ class ResultBackend(BaseKeyValueStoreBackend, AsyncBackendMixin):
             self._save_group(header.id, header)
 
     def on_chord_part_return(self, request: Any, state: str, result: Any, propagate: Any = None, **kwargs: Any) -> None:
-        """A part has ended; after the last one the body is called, once."""
+        """Count the end of a part; after the last one call the body, once."""
         if request.group and request.id:
             self._do(lambda: self._collect(request, state, result))
 

@@ -31,7 +31,7 @@ class Store:
         self._client.put(self._queue, value, key=route_of(key), on_duplicate="replace", ttl=expires or 0)
 
     def add(self, key: str, value: bytes, expires: float | None) -> bool:
-        """Keep this value unless there is one; is it kept?"""
+        """Keep this value unless there is one; return whether it is kept."""
         try:
             self._client.put(self._queue, value, key=route_of(key), ttl=expires or 0)
         except JobExists:

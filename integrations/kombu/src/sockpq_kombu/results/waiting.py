@@ -35,7 +35,7 @@ class ResultConsumer(BaseResultConsumer):
         self._asked_at = monotonic()
 
     def on_after_fork(self) -> None:
-        """The parent's subscriptions are the parent's."""
+        """Forget the parent's subscriptions in a child process."""
         self._begin_anew()
 
     def start(self, initial_task_id: str, **kwargs: Any) -> None:
@@ -80,7 +80,7 @@ class ResultConsumer(BaseResultConsumer):
                 self._take(meta)
 
     def on_wait_for_pending(self, result: Any, **kwargs: Any) -> None:
-        """Some may be there already."""
+        """Read results that may be there already."""
         for meta in result._iter_meta(**kwargs):
             if meta is not None:
                 self.on_state_change(meta, None)
@@ -96,7 +96,7 @@ class ResultConsumer(BaseResultConsumer):
             yield
 
     def on_state_change(self, meta: dict[str, Any], message: Any) -> None:
-        """A task has a new state."""
+        """Handle the new state of a task."""
         super().on_state_change(meta, message)
         if meta["status"] in self.backend.READY_STATES:
             self.cancel_for(meta["task_id"])

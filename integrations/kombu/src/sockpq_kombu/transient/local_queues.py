@@ -113,7 +113,10 @@ def channels(prefix: str, exchange: str, kind: str, key: str) -> str:
 
 
 def matcher(kind: str, key: str) -> Callable[[str], bool]:
-    """Does a routing key belong to this binding? As AMQP has it: `*` is one word, `#` any number of words."""
+    """Return a function that tests whether a routing key belongs to this binding.
+
+    As AMQP has it: `*` is one word, `#` any number of words.
+    """
     if kind == "fanout":
         return lambda routing_key: True
     if kind == "direct":
